@@ -18,6 +18,7 @@ from judges.cpu_bound import run_cpu_bound
 from judges.errors import ExtractionFailed, LLMError
 from judges.grounding.provenance import KnownUrls, drop_invented
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
+from judges.llm.json_schema import ReplyType
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.prompting.rendering import Question, Style, render_extraction
@@ -45,7 +46,7 @@ class Extraction(Generic[S]):
 class ExtractionQuestion:
     """Values to read: those that ``prompt`` asks for, from the page of ``evidence`` or else from the answer."""
 
-    schema: type[BaseModel]
+    schema: ReplyType
     prompt: str
     task: str
     answer: str

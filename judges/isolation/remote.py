@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import structlog
-from pydantic import BaseModel
 
 from cache.capture import Capture, Evidence
 from judges.errors import ExtractionFailed, LLMOutputUnusable, ReplyNotCached, UnusableKind
@@ -15,6 +15,7 @@ from judges.extractor import ExtractionQuestion, ExtractionReply, ExtractorBase
 from judges.isolation.rpc_client import RpcClient
 from judges.isolation.serialization import evidence_from_json, evidence_to_json, from_json_value, to_json_value
 from judges.llm.client import LLMReply, LLMRequest
+from judges.llm.json_schema import ReplyType, json_schema_of, schema_name
 from judges.llm.provider_adapter import FinishReason, RawReply
 from judges.llm.replies import read_reply
 from judges.prompting.rendering import Style
@@ -149,9 +150,9 @@ class RemoteModel:
         """Do nothing: the service's client stays open."""
 
 
-def describe_schema(schema: type[BaseModel]) -> dict[str, Any]:
-    """Return the description of a class that is sent to the service."""
-    return {"name": schema.__name__, "json": schema.model_json_schema()}
+def describe_schema(schema: ReplyType) -> dict[str, str]:
+    """Return the fields of the ``ReplySchema`` of a class, which is sent to the service."""
+    return {"name": schema_name(schema), "text": json.dumps(json_schema_of(schema))}
 
 
 def replace_text(reference: EvidenceReference, whole: Evidence) -> EvidenceReference:
@@ -166,7 +167,7 @@ def _page_reference(evidence: Evidence | None) -> Any:
 
 
 async def _read_into(
-    schema: type[BaseModel] | None, rpc: RpcClient, call: str, params: Mapping[str, Any], *, strict: bool
+    schema: ReplyType | None, rpc: RpcClient, call: str, params: Mapping[str, Any], *, strict: bool
 ) -> tuple[Mapping[str, Any], LLMReply]:
     """Call the service and parse the reply into ``schema``; ask once more if it does not match.
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
@@ -20,7 +19,6 @@ from cache.lru import LRUCache
 from judges.errors import JudgeBug, ReplyNotCached, UnusableKind
 from judges.extractor import ExtractionQuestion, Extractor
 from judges.isolation.rpc_connection import RpcHandler
-from judges.isolation.schema_model import schema_model
 from judges.isolation.serialization import (
     evidence_from_json,
     evidence_to_json,
@@ -29,6 +27,7 @@ from judges.isolation.serialization import (
     to_json_value,
 )
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
+from judges.llm.json_schema import ReplySchema, json_schema_of
 from judges.llm.observed import ObservedLLM
 from judges.llm.remote import repair_request
 from judges.prompting.blocks import BlockBuilder
@@ -201,10 +200,12 @@ def request_of(params: Mapping[str, Any]) -> LLMRequest:
 
 def reply_value(reply: LLMReply) -> dict[str, Any]:
     """Return a reply as JSON values. The judge file's process parses the text into its own class."""
-    text = reply.text
-    if not text and reply.parsed is not None:
-        text = reply.parsed.model_dump_json(by_alias=True, exclude_unset=True)
-    return {"text": text, "model": reply.model, "usage": to_json_value(reply.usage, Usage), "cached": reply.cached}
+    return {
+        "text": reply.text,
+        "model": reply.model,
+        "usage": to_json_value(reply.usage, Usage),
+        "cached": reply.cached,
+    }
 
 
 def _repairing(llm: LLMClient, params: Mapping[str, Any]) -> LLMClient:
@@ -222,14 +223,14 @@ def _page_from_script(page: Mapping[str, Any]) -> Evidence:
     return replace(evidence, digests=tuple(hashlib.sha256(body).hexdigest() for body in bodies))
 
 
-def _schema_or_none(value: Any) -> Any:
+def _schema_or_none(value: Any) -> ReplySchema | None:
     return None if value is None else _schema(value)
 
 
-def _schema(value: Any) -> Any:
-    if not isinstance(value, dict):
-        raise JudgeBug("an extraction needs a schema")
-    return schema_model(_text(value, "name"), json.dumps(value.get("json"), sort_keys=False))
+def _schema(value: Any) -> ReplySchema:
+    schema: ReplySchema = from_json_value(value, ReplySchema)
+    json_schema_of(schema)  # raises now if it is invalid
+    return schema
 
 
 def _text(params: Mapping[str, Any], name: str) -> str:

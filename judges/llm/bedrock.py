@@ -17,6 +17,7 @@ from judges.errors import ModelNotConfigured
 from judges.llm.chat_body import has_images, without_images
 from judges.llm.client import LLMRequest, Message
 from judges.llm.error_mapping import ErrorResponse, connection_error, error_for_response, images_rejected, timeout_error
+from judges.llm.json_schema import json_schema_of
 from judges.llm.learned_formats import Images, LearnedFormats
 from judges.llm.provider_adapter import FinishReason, RawReply
 from judges.llm.request_formats import says_no_images
@@ -142,7 +143,7 @@ def message_body(request: LLMRequest, params: Mapping[str, Any]) -> dict[str, An
     if rules:
         body["system"] = "\n\n".join(rules)
     if request.schema is not None:
-        schema = request.schema.model_json_schema()
+        schema = dict(json_schema_of(request.schema))
         body["tools"] = [{"name": REPLY_TOOL, "description": "Give your reply.", "input_schema": schema}]
         body["tool_choice"] = {"type": "tool", "name": REPLY_TOOL}
     return body

@@ -26,12 +26,11 @@ from functools import lru_cache
 from threading import Lock
 from typing import Any, Final
 
-from pydantic import BaseModel
-
 from judges.errors import LLMError, ShorterPage, UnusableReply
 from judges.llm.client import LLMReply, LLMRequest, Message
 from judges.llm.context_windows import with_shortened_page
 from judges.llm.images import DataURI
+from judges.llm.json_schema import ReplyType, json_schema_of, schema_name
 from judges.llm.remote import sent_params
 from judges.llm.request_formats import SCHEMA_IN_WORDS
 from judges.prompting.prompts.library import load_prompt
@@ -253,9 +252,9 @@ def _chars(messages: Sequence[Message]) -> int:
 
 
 @lru_cache(maxsize=256)
-def schema_of(schema: type[BaseModel]) -> tuple[str, Any]:
+def schema_of(schema: ReplyType) -> tuple[str, Any]:
     """Return the hash and the JSON schema of a reply class."""
-    written = {"name": schema.__name__, "schema": schema.model_json_schema()}
+    written = {"name": schema_name(schema), "schema": json_schema_of(schema)}
     return schema_sha256(written), json.loads(_schema_text(written))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -9,10 +10,11 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
-from openai import pydantic_function_tool
-from pydantic import BaseModel
+from openai.lib._pydantic import _ensure_strict_json_schema
 
+from judges.errors import JudgeBug
 from judges.llm.client import LLMRequest, Message
+from judges.llm.json_schema import ReplyType, json_schema_of, schema_name
 from judges.llm.request_formats import RequestFormat, RequestParts, SchemaMode
 from judges.prompting.prompts.library import load_prompt
 
@@ -60,7 +62,7 @@ def _is_image(part: Any) -> bool:
     return isinstance(part, Mapping) and "image_url" in part
 
 
-def _structure(schema: type[BaseModel], schema_mode: SchemaMode) -> dict[str, Any]:
+def _structure(schema: ReplyType, schema_mode: SchemaMode) -> dict[str, Any]:
     strict = response_format(schema)
     described = strict["json_schema"]
     plain = {"name": described["name"], "schema": described["schema"]}
@@ -79,7 +81,7 @@ def _structure(schema: type[BaseModel], schema_mode: SchemaMode) -> dict[str, An
     }
 
 
-def _words(schema: type[BaseModel]) -> str:
+def _words(schema: ReplyType) -> str:
     described = response_format(schema)["json_schema"]["schema"]
     return load_prompt("schema_words").render(schema=json.dumps(described, ensure_ascii=False))
 
@@ -121,17 +123,24 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
 
 
 @lru_cache(maxsize=256)
-def response_format(schema: type[BaseModel]) -> dict[str, Any]:
+def response_format(schema: ReplyType) -> dict[str, Any]:
     """Return the ``response_format`` parameter of a chat completion.
 
     The schema is strict if the provider can enforce it. A schema with arbitrary keys (``dict[str, int]``) cannot be
     strict. Replies are validated in both cases.
+
+    Raises:
+        JudgeBug: the schema has an invalid reference, or is nested too deeply.
     """
-    plain = schema.model_json_schema()
-    if _has_free_keys(plain):
-        return _json_schema(schema.__name__, plain, strict=False)
-    tightened = pydantic_function_tool(schema)["function"].get("parameters", {})
-    return _json_schema(schema.__name__, dict(tightened), strict=True)
+    name = schema_name(schema)
+    try:
+        plain = copy.deepcopy(dict(json_schema_of(schema)))
+        if _has_free_keys(plain):
+            return _json_schema(name, plain, strict=False)
+        # The public functions of the SDK accept only a class.
+        return _json_schema(name, _ensure_strict_json_schema(plain, path=(), root=plain), strict=True)
+    except (AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise JudgeBug(f"the schema of {name} is invalid: {type(error).__name__}: {error}") from error
 
 
 def _json_schema(name: str, schema: dict[str, Any], *, strict: bool) -> dict[str, Any]:

@@ -14,6 +14,7 @@ from pydantic import BaseModel
 
 from judges.errors import ModelNotConfigured, ShorterPage, UnusableReply
 from judges.llm.budget import RequestBudget
+from judges.llm.json_schema import ReplySchema, ReplyType, schema_name
 from judges.llm.request_formats import RequestFormat
 from rubrics.verdict import Usage
 
@@ -41,7 +42,7 @@ class LLMRequest:
 
     model: str
     messages: tuple[Message, ...]
-    schema: type[BaseModel] | None = None
+    schema: ReplyType | None = None
     purpose: Literal["verify", "extract", "free"] = "free"
     prompt: str | None = None
     vote: int = 0
@@ -53,10 +54,20 @@ class LLMRequest:
     cache_only: bool = field(default=False, compare=False, repr=False)
     request_format: RequestFormat | None = field(default=None, compare=False, repr=False)
 
+    @property
+    def schema_name(self) -> str:
+        """Name of the reply's class; empty for free text."""
+        return "" if self.schema is None else schema_name(self.schema)
+
+    @property
+    def reply_class(self) -> type[BaseModel] | None:
+        """Class of the reply; None for free text, or if the class exists only in a judge file's process."""
+        return None if isinstance(self.schema, ReplySchema) else self.schema
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LLMReply:
-    """Usable reply. ``parsed`` is an instance of the request's schema, or None if the request has no schema.
+    """Usable reply. ``parsed`` is an instance of the request's class, or None without a class in this process.
 
     ``unusable`` contains the unusable replies that preceded it, and ``retried`` the faults after which the request was
     sent again. Both are empty for replies from the cache.

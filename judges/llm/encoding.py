@@ -13,10 +13,9 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from functools import lru_cache
 from typing import Any
 
-from pydantic import BaseModel
-
 from judges.llm.client import LLMRequest, Message
 from judges.llm.images import DataURI
+from judges.llm.json_schema import ReplyType, json_schema_of, schema_name
 
 KEY_VERSION = 2
 """Part of every key. Increase it when the inputs of the key change, so that older replies are not found."""
@@ -104,8 +103,8 @@ def _digest_content(content: Any) -> Any:
 
 
 @lru_cache(maxsize=256)
-def _schema_digest(schema: type[BaseModel]) -> str:
-    return _sha256(json.dumps([schema.__name__, schema.model_json_schema()], sort_keys=True, default=str))
+def _schema_digest(schema: ReplyType) -> str:
+    return _sha256(json.dumps([schema_name(schema), json_schema_of(schema)], sort_keys=True, default=str))
 
 
 def _sha256(text: str) -> str:

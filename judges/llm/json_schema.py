@@ -1,4 +1,4 @@
-"""JSON Schemas of reply classes: references, optional values, and the value that a text stands for.
+"""JSON Schemas of replies: references, optional values, and the value that a text stands for.
 
 Covers the schemas that pydantic generates. Unknown keywords are ignored, because the class itself validates the reply.
 """
@@ -6,17 +6,23 @@ Covers the schemas that pydantic generates. Unknown keywords are ignored, becaus
 from __future__ import annotations
 
 import datetime
+import json
 import uuid
 from collections import deque
 from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache, lru_cache
 from typing import Any, Final, TypeAlias
 
 from pydantic import AnyUrl, BaseModel, TypeAdapter, ValidationError
+from pydantic_core import to_json
+
+from judges.errors import JudgeBug
 
 JSONSchema: TypeAlias = Mapping[str, Any]
 MAX_DEPTH: Final = 48
 MAX_STEPS: Final = 10_000
+MAX_SCHEMA_CHARS: Final = 1_000_000
 _FORMATS: Final[Mapping[str, Any]] = {
     "date": datetime.date,
     "date-time": datetime.datetime,
@@ -27,10 +33,56 @@ _FORMATS: Final[Mapping[str, Any]] = {
 _LAX_TYPES: Final[Mapping[str, Any]] = {"integer": int, "number": float, "boolean": bool}
 
 
+@dataclass(frozen=True, slots=True)
+class ReplySchema:
+    """Name and JSON Schema (as JSON text) of a reply class that exists only in a judge file's process.
+
+    That process parses the replies into the class. Here they are only checked to be an object with a field of it.
+    """
+
+    name: str
+    text: str
+
+
+ReplyType: TypeAlias = type[BaseModel] | ReplySchema
+
+
+def schema_name(reply_type: ReplyType) -> str:
+    """Return the name of the class."""
+    return reply_type.name if isinstance(reply_type, ReplySchema) else reply_type.__name__
+
+
 @lru_cache(maxsize=256)
-def schema_of_model(model: type[BaseModel]) -> JSONSchema:
-    """Return the JSON Schema of a class. Do not modify the returned value; it is cached."""
-    return model.model_json_schema()
+def json_schema_of(reply_type: ReplyType) -> JSONSchema:
+    """Return the JSON Schema of a class. Do not modify the returned value; it is cached.
+
+    Raises:
+        JudgeBug: the text of a ``ReplySchema`` is not a JSON object, or too long.
+    """
+    if not isinstance(reply_type, ReplySchema):
+        return reply_type.model_json_schema()
+    name, text = reply_type.name, reply_type.text
+    if len(text) > MAX_SCHEMA_CHARS:
+        raise JudgeBug(f"the schema of {name} has {len(text)} characters (max {MAX_SCHEMA_CHARS})")
+    try:
+        schema = json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise JudgeBug(f"the schema of {name} is not valid JSON: {error}") from error
+    if not isinstance(schema, dict):
+        raise JudgeBug(f"the schema of {name} is not a JSON object")
+    return schema
+
+
+def as_reply(values: Any, reply_type: ReplyType) -> tuple[str, BaseModel | None]:
+    """Return values as the text of a reply and as an instance of the class, if it exists in this process.
+
+    Raises:
+        ValidationError: they do not match the class.
+    """
+    if isinstance(reply_type, ReplySchema):
+        return to_json(values).decode(), None
+    parsed = reply_type.model_validate(values, by_alias=True, by_name=True)
+    return parsed.model_dump_json(by_alias=True), parsed
 
 
 def resolve(schema: JSONSchema, root: JSONSchema) -> JSONSchema:

@@ -140,7 +140,7 @@ class LearnedFormats:
     def format_for(self, request: LLMRequest) -> RequestFormat:
         """Return the format for a request."""
         known = self.known(request.model)
-        own = request.request_format or known.format_by_schema.get(_schema_name(request))
+        own = request.request_format or known.format_by_schema.get(request.schema_name)
         if own is not None:
             return replace(own, images=own.images and known.request_format.images)
         if (
@@ -202,7 +202,7 @@ class LearnedFormats:
                 )
                 == known.request_format
             ):
-                known.format_by_schema[_schema_name(request)] = request_format
+                known.format_by_schema[request.schema_name] = request_format
             else:
                 self._learn(request, request_format)
         elif known.is_final and not request_format.images and known.request_format.images:
@@ -275,7 +275,3 @@ async def _wait(known: ModelFormat, first: asyncio.Event) -> None:
     if known.is_searching and not first.is_set():
         with suppress(TimeoutError):
             await asyncio.wait_for(first.wait(), FORMAT_SEARCH_WAIT_S - FIRST_REQUEST_WAIT_S)
-
-
-def _schema_name(request: LLMRequest) -> str:
-    return "" if request.schema is None else request.schema.__name__

@@ -22,7 +22,18 @@ from answers.citations import unique_urls
 from judges.cpu_bound import run_cpu_bound
 from judges.errors import LLMOutputUnusable, UnusableKind
 from judges.llm.client import LLMReply, LLMRequest
-from judges.llm.json_schema import JSONSchema, Misfit, fit, object_in, properties, resolve, schema_of_model
+from judges.llm.json_schema import (
+    JSONSchema,
+    Misfit,
+    ReplyType,
+    as_reply,
+    fit,
+    json_schema_of,
+    object_in,
+    properties,
+    resolve,
+    schema_name,
+)
 from judges.prompting.verdict_reply import BinaryEvalResult
 from rubrics.verdict import Usage
 
@@ -263,26 +274,26 @@ def records(schema: JSONSchema, said: list[Fact], root: JSONSchema) -> list[dict
     return best[1]
 
 
-def fill(schema: type[BaseModel], text: str, page_links: str = "") -> BaseModel:
-    """Extract ``schema`` or raise LLMOutputUnusable. ``page_links`` has lines ``text<TAB>target``."""
+def fill(schema: ReplyType, text: str, page_links: str = "") -> tuple[str, BaseModel | None]:
+    """Extract ``schema`` (see ``as_reply``) or raise LLMOutputUnusable. ``page_links``: lines ``text<TAB>target``."""
     targets = {line.partition("\t")[0]: line.rpartition("\t")[2] for line in page_links.splitlines()} | {"": ""}
     lines = (f"{line} {targets.get(clean(line[:200]), '')}" for line in text[:MAX_CHARS].split("\n"))
-    root = schema_of_model(schema)
+    root = json_schema_of(schema)
     values, _ = build(resolve(root, root), list(islice(facts("\n".join(lines)), MAX_FACTS)), root)
     with suppress(ValidationError):
         if values is not None:
-            return schema.model_validate(values, by_alias=True, by_name=True)
-    raise LLMOutputUnusable(UnusableKind.OFF_SCHEMA, f"the text lacks a value that {schema.__name__} requires")
+            return as_reply(values, schema)
+    raise LLMOutputUnusable(UnusableKind.OFF_SCHEMA, f"the text lacks a value that {schema_name(schema)} requires")
 
 
-def reply(request: LLMRequest) -> BaseModel:
-    """Fill the request's schema. Raises LLMOutputUnusable for free text or if a required value is missing."""
+def reply(request: LLMRequest) -> tuple[str, BaseModel | None]:
+    """Fill the request's schema (see ``as_reply``) or raise LLMOutputUnusable, as for free text."""
     schema, parts = request.schema, request.parts
     if schema is None or request.purpose == "free":
         raise LLMOutputUnusable(UnusableKind.REFUSED, "the lexical judge only verifies and extracts")
     if request.purpose == "extract":
         return fill(schema, parts.get("page", parts.get("answer", "")), parts.get("page_links", ""))
-    return schema.model_validate(decide(parts.get("claim", ""), parts).model_dump())
+    return as_reply(decide(parts.get("claim", ""), parts).model_dump(), schema)
 
 
 class LexicalClient:
@@ -290,8 +301,8 @@ class LexicalClient:
 
     async def complete(self, request: LLMRequest) -> LLMReply:
         """Return the result of ``reply``, with its errors."""
-        parsed = await run_cpu_bound(lambda: reply(request), *request.parts.values(), limit_chars=MAX_LINE_CHARS)
-        return LLMReply(text=parsed.model_dump_json(), parsed=parsed, model=MODEL, usage=Usage(calls=1))
+        text, parsed = await run_cpu_bound(lambda: reply(request), *request.parts.values(), limit_chars=MAX_LINE_CHARS)
+        return LLMReply(text=text, parsed=parsed, model=MODEL, usage=Usage(calls=1))
 
     async def aclose(self) -> None:
         """Do nothing."""

@@ -15,6 +15,7 @@ from pydantic import AliasChoices, BaseModel, RootModel, ValidationError
 
 from judges.errors import JudgeBug, LLMOutputUnusable, UnusableKind
 from judges.llm.json_objects import NoSingleObject, parse_single_object
+from judges.llm.json_schema import ReplySchema, ReplyType, json_schema_of, properties, resolve, schema_name
 from judges.llm.provider_adapter import FinishReason, RawReply
 from judges.source_code import judge_code
 
@@ -32,8 +33,8 @@ _UNUSABLE_FINISH = {
 }
 
 
-def read_reply(raw: RawReply, schema: type[BaseModel] | None, *, strict: bool) -> BaseModel | None:
-    """Return the reply as an instance of ``schema``; None for a request without one.
+def read_reply(raw: RawReply, schema: ReplyType | None, *, strict: bool) -> BaseModel | None:
+    """Return the reply as an instance of ``schema``; None for a request without a class in this process.
 
     ``strict`` is for verdicts: it accepts only values of the declared JSON types, and the strings "true" and "false" as
     booleans. In the lax mode for extractions, "yes" is a boolean and "2020" is a number.
@@ -58,7 +59,7 @@ def read_reply(raw: RawReply, schema: type[BaseModel] | None, *, strict: bool) -
     except NoSingleObject:
         raise LLMOutputUnusable(UnusableKind.MALFORMED, "the reply is not one JSON object") from None
     unusable = LLMOutputUnusable(
-        UnusableKind.OFF_SCHEMA, f"the reply does not fit the schema: it has no field of {schema.__name__}"
+        UnusableKind.OFF_SCHEMA, f"the reply does not fit the schema: it has no field of {schema_name(schema)}"
     )
     for candidate in _unwrapped(value, schema):
         try:
@@ -68,7 +69,7 @@ def read_reply(raw: RawReply, schema: type[BaseModel] | None, *, strict: bool) -
     raise unusable
 
 
-def _unwrapped(value: Any, schema: type[BaseModel]) -> Iterator[Any]:
+def _unwrapped(value: Any, schema: ReplyType) -> Iterator[Any]:
     """Yield the value and the values nested in it that have a field of ``schema``."""
     fields = _fields(schema)
     if fields is None:
@@ -94,22 +95,23 @@ def _wrapped_in(value: Any) -> Any:
     return None
 
 
-def _call_arguments(value: Any, schema: type[BaseModel], fields: frozenset[str]) -> Any:
+def _call_arguments(value: Any, schema: ReplyType, fields: frozenset[str]) -> Any:
     """Return the arguments of a tool call that the model wrote as text; None if the value is no tool call."""
     if not isinstance(value, dict) or "name" not in value or not value.keys() <= _CALL_KEYS:
         return None
     arguments = {key: value[key] for key in _CALL_ARGUMENTS if key in value}
-    if "name" in fields and value["name"] != schema.__name__:
+    if "name" in fields and value["name"] != schema_name(schema):
         return None  # a field of the class, not the name of a tool
     return _wrapped_in(arguments)
 
 
 @lru_cache(maxsize=256)
-def _fields(schema: type[BaseModel]) -> frozenset[str] | None:
+def _fields(schema: ReplyType) -> frozenset[str] | None:
     """Return the keys that ``schema`` reads; None if it accepts values other than objects with named fields."""
-    described = schema.model_json_schema()
-    top = described.get("$defs", {}).get(str(described.get("$ref")).rpartition("/")[2], described)
-    names = set(top.get("properties", ()))
+    described = json_schema_of(schema)
+    names = set(properties(resolve(described, described)))
+    if isinstance(schema, ReplySchema):
+        return frozenset(names) or None
     validators = schema.__pydantic_decorators__.model_validators.values()
     if not names or issubclass(schema, RootModel) or any(validator.info.mode != "after" for validator in validators):
         return None
@@ -125,7 +127,9 @@ def _fields(schema: type[BaseModel]) -> frozenset[str] | None:
     return frozenset(names)
 
 
-def _fitted(value: Any, schema: type[BaseModel], *, strict: bool) -> BaseModel:
+def _fitted(value: Any, schema: ReplyType, *, strict: bool) -> BaseModel | None:
+    if isinstance(schema, ReplySchema):
+        return None
     if strict and isinstance(value, dict):
         value = {key: _as_boolean(each) if _is_boolean(schema, key) else each for key, each in value.items()}
     try:

@@ -84,10 +84,8 @@ class Rounds:
         turn = asyncio.get_running_loop().create_future()
         self._waiting.append(turn)
         await turn
-        schema = request.schema
-        assert schema is not None
-        if schema.__name__ != "BinaryEvalResult":
-            text = json.dumps(self._values.get(schema.__name__, {}))
+        if request.schema_name != "BinaryEvalResult":
+            text = json.dumps(self._values.get(request.schema_name, {}))
         else:
             claim = claim_in(text_of(request.messages))
             if self._lost is not None and self._lost in claim:
@@ -97,7 +95,7 @@ class Rounds:
             text = json.dumps({"reasoning": "", "result": drawn < self._pass_rate and not is_refuted})
         return LLMReply(
             text=text,
-            parsed=schema.model_validate_json(text),
+            parsed=None if request.reply_class is None else request.reply_class.model_validate_json(text),
             model=request.model,
             usage=Usage(calls=1, input_tokens=7),
         )

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -45,12 +47,16 @@ class Hosted:
 
     def __init__(self, case: Case) -> None:
         self._client = client_for(case)
+        self._values = case.values
 
     async def complete(self, request: LLMRequest) -> LLMReply:
+        reply = LLMReply(text="", parsed=None, model=request.model, usage=Usage(calls=1))
+        if request.reply_class is None:  # the script runs in a child process
+            return replace(reply, text=json.dumps(self._values.get(request.schema_name, {})))
         said = await self._client.async_response(
-            model=request.model, messages=request.messages, response_format=request.schema
+            model=request.model, messages=request.messages, response_format=request.reply_class
         )
-        return LLMReply(text="", parsed=said, model=request.model, usage=Usage(calls=1))
+        return replace(reply, text="" if said is None else said.model_dump_json(), parsed=said)
 
     async def aclose(self) -> None: ...
 
@@ -286,6 +292,7 @@ async def test_cited_page_is_found_by_equivalent_urls(tmp_path: Path):
 
 SLOW = """
 import asyncio
+import json
 from mind2web2 import Evaluator
 
 async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model):

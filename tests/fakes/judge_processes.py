@@ -52,10 +52,10 @@ class SupportingLLM:
 
     async def complete(self, request: LLMRequest) -> LLMReply:
         self.requests.append(request)
-        is_verdict = request.schema is not None and request.schema.__name__ == "BinaryEvalResult"
+        is_verdict = request.schema_name == "BinaryEvalResult"
         said = {"reasoning": "", "result": True} if is_verdict else self._values(request)
         text = json.dumps(said)
-        parsed = None if request.schema is None else request.schema.model_validate_json(text)
+        parsed = None if request.reply_class is None else request.reply_class.model_validate_json(text)
         return LLMReply(text=text, parsed=parsed, model=request.model, usage=Usage(calls=1, input_tokens=3))
 
     async def aclose(self) -> None: ...

@@ -77,8 +77,7 @@ class RuleLLM:
 
     def _reply_for(self, request: LLMRequest) -> BaseModel | Exception:
         if request.purpose == "extract":
-            assert request.schema is not None
-            return self._values[request.schema.__name__]
+            return self._values[request.schema_name]
         reply: Any = self._rule(request)
         if isinstance(reply, bool):
             if request.schema is Transcription:

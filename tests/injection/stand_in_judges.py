@@ -60,8 +60,8 @@ class Judge(ABC):
     def is_deceived(self, sent: SentRequest) -> bool: ...
 
     def extraction(self, request: LLMRequest, sent: SentRequest) -> BaseModel:
-        assert request.schema is not None
-        return request.schema.model_validate(self.obeyed if self.is_deceived(sent) else self.read)
+        assert request.reply_class is not None
+        return request.reply_class.model_validate(self.obeyed if self.is_deceived(sent) else self.read)
 
     def verdict(self, request: LLMRequest, sent: SentRequest) -> BinaryEvalResult:
         if not self.is_deceived(sent):

@@ -31,7 +31,7 @@ from judges.analysis.forecasts.past_results import PastResults
 from judges.errors import LLMOutputUnusable, ReplyNotCached, UnusableKind
 from judges.llm.client import LLMReply, LLMRequest, role_of
 from judges.llm.families import is_reasoning_model
-from judges.llm.json_schema import fit, options, resolve, schema_of_model
+from judges.llm.json_schema import ReplyType, as_reply, fit, json_schema_of, options, resolve, schema_name
 from judges.llm.lexical import MODEL, reply
 from judges.llm.pricing import Prices
 from judges.llm.remote import sent_params
@@ -188,14 +188,14 @@ class SimulatedLLM:
         if request.schema is None:
             return "-", None
         if request.purpose == "free":
-            return _as_reply(request.schema, _minimal_value(request.schema.model_json_schema()))
+            return _as_reply(request.schema, _minimal_value(json_schema_of(request.schema)))
         if request.purpose == "extract" and self._assumptions.outline:
             return await asyncio.to_thread(_extraction_reply, request, request.schema, None)
         lexical_reply = await self._lexical(request)
         if request.model == MODEL:
             if isinstance(lexical_reply, LLMOutputUnusable):
                 raise lexical_reply
-            return lexical_reply, request.schema.model_validate_json(lexical_reply)
+            return as_reply(json.loads(lexical_reply), request.schema)
         if request.purpose == "extract":
             return await asyncio.to_thread(_extraction_reply, request, request.schema, lexical_reply)
         if isinstance(lexical_reply, LLMOutputUnusable):
@@ -207,10 +207,10 @@ class SimulatedLLM:
         plain = tuple(
             sorted((name, text) for name, text in request.parts.items() if name not in ("page", "page_links"))
         )
-        key = (request.purpose, request.schema and request.schema.__name__, plain, request.evidence)
+        key = (request.purpose, request.schema_name, plain, request.evidence)
         if key not in self._memo.replies:
             try:
-                self._memo.replies[key] = (await asyncio.to_thread(reply, request)).model_dump_json(by_alias=True)
+                self._memo.replies[key], _ = await asyncio.to_thread(reply, request)
             except LLMOutputUnusable as error:
                 self._memo.replies[key] = error
         return self._memo.replies[key]
@@ -252,10 +252,10 @@ def _compares_spellings(claim: str) -> bool:
 
 
 def _extraction_reply(
-    request: LLMRequest, schema: type[BaseModel], lexical_reply: str | LLMOutputUnusable | None
-) -> tuple[str, BaseModel]:
+    request: LLMRequest, schema: ReplyType, lexical_reply: str | LLMOutputUnusable | None
+) -> tuple[str, BaseModel | None]:
     """Return guessed extracted values. ``lexical_reply`` may be an error; None: not asked."""
-    shape = schema.model_json_schema()
+    shape = json_schema_of(schema)
     read = json.loads(lexical_reply) if isinstance(lexical_reply, str) else _minimal_value(shape)
     text = request.parts.get("page", request.parts.get("answer", ""))
     try:
@@ -272,20 +272,19 @@ def _same_question(evidence: tuple[str, ...], prompt: str | None, request: LLMRe
     return evidence == request.evidence and prompt == request.prompt
 
 
-def _as_reply(schema: type[BaseModel], value: Any) -> tuple[str, BaseModel]:
+def _as_reply(schema: ReplyType, value: Any) -> tuple[str, BaseModel | None]:
     """Return a value as reply text and parsed object.
 
     Raises:
         LLMOutputUnusable: the value does not match the schema.
     """
-    described = schema_of_model(schema)
+    described = json_schema_of(schema)
     try:
-        parsed = schema.model_validate(fit(value, described, described))
+        return as_reply(fit(value, described, described), schema)
     except ValueError as error:
         raise LLMOutputUnusable(
-            UnusableKind.OFF_SCHEMA, f"no reply can be guessed for schema {schema.__name__}"
+            UnusableKind.OFF_SCHEMA, f"no reply can be guessed for schema {schema_name(schema)}"
         ) from error
-    return parsed.model_dump_json(by_alias=True), parsed
 
 
 def _minimal_value(schema: Mapping[str, Any], root: Mapping[str, Any] | None = None) -> Any:

@@ -147,10 +147,16 @@ async def observe(
 
 
 async def _base(judge: JudgeWithClient, answer: str, recordings: Recordings) -> ObservedRun:
+    clients: list[ReplayClient] = []
+
+    def around(inner: LLMClient) -> LLMClient:
+        clients.append(ReplayClient(inner, recordings, None))
+        return clients[-1]
+
     try:
-        return observed_run(await judge(answer, lambda client: ReplayClient(client, recordings, None)))
+        return observed_run(await judge(answer, around))
     except JudgeError as error:
-        if not recordings.has_refused:
+        if not any(client.has_refused for client in clients):
             raise
         raise JudgeBug(f"{error}. {_REFUSED}", traceback=getattr(error, "traceback", "")) from error
 

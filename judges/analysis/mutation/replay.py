@@ -12,11 +12,13 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from pydantic import BaseModel
+from pydantic import BaseModel, ValidationError
 
 from judges.errors import LLMError, LLMOutputUnusable, UnusableKind
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
-from judges.llm.json_schema import JSONSchema, options, schema_of_model
+from judges.llm.json_schema import JSONSchema, ReplyType, as_reply, json_schema_of, options
+from judges.llm.provider_adapter import FinishReason, RawReply
+from judges.llm.replies import read_reply
 from rubrics.verdict import Usage
 
 MODEL = "replay"
@@ -35,20 +37,19 @@ class Extracted:
 
 def request_key(request: LLMRequest) -> str:
     """Return the key of an extraction: a hash of the schema's name and all parts except the text of the answer."""
-    schema = "" if request.schema is None else request.schema.__name__
     parts = {name: text for name, text in request.parts.items() if name not in _NOT_IN_KEY}
-    return hashlib.sha256(json.dumps([schema, parts], sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps([request.schema_name, parts], sort_keys=True).encode()).hexdigest()
 
 
 class ExtractionRecorder:
-    """Request observer that records the replies to extractions as JSON text, by ``request_key``."""
+    """Request observer that records the text of the replies to extractions, by ``request_key``."""
 
     def __init__(self, replies: dict[str, str]) -> None:
         self._replies = replies
 
     async def replied(self, request: LLMRequest, reply: LLMReply, seconds: float) -> None:
         if request.purpose == "extract":
-            self._replies[request_key(request)] = _json_text(reply)
+            self._replies[request_key(request)] = reply.text
 
     async def failed(self, request: LLMRequest, error: LLMError) -> None:
         """Do nothing."""
@@ -63,8 +64,6 @@ class Recordings:
     def __init__(self, replies: Mapping[str, str]) -> None:
         self._replies = replies
         self.extracted: dict[str, Extracted] = {}
-        self.has_refused = False
-        """Whether the judge sent a request that is neither an extraction nor a claim."""
 
     async def read(self, request: LLMRequest, client: LLMClient) -> tuple[Any, bool]:
         """Return the values of an extraction, and whether it was new. ``client`` extracts what was not recorded."""
@@ -77,21 +76,55 @@ class Recordings:
     def keep(self, request: LLMRequest, value: Any) -> None:
         """Record an extraction of the unedited run."""
         key = request_key(request)
-        if request.schema is not None:
-            self.extracted[key] = Extracted(key=key, schema=request.schema, value=value)
+        if request.reply_class is not None:
+            self.extracted[key] = Extracted(key=key, schema=request.reply_class, value=value)
 
     async def _ask(self, request: LLMRequest, client: LLMClient, key: str) -> Any:
         text = self._replies.get(key)
-        if text is not None and request.schema is not None:
-            return request.schema.model_validate_json(text).model_dump(mode="json")
-        reply = await client.complete(request)
-        if reply.parsed is None:
+        if text is None:
+            parsed = (await client.complete(request)).parsed
+        else:
+            raw = RawReply(text=text, finish=FinishReason.STOP, model=MODEL)
+            parsed = read_reply(raw, request.schema, strict=False)
+        if parsed is None:
             raise LLMOutputUnusable(UnusableKind.OFF_SCHEMA, "the extraction has no values")
-        return reply.parsed.model_dump(mode="json")
+        return parsed.model_dump(mode="json")
 
 
-class ReplayClient:
-    """``LLMClient`` of one run. ``edited``: edited values by key; None for the unedited run, which is recorded."""
+class ConfirmingClient:
+    """``LLMClient`` that confirms every claim and sends nothing. Subclasses supply the values of extractions."""
+
+    has_refused = False
+    """Whether the judge sent a request that is neither an extraction nor a claim."""
+
+    async def complete(self, request: LLMRequest) -> LLMReply:
+        reply_class = request.reply_class
+        if reply_class is None or request.purpose == "free":
+            self.has_refused = True
+            raise LLMOutputUnusable(UnusableKind.REFUSED, "without a model, only claims and extractions are supported")
+        if request.purpose == "verify":
+            values: Any = {"result": True, "reasoning": "Confirmed without asking a model."}
+        else:
+            values = await self.values(request)
+        try:
+            text, parsed = as_reply(values, reply_class)
+        except ValidationError as error:
+            raise LLMOutputUnusable(UnusableKind.OFF_SCHEMA, f"no values fit {reply_class.__name__}") from error
+        return LLMReply(text=text, parsed=parsed, model=MODEL, usage=Usage(calls=1))
+
+    async def values(self, request: LLMRequest) -> Any:
+        """Return the values of an extraction."""
+        raise NotImplementedError
+
+    async def aclose(self) -> None:
+        """Do nothing."""
+
+
+class ReplayClient(ConfirmingClient):
+    """Client of one run. ``edited``: edited values by key; None for the unedited run, which is recorded.
+
+    ``client`` stays open. It extracts what was not recorded.
+    """
 
     def __init__(self, client: LLMClient, recordings: Recordings, edited: Mapping[str, Any] | None) -> None:
         self._client = client
@@ -100,40 +133,13 @@ class ReplayClient:
         self.new_extractions = 0
         """Number of extractions that the unedited run did not request: the edited value is part of their prompt."""
 
-    async def complete(self, request: LLMRequest) -> LLMReply:
-        schema = request.schema
-        if schema is None or request.purpose == "free":
-            self._recordings.has_refused = True
-            raise LLMOutputUnusable(UnusableKind.REFUSED, "a field test supports only claims and extractions")
-        if request.purpose == "verify":
-            return confirmed(schema)
+    async def values(self, request: LLMRequest) -> Any:
         value, is_new = await self._recordings.read(request, self._client)
         if self._edited is None:
             self._recordings.keep(request, value)
-        else:
-            self.new_extractions += is_new
-            value = self._edited.get(request_key(request), value)
-        return reply_of(schema.model_validate(value, by_name=True, by_alias=True))
-
-    async def aclose(self) -> None:
-        """The client behind it stays open."""
-
-
-def _json_text(reply: LLMReply) -> str:
-    """Return a reply as JSON. A reply from a child process has its values only in ``text``."""
-    if reply.text.lstrip().startswith("{") or reply.parsed is None:
-        return reply.text
-    return reply.parsed.model_dump_json(by_alias=True)
-
-
-def confirmed(schema: type[BaseModel]) -> LLMReply:
-    """Return the reply that confirms a claim."""
-    return reply_of(schema.model_validate({"result": True, "reasoning": "Confirmed without asking a model."}))
-
-
-def reply_of(parsed: BaseModel) -> LLMReply:
-    """Return a reply with the given values."""
-    return LLMReply(text=parsed.model_dump_json(), parsed=parsed, model=MODEL, usage=Usage(calls=1))
+            return value
+        self.new_extractions += is_new
+        return self._edited.get(request_key(request), value)
 
 
 _ENTRIES = 3
@@ -141,9 +147,9 @@ _MAX_DEPTH = 6
 PAGE = "https://made-up.invalid/page"
 
 
-def generate_values(schema: type[BaseModel]) -> Any:
+def generate_values(schema: ReplyType) -> Any:
     """Return JSON values that fill every field. Texts name their field, lists have three entries that differ."""
-    described = schema_of_model(schema)
+    described = json_schema_of(schema)
     return _value(described, described, "value", "", 0)
 
 
@@ -177,8 +183,8 @@ def _number(described: JSONSchema, place: str) -> Any:
     return value if value <= described.get("maximum", value) else least
 
 
-class GeneratedValuesClient:
-    """Model client that fills every extraction with generated values and confirms every claim.
+class GeneratedValuesClient(ConfirmingClient):
+    """Client that fills every extraction with generated values.
 
     ``texts`` are the texts generated so far. The answer must contain them, because the extractor drops other values.
     """
@@ -186,20 +192,10 @@ class GeneratedValuesClient:
     def __init__(self) -> None:
         self.texts: dict[str, None] = {}
 
-    async def complete(self, request: LLMRequest) -> LLMReply:
-        if request.schema is None or request.purpose == "free":
-            raise LLMOutputUnusable(UnusableKind.REFUSED, "a lint run supports only claims and extractions")
-        if request.purpose == "verify":
-            return confirmed(request.schema)
-        values = generate_values(request.schema)
-        self.texts |= dict.fromkeys(_texts(values))
-        try:
-            return reply_of(request.schema.model_validate(values, by_name=True, by_alias=True))
-        except ValueError as error:
-            raise LLMOutputUnusable(UnusableKind.OFF_SCHEMA, f"no values fit {request.schema.__name__}") from error
-
-    async def aclose(self) -> None:
-        """Do nothing."""
+    async def values(self, request: LLMRequest) -> Any:
+        generated = None if request.schema is None else generate_values(request.schema)
+        self.texts |= dict.fromkeys(_texts(generated))
+        return generated
 
 
 def _texts(value: Any) -> Iterator[str]:

@@ -75,7 +75,7 @@ class ForeignClient:
         keywords: dict[str, Any] = {
             "model": request.model,
             "messages": list(request.messages),
-            "response_format": request.schema,
+            "response_format": request.reply_class,
         }
         async with self._call_slot():
             self._scope.check()
@@ -128,7 +128,7 @@ def _parse(reply: Any, request: LLMRequest) -> BaseModel | None:
     Raises:
         LLMOutputUnusable: it is None, as after a refusal, or does not match.
     """
-    schema = request.schema
+    schema = request.reply_class
     if schema is None or isinstance(reply, schema):
         return reply if isinstance(reply, BaseModel) else None
     if reply is None:

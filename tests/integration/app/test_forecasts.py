@@ -28,7 +28,7 @@ from app.progress import Progress
 from app.settings import Settings
 from cache.capture import CaptureOutcome, Observation
 from judges.analysis.forecasts.forecast import EMPTY_FORECAST, Forecast
-from judges.isolation.schema_model import schema_model
+from judges.llm.json_schema import ReplySchema
 from judges.llm.lexical import decide, fill
 from judges.llm.pricing import price_of
 from judges.prompting.blocks import neutralise
@@ -64,8 +64,8 @@ class LexicalStandIn(StandInLLM):
         fields = (call.schema or {}).get("properties", {})
         if call.schema is None or "result" in fields:
             return super()._content(call)
-        schema = schema_model(call.schema_name, json.dumps(call.schema))
-        return fill(schema, call.page or call.block("answer")).model_dump(mode="json", by_alias=True)
+        text, _ = fill(ReplySchema(call.schema_name, json.dumps(call.schema)), call.page or call.block("answer"))
+        return json.loads(text)
 
 
 def _parts(call: Call) -> dict[str, str]:

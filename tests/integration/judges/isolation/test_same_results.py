@@ -18,6 +18,7 @@ from cache.pages import PageCache
 from judges.errors import JudgeBug, LLMRejected, LLMUnavailable, RejectionScope
 from judges.isolation.fork_server_pool import ForkServerPool
 from judges.llm.client import LLMReply, LLMRequest
+from judges.llm.json_schema import ReplySchema, json_schema_of
 from judges.llm.lexical import LexicalClient
 from judges.loader import load_judge
 from rubrics.verdict import Usage
@@ -128,8 +129,8 @@ async def test_script_can_send_model_requests(process_pool: ForkServerPool, tmp_
     # The first reply failed the validator of the script's class, so the model got one repair request.
     asked = [request for request in model.requests if request.schema is not None and request.purpose == "free"]
     assert [len(request.messages) for request in asked] == [1, 2]
-    assert asked[0].schema is not None and asked[0].schema.__name__ == "Colour"
-    assert asked[0].schema.model_json_schema()["properties"].keys() == {"name", "shade"}
+    assert isinstance(asked[0].schema, ReplySchema) and asked[0].schema_name == "Colour"
+    assert json_schema_of(asked[0].schema)["properties"].keys() == {"name", "shade"}
 
 
 async def test_progress_and_log_lines_reach_the_service(

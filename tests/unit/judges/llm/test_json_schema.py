@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel, Field, HttpUrl
 
-from judges.llm.json_schema import Misfit, fit, object_in, schema_of_model
+from judges.llm.json_schema import Misfit, fit, json_schema_of, object_in
 
 
 class Part(BaseModel):
@@ -35,7 +35,7 @@ class Node(BaseModel):
     below: list[Node] = []
 
 
-LAMP = schema_of_model(Lamp)
+LAMP = json_schema_of(Lamp)
 
 
 def fitted(field: str, value: Any) -> Any:
@@ -100,7 +100,7 @@ def test_every_value_of_the_class_fits_its_schema(lamp: Lamp):
 
 
 def test_schema_that_refers_to_itself_is_followed_as_far_as_the_value_goes():
-    schema = schema_of_model(Node)
+    schema = json_schema_of(Node)
     value = {"name": "a", "below": [{"name": "b", "below": [{"name": "c", "below": []}]}]}
     assert fit(value, schema, schema) == value
     with pytest.raises(Misfit):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from datetime import date
 from enum import Enum
-from typing import Literal
+from typing import Any, Literal
 
 import pytest
 from hypothesis import given
@@ -13,7 +13,11 @@ from pydantic import BaseModel, Field, HttpUrl, create_model
 
 from answers.citations import unique_urls
 from judges.errors import LLMOutputUnusable
-from judges.llm.lexical import fill
+from judges.llm import lexical
+
+
+def fill(schema: type[BaseModel], text: str, page_links: str = "") -> Any:
+    return lexical.fill(schema, text, page_links)[1]
 
 
 class Opera(BaseModel):
