@@ -1,8 +1,8 @@
 """Loader for folders of judge files. The file name is the task id.
 
-A native file is imported, because its rubric is known only then. A public judge script is only parsed; the mind2web2
-host runs it. A file that is neither, or that cannot be read, is listed as broken with the reason, so that operators
-see the problem before the first submission.
+A native Python file is imported, because its rubric is known only then. A YAML file is parsed and checked; it contains
+no code. A public judge script is only parsed; the mind2web2 host runs it. A file that is none of these, or that cannot
+be read, is listed as broken with the reason, so that operators see the problem before the first submission.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ from types import CodeType, ModuleType
 
 from judges.errors import JudgeNotLoadable
 from judges.registry import MARK, TASK_PATTERN, Judge, JudgeKind
-from judges.source_code import compile_judge, judge_import, run_as_module
+from judges.source_code import YAML_SUFFIX, compile_judge, judge_import, run_as_module
+from judges.yaml_tasks.compiler import yaml_judge
+from judges.yaml_tasks.document import InvalidTask
 
 SCRIPT_FUNCTION = "evaluate_answer"
 _parse_lock = Lock()
@@ -42,22 +44,36 @@ def load_judges(folders: Iterable[Path], *, importing: bool = True) -> JudgeCata
     """
     catalogue = JudgeCatalogue()
     for folder in folders:
-        for path in sorted(folder.expanduser().glob("*.py")):
-            if path.name.startswith("_") or path.stem in catalogue.judges or path.stem in catalogue.broken:
+        for task, paths in _files_by_task(folder.expanduser()).items():
+            if task in catalogue.judges or task in catalogue.broken:
                 continue
             try:
-                catalogue.judges[path.stem] = load_judge(path, importing=importing)
+                if len(paths) > 1:
+                    raise JudgeNotLoadable(f"{paths[1].name} defines the same task; remove one of the two files")
+                catalogue.judges[task] = load_judge(paths[0], importing=importing)
+            except InvalidTask as error:
+                catalogue.broken[task] = str(error)
             except JudgeNotLoadable as error:
-                catalogue.broken[path.stem] = f"{path}: {error}\n{error.traceback}".rstrip()
+                catalogue.broken[task] = f"{paths[0]}: {error}\n{error.traceback}".rstrip()
     return catalogue
+
+
+def _files_by_task(folder: Path) -> dict[str, list[Path]]:
+    files: dict[str, list[Path]] = {}
+    for path in sorted(folder.glob("*")):
+        if path.suffix in (".py", YAML_SUFFIX) and not path.name.startswith(("_", ".")):
+            files.setdefault(path.stem, []).append(path)
+    return files
 
 
 def load_judge(path: Path, *, importing: bool = True) -> Judge:
     """Load one judge file, native or public.
 
-    With ``importing=False``, a native file is not executed, so its description, version and coroutine stay unknown.
+    With ``importing=False``, a native Python file is not executed, so its description, version and coroutine stay
+    unknown.
 
     Raises:
+        InvalidTask: it is a YAML file that breaks a rule of the format.
         JudgeNotLoadable: it cannot be read, parsed or imported, or defines no judge of the task in its file name.
     """
     if not TASK_PATTERN.fullmatch(path.stem):
@@ -65,6 +81,9 @@ def load_judge(path: Path, *, importing: bool = True) -> Judge:
             "the file name is the task id: use letters, digits, '.', '_' or '-' (max 100 characters)"
         )
     source = _read(path)
+    if path.suffix == YAML_SUFFIX:
+        loaded: Judge = getattr(yaml_judge(source, str(path)), MARK)
+        return replace(loaded, path=path.resolve(), sha256=hashlib.sha256(source).hexdigest(), source=source)
     try:
         with _parse_lock:
             tree = ast.parse(source, filename=str(path))

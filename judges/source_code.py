@@ -1,4 +1,4 @@
-"""Compilation and execution of judge files.
+"""Compilation and execution of judge files. The code of a YAML file only calls the compiler of ``judges.yaml_tasks``.
 
 One of the two places that catch all exceptions. Cancellation and Ctrl-C pass through, and so does ``JudgeError``, which
 is not the judge file's fault (for example a failed extraction).
@@ -15,8 +15,12 @@ from functools import lru_cache
 from importlib.machinery import ModuleSpec
 from importlib.util import module_from_spec
 from types import CodeType, ModuleType
+from typing import Final
 
 from judges.errors import JudgeBug, JudgeError, JudgeNotLoadable
+
+YAML_SUFFIX: Final = ".yaml"
+_YAML_CODE: Final = "from judges.yaml_tasks.compiler import yaml_judge\ntask = yaml_judge({source!r}, {path!r})\n"
 
 
 @lru_cache(maxsize=512)
@@ -26,7 +30,8 @@ def compile_judge(source: bytes, path: str) -> CodeType:
     Raises:
         SyntaxError, ValueError: the source is not valid Python.
     """
-    return compile(source, path, "exec", dont_inherit=True)
+    code = _YAML_CODE.format(source=source, path=path) if path.endswith(YAML_SUFFIX) else source
+    return compile(code, path, "exec", dont_inherit=True)
 
 
 def run_as_module(code: CodeType, path: str, *, prefix: str) -> ModuleType:

@@ -76,6 +76,7 @@ DISTRIBUTIONS = {
     "dotenv": "pydantic_settings",
     "starlette": "fastapi",
     "multipart": "python_multipart",
+    "yaml": "pyyaml",
 }
 """Distribution names of libraries whose import name differs."""
 

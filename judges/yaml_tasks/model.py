@@ -1,0 +1,406 @@
+"""Format of task files, version 1, as pydantic models. ``compiler`` checks the texts of expressions and templates."""
+
+from __future__ import annotations
+
+import datetime
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Discriminator,
+    Field,
+    SerializerFunctionWrapHandler,
+    StringConstraints,
+    Tag,
+    TypeAdapter,
+    ValidationError,
+    model_serializer,
+    model_validator,
+)
+from pydantic_core import PydanticCustomError
+
+from judges.yaml_tasks.document import Document, InvalidTask, Problem, read_document, write_document
+from rubrics.node import Strategy
+
+FORMAT: Final = 1
+"""Version of the format. A file names it as ``format: 1``."""
+SCHEMA_ID: Final = f"urn:assay:task-file:{FORMAT}"
+DEFAULT_PROMPT: Final = (
+    "Read out of the answer the values of all fields, as the answer states them, and the pages that it cites for each."
+)
+MAX_ITEMS: Final = 100
+DEFAULT_ITEMS: Final = 20
+
+
+def _not_reserved(name: str) -> str:
+    if hasattr(BaseModel, name) or name in RESERVED or name.startswith(("model_validate", "model_dump")):
+        raise PydanticCustomError("reserved", "'{name}' is reserved; use another name", {"name": name})
+    return name
+
+
+def _date(text: str) -> str:
+    try:
+        return datetime.date.fromisoformat(text).isoformat()
+    except ValueError:
+        raise PydanticCustomError("date", "not a date; write it as 2025-08-16") from None
+
+
+RESERVED: Final = frozenset({"and", "or", "not", "in", "true", "false", "answer", "position", "evaluation_date"})
+Name: TypeAlias = Annotated[
+    str, StringConstraints(pattern=r"^[A-Za-z][A-Za-z0-9_]*$", max_length=60), AfterValidator(_not_reserved)
+]
+NODE_ID: Final = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_.-]*$")
+NodeId: TypeAlias = Annotated[str, StringConstraints(pattern=NODE_ID.pattern, max_length=60)]
+Text: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=20_000, pattern=r"\S")]
+Line: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=2_000, pattern=r"\S")]
+Code: TypeAlias = Annotated[str, StringConstraints(min_length=1, max_length=1_000, pattern=r"\S")]
+ScalarName: TypeAlias = Literal["text", "number", "integer", "boolean", "date", "url"]
+
+
+class _Part(BaseModel):
+    """Part of a file: unknown keys are errors, and no value is converted to another type."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, allow_inf_nan=False)
+
+
+def _from_description(value: Any) -> Any:
+    """Return the long form of a field that is written as its description."""
+    if value is None:
+        return {}
+    return {"description": value} if isinstance(value, str) else value
+
+
+def _kind_of_list(value: Any) -> str | None:
+    return "<type>" if isinstance(value, str) else "<fields>"
+
+
+class ExtractedField(_Part):
+    """Value to extract from the answer: a single value, a record with ``fields``, or a list."""
+
+    type: ScalarName | None = Field(default=None, description="Type of a single value (default: text).")
+    description: Line | None = Field(default=None, description="What the value is, for the model that extracts it.")
+    fields: Fields | None = Field(default=None, min_length=1, description="Fields of a record.")
+    list_of: (
+        Annotated[
+            Annotated[ScalarName, Tag("<type>")] | Annotated[Fields, Field(min_length=1), Tag("<fields>")],
+            Discriminator(_kind_of_list),
+        ]
+        | None
+    ) = Field(default=None, description="Type of the items of a list, or the fields of its records.")
+
+    @model_validator(mode="after")
+    def _one_shape(self) -> ExtractedField:
+        if sum(each is not None for each in (self.type, self.fields, self.list_of)) > 1:
+            raise PydanticCustomError("shape", "use only one of type, fields and list_of")
+        return self
+
+    @model_serializer(mode="wrap")
+    def _short_form(self, handler: SerializerFunctionWrapHandler) -> Any:
+        """Return the description alone if the field has nothing else."""
+        written = handler(self)
+        return written.get("description") if written.keys() <= {"description"} else written
+
+
+FieldValue: TypeAlias = Annotated[
+    ExtractedField, BeforeValidator(_from_description, json_schema_input_type=Line | ExtractedField | None)
+]
+Fields: TypeAlias = dict[Name, FieldValue]
+
+
+class _Node(_Part):
+    """Keys of every node of the rubric."""
+
+    critical: bool | None = Field(
+        default=None,
+        description="A gate: unless it passes, its group counts 0. Children of a critical group are critical.",
+    )
+    weight: float = Field(
+        default=1.0, gt=0, description="Weight in the mean of the non-critical siblings (default: 1)."
+    )
+    applies_if: Code | None = Field(
+        default=None, description="Expression. If it is false, the node does not apply and is left out."
+    )
+
+
+class _Verifiable(_Part):
+    """A claim for the model, or a check by code."""
+
+    claim: Line | None = Field(default=None, description="Template of the claim: '{person.name} was born in {town}'.")
+    sources: Code | list[Code] | None = Field(
+        default=None,
+        description="Field with the cited pages (or a URL), one of which must support the claim. "
+        "Without it, the claim is judged on the answer alone.",
+    )
+    instruction: Line | None = Field(default=None, description="Additional instruction for the model.")
+    check: Code | None = Field(
+        default=None, description="Expression that decides the leaf: given(name), year == '1931'."
+    )
+    description: Line | None = Field(default=None, description="What a check tests (template). A claim needs none.")
+
+    @model_validator(mode="after")
+    def _claim_or_check(self) -> Any:
+        if (self.claim is None) == (self.check is None):
+            raise PydanticCustomError("leaf", "use either claim or check")
+        if self.claim is not None and self.description is not None:
+            raise PydanticCustomError("leaf", "a claim has no description; its text is shown instead")
+        if self.check is not None and (self.sources is not None or self.instruction is not None):
+            raise PydanticCustomError("leaf", "sources and instruction belong to a claim; a check has neither")
+        return self
+
+
+class Leaf(_Verifiable, _Node):
+    """Leaf of the rubric: a claim or a check."""
+
+    kind: ClassVar = "<leaf>"
+    requires: list[Code] = Field(
+        default=[], description="Ids of nodes above it that must not have failed (only claims)."
+    )
+
+    @model_validator(mode="after")
+    def _keys_of_kind(self) -> Leaf:
+        if self.check is not None and self.requires:
+            raise PydanticCustomError(
+                "leaf", "requires is only for claims and groups; put the check into its own group"
+            )
+        return self
+
+
+class Level(_Verifiable):
+    """Level of a graded node: the score that it and all levels before it are worth."""
+
+    score: float = Field(gt=0, le=1, description="Score if this level and all levels before it pass.")
+
+
+class _Inner(_Node):
+    description: Line | None = Field(default=None, description="What the children have in common (template).")
+    requires: list[Code] = Field(default=[], description="Ids of nodes above it that must not have failed.")
+
+
+class Graded(_Inner):
+    """Partial credit: levels in ascending order. The score is that of the last level that passes without a gap."""
+
+    kind: ClassVar = "<graded>"
+    graded: dict[NodeId, Level] = Field(min_length=2, description="Levels by id, from the lowest score to 1.")
+
+
+class _Branch(_Part):
+    all_or_nothing: bool = Field(
+        default=False, description="Make every child critical: the group counts 1 if all of them pass, else 0."
+    )
+    let: dict[Name, Code] = Field(
+        default={}, description="Names for expressions, for the children: find(list, 'f', x)."
+    )
+
+
+class _Children(_Branch):
+    parallel: Children | None = Field(default=None, min_length=1, description="Children that are independent.")
+    sequential: Children | None = Field(
+        default=None, min_length=1, description="Steps: after the first one that does not pass, the rest score 0."
+    )
+
+    @model_validator(mode="after")
+    def _one_order(self) -> Any:
+        if (self.parallel is None) == (self.sequential is None):
+            raise PydanticCustomError("order", "use either parallel or sequential, with the children by id")
+        return self
+
+    @property
+    def key(self) -> str:
+        """The key that contains the children."""
+        return "sequential" if self.parallel is None else "parallel"
+
+    @property
+    def children(self) -> Mapping[str, Node]:
+        return (self.sequential if self.parallel is None else self.parallel) or {}
+
+    @property
+    def strategy(self) -> Strategy:
+        return Strategy(self.key)
+
+
+class Group(_Children, _Inner):
+    """Group of nodes."""
+
+    kind: ClassVar = "<group>"
+
+
+class ForEach(_Branch, _Inner):
+    """Group with one child per item of a list: an extracted list, or values that the file lists."""
+
+    model_config = ConfigDict(populate_by_name=True)
+    kind: ClassVar = "<for_each>"
+    for_each: Code | list[dict[Name, str | int | float]] = Field(
+        description="An extracted list, or records such as {id: k4, name: Kestrel 4}. Their `id` is the node id."
+    )
+    item: Name = Field(default="item", alias="as", description="Name of the current item (default: item).")
+    min: int = Field(
+        default=1, ge=0, le=MAX_ITEMS, description="If the answer has fewer items, empty ones are added (default: 1)."
+    )
+    max: int = Field(
+        default=DEFAULT_ITEMS, ge=1, le=MAX_ITEMS, description=f"Further items are ignored (default: {DEFAULT_ITEMS})."
+    )
+    order: Literal["parallel", "sequential"] = Field(default="parallel", description="How the items are combined.")
+    each: Node = Field(description="Node for one item. `position` is the number of the item, from 1.")
+
+    @model_validator(mode="after")
+    def _bounds(self) -> ForEach:
+        if self.min > self.max:
+            raise PydanticCustomError("bounds", "min is above max")
+        if self.for_each == []:
+            raise PydanticCustomError("bounds", "for_each is an empty list; name at least one record")
+        return self
+
+
+_NODE_KEYS: Final = {
+    "claim": "<leaf>",
+    "check": "<leaf>",
+    "parallel": "<group>",
+    "sequential": "<group>",
+    "for_each": "<for_each>",
+    "graded": "<graded>",
+}
+
+
+def _kind_of_node(value: Any) -> str | None:
+    if isinstance(value, _Part):
+        return str(getattr(value, "kind", ""))
+    kinds = {kind for key, kind in _NODE_KEYS.items() if key in value} if isinstance(value, Mapping) else set()
+    return kinds.pop() if len(kinds) == 1 else None
+
+
+Node: TypeAlias = Annotated[
+    Annotated[Leaf, Tag("<leaf>")]
+    | Annotated[Group, Tag("<group>")]
+    | Annotated[ForEach, Tag("<for_each>")]
+    | Annotated[Graded, Tag("<graded>")],
+    Discriminator(_kind_of_node),
+]
+Children: TypeAlias = dict[NodeId, Node]
+
+
+class Root(_Children):
+    """Top of the rubric."""
+
+
+class TaskFile(_Part):
+    """Content of a task file. The name of the file is the id of the task."""
+
+    format: Literal[1] = Field(description="Version of the format.")
+    version: Line = Field(default="1", description="Version of the task, for your own use (default: '1').")
+    description: Text = Field(description="The question that the agent was given.")
+    evaluation_date: Annotated[str, AfterValidator(_date)] | None = Field(
+        default=None, description="Date for which answers are judged, as 2025-08-16. It is part of every model request."
+    )
+    extract: Text = Field(default=DEFAULT_PROMPT, description="Instruction for the extraction of the fields.")
+    fields: Fields = Field(default={}, description="Values to extract from the answer.")
+    rubric: Root = Field(description="What must hold, as a tree.")
+
+
+for _model in (ExtractedField, Leaf, Graded, Group, ForEach, Root, TaskFile):
+    _model.model_rebuild()
+
+_MODELS: Final[Mapping[str, type[BaseModel]]] = {
+    "<leaf>": Leaf,
+    "<group>": Group,
+    "<for_each>": ForEach,
+    "<graded>": Graded,
+}
+_NESTED: Final[Mapping[str, type[BaseModel]]] = {
+    "graded": Level,
+    "fields": ExtractedField,
+    "list_of": ExtractedField,
+    "rubric": Root,
+}
+
+
+def read_task(source: str | bytes, name: str) -> tuple[TaskFile, Document]:
+    """Parse a task file. Its expressions and templates are not checked; see ``compiler.compile_task``.
+
+    Raises:
+        InvalidTask: it is not YAML or does not have the form of a task. ``name`` is the file name in the message.
+    """
+    document = read_document(source, name)
+    try:
+        return TaskFile.model_validate(document.value), document
+    except ValidationError as error:
+        problems: dict[tuple[str | int, ...], Problem] = {}
+        for each in error.errors(include_url=False):
+            path, model = _located(document.value, each["loc"])
+            problems.setdefault(path, document.problem(path, _message(each, path, model)))
+        raise InvalidTask(name, list(problems.values())) from None
+
+
+def write_task(task: TaskFile) -> str:
+    """Return a task as YAML. ``read_task`` returns an equal task. Keys with default values are left out."""
+    return write_document(task.model_dump(mode="json", by_alias=True, exclude_defaults=True))
+
+
+def task_schema() -> dict[str, Any]:
+    """Return the JSON Schema of the format."""
+    schema = TypeAdapter(TaskFile).json_schema(by_alias=True)
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "$id": SCHEMA_ID,
+        **schema,
+        "title": "assay task",
+    }
+
+
+def _located(value: Any, loc: tuple[Any, ...]) -> tuple[tuple[str | int, ...], type[BaseModel]]:
+    """Return the path in the file of an error of pydantic, and the model in which it occurred."""
+    path: list[str | int] = []
+    model: type[BaseModel] = TaskFile
+    for part in loc:
+        if part in _MODELS:
+            model = _MODELS[str(part)]
+        elif part in _NESTED and isinstance(value, dict) and part in value:
+            model = _NESTED[str(part)]
+        if (isinstance(value, dict) and part in value) or (isinstance(value, list) and isinstance(part, int)):
+            path.append(part)
+            value = value[part]
+        elif part == loc[-1] and isinstance(value, dict) and not re.match(r"[<\[]", str(part)):
+            path.append(part)  # a missing key
+    return tuple(path), model
+
+
+def _message(error: Any, path: tuple[str | int, ...], model: type[BaseModel]) -> str:
+    """Return what is wrong and what would be right."""
+    key = str(path[-1]) if path else "file"
+    kind, context = error["type"], error.get("ctx", {})
+    if kind == "extra_forbidden":
+        return f"unknown key {key!r}; allowed are {', '.join(_keys(model))}"
+    if kind == "missing":
+        return f"the key {key!r} is missing; add it"
+    if kind == "union_tag_not_found":
+        return _node_message(key, error["input"])
+    if error["loc"][-1] == "[key]":
+        return f"{key!r} is not a valid name ({_line(error['msg'])}); use letters, digits and _, starting with a letter"
+    if kind == "greater_than":
+        return f"{key} is {error['input']}; use a number above {context['gt']:g}"
+    if kind == "string_type" and isinstance(error["input"], bool | int | float):
+        return f"{key} must be text; put {error['input']!r} in quotes"
+    if kind == "literal_error" and path == ("format",):
+        return f"format {error['input']!r} is not supported; write `format: {FORMAT}`"
+    return f"{key}: {_line(error['msg'])}"
+
+
+def _node_message(key: str, value: Any) -> str:
+    names = "claim, check, parallel, sequential, for_each or graded"
+    found = [name for name in _NODE_KEYS if isinstance(value, dict) and name in value]
+    if not isinstance(value, dict):
+        return f"{key!r} is not a node; write {{claim: ...}} or another mapping with one of {names}"
+    return f"{key!r} has {' and '.join(found) or 'no content'}; a node has exactly one of {names}"
+
+
+def _keys(model: type[BaseModel]) -> list[str]:
+    return [field.alias or name for name, field in model.model_fields.items()]
+
+
+def _line(message: str) -> str:
+    text = message.splitlines()[0]
+    return text[:1].lower() + text[1:]
