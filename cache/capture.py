@@ -44,6 +44,8 @@ class CaptureOutcome(StrEnum):
     CRASH = "crash"
     CORRUPT = "corrupt"
     """The stored bodies are damaged, and the page could not be captured again."""
+    NOT_STORED = "not_stored"
+    """There is no stored capture, and the run captures no pages. Never the outcome of a capture."""
 
 
 EVIDENCE_OUTCOMES = frozenset({CaptureOutcome.OK, CaptureOutcome.PARTIAL})

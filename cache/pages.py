@@ -347,6 +347,35 @@ class PageCache:
             detail = f"the stored copy is damaged, and a new capture ended with {recaptured.outcome.value}"
             raise NoEvidence(url, CaptureOutcome.CORRUPT, detail, gone=False, capture=stored) from failed
 
+    async def stored(self, url: str, *, owner: str | None = None) -> Capture | None:
+        """Return the stored capture of a page, of any age and outcome, or None. Captures nothing.
+
+        Raises:
+            IndexFailed, BlobStoreFailed: a failure of this service.
+        """
+        key = canonical_key(url)
+        capture = await self._index.find(key, owner)
+        if capture is None or capture.key == key:
+            return capture
+        return await self._recorder.store_alias(url, key, capture)
+
+    async def stored_evidence_for(self, url: str, *, owner: str | None = None) -> Evidence:
+        """Return the stored evidence of a page. Captures nothing.
+
+        Raises:
+            NoEvidence: there is none; carries the outcome of the stored capture, or ``NOT_STORED`` without one.
+            IndexFailed, BlobStoreFailed: a failure of this service.
+        """
+        capture = await self.stored(url, owner=owner)
+        if capture is None:
+            detail = "this run captures no pages"
+            raise NoEvidence(url, CaptureOutcome.NOT_STORED, detail, gone=False, capture=None)
+        try:
+            return await self.evidence(capture)
+        except (BlobMissing, BlobCorrupt) as damage:
+            detail = "the stored copy is damaged, and this run captures no pages"
+            raise NoEvidence(url, CaptureOutcome.CORRUPT, detail, gone=False, capture=capture) from damage
+
     async def _recapture(self, url: str, near: datetime | None, owner: str | None) -> Capture:
         """Return a new capture, or a recent failure, so that not every claim on the page waits for the next failure."""
         newest = await self._index.newest(canonical_key(url), owner)

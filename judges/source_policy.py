@@ -23,6 +23,7 @@ _REASONS: Final = MappingProxyType(
         CaptureOutcome.CORRUPT: Reason.EVIDENCE_CORRUPT,
         CaptureOutcome.EGRESS_DENIED: Reason.EGRESS_DENIED,
         CaptureOutcome.TIMEOUT: Reason.TIMEOUT,
+        CaptureOutcome.NOT_STORED: Reason.PAGE_NOT_STORED,
     }
 )
 

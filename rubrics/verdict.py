@@ -51,6 +51,8 @@ class Reason(StrEnum):
     NO_MAJORITY = "no_majority"
     """So many votes failed that no majority is certain."""
     CAPTURE_FAILED = "capture_failed"
+    PAGE_NOT_STORED = "page_not_stored"
+    """The page is not stored, and the run captures no pages (a rescore)."""
     CAPTURE_BLOCKED = "capture_blocked"
     """A block page, captcha, login wall or consent dialog appeared instead of the page."""
     EGRESS_DENIED = "egress_denied"

@@ -71,6 +71,7 @@ class ForecastIn(BaseModel):
     task_id: Name | None = None
     answers: list[AnswerIn] | None = Field(None, min_length=1, max_length=MAX_ANSWERS_PER_FORECAST)
     model: Model | None = Field(None, description="provider/model; replaces the model of ``jobs``")
+    stored_pages: bool = Field(False, description="No page is captured, as in a rescore")
 
     @model_validator(mode="after")
     def _either(self) -> ForecastIn:
@@ -154,6 +155,7 @@ async def _job_requests(service: Service, caller: Caller, body: ForecastIn) -> l
             owner=job.owner,
             past=past,
             stored_reply=checkpoint_lookup(replies),
+            stored_pages=body.stored_pages,
         )
         requests.append((job.id, request))
     return requests
@@ -179,7 +181,13 @@ async def _answer_requests(
         (
             None,
             ForecastRequest(
-                judge=judge, agent=submission.agent, answer=answer, model=model, owner=caller.owner, past=past
+                judge=judge,
+                agent=submission.agent,
+                answer=answer,
+                model=model,
+                owner=caller.owner,
+                past=past,
+                stored_pages=body.stored_pages,
             ),
         )
         for answer in submission.answers

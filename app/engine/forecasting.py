@@ -73,8 +73,8 @@ class ForecastRequest:
     """Input of a forecast: one answer.
 
     ``owner`` is the owner of the answer. ``past`` are results of its task, oldest first.
-    ``stored_reply`` returns the checkpoint of a job for a request key,
-    if any.
+    ``stored_reply`` returns the checkpoint of a job for a request key, if any. ``stored_pages``: no page is captured,
+    so claims whose pages are not stored cost nothing.
     """
 
     judge: Judge
@@ -84,6 +84,7 @@ class ForecastRequest:
     owner: str | None = None
     past: Sequence[Mapping[str, Any]] = ()
     stored_reply: Callable[[str, LLMRequest], LLMReply | None] = field(default=lambda key, request: None)
+    stored_pages: bool = False
 
 
 async def forecast(runtime_copy: Runtime, forecast_request: ForecastRequest) -> Forecast:
@@ -122,6 +123,7 @@ async def forecast(runtime_copy: Runtime, forecast_request: ForecastRequest) -> 
                 model=forecast_request.model,
                 owner=forecast_request.owner,
                 replace_client=simulated,
+                stored_pages=forecast_request.stored_pages,
             )
         except (JudgeBug, JudgeError) as error:
             problems.append(str(error).partition("\n")[0])

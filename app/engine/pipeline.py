@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import AbstractContextManager, ExitStack, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from importlib.metadata import version
@@ -42,6 +42,7 @@ from judges.registry import Judge, JudgeKind
 from judges.result import build_result, native_summary, page_json
 from judges.runner import JudgeTools, run_judge
 from judges.verifier import Verifier
+from mind2web2.external_services import services_of_run
 from mind2web2.host import run_script
 from mind2web2.results import rules
 from rubrics.verdict import Reason, Usage
@@ -93,6 +94,7 @@ async def evaluate(
     answered_at: datetime | None = None,
     earlier: Mapping[str, Any] | None = None,
     parameters: RunParameters | None = None,
+    stored_pages: bool = False,
 ) -> dict[str, Any]:
     """Judge one answer and return the result as JSON values.
 
@@ -105,6 +107,7 @@ async def evaluate(
         answered_at: Time at which the answer was given, if known. Web archive copies close to it are preferred.
         earlier: Previous result of the answer, to which the new result is compared.
         parameters: Parameters of the model requests (default: those of the settings).
+        stored_pages: Use only stored pages and capture none. A claim whose page is not stored is not judged.
 
     Raises:
         JudgeBug: The judge file failed. The subclass ScriptStopped means that it exceeded its limits.
@@ -118,7 +121,7 @@ async def evaluate(
         runtime.process_pool.start_in_background()
 
     urls, watch = unique_urls(answer.text), _Stopwatch()
-    pages = AnswerPages(runtime.pages, near=answered_at, owner=owner)
+    pages = AnswerPages(runtime.pages, near=answered_at, owner=owner, stored_only=stored_pages)
     call_log = CallLog(runtime, pages, result_id)
     meter, rejections = UsageMeter(), RejectionMonitor(model_name)
     request_parameters = RequestParameters(parameters, provider=name.provider, model=model_name)
@@ -143,7 +146,7 @@ async def evaluate(
         reporter=reporter,
         deadline_s=max(1.0, runtime.settings.job_deadline_s * _JUDGING_SHARE - watch.total_s),
     )
-    with call_log:
+    with call_log, _stored_pages_only() if stored_pages else nullcontext():
         judged = await _run_judge(case, rejections)
         watch.lap("judge_s")
         reporter.storing()
@@ -154,6 +157,13 @@ async def evaluate(
     result["warnings"] = await runtime.models.warnings(str(name))
     await _certify(result, runtime.settings, model=str(name))
     return await asyncio.to_thread(with_rejudged, result, earlier)
+
+
+def _stored_pages_only() -> AbstractContextManager[None]:
+    """Return a context manager that prevents captures by the tools of a public script."""
+    from mind2web2.local_services import StoredPagesOnly  # imported here because it loads slowly
+
+    return services_of_run(StoredPagesOnly())
 
 
 def _judge_usage(result: Mapping[str, Any], meter: UsageMeter) -> dict[str, Any]:
@@ -344,14 +354,17 @@ class _Stopwatch:
 class AnswerPages:
     """Page cache that records which captures an answer used, in the order of first use."""
 
-    def __init__(self, pages: PageCache, *, near: datetime | None = None, owner: str | None = None) -> None:
+    def __init__(
+        self, pages: PageCache, *, near: datetime | None = None, owner: str | None = None, stored_only: bool = False
+    ) -> None:
         """``near`` is the time at which the answer was given. The web archive copy closest to it is used.
 
-        ``owner`` is the owner of the answer.
+        ``owner`` is the owner of the answer. ``stored_only``: capture nothing.
         """
         self._pages = pages
         self._near = near
         self._owner = owner
+        self._stored_only = stored_only
         self._seen: dict[str, Capture] = {}
 
     @property
@@ -361,7 +374,7 @@ class AnswerPages:
 
     def unrecorded(self) -> AnswerPages:
         """Return the same pages with a record of their own, for a run whose pages are not those of the result."""
-        return AnswerPages(self._pages, near=self._near, owner=self._owner)
+        return AnswerPages(self._pages, near=self._near, owner=self._owner, stored_only=self._stored_only)
 
     async def capture_all(self, urls: Sequence[str], done: Callable[[int], None]) -> None:
         """Capture pages concurrently; the page cache limits the concurrency. Calls ``done`` with the number of pages
@@ -378,7 +391,9 @@ class AnswerPages:
         async def one(url: str) -> None:
             nonlocal count
             try:
-                by_url[url] = await self._pages.get(url, near=self._near, owner=self._owner)
+                capture = await self._get(url)
+                if capture is not None:
+                    by_url[url] = capture
             except BrowserUnavailable:
                 raise
             except CacheError as error:
@@ -403,13 +418,22 @@ class AnswerPages:
     async def evidence_for(self, url: str) -> Evidence:
         """Return the evidence of a page, as ``PageCache.evidence_for``, and record its capture."""
         try:
-            evidence = await self._pages.evidence_for(url, near=self._near, owner=self._owner)
+            if self._stored_only:
+                evidence = await self._pages.stored_evidence_for(url, owner=self._owner)
+            else:
+                evidence = await self._pages.evidence_for(url, near=self._near, owner=self._owner)
         except NoEvidence as error:
             if error.capture is not None:
                 self._keep(error.capture)
             raise
         self._keep(evidence.capture)
         return evidence
+
+    async def _get(self, url: str) -> Capture | None:
+        """Return the capture of a page; None if only stored pages are used and it is not stored."""
+        if self._stored_only:
+            return await self._pages.stored(url, owner=self._owner)
+        return await self._pages.get(url, near=self._near, owner=self._owner)
 
     def _keep(self, capture: Capture) -> None:
         self._seen[capture.key] = capture

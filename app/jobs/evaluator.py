@@ -101,6 +101,7 @@ class JobEvaluator:
             observers=(self.request_metrics,),
             answered_at=job.created_at,
             earlier=None if earlier is None else await asyncio.to_thread(json.loads, earlier),
+            stored_pages=job.stored_pages,
         )
 
     async def _run(

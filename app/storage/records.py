@@ -77,6 +77,8 @@ class Job:
     paused_budget_id: str | None = None
     paused_limit: float | None = None
     kind: JobKind = JobKind.ANSWER
+    stored_pages: bool = False
+    """Judge with stored pages only, and capture none."""
 
     @property
     def has_ended(self) -> bool:

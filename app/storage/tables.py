@@ -86,6 +86,8 @@ jobs = Table(
     Column("paused_limit", Float),
     # A ``JobKind``.
     Column("kind", Text, nullable=False, server_default=text("'answer'")),
+    # Judge with stored pages only.
+    Column("stored_pages", Boolean, nullable=False, server_default=text("false")),
     Index("jobs_by_submission", "submission_id"),
     Index("jobs_by_status", "status", "id"),
     Index("jobs_by_agent", "agent", "task_id", "id"),

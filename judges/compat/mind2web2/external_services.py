@@ -6,6 +6,9 @@ service. Other processes use them directly (``local_services``).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, Protocol
 
 from cache.capture import Observation
@@ -58,16 +61,30 @@ class ExternalServices(Protocol):
 
 
 _current: list[ExternalServices] = []
+_of_run: ContextVar[ExternalServices | None] = ContextVar("services of a run", default=None)
 
 
 def external_services() -> ExternalServices:
-    """Return the external services of this process."""
+    """Return the external services of the current run, or else of this process."""
+    of_run = _of_run.get()
+    if of_run is not None:
+        return of_run
     if not _current:
         # Imported here because a child process never uses the browser and the decoders itself.
         from mind2web2.local_services import LocalServices
 
         _current.append(LocalServices())
     return _current[-1]
+
+
+@contextmanager
+def services_of_run(other: ExternalServices) -> Iterator[None]:
+    """Use ``other`` for the tools of the tasks that start in this block."""
+    token = _of_run.set(other)
+    try:
+        yield
+    finally:
+        _of_run.reset(token)
 
 
 def use_services(other: ExternalServices) -> None:

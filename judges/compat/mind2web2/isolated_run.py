@@ -155,6 +155,7 @@ class ToolsRpcServer:
     """
 
     def __init__(self) -> None:
+        self._services = external_services()
         self._live: LiveBrowser | None = None
         self._models: dict[str, LLMClient] = {}
         self._maps: dict[tuple[str, float], Any] = {}
@@ -178,13 +179,13 @@ class ToolsRpcServer:
             await model.aclose()
 
     async def _fetch(self, params: Mapping[str, Any]) -> Any:
-        seen = await external_services().fetch(
+        seen = await self._services.fetch(
             from_json_value(params["url"], str), deadline_s=from_json_value(params["deadline_s"], float)
         )
         return await asyncio.to_thread(observation_to_json, seen)
 
     async def _document(self, params: Mapping[str, Any]) -> Any:
-        document = await external_services().read_document(
+        document = await self._services.read_document(
             from_base64(from_json_value(params["data"], str)),
             from_json_value(params["content_type"], str),
             deadline_s=from_json_value(params["deadline_s"], float),
@@ -203,7 +204,7 @@ class ToolsRpcServer:
         await self._live_pages().open()
 
     def _live_pages(self) -> LiveBrowser:
-        self._live = self._live or external_services().live_pages(MAX_LIVE_PAGES)
+        self._live = self._live or self._services.live_pages(MAX_LIVE_PAGES)
         return self._live
 
     async def _open_provider(self, params: Mapping[str, Any]) -> Any:
@@ -253,7 +254,7 @@ class ToolsRpcServer:
     def _maps_client(self, base_url: str, timeout_s: float) -> Any:
         key = (base_url, timeout_s)
         if key not in self._maps:
-            self._maps[key] = external_services().maps(base_url=base_url, timeout_s=timeout_s)
+            self._maps[key] = self._services.maps(base_url=base_url, timeout_s=timeout_s)
         return self._maps[key]
 
 

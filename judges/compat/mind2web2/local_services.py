@@ -10,6 +10,7 @@ import asyncio
 import threading
 from concurrent.futures import Future
 from contextlib import AsyncExitStack
+from datetime import UTC, datetime
 from typing import Any
 
 from cache.backends.browser_search import find_browser
@@ -19,7 +20,7 @@ from cache.backends.patchright import BrowserCapturer
 from cache.backends.readiness import MAX_SCROLLED_PX
 from cache.backends.router import RoutedCapturer
 from cache.backends.sibling_probe import PROBE_BYTES, PROBE_S, SiblingProbe
-from cache.capture import Observation
+from cache.capture import CaptureOutcome, Observation
 from cache.egress.proxy import EgressProxy
 from cache.errors import BrowserUnavailable
 from judges.llm.client import LLMClient
@@ -51,6 +52,38 @@ class LocalServices:
 
     def model(self, provider: str) -> LLMClient | None:
         return None
+
+
+class StoredPagesOnly(LocalServices):
+    """External services of a run that captures no pages: each page is reported as not stored. The Maps API is used."""
+
+    async def fetch(self, url: str, *, deadline_s: float = DEADLINE_S) -> Observation:
+        return _not_stored(url)
+
+    def live_pages(self, max_pages: int, *, deadline_s: float = DEADLINE_S) -> LiveBrowser:
+        return _NoBrowser()
+
+
+class _NoBrowser:
+    async def observe(self, url: str, *, once: bool = False) -> Observation:
+        return _not_stored(url)
+
+    async def open(self) -> None:
+        """Do nothing: there is no browser."""
+
+    async def aclose(self) -> None:
+        """Do nothing: there is no browser."""
+
+
+def _not_stored(url: str) -> Observation:
+    return Observation(
+        url=url,
+        outcome=CaptureOutcome.NOT_STORED,
+        captured_at=datetime.now(UTC),
+        duration_s=0.0,
+        backend="none",
+        detail="this run captures no pages",
+    )
 
 
 class LiveCapture:
