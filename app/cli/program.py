@@ -24,7 +24,6 @@ from app.cli import (
     keys,
     providers,
     prune,
-    rejudge,
     serve,
     submit,
     summary,
@@ -68,7 +67,6 @@ def program() -> typer.Typer:
     top.add_typer(capture_group, name="capture")
     top.add_typer(tasks_group, name="tasks")
     top.command("jobs")(jobs.jobs)
-    top.command("rejudge")(rejudge.rejudge)
     top.command("usage")(usage.usage)
     top.command("results")(jobs.results)
     top.command("summary")(summary.summary)

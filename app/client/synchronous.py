@@ -73,6 +73,24 @@ class Client:
         """Return a citation check. Its ``document`` is None until it has a result."""
         return wire.parse_as(dict, self._call("GET", f"/v1/checks/{check_id}"))
 
+    def start_rescore(self, selection: Mapping[str, Any], *, idempotency_key: str | None = None) -> dict[str, Any]:
+        """Judge stored answers again. ``selection`` is the body of ``POST /v1/rescores``."""
+        headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}
+        return wire.parse_as(dict, self._call("POST", "/v1/rescores", json=dict(selection), headers=headers))
+
+    def rescore(self, rescore_id: str) -> dict[str, Any]:
+        """Return a rescore with the old and new scores side by side."""
+        return wire.parse_as(dict, self._call("GET", f"/v1/rescores/{rescore_id}"))
+
+    def cancel_rescore(self, rescore_id: str) -> None:
+        self._call("POST", f"/v1/rescores/{rescore_id}/cancel")
+
+    def rescorable(self, *, agent: str | None = None, task_id: str | None = None) -> list[dict[str, Any]]:
+        """Return the answers that a rescore of an agent or task would judge, each with the ``id`` of its job."""
+        params = wire.query(agent=agent, task_id=task_id)
+        found = self._call("GET", "/v1/rescores/answers", params=params)
+        return wire.parse_as(lambda body: list(body["items"]), found)
+
     def job(self, job_id: str) -> Job:
         return wire.parse_as(Job.from_json, self._call("GET", f"/v1/jobs/{job_id}"))
 

@@ -44,8 +44,8 @@ def print_plan(
     print_total(total, model)
 
 
-def print_server_forecast(forecast: dict[str, Any]) -> None:
-    """Print a forecast of the server: each answer, and the total."""
+def print_server_forecast(forecast: dict[str, Any], *, stored_pages: bool = False) -> None:
+    """Print a forecast of the server: each answer, and the total. ``stored_pages``: no page will be captured."""
     from rich import box
     from rich.table import Table
 
@@ -59,10 +59,11 @@ def print_server_forecast(forecast: dict[str, Any]) -> None:
         cells = (count_text(foreseen["calls"]), count_text(foreseen["cached_calls"]), usd_text(foreseen["usd"]))
         table.add_row(item["task_id"], str(item["answer"]).removesuffix(".md"), *cells)
     stdout_console().print(table)
-    print_total(forecast["total"], ", ".join(sorted({str(item["model"]) for item in forecast["items"]})))
+    models = ", ".join(sorted({str(item["model"]) for item in forecast["items"]}))
+    print_total(forecast["total"], models, stored_pages=stored_pages)
 
 
-def print_total(total: dict[str, Any], model: str) -> None:
+def print_total(total: dict[str, Any], model: str, *, stored_pages: bool = False) -> None:
     """Print a total as sentences, to stderr."""
     console = stderr_console()
     console.print(f"{model}: {_range_text(total['calls'], count_text, 'calls')}", markup=False)
@@ -73,9 +74,8 @@ def print_total(total: dict[str, Any], model: str) -> None:
     if total["unpriced_models"]:
         console.print(f"unknown price: {', '.join(total['unpriced_models'])}", markup=False)
     if total["unknown_pages"]:
-        console.print(
-            f"{total['unknown_pages']} cited pages are not captured yet; their length is estimated", markup=False
-        )
+        effect = "their claims will not be judged" if stored_pages else "their length is estimated"
+        console.print(f"{total['unknown_pages']} cited pages are not captured yet; {effect}", markup=False)
     if total["problem"]:
         console.print(f"a judge file failed with simulated replies: {total['problem']}", markup=False)
     console.print("dry run: nothing was judged", markup=False)

@@ -1,11 +1,12 @@
 """All feature packages, in the order in which ``assay --help`` lists their commands."""
 
 from app.feature import Feature
-from app.features import bundles, check, comparison, extension, interop, meta_eval, mutation, suites
+from app.features import bundles, check, comparison, extension, interop, meta_eval, mutation, rescore, suites
 
 FEATURES: tuple[Feature, ...] = (
     check.FEATURE,
     comparison.FEATURE,
+    rescore.FEATURE,
     bundles.FEATURE,
     interop.FEATURE,
     meta_eval.FEATURE,

@@ -7,7 +7,7 @@ atomic without an explicit transaction.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
@@ -101,6 +101,33 @@ JOIN entries ON entries.position = job.position + 1
 """
 
 
+_INSERT_AGAIN = """
+WITH sources AS (
+    SELECT new.id, row_number() OVER (ORDER BY new.position) AS position, jobs.agent, jobs.task_id, jobs.answer_name,
+           jobs.answer_sha256, coalesce(%(model)s, jobs.model) AS model
+    FROM json_to_recordset(%(jobs)s::json) AS new (position int, id text, source text)
+    JOIN jobs ON jobs.id = new.source AND jobs.owner = %(owner)s AND jobs.kind = %(kind)s
+), new_submission AS (
+    INSERT INTO submissions (id, owner, agent, task_id, model, metadata, created_at, priority, budget_usd)
+    VALUES (%(id)s, %(owner)s, %(agent)s, %(task_id)s, %(model)s, '{}', %(created_at)s, %(priority)s, %(budget_usd)s)
+), entries AS (
+    SELECT entry, position FROM unnest(procrastinate_defer_jobs_v1(ARRAY(
+        SELECT ROW(%(queue)s, %(task)s, %(priority)s::int, NULL, NULL, jsonb_build_object('job_id', id), NULL)
+               ::procrastinate_job_to_defer_v1
+        FROM sources
+        ORDER BY position
+    ))) WITH ORDINALITY AS deferred (entry, position)
+)
+INSERT INTO jobs (id, submission_id, owner, position, agent, task_id, answer_name, answer_sha256, model, status,
+                  queue_id, attempts_allowed, created_at, priority, kind, stored_pages)
+SELECT sources.id, %(id)s, %(owner)s, sources.position - 1, sources.agent, sources.task_id, sources.answer_name,
+       sources.answer_sha256, sources.model, %(status)s, entries.entry, %(attempts)s, %(created_at)s, %(priority)s,
+       %(kind)s, %(stored_pages)s
+FROM sources
+JOIN entries ON entries.position = sources.position
+"""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SubmissionReceipt:
     """Accepted submission with its jobs as (job ID, answer name) pairs."""
@@ -128,6 +155,28 @@ class JobOptions:
     priority: int = 0
     budget_usd: float | None = None
     kind: JobKind = JobKind.ANSWER
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeAgain:
+    """Submission whose answers are those of earlier jobs.
+
+    The new jobs have the agent, task, answer and model of the ``sources`` (job IDs).
+
+    Attributes:
+        id: ID of the new submission.
+        model: Replaces the models of the sources.
+        agent, task_id: Shown for the submission, because its jobs can be of several agents and tasks.
+        stored_pages: Use stored pages only.
+    """
+
+    id: str
+    sources: Sequence[str]
+    owner: str
+    agent: str
+    task_id: str
+    model: str | None = None
+    stored_pages: bool = False
 
 
 class Intake:
@@ -165,8 +214,68 @@ class Intake:
             self._prepare(submission, options or JobOptions(), owner=owner, now=now) for submission in submissions
         ]
         response = respond([receipt for _, _, receipt in prepared])
+
+        async def insert(connection: DirectConnection) -> None:
+            for record, jobs, _ in prepared:
+                await insert_submission(connection, record, jobs, attempts_allowed=self._attempts_allowed)
+
         # A single statement is atomic. Only several statements need an explicit transaction.
         needs_transaction = key is not None or len(prepared) > 1
+        count = sum(len(jobs) for _, jobs, _ in prepared)
+        return await self._store(insert, count, response, key, now=now, needs_transaction=needs_transaction)
+
+    async def judge_again(
+        self,
+        again: JudgeAgain,
+        *,
+        response: dict[str, Any],
+        key: IdempotencyKey | None = None,
+        options: JobOptions | None = None,
+    ) -> dict[str, Any]:
+        """Queue the answers of earlier jobs again, in a new submission.
+
+        Return ``response``, or the stored response for a repeated ``key``. Jobs of other owners, and jobs that were
+        removed meanwhile, are skipped. Raises the same errors as ``accept``.
+        """
+        options, now = options or JobOptions(), self._clock.now()
+        jobs = [
+            {"position": position, "id": self._ids.new("job"), "source": source}
+            for position, source in enumerate(again.sources)
+        ]
+        values = {
+            "id": again.id,
+            "owner": again.owner,
+            "agent": again.agent,
+            "task_id": again.task_id,
+            "model": again.model,
+            "created_at": now,
+            "priority": options.priority,
+            "budget_usd": options.budget_usd,
+            "kind": str(options.kind),
+            "jobs": _json(jobs),
+            "queue": QUEUE,
+            "task": TASK,
+            "status": str(JobStatus.QUEUED),
+            "attempts": self._attempts_allowed,
+            "stored_pages": again.stored_pages,
+        }
+
+        async def insert(connection: DirectConnection) -> None:
+            await connection.execute(_INSERT_AGAIN, values)
+
+        return await self._store(insert, len(jobs), response, key, now=now, needs_transaction=key is not None)
+
+    async def _store(
+        self,
+        insert: Callable[[DirectConnection], Awaitable[None]],
+        count: int,
+        response: dict[str, Any],
+        key: IdempotencyKey | None,
+        *,
+        now: datetime,
+        needs_transaction: bool,
+    ) -> dict[str, Any]:
+        """Run ``insert``, which queues ``count`` jobs, and return the response, or the stored one for a known key."""
         async with (
             self._database.pooled_connection() as connection,
             connection.transaction() if needs_transaction else nullcontext(),
@@ -174,9 +283,8 @@ class Intake:
             if key is not None and (known := await find_response(connection, key)) is not None:
                 replayed: dict[str, Any] = json.loads(known)
                 return replayed
-            await self._queue_limit.admit(connection, sum(len(jobs) for _, jobs, _ in prepared))
-            for record, jobs, _ in prepared:
-                await insert_submission(connection, record, jobs, attempts_allowed=self._attempts_allowed)
+            await self._queue_limit.admit(connection, count)
+            await insert(connection)
             if key is not None:
                 await store_response(connection, key, json.dumps(response), now=now)
         return response

@@ -22,12 +22,12 @@ from app.api.models import ListOut
 from app.api.paging import NAME_PATTERN, IdPath, NameFilter, NamePath, PositionPageRequestDep
 from app.api.problems import not_found
 from app.api.summaries import parse_answer
-from app.features.comparison.flips import Cause, ComparableResult, Flip, add_flips, comparable_result, flips
-from app.features.comparison.paired_comparison import ComparisonSide, comparison_json
+from app.features.comparison.paired_comparison import ComparisonSide, add_flips, comparison_json
 from app.features.comparison.sensitivity_json import consistency_json, inversions_json, order_json
 from app.service import Service
 from app.storage import results as rows
 from app.storage.records import JudgedAnswer
+from judges.analysis.flips import Cause, ComparableResult, Flip, comparable_result, flips
 
 router = APIRouter(prefix="/v1", tags=["results"])
 

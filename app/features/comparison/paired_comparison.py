@@ -13,7 +13,7 @@ from statistics import fmean
 from typing import Any
 
 from app.agent_summary import AnswerOutcome, interval_json, score_of
-from app.features.comparison.flips import ComparableResult
+from judges.analysis.flips import ComparableResult, Flip
 from judges.analysis.statistics.interval import LEVEL
 from judges.analysis.statistics.paired import MIN_TASKS_FOR_T, Paired, interval_over_bounds, paired
 from judges.analysis.statistics.sign_flip import MIN_TASKS_FOR_TEST, holm
@@ -45,6 +45,22 @@ def comparison_json(first: ComparisonSide, others: Sequence[ComparisonSide]) -> 
             for nth, each in enumerate(compared)
         ],
     }
+
+
+def add_flips(comparison: dict[str, Any], flips: Sequence[Flip], *, max_listed: int) -> None:
+    """Add the flips to one comparison of ``comparison_json``. All are counted; at most ``max_listed`` are listed."""
+    by_task: dict[str, list[Flip]] = {}
+    for flip in flips:
+        by_task.setdefault(flip.task_id, []).append(flip)
+    remaining = max_listed
+    for task in comparison["tasks"]:
+        task_flips = by_task.get(task["task_id"], [])
+        listed = task_flips[:remaining]
+        remaining -= len(listed)
+        task["flipped"] = len(task_flips)
+        task["flips"] = [flip.to_json() for flip in listed]
+    comparison["flipped"] = len(flips)
+    comparison["flips_left_out"] = len(flips) - (max_listed - remaining)
 
 
 def _success(score: Score) -> Score:

@@ -7,7 +7,9 @@ from typing import Any
 import pytest
 
 from app.agent_summary import AnswerOutcome
-from app.features.comparison.paired_comparison import ComparisonSide, comparison_json
+from app.features.comparison.paired_comparison import ComparisonSide, add_flips, comparison_json
+from judges.analysis.flips import comparable_result, flips
+from tests.fakes.judged import FAILED, leaf, result_of, rubric_of
 
 
 def result(low: float, high: float | None = None) -> dict[str, Any]:
@@ -131,3 +133,21 @@ def test_interval_of_few_differences_has_a_warning():
 
     assert "with 29 tasks, fewer than 30" in warnings(29)
     assert warnings(30) == ""
+
+
+def test_comparison_lists_a_maximum_of_flips_and_counts_all():
+    names = ("a", "b", "c")
+    left = [comparable_result(result_of(rubric_of(*map(leaf, names), task_id=task))) for task in ("one", "two")]
+    failed = [rubric_of(*(leaf(name, FAILED) for name in names), task_id=task) for task in ("one", "two")]
+    right = [comparable_result(result_of(rubric)) for rubric in failed]
+    comparison: dict[str, Any] = {"tasks": [{"task_id": task} for task in ("one", "three", "two")]}
+    add_flips(comparison, flips(left, right), max_listed=4)
+    assert [(task["flipped"], len(task["flips"])) for task in comparison["tasks"]] == [(3, 3), (0, 0), (3, 1)]
+    assert (comparison["flipped"], comparison["flips_left_out"]) == (6, 2)
+    assert comparison["tasks"][0]["flips"][0] == {
+        "task_id": "one", "answer_name": "answer_1.md", "leaf": "a",
+        "description": left[0].leaves["a"].description,
+        "before": "passed", "after": "failed",
+        "causes": [{"cause": "vote", "detail": "same claim, pages, judge and model"}],
+        "result_before": left[0].result_id, "result_after": right[0].result_id,
+    }  # fmt: skip

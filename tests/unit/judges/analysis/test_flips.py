@@ -6,14 +6,7 @@ from typing import Any
 
 import pytest
 
-from app.features.comparison.flips import (
-    MAX_DESCRIPTION_CHARS,
-    Cause,
-    ComparableResult,
-    add_flips,
-    comparable_result,
-    flips,
-)
+from judges.analysis.flips import MAX_DESCRIPTION_CHARS, Cause, ComparableResult, comparable_result, flips
 from tests.fakes.judged import FAILED, SKIPPED, leaf, page_entry, result_of, rubric_of
 
 URL = "https://a.example/"
@@ -90,23 +83,6 @@ def test_leaves_of_only_one_side_are_flips():
     [lost, new] = flips([side(leaf("a"))], [side(leaf("b"))])
     assert (lost.leaf, lost.before, lost.after, lost.gain) == ("a", "passed", None, -1)
     assert (new.leaf, new.before, new.after, new.gain) == ("b", None, "passed", 1)
-
-
-def test_comparison_lists_a_maximum_of_flips_and_counts_all():
-    names = ("a", "b", "c")
-    left = [side(*map(leaf, names), task_id=task) for task in ("one", "two")]
-    right = [side(*(leaf(name, FAILED) for name in names), task_id=task) for task in ("one", "two")]
-    comparison: dict[str, Any] = {"tasks": [{"task_id": task} for task in ("one", "three", "two")]}
-    add_flips(comparison, flips(left, right), max_listed=4)
-    assert [(task["flipped"], len(task["flips"])) for task in comparison["tasks"]] == [(3, 3), (0, 0), (3, 1)]
-    assert (comparison["flipped"], comparison["flips_left_out"]) == (6, 2)
-    assert comparison["tasks"][0]["flips"][0] == {
-        "task_id": "one", "answer_name": "answer_1.md", "leaf": "a",
-        "description": left[0].leaves["a"].description,
-        "before": "passed", "after": "failed",
-        "causes": [{"cause": "vote", "detail": "same claim, pages, judge and model"}],
-        "result_before": left[0].result_id, "result_after": right[0].result_id,
-    }  # fmt: skip
 
 
 def test_long_description_is_truncated_and_a_result_without_a_tree_has_no_leaves():

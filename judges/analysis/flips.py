@@ -1,7 +1,7 @@
 """Flipped leaves between two sides and their causes. Pure functions; results are JSON values.
 
 Answers are paired by task and name. If both sides have exactly one answer to a task, the two are paired even
-if their names differ. For the difference of the scores, see ``paired_comparison``.
+if their names differ.
 """
 
 from __future__ import annotations
@@ -214,19 +214,3 @@ def _page_causes(
         if old_page is None or now is None or old_page == now:
             continue
         yield Cause.PAGE, f"{url}: " + (f"{old_page[0]} → {now[0]}" if old_page[0] != now[0] else "its text changed")
-
-
-def add_flips(comparison: dict[str, Any], flips: Sequence[Flip], *, max_listed: int) -> None:
-    """Add the flips to one comparison of ``comparison_json``. All are counted; at most ``max_listed`` are listed."""
-    by_task: dict[str, list[Flip]] = {}
-    for flip in flips:
-        by_task.setdefault(flip.task_id, []).append(flip)
-    remaining = max_listed
-    for task in comparison["tasks"]:
-        task_flips = by_task.get(task["task_id"], [])
-        listed = task_flips[:remaining]
-        remaining -= len(listed)
-        task["flipped"] = len(task_flips)
-        task["flips"] = [flip.to_json() for flip in listed]
-    comparison["flipped"] = len(flips)
-    comparison["flips_left_out"] = len(flips) - (max_listed - remaining)

@@ -1,0 +1,406 @@
+"""Routes for rescores. A rescore is a submission of stored answers, with one job per answer."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Response
+from pydantic import BaseModel, ConfigDict, Field, model_validator
+
+from app.access.keys import Caller
+from app.api.access import ReaderDep, ServiceDep, SubmitterDep
+from app.api.examples import EXAMPLE_ID
+from app.api.models import BudgetUsd, ListOut, Priority
+from app.api.paging import ID_PATTERN, NAME_PATTERN, IdPath, NameFilter, PageRequestDep
+from app.api.problems import Problem, not_found
+from app.api.request_fields import Model
+from app.api.strict_json import StrictJsonRoute
+from app.api.submissions import KeyHeader
+from app.features.rescore import storage
+from app.features.rescore.side_by_side import RescoredAnswer, comparison_json, rescored_answer
+from app.jobs.errors import JobNotFound, JobStateConflict
+from app.jobs.intake import JobOptions, JudgeAgain
+from app.service import Service
+from app.storage.budgets import get_spent
+from app.storage.idempotency import IdempotencyKey
+from app.storage.jobs import get_submission, jobs_of_submission
+from app.storage.records import TERMINAL, Job, JobStatus, SubmissionRecord
+
+router = APIRouter(prefix="/v1/rescores", tags=["rescores"], route_class=StrictJsonRoute)
+
+MAX_ANSWERS = 1000
+_BATCH = 20
+"""Number of answers whose results are in memory at once."""
+_SEVERAL = "*"
+"""Agent or task of a rescore of several."""
+_RESCORE = f"{storage.ID_PREFIX}_{EXAMPLE_ID}"
+_Name = Annotated[str, Field(pattern=NAME_PATTERN)]
+_EXAMPLE_SCORES: dict[str, Any] = {
+    "before": {"value": 0.5, "low": 0.5, "high": 0.5},
+    "after": {"value": 0.75, "low": 0.75, "high": 0.75},
+}
+_EXAMPLE_DIFFERENCE: dict[str, Any] = {"value": 0.25, "low": 0.25, "high": 0.25}
+_EXAMPLE_STATE: dict[str, Any] = {
+    "id": _RESCORE,
+    "agent": None,
+    "task_id": "yu_lineage",
+    "model": None,
+    "created_at": "2026-11-24T20:00:00Z",
+    "budget_usd": 0.5,
+    "done": True,
+    "jobs": {"queued": 0, "running": 0, "succeeded": 1, "failed": 0, "cancelled": 0},
+}
+
+
+class RescoreIn(BaseModel):
+    """Which answers to rescore: those of a task, of an agent, or of both; or those of ``jobs``."""
+
+    model_config = ConfigDict(
+        extra="forbid",
+        strict=True,
+        json_schema_extra={
+            "example": {"task_id": "yu_lineage", "budget_usd": 0.5},
+            "anyOf": [
+                {"required": ["task_id"], "properties": {"task_id": {"type": "string"}, "jobs": {"type": "null"}}},
+                {"required": ["agent"], "properties": {"agent": {"type": "string"}, "jobs": {"type": "null"}}},
+                {
+                    "required": ["jobs"],
+                    "properties": {"jobs": {"type": "array"}, "task_id": {"type": "null"}, "agent": {"type": "null"}},
+                },
+            ],
+        },
+    )
+
+    task_id: _Name | None = None
+    agent: _Name | None = None
+    jobs: list[Annotated[str, Field(pattern=ID_PATTERN)]] | None = Field(None, min_length=1, max_length=MAX_ANSWERS)
+    model: Model | None = Field(None, description="Replaces the models of the earlier jobs")
+    capture: bool = Field(False, description="Also capture the pages that are not stored")
+    priority: Priority = 0
+    budget_usd: BudgetUsd | None = None
+
+    @model_validator(mode="after")
+    def _either(self) -> RescoreIn:
+        if (self.jobs is None) == (self.task_id is None and self.agent is None):
+            raise ValueError("send either jobs, or task_id or agent or both")
+        return self
+
+
+class AcceptedRescoreOut(BaseModel):
+    """Accepted rescore. ``answers`` is the number of answers, each of which becomes a job."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "id": _RESCORE,
+                "url": f"/v1/rescores/{_RESCORE}",
+                "submission_url": f"/v1/submissions/{_RESCORE}",
+                "answers": 6,
+            }
+        }
+    )
+
+    id: str
+    url: str
+    submission_url: str
+    answers: int
+
+
+class RescorableOut(BaseModel):
+    """Finished job whose answer a rescore would judge again."""
+
+    id: str
+    agent: str
+    task_id: str
+    answer: str
+
+
+class RescorablesOut(BaseModel):
+    """Answers that a rescore would judge again."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "items": [
+                    {"id": f"job_{EXAMPLE_ID}", "agent": "my-agent", "task_id": "yu_lineage", "answer": "answer_1.md"}
+                ]
+            }
+        }
+    )
+
+    items: list[RescorableOut]
+
+
+class RescoreSummaryOut(BaseModel):
+    """State of a rescore. ``done``: all jobs have ended. ``agent`` and ``task_id`` are null if there are several."""
+
+    model_config = ConfigDict(json_schema_extra={"example": _EXAMPLE_STATE})
+
+    id: str
+    agent: str | None
+    task_id: str | None
+    model: str | None
+    created_at: datetime
+    budget_usd: float | None
+    done: bool
+    jobs: dict[JobStatus, int] = Field(description="Number of jobs by status")
+
+
+class RescoreOut(RescoreSummaryOut):
+    """Rescore with old and new scores side by side."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                **_EXAMPLE_STATE,
+                "spent_usd": 0.0012,
+                "stored_pages": True,
+                "answers": [
+                    {
+                        "job_id": f"job_{EXAMPLE_ID}",
+                        "agent": "my-agent",
+                        "task_id": "yu_lineage",
+                        "answer_name": "answer_1.md",
+                        "status": "succeeded",
+                        "stage": None,
+                        "error": None,
+                        **{
+                            side: {"result_id": f"res_{EXAMPLE_ID}", "status": "complete", "score": score}
+                            for side, score in _EXAMPLE_SCORES.items()
+                        },
+                        "difference": _EXAMPLE_DIFFERENCE,
+                        "judge_changed": True,
+                        "reused": 11,
+                        "asked": 1,
+                        "because": {"script": 1},
+                        "flipped": 1,
+                    }
+                ],
+                "agents": [
+                    {
+                        "agent": "my-agent",
+                        "answers": 1,
+                        **_EXAMPLE_SCORES,
+                        "difference": _EXAMPLE_DIFFERENCE,
+                        "rank_before": 2,
+                        "rank_after": 1,
+                    }
+                ],
+                "flips": [
+                    {
+                        "agent": "my-agent",
+                        "task_id": "yu_lineage",
+                        "answer_name": "answer_1.md",
+                        "leaf": "advisor/thesis",
+                        "description": "The thesis names her advisor",
+                        "before": "failed",
+                        "after": "passed",
+                        "causes": [{"cause": "judge", "detail": "the judge's file changed"}],
+                        "result_before": f"res_{EXAMPLE_ID}",
+                        "result_after": f"res_{EXAMPLE_ID}",
+                    }
+                ],
+                "flipped": 1,
+                "usage": {"calls": 2, "cached_calls": 22, "usd": 0.0012},
+            }
+        }
+    )
+
+    spent_usd: float
+    stored_pages: bool = Field(description="No page was captured: claims whose pages are not stored are not judged")
+    answers: list[dict[str, Any]] = Field(
+        description="Each answer with the scores ``before`` and ``after`` (null: no result), the number of leaves that "
+        "were ``reused`` and ``asked`` again, and of those that ``flipped``"
+    )
+    agents: list[dict[str, Any]] = Field(description="Mean scores and ranks, over the answers that have both scores")
+    flips: list[dict[str, Any]] = Field(
+        description="The first 1,000 leaves whose outcome differs, as in /v1/compare/flips, with ``agent``"
+    )
+    flipped: int = Field(description="Number of leaves whose outcome differs")
+    usage: dict[str, Any]
+
+
+@router.post("", status_code=202, response_model=AcceptedRescoreOut)
+async def start_rescore(
+    body: RescoreIn, response: Response, service: ServiceDep, caller: SubmitterDep, idempotency_key: KeyHeader = None
+) -> dict[str, Any]:
+    """Judge stored answers of the caller again, with the current judges and stored pages.
+
+    Verdicts whose inputs did not change are reused without a model request.
+    """
+    jobs = await _selected(service, caller, task_id=body.task_id, agent=body.agent, ids=body.jobs)
+    _check_judges(service, {job.task_id for job in jobs})
+    rescore_id = service.runtime.ids.new(storage.ID_PREFIX)
+    agents, tasks = {job.agent for job in jobs}, {job.task_id for job in jobs}
+    accepted = await service.intake.judge_again(
+        JudgeAgain(
+            id=rescore_id,
+            sources=[job.id for job in jobs],
+            owner=caller.owner,
+            agent=agents.pop() if len(agents) == 1 else _SEVERAL,
+            task_id=tasks.pop() if len(tasks) == 1 else _SEVERAL,
+            model=body.model,
+            stored_pages=not body.capture,
+        ),
+        response={
+            "id": rescore_id,
+            "url": f"/v1/rescores/{rescore_id}",
+            "submission_url": f"/v1/submissions/{rescore_id}",
+            "answers": len(jobs),
+        },
+        key=_key(caller, idempotency_key, body),
+        options=JobOptions(priority=body.priority, budget_usd=body.budget_usd),
+    )
+    response.headers["Location"] = accepted["url"]
+    return accepted
+
+
+@router.get("")
+async def rescores(service: ServiceDep, caller: ReaderDep, paging: PageRequestDep) -> ListOut[RescoreSummaryOut]:
+    """List rescores, newest first, without the comparisons."""
+    async with service.database.begin() as connection:
+        found = await storage.list_rescores(
+            connection, limit=paging.limit + 1, owner=caller.visible_owner, before=paging.cursor
+        )
+        page, next_cursor = paging.split(found, str)
+        counts = await storage.count_jobs(connection, page)
+        records = [await get_submission(connection, rescore_id) for rescore_id in page]
+    items = [RescoreSummaryOut(**_state(record, counts.get(record.id, {}))) for record in records if record is not None]
+    return ListOut(items=items, next_cursor=next_cursor)
+
+
+@router.get("/answers")
+async def selected_answers(
+    service: ServiceDep, caller: ReaderDep, task_id: NameFilter = None, agent: NameFilter = None
+) -> RescorablesOut:
+    """List the answers that a rescore of the task, the agent or both would judge: the newest job of each answer.
+
+    Send the job ids to `POST /v1/forecasts` to estimate calls and cost.
+    """
+    jobs = await _selected(service, caller, task_id=task_id, agent=agent)
+    return RescorablesOut(
+        items=[RescorableOut(id=job.id, agent=job.agent, task_id=job.task_id, answer=job.answer) for job in jobs]
+    )
+
+
+@router.get("/{rescore_id}")
+async def rescore(rescore_id: IdPath, service: ServiceDep, caller: ReaderDep) -> RescoreOut:
+    """Return a rescore: old and new scores per answer and per agent, flipped leaves and ranks."""
+    record, jobs = await _find(service, caller, rescore_id)
+    async with service.database.begin() as connection:
+        earlier = await storage.earlier_results(connection, rescore_id)
+        spent = await get_spent(connection, rescore_id)
+    answers: list[RescoredAnswer] = []
+    for start in range(0, len(jobs), _BATCH):
+        answers += await _compare(service, jobs[start : start + _BATCH], earlier)
+    comparison = await asyncio.to_thread(comparison_json, answers)
+    return RescoreOut(
+        **_state(record, _counts(jobs)),
+        **comparison,
+        spent_usd=round(spent, 6),
+        stored_pages=all(job.stored_pages for job in jobs),
+    )
+
+
+@router.post("/{rescore_id}/cancel")
+async def cancel(rescore_id: IdPath, service: ServiceDep, caller: SubmitterDep) -> RescoreSummaryOut:
+    """Cancel the unfinished jobs of a rescore. Their answers keep their earlier results."""
+    _, jobs = await _find(service, caller, rescore_id)
+    for job in jobs:
+        if not job.has_ended:
+            with suppress(JobStateConflict, JobNotFound):  # it ended meanwhile
+                await service.control.cancel(job.id, owner=caller.visible_owner)
+    record, jobs = await _find(service, caller, rescore_id)
+    return RescoreSummaryOut(**_state(record, _counts(jobs)))
+
+
+async def _selected(
+    service: Service,
+    caller: Caller,
+    *,
+    task_id: str | None = None,
+    agent: str | None = None,
+    ids: list[str] | None = None,
+) -> list[storage.JudgedJob]:
+    """Return the selected jobs of the caller.
+
+    Raises:
+        Problem: There is no such job, a job of ``ids`` is missing or not finished, or there are too many.
+    """
+    async with service.database.begin() as connection:
+        jobs = await storage.newest_jobs(
+            connection, owner=caller.owner, limit=MAX_ANSWERS + 1, task_id=task_id, agent=agent, ids=ids
+        )
+    missing = sorted(set(ids or ()) - {job.id for job in jobs})
+    if missing:
+        raise not_found(f"finished job {missing[0]!r} that judges an answer")
+    if not jobs:
+        raise not_found("finished job for this task and agent")
+    if len(jobs) > MAX_ANSWERS:
+        detail = f"The selection has more than {MAX_ANSWERS} answers: select an agent and a task"
+        raise Problem(422, "TOO_MANY", detail)
+    return jobs
+
+
+def _check_judges(service: Service, task_ids: set[str]) -> None:
+    """Raise Problem for a task whose judge does not exist or does not load: all of its jobs would fail."""
+    for task_id in sorted(task_ids):
+        if not service.runtime.has_task(task_id):
+            detail = f"task {task_id!r} does not exist; GET /v1/tasks lists all tasks"
+            raise Problem(404, "UNKNOWN_TASK", "This task has no judge", errors=[("task_id", detail)])
+        broken = service.runtime.catalogue.broken.get(task_id)
+        if broken is not None:
+            detail = f"The judge of task {task_id!r} does not load: {broken.partition(chr(10))[0]}"
+            raise Problem(409, "JUDGE_BROKEN", detail)
+
+
+async def _find(service: Service, caller: Caller, rescore_id: str) -> tuple[SubmissionRecord, list[Job]]:
+    """Return a rescore that the caller can see, and its jobs. Raises Problem if there is none."""
+    async with service.database.begin() as connection:
+        record = await get_submission(connection, rescore_id, owner=caller.visible_owner)
+        if record is None or not rescore_id.startswith(f"{storage.ID_PREFIX}_"):
+            raise not_found("rescore")
+        return record, await jobs_of_submission(connection, rescore_id)
+
+
+async def _compare(service: Service, jobs: Sequence[Job], earlier: Mapping[str, str]) -> list[RescoredAnswer]:
+    pairs = [(job, earlier.get(job.id), job.result_id) for job in jobs]
+    async with service.database.begin() as connection:
+        wanted = {result_id for _, *ids in pairs for result_id in ids if result_id is not None}
+        bodies = await storage.bodies_of(connection, wanted)
+    return await asyncio.to_thread(
+        lambda: [
+            rescored_answer(job, bodies.get(before or ""), bodies.get(after or "")) for job, before, after in pairs
+        ]
+    )
+
+
+def _counts(jobs: Sequence[Job]) -> dict[JobStatus, int]:
+    return {status: sum(job.status is status for job in jobs) for status in JobStatus}
+
+
+def _state(record: SubmissionRecord, counts: Mapping[JobStatus, int]) -> dict[str, Any]:
+    return {
+        "id": record.id,
+        "agent": None if record.agent == _SEVERAL else record.agent,
+        "task_id": None if record.task_id == _SEVERAL else record.task_id,
+        "model": record.model,
+        "created_at": record.created_at,
+        "budget_usd": record.budget_usd,
+        "done": all(status in TERMINAL or not number for status, number in counts.items()),
+        "jobs": {status: counts.get(status, 0) for status in JobStatus},
+    }
+
+
+def _key(caller: Caller, key: str | None, body: RescoreIn) -> IdempotencyKey | None:
+    if key is None:
+        return None
+    request = json.dumps(body.model_dump(), sort_keys=True).encode()
+    fingerprint = hashlib.sha256(b"rescore\0" + request).hexdigest()
+    return IdempotencyKey(owner=caller.owner, key=key, fingerprint=fingerprint)

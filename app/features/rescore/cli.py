@@ -1,0 +1,237 @@
+"""``assay rescore``: judge stored answers of a running server again, and compare old and new scores."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.console.connection import URL, JsonOption, UrlOption, connect
+from app.console.errors import Exit, WrongUsage
+from app.console.streams import print_json, stderr_console, stdout_console
+from app.console.tables import bounds_text, plain_table
+
+if TYPE_CHECKING:
+    from app.client import Client, Job
+
+_CAUSES = {
+    "answer": "the answer changed",
+    "page": "a page changed",
+    "script": "the rubric changed",
+    "prompt": "a prompt changed",
+    "model": "the model or its parameters changed",
+    "new": "no earlier verdict",
+    "not_kept": "nothing changed, but the earlier replies are no longer stored",
+}
+_FORECAST_BATCH = 10
+"""Answers per forecast request. Each takes up to a few seconds."""
+_MAX_FLIPS = 50
+_SUMMED = ("calls", "cached_calls", "input_tokens", "output_tokens", "usd", "usd_batch")
+
+
+def rescore(
+    rescore_id: Annotated[
+        str | None, typer.Argument(metavar="[ID]", help="Print an earlier rescore instead of starting one.")
+    ] = None,
+    task: Annotated[str | None, typer.Option(help="Rescore the newest answers to this task.")] = None,
+    agent: Annotated[str | None, typer.Option(help="Rescore the newest answers of this agent.")] = None,
+    job: Annotated[list[str] | None, typer.Option(help="Rescore the answer of this job. Can be repeated.")] = None,
+    model: Annotated[str | None, typer.Option(help="Model, as provider/model (default: that of each job).")] = None,
+    capture: Annotated[bool, typer.Option("--capture", help="Also capture pages that are not stored.")] = False,
+    budget: Annotated[
+        float | None, typer.Option("--budget", min=0.0, metavar="USD", help="Pause when this cost is reached.")
+    ] = None,
+    leaves: Annotated[bool, typer.Option("--leaves", help="Print the outcome of every leaf.")] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Estimate calls, tokens and cost without judging.")
+    ] = False,
+    cancel: Annotated[bool, typer.Option("--cancel", help="Cancel the rescore ID.")] = False,
+    timeout: Annotated[float | None, typer.Option(help="Stop waiting after this many seconds.")] = None,
+    url: UrlOption = URL,
+    as_json: JsonOption = False,
+) -> None:
+    """Judge stored answers again after a change of the rubric, and compare old and new scores.
+
+    Captures no page: a claim whose page is not stored is not judged. Verdicts whose inputs did not change are reused.
+    """
+    selection = {name: value for name, value in (("task_id", task), ("agent", agent), ("jobs", job)) if value}
+    if bool(selection) == (rescore_id is not None) or (job and (task or agent)):
+        raise WrongUsage("give --task or --agent or both, or --job, or the ID of an earlier rescore")
+    if cancel and rescore_id is None:
+        raise WrongUsage("--cancel needs the ID of a rescore")
+    if rescore_id is not None and (dry_run or capture or model or budget is not None):
+        raise WrongUsage("--dry-run, --capture, --model and --budget are for a new rescore, not for an earlier one")
+    if model is not None:
+        selection["model"] = model
+    with connect(url) as client:
+        if dry_run and rescore_id is None:
+            _print_forecast(client, selection, stored_pages=not capture, as_json=as_json)
+            return
+        if rescore_id is None:
+            options = {"capture": capture} | ({} if budget is None else {"budget_usd": budget})
+            rescore_id = str(client.start_rescore({**selection, **options})["id"])
+            _wait(client, rescore_id, timeout)
+        elif cancel:
+            client.cancel_rescore(rescore_id)
+        document = client.rescore(rescore_id)
+        results = [
+            client.result(each["after"]["result_id"]) for each in document["answers"] if leaves and each["after"]
+        ]
+    if as_json:
+        print_json(document | ({"leaves": [_leaves_json(result) for result in results]} if leaves else {}))
+    else:
+        _print(document, results)
+    if not all(each["after"] is not None and each["after"]["status"] == "complete" for each in document["answers"]):
+        raise typer.Exit(Exit.INCOMPLETE)
+
+
+def _wait(client: Client, rescore_id: str, timeout_s: float | None) -> None:
+    from app.console.progress import JobBoard, ProgressBoard
+
+    answers = client.rescore(rescore_id)["answers"]
+    labels = {each["job_id"]: f"{each['agent']} {each['task_id']} {each['answer_name']}" for each in answers}
+    stderr_console().print(f"{rescore_id}: {len(labels)} answer(s)", markup=False)
+    waiting = set(labels)
+    with ProgressBoard(stderr_console(), len(labels)) as board:
+        jobs_board = JobBoard(board, labels)
+
+        def show(job: Job) -> None:
+            jobs_board.show(job)
+            is_out_of_budget = job.stage == "paused" and job.error is not None and job.error.code == "BUDGET"
+            if job.done or is_out_of_budget:
+                waiting.discard(job.id)
+            else:
+                waiting.add(job.id)
+            if is_out_of_budget and not waiting:
+                raise _BudgetReached(job.error.detail if job.error else "")
+
+        try:
+            client.wait(labels, timeout_s=timeout_s, on_update=show)
+        except _BudgetReached as reached:
+            stderr_console().print(
+                f"paused: {reached}. Raise the budget of submission {rescore_id}, or cancel the rest with "
+                f"`assay rescore {rescore_id} --cancel`.",
+                markup=False,
+            )
+
+
+class _BudgetReached(Exception):
+    """All unfinished jobs are paused because of a budget."""
+
+
+def _print_forecast(client: Client, selection: Mapping[str, Any], *, stored_pages: bool, as_json: bool) -> None:
+    from app.console.forecasts import print_server_forecast
+
+    jobs = selection.get("jobs") or [
+        each["id"] for each in client.rescorable(agent=selection.get("agent"), task_id=selection.get("task_id"))
+    ]
+    forecasts = [
+        client.forecast(
+            {
+                "jobs": jobs[start : start + _FORECAST_BATCH],
+                "model": selection.get("model"),
+                "stored_pages": stored_pages,
+            }
+        )
+        for start in range(0, len(jobs), _FORECAST_BATCH)
+    ]
+    items = [item for forecast in forecasts for item in forecast["items"]]
+    total = _sum_totals([forecast["total"] for forecast in forecasts])
+    merged = {**forecasts[0], "items": items, "total": total}
+    if as_json:
+        print_json(merged)
+    else:
+        print_server_forecast(merged, stored_pages=stored_pages)
+
+
+def _sum_totals(totals: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return the sum of forecast totals. A figure is null if it is null in one of them."""
+    first, *others = totals
+    summed = dict(first)
+    for total in others:
+        for name in _SUMMED:
+            one, other = summed[name], total[name]
+            summed[name] = None if None in (one, other) else {end: one[end] + other[end] for end in one}
+        summed["unpriced_models"] = sorted({*summed["unpriced_models"], *total["unpriced_models"]})
+        summed["past_runs"] += total["past_runs"]
+        summed["unknown_pages"] += total["unknown_pages"]
+        summed["problem"] = summed["problem"] or total["problem"]
+    summed.pop("roles", None)  # the roles are in the items
+    return summed
+
+
+def _print(document: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> None:
+    from rich.markup import escape
+
+    console = stdout_console()
+    agents = plain_table("rank", "agent", "answers", "before", "now", "difference")
+    for row in document["agents"]:
+        cells = (bounds_text(row["before"]), bounds_text(row["after"]), bounds_text(row["difference"], sign="+"))
+        agents.add_row(_rank_text(row), escape(row["agent"]), str(row["answers"]), *cells)
+    if document["agents"]:
+        console.print(agents)
+    answers = plain_table("agent", "task", "answer", "before", "now", "reused", "asked", "flipped", "because")
+    for each in document["answers"]:
+        answers.add_row(
+            *(escape(each[name]) for name in ("agent", "task_id")),
+            escape(each["answer_name"].removesuffix(".md")),
+            *(bounds_text(each[side] and each[side]["score"]) for side in ("before", "after")),
+            *("-" if each[name] is None else str(each[name]) for name in ("reused", "asked")),
+            str(each["flipped"]),
+            escape(_reason_text(each)),
+        )
+    console.print(answers)
+    for flip in document["flips"][:_MAX_FLIPS]:
+        console.print(_flip_text(flip), markup=False, soft_wrap=True)
+    if document["flipped"] > _MAX_FLIPS:
+        console.print(f"{document['flipped'] - _MAX_FLIPS} more leaves flipped; --json lists them", markup=False)
+    for result in results:
+        console.print(f"{result.get('agent_name')} {result['task_id']} {result['answer_name']}", markup=False)
+        for leaf in _judged_leaves(result):
+            text = f"  {leaf['id']}  {leaf['outcome']}  {_in_words(leaf['rejudged'])}"
+            console.print(text, markup=False, soft_wrap=True)
+    usage = document["usage"]
+    cost = "unknown cost" if usage["usd"] is None else f"{usage['usd']:.4f} usd"
+    console.print(
+        f"{document['id']}: {document['flipped']} leaves flipped, {usage['calls']} calls, {cost}",
+        markup=False,
+        soft_wrap=True,
+    )
+
+
+def _rank_text(row: Mapping[str, Any]) -> str:
+    before, after = row["rank_before"], row["rank_after"]
+    return str(after) if before == after else f"{before} -> {after}"
+
+
+def _reason_text(answer: Mapping[str, Any]) -> str:
+    if answer["error"] is not None:
+        return str(answer["error"]["code"])
+    if answer["after"] is None:
+        return str(answer["stage"] or answer["status"])
+    return ", ".join(f"{cause} {number}" for cause, number in answer["because"].items())
+
+
+def _flip_text(flip: Mapping[str, Any]) -> str:
+    place = f"{flip['agent']} {flip['task_id']} {flip['answer_name'].removesuffix('.md')} {flip['leaf']}"
+    causes = "; ".join(f"{each['cause']}: {each['detail']}" for each in flip["causes"])
+    return f"{place}: {flip['before'] or 'missing'} -> {flip['after'] or 'missing'} ({causes})"
+
+
+def _judged_leaves(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the leaves that a model judged in this or the earlier result."""
+    from app.agent_summary import leaves
+
+    return (leaf for leaf in leaves(result) if leaf.get("rejudged") is not None)
+
+
+def _leaves_json(result: Mapping[str, Any]) -> dict[str, Any]:
+    judged = {str(leaf["id"]): {"outcome": leaf["outcome"], **leaf["rejudged"]} for leaf in _judged_leaves(result)}
+    return {"result_id": result["id"], "leaves": judged}
+
+
+def _in_words(rejudged: Mapping[str, Any]) -> str:
+    if rejudged["reused"]:
+        return "reused"
+    return "judged again: " + "; ".join(_CAUSES.get(cause, cause) for cause in rejudged["because"])

@@ -1,0 +1,167 @@
+"""Old and new scores of rescored answers: per answer and per agent, with flipped leaves and ranks. Pure functions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from app.agent_summary import AnswerOutcome, score_of, scorecard_row
+from app.storage.records import Job
+from judges.analysis.flips import comparable_result, flips
+from judges.result import score_json
+from rubrics.result_fields import script_sha256_of
+from rubrics.scoring import Score
+
+MAX_FLIPS = 1000
+"""Maximum number of flips in one document. All are counted."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RescoredAnswer:
+    """Answer with its score before and after the rescore. A result that does not exist is None."""
+
+    fields: Mapping[str, Any]
+    before: Score | None
+    after: Score | None
+    usage: Mapping[str, Any] = field(default_factory=dict)
+    flips: Sequence[Mapping[str, Any]] = ()
+
+    @property
+    def agent(self) -> str:
+        return str(self.fields["agent"])
+
+
+def rescored_answer(job: Job, before: str | None, after: str | None) -> RescoredAnswer:
+    """Compare the results (JSON texts) of an answer from before and after a rescore. CPU-bound."""
+    old, new = (None if body is None else json.loads(body) for body in (before, after))
+    scores = [None if result is None else score_of(result) for result in (old, new)]
+    flipped = []
+    if old is not None and new is not None:
+        found = flips([comparable_result(old)], [comparable_result(new)])
+        flipped = [{"agent": job.agent, **flip.to_json()} for flip in found]
+    rejudged = (new or {}).get("rejudged") or {}
+    return RescoredAnswer(
+        fields={
+            "job_id": job.id,
+            "agent": job.agent,
+            "task_id": job.task_id,
+            "answer_name": job.answer_name,
+            "status": job.status.value,
+            "stage": job.stage,
+            "error": None if job.error is None else {"code": job.error.code, "detail": job.error.detail},
+            "before": _side(old),
+            "after": _side(new),
+            "difference": _difference_json(*scores),
+            "judge_changed": _is_judge_changed(old, new),
+            "reused": rejudged.get("reused"),
+            "asked": rejudged.get("again"),
+            "because": rejudged.get("because") or {},
+            "flipped": len(flipped),
+        },
+        before=scores[0],
+        after=scores[1],
+        usage=(new or {}).get("usage") or {},
+        flips=flipped,
+    )
+
+
+def comparison_json(answers: Sequence[RescoredAnswer]) -> dict[str, Any]:
+    """Return the answers, the agents with their ranks, the flips, and the usage of the rescore."""
+    every_flip = [flip for answer in answers for flip in answer.flips]
+    return {
+        "answers": [dict(answer.fields) for answer in answers],
+        "agents": agents_json(answers),
+        "flips": every_flip[:MAX_FLIPS],
+        "flipped": len(every_flip),
+        "usage": _usage(answers),
+    }
+
+
+def agents_json(answers: Iterable[RescoredAnswer]) -> list[dict[str, Any]]:
+    """Return the mean scores of each agent before and after, and its ranks, by new rank and name.
+
+    The means are those of the leaderboard, but only over answers that have both scores. Ranks are by the lower bound of
+    the mean, in which leaves that were not judged count 0. Agents with equal means share a rank.
+    """
+    by_agent: dict[str, list[RescoredAnswer]] = {}
+    for answer in answers:
+        if answer.before is not None and answer.after is not None:
+            by_agent.setdefault(answer.agent, []).append(answer)
+    before = {agent: _mean(agent, each, "before") for agent, each in by_agent.items()}
+    after = {agent: _mean(agent, each, "after") for agent, each in by_agent.items()}
+    ranks_before, ranks_after = _ranks(before), _ranks(after)
+    rows = [
+        {
+            "agent": agent,
+            "answers": len(by_agent[agent]),
+            "before": score_json(before[agent]),
+            "after": score_json(after[agent]),
+            "difference": _difference_json(before[agent], after[agent]),
+            "rank_before": ranks_before[agent],
+            "rank_after": ranks_after[agent],
+        }
+        for agent in by_agent
+    ]
+    return sorted(rows, key=lambda row: (row["rank_after"], row["agent"]))
+
+
+def _mean(agent: str, answers: Iterable[RescoredAnswer], side: str) -> Score:
+    outcomes = [
+        AnswerOutcome(
+            task_id=answer.fields["task_id"],
+            answer_name=answer.fields["answer_name"],
+            result={"score": score_json(getattr(answer, side)), "status": answer.fields[side]["status"]},
+        )
+        for answer in answers
+    ]
+    mean = scorecard_row(agent, outcomes).partial
+    assert mean is not None  # noqa: S101 - there is at least one answer
+    return mean
+
+
+def _ranks(means: Mapping[str, Score]) -> dict[str, int]:
+    """Return the rank of each agent, from 1. Means that are equal to nine decimals share a rank."""
+    lows = {agent: round(mean.low, 9) for agent, mean in means.items()}
+    return {agent: 1 + sum(other > low for other in lows.values()) for agent, low in lows.items()}
+
+
+def _side(result: Mapping[str, Any] | None) -> dict[str, Any] | None:
+    if result is None:
+        return None
+    return {
+        "result_id": result.get("id"),
+        "status": result.get("status", "complete"),
+        "score": score_json(score_of(result)),
+    }
+
+
+def _difference_json(before: Score | None, after: Score | None) -> dict[str, Any] | None:
+    """Return the difference after - before with its bounds; None if a side has no score."""
+    if before is None or after is None:
+        return None
+    certain = before.value is not None and after.value is not None
+    return {
+        "value": after.low - before.low if certain else None,
+        "low": after.low - before.high,
+        "high": after.high - before.low,
+    }
+
+
+def _is_judge_changed(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> bool | None:
+    """Return whether another judge file judged the new result; None if a side is missing."""
+    if before is None or after is None:
+        return None
+    return bool(script_sha256_of(before) != script_sha256_of(after))
+
+
+def _usage(answers: Iterable[RescoredAnswer]) -> dict[str, Any]:
+    """Return the calls and the cost of the new results. ``usd`` is None if a price is unknown."""
+    usages = [answer.usage for answer in answers]
+    costs = [usage.get("usd", 0.0) for usage in usages]
+    return {
+        "calls": sum(usage.get("calls", 0) for usage in usages),
+        "cached_calls": sum(usage.get("cached_calls", 0) for usage in usages),
+        "usd": None if None in costs else round(sum(costs), 6),
+    }
