@@ -94,7 +94,17 @@ async def settle(served: Served, result: str) -> None:
     await served.http.post(f"/v1/results/{result}/overrides/{word['id']}/withdraw", json=said)
 
 
-EMPTY = ("/", "/jobs", "/compare", "/review", "/review/overrides", "/review/agreement", "/pages", "/suites")
+EMPTY = (
+    "/",
+    "/jobs",
+    "/compare",
+    "/rescores",
+    "/review",
+    "/review/overrides",
+    "/review/agreement",
+    "/pages",
+    "/suites",
+)
 
 
 async def test_empty_screens_are_accessible_and_fit_the_window(open_dashboard: OpenDashboard, chromium: Browser):

@@ -17,6 +17,8 @@ pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loo
 FIELDS = {
     "/jobs": ("agent", "task_id", "cursor", "status"),
     "/compare": ("a", "b", "table"),
+    "/rescores": ("cursor",),
+    "/rescores/rescore_nothing": ("format",),
     "/review": ("agent",),
     "/review/overrides": ("agent", "cursor"),
     "/pages": ("url", "task", "done"),

@@ -214,6 +214,7 @@ async def check_policy(served: Served) -> None:
         "/",
         "/jobs",
         "/compare",
+        "/rescores",
         "/review",
         "/review/overrides",
         "/review/agreement",

@@ -1,4 +1,4 @@
-"""``assay rejudge``, ``usage`` and dry runs on a real server with the stand-in model."""
+"""``assay rescore``, ``usage`` and dry runs on a real server with the stand-in model."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ import pytest
 from tests.fakes.folders import memory_folder
 from tests.fakes.warm_start import warm_assay
 from tests.standin.llm import StandInLLM
+from tests.standin.rules import keyword_rule
 
 pytestmark = pytest.mark.postgres
 
@@ -36,7 +37,7 @@ ANSWERS = {"answer_1.md": "It was built in 1764, in Vellmar.", "answer_2.md": "I
 @pytest.fixture
 def home() -> Iterator[Path]:
     with tempfile.TemporaryDirectory(
-        prefix="assay-rejudging-", dir=memory_folder(), ignore_cleanup_errors=True
+        prefix="assay-rescoring-", dir=memory_folder(), ignore_cleanup_errors=True
     ) as name:
         folder = Path(name)
         folder.chmod(0o755)
@@ -90,8 +91,8 @@ async def serving(home: Path, model: StandInLLM) -> AsyncIterator[str]:
             await process.wait()
 
 
-async def assay(home: Path, model: StandInLLM, *arguments: str) -> str:
-    """Run a command that must succeed, and return its output."""
+async def assay(home: Path, model: StandInLLM, *arguments: str, code: int = 0) -> str:
+    """Run a command that must end with this exit code, and return its output."""
     process = await asyncio.create_subprocess_exec(
         *(warm_assay(), *arguments),
         env=environment(home, model),
@@ -100,7 +101,7 @@ async def assay(home: Path, model: StandInLLM, *arguments: str) -> str:
         stderr=asyncio.subprocess.PIPE,
     )
     output_text, error_text = await asyncio.wait_for(process.communicate(), 240)
-    assert process.returncode == 0, error_text.decode()
+    assert process.returncode == code, error_text.decode()
     return output_text.decode()
 
 
@@ -109,10 +110,10 @@ async def assay_json(home: Path, model: StandInLLM, *arguments: str) -> dict[str
     return read
 
 
-async def test_rejudging_requests_only_changed_claims_and_usage_counts_calls(home: Path):
+async def test_rescoring_requests_only_changed_claims_and_usage_counts_calls(home: Path):
     answers = str(home / "answers" / "otter" / "bridge")
     named = ("--agent", "otter", "--task", "bridge")
-    async with StandInLLM() as model:
+    async with StandInLLM(rule=keyword_rule({"is in": False})) as model:
         async with serving(home, model) as url:
             forecast = await assay_json(home, model, "submit", answers, *named, "--url", url, "--dry-run")
             assert model.calls == []
@@ -122,19 +123,38 @@ async def test_rejudging_requests_only_changed_claims_and_usage_counts_calls(hom
             assert first == 8
             assert forecast["total"]["calls"]["expected"] == pytest.approx(first, rel=0.2)
 
-            nothing = await assay_json(home, model, "rejudge", "--agent", "otter", "--url", url, "--dry-run")
+            nothing = await assay_json(home, model, "rescore", "--agent", "otter", "--url", url, "--dry-run")
             assert nothing["total"]["calls"]["expected"] == 0
-            same = await assay(home, model, "rejudge", "--agent", "otter", "--url", url, "--leaves")
+            same = await assay(home, model, "rescore", "--task", "bridge", "--url", url, "--leaves")
             assert len(model.calls) == first, same
-            assert "reused" in same
+            assert "reused" in same and " 0 leaves flipped, 0 calls" in same
 
             used = await assay_json(home, model, "usage", "--url", url)
             assert sum(row["calls"] for row in used["items"]) == first
+            for wrong in ((), (*named, "rescore_1"), ("--cancel", *named), ("--task", "unknown")):
+                await assay(home, model, "rescore", *wrong, "--url", url, code=2)
         judge = home / "judges.d" / "bridge.py"
         judge.write_text(judge.read_text().replace("stands in Vellmar", "is in Vellmar"))
         async with serving(home, model) as url:
-            again = await assay(home, model, "rejudge", "--agent", "otter", "--url", url, "--leaves")
+            foreseen = await assay_json(home, model, "rescore", "--task", "bridge", "--url", url, "--dry-run")
+            assert foreseen["total"]["calls"]["expected"] == pytest.approx(4, rel=0.2)
+            assert foreseen["total"]["usd"]["expected"] > 0
+            assert len(model.calls) == first
+            again = await assay(home, model, "rescore", "--task", "bridge", "--url", url, "--leaves")
+            [rescore_id] = re.findall(r"^(rescore_\w+): 2 leaves flipped, 4 calls", again, re.MULTILINE)
+            shown = await assay_json(home, model, "rescore", rescore_id, "--url", url)
+            job = shown["answers"][0]["job_id"]
+            budget = ("--model", "openai/gpt-4o", "--budget", "0.000001")
+            stopped = await assay(home, model, "rescore", "--job", job, *budget, "--url", url, code=3)
+            [stopped_id] = re.findall(r"^(rescore_\w+): ", stopped, re.MULTILINE)
+            await assay(home, model, "rescore", stopped_id, "--cancel", "--url", url, code=3)
     # The script rewords one claim; the votes on the other claim remain valid.
     assert len(model.calls) == first + 4, again
-    assert re.search(r"town .*the judge file changed", again), again
+    assert re.search(r"town .*the rubric changed", again), again
     assert re.search(r"year .*reused", again), again
+    assert re.search(r"otter bridge answer_1 town: passed -> failed \(judge: ", again), again
+    [row] = shown["agents"]
+    assert (row["before"]["value"], row["after"]["value"], row["rank_after"]) == (1.0, 0.5, 1)
+    assert [(flip["leaf"], flip["before"], flip["after"]) for flip in shown["flips"]] == [
+        ("town", "passed", "failed")
+    ] * 2

@@ -1,0 +1,138 @@
+"""Rescore in the dashboard: started with the form, and shown with old and new scores, ranks and flipped leaves."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import AsyncIterator
+from functools import partial
+
+import pytest
+import pytest_asyncio
+from patchright.async_api import Browser
+
+from rubrics.rubric import Rubric
+from rubrics.verdict import Outcome
+from tests.browser.dashboard.conftest import LAPTOP, PHONE, OpenDashboard, Reader, Served, open_reader
+from tests.fakes.judged import FAILED, NOT_JUDGED, PASSED, leaf, page_entry, rubric_of
+
+pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
+
+URL = "https://bridges.example/"
+HOSTILE = "<img src=x onerror=alert(1)> " * 6
+SCRIPTS = [{"sha256": letter * 64, "name": "rivers", "version": letter} for letter in "de"]
+
+
+def rubric(*outcomes: Outcome) -> Rubric:
+    names = ("length of the river", "source of the river", "mouth of the river")
+    leaves = [
+        leaf(f"leaf_{nth}", outcome, claim=f"The {name} {HOSTILE}", sources=[URL])
+        for nth, (name, outcome) in enumerate(zip(names, outcomes, strict=True))
+    ]
+    return rubric_of(*leaves, task_id="rivers")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def rescored(open_dashboard: OpenDashboard, chromium: Browser) -> AsyncIterator[tuple[Served, str]]:
+    """Yield a service, and the path of a rescore that was started with the form and has changed the ranks."""
+    changes = {
+        "otter": [(PASSED, PASSED, PASSED), (FAILED, FAILED, PASSED)],
+        "heron": [(PASSED, FAILED, PASSED), (PASSED, PASSED, PASSED)],
+        "stork": [(PASSED, FAILED, FAILED), (NOT_JUDGED, FAILED, FAILED)],
+    }
+    pages = [page_entry(URL)]
+    async with open_dashboard() as served:
+        for script, side in zip(SCRIPTS, (0, 1), strict=True):
+            for agent, outcomes in changes.items():
+                text = f"{agent} says so"
+                served.judging.register(text, partial(rubric, *outcomes[side]), script=script, pages=pages)
+                if side == 0:
+                    await served.result(agent, text)
+        async with open_reader(chromium, served.url) as reader:
+            await reader.go("/rescores")
+            await reader.page.select_option('select[name="task_id"]', "rivers")
+            await reader.page.fill('input[name="budget_usd"]', "0.5")
+            await reader.page.click('button:has-text("Rescore")')
+            await reader.page.wait_for_selector("h1:has-text('rivers')")
+            path = reader.page.url.removeprefix(served.url)
+            # The page polls until all jobs have ended, and then shows the whole comparison.
+            await reader.wait_until("!document.querySelector('#progress')")
+            assert (reader.page_errors, reader.external_requests) == ([], [])
+        yield served, path
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def reader(chromium: Browser, rescored: tuple[Served, str]) -> AsyncIterator[Reader]:
+    served, path = rescored
+    async with open_reader(chromium, served.url) as one:
+        await one.go(path)
+        yield one
+
+
+async def rows(reader: Reader, label: str) -> list[str]:
+    found = await reader.page.locator(f'[aria-label="{label}"] tbody tr').all_inner_texts()
+    return [" ".join(row.split()) for row in found]
+
+
+async def test_ranks_and_scores_are_side_by_side(reader: Reader):
+    agents = await rows(reader, "Agents")
+    assert agents[0].startswith("heron 2 → 1 1 0.67 1.00 +0.33")
+    assert agents[1].startswith("otter 1 → 2 1 1.00 0.33 -0.67")
+    assert agents[2].startswith("stork 3 1 0.33 0.00\u20130.33 open")
+    answers = await rows(reader, "Answers")
+    assert len(answers) == 3
+    assert any(row.startswith("stork") and "incomplete" in row for row in answers)
+    assert "4" in await reader.text(".figures")
+
+
+async def test_flipped_leaves_lead_to_the_new_result(reader: Reader):
+    flips = await rows(reader, "Flipped leaves")
+    assert len(flips) == 4
+    assert any("otter" in row and "passed failed" in row and "judge the judge's file changed" in row for row in flips)
+    await reader.page.locator('[aria-label="Flipped leaves"] tbody th a').first.click()
+    await reader.page.wait_for_selector(".leaf-panel")
+
+
+async def test_answers_can_be_downloaded(reader: Reader):
+    async with reader.page.expect_download() as download:
+        await reader.page.click('h2:has-text("Answers") a[download]')
+    table = list(csv.DictReader((await (await download.value).path()).read_text("utf-8-sig").splitlines()))
+    assert {row["agent"]: float(row["now_low"]) for row in table}["heron"] == 1.0
+    assert {row["flipped"] for row in table} == {"1", "2"}
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("size", [LAPTOP, PHONE])
+async def test_pages_are_accessible_and_fit(
+    chromium: Browser, rescored: tuple[Served, str], size: tuple[int, int], dark: bool
+):
+    served, path = rescored
+    async with open_reader(chromium, served.url, size=size, dark=dark) as reader:
+        for page in ("/rescores", path):
+            await reader.go(page)
+            assert await reader.violations() == []
+            assert await reader.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+        assert (reader.page_errors, reader.external_requests) == ([], [])
+
+
+async def test_unfinished_rescore_can_be_cancelled(chromium: Browser, open_dashboard: OpenDashboard):
+    async with open_dashboard() as served:
+        text = served.judging.register("It is long.", partial(rubric, PASSED, PASSED, PASSED))
+        await served.result("otter", text)
+        worker = served.service.worker
+        assert worker is not None
+        await worker.drain()  # nothing runs the new jobs
+        async with open_reader(chromium, served.url) as reader:
+            await reader.go("/rescores")
+            await reader.page.select_option('select[name="agent"]', "otter")
+            await reader.page.click('button:has-text("Rescore")')
+            await reader.page.click('button:has-text("Cancel")')
+            await reader.page.wait_for_selector('[aria-label="Answers"] :text("cancelled")')
+            assert await reader.page.locator("#progress").count() == 0
+            assert await reader.violations() == []
+
+
+async def test_form_without_a_selection_says_what_to_do(chromium: Browser, rescored: tuple[Served, str]):
+    async with open_reader(chromium, rescored[0].url) as reader:
+        await reader.go("/rescores")
+        await reader.page.click('button:has-text("Rescore")')
+        assert "Select a task or an agent." in await reader.text("main")
