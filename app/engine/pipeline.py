@@ -119,7 +119,6 @@ async def evaluate(
     runtime.models.check(model)
     if runtime.process_pool is not None:
         runtime.process_pool.start_in_background()
-
     urls, watch = unique_urls(answer.text), _Stopwatch()
     pages = AnswerPages(runtime.pages, near=answered_at, owner=owner, stored_only=stored_pages)
     call_log = CallLog(runtime, pages, result_id)

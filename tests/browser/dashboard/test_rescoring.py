@@ -55,7 +55,7 @@ async def rescored(open_dashboard: OpenDashboard, chromium: Browser) -> AsyncIte
             await reader.page.wait_for_selector("h1:has-text('rivers')")
             path = reader.page.url.removeprefix(served.url)
             # The page polls until all jobs have ended, and then shows the whole comparison.
-            await reader.wait_until("!document.querySelector('#progress')")
+            await reader.page.wait_for_selector(".figures:has-text('3 of 3')")
             assert (reader.page_errors, reader.external_requests) == ([], [])
         yield served, path
 
