@@ -303,7 +303,8 @@ async def test_repeated_request_with_the_same_key_starts_one_rescore(start: Star
 
 async def test_invalid_selection_names_the_problem(start: Start, judges: Path):
     async with start(workers=0) as api:
-        for body in ({}, {"jobs": ["job_1"], "task_id": "paris"}, {"task_id": "../x"}, {"jobs": []}, {"other": 1}):
+        invalid: list[dict[str, Any]] = [{}, {"jobs": ["job_1"], "task_id": "paris"}, {"task_id": "../x"}, {"jobs": []}]
+        for body in invalid:
             assert_problem(await api.post("/v1/rescores", json=body), 422)
         assert_problem(await api.post("/v1/rescores", json={"task_id": "paris"}), 404)
         assert_problem(await api.post("/v1/rescores", json={"jobs": ["job_1"]}), 404)
