@@ -96,7 +96,7 @@ EXEMPTIONS = (
         reason="the replies of providers have many more fields than a schema should repeat",
     ),
     Exemption(
-        operations="POST /v1/(submissions|submissions/archive|checks|suites/.*/runs)$",
+        operations="POST /v1/(submissions|submissions/archive|checks|rescores|suites/.*/runs)$",
         code="IDEMPOTENCY_KEY_REUSED",
         path="",
         message="",
@@ -191,6 +191,8 @@ def known(database_url: str, judges: Path, tmp_path: Path) -> Iterator[Known]:
         has_extension = f"{EXTENSION}pair" in app.openapi()["paths"]
         if has_extension:
             ids["pairing_id"] = api.post("/v1/pairings").json()["id"]
+        if "/v1/rescores" in app.openapi()["paths"]:
+            ids["rescore_id"] = api.post("/v1/rescores", json={"task_id": "capital"}).raise_for_status().json()["id"]
         yield Known(url=url, ids=ids, token=paired(api) if has_extension else None)
 
 
