@@ -7,11 +7,14 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import io
 import lzma
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache
 from importlib import resources
+from itertools import islice
+from threading import Lock
 from typing import TYPE_CHECKING, Final
 
 from judges.errors import JudgeError
@@ -53,13 +56,27 @@ _PUBLISHED: Final[Mapping[str, _Published]] = {
 }
 
 
-@cache
-def load_encoding(name: str) -> tiktoken.Encoding:
-    """Return a shipped encoding: cl100k_base or o200k_base. The first call takes about 0.5 s: make it in a thread.
+_loading = Lock()
+"""Pages are prepared in several threads. Only one of them loads an encoding."""
+
+
+def load_encoding(name: str, max_ranks: int | None = None) -> tiktoken.Encoding:
+    """Return a shipped encoding: cl100k_base or o200k_base. The first call takes about 0.4 s: make it in a thread.
+
+    With ``max_ranks``, the encoding has only the first tokens of the vocabulary, and no special tokens. It takes less
+    time and memory (50,000 of o200k_base: 13 instead of 43 MiB), and a text never has fewer tokens in it than in the
+    whole encoding: byte pair encoding merges the pair of the lowest rank first, so that the whole encoding makes the
+    same merges, followed by more of them.
 
     Raises:
         TokenizerUnusable: the shipped file cannot be used.
     """
+    with _loading:
+        return _load(name, max_ranks)
+
+
+@cache
+def _load(name: str, max_ranks: int | None) -> tiktoken.Encoding:
     import tiktoken  # here, because only long pages need it
 
     published = _PUBLISHED[name]
@@ -67,11 +84,10 @@ def load_encoding(name: str) -> tiktoken.Encoding:
         packed = resources.files(__package__).joinpath(f"{name}.tiktoken.xz").read_bytes()
     except OSError as error:
         raise TokenizerUnusable(f"{name}.tiktoken.xz: cannot be read: {error}") from error
-    lines = (line.split() for line in unpacked_ranks(packed, name).splitlines() if line)
+    lines = (line.split() for line in islice(io.BytesIO(unpacked_ranks(packed, name)), max_ranks))
     ranks = {base64.b64decode(token): int(rank) for token, rank in lines}
-    encoding = tiktoken.Encoding(
-        name, pat_str=published.pattern, mergeable_ranks=ranks, special_tokens=dict(published.special_tokens)
-    )
+    special_tokens = dict(published.special_tokens) if max_ranks is None else {}
+    encoding = tiktoken.Encoding(name, pat_str=published.pattern, mergeable_ranks=ranks, special_tokens=special_tokens)
     ranks.clear()  # the encoding has its own copy; this one would take another 22 MB
     return encoding
 

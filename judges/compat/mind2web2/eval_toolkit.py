@@ -40,7 +40,8 @@ def count_tokens(text: str) -> int:
     Raises:
         HarnessError: the tokenizer cannot be used.
     """
-    return len(_tokens_of(text))
+    with foreign_object(_tokenizer_failed):
+        return len(token_limit.tokens_of(text, token_limit.text_encoding()))
 
 
 def truncate_to_tokens(text: str, max_tokens: int) -> str:
@@ -51,23 +52,9 @@ def truncate_to_tokens(text: str, max_tokens: int) -> str:
     Raises:
         HarnessError: the tokenizer cannot be used.
     """
-    if token_limit.fits_in_bytes(text, max_tokens):
-        return text
-    tokens = _tokens_of(text)
-    if len(tokens) <= max_tokens:
-        return text
     with foreign_object(_tokenizer_failed):
-        return token_limit.text_of(tokens[: max(0, max_tokens)], _text_encoding()) + TRUNCATION_MARKER
-
-
-def _text_encoding() -> token_limit.Encoding:
-    """Return the tokenizer for page texts."""
-    return token_limit.text_encoding()
-
-
-def _tokens_of(text: str) -> list[int]:
-    with foreign_object(_tokenizer_failed):
-        return token_limit.tokens_of(text, _text_encoding())
+        kept = token_limit.first_tokens(text, max_tokens)
+    return text if kept is None else kept + TRUNCATION_MARKER
 
 
 def _tokenizer_failed(error: Exception) -> HarnessError:

@@ -1,17 +1,20 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from judges.prompting import token_limit
-from judges.prompting.token_limit import first_tokens, text_encoding, tokens_of
+from judges.prompting.token_limit import TEXT_ENCODING, first_tokens, text_encoding, tokens_of
+from judges.tokenizers import load_encoding
 
 
-def unusable() -> token_limit.Encoding:
+def unusable(*_: object) -> token_limit.Encoding:
     raise AssertionError("the tokenizer was loaded")
 
 
 def test_text_within_the_limit_in_bytes_needs_no_tokenizer(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(token_limit, "text_encoding", unusable)
+    monkeypatch.setattr(token_limit, "load_encoding", unusable)
     assert first_tokens("a" * 50 + "ü" * 25, 100) is None
     with pytest.raises(AssertionError, match="loaded"):
         first_tokens("a" * 51 + "ü" * 25, 100)
@@ -19,6 +22,20 @@ def test_text_within_the_limit_in_bytes_needs_no_tokenizer(monkeypatch: pytest.M
 
 def test_text_of_fewer_tokens_than_bytes_is_not_cut():
     assert first_tokens("hello world " * 10, 30) is None
+
+
+def test_text_within_the_limit_in_a_part_of_the_vocabulary_needs_no_other(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(token_limit, "text_encoding", unusable)
+    assert first_tokens("hello world " * 10, 30) is None
+    with pytest.raises(AssertionError, match="loaded"):
+        first_tokens("hello world " * 10, 10)
+
+
+@given(text=st.text() | st.text(st.sampled_from("etaoin shrdlu.,\n  0123éüßж中🙂"), max_size=300))
+def test_text_has_at_least_as_many_tokens_in_a_part_of_the_vocabulary(text: str):
+    text = text.encode("utf-8", "replace").decode()
+    whole = len(tokens_of(text, text_encoding()))
+    assert all(len(tokens_of(text, load_encoding(TEXT_ENCODING, ranks))) >= whole for ranks in (256, 5_000, 50_000))
 
 
 def test_text_is_cut_after_its_first_tokens():
