@@ -3,7 +3,6 @@
 import gc
 import os
 
-from app.cli.malloc import set_mmap_threshold
 from cache.confinement.privileges import set_dumpable
 from judges.gc_tuning import raise_gc_thresholds
 
@@ -17,7 +16,6 @@ def main() -> None:
     os.umask(0o077)
     set_dumpable(allowed=False)
     raise_gc_thresholds()
-    set_mmap_threshold()
     from app.cli.program import run
 
     try:

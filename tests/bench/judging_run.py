@@ -15,7 +15,6 @@ from typing import Any, Literal, TypeAlias
 
 from answers.bundle import read_folder
 from app.agent_summary import leaves
-from app.cli.malloc import set_mmap_threshold
 from app.console import event_loop
 from app.console.judging_options import quiet_logging
 from app.engine.evaluation import AnswerEvaluation, PlannedAnswer, evaluate_all, plan
@@ -45,7 +44,6 @@ async def _service(run: Run, answers: Path, work: Path) -> AsyncIterator[Judging
     settings = load_settings(data_dir=work / "data", judges=(SCRIPTS,), model=f"openai/{MODEL}", **limits, **flags)
     quiet_logging(settings)
     raise_gc_thresholds()
-    set_mmap_threshold()
     async with open_runtime(settings) as runtime:
         planned = plan(read_folder(answers, AGENT), runtime.catalogue, out=work / "out", model=MODEL, overwrite=True)
 

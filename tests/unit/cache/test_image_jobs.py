@@ -105,3 +105,36 @@ asyncio.run(main())
     peak, jobs = map(int, done.stdout.split())
     picture = 1100 * 9000 * 4 // 2**20
     assert peak < (picture + 30) * jobs + 10
+
+
+_GROWTH = """
+import asyncio, sys
+from pathlib import Path
+from cache.image_jobs import run_image_job
+
+def resident():
+    lines = Path("/proc/self/status").read_text("ascii").splitlines()
+    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:"))
+
+if sys.argv[1] == "after a job":
+    asyncio.run(run_image_job(int))
+bytes(8_000_000)  # the first one that is freed makes glibc keep blocks of this size
+before = resident()
+kept, small = [], []
+for _ in range(40):
+    kept.append(b"x" * 2_000_000)
+    small.append([bytes(2000) for _ in range(20)])  # stays in use above it
+kept.clear()
+print((resident() - before) // 1024)
+"""
+
+
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="requires malloc of Linux")
+def test_freed_large_blocks_are_returned_although_small_ones_are_in_use() -> None:
+    def growth_mib(how: str) -> int:
+        done = subprocess.run(
+            [sys.executable, "-c", _GROWTH, how], capture_output=True, text=True, check=True, cwd=ROOT
+        )
+        return int(done.stdout)
+
+    assert growth_mib("after a job") < 20 < 60 < growth_mib("without a job")
