@@ -194,7 +194,7 @@ _log = structlog.get_logger(__name__)
 
 FAILURE_TTL_S = 60.0
 _MAX_DENIALS = 1000
-EVIDENCE_CACHE_BYTES = 32 * 1024 * 1024
+EVIDENCE_CACHE_BYTES = 8 * 1024 * 1024
 
 
 def utc_now() -> datetime:
