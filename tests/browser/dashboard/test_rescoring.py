@@ -135,4 +135,4 @@ async def test_form_without_a_selection_says_what_to_do(chromium: Browser, resco
     async with open_reader(chromium, rescored[0].url) as reader:
         await reader.go("/rescores")
         await reader.page.click('button:has-text("Rescore")')
-        await reader.page.wait_for_selector("[role=alert]:has-text('Select a task or an agent.')")
+        await reader.page.wait_for_selector("h1:has-text('Select a task or an agent')")

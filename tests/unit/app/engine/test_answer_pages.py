@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from app.engine.pipeline import AnswerPages
@@ -78,3 +80,45 @@ async def test_answer_without_citations_needs_no_pages():
     progress: list[int] = []
     await seen.capture_all([], progress.append)
     assert (seen.seen, progress) == ((), [0])
+
+
+class RecordedCapturer(PagesByUrl):
+    """Capturer that records the captured URLs."""
+
+    def __init__(self) -> None:
+        super().__init__({FRANCE: "Paris", SPAIN: "Madrid"})
+        self.captured: list[str] = []
+
+    async def capture(self, url: str) -> Observation:
+        self.captured.append(url)
+        return await super().capture(url)
+
+
+async def test_stored_pages_are_used_at_any_age_and_nothing_is_captured():
+    capturer, now = RecordedCapturer(), datetime.now(UTC)
+    cache = PageCache(
+        capturer, BlobStore.open("memory://"), MemoryIndex(), clock=lambda: now, max_age_s=60.0, failure_ttl_s=60.0
+    )
+    await AnswerPages(cache).capture_all([FRANCE, GONE], lambda done: None)
+    capturer.captured.clear()
+    now += timedelta(days=30)
+    stored = AnswerPages(cache, stored_only=True)
+    progress: list[int] = []
+    await stored.capture_all([FRANCE, SPAIN, GONE], progress.append)
+    assert ([capture.url for capture in stored.seen], progress) == ([FRANCE, GONE], [0, 1, 2, 3])
+    assert (await stored.evidence_for(FRANCE)).text == "Paris"
+    for url, outcome, gone in ((SPAIN, "not_stored", False), (GONE, "http_error", True)):
+        with pytest.raises(NoEvidence) as missing:
+            await stored.unrecorded().evidence_for(url)
+        assert (missing.value.outcome, missing.value.gone) == (outcome, gone)
+    assert capturer.captured == []
+
+
+async def test_damaged_stored_page_is_not_captured_again():
+    capturer, index = RecordedCapturer(), MemoryIndex()
+    await AnswerPages(PageCache(capturer, BlobStore.open("memory://"), index)).evidence_for(FRANCE)
+    capturer.captured.clear()
+    emptied = PageCache(capturer, BlobStore.open("memory://"), index)
+    with pytest.raises(NoEvidence) as damaged:
+        await AnswerPages(emptied, stored_only=True).evidence_for(FRANCE)
+    assert (damaged.value.outcome, damaged.value.gone, capturer.captured) == ("corrupt", False, [])
