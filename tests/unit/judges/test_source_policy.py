@@ -23,6 +23,7 @@ def test_missing_page_that_is_not_gone_is_not_judged(outcome: CaptureOutcome):
     assert verdict.outcome is Outcome.NOT_JUDGED
     assert verdict.reason in {
         Reason.CAPTURE_FAILED,
+        Reason.PAGE_NOT_STORED,
         Reason.CAPTURE_BLOCKED,
         Reason.EGRESS_DENIED,
         Reason.EVIDENCE_CORRUPT,
