@@ -97,7 +97,7 @@ async def test_f21_endless_slow_response_is_partial_with_a_detail(rig: Rig) -> N
             await asyncio.sleep(0.05)
 
     async with _raw_server(trickle) as place:
-        seen = await _seen(rig, place, deadline_s=20)
+        seen = await _seen(rig, place, deadline_s=30)
         silent = await _seen(rig, place, "http", deadline_s=2)
     assert seen.outcome is CaptureOutcome.PARTIAL
     assert "Words that can be read" in seen.text
