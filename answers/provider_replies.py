@@ -23,6 +23,8 @@ from urllib.parse import quote
 from answers.citations import MAX_LABEL_CHARS, MarkdownStructure, citations, clean
 from answers.errors import InvalidSubmission, Problem, ProblemCode
 
+MAX_CITATIONS = 30_000
+"""Maximum number of citations, and of links in the text. ``answers.binding`` has the same limits."""
 MAX_MARKDOWN_CHARS = 4 * 1024 * 1024
 """Maximum length of the Markdown. Links can make it much longer than the reply, because a reply has each URL once."""
 
@@ -59,7 +61,7 @@ def answer_from_reply(reply: Mapping[str, Any], *, path: str = "") -> ReplyAnswe
 
     Raises:
         InvalidSubmission: The format is unknown, a field is invalid, there is no text, or the Markdown would have more
-            than 4 Mi characters.
+            than 4 Mi characters or 30,000 links.
     """
     root = _Field(value=reply, path=path)
     parts = [part for part in _parts(root) if part.text]
@@ -455,6 +457,7 @@ def _numbered(text_field: _Field, sources: Sequence[tuple[str | None, str]]) -> 
             start = length
             write(f"[{number}]" if url is None else f"[[{number}]]({_destination(url)})")
             cited.append(_Cited(start=start, end=length, url=url, title=title))
+        _check_count(len(cited), text_field)
         _check_size(length, text_field)
     write(text[read:])
     return _Part("".join(pieces), cited)
@@ -493,7 +496,8 @@ def _link(url: str, title: str) -> str:
 
 def _with_links(text: str, cited: Sequence[_Cited], root: _Field) -> ReplyAnswer:
     """Insert a link behind each citation whose URL is not in its span, and move the spans accordingly."""
-    places = _Places(text)
+    _check_count(len(cited), root)
+    places = _Places(text, root)
     links: dict[int, dict[str, str]] = defaultdict(dict)
     ends: list[int] = []
     size = len(text)
@@ -538,6 +542,12 @@ def _check_size(chars: int, place: _Field) -> None:
         raise place.error(message, ProblemCode.TOO_LARGE)
 
 
+def _check_count(links: int, place: _Field) -> None:
+    if links > MAX_CITATIONS:
+        message = f"has more than {MAX_CITATIONS} links or citations; divide the answer"
+        raise place.error(message, ProblemCode.TOO_LARGE)
+
+
 class _Intervals:
     """Union of intervals, for lookups in logarithmic time."""
 
@@ -560,10 +570,12 @@ class _Intervals:
 class _Places:
     """Places of a Markdown text at which a link can be inserted without damage."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, root: _Field) -> None:
         self._text = text
+        found = citations(text)
+        _check_count(len(found), root)
         self._urls: dict[str, list[tuple[int, int]]] = defaultdict(list)
-        for each in citations(text):
+        for each in found:
             self._urls[each.url].append((each.start, each.end))
         self._runs = [run.span() for run in _TRAILING.finditer(text)]
         self._fences = _Intervals((start, end + 1) for start, end in _fences(text))

@@ -32,6 +32,8 @@ _INDENTING = frozenset({"ul", "ol", "blockquote"})
 _MAX_INDENTATION = 50
 _MAX_COLUMNS = 1000
 _MAX_CHARREF_CHARS = 8
+_UNCLOSED = "\ufdd0"
+"""Stands for a "<" that opens no tag: the parser takes microseconds for each entity. It is not a character."""
 _MAX_MARKUP_PER_MIB = 170_000
 """Tags, comments and entities per MiB that the converter reads in 1 s. Tables of short cells have 150,000."""
 _BEFORE_ESCAPED = re.compile(
@@ -92,7 +94,16 @@ def read_html(html: str, base_url: str) -> PlainPage:
     belongs into a child process: use ``cache.backends.document_decoder.read_html_safely``. All other steps take linear
     time: they examine a limited number of elements that may contain each other.
     """
-    tree = LexborHTMLParser(_without_noscript(html))
+    return page_of(parse(html), len(html), base_url)
+
+
+def parse(html: str) -> LexborHTMLParser:
+    """Return the elements of HTML. The only step that takes quadratic time for some HTML; 20 ms per MiB for other."""
+    return LexborHTMLParser(_without_noscript(html))
+
+
+def page_of(tree: LexborHTMLParser, source_chars: int, base_url: str) -> PlainPage:
+    """Return the content of parsed HTML, which was ``source_chars`` long."""
     title = tree.css_first("title")
     title_text = _text(title) if title is not None else ""
     for node in reversed(tree.css(_INVISIBLE)):  # inner nodes first: nodes in a removed node must not be accessed
@@ -107,7 +118,7 @@ def read_html(html: str, base_url: str) -> PlainPage:
     return PlainPage(
         title=title_text,
         headlines=_headlines(tree, "h1") or _headlines(tree, "h2")[:1],
-        text=_text_of(tree, len(html)),
+        text=_text_of(tree, source_chars),
         links=tuple(_links(tree, base_url)),
         has_password_field=bool(passwords),
         login_form_chars=max(map(forms.login_chars, examined), default=0),
@@ -126,10 +137,15 @@ def _text_of(tree: LexborHTMLParser, source_chars: int) -> str:
     The rule is a number and not a duration, so that a page has the same text on every machine.
     """
     html = tree.html or ""
-    if html.count("<") + html.count("&") <= _MAX_MARKUP_PER_MIB * max(1.0, source_chars / 2**20):
+    if not is_dense(html, source_chars):
         return html_to_text(html)
     lines = (" ".join(line.split()) for line in tree.root.text(separator="\n").splitlines()) if tree.root else ()
     return "\n".join(filter(None, lines))
+
+
+def is_dense(html: str, source_chars: int) -> bool:
+    """Return whether HTML has so many tags, comments and entities that ``TextConverter`` takes over a second per MiB."""
+    return html.count("<") + html.count("&") > _MAX_MARKUP_PER_MIB * max(1.0, source_chars / 2**20)
 
 
 def html_to_text(html: str) -> str:
@@ -150,10 +166,10 @@ class TextConverter(html2text.HTML2Text):
 
     def feed(self, data: str) -> None:
         """Escape tags and comments that are never closed: the parser needs quadratic time for them."""
-        data = data.replace("<![", "<! [")  # in HTML, a comment that ends at the next ">"
+        data = data.replace("<![", "<! [").replace(_UNCLOSED, "\ufffd")  # "<![": a comment up to the next ">"
         for opening, closing in (("<!--", "-->"), ("<", ">")):
             head, end, tail = data.rpartition(closing)
-            data = head + end + tail.replace(opening, f"&lt;{opening[1:]}")
+            data = head + end + tail.replace(opening, _UNCLOSED + opening[1:])
         super().feed(data)
 
     def handle_tag(self, tag: str, attrs: dict[str, str | None], start: bool) -> None:
@@ -166,6 +182,7 @@ class TextConverter(html2text.HTML2Text):
                 self._ignored -= 1
                 return
             self._depth = max(0, self._depth + (1 if start else -1))
+        attrs = {name: value and value.replace(_UNCLOSED, "<") for name, value in attrs.items()}
         super().handle_tag(tag, attrs, start)
         self.td_count = min(self.td_count, _MAX_COLUMNS)
 
@@ -174,10 +191,13 @@ class TextConverter(html2text.HTML2Text):
         if self.style:
             return
         if not self.pre:
-            data = _SPACE_RUN.sub(_as_one_space, data)
-            if not entity_char and not self.code:
-                data = _BEFORE_ESCAPED.sub(_with_backslash, data)
-        super().handle_data(data, entity_char=True)
+            is_markup = not entity_char and not self.code
+            data = _UNCLOSED.join(_as_text(part, is_markup=is_markup) for part in data.split(_UNCLOSED))
+        while _UNCLOSED in data and (self.stressed or self.preceding_stressed):  # spaces depend on the next character
+            before, _, data = data.partition(_UNCLOSED)
+            super().handle_data(before, entity_char=True)
+            super().handle_data("<", entity_char=True)
+        super().handle_data(data.replace(_UNCLOSED, "<"), entity_char=True)
 
     def updatepos(self, i: int, j: int) -> int:
         """Count no lines: nothing reads the line number, and counting takes a tenth of the time."""
@@ -186,6 +206,11 @@ class TextConverter(html2text.HTML2Text):
     def charref(self, name: str) -> str:
         """Replace numbers that are too long for a character, which would raise an error."""
         return super().charref(name if len(name) <= _MAX_CHARREF_CHARS else "xFFFD")
+
+
+def _as_text(data: str, *, is_markup: bool) -> str:
+    data = _SPACE_RUN.sub(_as_one_space, data)
+    return _BEFORE_ESCAPED.sub(_with_backslash, data) if is_markup else data
 
 
 def _as_one_space(run: re.Match[str]) -> str:

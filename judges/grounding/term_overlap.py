@@ -28,8 +28,11 @@ COMPARED_WORDS: Final = 5
 
 _TOKEN = re.compile(r"\d+(?:[.,]\d+)*|[^\W\d_]+(?:'[^\W\d_]+)?|[\u20ac$\u00a3%]")
 _SPACED = re.compile(r"\b\d{1,3}(?: \d{3})+\b")
+_BEFORE_SENTENCE = re.compile(r"[\"'(]\s*+|[.!?:;]\s++")
 _ENDING = re.compile(r"(?<=\w{3})(?:ings?|e[drs]|ers|ors?|es|s|e)$")
 _PARTICLES = re.compile(r"[ .'-]*(?:(?:of|the|de|la|du|di|da|von|van|der|den|del|al) )*")
+_THOUSANDS = re.compile(r"[.,](?=\d{3}(?:\D|$))")
+_ZERO_DECIMALS = re.compile(r"[.,]0+$")
 _SIGNS = {"\u20ac": "euro", "$": "dollar", "\u00a3": "pound", "%": "percent"}
 _NUMBER_WORDS = (
     "zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen "
@@ -52,6 +55,7 @@ _COMPARING = (
 _COMPARED = frozenset(_COMPARING.split())
 _WEEKDAYS = frozenset({"monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday"})
 _SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "m": 1e6, "mio": 1e6, "billion": 1e9, "bn": 1e9}
+_SCALE_VALUES = frozenset(_SCALES.values())
 _MONTHS = frozenset({"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"})
 _UNSPACED = 0x2E80
 
@@ -103,8 +107,14 @@ def missing_terms(claim: str, stems: frozenset[str]) -> tuple[str, ...]:
         if initials not in stems and not any(_is_known(name, stems) for name in run):
             missing.append(" ".join(run))
     for place, token in enumerate(tokens):
-        if token[0][0].isdecimal() and _is_exact(tokens, place) and not _written(tokens, place) & stems:
-            missing.append(token[0])
+        written = token[0]
+        if (
+            written[0].isdecimal()
+            and _number(written) not in stems
+            and _is_exact(tokens, place)
+            and not _written(tokens, place) & stems
+        ):
+            missing.append(written)
     return tuple(dict.fromkeys(missing))
 
 
@@ -117,7 +127,7 @@ def stems_in(plain: str) -> frozenset[str]:
     """Like ``stems_of``, for a text that is folded and a skeleton already."""
     stems: set[str] = set()
     for token in {*_TOKEN.findall(plain), *(spaced.replace(" ", "") for spaced in _SPACED.findall(plain))}:
-        stems |= _numbers(token) if token[0].isdecimal() else {_stem(token.removesuffix("'s"))}
+        stems |= {_number(token)} if token[0].isdecimal() else {_stem(token.removesuffix("'s"))}
         if token in _NUMBERS:
             stems.add(_NUMBERS[token])
     return frozenset(stems)
@@ -130,35 +140,48 @@ def terms(text: str) -> Terms:
     names: set[str] = set()
     words: set[str] = set()
     tokens = list(_TOKEN.finditer(text))
+    starts = _sentence_starts(text)
+    known: set[str] = set()
+    capitalised: dict[str, str] = {}
     for place, token in enumerate(tokens):
-        word = _word(token[0])
-        if token[0][0].isdecimal():
-            numbers.update(_numbers(token[0]))
-        elif token[0] in _SIGNS:
-            words.add(_SIGNS[token[0]])
+        written = token[0]
+        if written in known:
+            continue
+        word = capitalised.get(written) or _word(written)
+        if written in capitalised or (written[0].isupper() and _is_nameable(word)):
+            capitalised[written] = word
+            if word not in names or starts[token.start()]:
+                (names if _is_name(text, tokens, place, starts) else words).add(word)
+            continue
+        known.add(written)
+        if written[0].isdecimal():
+            numbers.add(_number(written))
+        elif written in _SIGNS:
+            words.add(_SIGNS[written])
         elif word in _NUMBERS:
             numbers.add(_NUMBERS[word])
         elif ord(word[:1] or " ") >= _UNSPACED:
             words.update(word[start : start + 2] for start in range(max(1, len(word) - 1)))
-        elif word in _STOP or len(word) < 2:
-            continue
-        elif _is_name(text, tokens, place):
-            names.add(word)
-        else:
+        elif word not in _STOP and len(word) > 1:
             words.add(word)
     return Terms(frozenset(numbers), frozenset(names), frozenset(words))
 
 
-def _numbers(written: str) -> set[str]:
+def _is_nameable(word: str) -> bool:
+    """Return whether a capitalised word is a name, or at the beginning of a sentence a word."""
+    return word not in _NUMBERS and word not in _STOP and len(word) > 1 and ord(word[0]) < _UNSPACED
+
+
+def _number(written: str) -> str:
     """Return a number without thousands separators, zero decimals and leading zeros."""
-    plain = re.sub(r"[.,](?=\d{3}(?:\D|$))", "", written)
-    plain = re.sub(r"[.,]0+$", "", plain).replace(",", ".")
-    return {plain.lstrip("0") or "0"}
+    if not written.isdecimal():
+        written = _ZERO_DECIMALS.sub("", _THOUSANDS.sub("", written)).replace(",", ".")
+    return written.lstrip("0") or "0"
 
 
 def _is_exact(tokens: list[re.Match[str]], place: int) -> bool:
     """Return whether a supporting page must contain this number of the claim."""
-    number = next(iter(_numbers(tokens[place][0])))
+    number = _number(tokens[place][0])
     if number.isdecimal() and len(number) <= _MAX_COUNT_DIGITS and int(number) <= SMALL_COUNT:
         return False
     return not any(_word(token[0]) in _COMPARED for token in tokens[max(0, place - COMPARED_WORDS) : place])
@@ -166,12 +189,12 @@ def _is_exact(tokens: list[re.Match[str]], place: int) -> bool:
 
 def _written(tokens: list[re.Match[str]], place: int) -> set[str]:
     """Return the ways to write a number: 1,200,000 and 1.2 million."""
-    number = next(iter(_numbers(tokens[place][0])))
+    number = _number(tokens[place][0])
     if number.count(".") > 1:
         return {number}  # a version, an address, a date
     follower = _word(tokens[place + 1][0]) if place + 1 < len(tokens) else ""
     value = float(number) * _SCALES.get(follower, 1)
-    scaled = {value, *(value / scale for scale in set(_SCALES.values()) if value >= scale)}
+    scaled = {value, *(value / scale for scale in _SCALE_VALUES if value >= scale)}
     return {number, *(f"{each:.10g}" for each in scaled)}
 
 
@@ -186,12 +209,16 @@ def _names(text: str, tokens: list[re.Match[str]]) -> Iterator[list[str]]:
     """Return the names in a text, each as a list of words."""
     run: list[str] = []
     end = 0
+    starts = _sentence_starts(text)
     for place, token in enumerate(tokens):
-        is_name = _is_name(text, tokens, place) and _word(token[0]) not in _STOP
+        if not run and not token[0][0].isupper():
+            continue
+        is_name = _is_name(text, tokens, place, starts) and _word(token[0]) not in _STOP
         is_near = token.end() - end <= _MAX_PARTICLES_CHARS
         if run and is_near and not token[0][0].isupper() and _PARTICLES.fullmatch(text[end : token.end()] + " "):
             continue
-        if run and (not is_name or _PARTICLES.fullmatch(text[end : token.start()]) is None):
+        gap = text[end : token.start()]
+        if run and (not is_name or (gap != " " and _PARTICLES.fullmatch(gap) is None)):
             yield run
             run = []
         if is_name:
@@ -208,23 +235,25 @@ def _word(token: str) -> str:
     return confusable_skeleton(fold(token)).text.removesuffix("'s")
 
 
-def _is_name(text: str, tokens: list[re.Match[str]], place: int) -> bool:
+def _is_name(text: str, tokens: list[re.Match[str]], place: int, starts: bytearray) -> bool:
+    """Return whether a token is capitalised, other than as the first word of a sentence. See ``_sentence_starts``."""
     token = tokens[place]
     if not token[0][0].isupper():
         return False
-    if not _starts_sentence(text, token.start()):
+    if not starts[token.start()]:
         return True
     follower = tokens[place + 1] if place + 1 < len(tokens) else None
     adjoins = follower is not None and text[token.end() : follower.start()] == " "
     return token[0][1:].lower() != token[0][1:] or (adjoins and follower is not None and follower[0][0].isupper())
 
 
-def _starts_sentence(text: str, start: int) -> bool:
-    """Return whether a sentence, a quotation or a remark in brackets starts at ``start``."""
-    end = start
-    while end and text[end - 1].isspace():
-        end -= 1
-    return start == 0 or text[end - 1 : end] in {'"', "'", "("} or (end < start and text[end - 1 : end] in set(".!?:;"))
+def _sentence_starts(text: str) -> bytearray:
+    """Return a flag per character: whether a sentence, a quotation or a remark in brackets starts there."""
+    starts = bytearray(len(text) + 1)
+    starts[0] = True
+    for before in _BEFORE_SENTENCE.finditer(text):
+        starts[before.end()] = True
+    return starts
 
 
 def _stem(word: str) -> str:

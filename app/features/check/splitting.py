@@ -15,7 +15,7 @@ from typing import Final
 from pydantic import BaseModel, Field
 
 from app.features.check.report import Span
-from app.features.check.statements import ReportStatement, Section, clauses, looks_factual
+from app.features.check.statements import MAX_SECTION_CHARS, ReportStatement, Section, clauses, looks_factual
 from judges.errors import LLMError
 from judges.llm.client import LLMClient, LLMRequest
 from judges.prompting.blocks import BlockBuilder
@@ -25,6 +25,8 @@ log = logging.getLogger(__name__)
 
 MAX_CLAIMS_PER_STATEMENT: Final = 12
 MAX_CLAIM_CHARS: Final = 1_000
+MAX_QUOTED_CHARS: Final = 4 * MAX_SECTION_CHARS
+"""Maximum length of all quotes of a reply. Each quote is searched for with a pattern."""
 _NUMBER = re.compile(r"\d+(?:[.,]\d+)*")
 
 
@@ -119,16 +121,21 @@ async def split_with_model(
     if not isinstance(parsed, SplitReply):
         return split_by_rules(section, text)
     by_number = {one.number: one.claims for one in parsed.statements}
-    return list(_checked(section, text, by_number))
+    return list(check_division(section, text, by_number))
 
 
-def _checked(section: Section, text: str, by_number: dict[int, list[SplitClaim]]) -> Iterator[ClaimedStatement]:
+def check_division(section: Section, text: str, by_number: dict[int, list[SplitClaim]]) -> Iterator[ClaimedStatement]:
     shown = f"{section.context}\n{_numbered(section)}"
     known_numbers = set(_NUMBER.findall(shown))
+    quoted = 0
     for number, statement in enumerate(section.statements, start=1):
         written = by_number.get(number)
         if written is None:
             yield replace(_by_rules(statement, text))
+            continue
+        quoted += sum(len(quote) for one in written for quote in one.quotes)
+        if quoted > MAX_QUOTED_CHARS:
+            yield _whole(statement, factual=True)
             continue
         claims = [_claim(one, statement, text, known_numbers) for one in written[: MAX_CLAIMS_PER_STATEMENT + 1]]
         kept = [claim for claim in claims if claim is not None]

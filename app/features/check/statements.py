@@ -22,7 +22,9 @@ _EMPTY_BRACKETS = re.compile(r" ?[(\[（【][\s,;.、，]*[)\]）】]")  # noqa:
 _MARKUP = re.compile(r"\*\*|__|`|^[#>\s]+|<br ?/?>")
 _BEFORE_STOP = re.compile(r" ([.,;:!?])")
 _DELIMITER_ROW = re.compile(r"[\s|:-]+")
-_LABEL_LINE = re.compile(r"[\s*_#]*[^\s:：.]{1,30}(?: [^\s:：.]{1,30}){0,3}[*_]*[:：][*_]*")  # noqa: RUF001
+_LABEL_LINE = re.compile(
+    r"(?:[\s*_#]*[*_#]|[\s*_#]*+[^\s:：.]{1,30}(?: [^\s:：.]{1,30}){0,3}[*_]*)[:：][*_]*"  # noqa: RUF001
+)
 """Title of a list, such as ``References:``."""
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff]")
 _WORD = re.compile(r"[^\W_]+")
