@@ -144,7 +144,7 @@ def _text_of(tree: LexborHTMLParser, source_chars: int) -> str:
 
 
 def is_dense(html: str, source_chars: int) -> bool:
-    """Return whether HTML has so many tags, comments and entities that ``TextConverter`` takes over a second per MiB."""
+    """Return whether HTML has so many tags, comments and entities that ``TextConverter`` takes over 1 s per MiB."""
     return html.count("<") + html.count("&") > _MAX_MARKUP_PER_MIB * max(1.0, source_chars / 2**20)
 
 

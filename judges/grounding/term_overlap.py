@@ -140,7 +140,7 @@ def terms(text: str) -> Terms:
     names: set[str] = set()
     words: set[str] = set()
     tokens = list(_TOKEN.finditer(text))
-    starts = _sentence_starts(text)
+    starts = sentence_starts(text)
     known: set[str] = set()
     capitalised: dict[str, str] = {}
     for place, token in enumerate(tokens):
@@ -209,7 +209,7 @@ def _names(text: str, tokens: list[re.Match[str]]) -> Iterator[list[str]]:
     """Return the names in a text, each as a list of words."""
     run: list[str] = []
     end = 0
-    starts = _sentence_starts(text)
+    starts = sentence_starts(text)
     for place, token in enumerate(tokens):
         if not run and not token[0][0].isupper():
             continue
@@ -236,7 +236,7 @@ def _word(token: str) -> str:
 
 
 def _is_name(text: str, tokens: list[re.Match[str]], place: int, starts: bytearray) -> bool:
-    """Return whether a token is capitalised, other than as the first word of a sentence. See ``_sentence_starts``."""
+    """Return whether a token is capitalised, other than as the first word of a sentence. See ``sentence_starts``."""
     token = tokens[place]
     if not token[0][0].isupper():
         return False
@@ -247,7 +247,7 @@ def _is_name(text: str, tokens: list[re.Match[str]], place: int, starts: bytearr
     return token[0][1:].lower() != token[0][1:] or (adjoins and follower is not None and follower[0][0].isupper())
 
 
-def _sentence_starts(text: str) -> bytearray:
+def sentence_starts(text: str) -> bytearray:
     """Return a flag per character: whether a sentence, a quotation or a remark in brackets starts there."""
     starts = bytearray(len(text) + 1)
     starts[0] = True

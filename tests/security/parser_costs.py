@@ -40,8 +40,8 @@ from app.dashboard.passages import passages
 from app.features.bundles.content_redaction import redact_prompt, truncate_reply
 from app.features.check.errors import ReportRejected
 from app.features.check.pipeline import ReportInput, plan_check
-from app.features.check.report_html import MarkedSpan, plain_report, report_html
 from app.features.check.report import StatementKind
+from app.features.check.report_html import MarkedSpan, plain_report, report_html
 from app.features.check.splitting import SplitClaim, check_division, find_words, split_by_rules
 from app.features.check.statements import ReportStatement, Section
 from app.features.check.view import text_fragment_url

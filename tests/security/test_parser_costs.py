@@ -6,16 +6,23 @@ A regular expression or a normalization in C holds the interpreter lock, so the 
 from __future__ import annotations
 
 import json
+import re
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from answers.binding import bind
-from answers.errors import TooManyParts
+from answers.errors import InvalidSubmission, TooManyParts
+from answers.provider_replies import answer_from_reply
 from app.api.strict_json import StrictJsonRequest
+from app.features.check.report import StatementKind
+from app.features.check.splitting import MAX_QUOTED_CHARS, SplitClaim, check_division
+from app.features.check.statements import LABEL_LINE, ReportStatement, Section
 from cache.backends.content import read_content
 from cache.backends.document_decoder import read_html_safely
-from cache.backends.plain_html import html_to_text, read_html
+from cache.backends.plain_html import TextConverter, html_to_text, read_html
 from cache.capture import CaptureOutcome, Observation
 from cache.errors import DocumentRejected
 from cache.pages import utc_now
@@ -23,7 +30,7 @@ from cache.unicode_forms import nfc
 from cache.urls import canonical_key, same_page
 from judges.grounding.folding import fold
 from judges.grounding.quotes import find_quote
-from judges.grounding.term_overlap import missing_terms
+from judges.grounding.term_overlap import missing_terms, sentence_starts
 from judges.llm.error_mapping import read_error_body
 from mind2web2.utils.page_info_retrieval import html_to_markdown
 from tests.security.parser_costs import MIB, PARSERS, SHAPES, measure
@@ -38,11 +45,21 @@ ATTACKS = {
     "pages.soft_404": ["spaces then text", "no-break spaces"],
     "pages.html_to_text": ["newlines then text", "indented lines", "nested lists", "nested quotes", "imports"],
     "pages.mhtml": ["mime heads", "mime parameters"],
-    "pages.html of child": ["table rows", "nested paragraphs", "short headings", "short lines", "numbered lines"],
+    "pages.html of child": [
+        "nested divisions",
+        "many attributes",
+        "table rows",
+        "nested paragraphs",
+        "short headings",
+        "short lines",
+        "numbered lines",
+    ],
     "answers.binding": ["list lines", "spaced dots", "headings", "footnotes", "autolinks", "citation ranges"],
-    "answers.reply text": ["brackets", "links"],
+    "answers.reply text": ["brackets", "links", "www hosts"],
+    "answers.reply marks": ["citation marks"],
     "answers.reply json": ["reply annotations"],
-    "check.plan": ["clauses", "citation marks", "table"],
+    "check.plan": ["clauses", "citation marks", "table", "hashes"],
+    "check.division of model": ["words", "spaced dots"],
     "replies.error body": ["json items"],
     "mind2web2.html_to_markdown": [
         "newlines",
@@ -54,6 +71,11 @@ ATTACKS = {
         "closed sections",
         "unknown sections",
         "end tag starts",
+        "less-than",
+        "html comments",
+        "nested paragraphs",
+        "short entities",
+        "unclosed scripts",
     ],
     "pages.classify urls": ["combining marks"],
     "pages.logins": ["marks of other scripts"],
@@ -68,7 +90,7 @@ ATTACKS = {
     "mind2web2.page_keys": ["reordered marks"],
     "mind2web2.normalize_url_simple": ["reordered marks"],
     "grounding.is_substantial": ["reordered marks", "marks of other scripts"],
-    "grounding.missing_terms": ["capitalised words", "sentences", "cdata", "element marks", "long number"],
+    "grounding.missing_terms": ["capitalised words", "words", "sentences", "cdata", "element marks", "long number"],
     "grounding.drop_invented": ["many attributes"],
     "prompts.neutralise": ["marks of other scripts", "vowels of other scripts"],
     "replies.error": ["long word", "dots", "urls"],
@@ -184,6 +206,60 @@ def test_page_with_very_much_markup_keeps_its_text_without_markdown() -> None:
 def test_report_with_too_many_parts_is_refused(report: str, parts: str) -> None:
     with pytest.raises(TooManyParts, match=f"000 {parts}"):
         bind(report)
+
+
+def test_reply_with_too_many_citations_is_refused() -> None:
+    marks = {"choices": [{"message": {"content": "a [1]. " * 30_001}}], "citations": ["http://a.example/"]}
+    links = {"content": [{"type": "text", "text": "http://a.example/ " * 30_001}]}
+    for reply in (marks, links):
+        with pytest.raises(InvalidSubmission, match="more than 30000 links or citations"):
+            answer_from_reply(reply)
+
+
+def test_statements_are_whole_if_a_reply_quotes_more_than_its_section() -> None:
+    statements = tuple(
+        ReportStatement(start=start, end=start + 4, kind=StatementKind.SENTENCE, marks=(), plain="a b.")
+        for start in (0, 5)
+    )
+    section = Section(context="", statements=statements)
+    claims = {1: [SplitClaim(claim="b", quotes=["b"])], 2: [SplitClaim(claim="b", quotes=["b"] * MAX_QUOTED_CHARS)]}
+    first, second = check_division(section, "a b. a b.", claims)
+    assert [(claim.text, claim.spans[0].start) for claim in (*first.claims, *second.claims)] == [("b", 2), ("a b.", 5)]
+
+
+def test_markdown_of_very_much_markup_is_its_lines() -> None:
+    dense = "<style>s</style><script>t</script><!-- c -->" + "<p>1 &lt; <b>2" * 100_000 + "<u"
+    assert html_to_markdown(dense).splitlines() == [*["1 <", "2"] * 99_999, "1 <", "2<u"]
+
+
+class _WithEntities(TextConverter):
+    """Converter that escapes a "<" that opens no tag as an entity."""
+
+    def feed(self, data: str) -> None:
+        for opening, closing in (("<!--", "-->"), ("<", ">")):
+            head, end, tail = data.rpartition(closing)
+            data = head + end + tail.replace(opening, f"&lt;{opening[1:]}")
+        super().feed(data)
+
+
+@given(st.lists(st.sampled_from(["<", "<", "<p>", "</p>", "<i>", "</i>", "<!--", "-->", "a", " ", "\n", "- ", "1. "])))
+def test_tags_that_are_never_closed_are_converted_as_entities_are(parts: list[str]) -> None:
+    html = "".join(parts)
+    assert TextConverter().handle(html) == _WithEntities().handle(html)
+
+
+@given(st.text(alphabet="#*_ ab:.\n", max_size=12))
+def test_titles_of_lists_are_found_as_by_the_simple_pattern(line: str) -> None:
+    simple = re.compile(r"[\s*_#]*[^\s:.]{1,30}(?: [^\s:.]{1,30}){0,3}[*_]*:[*_]*")
+    assert bool(LABEL_LINE.fullmatch(line)) is bool(simple.fullmatch(line))
+
+
+@given(st.text(alphabet='Ab. \n"(!', max_size=12))
+def test_sentences_start_where_a_search_back_from_each_word_finds_them(text: str) -> None:
+    for start in (match.start() for match in re.finditer(r"\b\w", text)):
+        before = text[:start].rstrip()
+        starts = start == 0 or before.endswith(('"', "(")) or (before != text[:start] and before.endswith((".", "!")))
+        assert bool(sentence_starts(text)[start]) is starts
 
 
 def test_long_error_body_is_read_as_text() -> None:

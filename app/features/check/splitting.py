@@ -125,6 +125,7 @@ async def split_with_model(
 
 
 def check_division(section: Section, text: str, by_number: dict[int, list[SplitClaim]]) -> Iterator[ClaimedStatement]:
+    """Yield the statements of a section with the claims of a model's reply, which need not be usable."""
     shown = f"{section.context}\n{_numbered(section)}"
     known_numbers = set(_NUMBER.findall(shown))
     quoted = 0

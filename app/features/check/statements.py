@@ -22,7 +22,7 @@ _EMPTY_BRACKETS = re.compile(r" ?[(\[（【][\s,;.、，]*[)\]）】]")  # noqa:
 _MARKUP = re.compile(r"\*\*|__|`|^[#>\s]+|<br ?/?>")
 _BEFORE_STOP = re.compile(r" ([.,;:!?])")
 _DELIMITER_ROW = re.compile(r"[\s|:-]+")
-_LABEL_LINE = re.compile(
+LABEL_LINE = re.compile(
     r"(?:[\s*_#]*[*_#]|[\s*_#]*+[^\s:：.]{1,30}(?: [^\s:：.]{1,30}){0,3}[*_]*)[:：][*_]*"  # noqa: RUF001
 )
 """Title of a list, such as ``References:``."""
@@ -120,7 +120,7 @@ def _statements(binding: Binding) -> Iterator[ReportStatement]:
             previous_end = sentence.end
         elif not marks and sentence.start in inside:
             continue  # a line that consists of marks
-        elif not marks and _LABEL_LINE.fullmatch(text, sentence.start, sentence.end):
+        elif not marks and LABEL_LINE.fullmatch(text, sentence.start, sentence.end):
             continue
         kind = _KINDS.get(sentence.kind, StatementKind.SENTENCE)
         plain = plain_text(text, sentence.start, sentence.end, [*inside.get(sentence.start, ()), *marks])
