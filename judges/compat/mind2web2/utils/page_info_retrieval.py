@@ -316,8 +316,8 @@ def _lines_of(html: str) -> str:
 
 
 _NO_TEXT = (
-    (re.compile(r"<script\b.*?</script", re.IGNORECASE | re.DOTALL), "</script"),
-    (re.compile(r"<style\b.*?</style", re.IGNORECASE | re.DOTALL), "</style"),
+    (re.compile(r"<script\b.*?(?=</script)", re.IGNORECASE | re.DOTALL), "</script"),
+    (re.compile(r"<style\b.*?(?=</style)", re.IGNORECASE | re.DOTALL), "</style"),
     (re.compile(r"<!--.*?-->", re.DOTALL), "-->"),
     (re.compile(r"</?[a-z!?][^>]*>", re.IGNORECASE), ">"),
 )
