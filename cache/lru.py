@@ -34,6 +34,11 @@ class LRUCache(Generic[K, V]):
         self._entries.move_to_end(key)
         return value[0]
 
+    def clear(self) -> None:
+        """Evict all values."""
+        self._entries.clear()
+        self._bytes = 0
+
     def put(self, key: K, value: V, size: int) -> None:
         """Add a value of ``size`` bytes. Evict the least recently used values if necessary."""
         if size > self._max_bytes and not self._keeps_newest:

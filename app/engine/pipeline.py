@@ -239,7 +239,8 @@ async def _certify(result: dict[str, Any], settings: Settings, *, model: str) ->
 async def _run_judge(case: _Case, watch: RejectionMonitor) -> _Judged:
     """Run the judge. If the provider rejected its requests, raise that error instead of a failure of the judge."""
     try:
-        judged = await (_run_native(case) if case.judge.kind is JudgeKind.NATIVE else _run_script(case))
+        with case.runtime.page_preparer.judging():
+            judged = await (_run_native(case) if case.judge.kind is JudgeKind.NATIVE else _run_script(case))
     except JudgeBug as error:
         if watch.rejection is not None:
             raise watch.rejection from error

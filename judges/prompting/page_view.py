@@ -8,13 +8,14 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import Final, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from cache.capture import Evidence, PageKind
-from cache.image_jobs import run_image_job
+from cache.image_jobs import return_freed_memory, run_image_job
 from cache.lru import LRUCache
 from cache.page_text.screenshot_parts import screenshot_parts
 from cache.single_flight import SingleFlight
@@ -25,12 +26,15 @@ from judges.grounding.source_signals import SourceSignal, source_signals, url_te
 from judges.llm.images import DataURI
 from judges.prompting.blocks import BlockBuilder, neutralise
 from judges.prompting.token_limit import MAX_TEXT_TOKENS, TRUNCATION_MARKER, first_tokens
+from judges.tokenizers import unload_encodings
 
 log = logging.getLogger(__name__)
 
 MAX_LINKS_CHARS: Final = 60_000
 DEFAULT_MAX_BYTES: Final = 32 * 1024 * 1024
 PICTURES_SHARE: Final = 0.5
+IDLE_S: Final = 1.0
+"""Time without an answer in progress after which cached pages are released."""
 _SMALL_PAGE_CHARS: Final = 10_000
 _SMALLEST_LIMITED_CHARS: Final = MAX_TEXT_TOKENS // 4
 """Shorter texts need no tokenizer."""
@@ -101,6 +105,28 @@ class PagePreparer:
         # More threads would not be faster: they compete with the event loop for the GIL.
         self._prepare_slot = asyncio.Semaphore(1)
         self._reading_slot = asyncio.Semaphore(1)
+        self._in_progress = 0
+        self._release: asyncio.TimerHandle | None = None
+
+    @contextmanager
+    def judging(self) -> Iterator[None]:
+        """Keep cached pages during the block. When no block was active for ``IDLE_S``, their memory is released."""
+        self._in_progress += 1
+        try:
+            yield
+        finally:
+            self._in_progress -= 1
+            if not self._in_progress:
+                if self._release is not None:
+                    self._release.cancel()
+                self._release = asyncio.get_running_loop().call_later(IDLE_S, self._release_memory)
+
+    def _release_memory(self) -> None:
+        if not self._in_progress:
+            self._texts.clear()
+            self._with_pictures.clear()
+            unload_encodings()
+            return_freed_memory()
 
     async def prepare(self, evidence: Evidence, *, use_screenshot: bool = True) -> PreparedPage:
         """Return the prepared page of ``evidence``, with its screenshots unless ``use_screenshot`` is False."""

@@ -75,6 +75,11 @@ def load_encoding(name: str, max_ranks: int | None = None) -> tiktoken.Encoding:
         return _load(name, max_ranks)
 
 
+def unload_encodings() -> None:
+    """Release the memory of all encodings. They are loaded again when they are needed."""
+    _load.cache_clear()
+
+
 @cache
 def _load(name: str, max_ranks: int | None) -> tiktoken.Encoding:
     import tiktoken  # here, because only long pages need it

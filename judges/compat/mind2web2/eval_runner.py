@@ -22,6 +22,7 @@ from judges.result_files import AnswerFolder, write_json
 from mind2web2.answer_run import AnswerEvaluation, AnswerOutcome
 from mind2web2.browser_managers import shared_manager
 from mind2web2.environment import model_name
+from mind2web2.evaluator_base import preparer_of_this_loop
 from mind2web2.llm_client.judge import JudgeConfig
 from mind2web2.results import load_latest_result, read_object
 from mind2web2.semaphores import DualSemaphore
@@ -215,7 +216,7 @@ async def judge_answers(
             outcomes.append(outcome)
             finished(outcome)
 
-        with raised_gc_thresholds():
+        with raised_gc_thresholds(), preparer_of_this_loop().judging():
             async with asyncio.TaskGroup() as group:
                 for answer in answers:
                     group.create_task(judge_one(answer))

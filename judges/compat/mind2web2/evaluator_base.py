@@ -220,7 +220,7 @@ class Session:
             "llm": self._llm,
             "model": model,
             "block_builder": _own_block_builder(),
-            "pages": _preparer_of_this_loop(),
+            "pages": preparer_of_this_loop(),
             "style": Style.COMPAT,
             "content": ContentRules(max_shrinks=self._config.max_text_shrinks, shorten=self._shortened, reject=reject),
         }
@@ -259,7 +259,7 @@ def _own_block_builder() -> BlockBuilder:
     return BlockBuilder(os.urandom(_SECRET_BYTES))
 
 
-def _preparer_of_this_loop() -> PagePreparer:
+def preparer_of_this_loop() -> PagePreparer:
     """Return the page preparer of the running event loop, shared so that its memory is bounded once."""
     loop = asyncio.get_running_loop()
     if loop not in _preparers:

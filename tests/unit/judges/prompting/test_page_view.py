@@ -12,6 +12,7 @@ from PIL import Image
 
 from cache.capture import SCREENSHOT_PREFIX, Blob, PageKind
 from judges.cpu_bound import LARGE_TEXT_CHARS
+from judges.prompting import page_view
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import (
     MAX_LINKS_CHARS,
@@ -99,6 +100,22 @@ async def test_page_larger_than_the_cache_is_prepared():
     prepared = await pages.prepare(page(text="long enough"))
     assert prepared.text == "long enough"
     assert await pages.prepare(page(text="long enough")) is not prepared
+
+
+async def test_cached_pages_are_released_after_the_last_answer(monkeypatch: pytest.MonkeyPatch):
+    released = asyncio.Event()
+    monkeypatch.setattr(page_view, "IDLE_S", 0.0)
+    monkeypatch.setattr(page_view, "return_freed_memory", released.set)
+    pages, evidence = PagePreparer(BlockBuilder(SECRET)), page(screenshots=(jpeg(),))
+    with pages.judging():
+        with pages.judging():
+            kept = await pages.prepare(evidence)
+        for _ in range(10):
+            await asyncio.sleep(0)  # a timer of the inner block, if there were one, has fired
+        assert await pages.prepare(evidence) is kept
+    async with asyncio.timeout(10):
+        await released.wait()
+    assert await pages.prepare(evidence) is not kept
 
 
 def test_links_are_whole_lines_within_their_limit():
