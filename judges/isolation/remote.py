@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import structlog
 
-from cache.capture import Capture, Evidence
+from cache.capture import Evidence
 from judges.errors import ExtractionFailed, LLMOutputUnusable, ReplyNotCached, UnusableKind
 from judges.extractor import ExtractionQuestion, ExtractionReply, ExtractorBase
 from judges.isolation.rpc_client import RpcClient
-from judges.isolation.serialization import evidence_from_json, evidence_to_json, from_json_value, to_json_value
+from judges.isolation.serialization import Content, evidence_from_json, evidence_to_json, from_json_value, to_json_value
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.json_schema import ReplyType, json_schema_of, schema_name
 from judges.llm.provider_adapter import FinishReason, RawReply
@@ -27,14 +27,19 @@ from rubrics.verdict import Claim, Usage, Verdict
 class EvidenceReference(Evidence):
     """Page whose text and screenshots stay in the service.
 
-    ``requested_url`` is the URL under which it was requested. ``fetch`` fetches the complete page.
+    ``requested_url`` is the URL under which it was requested. ``pages`` returns the complete page.
     """
 
     requested_url: str
-    fetch: Callable[[str], Awaitable[Evidence]]
+    pages: RemotePages
 
     async def complete_page(self) -> Evidence:
-        return await self.fetch(self.requested_url)
+        return await self.pages.evidence_for(self.requested_url)
+
+    async def with_text(self) -> EvidenceReference:
+        """Return the reference with the text and links of the page."""
+        page = await self.pages.fetch(self.requested_url, Content.TEXT)
+        return replace(self, capture=page.capture, text=page.text, links=page.links)
 
 
 class RemotePages:
@@ -46,9 +51,8 @@ class RemotePages:
 
     async def reference(self, url: str) -> Evidence:
         """Return the page without its text and screenshots. Raises the same errors as ``evidence_for``."""
-        seen = await self._rpc.call("look", run=self._run, url=url)
-        capture, digests = from_json_value(seen["capture"], Capture), tuple(seen["digests"])
-        return EvidenceReference(capture=capture, text="", digests=digests, requested_url=url, fetch=self.evidence_for)
+        page = await self.fetch(url, None)
+        return EvidenceReference(capture=page.capture, text="", digests=page.digests, requested_url=url, pages=self)
 
     async def evidence_for(self, url: str) -> Evidence:
         """Return the page with its text and screenshots.
@@ -56,11 +60,16 @@ class RemotePages:
         Raises:
             CacheError: the page does not exist or cannot be fetched.
         """
-        return Evidence(**evidence_from_json(await self._rpc.call("page", run=self._run, url=url)))
+        return await self.fetch(url, Content.PAGE)
+
+    async def fetch(self, url: str, content: Content | None) -> Evidence:
+        """Return the page with this content. Raises the same errors as ``evidence_for``."""
+        page = await self._rpc.call("evidence", run=self._run, url=url, content=content)
+        return Evidence(**evidence_from_json(page))
 
 
-class RemoteClaimJudge(ClaimJudge):
-    """Claim judge that calls the service. ``answer`` is the answer text that the service already has."""
+class _ServiceCaller:
+    """Sender of questions to the service. ``answer`` is the answer text that the service already has."""
 
     def __init__(self, rpc: RpcClient, run: str, model: str, *, answer: str) -> None:
         self._rpc = rpc
@@ -68,17 +77,27 @@ class RemoteClaimJudge(ClaimJudge):
         self.model = model
         self._answer = answer
 
+    def _params(self, question: ClaimQuestion | ExtractionQuestion) -> dict[str, Any]:
+        """Return the parameters that claims and extractions have in common."""
+        return {
+            "run": self._run,
+            "model": self.model,
+            "task": question.task,
+            "answer": None if question.answer == self._answer else question.answer,
+            "page": _page_reference(question.evidence),
+            "shots": question.use_screenshot,
+        }
+
+
+class RemoteClaimJudge(_ServiceCaller, ClaimJudge):
+    """Claim judge that calls the service."""
+
     async def settle(self, question: ClaimQuestion, *, cache_only: bool = False) -> Verdict:
         response = await self._rpc.call(
             "judge",
-            run=self._run,
-            model=self.model,
+            **self._params(question),
             claim=to_json_value(question.claim, Claim),
-            task=question.task,
-            answer=None if question.answer == self._answer else question.answer,
-            page=_page_reference(question.evidence),
             trials=question.trials,
-            shots=question.use_screenshot,
             cache_only=cache_only,
             leaf=structlog.contextvars.get_contextvars().get("leaf"),
         )
@@ -88,30 +107,21 @@ class RemoteClaimJudge(ClaimJudge):
         return verdict
 
 
-class RemoteExtractor(ExtractorBase):
+class RemoteExtractor(_ServiceCaller, ExtractorBase):
     """Extractor that calls the service and parses the replies into the judge file's classes."""
 
     def __init__(self, rpc: RpcClient, run: str, model: str, *, answer: str, style: Style) -> None:
-        self._rpc = rpc
-        self._run = run
-        self.model = model
-        self._answer = answer
+        super().__init__(rpc, run, model, answer=answer)
         self.style = style
 
     async def ask(self, question: ExtractionQuestion) -> ExtractionReply:
-        params: dict[str, Any] = {
-            "run": self._run,
-            "model": self.model,
+        params = self._params(question) | {
             "schema": describe_schema(question.schema),
             "prompt": question.prompt,
-            "task": question.task,
-            "answer": None if question.answer == self._answer else question.answer,
-            "page": _page_reference(question.evidence),
             "instruction": question.instruction,
-            "shots": question.use_screenshot,
         }
         try:
-            response, reply = await _read_into(question.schema, self._rpc, "extract", params, strict=False)
+            response, reply = await _read_into(question.schema, self._rpc, params, strict=False)
         except LLMOutputUnusable as error:
             raise ExtractionFailed(
                 f"extraction failed: {error}", cause_reason=error.reason, usage=error.usage
@@ -119,18 +129,15 @@ class RemoteExtractor(ExtractorBase):
         return ExtractionReply(reply=reply, prompt=response["prompt"], evidence=tuple(response["evidence"]))
 
     async def with_text(self, evidence: Evidence) -> Evidence:
-        if isinstance(evidence, EvidenceReference):
-            return replace_text(evidence, await evidence.complete_page())
-        return evidence
+        return await evidence.with_text() if isinstance(evidence, EvidenceReference) else evidence
 
 
 class RemoteModel:
-    """``LLMClient`` that calls a model of the service with the RPC method ``call``: the run's own or a provider's."""
+    """``LLMClient`` that calls a model of the service: the one of a ``run``, or any of a ``provider``."""
 
-    def __init__(self, rpc: RpcClient, call: str, **params: Any) -> None:
+    def __init__(self, rpc: RpcClient, *, run: str | None = None, provider: str | None = None) -> None:
         self._rpc = rpc
-        self._call = call
-        self._params = params
+        self._params = {"run": run, "provider": provider}
 
     async def complete(self, request: LLMRequest) -> LLMReply:
         """See ``LLMClient.complete``."""
@@ -143,7 +150,7 @@ class RemoteModel:
             "vote": request.vote,
             "params": dict(request.params),
         }
-        _, reply = await _read_into(request.schema, self._rpc, self._call, params, strict=request.purpose == "verify")
+        _, reply = await _read_into(request.schema, self._rpc, params, strict=request.purpose == "verify")
         return reply
 
     async def aclose(self) -> None:
@@ -155,11 +162,6 @@ def describe_schema(schema: ReplyType) -> dict[str, str]:
     return {"name": schema_name(schema), "text": json.dumps(json_schema_of(schema))}
 
 
-def replace_text(reference: EvidenceReference, whole: Evidence) -> EvidenceReference:
-    """Return ``reference`` with the text and links of the complete page."""
-    return replace(reference, capture=whole.capture, text=whole.text, links=whole.links)
-
-
 def _page_reference(evidence: Evidence | None) -> Any:
     if evidence is None:
         return None
@@ -167,7 +169,7 @@ def _page_reference(evidence: Evidence | None) -> Any:
 
 
 async def _read_into(
-    schema: ReplyType | None, rpc: RpcClient, call: str, params: Mapping[str, Any], *, strict: bool
+    schema: ReplyType | None, rpc: RpcClient, params: Mapping[str, Any], *, strict: bool
 ) -> tuple[Mapping[str, Any], LLMReply]:
     """Call the service and parse the reply into ``schema``; ask once more if it does not match.
 
@@ -180,7 +182,7 @@ async def _read_into(
     before, unusable = Usage(), None
     while True:
         request = params if unusable is None else {**params, "unusable": unusable.value}
-        response = await rpc.call(call, **request)
+        response = await rpc.call("complete", **request)
         usage = before + from_json_value(response["usage"], Usage)
         text, model = str(response["text"]), str(response["model"])
         try:

@@ -40,7 +40,6 @@ MAX_CONCURRENT_PAGES: Final = 8
 """Maximum number of replies with pages that are prepared, or wait until the child reads them."""
 _BYTES_PER_VALUE: Final = 100
 """Estimated memory of one decoded JSON value."""
-_PAGE_METHODS: Final = frozenset({"page", "body"})
 _SHOWN_CHARS: Final = 200
 
 RpcHandler: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[Any]]
@@ -153,11 +152,12 @@ class RpcConnection:
         self._free.release()
 
     async def _answer(self, number: int, name: str, params: Mapping[str, Any], writer: asyncio.StreamWriter) -> None:
-        async with self._page_slots if name in _PAGE_METHODS else nullcontext():
+        has_content = name == "evidence" and params.get("content") is not None
+        async with self._page_slots if has_content else nullcontext():
             data = await self._reply(number, name, params)
             if not writer.is_closing():
                 writer.write(data)
-                if name in _PAGE_METHODS:
+                if has_content:
                     await writer.drain()
 
     async def _reply(self, number: int, name: str, params: Mapping[str, Any]) -> bytes:

@@ -1,4 +1,4 @@
-"""RPC methods that the service offers to a judge file's process: judge, extract, ask the model, read pages.
+"""RPC methods that the service offers to a judge file's process: ``judge``, ``complete`` and ``evidence``.
 
 Prompts and votes stay in the service; only claims and verdicts are exchanged. The process refers to a page by its URL.
 It sends a whole page only if the judge file created it.
@@ -14,12 +14,13 @@ from typing import Any, Final, Protocol
 
 import structlog
 
-from cache.capture import Capture, Evidence
+from cache.capture import Evidence
 from cache.lru import LRUCache
 from judges.errors import JudgeBug, ReplyNotCached, UnusableKind
 from judges.extractor import ExtractionQuestion, Extractor
 from judges.isolation.rpc_connection import RpcHandler
 from judges.isolation.serialization import (
+    Content,
     evidence_from_json,
     evidence_to_json,
     from_json_value,
@@ -75,34 +76,35 @@ class Bodies(Protocol):
 
 
 class RpcServer:
-    """RPC methods for one process. ``services_by_run`` maps the names of its runs (real, and scout with look-ahead)."""
+    """RPC methods for one process. ``services_by_run`` maps the names of its runs (real, and scout with look-ahead).
 
-    def __init__(self, services_by_run: Mapping[str, RunServices], *, answer: str, bodies: Bodies) -> None:
+    ``provider_client`` returns the client of a provider, for judge files that may choose one.
+    """
+
+    def __init__(
+        self,
+        services_by_run: Mapping[str, RunServices],
+        *,
+        answer: str,
+        bodies: Bodies,
+        provider_client: Callable[[str], LLMClient] | None = None,
+    ) -> None:
         self._services_by_run = services_by_run
         self._answer = answer
         self._bodies = bodies
+        self._provider_client = provider_client
         # The newest page is cached regardless of its size: otherwise every claim on it would load it again.
         self._pages: LRUCache[tuple[str, str], Evidence] = LRUCache(PAGE_CACHE_BYTES, keeps_newest=True)
 
     def handlers(self) -> dict[str, RpcHandler]:
         """Return the handlers by method name."""
-        return {
-            "judge": self._judge,
-            "extract": self._extract,
-            "ask": self._ask,
-            "look": self._look,
-            "page": self._page,
-            "body": self._body,
-        }
+        return {"judge": self._judge, "complete": self._complete, "evidence": self._evidence}
 
     async def _judge(self, params: Mapping[str, Any]) -> Any:
         question = ClaimQuestion(
             claim=from_json_value(params.get("claim"), Claim),
-            task=_text(params, "task"),
-            answer=self._answer_of(params),
-            evidence=await self._evidence(params),
             trials=from_json_value(params.get("trials"), int),
-            use_screenshot=bool(params.get("shots")),
+            **await self._question_fields(params),
         )
         if not 1 <= question.trials <= MAX_TRIALS or question.trials % 2 == 0:
             raise JudgeBug(f"the number of votes must be odd and at most {MAX_TRIALS}, not {question.trials}")
@@ -114,39 +116,40 @@ class RpcServer:
             except ReplyNotCached:
                 return None
 
-    async def _extract(self, params: Mapping[str, Any]) -> Any:
+    async def _complete(self, params: Mapping[str, Any]) -> Any:
+        """Return the reply to the messages of a judge file, or to an extraction, whose prompt is written here."""
+        if params.get("provider") is not None and self._provider_client is not None:
+            return _reply_value(await self._provider_client(_text(params, "provider")).complete(_request_in(params)))
         services = self._services(params)
         llm = _repairing(services.llm, params)
+        if "prompt" not in params:
+            return _reply_value(await llm.complete(_request_in(params)))
         extractor = services.extractor(llm, _text(params, "model"), own_page=_is_own_page(params))
         extraction = await extractor.ask(
             ExtractionQuestion(
                 schema=_schema(params.get("schema")),
                 prompt=_text(params, "prompt"),
-                task=_text(params, "task"),
-                answer=self._answer_of(params),
-                evidence=await self._evidence(params),
                 instruction=from_json_value(params.get("instruction"), str | None),
-                use_screenshot=bool(params.get("shots")),
+                **await self._question_fields(params),
             )
         )
-        return {**reply_value(extraction.reply), "prompt": extraction.prompt, "evidence": list(extraction.evidence)}
+        return {**_reply_value(extraction.reply), "prompt": extraction.prompt, "evidence": list(extraction.evidence)}
 
-    async def _ask(self, params: Mapping[str, Any]) -> Any:
-        services = self._services(params)
-        return reply_value(await _repairing(services.llm, params).complete(request_of(params)))
-
-    async def _look(self, params: Mapping[str, Any]) -> Any:
+    async def _evidence(self, params: Mapping[str, Any]) -> Any:
+        """Return a stored body by its digest, or a page by its URL with the requested content."""
+        content = from_json_value(params.get("content"), Content | None)
+        if content is Content.BODY:
+            return await asyncio.to_thread(to_base64, await self._bodies.get(_text(params, "sha256")))
         evidence = await self._evidence_of(_text(params, "run"), _text(params, "url"))
-        return {"capture": to_json_value(evidence.capture, Capture), "digests": list(evidence.digests)}
+        if content is Content.PAGE:
+            return await asyncio.to_thread(evidence_to_json, evidence)
+        evidence = replace(evidence, screenshots=())
+        if content is Content.TEXT:
+            return await asyncio.to_thread(evidence_to_json, evidence)
+        return evidence_to_json(replace(evidence, text="", links=(), hidden_text=""))
 
-    async def _page(self, params: Mapping[str, Any]) -> Any:
-        evidence = await self._evidence_of(_text(params, "run"), _text(params, "url"))
-        return await asyncio.to_thread(evidence_to_json, evidence)
-
-    async def _body(self, params: Mapping[str, Any]) -> Any:
-        return await asyncio.to_thread(to_base64, await self._bodies.get(_text(params, "sha256")))
-
-    async def _evidence(self, params: Mapping[str, Any]) -> Evidence | None:
+    async def _page_in(self, params: Mapping[str, Any]) -> Evidence | None:
+        """Return the page of a call: one of the service, or one that the judge file created."""
         page = params.get("page")
         if page is None:
             return None
@@ -170,10 +173,15 @@ class RpcServer:
             raise JudgeBug(f"unknown run {params.get('run')!r}")
         return services
 
-    def _answer_of(self, params: Mapping[str, Any]) -> str:
-        """Return the answer text: the original if the call has none, otherwise the text that the judge file sent."""
+    async def _question_fields(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the fields that claims and extractions have in common. A call without an answer means the original."""
         answer: str | None = from_json_value(params.get("answer"), str | None)
-        return self._answer if answer is None else answer
+        return {
+            "task": _text(params, "task"),
+            "answer": self._answer if answer is None else answer,
+            "evidence": await self._page_in(params),
+            "use_screenshot": bool(params.get("shots")),
+        }
 
 
 def _is_own_page(params: Mapping[str, Any]) -> bool:
@@ -181,7 +189,7 @@ def _is_own_page(params: Mapping[str, Any]) -> bool:
     return isinstance(params.get("page"), dict)
 
 
-def request_of(params: Mapping[str, Any]) -> LLMRequest:
+def _request_in(params: Mapping[str, Any]) -> LLMRequest:
     """Return the model request of a judge file.
 
     Raises:
@@ -198,7 +206,7 @@ def request_of(params: Mapping[str, Any]) -> LLMRequest:
     )
 
 
-def reply_value(reply: LLMReply) -> dict[str, Any]:
+def _reply_value(reply: LLMReply) -> dict[str, Any]:
     """Return a reply as JSON values. The judge file's process parses the text into its own class."""
     return {
         "text": reply.text,

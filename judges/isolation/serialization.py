@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping
 from dataclasses import fields
+from enum import StrEnum
 from functools import cache
 from typing import Any, Final, get_type_hints
 
@@ -77,7 +78,8 @@ _BY_NAME: Final = {kind.__name__: kind for kind in _ERRORS}
 
 def preload() -> None:
     """Build the type adapters of common values, which is slow. The fork server calls this before it forks."""
-    for kind in (Usage, Claim, Verdict, Capture, tuple[Capture, ...]):
+    texts, links = tuple[str, ...], tuple[tuple[str, str], ...]
+    for kind in (Usage, Claim, Verdict, Capture, tuple[Capture, ...], str, bool, texts, links):
         _adapter(kind)
 
 
@@ -127,6 +129,19 @@ def error_from_json(value: Mapping[str, Any]) -> Exception:
     for name, annotation in _ERRORS[kind].items():
         setattr(error, name, from_json_value(data[name], annotation))
     return error
+
+
+class Content(StrEnum):
+    """Content that the judge file's process requests with ``evidence``.
+
+    Without any, the reply has only the capture and the digests.
+    """
+
+    TEXT = "text"
+    PAGE = "page"
+    """Text and screenshots."""
+    BODY = "body"
+    """One stored body, by its digest."""
 
 
 def evidence_to_json(evidence: Evidence) -> dict[str, Any]:

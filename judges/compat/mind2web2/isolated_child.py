@@ -17,7 +17,7 @@ from judges.isolation.judge_main import JobMessage, code_in, run_job
 from judges.isolation.remote import RemoteClaimJudge, RemoteExtractor, RemoteModel, RemotePages
 from judges.isolation.rpc_client import RpcClient
 from judges.isolation.rpc_server import REAL_RUN, SCOUTING_RUN
-from judges.isolation.serialization import from_base64, from_json_value, observation_from_json, to_base64
+from judges.isolation.serialization import Content, from_base64, from_json_value, observation_from_json, to_base64
 from judges.llm.client import LLMClient
 from judges.prompting.rendering import Style
 from judges.settling import Progress
@@ -131,7 +131,7 @@ class _ClientFor:
                 self.rpc.notify("progress", done=done, total=total)
 
         return HostedClient(
-            llm=RemoteModel(self.rpc, "ask", run=run),
+            llm=RemoteModel(self.rpc, run=run),
             judging=_RemoteJudging(self.rpc, run, self.answer),
             progress=progress,
             scout=scout,
@@ -147,7 +147,7 @@ class _Bodies:
 
     async def get(self, sha256: str) -> bytes:
         """Return a body. Raises BlobError if it is not available."""
-        return from_base64(await self._rpc.call("body", sha256=sha256))
+        return from_base64(await self._rpc.call("evidence", sha256=sha256, content=Content.BODY))
 
 
 class RemoteServices:
@@ -178,7 +178,7 @@ class RemoteServices:
         if provider not in self._providers:
             self._rpc.call_blocking("provider", provider=provider)
             self._providers.add(provider)
-        return RemoteModel(self._rpc, "provider_ask", provider=provider)
+        return RemoteModel(self._rpc, provider=provider)
 
 
 class _LivePages:

@@ -15,7 +15,7 @@ from judges.errors import JudgeBug
 from judges.isolation.fork_server_pool import ForkServerPool
 from judges.isolation.judge_job import JudgeJob, run_isolated
 from judges.isolation.rpc_connection import RpcHandler
-from judges.isolation.rpc_server import REAL_RUN, SCOUTING_RUN, RpcServer, RunServices, reply_value, request_of
+from judges.isolation.rpc_server import REAL_RUN, SCOUTING_RUN, RpcServer, RunServices
 from judges.isolation.serialization import from_base64, from_json_value, observation_to_json, to_base64, to_json_value
 from judges.llm.client import LLMClient
 from judges.prompting.blocks import BlockBuilder
@@ -69,11 +69,16 @@ class IsolatedScriptRun:
     ) -> dict[str, Any]:
         """Run the script and return its result. Raises the same errors as ``run_isolated``."""
         arguments = self.arguments
-        rpc_server = RpcServer(self._services_by_run(), answer=arguments.answer.text, bodies=arguments.blobs)
         async with AsyncExitStack() as stack:
             stack.push_async_callback(self.replies.aclose)
             tools = ToolsRpcServer()
             stack.push_async_callback(tools.aclose)
+            rpc_server = RpcServer(
+                self._services_by_run(),
+                answer=arguments.answer.text,
+                bodies=arguments.blobs,
+                provider_client=tools.provider_client,
+            )
             judge_job = JudgeJob(
                 entry=ENTRY,
                 judge=self.judge,
@@ -169,7 +174,6 @@ class ToolsRpcServer:
             "browser": self._open_browser,
             "maps": self._call_maps,
             "provider": self._open_provider,
-            "provider_ask": self._complete,
         }
 
     async def aclose(self) -> None:
@@ -208,14 +212,13 @@ class ToolsRpcServer:
         return self._live
 
     async def _open_provider(self, params: Mapping[str, Any]) -> Any:
-        """Open a provider's client. Raises ModelNotConfigured."""
-        provider = from_json_value(params.get("provider"), str)
+        self.provider_client(from_json_value(params.get("provider"), str))
+
+    def provider_client(self, provider: str) -> LLMClient:
+        """Return the client of a provider. Raises ModelNotConfigured."""
         if provider not in self._models:
             self._models[provider] = open_provider(provider)
-
-    async def _complete(self, params: Mapping[str, Any]) -> Any:
-        await self._open_provider(params)
-        return reply_value(await self._models[str(params["provider"])].complete(request_of(params)))
+        return self._models[provider]
 
     async def _call_maps(self, params: Mapping[str, Any]) -> Any:
         """Return the reply of the Maps API, or the error. Without ``method``, only check that there is a key."""
