@@ -119,6 +119,8 @@ async def _pages(http: httpx.AsyncClient) -> dict[str, str]:
         "result": f"/results/{result}?leaf=ferry/leaves",
         "overridden-leaf": f"/results/{result}?leaf=museum/closes",
         "compare": "/compare?a=demo@monday&b=demo@wednesday",
+        "rescore": await _rescore(http),
+        "rescores": "/rescores",
         "review": "/review",
         "review-overrides": "/review/overrides",
         "review-agreement": "/review/agreement",
@@ -172,6 +174,15 @@ async def _check(http: httpx.AsyncClient) -> str:
     accepted = (await http.post("/v1/checks", json=body)).raise_for_status().json()
     await _wait(http, accepted["job_url"])
     return f"/checks/{accepted['id']}"
+
+
+async def _rescore(http: httpx.AsyncClient) -> str:
+    """Rescore the answers to one task. Return the path of the comparison."""
+    accepted = (await http.post("/v1/rescores", json={"task_id": "karrow_visit"})).raise_for_status().json()
+    submission = (await http.get(accepted["submission_url"])).raise_for_status().json()
+    for job in submission["jobs"]:
+        await _wait(http, job["url"])
+    return f"/rescores/{accepted['id']}"
 
 
 async def _wait(http: httpx.AsyncClient, job_url: str) -> None:
