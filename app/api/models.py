@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import dataclasses
 from datetime import datetime
-from typing import Annotated, Any, Generic, TypeAlias, TypeVar
+from typing import Annotated, Any, Generic, Self, TypeAlias, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from answers.submission import AnswerContent
 from app.api.request_fields import WHOLE_NUMBER, AnswerName, AnswerReply, AnswerText, Metadata, Model, Name
-from app.storage.records import Job, JobKind, JobStatus, SubmissionRecord
-from cache.capture import Capture
+from app.storage.records import Job, JobError, JobKind, JobStatus, SubmissionRecord
+from cache.capture import Blob, Capture
 
 Item = TypeVar("Item")
 MAX_ANSWERS = 100
@@ -47,6 +46,16 @@ _EXAMPLE_REPLY: dict[str, Any] = {
         }
     ]
 }
+
+
+class RecordModel(BaseModel):
+    """Response model that takes its fields from a record, by name."""
+
+    @classmethod
+    def of_record(cls, record: object, **others: object) -> Self:
+        """Return the model with the fields of ``record``, except ``others``, which the record lacks or replaces."""
+        names = cls.model_fields.keys() - others.keys()
+        return cls.model_validate({name: getattr(record, name) for name in names} | others)
 
 
 class AnswerIn(BaseModel):
@@ -129,7 +138,7 @@ class JobRefOut(BaseModel):
         return cls(id=job.id, answer=job.answer_name, status=job.status, url=f"/v1/jobs/{job.id}")
 
 
-class AcceptedOut(BaseModel):
+class AcceptedOut(RecordModel):
     """An accepted submission."""
 
     id: str
@@ -157,22 +166,10 @@ class SubmissionOut(AcceptedOut):
 
     @classmethod
     def of(cls, record: SubmissionRecord, jobs: list[Job], *, spent_usd: float) -> SubmissionOut:
-        return cls(
-            id=record.id,
-            agent=record.agent,
-            task_id=record.task_id,
-            model=record.model,
-            run=record.run,
-            metadata=record.metadata,
-            created_at=record.created_at,
-            priority=record.priority,
-            budget_usd=record.budget_usd,
-            spent_usd=round(spent_usd, 6),
-            jobs=[JobRefOut.of(job) for job in jobs],
-        )
+        return cls.of_record(record, spent_usd=round(spent_usd, 6), jobs=[JobRefOut.of(job) for job in jobs])
 
 
-class ProgressOut(BaseModel):
+class ProgressOut(RecordModel):
     """Progress of a job."""
 
     pages_done: int
@@ -181,15 +178,7 @@ class ProgressOut(BaseModel):
     leaves_total: int
 
 
-class JobErrorOut(BaseModel):
-    """Error of a job that has no result."""
-
-    code: str
-    detail: str
-    traceback: str | None = None
-
-
-class JobOut(BaseModel):
+class JobOut(RecordModel):
     """Current state of a job."""
 
     id: str
@@ -203,7 +192,7 @@ class JobOut(BaseModel):
     stage: str | None
     progress: ProgressOut
     attempts: int
-    error: JobErrorOut | None
+    error: JobError | None
     result_id: str | None
     created_at: datetime
     started_at: datetime | None
@@ -211,41 +200,10 @@ class JobOut(BaseModel):
 
     @classmethod
     def of(cls, job: Job) -> JobOut:
-        error = job.error
-        return cls(
-            id=job.id,
-            kind=job.kind,
-            submission_id=job.submission_id,
-            agent=job.agent,
-            task_id=job.task_id,
-            answer=job.answer_name,
-            model=job.model,
-            status=job.status,
-            stage=job.stage,
-            progress=ProgressOut(
-                pages_done=job.pages_done,
-                pages_total=job.pages_total,
-                leaves_done=job.leaves_done,
-                leaves_total=job.leaves_total,
-            ),
-            attempts=job.attempts,
-            error=None if error is None else JobErrorOut(**dataclasses.asdict(error)),
-            result_id=job.result_id,
-            created_at=job.created_at,
-            started_at=job.started_at,
-            finished_at=job.finished_at,
-        )
+        return cls.of_record(job, answer=job.answer_name, progress=ProgressOut.of_record(job))
 
 
-class BlobOut(BaseModel):
-    """A stored body of a capture: text, screenshot, document."""
-
-    sha256: str
-    size: int
-    media_type: str
-
-
-class PageOut(BaseModel):
+class PageOut(RecordModel):
     """A capture: one attempt to load a URL."""
 
     id: str
@@ -274,38 +232,11 @@ class PageOut(BaseModel):
         "to the same page, or a person corrected the URL"
     )
     owner: str | None = Field(description="The capture is used for the answers of this owner only; null: for all")
-    blobs: dict[str, BlobOut] = Field(description="Stored bodies by name, such as text, screenshot-0 or pdf")
+    blobs: dict[str, Blob] = Field(description="Stored bodies by name, such as text, screenshot-0 or pdf")
 
     @classmethod
     def of(cls, capture: Capture) -> PageOut:
-        blobs = {
-            name: BlobOut(sha256=blob.sha256, size=blob.size, media_type=blob.media_type)
-            for name, blob in capture.blobs.items()
-        }
-        return cls(
-            id=capture.id,
-            url=capture.url,
-            final_url=capture.final_url,
-            outcome=capture.outcome,
-            problem=not capture.is_evidence,
-            detail=capture.detail,
-            http_status=capture.http_status,
-            kind=capture.kind,
-            title=capture.title,
-            captured_at=capture.captured_at,
-            duration_s=capture.duration_s,
-            backend=capture.backend,
-            chain=list(capture.chain),
-            headers=dict(capture.headers),
-            versions=dict(capture.versions),
-            hidden_words=capture.hidden_words,
-            gone=capture.gone,
-            source=capture.source,
-            provenance=dict(capture.provenance),
-            alias_of=capture.alias_of,
-            owner=capture.owner,
-            blobs=blobs,
-        )
+        return cls.of_record(capture, problem=not capture.is_evidence)
 
 
 class TaskOut(BaseModel):
@@ -328,7 +259,7 @@ class ListOut(BaseModel, Generic[Item]):
     next_cursor: str | None = None
 
 
-class LintFindingOut(BaseModel):
+class LintFindingOut(RecordModel):
     """One finding of the rubric linter: the rule, the id of the node, and a message that states the
     problem and how to fix it.
     """

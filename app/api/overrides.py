@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
@@ -21,20 +22,9 @@ def override_fields(result: Mapping[str, Any], rows: Sequence[Override]) -> dict
 
 def override_json(row: Override, *, is_in_force: bool) -> dict[str, Any]:
     """Return one override as results and lists show it. ``is_in_force``: the newest on its leaf, and not withdrawn."""
-    return {
-        "id": row.id,
-        "result_id": row.result_id,
-        "leaf": row.leaf,
-        "outcome": row.outcome,
-        "verdict": row.verdict,
-        "model": row.model,
-        "reason": row.reason,
-        "by": row.by,
-        "key_owner": row.key_owner,
-        "withdraws": row.withdraws,
-        "in_force": is_in_force,
-        "created_at": time_json(row.created_at),
-    }
+    fields = dataclasses.asdict(row)
+    del fields["created_at"]
+    return {**fields, "in_force": is_in_force, "created_at": time_json(row.created_at)}
 
 
 def overrides_json(rows: Sequence[Override]) -> list[dict[str, Any]]:

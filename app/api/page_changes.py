@@ -62,7 +62,7 @@ async def changes(
             owner=caller.visible_owner,
         )
     page, next_cursor = paging.split(page_changes, lambda change: change.id)
-    return ListOut(items=[PageChangeOut.of(change) for change in page], next_cursor=next_cursor)
+    return ListOut(items=[PageChangeOut.of_record(change) for change in page], next_cursor=next_cursor)
 
 
 @router.post("", status_code=201)
@@ -80,7 +80,7 @@ async def change(body: PageChangeIn, service: ServiceDep, caller: SubmitterDep) 
     else:
         stored = await _mark_or_delete(service, new_change, cited)
     _log.info("page changed", action=stored.action.value, url=stored.url, by=stored.by, change_id=stored.id)
-    return PageChangeOut.of(stored)
+    return PageChangeOut.of_record(stored)
 
 
 @router.post("/{change_id}/undo", status_code=201)
@@ -116,7 +116,7 @@ async def undo(
         if not await insert_undo(connection, new_change):
             raise Problem(409, "UNDONE_ALREADY", "This change was already undone")
     _log.info("page changed", action="undo", url=new_change.url, by=new_change.by, change_id=new_change.id)
-    return PageChangeOut.of(new_change)
+    return PageChangeOut.of_record(new_change)
 
 
 def _check_fields(body: PageChangeIn) -> None:

@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-import dataclasses
 from datetime import datetime
 from typing import Literal, TypeAlias, get_args
 
 from pydantic import BaseModel, ConfigDict, Field
 
+from app.api.models import RecordModel
 from app.api.paging import NAME_PATTERN
 from app.api.request_fields import FETCHABLE_URL
 from app.storage.cited_urls import CitedUrl, DependentResult, TaskUrlCounts
-from app.storage.page_changes import PageChange
 from cache.urls import MAX_URL_CHARS
 
 Action: TypeAlias = Literal["add", "edit", "delete", "flag", "unflag", "review", "unreview"]
 
 
-class CitedUrlOut(BaseModel):
+class CitedUrlOut(RecordModel):
     """A cited URL and its state."""
 
     key: str = Field(description="Identifies all spellings of the URL; cursor of the list")
@@ -47,13 +46,8 @@ class CitedUrlOut(BaseModel):
     @classmethod
     def of(cls, cited: CitedUrl) -> CitedUrlOut:
         latest = cited.latest or cited.page
-        return cls(
-            **{
-                field.name: getattr(cited, field.name)
-                for field in dataclasses.fields(cited)
-                if field.name not in {"page", "latest", "tasks"}
-            },
-            tasks=list(cited.tasks),
+        return cls.of_record(
+            cited,
             page_id=None if cited.page is None else cited.page.id,
             latest_id=None if cited.latest is None else cited.latest.id,
             outcome=None if latest is None else latest.outcome,
@@ -71,21 +65,6 @@ class TasksPagesOut(BaseModel):
     items: list[TaskUrlCounts]
 
 
-class DependentOut(BaseModel):
-    """The newest result of an answer that cites the page, with the calls and cost of the citing leaves."""
-
-    result_id: str
-    job_id: str
-    agent: str
-    task_id: str
-    answer_name: str
-    leaves: int
-    open_leaves: int
-    calls: int
-    usd: float | None
-    created_at: datetime
-
-
 class DependentsOut(BaseModel):
     """Results that depend on pages: totals, and the first answers."""
 
@@ -94,7 +73,7 @@ class DependentsOut(BaseModel):
     open_leaves: int
     calls: int = Field(description="Model calls of the last judging of these leaves")
     usd: float | None = Field(description="Cost of these calls; null if a price is unknown")
-    items: list[DependentOut]
+    items: list[DependentResult]
 
     @classmethod
     def of(cls, dependents: list[DependentResult], *, shown: int) -> DependentsOut:
@@ -105,7 +84,7 @@ class DependentsOut(BaseModel):
             open_leaves=sum(one.open_leaves for one in dependents),
             calls=sum(one.calls for one in dependents),
             usd=sum(known) if len(known) == len(dependents) else None,
-            items=[DependentOut(**dataclasses.asdict(one)) for one in dependents[:shown]],
+            items=dependents[:shown],
         )
 
 
@@ -159,7 +138,7 @@ class PageChangeIn(BaseModel):
     by: str = Field("", max_length=100, description="Your name (default: the owner of the API key)")
 
 
-class PageChangeOut(BaseModel):
+class PageChangeOut(RecordModel):
     """A stored page change."""
 
     id: str
@@ -176,9 +155,3 @@ class PageChangeOut(BaseModel):
     created_at: datetime
     undoes: str | None
     undone_by: str | None
-
-    @classmethod
-    def of(cls, change: PageChange) -> PageChangeOut:
-        fields = dataclasses.asdict(change)
-        del fields["key_sha256"]
-        return cls(**fields)

@@ -25,7 +25,7 @@ from app.service import Service
 from app.storage import results as rows
 from app.storage.overrides import Override, overrides_of
 from app.storage.results import ResultOrigin
-from judges.analysis.result_lint import finding_json, lint_of_result
+from judges.analysis.result_lint import lint_of_result
 
 router = APIRouter(prefix="/v1", tags=["results"])
 
@@ -83,7 +83,7 @@ async def lint(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> Lis
     if stored is None:
         raise not_found("result")
     findings = await asyncio.to_thread(lambda: lint_of_result(json.loads(stored.body)))
-    return ListOut(items=[LintFindingOut(**finding_json(finding)) for finding in findings], next_cursor=None)
+    return ListOut(items=[LintFindingOut.of_record(finding) for finding in findings], next_cursor=None)
 
 
 async def _additions(service: Service, connection: Any, result_ids: Sequence[str]) -> dict[str, Additions]:

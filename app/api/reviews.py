@@ -7,6 +7,7 @@ reported next to them.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
@@ -19,7 +20,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
-from app.api.models import ListOut
+from app.api.models import ListOut, RecordModel
 from app.api.overrides import override_json, overrides_json
 from app.api.paging import ID_PATTERN, IdPath, NameFilter, PageRequestDep
 from app.api.problems import Problem, not_found
@@ -32,7 +33,7 @@ from app.storage.results import get_result
 from app.storage.text_cleanup import storable_text
 from judges.analysis.labels import HumanDecision, label_from_leaf, label_line
 from judges.analysis.overrides import JudgedNode, judged_leaves, overrides_in_force
-from judges.analysis.statistics.agreement import Agreement, Estimate, confusion_of
+from judges.analysis.statistics.agreement import Agreement, confusion_of
 from judges.analysis.statistics.agreement import agreement as agreement_of
 
 _RESULT = "res_01m7zskz6revg7seq0pskhvm69"
@@ -139,7 +140,7 @@ class ReviewOut(OverrideOut):
     answer_name: str
 
 
-class FigureOut(BaseModel):
+class FigureOut(RecordModel):
     """A figure with its 95 % interval."""
 
     model_config = ConfigDict(json_schema_extra={"example": _FIGURE})
@@ -150,10 +151,6 @@ class FigureOut(BaseModel):
     n: int = Field(description="Number of leaves behind the figure")
     method: str = Field(description="Method of the interval")
     reason: str | None = Field(description="Why the value is missing")
-
-    @classmethod
-    def of(cls, estimate: Estimate) -> FigureOut:
-        return cls(**{name: getattr(estimate, name) for name in cls.model_fields})
 
 
 class AgreementFiguresOut(BaseModel):
@@ -174,16 +171,9 @@ class AgreementFiguresOut(BaseModel):
     @staticmethod
     def fields(agreement: Agreement, *, left_out: int) -> dict[str, Any]:
         counts = agreement.confusion
-        figures = {name: FigureOut.of(getattr(agreement, name)) for name in ("raw", "kappa", "ac1", "tpr", "tnr")}
-        return {
-            "leaves": counts.n,
-            "left_out": left_out,
-            "true_positive": counts.true_positive,
-            "false_positive": counts.false_positive,
-            "false_negative": counts.false_negative,
-            "true_negative": counts.true_negative,
-            **figures,
-        }
+        names = ("raw", "kappa", "ac1", "tpr", "tnr")
+        figures = {name: FigureOut.of_record(getattr(agreement, name)) for name in names}
+        return {"leaves": counts.n, "left_out": left_out, **dataclasses.asdict(counts), **figures}
 
 
 class AgreementGroupOut(AgreementFiguresOut):

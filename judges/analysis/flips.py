@@ -10,7 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from hashlib import sha256
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from judges.analysis.overrides import judged_leaves
 from rubrics.result_fields import script_of
@@ -59,16 +61,24 @@ class ComparableResult:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FlipCause:
+    """Cause of a flip: something that differs between the two sides."""
+
+    cause: Cause
+    detail: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Flip:
-    """Leaf whose outcome differs between the sides. None means that the tree of that side has no such leaf."""
+    """Leaf whose outcome differs. An outcome is null if the tree of that side has no such leaf."""
 
     task_id: str
     answer_name: str
     leaf: str
-    description: str
+    description: Annotated[str, Field(description="First 500 characters of the description")]
     before: str | None
     after: str | None
-    causes: tuple[tuple[Cause, str], ...]
+    causes: tuple[FlipCause, ...]
     result_before: str
     result_after: str
 
@@ -76,19 +86,6 @@ class Flip:
     def gain(self) -> int:
         """1 if the leaf now passes, -1 if it passed before, 0 if it passes on neither side."""
         return (self.after == "passed") - (self.before == "passed")
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "task_id": self.task_id,
-            "answer_name": self.answer_name,
-            "leaf": self.leaf,
-            "description": self.description,
-            "before": self.before,
-            "after": self.after,
-            "causes": [{"cause": cause.value, "detail": detail} for cause, detail in self.causes],
-            "result_before": self.result_before,
-            "result_after": self.result_after,
-        }
 
 
 def comparable_result(result: Mapping[str, Any]) -> ComparableResult:
@@ -160,7 +157,9 @@ def _flips(before: ComparableResult, after: ComparableResult) -> list[Flip]:
                 description=described_leaf.description,
                 before=None if old is None else old.outcome,
                 after=None if new is None else new.outcome,
-                causes=tuple(_causes(before, after, old, new)),
+                causes=tuple(
+                    FlipCause(cause=cause, detail=detail) for cause, detail in _causes(before, after, old, new)
+                ),
                 result_before=before.result_id,
                 result_after=after.result_id,
             )

@@ -10,19 +10,19 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
-from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
+from pydantic import AwareDatetime, Field, TypeAdapter, ValidationError
 
 from cache.urls import canonical_key
 from judges.errors import JudgeError
 from rubrics.verdict import Outcome
 
-LABEL_VERSION = 1
+LABEL_VERSION: Final = 1
 MAX_FILE_BYTES = 512 * 1024 * 1024
 MAX_LISTED_PROBLEMS = 20
 """Maximum number of invalid lines that an error lists."""
@@ -34,6 +34,9 @@ class LabelsUnreadable(JudgeError):
     def __init__(self, message: str, *, problems: tuple[str, ...] = ()) -> None:
         super().__init__(message)
         self.problems = problems
+
+
+_Sha256: TypeAlias = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 class HumanDecision(StrEnum):
@@ -56,7 +59,7 @@ class LabelledPage:
 
     url: str
     page_id: str | None = None
-    sha256: str | None = None
+    sha256: _Sha256 | None = None
     text: str | None = None
 
 
@@ -79,6 +82,7 @@ class Label:
     key of the leaf in the result; the second leaf with the same id has the key ``id~2``.
     """
 
+    label_version: Literal[1] = LABEL_VERSION
     human: HumanDecision
     claim: str | None
     sources: tuple[str, ...] | None = None
@@ -88,14 +92,18 @@ class Label:
     answer: str = ""
     reviewer: str = ""
     reason: str = ""
-    at: datetime | None = None
+    at: AwareDatetime | None = None
     agent: str | None = None
     task_id: str | None = None
     answer_name: str | None = None
-    answer_sha256: str | None = None
+    answer_sha256: _Sha256 | None = None
     result_id: str | None = None
     leaf: str | None = None
     judge: RecordedVerdict | None = None
+
+
+_LABEL = TypeAdapter(Label)
+"""Parses a line. Unknown fields are ignored, because label files may have additional columns."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -148,30 +156,11 @@ def label_from_leaf(
 
 def label_line(label: Label) -> str:
     """Return a label as one line, including the line break. Deterministic."""
-    judge = label.judge
-    pages = [{"url": one.url, "page_id": one.page_id, "sha256": one.sha256, "text": one.text} for one in label.pages]
-    document = {
-        "label_version": LABEL_VERSION,
-        "human": label.human.value,
-        "claim": label.claim,
-        "sources": None if label.sources is None else list(label.sources),
-        "instruction": label.instruction,
-        "pages": [{name: value for name, value in page.items() if value is not None} for page in pages],
-        "task": label.task,
-        "answer": label.answer,
-        "reviewer": label.reviewer,
-        "reason": label.reason,
-        "at": None if label.at is None else label.at.isoformat(),
-        "agent": label.agent,
-        "task_id": label.task_id,
-        "answer_name": label.answer_name,
-        "answer_sha256": label.answer_sha256,
-        "result_id": label.result_id,
-        "leaf": label.leaf,
-        "judge": None
-        if judge is None
-        else {"outcome": judge.outcome.value, "reason": judge.reason, "model": judge.model, "prompt": judge.prompt},
-    }
+    document = asdict(label)
+    document["pages"] = [
+        {name: value for name, value in page.items() if value is not None} for page in document["pages"]
+    ]
+    document["at"] = None if label.at is None else label.at.isoformat()
     return json.dumps(document, ensure_ascii=False).encode("utf-8", "replace").decode() + "\n"
 
 
@@ -203,7 +192,7 @@ def parse_labels(lines: Iterable[bytes], *, name: str = "the labels") -> tuple[L
         if not stripped or len(problems) >= MAX_LISTED_PROBLEMS:
             continue
         try:
-            labels.append(_Line.model_validate_json(stripped).label())
+            labels.append(_LABEL.validate_json(stripped))
         except ValidationError as error:
             problems.append(f"line {number}: {_first_error(error)}")
     if problems:
@@ -211,59 +200,6 @@ def parse_labels(lines: Iterable[bytes], *, name: str = "the labels") -> tuple[L
     if not labels:
         raise LabelsUnreadable(f"{name}: contains no labels")
     return tuple(labels)
-
-
-_Sha256 = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
-
-
-class _LenientModel(BaseModel):
-    """Model that ignores unknown fields, because label files may have additional columns."""
-
-    model_config = ConfigDict(extra="ignore")
-
-
-class _PageLine(_LenientModel):
-    url: str
-    page_id: str | None = None
-    sha256: _Sha256 | None = None
-    text: str | None = None
-
-
-class _JudgeLine(_LenientModel):
-    outcome: Outcome
-    reason: str | None = None
-    model: str | None = None
-    prompt: str | None = None
-
-
-class _Line(_LenientModel):
-    label_version: Literal[1] = 1
-    human: HumanDecision
-    claim: str | None
-    sources: list[str] | None = None
-    instruction: str | None = None
-    pages: list[_PageLine] = []
-    task: str = ""
-    answer: str = ""
-    reviewer: str = ""
-    reason: str = ""
-    at: AwareDatetime | None = None
-    agent: str | None = None
-    task_id: str | None = None
-    answer_name: str | None = None
-    answer_sha256: _Sha256 | None = None
-    result_id: str | None = None
-    leaf: str | None = None
-    judge: _JudgeLine | None = None
-
-    def label(self) -> Label:
-        fields = self.model_dump(exclude={"label_version", "sources", "pages", "judge"})
-        return Label(
-            **fields,
-            sources=None if self.sources is None else tuple(self.sources),
-            pages=tuple(LabelledPage(**page.model_dump()) for page in self.pages),
-            judge=None if self.judge is None else RecordedVerdict(**self.judge.model_dump()),
-        )
 
 
 def _pages_of(result: Mapping[str, Any], sources: Iterable[str]) -> tuple[LabelledPage, ...]:

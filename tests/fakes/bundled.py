@@ -18,7 +18,7 @@ from app.features.bundles.agent_results import AgentResults, SourceResult
 from app.features.bundles.bag import BagWriter
 from app.features.bundles.crate import bag_info, crate_metadata, crate_preview, evidence_date
 from app.features.bundles.exporting import EvidenceStores, ExportReport, export_bundle
-from app.features.bundles.layout import CRATE, INDEX, PREVIEW, IndexIn, capture_path, json_bytes
+from app.features.bundles.layout import CRATE, INDEX, PREVIEW, Index, capture_path, json_bytes
 from app.observability.redaction import Redactor
 from cache.blobs import BlobStore
 from cache.capture import CaptureOutcome, Capturer, Observation, PageKind
@@ -202,7 +202,7 @@ def rebuilt(bundle: Path, to: Path, changes: Mapping[str, bytes | None]) -> Path
             name.partition("/data/")[2]: archive.read(name) for name in archive.namelist() if "/data/" in name
         } | dict(changes)
     payload = {path: data for path, data in files.items() if data is not None}
-    index = IndexIn.model_validate_json(payload[INDEX])
+    index = Index.model_validate_json(payload[INDEX])
     captures = {
         page: capture_from_json(json.loads(payload[capture_path(page)]))
         for result in index.results
@@ -211,8 +211,8 @@ def rebuilt(bundle: Path, to: Path, changes: Mapping[str, bytes | None]) -> Path
     }
     at = evidence_date(captures.values())
     described = {path: len(data) for path, data in payload.items() if path not in (PREVIEW, CRATE)}
-    payload[CRATE] = json_bytes(crate_metadata(index.as_written(), described, captures, at))
-    payload[PREVIEW] = crate_preview(index.as_written(), at)
+    payload[CRATE] = json_bytes(crate_metadata(index, described, captures, at))
+    payload[PREVIEW] = crate_preview(index, at)
     payload |= {path: data for path, data in changes.items() if data is not None}
     with to.open("w+b") as file:
         bag = BagWriter(file, f"assay-{index.agent}")

@@ -21,7 +21,7 @@ from app.features.bundles.layout import (
     INDEX,
     PREVIEW,
     WACZ,
-    IndexIn,
+    Index,
     capture_path,
     evidence_path,
     json_bytes,
@@ -55,7 +55,7 @@ def _sha256(chunks: Iterable[bytes]) -> str:
     return sha256.hexdigest()
 
 
-def check_file_names(bundle: BundleReader, hashes: Mapping[str, str], index: IndexIn) -> None:
+def check_file_names(bundle: BundleReader, hashes: Mapping[str, str], index: Index) -> None:
     """Check every file against its name, and that each file belongs to a bundle with this index.
 
     Raises:
@@ -91,7 +91,7 @@ _MISMATCHES: Final[Mapping[str, str]] = {
 }
 
 
-def check_descriptions(bundle: BundleReader, hashes: Mapping[str, str], index: IndexIn) -> None:
+def check_descriptions(bundle: BundleReader, hashes: Mapping[str, str], index: Index) -> None:
     """Generate the descriptions again and compare them.
 
     Raises:
@@ -104,7 +104,7 @@ def check_descriptions(bundle: BundleReader, hashes: Mapping[str, str], index: I
             captures[page_id] = read_capture(bundle, page_id)
     sizes = {path: bundle.size(f"data/{path}") for path in hashes}
     described = {path: size for path, size in sizes.items() if path not in (PREVIEW, CRATE)}
-    at, written = evidence_date(captures.values()), index.as_written()
+    at, written = evidence_date(captures.values()), index
     expected = {
         PREVIEW: hashlib.sha256(crate_preview(written, at)).hexdigest(),
         CRATE: hashlib.sha256(json_bytes(crate_metadata(written, described, captures, at))).hexdigest(),

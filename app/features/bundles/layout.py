@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import asdict, dataclass, field
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Annotated, Any, Final, TypeAlias
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, Field, ValidationError
 
 from app.features.bundles.bundle_reader import BundleReader
 from app.features.bundles.errors import BundleRefused
@@ -61,6 +61,11 @@ prompt_path = _path_in("prompts", "md")
 schema_path = _path_in("schemas", "json")
 
 
+_SHA256 = r"^[0-9a-f]{64}$"
+_Sha256: TypeAlias = Annotated[str, Field(pattern=_SHA256)]
+_Name: TypeAlias = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$")]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AbsentFile:
     """File that is missing from the bundle: its ``path``, and a sentence ``reason``."""
@@ -73,39 +78,31 @@ class AbsentFile:
 class IndexedResult:
     """Result in the index with its related files. None means that the file is not in the bundle."""
 
-    result_id: str
-    task_id: str
-    answer_name: str
-    answer: str | None
-    script: str | None
+    result_id: _Name
+    task_id: _Name
+    answer_name: Annotated[str, Field(max_length=200)]
+    answer: _Sha256 | None
+    script: _Sha256 | None
     kind: str
     calls: int | None
     pages: tuple[str, ...]
-    overrides: int
+    overrides: int = 0
     """Number of overrides at the time of the export."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Index:
-    """Contents of ``data/bundle.json`` during an export."""
+class Index(BaseModel):
+    """Contents of ``data/bundle.json``. A bundle that is read may come from an untrusted source."""
 
-    agent: str
+    format: int = FORMAT
+    agent: str = Field(max_length=200)
     content: bool
-    results: list[IndexedResult] = field(default_factory=list)
-    without_result: list[dict[str, Any]] = field(default_factory=list)
-    absent: list[AbsentFile] = field(default_factory=list)
+    results: list[IndexedResult] = []
+    without_result: list[Any] = []
+    absent: list[AbsentFile] = []
 
     def to_bytes(self) -> bytes:
-        document = {
-            "format": FORMAT,
-            "agent": self.agent,
-            "content": self.content,
-            "results": [asdict(result) for result in self.results],
-            "without_result": self.without_result,
-            "absent": sorted(
-                ({"path": each.path, "reason": each.reason} for each in self.absent), key=lambda each: each["path"]
-            ),
-        }
+        document = self.model_dump()
+        document["absent"].sort(key=lambda each: each["path"])
         return json_bytes(document)
 
 
@@ -114,62 +111,14 @@ def json_bytes(document: Any) -> bytes:
     return (json.dumps(document, ensure_ascii=False, sort_keys=True, indent=1) + "\n").encode("utf-8", "replace")
 
 
-_SHA256 = r"^[0-9a-f]{64}$"
-_NAME = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,199}$"
-
-
-class _FrozenModel(BaseModel):
-    model_config = ConfigDict(frozen=True)
-
-
-class IndexedResultIn(_FrozenModel):
-    """Result as listed in the index of a bundle."""
-
-    result_id: str = Field(pattern=_NAME)
-    task_id: str = Field(pattern=_NAME)
-    answer_name: str = Field(max_length=200)
-    answer: str | None = Field(pattern=_SHA256)
-    script: str | None = Field(pattern=_SHA256)
-    kind: str
-    calls: int | None
-    pages: tuple[str, ...]
-    overrides: int = 0
-
-
-class AbsentFileIn(_FrozenModel):
-    path: str
-    reason: str
-
-
-class IndexIn(_FrozenModel):
-    """Index as read from a bundle. The bundle may come from an untrusted source."""
-
-    format: int
-    agent: str = Field(max_length=200)
-    content: bool
-    results: tuple[IndexedResultIn, ...]
-    without_result: tuple[Any, ...] = ()
-    absent: tuple[AbsentFileIn, ...] = ()
-
-    def as_written(self) -> Index:
-        """Return the index as the export had it."""
-        return Index(
-            agent=self.agent,
-            content=self.content,
-            results=[IndexedResult(**result.model_dump()) for result in self.results],
-            without_result=list(self.without_result),
-            absent=[AbsentFile(path=each.path, reason=each.reason) for each in self.absent],
-        )
-
-
-def read_index(bundle: BundleReader) -> IndexIn:
+def read_index(bundle: BundleReader) -> Index:
     """Return the index of an open bundle.
 
     Raises:
         BundleRefused: the index is missing, invalid or in another format version.
     """
     try:
-        index = IndexIn.model_validate(read_json(bundle, INDEX))
+        index = Index.model_validate(read_json(bundle, INDEX))
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
         location = ".".join(map(str, first["loc"]))

@@ -25,8 +25,8 @@ from app.features.bundles.exporting import call_files
 from app.features.bundles.file_checks import check_descriptions, check_file_names, payload_hashes
 from app.features.bundles.layout import (
     INDEX,
-    IndexedResultIn,
-    IndexIn,
+    Index,
+    IndexedResult,
     answer_path,
     call_log_path,
     calls_path,
@@ -134,9 +134,7 @@ class _OverridesIn(BaseModel):
 
 
 class _Replay:
-    def __init__(
-        self, bundle: BundleReader, hashes: Mapping[str, str], index: IndexIn, indexed: IndexedResultIn
-    ) -> None:
+    def __init__(self, bundle: BundleReader, hashes: Mapping[str, str], index: Index, indexed: IndexedResult) -> None:
         self._bundle = bundle
         self._hashes = hashes
         self._index = index

@@ -32,7 +32,7 @@ from app.engine.runtime import Runtime, create_fork_server_pool, load_catalogue
 from app.features.bundles.bundle_reader import BundleReader, open_bundle
 from app.features.bundles.errors import BundleRefused
 from app.features.bundles.layout import (
-    IndexedResultIn,
+    IndexedResult,
     answer_path,
     calls_path,
     capture_path,
@@ -366,7 +366,7 @@ class _Rerun:
             (folder / f"{task_id}.py").write_bytes(source)
         return folder
 
-    async def judge_again(self, indexed: IndexedResultIn, replayed_result: ReplayedResult) -> ReplayedResult:
+    async def judge_again(self, indexed: IndexedResult, replayed_result: ReplayedResult) -> ReplayedResult:
         """Judge one result again and compare it with the recorded one."""
         obstacle = self._obstacle(indexed)
         if obstacle is not None:
@@ -395,7 +395,7 @@ class _Rerun:
             unchecked=None if not missing and not differences else replayed_result.unchecked,
         )
 
-    def _obstacle(self, indexed: IndexedResultIn) -> str | None:
+    def _obstacle(self, indexed: IndexedResult) -> str | None:
         if not self.index.content:
             return "the bundle was made without content"
         if indexed.script is None or indexed.answer is None or indexed.calls is None:
@@ -404,7 +404,7 @@ class _Rerun:
         return catalogue.broken.get(indexed.task_id)
 
     async def _judge(
-        self, indexed: IndexedResultIn, recorded: Mapping[str, Any], replayed: _ReplayRuntime
+        self, indexed: IndexedResult, recorded: Mapping[str, Any], replayed: _ReplayRuntime
     ) -> dict[str, Any]:
         answer = await asyncio.to_thread(self._bundle.read, f"data/{answer_path(str(indexed.answer))}")
         name = str(recorded.get("model"))
@@ -420,7 +420,7 @@ class _Rerun:
             parameters=RunParameters.of_result(recorded) or RunParameters(),
         )
 
-    def _replay_runtime(self, indexed: IndexedResultIn, recorded: Mapping[str, Any]) -> _ReplayRuntime:
+    def _replay_runtime(self, indexed: IndexedResult, recorded: Mapping[str, Any]) -> _ReplayRuntime:
         missing = MissingRequests(timeout_s=self._timeout_s)
         index = MemoryIndex()
         for page_id in indexed.pages:
@@ -449,7 +449,7 @@ class _Rerun:
             missing=missing,
         )
 
-    def _calls(self, indexed: IndexedResultIn) -> Iterator[tuple[str, RecordedCall]]:
+    def _calls(self, indexed: IndexedResult) -> Iterator[tuple[str, RecordedCall]]:
         path = f"data/{calls_path(indexed.result_id)}"
         for line in self._bundle.read(path, max_bytes=MAX_CALLS_BYTES).splitlines():
             try:

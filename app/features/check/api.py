@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import dataclasses
 import hashlib
 import json
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Annotated, Any
+from typing import Annotated, Any, Self
 
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -16,7 +15,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from answers.provider_replies import answer_from_reply
 from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
-from app.api.models import BudgetUsd, JobErrorOut, ListOut, Priority, ProgressOut
+from app.api.models import BudgetUsd, ListOut, Priority, ProgressOut, RecordModel
 from app.api.paging import IdPath, PageRequestDep
 from app.api.problems import Problem, not_found
 from app.api.request_fields import FETCHABLE_URL, AnswerReply, Model
@@ -29,7 +28,7 @@ from app.features.check.report import CheckDocument, document_schema
 from app.jobs.intake import JobOptions, SubmissionReceipt
 from app.storage import jobs as rows
 from app.storage.idempotency import IdempotencyKey
-from app.storage.records import Job, JobKind, JobStatus
+from app.storage.records import Job, JobError, JobKind, JobStatus
 from app.storage.results import get_result
 
 _JOB = "job_01m7zskz6revg7seq0pskhvm69"
@@ -111,7 +110,7 @@ class AcceptedCheckOut(BaseModel):
     pages: int | None = Field(description="Distinct pages that they cite")
 
 
-class CheckSummaryOut(BaseModel):
+class CheckSummaryOut(RecordModel):
     """State of a check. ``document`` is only in the response of a single check."""
 
     id: str
@@ -121,12 +120,18 @@ class CheckSummaryOut(BaseModel):
     stage: str | None
     progress: ProgressOut
     attempts: int
-    error: JobErrorOut | None
+    error: JobError | None
     result_id: str | None
     job_url: str
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
+
+    @classmethod
+    def of(cls, job: Job, **others: object) -> Self:
+        return cls.of_record(
+            job, name=job.answer_name, progress=ProgressOut.of_record(job), job_url=f"/v1/jobs/{job.id}", **others
+        )
 
 
 class CheckOut(CheckSummaryOut):
@@ -201,7 +206,7 @@ async def checks(service: ServiceDep, caller: ReaderDep, paging: PageRequestDep)
             kind=JobKind.CHECK,
         )
         page, next_cursor = paging.split(newest, lambda job: job.id)
-    items = [CheckSummaryOut(**_state(job)) for job in page]
+    items = [CheckSummaryOut.of(job) for job in page]
     return ListOut(items=items, next_cursor=next_cursor)
 
 
@@ -223,7 +228,7 @@ async def find_check(service: ServiceDep, caller: Caller, check_id: str) -> Chec
         document = await asyncio.to_thread(
             lambda: CheckDocument.model_validate_json(json.dumps(json.loads(result.body)["document"]))
         )
-    return CheckOut(**_state(job), document=document)
+    return CheckOut.of(job, document=document)
 
 
 @router.get("/schema/check.json")
@@ -253,26 +258,3 @@ def _options(body: CheckIn) -> tuple[dict[str, Any], dict[str, int | None]]:
         field = "text" if body.reply is None else "reply"
         raise Problem(422, "REPORT_REJECTED", "The report cannot be checked", errors=[(field, str(error))]) from error
     return {**options, "text": text}, {"citations": len(plan.binding.marks), "pages": len(plan.urls)}
-
-
-def _state(job: Job) -> dict[str, Any]:
-    return {
-        "id": job.id,
-        "name": job.answer_name,
-        "model": job.model,
-        "status": job.status,
-        "stage": job.stage,
-        "progress": ProgressOut(
-            pages_done=job.pages_done,
-            pages_total=job.pages_total,
-            leaves_done=job.leaves_done,
-            leaves_total=job.leaves_total,
-        ),
-        "attempts": job.attempts,
-        "error": None if job.error is None else JobErrorOut(**dataclasses.asdict(job.error)),
-        "result_id": job.result_id,
-        "job_url": f"/v1/jobs/{job.id}",
-        "created_at": job.created_at,
-        "started_at": job.started_at,
-        "finished_at": job.finished_at,
-    }

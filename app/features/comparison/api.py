@@ -8,11 +8,10 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
-from pydantic import BaseModel, Field
 
 from app.access.keys import Caller
 from app.agent_summary import AnswerOutcome
@@ -27,7 +26,7 @@ from app.features.comparison.sensitivity_json import consistency_json, inversion
 from app.service import Service
 from app.storage import results as rows
 from app.storage.records import JudgedAnswer
-from judges.analysis.flips import Cause, ComparableResult, Flip, comparable_result, flips
+from judges.analysis.flips import Cause, ComparableResult, Flip, FlipCause, comparable_result, flips
 
 router = APIRouter(prefix="/v1", tags=["results"])
 
@@ -72,31 +71,6 @@ async def _load_side(
     return await asyncio.to_thread(_build_side, name, answers, trees=trees, leaves=leaves)
 
 
-class FlipCauseOut(BaseModel):
-    """Cause of a flip: something that differs between the two sides."""
-
-    cause: Cause
-    detail: str
-
-
-class FlipOut(BaseModel):
-    """Leaf whose outcome differs. An outcome is null if the tree of that side has no such leaf."""
-
-    task_id: str
-    answer_name: str
-    leaf: str
-    description: str = Field(description="First 500 characters of the description")
-    before: str | None
-    after: str | None
-    causes: list[FlipCauseOut]
-    result_before: str
-    result_after: str
-
-    @classmethod
-    def of(cls, flip: Flip) -> FlipOut:
-        return cls.model_validate(flip.to_json())
-
-
 MAX_SIDES = 20
 MAX_FLIPS = 1000
 """Maximum per response, divided evenly among the compared sides. ``/v1/compare/flips`` returns all flips."""
@@ -126,7 +100,7 @@ async def compare(a: SideQuery, b: Others, service: ServiceDep, caller: ReaderDe
 @router.get("/compare/flips")
 async def flipped_leaves(
     a: SideQuery, b: SideQuery, service: ServiceDep, caller: ReaderDep, paging: PositionPageRequestDep
-) -> ListOut[FlipOut]:
+) -> ListOut[Flip]:
     """List all leaves whose outcome differs between the two sides, with the causes. The cursor is an offset."""
     start = 0 if paging.cursor is None else int(paging.cursor)
     first = await _load_side(service, caller, a, leaves=True)
@@ -134,7 +108,7 @@ async def flipped_leaves(
     all_flips = await asyncio.to_thread(flips, first.judged, second.judged)
     end = start + paging.limit
     return ListOut(
-        items=[FlipOut.of(flip) for flip in all_flips[start:end]],
+        items=all_flips[start:end],
         next_cursor=str(end) if end < len(all_flips) else None,
     )
 
@@ -185,7 +159,7 @@ _EXAMPLE_FLIP = Flip(
     description="The thesis names her advisor",
     before="passed",
     after="failed",
-    causes=((Cause.PAGE, "https://example.org/page: its text changed"),),
+    causes=(FlipCause(cause=Cause.PAGE, detail="https://example.org/page: its text changed"),),
     result_before=f"res_{EXAMPLE_ID}",
     result_after=f"res_{EXAMPLE_ID}",
 )
@@ -201,7 +175,7 @@ def examples() -> Mapping[str, Any]:
     consistency = {"task_id": "yu_lineage", **consistency_json([EXAMPLE_RESULT]), "older_left_out": False}
     return {
         "GET /v1/compare": comparison,
-        "GET /v1/compare/flips": {"items": [_EXAMPLE_FLIP.to_json()], "next_cursor": None},
+        "GET /v1/compare/flips": {"items": [asdict(_EXAMPLE_FLIP)], "next_cursor": None},
         "GET /v1/compare/sensitivity": sensitivity,
         "GET /v1/results/{result_id}/sensitivity": inversions_json(EXAMPLE_RESULT),
         "GET /v1/tasks/{task_id}/consistency": consistency,

@@ -8,7 +8,7 @@ next to them.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
 
@@ -58,7 +58,7 @@ def add_flips(comparison: dict[str, Any], flips: Sequence[Flip], *, max_listed: 
         listed = task_flips[:remaining]
         remaining -= len(listed)
         task["flipped"] = len(task_flips)
-        task["flips"] = [flip.to_json() for flip in listed]
+        task["flips"] = [asdict(flip) for flip in listed]
     comparison["flipped"] = len(flips)
     comparison["flips_left_out"] = len(flips) - (max_listed - remaining)
 

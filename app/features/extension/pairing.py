@@ -7,7 +7,6 @@ either is stored.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import secrets
 from datetime import datetime, timedelta
@@ -15,10 +14,10 @@ from typing import Annotated
 
 import structlog
 from fastapi import APIRouter, Depends, Request
-from pydantic import BaseModel, Field
+from pydantic import Field
 
 from app.api.access import ServiceDep, SubmitterDep, service_of
-from app.api.models import ListOut
+from app.api.models import ListOut, RecordModel
 from app.api.paging import IdPath, PageRequestDep
 from app.api.problems import Problem, not_found
 from app.features.extension.storage import Pairing, find_pairing, insert_pairing, list_pairings, revoke_pairing
@@ -36,7 +35,7 @@ _CHALLENGE = {"WWW-Authenticate": "Bearer"}
 _log = structlog.get_logger(__name__)
 
 
-class PairingOut(BaseModel):
+class PairingOut(RecordModel):
     """A paired browser that can upload pages, or an unused pairing code."""
 
     id: str
@@ -57,9 +56,7 @@ class PairingOut(BaseModel):
             state = "waiting" if now < pairing.code_expires_at else "expired"
         else:
             state = "paired" if pairing.usable(now) else "expired"
-        fields = dataclasses.asdict(pairing)
-        del fields["code_sha256"], fields["token_sha256"], fields["sees_all_owners"]
-        return cls(**fields, state=state)
+        return cls.of_record(pairing, state=state)
 
 
 class NewPairingOut(PairingOut):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from app.agent_summary import AnswerOutcome, score_of, scorecard_row
@@ -40,7 +40,7 @@ def rescored_answer(job: Job, before: str | None, after: str | None) -> Rescored
     flipped = []
     if old is not None and new is not None:
         found = flips([comparable_result(old)], [comparable_result(new)])
-        flipped = [{"agent": job.agent, **flip.to_json()} for flip in found]
+        flipped = [{"agent": job.agent, **asdict(flip)} for flip in found]
     rejudged = (new or {}).get("rejudged") or {}
     return RescoredAnswer(
         fields={

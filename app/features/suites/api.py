@@ -19,7 +19,7 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
-from app.api.models import JobErrorOut, ListOut
+from app.api.models import ListOut, RecordModel
 from app.api.paging import IdPath, PageRequestDep, PositionPageRequestDep
 from app.api.problems import Problem, not_found
 from app.api.strict_json import StrictJsonRoute
@@ -38,7 +38,7 @@ from app.jobs.intake import JobOptions, SubmissionReceipt
 from app.service import Service
 from app.storage import jobs as rows
 from app.storage.idempotency import IdempotencyKey
-from app.storage.records import Job, JobKind, JobStatus
+from app.storage.records import Job, JobError, JobKind, JobStatus
 from judges.suites.errors import SuiteError
 
 _JOB = "job_01m7zskz6revg7seq0pskhvm69"
@@ -87,7 +87,7 @@ class RunProgressOut(BaseModel):
     not_judged: int
 
 
-class RunMeansOut(BaseModel):
+class RunMeansOut(RecordModel):
     """Means over the steps scored so far (micro), null before the first one. The result has all figures."""
 
     element_acc: float | None
@@ -95,7 +95,7 @@ class RunMeansOut(BaseModel):
     step_acc: float | None
 
 
-class RunOut(BaseModel):
+class RunOut(RecordModel):
     """Current state of a run."""
 
     id: str
@@ -107,7 +107,7 @@ class RunOut(BaseModel):
     progress: RunProgressOut
     means: RunMeansOut
     attempts: int
-    error: JobErrorOut | None
+    error: JobError | None
     result_id: str | None
     job_url: str
     created_at: datetime
@@ -117,27 +117,18 @@ class RunOut(BaseModel):
     @classmethod
     def of(cls, job: Job, options: dict[str, Any], means: StepMeans) -> RunOut:
         counts = means.by_status
-        return cls(
-            id=job.id,
+        return cls.of_record(
+            job,
             suite=job.task_id,
             order=options,
-            model=job.model,
-            status=job.status,
-            stage=job.stage,
             progress=RunProgressOut(
                 steps_done=sum(counts.values()),
                 steps_total=means.total,
                 scored=counts.get("scored", 0),
                 not_judged=counts.get("not_judged", 0),
             ),
-            means=RunMeansOut(element_acc=means.element_acc, action_f1=means.action_f1, step_acc=means.step_acc),
-            attempts=job.attempts,
-            error=None if job.error is None else JobErrorOut(**dataclasses.asdict(job.error)),
-            result_id=job.result_id,
+            means=RunMeansOut.of_record(means),
             job_url=f"/v1/jobs/{job.id}",
-            created_at=job.created_at,
-            started_at=job.started_at,
-            finished_at=job.finished_at,
         )
 
 

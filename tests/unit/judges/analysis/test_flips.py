@@ -18,7 +18,7 @@ def side(*children: Any, task_id: str = "t", **changes: Any) -> ComparableResult
 
 def causes_of(before: ComparableResult, after: ComparableResult) -> set[Cause]:
     [flip] = flips([before], [after])
-    return {cause for cause, _ in flip.causes}
+    return {each.cause for each in flip.causes}
 
 
 def test_answers_are_paired_by_task_and_name():
