@@ -155,6 +155,40 @@ def _with_model(submission: Submission, model: str) -> Submission:
     )
 
 
+async def accept_job(
+    service: Service,
+    caller: Caller,
+    response: Response,
+    submission: Submission,
+    options: JobOptions,
+    *,
+    idempotency_key: str | None,
+    request: str,
+    path: str,
+    **fields: Any,
+) -> dict[str, Any]:
+    """Store a submission whose only job does not judge an answer.
+
+    ``request`` is the text that repeated requests with the same idempotency key must have. Returns the id of the job,
+    its URLs (at ``path`` and at ``/v1/jobs``) and ``fields``, and sets the header ``Location``.
+    """
+
+    def receipt(receipts: Sequence[SubmissionReceipt]) -> dict[str, Any]:
+        [(job_id, _)] = receipts[0].jobs
+        urls = {"url": f"{path}/{job_id}", "job_url": f"/v1/jobs/{job_id}"}
+        return {"id": job_id, "status": "queued", **urls, **fields}
+
+    accepted = await service.intake.accept(
+        [submission],
+        owner=caller.owner,
+        respond=receipt,
+        key=_idempotency_key(caller.owner, idempotency_key, options.kind.value, request.encode()),
+        options=options,
+    )
+    response.headers["Location"] = accepted["url"]
+    return accepted
+
+
 def _idempotency_key(owner: str, key: str | None, kind: str, request: bytes) -> IdempotencyKey | None:
     if key is None:
         return None

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from answers.submission import Answer
 from app.engine import pipeline
@@ -25,27 +25,24 @@ from judges.llm.client import LLMClient, LLMRequest, for_job
 from judges.llm.observed import ObservedLLM
 
 
-class RunJob(Protocol):
-    """Function that runs one job and returns its result. It asks models with ``job_client(client)``."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobRun:
+    """Attempt to run a job that does not judge an answer. It asks models with ``job_client(client)``."""
 
-    async def __call__(
-        self,
-        runtime: Runtime,
-        database: Database,
-        job: Job,
-        options_json: str,
-        *,
-        result_id: str,
-        progress: ProgressCallback,
-        job_client: Callable[[LLMClient], LLMClient],
-    ) -> dict[str, Any]: ...
+    runtime: Runtime
+    database: Database
+    job: Job
+    options_json: str
+    result_id: str
+    progress: ProgressCallback
+    job_client: Callable[[LLMClient], LLMClient]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRunner:
     """How jobs of one kind run. ``deadline_s`` is the time limit of one job."""
 
-    run: RunJob
+    run: Callable[[JobRun], Awaitable[dict[str, Any]]]
     deadline_s: Callable[[Settings], float]
 
 
@@ -66,9 +63,22 @@ class JobEvaluator:
             JobBudgetExhausted: A model request did not fit into the budget.
         """
         account = await AttemptAccounting.open(self.database, self.ledger, job)
-        run = self._judge if job.kind is JobKind.ANSWER else self._run
+        prepare = for_job(account, account)
         try:
-            result = await run(job, answer, for_job(account, account), result_id=result_id, progress=progress)
+            if job.kind is JobKind.ANSWER:
+                result = await self._judge(job, answer, prepare, result_id=result_id, progress=progress)
+            else:
+                result = await self.runners[job.kind.value].run(
+                    JobRun(
+                        runtime=self.runtime,
+                        database=self.database,
+                        job=job,
+                        options_json=answer.text,
+                        result_id=result_id,
+                        progress=progress,
+                        job_client=lambda client: ObservedLLM(client, (self.request_metrics,), prepare=prepare),
+                    )
+                )
         except JudgeBug as error:
             if account.exhausted is not None:  # the missing replies may be the cause of the judge's error
                 raise JobBudgetExhausted(account.exhausted, None) from error
@@ -102,23 +112,4 @@ class JobEvaluator:
             answered_at=job.created_at,
             earlier=None if earlier is None else await asyncio.to_thread(json.loads, earlier),
             stored_pages=job.stored_pages,
-        )
-
-    async def _run(
-        self,
-        job: Job,
-        answer: Answer,
-        prepare: Callable[[LLMRequest], LLMRequest],
-        *,
-        result_id: str,
-        progress: ProgressCallback,
-    ) -> dict[str, Any]:
-        return await self.runners[job.kind.value].run(
-            self.runtime,
-            self.database,
-            job,
-            answer.text,
-            result_id=result_id,
-            progress=progress,
-            job_client=lambda client: ObservedLLM(client, (self.request_metrics,), prepare=prepare),
         )

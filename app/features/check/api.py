@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
-from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, Self
 
@@ -20,28 +18,19 @@ from app.api.paging import IdPath, PageRequestDep
 from app.api.problems import Problem, not_found
 from app.api.request_fields import FETCHABLE_URL, AnswerReply, Model
 from app.api.strict_json import StrictJsonRoute
-from app.api.submissions import KeyHeader
+from app.api.submissions import KeyHeader, accept_job
 from app.features.check.errors import ReportRejected
 from app.features.check.jobs import as_submission
 from app.features.check.pipeline import MAX_REPORT_CHARS, ReportInput, plan_check
 from app.features.check.report import CheckDocument, document_schema
-from app.jobs.intake import JobOptions, SubmissionReceipt
+from app.jobs.intake import JobOptions
 from app.storage import jobs as rows
-from app.storage.idempotency import IdempotencyKey
 from app.storage.records import Job, JobError, JobKind, JobStatus
 from app.storage.results import get_result
 
 _JOB = "job_01m7zskz6revg7seq0pskhvm69"
 _DEFAULT_NAME = "report.md"
 _NO_CONTROL_CHARACTERS = r"^[^\x00-\x1f\x7f]*$"
-
-
-def _encodable(text: str) -> str:
-    try:
-        text.encode()
-    except UnicodeEncodeError as error:
-        raise ValueError(f"character {error.start} is half of a surrogate pair") from None
-    return text
 
 
 class CheckIn(BaseModel):
@@ -81,8 +70,6 @@ class CheckIn(BaseModel):
     def _one(self) -> CheckIn:
         if sum(each is not None for each in (self.text, self.reply, self.url)) != 1:
             raise ValueError("send exactly one of text, reply and url")
-        if self.text is not None:
-            _encodable(self.text)
         return self
 
 
@@ -172,26 +159,17 @@ async def check(
 ) -> dict[str, Any]:
     """Check whether the sources of a report support its statements. The check becomes a job."""
     options, counts = await asyncio.to_thread(_options, body)
-    key = None
-    if idempotency_key is not None:
-        request = json.dumps(body.model_dump(), sort_keys=True).encode()
-        fingerprint = hashlib.sha256(b"check\0" + request).hexdigest()
-        key = IdempotencyKey(owner=caller.owner, key=idempotency_key, fingerprint=fingerprint)
-
-    def receipt(receipts: Sequence[SubmissionReceipt]) -> dict[str, Any]:
-        [(job_id, _)] = receipts[0].jobs
-        urls = {"url": f"/v1/checks/{job_id}", "job_url": f"/v1/jobs/{job_id}"}
-        return {"id": job_id, "status": "queued", **urls, **counts}
-
-    accepted = await service.intake.accept(
-        [as_submission(options, model=body.model)],
-        owner=caller.owner,
-        respond=receipt,
-        key=key,
-        options=JobOptions(priority=body.priority, budget_usd=body.budget_usd, kind=JobKind.CHECK),
+    return await accept_job(
+        service,
+        caller,
+        response,
+        as_submission(options, model=body.model),
+        JobOptions(priority=body.priority, budget_usd=body.budget_usd, kind=JobKind.CHECK),
+        idempotency_key=idempotency_key,
+        request=body.model_dump_json(),
+        path="/v1/checks",
+        **counts,
     )
-    response.headers["Location"] = accepted["url"]
-    return accepted
 
 
 @router.get("/checks")

@@ -4,19 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, Final
 
 from answers.submission import Answer, Submission
-from app.engine.runtime import Runtime
 from app.features.check.inputs import published_report
 from app.features.check.pipeline import CheckOptions, ReportInput, check_report, plan_check
 from app.features.check.report import CheckDocument, CheckStatus
-from app.jobs.evaluator import JobRunner
-from app.progress import ProgressCallback
-from app.storage.database import Database
-from app.storage.records import Job
-from judges.llm.client import LLMClient
+from app.jobs.evaluator import JobRun, JobRunner
 
 AGENT: Final = "check"
 """Agent and task of the jobs, for lists and for the sums of usage."""
@@ -33,42 +28,33 @@ def as_submission(options: Mapping[str, Any], *, model: str | None) -> Submissio
     return Submission(agent=AGENT, task_id=AGENT, answers=(answer,), model=model)
 
 
-async def run_check(
-    runtime: Runtime,
-    database: Database,
-    job: Job,
-    options_json: str,
-    *,
-    result_id: str,
-    progress: ProgressCallback,
-    job_client: Callable[[LLMClient], LLMClient],
-) -> dict[str, Any]:
+async def run_check(run: JobRun) -> dict[str, Any]:
     """Run a check and return its result, which contains the document.
 
     Raises:
         ReportRejected: The report cannot be checked.
         ModelNotConfigured, LLMRejected, BrowserUnavailable: The model or the browser cannot be used.
     """
-    options = json.loads(options_json)
+    options = json.loads(run.options_json)
     if options.get("url"):
-        report = await published_report(runtime, options["url"], owner=job.owner)
+        report = await published_report(run.runtime, options["url"], owner=run.job.owner)
     else:
         report = ReportInput(name=options["name"], text=options["text"])
     plan = await asyncio.to_thread(plan_check, report)
     document = await check_report(
-        runtime,
+        run.runtime,
         plan,
         CheckOptions(
-            model=job.model,
-            owner=job.owner,
-            check_id=job.id,
+            model=run.job.model,
+            owner=run.job.owner,
+            check_id=run.job.id,
             budget_usd=options.get("budget_usd"),
-            progress=progress,
-            job_client=job_client,
-            deadline_s=runtime.settings.job_deadline_s * _JUDGING_SHARE,
+            progress=run.progress,
+            job_client=run.job_client,
+            deadline_s=run.runtime.settings.job_deadline_s * _JUDGING_SHARE,
         ),
     )
-    return await asyncio.to_thread(_result, document, result_id)
+    return await asyncio.to_thread(_result, document, run.result_id)
 
 
 def _result(document: CheckDocument, result_id: str) -> dict[str, Any]:

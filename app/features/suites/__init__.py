@@ -44,12 +44,12 @@ def _job_runners() -> "Mapping[str, JobRunner]":
     import importlib
 
     from app.features.suites.settings import SuiteSettings
-    from app.jobs.evaluator import JobRunner
+    from app.jobs.evaluator import JobRun, JobRunner
 
-    async def run(*job: Any, **options: Any) -> dict[str, Any]:
+    async def run(job: JobRun) -> dict[str, Any]:
         # Most workers never run a suite, whose libraries (pyarrow, lxml) take half a second to import.
         jobs = await asyncio.to_thread(importlib.import_module, "app.features.suites.jobs")
-        result: dict[str, Any] = await jobs.run_suite(*job, **options)
+        result: dict[str, Any] = await jobs.run_suite(job)
         return result
 
     return {"suite": JobRunner(run=run, deadline_s=lambda settings: settings.of(SuiteSettings).suite_deadline_s)}

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from datetime import datetime
@@ -23,7 +22,7 @@ from app.api.models import ListOut, RecordModel
 from app.api.paging import IdPath, PageRequestDep, PositionPageRequestDep
 from app.api.problems import Problem, not_found
 from app.api.strict_json import StrictJsonRoute
-from app.api.submissions import KeyHeader
+from app.api.submissions import KeyHeader, accept_job
 from app.features.suites import storage as suite_steps
 from app.features.suites.boxes import draw_boxes
 from app.features.suites.data_folders import DataFolders
@@ -34,10 +33,9 @@ from app.features.suites.reports import prediction_json
 from app.features.suites.run_options import Mind2WebRunIn, MultimodalRunIn, SuiteRunIn
 from app.features.suites.service_suite import SuiteName
 from app.features.suites.storage import StepMeans
-from app.jobs.intake import JobOptions, SubmissionReceipt
+from app.jobs.intake import JobOptions
 from app.service import Service
 from app.storage import jobs as rows
-from app.storage.idempotency import IdempotencyKey
 from app.storage.records import Job, JobError, JobKind, JobStatus
 from judges.suites.errors import SuiteError
 
@@ -321,22 +319,17 @@ async def _accept_run(
 ) -> dict[str, Any]:
     await asyncio.to_thread(_check_paths, options, DataFolders.of(service.settings))
     submission = as_submission(suite.value, options)
-    key = None
-    if idempotency_key is not None:
-        fingerprint = hashlib.sha256(f"suite\0{suite.value}\0{submission.answers[0].text}".encode()).hexdigest()
-        key = IdempotencyKey(owner=caller.owner, key=idempotency_key, fingerprint=fingerprint)
-
-    def receipt(receipts: Sequence[SubmissionReceipt]) -> dict[str, Any]:
-        [(job_id, _)] = receipts[0].jobs
-        url = f"/v1/suites/{suite.value}/runs/{job_id}"
-        return {"id": job_id, "suite": suite.value, "status": "queued", "url": url, "job_url": f"/v1/jobs/{job_id}"}
-
-    job_options = JobOptions(priority=options.priority, budget_usd=options.budget_usd, kind=JobKind.SUITE)
-    accepted = await service.intake.accept(
-        [submission], owner=caller.owner, respond=receipt, key=key, options=job_options
+    return await accept_job(
+        service,
+        caller,
+        response,
+        submission,
+        JobOptions(priority=options.priority, budget_usd=options.budget_usd, kind=JobKind.SUITE),
+        idempotency_key=idempotency_key,
+        request=f"{suite.value}\0{submission.answers[0].text}",
+        path=f"/v1/suites/{suite.value}/runs",
+        suite=suite.value,
     )
-    response.headers["Location"] = accepted["url"]
-    return accepted
 
 
 def _check_paths(options: SuiteRunIn, folders: DataFolders) -> None:

@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from answers.submission import Answer, Submission
-from app.engine.runtime import Runtime
 from app.features.suites.data_folders import DataFolders
 from app.features.suites.errors import PathNotAllowed
 from app.features.suites.mind2web_suite import Mind2WebSuite
@@ -20,11 +19,11 @@ from app.features.suites.service_suite import PreparedRun, ServiceSuite
 from app.features.suites.step_loop import SuiteModel, run_steps
 from app.features.suites.storage import StepRow, all_records, begin_run, store_steps
 from app.jobs.errors import JobSuperseded
+from app.jobs.evaluator import JobRun
 from app.progress import Progress, ProgressCallback, Stage
 from app.storage.database import Database
 from app.storage.jobs import is_fence_valid
-from app.storage.records import Fence, Job
-from judges.llm.client import LLMClient
+from app.storage.records import Fence
 from judges.suites.errors import SuiteError
 
 OPTIONS_NAME = "run.json"
@@ -43,16 +42,7 @@ def as_submission(suite: str, options: SuiteRunIn) -> Submission:
     return Submission(agent=suite, task_id=suite, answers=(answer,), model=options.model, run=options.run)
 
 
-async def run_suite(
-    runtime: Runtime,
-    database: Database,
-    job: Job,
-    options_json: str,
-    *,
-    result_id: str,
-    progress: ProgressCallback,
-    job_client: Callable[[LLMClient], LLMClient],
-) -> dict[str, Any]:
+async def run_suite(run: JobRun) -> dict[str, Any]:
     """Execute a run and return its result. Final records of an earlier attempt are reused.
 
     Raises:
@@ -61,46 +51,41 @@ async def run_suite(
         JobSuperseded: another attempt of the job has taken over.
         DatabaseUnavailable: the database cannot be reached.
     """
-    folders = DataFolders.of(runtime.settings)
+    settings = run.runtime.settings
+    folders = DataFolders.of(settings)
     try:
-        run = await asyncio.to_thread(
-            service_suites()[job.task_id].prepare_run, options_json, folders, runtime.settings
-        )
-        return await _judge_steps(
-            runtime, database, job, run, result_id=result_id, progress=progress, job_client=job_client
-        )
+        prepare = service_suites()[run.job.task_id].prepare_run
+        return await _judge_steps(run, await asyncio.to_thread(prepare, run.options_json, folders, settings))
     except (SuiteError, PathNotAllowed) as error:
         raise SuiteError(folders.hide_folders(str(error))) from error
 
 
-async def _judge_steps(
-    runtime: Runtime,
-    database: Database,
-    job: Job,
-    run: PreparedRun,
-    *,
-    result_id: str,
-    progress: ProgressCallback,
-    job_client: Callable[[LLMClient], LLMClient],
-) -> dict[str, Any]:
-    suite_model = _suite_model(runtime, job, job_client) if run.needs_model else SuiteModel.without_model()
-    journal = StepJournal(database, job.fence)
-    await journal.begin_run(run.identity, run.plan.total)
-    progress(_progress(0, run.plan.total))
+async def _judge_steps(run: JobRun, prepared: PreparedRun) -> dict[str, Any]:
+    job, total = run.job, prepared.plan.total
+    suite_model = _suite_model(run) if prepared.needs_model else SuiteModel.without_model()
+    journal = StepJournal(run.database, job.fence)
+    await journal.begin_run(prepared.identity, total)
+    run.progress(_progress(0, total))
     records = await run_steps(
-        run.plan, journal, suite_model, max_concurrent=runtime.settings.max_llm, watcher=_ProgressWatcher(progress)
+        prepared.plan,
+        journal,
+        suite_model,
+        max_concurrent=run.runtime.settings.max_llm,
+        watcher=_ProgressWatcher(run.progress),
     )
-    progress(Progress(stage=Stage.STORING, leaves_done=len(records), leaves_total=run.plan.total))
-    figures = await asyncio.to_thread(run.figures, records)
+    run.progress(Progress(stage=Stage.STORING, leaves_done=len(records), leaves_total=total))
+    figures = await asyncio.to_thread(prepared.figures, records)
     _log.info("suite run judged", extra={"suite": job.task_id, "steps": len(records), "status": figures["status"]})
-    return {"id": result_id, "kind": "suite", **figures, "final_score": run.summary_score(figures), "pages": []}
+    score = prepared.summary_score(figures)
+    return {"id": run.result_id, "kind": "suite", **figures, "final_score": score, "pages": []}
 
 
-def _suite_model(runtime: Runtime, job: Job, job_client: Callable[[LLMClient], LLMClient]) -> SuiteModel:
-    model = job.model or runtime.settings.model
-    client, name = runtime.models.client(model)
-    runtime.models.check(model)
-    return SuiteModel(client=job_client(client), model=name)
+def _suite_model(run: JobRun) -> SuiteModel:
+    models = run.runtime.models
+    model = run.job.model or run.runtime.settings.model
+    client, name = models.client(model)
+    models.check(model)
+    return SuiteModel(client=run.job_client(client), model=name)
 
 
 def _progress(done: int, total: int) -> Progress:
