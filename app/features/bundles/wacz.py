@@ -3,8 +3,7 @@
 It contains only the stored main document of each page, without images and styles. Text is readable; layout is not
 preserved.
 
-The gzip members are not compressed: compressed bytes depend on the zlib version, and equal captures must give equal
-bytes.
+The records are not compressed: compressed bytes depend on the zlib version, and equal captures must give equal bytes.
 """
 
 from __future__ import annotations
@@ -12,9 +11,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
-import struct
 import tempfile
-import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -29,7 +26,7 @@ from cache.capture import Capture
 VERSION: Final = "1.1.1"
 SOFTWARE: Final = "assay"
 
-_ARCHIVE = "data.warc.gz"
+_ARCHIVE = "data.warc"
 _IN_MEMORY_BYTES = 4 * 1024 * 1024
 _CHUNK = 1024 * 1024
 _PAGES_HEAD = {"format": "json-pages-1.0", "id": "pages", "title": "All Pages"}
@@ -162,8 +159,6 @@ def _iso(at: datetime) -> str:
     return at.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
 
 
-_GZIP_HEAD: Final = b"\x1f\x8b\x08\0\0\0\0\0\0\xff"
-_BLOCK: Final = 0xFFFF
 _HOP_BY_HOP = frozenset(
     {"connection", "content-encoding", "content-length", "keep-alive", "set-cookie", "transfer-encoding", "trailer"}
 )
@@ -204,17 +199,6 @@ def payload_digest(body: bytes) -> str:
     return f"sha1:{base64.b32encode(hashlib.sha1(body, usedforsecurity=False).digest()).decode()}"
 
 
-def gzip_member(data: bytes) -> bytes:
-    """Return a gzip member that contains ``data`` uncompressed."""
-    blocks = [data[begin : begin + _BLOCK] for begin in range(0, len(data), _BLOCK)] or [b""]
-    written = [_GZIP_HEAD]
-    for number, block in enumerate(blocks, start=1):
-        is_last = number == len(blocks)
-        written += [struct.pack("<BHH", is_last, len(block), len(block) ^ 0xFFFF), block]
-    written.append(struct.pack("<LL", zlib.crc32(data), len(data) & 0xFFFF_FFFF))
-    return b"".join(written)
-
-
 def _record(kind: str, record_key: str, head: Mapping[str, str], block: bytes) -> bytes:
     lines = [
         "WARC/1.1",
@@ -223,7 +207,7 @@ def _record(kind: str, record_key: str, head: Mapping[str, str], block: bytes) -
         *(f"{name}: {_single_line(value)}" for name, value in head.items()),
         f"Content-Length: {len(block)}",
     ]
-    return gzip_member(("\r\n".join(lines) + "\r\n\r\n").encode("utf-8", "replace") + block + b"\r\n\r\n")
+    return ("\r\n".join(lines) + "\r\n\r\n").encode("utf-8", "replace") + block + b"\r\n\r\n"
 
 
 def _reason_phrase(status: int) -> str:
