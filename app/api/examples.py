@@ -10,7 +10,8 @@ from typing import Any
 
 _REF = "#/components/schemas/"
 EXAMPLE_ID = "01m7zskz6revg7seq0pskhvm69"
-_WHEN = "2026-03-01T09:30:00Z"
+EXAMPLE_TIME = "2026-03-01T09:30:00Z"
+EXAMPLE_ANSWER = "Her advisor was ... [source](https://example.org/page)."
 _SHA256 = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 _NAMED: Mapping[str, Any] = {
     "submission_id": f"sub_{EXAMPLE_ID}",
@@ -24,7 +25,7 @@ _NAMED: Mapping[str, Any] = {
     "answer_name": "answer_1.md",
     "answer_sha256": _SHA256,
     "sha256": _SHA256,
-    "text": "Her advisor was ... [source](https://example.org/page).",
+    "text": EXAMPLE_ANSWER,
     "run": "nightly",
     "model": "openai/gpt-6-luna",
     "metadata": {"commit": "1f3c"},
@@ -105,7 +106,7 @@ _BY_CALL: Mapping[str, Any] = {
 }
 _BY_MEDIA: Mapping[str, str] = {
     "text/event-stream": f'id: 7\nevent: status\ndata: {{"id": "job_{EXAMPLE_ID}", "status": "running"}}\n\n',
-    "text/markdown": "Her advisor was ... [source](https://example.org/page).",
+    "text/markdown": EXAMPLE_ANSWER,
     "text/plain": "The visible text of the page.",
     "application/x-ndjson": '{"human": "failed", "claim": "Gauge Heron 2 costs 410 crowns", "reviewer": "Ada"}\n',
     "text/html": "<!doctype html><title>A page</title>",
@@ -164,7 +165,7 @@ def _by_type(schema: Mapping[str, Any], schemas: Mapping[str, Any], *, shape: st
     if kind == "object":
         return {}
     if schema.get("format") == "date-time":
-        return _WHEN
+        return EXAMPLE_TIME
     if kind == "integer" and "maximum" in schema:
         return min(_BY_TYPE["integer"], schema["maximum"])
     return _BY_TYPE.get(str(kind))

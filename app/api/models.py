@@ -8,6 +8,7 @@ from typing import Annotated, Any, Generic, Self, TypeAlias, TypeVar
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from answers.submission import AnswerContent
+from app.api.examples import EXAMPLE_ANSWER
 from app.api.request_fields import WHOLE_NUMBER, AnswerName, AnswerReply, AnswerText, Metadata, Model, Name
 from app.storage.records import Job, JobError, JobKind, JobStatus, SubmissionRecord
 from cache.capture import Blob, Capture
@@ -98,7 +99,7 @@ class SubmissionIn(BaseModel):
                 "agent": "my-agent",
                 "task_id": "yu_lineage",
                 "answers": [
-                    {"name": "answer_1", "text": "Her advisor was ... [source](https://example.org/page)."},
+                    {"name": "answer_1", "text": EXAMPLE_ANSWER},
                     {"name": "answer_2", "reply": _EXAMPLE_REPLY},
                 ],
             }
@@ -178,25 +179,30 @@ class ProgressOut(RecordModel):
     leaves_total: int
 
 
-class JobOut(RecordModel):
-    """Current state of a job."""
+class JobStateOut(RecordModel):
+    """Current state of a job of any kind."""
 
     id: str
-    kind: JobKind
-    submission_id: str
-    agent: str
-    task_id: str
-    answer: str
     model: str | None
     status: JobStatus
     stage: str | None
-    progress: ProgressOut
     attempts: int
     error: JobError | None
     result_id: str | None
     created_at: datetime
     started_at: datetime | None
     finished_at: datetime | None
+
+
+class JobOut(JobStateOut):
+    """Current state of a job."""
+
+    kind: JobKind
+    submission_id: str
+    agent: str
+    task_id: str
+    answer: str
+    progress: ProgressOut
 
     @classmethod
     def of(cls, job: Job) -> JobOut:

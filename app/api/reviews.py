@@ -20,6 +20,7 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
+from app.api.examples import EXAMPLE_ID, EXAMPLE_TIME
 from app.api.models import ListOut, RecordModel
 from app.api.overrides import override_json, overrides_json
 from app.api.paging import ID_PATTERN, IdPath, NameFilter, PageRequestDep
@@ -36,14 +37,12 @@ from judges.analysis.overrides import JudgedNode, judged_leaves, overrides_in_fo
 from judges.analysis.statistics.agreement import Agreement, confusion_of
 from judges.analysis.statistics.agreement import agreement as agreement_of
 
-_RESULT = "res_01m7zskz6revg7seq0pskhvm69"
-_OVERRIDE = "ovr_01m7zskz6revg7seq0pskhvm69"
 _FIGURE: dict[str, Any] = {"value": 0.8, "low": 0.49, "high": 0.94, "n": 10, "method": "Wilson (1927)", "reason": None}
 
 
 _OVERRIDE_EXAMPLE: dict[str, Any] = {
-    "id": _OVERRIDE,
-    "result_id": _RESULT,
+    "id": f"ovr_{EXAMPLE_ID}",
+    "result_id": f"res_{EXAMPLE_ID}",
     "leaf": "lineage/g2/source",
     "outcome": "passed",
     "verdict": "failed",
@@ -53,7 +52,7 @@ _OVERRIDE_EXAMPLE: dict[str, Any] = {
     "key_owner": "local",
     "withdraws": None,
     "in_force": True,
-    "created_at": "2026-03-01T09:30:00Z",
+    "created_at": EXAMPLE_TIME,
 }
 _REVIEW_EXAMPLE: dict[str, Any] = {
     **_OVERRIDE_EXAMPLE,

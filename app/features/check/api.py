@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from datetime import datetime
 from typing import Annotated, Any, Self
 
 from fastapi import APIRouter, Response
@@ -13,7 +12,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from answers.provider_replies import answer_from_reply
 from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
-from app.api.models import BudgetUsd, ListOut, Priority, ProgressOut, RecordModel
+from app.api.examples import EXAMPLE_ID
+from app.api.models import BudgetUsd, JobStateOut, ListOut, Priority, ProgressOut
 from app.api.paging import IdPath, PageRequestDep
 from app.api.problems import Problem, not_found
 from app.api.request_fields import FETCHABLE_URL, AnswerReply, Model
@@ -25,10 +25,10 @@ from app.features.check.pipeline import MAX_REPORT_CHARS, ReportInput, plan_chec
 from app.features.check.report import CheckDocument, document_schema
 from app.jobs.intake import JobOptions
 from app.storage import jobs as rows
-from app.storage.records import Job, JobError, JobKind, JobStatus
+from app.storage.records import Job, JobKind, JobStatus
 from app.storage.results import get_result
 
-_JOB = "job_01m7zskz6revg7seq0pskhvm69"
+_JOB = f"job_{EXAMPLE_ID}"
 _DEFAULT_NAME = "report.md"
 _NO_CONTROL_CHARACTERS = r"^[^\x00-\x1f\x7f]*$"
 
@@ -97,22 +97,12 @@ class AcceptedCheckOut(BaseModel):
     pages: int | None = Field(description="Distinct pages that they cite")
 
 
-class CheckSummaryOut(RecordModel):
+class CheckSummaryOut(JobStateOut):
     """State of a check. ``document`` is only in the response of a single check."""
 
-    id: str
     name: str
-    model: str | None
-    status: JobStatus
-    stage: str | None
     progress: ProgressOut
-    attempts: int
-    error: JobError | None
-    result_id: str | None
     job_url: str
-    created_at: datetime
-    started_at: datetime | None
-    finished_at: datetime | None
 
     @classmethod
     def of(cls, job: Job, **others: object) -> Self:

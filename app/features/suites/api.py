@@ -10,7 +10,6 @@ import asyncio
 import dataclasses
 import json
 from collections.abc import Mapping, Sequence
-from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
@@ -18,7 +17,8 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
-from app.api.models import ListOut, RecordModel
+from app.api.examples import EXAMPLE_ID
+from app.api.models import JobStateOut, ListOut, RecordModel
 from app.api.paging import IdPath, PageRequestDep, PositionPageRequestDep
 from app.api.problems import Problem, not_found
 from app.api.strict_json import StrictJsonRoute
@@ -36,10 +36,10 @@ from app.features.suites.storage import StepMeans
 from app.jobs.intake import JobOptions
 from app.service import Service
 from app.storage import jobs as rows
-from app.storage.records import Job, JobError, JobKind, JobStatus
+from app.storage.records import Job, JobKind, JobStatus
 from judges.suites.errors import SuiteError
 
-_JOB = "job_01m7zskz6revg7seq0pskhvm69"
+_JOB = f"job_{EXAMPLE_ID}"
 _STEP: dict[str, Any] = {
     "position": 3,
     "id": "t2:0",
@@ -93,24 +93,14 @@ class RunMeansOut(RecordModel):
     step_acc: float | None
 
 
-class RunOut(RecordModel):
+class RunOut(JobStateOut):
     """Current state of a run."""
 
-    id: str
     suite: str
     order: dict[str, Any] = Field(description="Options of the run")
-    model: str | None
-    status: JobStatus
-    stage: str | None
     progress: RunProgressOut
     means: RunMeansOut
-    attempts: int
-    error: JobError | None
-    result_id: str | None
     job_url: str
-    created_at: datetime
-    started_at: datetime | None
-    finished_at: datetime | None
 
     @classmethod
     def of(cls, job: Job, options: dict[str, Any], means: StepMeans) -> RunOut:
