@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from app.console.connection import JsonOption
-from app.console.errors import Exit, Interrupted, WrongUsage
+from app.console.errors import WrongUsage
 from app.console.judging_options import judging_settings, quiet_logging
 from app.console.streams import print_json, stderr_console, stdout_console
 from app.features.suites.cli_suite_run import (
@@ -19,7 +19,9 @@ from app.features.suites.cli_suite_run import (
     NoCacheOption,
     OutputDirOption,
     ask_model,
-    not_judged_lines,
+    percent_range,
+    run_and_print,
+    simple_table,
 )
 from judges.suites.mind2web.rules import Metric, NoPositive, Shuffle
 
@@ -115,7 +117,10 @@ def mind2web(
         model=None if predictions else settings.model,
         predictions=predictions,
     )
-    _run_and_print(options, settings, output_dir, as_json=as_json)
+    run_input = options.open_input()
+    _print_input(options, run_input)
+    compute = _ask_model if predictions is None else _score_file
+    run_and_print(lambda: compute(options, run_input, settings, output_dir), _summary, output_dir, as_json=as_json)
 
 
 def scores(
@@ -161,21 +166,6 @@ def _scores_table(file: Path | None, settings: Settings, sha256: str | None) -> 
         return parquet_of(file, settings.data_dir / SCORES_FOLDER, sha256=sha256)
 
 
-def _run_and_print(options: MindActOptions, settings: Settings, folder: Path | None, *, as_json: bool) -> None:
-    run_input = options.open_input()
-    _print_input(options, run_input)
-    try:
-        if options.predictions is None:
-            metrics = _ask_model(options, run_input, settings, folder)
-        else:
-            metrics = _score_file(options, run_input, folder)
-    except KeyboardInterrupt:
-        raise Interrupted("Interrupted. Finished steps are saved; run the same command to resume.") from None
-    _print_figures(metrics, folder, as_json=as_json)
-    if metrics["status"] == "incomplete":
-        raise typer.Exit(Exit.INCOMPLETE)
-
-
 def _ask_model(
     options: MindActOptions, run_input: MindActInput, settings: Settings, folder: Path | None
 ) -> dict[str, Any]:
@@ -197,7 +187,9 @@ def _ask_model(
     )
 
 
-def _score_file(options: MindActOptions, run_input: MindActInput, folder: Path | None) -> dict[str, Any]:
+def _score_file(
+    options: MindActOptions, run_input: MindActInput, _settings: Settings, folder: Path | None
+) -> dict[str, Any]:
     from app.features.suites.mindact_run import score_file, write_official_files
     from app.features.suites.reports import write_files
 
@@ -221,20 +213,12 @@ def _print_input(options: MindActOptions, run_input: MindActInput) -> None:
         )
 
 
-def _print_figures(metrics: dict[str, Any], folder: Path | None, *, as_json: bool) -> None:
-    if as_json:
-        print_json(metrics)
-        return
-    console = stdout_console()
-    console.print(figures_table(metrics))
-    for line in (*policy_lines(metrics), *candidate_line(metrics)):
-        console.print(line, markup=False, soft_wrap=True)
+def _summary(metrics: Mapping[str, Any]) -> Iterator[Table | str]:
+    yield figures_table(metrics)
+    yield from policy_lines(metrics)
+    yield from candidate_line(metrics)
     if metrics["published"]:
-        console.print(published_table(metrics))
-    for line in not_judged_lines(metrics):
-        console.print(line, markup=False, soft_wrap=True)
-    if folder is not None:
-        console.print(f"figures and predictions: {folder}", markup=False, soft_wrap=True)
+        yield published_table(metrics)
 
 
 _MEANS = {"micro": "steps (micro)", "macro": "tasks (macro)"}
@@ -246,7 +230,7 @@ def figures_table(metrics: Mapping[str, Any]) -> Table:
     Figures are ranges if steps were not judged.
     """
     source = metrics["model"] or metrics["predictions"]
-    table = _table(
+    table = simple_table(
         f"{metrics['suite']}  {source}  {metrics['split']}  top {metrics['top_k']}, seed {metrics['seed']}, percent"
     )
     for heading in ("no positive", "mean over"):
@@ -284,7 +268,7 @@ def candidate_line(metrics: Mapping[str, Any]) -> Iterator[str]:
 
 def published_table(metrics: Mapping[str, Any]) -> Table:
     """Return the figures of the paper for this split."""
-    table = _table("Published (paper, Table 2): means over tasks, percent")
+    table = simple_table("Published (paper, Table 2): means over tasks, percent")
     table.add_column("system", no_wrap=True)
     table.add_column("candidates")
     for heading in ("element acc", "op F1", "step success", "task success"):
@@ -293,13 +277,6 @@ def published_table(metrics: Mapping[str, Any]) -> Table:
         figures = (row[name] for name in ("element_acc", "op_f1", "step_success", "task_success"))
         table.add_row(row["system"], row["setting"], *("" if value is None else f"{value:.1f}" for value in figures))
     return table
-
-
-def _table(title: str) -> Table:
-    from rich import box
-    from rich.table import Table
-
-    return Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), title=title, title_justify="left")
 
 
 def _cell(figures: Mapping[str, Any], *path: str) -> str:
@@ -311,5 +288,4 @@ def _cell(figures: Mapping[str, Any], *path: str) -> str:
     value = lookup(figures)
     if value is not None:
         return f"{100 * value:.1f}"
-    low, high = (lookup(figures["bounds"][end]) for end in ("low", "high"))
-    return f"{100 * low:.1f} .. {100 * high:.1f}" if low != high else f"{100 * low:.1f}"
+    return percent_range(*(lookup(figures["bounds"][end]) for end in ("low", "high")))

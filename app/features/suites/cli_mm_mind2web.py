@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.console.connection import JsonOption
-from app.console.errors import Exit, Interrupted, WrongUsage
+from app.console.errors import WrongUsage
 from app.console.judging_options import judging_settings, quiet_logging
 from app.console.streams import print_json, stderr_console, stdout_console
 from app.features.suites.cli_suite_run import (
@@ -19,7 +19,9 @@ from app.features.suites.cli_suite_run import (
     NoCacheOption,
     OutputDirOption,
     ask_model,
-    not_judged_lines,
+    percent_range,
+    run_and_print,
+    simple_table,
 )
 from judges.suites.multimodal.readings import Counting
 
@@ -86,17 +88,8 @@ def mm_mind2web(
     )
     run_input = options.open_input()
     _print_input(run_input, options)
-    try:
-        metrics = (
-            _score_file(options, run_input, output_dir)
-            if predictions
-            else _ask_model(options, run_input, settings, output_dir)
-        )
-    except KeyboardInterrupt:
-        raise Interrupted("Interrupted. Finished steps are saved; run the same command to resume.") from None
-    _print_figures(metrics, output_dir, as_json=as_json)
-    if metrics["status"] == "incomplete":
-        raise typer.Exit(Exit.INCOMPLETE)
+    compute = _score_file if predictions else _ask_model
+    run_and_print(lambda: compute(options, run_input, settings, output_dir), _summary, output_dir, as_json=as_json)
 
 
 def build(
@@ -156,7 +149,9 @@ def _ask_model(options: TildeOptions, run_input: TildeInput, settings: Settings,
     )
 
 
-def _score_file(options: TildeOptions, run_input: TildeInput, folder: Path | None) -> dict[str, Any]:
+def _score_file(
+    options: TildeOptions, run_input: TildeInput, _settings: Settings, folder: Path | None
+) -> dict[str, Any]:
     from app.features.suites.multimodal import PredictionsPlan, figures
     from app.features.suites.records import without_trace
     from app.features.suites.reports import write_files
@@ -186,18 +181,10 @@ def _print_input(run_input: TildeInput, options: TildeOptions) -> None:
         console.print(f"splits are mixed: {', '.join(run_input.splits)}; use --split to select one", markup=False)
 
 
-def _print_figures(metrics: dict[str, Any], folder: Path | None, *, as_json: bool) -> None:
-    if as_json:
-        print_json(metrics)
-        return
-    console = stdout_console()
-    console.print(tilde_table(metrics))
-    console.print(PUBLISHED_TITLE, markup=False)
-    console.print(published_table())
-    for line in not_judged_lines(metrics):
-        console.print(line, markup=False, soft_wrap=True)
-    if folder is not None:
-        console.print(f"figures and predictions: {folder}", markup=False, soft_wrap=True)
+def _summary(metrics: Mapping[str, Any]) -> Iterator[Table | str]:
+    yield tilde_table(metrics)
+    yield PUBLISHED_TITLE
+    yield published_table()
 
 
 _COLUMNS = ("element_accuracy", "operation_token_f1", "step_success")
@@ -208,12 +195,7 @@ def tilde_table(metrics: Mapping[str, Any]) -> Table:
 
     Figures are ranges if steps were not judged.
     """
-    from rich import box
-    from rich.table import Table
-
-    table = Table(
-        box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), title=_title(metrics), title_justify="left"
-    )
+    table = simple_table(_title(metrics))
     for heading in ("tokens", "mean over"):
         table.add_column(heading, no_wrap=True)
     for heading in ("element", "op F1", "step", "task"):
@@ -231,12 +213,9 @@ PUBLISHED_TITLE = "Published by the dataset authors (as far as known): task succ
 
 def published_table() -> Table:
     """Return the known rows of the published leaderboard."""
-    from rich import box
-    from rich.table import Table
-
     from judges.suites.multimodal.report import PUBLISHED
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
+    table = simple_table()
     table.add_column("model")
     table.add_column("tasks", justify="right")
     table.add_column("task success", justify="right")
@@ -255,5 +234,4 @@ def _title(metrics: Mapping[str, Any]) -> str:
 def _cell(values: Mapping[str, Any], name: str) -> str:
     if name in values:
         return f"{100 * values[name]:.1f}"
-    low, high = values["bounds"]["low"][name], values["bounds"]["high"][name]
-    return f"{100 * low:.1f} .. {100 * high:.1f}" if low != high else f"{100 * low:.1f}"
+    return percent_range(values["bounds"]["low"][name], values["bounds"]["high"][name])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from app.console import event_loop
-from app.console.streams import stderr_console
+from app.console.errors import Exit, Interrupted
+from app.console.streams import print_json, stderr_console, stdout_console
 
 if TYPE_CHECKING:
     from rich.console import Console
+    from rich.table import Table
 
     from app.features.suites.records import Record
     from app.features.suites.step_loop import Journal, Plan
@@ -138,6 +140,47 @@ async def _judge_steps(plan: Plan[Any], settings: Settings, journal: Journal) ->
     async with open_suite_model(settings) as suite_model:
         with StepProgress(stderr_console()) as progress:
             return await run_steps(plan, journal, suite_model, max_concurrent=settings.max_llm, watcher=progress)
+
+
+def run_and_print(
+    compute: Callable[[], dict[str, Any]],
+    summary: Callable[[Mapping[str, Any]], Iterable[Table | str]],
+    folder: Path | None,
+    *,
+    as_json: bool,
+) -> None:
+    """Compute figures and print them, with the tables and lines of ``summary``. ``folder`` is the output folder.
+
+    Raises:
+        Interrupted: The user pressed Ctrl-C.
+        typer.Exit: Steps were not judged.
+    """
+    try:
+        metrics = compute()
+    except KeyboardInterrupt:
+        raise Interrupted("Interrupted. Finished steps are saved; run the same command to resume.") from None
+    if as_json:
+        print_json(metrics)
+    else:
+        output = [] if folder is None else [f"figures and predictions: {folder}"]
+        console = stdout_console()
+        for part in (*summary(metrics), *not_judged_lines(metrics), *output):
+            console.print(part, markup=False, soft_wrap=isinstance(part, str))
+    if metrics["status"] == "incomplete":
+        raise typer.Exit(Exit.INCOMPLETE)
+
+
+def simple_table(title: str | None = None) -> Table:
+    """Return an empty table without vertical lines."""
+    from rich import box
+    from rich.table import Table
+
+    return Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), title=title, title_justify="left")
+
+
+def percent_range(low: float, high: float) -> str:
+    """Return a share from 0 to 1 in percent, as a range if it is not known exactly."""
+    return f"{100 * low:.1f} .. {100 * high:.1f}" if low != high else f"{100 * low:.1f}"
 
 
 def not_judged_lines(metrics: Mapping[str, Any]) -> Iterator[str]:
