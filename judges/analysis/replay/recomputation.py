@@ -6,12 +6,12 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict
 from typing import Any
 
-from judges.analysis.replay.tree import NotRecomputable, RecordedNode, RecordedQuote, ReplayDifference, tree_of
+from judges.analysis.replay.tree import NotRecomputable, RecordedNode, ReplayDifference, tree_of
 from judges.prompting.blocks import neutralise
 from rubrics.errors import RubricError
 from rubrics.scoring import NodeScore, Score, bounds, compatible_score, score_nodes, unknown_leaves
 from rubrics.tree import leaves_below, statistics
-from rubrics.verdict import Outcome, QuoteOrigin, Verdict
+from rubrics.verdict import Outcome, Quote, QuoteOrigin, Verdict
 
 COMPLETE, INCOMPLETE = "complete", "incomplete"
 _UNKNOWN_SCORE = Score(value=None, low=0.0, high=1.0)
@@ -144,7 +144,7 @@ def votes_without_reply(
             )
 
 
-def _check_quote(leaf: RecordedNode, quote: RecordedQuote, text: str | None) -> Iterator[ReplayDifference]:
+def _check_quote(leaf: RecordedNode, quote: Quote, text: str | None) -> Iterator[ReplayDifference]:
     if text is None:
         return
     passage = text[quote.start : quote.end] if 0 <= quote.start <= quote.end else ""

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rubrics.node import Status, Strategy
-from rubrics.verdict import Outcome, Reason
+from rubrics.verdict import Outcome, Quote, Reason
 
 MAX_DEPTH = 200
 
@@ -28,18 +28,6 @@ class RecordedVote(BaseModel):
     result: bool | None
     model: str = ""
     fault: Reason | None = None
-
-
-class RecordedQuote(BaseModel):
-    """One quote of a verdict."""
-
-    model_config = ConfigDict(frozen=True)
-
-    text: str
-    page_id: str
-    start: int
-    end: int
-    origin: str = "text"
 
 
 class RecordedNode(BaseModel):
@@ -63,7 +51,7 @@ class RecordedNode(BaseModel):
     high: _Share | None = None
     """Bounds of a leaf of a public script; None for native leaves, whose bounds follow from the verdict."""
     votes: list[RecordedVote] = []
-    quotes: list[RecordedQuote] = []
+    quotes: list[Quote] = []
 
     def walk(self) -> Iterator[RecordedNode]:
         """Yield this node and its descendants."""
