@@ -78,7 +78,7 @@ class Flip:
     description: Annotated[str, Field(description="First 500 characters of the description")]
     before: str | None
     after: str | None
-    causes: tuple[FlipCause, ...]
+    causes: list[FlipCause]
     result_before: str
     result_after: str
 
@@ -157,9 +157,7 @@ def _flips(before: ComparableResult, after: ComparableResult) -> list[Flip]:
                 description=described_leaf.description,
                 before=None if old is None else old.outcome,
                 after=None if new is None else new.outcome,
-                causes=tuple(
-                    FlipCause(cause=cause, detail=detail) for cause, detail in _causes(before, after, old, new)
-                ),
+                causes=[FlipCause(cause=cause, detail=detail) for cause, detail in _causes(before, after, old, new)],
                 result_before=before.result_id,
                 result_after=after.result_id,
             )

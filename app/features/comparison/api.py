@@ -159,7 +159,7 @@ _EXAMPLE_FLIP = Flip(
     description="The thesis names her advisor",
     before="passed",
     after="failed",
-    causes=(FlipCause(cause=Cause.PAGE, detail="https://example.org/page: its text changed"),),
+    causes=[FlipCause(cause=Cause.PAGE, detail="https://example.org/page: its text changed")],
     result_before=f"res_{EXAMPLE_ID}",
     result_after=f"res_{EXAMPLE_ID}",
 )
