@@ -31,7 +31,7 @@ from app.settings import load_settings
 from cache.confinement.privileges import DEFAULT_UID
 from judges.analysis.mutation.field_test import observe
 from judges.analysis.mutation.findings import report
-from judges.analysis.mutation.judge_file import JudgeFile
+from judges.analysis.mutation.judge_file import judge_file
 from judges.analysis.mutation.leaves import ObservedRun
 from judges.analysis.mutation.mutation_test import MutationTest, report_json
 from judges.analysis.mutation.replay import PAGE, GeneratedValuesClient
@@ -229,7 +229,7 @@ async def _field_test(runtime: Runtime, request: Mapping[str, Any]) -> dict[str,
         observed = await observe(
             judged,
             answer,
-            file=JudgeFile(judge.source or b""),
+            file=judge_file(judge.source or b"", path.suffix),
             page_text="\n".join(pages.values()),
             replies=request["replies"],
             refuted=refuted,

@@ -31,6 +31,7 @@ from judges.yaml_tasks.expressions import (
     Values,
     Variable,
     empty_value,
+    literals,
     parse_condition,
     parse_expression,
     parse_template,
@@ -93,6 +94,8 @@ class CompiledTask:
     task: TaskFile
     document: Document = field(repr=False)
     schema: type[BaseModel] | None
+    constants: tuple[str | float, ...]
+    """Texts and numbers that its expressions may compare values with."""
     _declarations: Callable[[Values], list[_Declare]] = field(repr=False)
     _places: Mapping[tuple[str, ...], Path] = field(repr=False)
 
@@ -138,6 +141,10 @@ class CompiledTask:
         path = self._path(node_id)
         return None if path is None else self.document.lines(path)
 
+    def field_lines(self) -> dict[tuple[str, str], tuple[int, int]]:
+        """Return the first and last line of every field, by the class of ``schema`` that has it and its name."""
+        return {declared: self.document.lines(path) for declared, path in _field_paths(self.task.fields)}
+
     def problem(self, node_id: str, message: str) -> Problem:
         """Return a problem located at the node with this id."""
         return self.document.problem(self._path(node_id) or (), message)
@@ -168,7 +175,8 @@ def compile_task(source: str | bytes, name: str = "task.yaml") -> CompiledTask:
     declarations = compiler.root(task.rubric, scope)
     if compiler.problems:
         raise InvalidTask(name, compiler.problems)
-    compiled = CompiledTask(task, document, schema if task.fields else None, declarations, compiler.places)
+    constants = tuple(dict.fromkeys(compiler.constants))
+    compiled = CompiledTask(task, document, schema if task.fields else None, constants, declarations, compiler.places)
     _check_tree(compiled, name)
     return compiled
 
@@ -221,10 +229,25 @@ def _record(name: str, fields: Mapping[str, ExtractedField]) -> tuple[type[BaseM
     types: dict[str, Type] = {}
     members: dict[str, Any] = {}
     for key, each in fields.items():
-        title = (name if name != "Values" else "") + "".join(part.capitalize() for part in key.split("_"))
-        types[key], annotation, default = _field(title, each)
+        types[key], annotation, default = _field(_class_name(name, key), each)
         members[key] = (annotation, Field(default=default, description=_described(each)))
     return create_model(name or "Values", **members), Record(types)
+
+
+def _class_name(outer: str, key: str) -> str:
+    return (outer if outer != "Values" else "") + "".join(part.capitalize() for part in key.split("_"))
+
+
+def _field_paths(
+    fields: Mapping[str, ExtractedField], name: str = "Values", path: Path = ("fields",)
+) -> Iterator[tuple[tuple[str, str], Path]]:
+    """Yield the class and name of every field, with its place in the file."""
+    for key, each in fields.items():
+        yield (name, key), (*path, key)
+        inner = each.fields if each.list_of is None else each.list_of
+        if isinstance(inner, Mapping):
+            nested = "fields" if each.list_of is None else "list_of"
+            yield from _field_paths(inner, _class_name(name, key), (*path, key, nested))
 
 
 def _field(title: str, each: ExtractedField) -> tuple[Type, Any, Any]:
@@ -278,6 +301,7 @@ class _Compiler:
         self._document = document
         self._leaves = 0
         self.problems: list[Problem] = []
+        self.constants: list[str | float] = []
         self.places: dict[tuple[str, ...], Path] = {}
 
     def root(self, root: model.Root, scope: Scope) -> Callable[[Values], list[_Declare]]:
@@ -482,6 +506,7 @@ class _Compiler:
                 key: type(value) is str for key, value in rows[0].items()
             }:
                 self._problem(path, f"every record needs the keys of the first one: {', '.join(rows[0])}")
+        self.constants += [value for row in rows for value in row.values()]
         fixed = list(zip(ids, rows, strict=True))
         types = {key: Scalar.TEXT if isinstance(value, str) else Scalar.NUMBER for key, value in rows[0].items()}
         return lambda _: fixed, Record(types), len(rows)
@@ -518,6 +543,7 @@ class _Compiler:
                 continue
             try:
                 expression = parse_expression(text, scope)
+                self.constants += literals(text)
             except ExpressionError as error:
                 later = [each for each in let if each not in scope and re.search(rf"\b{each}\b", text)]
                 hint = f"; {later[0]!r} is not defined before it: order the names, without a cycle" if later else ""
@@ -576,7 +602,10 @@ class _Compiler:
         if parse is parse_template:  # a whole answer is too long for a claim
             scope = {name: each for name, each in scope.items() if name != "answer"}
         try:
-            return parse(text, scope)
+            parsed = parse(text, scope)
+            if isinstance(parsed, Expression):
+                self.constants += literals(text)
+            return parsed
         except ExpressionError as error:
             keys: Path = (key,) if isinstance(key, str) else key
             self._problem((*place.path, *keys), str(error), error.offset)

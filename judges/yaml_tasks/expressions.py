@@ -358,6 +358,12 @@ class _Parser:
         )
 
 
+def literals(text: str) -> list[str | float]:
+    """Return the texts and numbers that a valid expression contains."""
+    found = {"text": lambda word: word[1:-1], "number": float}
+    return [found[token.kind](token.text) for token in _tokens(text) if token.kind in found]
+
+
 def _tokens(text: str) -> Iterable[_Token]:
     position, end = 0, len(text.rstrip())
     while position < end:

@@ -16,6 +16,8 @@ from typing import Any
 
 from judges.analysis.mutation.leaves import ObservedLeaf
 from judges.loader import is_script
+from judges.source_code import YAML_SUFFIX
+from judges.yaml_tasks.compiler import compile_task
 
 _EXEMPTION = re.compile(r"#\s*untested\b:?\s*(?P<reason>.*)", re.IGNORECASE)
 _DECLARING = ("verify", "check", "add_leaf", "add_custom_node", "verify_by_url", "verify_by_urls", "simple_verify")
@@ -42,15 +44,20 @@ class _Call:
     """Possible ids of the group on which the method is called."""
 
 
+def judge_file(source: bytes, suffix: str) -> JudgeFile:
+    """Parse the source of a judge file, Python or YAML."""
+    return TaskFileSource(source) if suffix == YAML_SUFFIX else JudgeFile(source)
+
+
 class JudgeFile:
-    """Parsed source of a judge file."""
+    """Parsed source of a Python judge file."""
 
     def __init__(self, source: bytes) -> None:
         tree = ast.parse(source)
         self._calls = list(_calls(tree))
         self._fields = dict(_fields(tree))
         self._exempt = dict(_exemptions(source))
-        self.constants = tuple(dict.fromkeys(_constants(tree)))
+        self.constants: tuple[Any, ...] = tuple(dict.fromkeys(_constants(tree)))
         """Strings and numbers that its checks may compare values with."""
         self.is_script = is_script(tree)
         """Whether it is a public script."""
@@ -89,6 +96,35 @@ class JudgeFile:
             if reason is not None and (alone or line >= place.first):
                 return reason
         return None
+
+
+class TaskFileSource(JudgeFile):
+    """Parsed source of a YAML task file. Its comments start with ``#``, too."""
+
+    def __init__(self, source: bytes) -> None:
+        self._compiled = compile_task(source)
+        self._field_lines = self._compiled.field_lines()
+        self._exempt = dict(_yaml_exemptions(self._compiled.document.text))
+        self.constants = self._compiled.constants
+        self.is_script = False
+
+    def leaf(self, leaf: ObservedLeaf) -> SourceRange | None:
+        return _range(self._compiled.lines(leaf.key))
+
+    def field(self, declared: tuple[str, str]) -> SourceRange | None:
+        return _range(self._field_lines.get(declared))
+
+
+def _range(lines: tuple[int, int] | None) -> SourceRange | None:
+    return None if lines is None else SourceRange(first=lines[0], last=lines[1])
+
+
+def _yaml_exemptions(text: str) -> Iterator[tuple[int, tuple[str, bool]]]:
+    for number, line in enumerate(text.splitlines(), start=1):
+        found = re.search(r"(?:^|(?<=\s))#.*", line)
+        match = found and _EXEMPTION.match(found[0])
+        if found and match:
+            yield number, (match["reason"].strip(), not line[: found.start()].strip())
 
 
 def _matches(call: _Call, texts: list[str]) -> int:
