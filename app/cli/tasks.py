@@ -1,4 +1,4 @@
-"""``assay tasks``: list and show tasks, and create a judge for a new task."""
+"""``assay tasks``: list and show tasks, create a file for a new task, and print the schema of task files."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ def program() -> typer.Typer:
     group.callback(invoke_without_command=True)(tasks)
     group.command("show")(show)
     group.command("new")(new)
+    group.command("schema")(schema)
     return group
 
 
@@ -81,10 +82,11 @@ def show(
 
 
 def new(
-    task_id: Annotated[str, typer.Argument(help="Id of the new task, and name of its judge file.")],
-    folder: Annotated[Path, typer.Option("--to", help="Folder for the judge and its test.")] = Path("judges.d"),
+    task_id: Annotated[str, typer.Argument(help="Id of the new task, and name of its file.")],
+    folder: Annotated[Path, typer.Option("--to", help="Folder for the task and its test.")] = Path("judges.d"),
+    python: Annotated[bool, typer.Option("--python", help="Write a Python judge instead of YAML.")] = False,
 ) -> None:
-    """Create a judge file and its test from a working example, as a starting point."""
+    """Create a task file and what tests it from a working example, as a starting point."""
     from importlib.resources import files
 
     from answers.submission import name_problems
@@ -92,11 +94,8 @@ def new(
     for problem in name_problems(task_id, "task id"):
         raise WrongUsage(f"task id {task_id!r} {problem.message}")
     name = re.sub(r"\W", "_", task_id).lower()
-    names = {
-        folder / f"{task_id}.py": "judge.py.txt",
-        folder / "tests" / f"test_{name}.py": "judge_test.py.txt",
-    }
-    for path in names:
+    names = _python_files(folder, task_id, name) if python else _yaml_files(folder, task_id)
+    for path in (*names, folder / f"{task_id}.{'yaml' if python else 'py'}"):
         if path.exists():
             raise WrongUsage(f"{path} already exists", hint="Choose another id, or another folder with --to.")
     values = {"task_id": task_id, "function": name if name.isidentifier() and not iskeyword(name) else f"judge_{name}"}
@@ -104,14 +103,40 @@ def new(
         text = (files("app.cli") / "templates" / template).read_text(encoding="utf-8")
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(Template(text).substitute(values), encoding="utf-8")
-    judge_file, test_file = names
+    created = "\n         ".join(map(str, names))
+    paths = list(names)
+    test = (
+        f"python -m pytest {paths[1]}"
+        if python
+        else f"assay tasks test {task_id} --judges {folder} --answer {paths[1]} --pages {paths[2]}"
+    )
     stderr_console().print(
-        f"created: {judge_file}\n         {test_file}\n"
-        f"test it: python -m pytest {test_file}\n"
-        f"use it:  ASSAY_JUDGES={folder} assay tasks show {task_id}",
+        f"created: {created}\ntest it: {test}\nuse it:  ASSAY_JUDGES={folder} assay tasks show {task_id}",
         markup=False,
         soft_wrap=True,
     )
+
+
+def _yaml_files(folder: Path, task_id: str) -> dict[Path, str]:
+    return {
+        folder / f"{task_id}.yaml": "task.yaml.txt",
+        folder / "tests" / f"{task_id}.answer.md": "answer.md.txt",
+        folder / "tests" / f"{task_id}.pages.json": "pages.json.txt",
+    }
+
+
+def _python_files(folder: Path, task_id: str, name: str) -> dict[Path, str]:
+    return {
+        folder / f"{task_id}.py": "judge.py.txt",
+        folder / "tests" / f"test_{name}.py": "judge_test.py.txt",
+    }
+
+
+def schema() -> None:
+    """Print the JSON Schema of task files in YAML, for editors and other programs."""
+    from judges.yaml_tasks.model import task_schema
+
+    print_json(task_schema())
 
 
 def _judge_json(judge: Judge, lint: LintReport | None) -> dict[str, Any]:
