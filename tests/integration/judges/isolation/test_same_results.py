@@ -21,6 +21,7 @@ from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.json_schema import ReplySchema, json_schema_of
 from judges.llm.lexical import LexicalClient
 from judges.loader import load_judge
+from judges.trial import try_judge
 from rubrics.verdict import Usage
 from tests.compat.fixed_pages import FixedPages
 from tests.compat.script_cases import CASES, PAGES, Case
@@ -254,6 +255,39 @@ async def test_lexical_model_extracts_classes_of_a_judge_file(process_pool: Fork
     )
     info = judged.summary["eval_breakdown"][0]["info"][0]
     assert info == {"extraction": {"name": "Lux", "url": "https://shop.example/one"}}
+
+
+YAML = f"""
+format: 1
+description: Which lamp?
+fields:
+  name: name of the lamp
+  url:
+rubric:
+  sequential:
+    named: {{check: "matches(name, '[A-Z][a-z]+')"}}
+    green: {{claim: "The lamp {{name}} is green", sources: [url, {PAGE}], requires: [named]}}
+"""
+
+
+async def test_yaml_task_has_the_same_result_in_a_child_process(process_pool: ForkServerPool, tmp_path: Path):
+    path = tmp_path / "lamps.yaml"
+    path.write_text(YAML)
+    answer = f"Name: Lux\nURL: {PAGE}\n"
+
+    here = await try_judge(path, answer, {PAGE: f"The lamp on this page is green. See {PAGE}/more. The lamp is Lux."})
+    there = await run_native_judge(
+        path, process_pool, llm=SupportingLLM(lambda _: {"name": "Lux", "url": PAGE}), answer=answer
+    )
+
+    tree = there.summary["eval_breakdown"][0]["verification_tree"]
+    claims = [(leaf["id"], leaf["claim"], leaf["sources"], leaf["outcome"]) for leaf in tree["children"]]
+    expected = [
+        (leaf.id, leaf.claim and leaf.claim.text, leaf.claim and list(leaf.claim.sources or ()), "passed")
+        for leaf in here.rubric.leaves()
+    ]
+    assert claims == expected
+    assert tree["strategy"] == "sequential"
 
 
 def page_cache() -> PageCache:
