@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from judges.trial import try_judge
 from judges.yaml_tasks.compiler import compile_task
 from judges.yaml_tasks.document import InvalidTask, read_document, write_document
 from judges.yaml_tasks.model import TaskFile, read_task, task_schema, write_task
@@ -154,6 +156,22 @@ def test_task_built_in_code_can_be_written_and_compiled() -> None:
         "      claim: It is {depth}\n"
     )
     assert compile_task(write_task(task)).task == task
+
+
+async def test_first_task_of_the_documentation_is_scored_as_described(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[4] / "docs" / "add-a-task.md").read_text("utf-8")
+    path = tmp_path / "walden_pond.yaml"
+    path.write_text(text.partition("```yaml\n")[2].partition("```")[0])
+    page = "https://ponds.example/walden"
+
+    judgement = await try_judge(
+        path,
+        f"- Depth: 102 feet\n- Year: 2001\n- Source: {page}\n",
+        {page: "Walden Pond is 102 feet deep. The depth of Walden Pond was measured in 1939."},
+    )
+
+    assert len(path.read_text().splitlines()) <= 20
+    assert judgement.score.value == 2 / 3
 
 
 def test_schema_describes_every_key() -> None:
