@@ -87,10 +87,11 @@ class Task:
     answers: int
     entries: int
     sources: int
-    pdfs: bool = False
+    pdfs: int = 0
+    """Number of entries of an answer whose first page is a PDF."""
 
     def url(self, answer: int, entry: int, source: int) -> str:
-        suffix = ".pdf" if self.is_pdf(source) else ""
+        suffix = ".pdf" if self.is_pdf(entry, source) else ""
         return f"https://www.{self.id.replace('_', '-')}.example/{answer}/entry-{entry}/{source}{suffix}"
 
     def name(self, answer: int, entry: int) -> str:
@@ -103,8 +104,16 @@ class Task:
         claims = [claim.format(name=name, role=role) for claim in CLAIMS[self.id]]
         return [claim for claim in claims if is_sampled(claim, seed=SEED, rate=PASS_RATE)]
 
-    def is_pdf(self, source: int) -> bool:
-        return self.pdfs and source == 0
+    def is_pdf(self, entry: int, source: int) -> bool:
+        return source == 0 and entry < self.pdfs
+
+    def number(self, answer: int, entry: int, source: int) -> int:
+        """Return the number of a page, which determines its content."""
+        return int.from_bytes(hashlib.sha256(f"{self.id} {answer} {entry} {source}".encode()).digest()[:4], "big")
+
+    def is_missing(self, answer: int, entry: int, source: int) -> bool:
+        """Return whether a page of full size is not in the page cache."""
+        return self.number(answer, entry, source) % 100 < MISSING_PERCENT
 
     def places(self) -> Iterator[tuple[int, int, int]]:
         """Yield (answer, entry, source) of every page."""
@@ -122,7 +131,7 @@ TASKS = (
     Task(id="hotel_search", answers=2, entries=5, sources=2),
     Task(id="meeting_dates", answers=2, entries=4, sources=3),
     Task(id="museum_hours", answers=3, entries=4, sources=3),
-    Task(id="paper_authors", answers=2, entries=5, sources=2, pdfs=True),
+    Task(id="paper_authors", answers=2, entries=5, sources=2, pdfs=4),
     Task(id="race_winners", answers=2, entries=13, sources=1),
     Task(id="recipe_notes", answers=2, entries=5, sources=2),
 )
@@ -181,11 +190,11 @@ def _nth(place: int) -> tuple[Task, int]:
 def _fill_cache(folder: Path, task: Task, tiny: bool) -> None:
     cache = CacheFileSys(folder / AGENT / task.id)
     for answer, entry, source in task.places():
-        number = int.from_bytes(hashlib.sha256(f"{task.id} {answer} {entry} {source}".encode()).digest()[:4], "big")
+        number = task.number(answer, entry, source)
         url, facts = task.url(answer, entry, source), task.facts(answer, entry)
-        if not tiny and number % 100 < MISSING_PERCENT:
+        if not tiny and task.is_missing(answer, entry, source):
             continue
-        if task.is_pdf(source):
+        if task.is_pdf(entry, source):
             cache.put_pdf(url, pages.pdf(number, facts=facts, tiny=tiny))
         else:
             text = pages.page_text(number, facts=facts, tiny=tiny)

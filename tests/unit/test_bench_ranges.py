@@ -1,10 +1,12 @@
-"""Ranges over several runs of the benchmarks."""
+"""Inputs of the benchmarks, and ranges over several runs."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from tests.bench.__main__ import repeated, value_range
+from tests.bench.inputs import PAGES, TASKS
+from tests.bench.pages import page_text
 from tests.bench.row import Row
 
 
@@ -22,3 +24,17 @@ def test_target_is_met_only_if_every_run_meets_it() -> None:
     assert repeated([[missed], [row]])[0].met is False
     assert repeated([[replace(row, met=None)], [row]])[0].met is None
     assert repeated([[row, missed], [missed]]) == [row, missed, missed]
+
+
+def test_pages_have_the_shares_of_page_caches_in_the_field() -> None:
+    places = [(task, place) for task in TASKS for place in task.places()]
+    pdfs = sum(task.is_pdf(entry, source) for task, (_, entry, source) in places)
+    missing = sum(task.is_missing(*place) for task, place in places)
+    assert round(100 * pdfs / PAGES) == 3
+    assert round(100 * missing / PAGES) == 2
+
+
+def test_texts_are_between_one_line_and_a_book() -> None:
+    sizes = [len(page_text(task.number(*place))) for task in TASKS for place in task.places()]
+    assert 20 <= min(sizes) < 200
+    assert 200_000 < max(sizes) <= 450_000
