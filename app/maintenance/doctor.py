@@ -28,7 +28,8 @@ from app.maintenance.retention import missing_bodies
 from app.observability.logs import configure_logging
 from app.observability.redaction import Redactor
 from app.settings import Settings
-from app.storage.database import Database, open_database
+from app.storage.database import Database, connect_database, open_database
+from app.storage.embedded import EmbeddedPostgres
 from cache.backends.browser_process import own_network_problem
 from cache.confinement.landlock import LANDLOCK_TCP, landlock_version
 from cache.confinement.privileges import user_change_problem
@@ -121,6 +122,7 @@ async def check_browser(settings: Settings, log: StringIO) -> Check:
                     update={
                         "data_dir": Path(folder),
                         "blobs": "",
+                        "judges": (),
                         "model": LEXICAL,
                         "egress_allow": settings.egress_allow | {address},
                     }
@@ -187,7 +189,8 @@ async def check_storage(settings: Settings) -> StorageChecks:
             location = "of ASSAY_DATABASE_URL" if settings.database_url is not None else f"in {settings.data_dir}"
         else:
             with TemporaryDirectory(prefix="assay-doctor-") as folder:
-                async with open_database(settings.model_copy(update={"data_dir": Path(folder)})) as database:
+                server = EmbeddedPostgres(Path(folder), durable=False)
+                async with server.running() as url, connect_database(url) as database:
                     await database.ping()
                     opened = time.monotonic()
             location = f"will be created in {settings.data_dir} (a temporary one works)"

@@ -127,9 +127,11 @@ _log = structlog.get_logger(__name__)
 class EmbeddedPostgres:
     """One process's use of the PostgreSQL server of a data folder."""
 
-    def __init__(self, data_dir: Path) -> None:
+    def __init__(self, data_dir: Path, *, durable: bool = True) -> None:
+        """Create the use. ``durable=False`` creates a temporary database, whose data is not flushed to disk."""
         self._data_dir = data_dir.expanduser().absolute()
         self._pgdata = self._data_dir / "postgres"
+        self._durable = durable
         self._users: int | None = None
         self._account: SystemUser | None = None
         self.exclusive = False
@@ -243,7 +245,8 @@ class EmbeddedPostgres:
         if self._account is not None:
             os.chown(fresh, self._account.uid, self._account.gid)
             grant_path_access(self._account, fresh)
-        self._run("initdb", "--auth=trust", "--encoding=UTF8", "--no-locale", "-U", "postgres", "-D", str(fresh))
+        options = ["--auth=trust", "--encoding=UTF8", "--no-locale", *([] if self._durable else ["--no-sync"])]
+        self._run("initdb", *options, "-U", "postgres", "-D", str(fresh))
         if self._pgdata.exists():
             self._pgdata.rmdir()
         fresh.rename(self._pgdata)
@@ -255,6 +258,7 @@ class EmbeddedPostgres:
             grant_path_access(self._account, self._pgdata)
         sockets = shlex.quote(str(self._new_socket_folder()))
         options = f"-c listen_addresses='' -c unix_socket_permissions=0700 -k {sockets}"
+        options += "" if self._durable else " -c fsync=off"
         self._wait_until_reaped()
         deadline = time.monotonic() + _REAP_TIMEOUT_S
         while (problem := self._try_start(options)) is not None:
