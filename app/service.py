@@ -123,9 +123,9 @@ async def open_service(
         worker = None
         if concurrency:
             if evaluate is None:
-                ledger = await stack.enter_async_context(_ledger(database, settings).running())
+                ledger = await stack.enter_async_context(create_ledger(database, settings).running())
                 evaluate = JobEvaluator(opened, database, ledger, RequestMetrics(metrics), added.runners)
-            worker = _worker(opened, database, queue, evaluate, metrics, added.runners, concurrency=concurrency)
+            worker = create_worker(opened, database, queue, evaluate, metrics, added.runners, concurrency=concurrency)
         events, room = JobEvents(database), QueueLimit(settings.max_queued)
         service = Service(
             settings=settings,
@@ -162,7 +162,7 @@ async def open_service(
             yield service
 
 
-def _worker(
+def create_worker(
     runtime: Runtime,
     database: Database,
     queue: JobQueue,
@@ -172,6 +172,7 @@ def _worker(
     *,
     concurrency: int,
 ) -> Worker:
+    """Create a worker that takes up to ``concurrency`` jobs at the same time from ``queue``."""
     settings = runtime.settings
     takeover = Takeover(database, queue, clock=runtime.clock, stalled_s=settings.stalled_s)
     pausing = JobPauser(
@@ -196,7 +197,8 @@ def _worker(
     return Worker(database, queue, execution, takeover, pausing, _pace(settings, concurrency))
 
 
-def _ledger(database: Database, settings: Settings) -> BudgetLedger:
+def create_ledger(database: Database, settings: Settings) -> BudgetLedger:
+    """Create the ledger of the budgets in the settings."""
     return BudgetLedger(database, limit_usd=settings.budget_usd, limit_tokens=settings.budget_tokens)
 
 

@@ -1,8 +1,9 @@
 """Load of 200 workers on one PostgreSQL: what an answer and an idle worker cost the database.
 
-Each simulated worker is a complete service with its own connections, heartbeats, sweeps and job queue; 25 of them share
-one process. The model answers at once, pages are fixed, and judge files run without isolation, so the workers do
-everything that reaches the database as fast as this machine permits. The figures of the database (CPU time, WAL,
+Each worker is the one of the service, with a registration, heartbeats, sweeps and queue connections of its own. The
+workers of a process share what the jobs of a process share: the connection pool, the budget ledger and the runtime. The
+model answers at once, pages are fixed, and judge files run without isolation, so the workers do everything that reaches
+the database as fast as this machine permits. The figures of the database (CPU time, WAL,
 connections) do not depend on how fast the workers are; the rate does, because all share the processors.
 
 ``python -m tests.bench.fleet WORKERS`` runs one process of simulated workers for ``measure``.
@@ -26,9 +27,11 @@ import psutil
 import psycopg
 from sqlalchemy import text
 
+from app.engine.metering import RequestMetrics
+from app.jobs.evaluator import JobEvaluator
+from app.jobs.queue import JobQueue
 from app.observability.metrics import Metrics
-from app.service import open_service
-from app.settings import MIN_CONNECTIONS
+from app.service import create_ledger, create_worker, open_service
 from app.storage.database import Database, connect_database
 from app.storage.embedded import EmbeddedPostgres
 from app.storage.migrate import migrate
@@ -41,13 +44,15 @@ from tests.standin.llm import StandInLLM
 from tests.standin.rules import seeded_rule
 
 WORKERS = 200
-PROCESSES = 8
+PROCESSES = 4
 JOBS = 2
 """Concurrent answers per worker."""
-ANSWERS = 400
+ANSWERS = 200
 IDLE_S = 20.0
 STALLED_S = 120.0
 """So many workers on two processors send late heartbeats. With the default, they would take over each other's jobs."""
+CONNECTIONS = 60
+"""Connections of a process, without those of the queues of its workers."""
 TASK = "audit"
 CLAIMS = 20
 """Claims of an answer. Each has a page of its own and two votes, about as many as in a long answer."""
@@ -258,16 +263,24 @@ async def _work(options: dict[str, Any]) -> None:
         database_url=options["database_url"],
         model="openai/gpt-4.1",
         openai_base_url=options["model_url"],
-        database_connections=MIN_CONNECTIONS,
+        database_connections=CONNECTIONS,
         isolate=False,
         stalled_s=STALLED_S,
     )
     runtime = scripted_runtime(Path(options["judges"]), _EveryPage({"": ""}))
+    metrics = Metrics()
     async with AsyncExitStack() as stack:
+        service = await stack.enter_async_context(
+            open_service(settings, concurrency=0, metrics=metrics, runtime=runtime)
+        )
+        database = service.database
+        ledger = await stack.enter_async_context(create_ledger(database, settings).running())
+        evaluate = JobEvaluator(service.runtime, database, ledger, RequestMetrics(metrics), {})
+        working = await stack.enter_async_context(asyncio.TaskGroup())
         for _ in range(options["workers"]):
-            await stack.enter_async_context(
-                open_service(settings, concurrency=JOBS, metrics=Metrics(), runtime=runtime)
-            )
+            queue = await stack.enter_async_context(JobQueue(database).open())
+            worker = create_worker(service.runtime, database, queue, evaluate, metrics, {}, concurrency=JOBS)
+            working.create_task(worker.run())
         await asyncio.Event().wait()
 
 
