@@ -1,13 +1,14 @@
-"""Interchange formats: import of answers and page caches, export of results and page caches."""
+"""Interchange formats: import of answers, rubrics and page caches, export of results and page caches."""
 
 from app.feature import Commands, Feature
 
 
 def _commands(cli: Commands) -> None:
-    from app.features.interop import cli_export, cli_import, cli_page_caches
+    from app.features.interop import cli_export, cli_import, cli_page_caches, cli_rubrics
 
     cli.program.add_typer(cli_import.program(), name="import")
     cli.program.add_typer(cli_export.program(), name="export")
+    cli.groups["tasks"].command("import")(cli_rubrics.import_)
     capture = cli.groups["capture"]
     capture.command("import")(cli_page_caches.import_)
     capture.command("export")(cli_page_caches.export)
