@@ -18,9 +18,8 @@ def convert(source: Source) -> Iterator[Draft]:
         Malformed: the file does not have this form.
     """
     draft = Draft(name=source.text("name", default=""), description="", source=source)
-    for each in source.items("criterion"):
+    for each in source.some("criterion"):
         _criterion(draft, each, draft.nodes)
-        draft.report_unread(each)
     for name, value in source.get("judge").unread():
         why = "the answer is judged by the models of your configuration, without files or a workspace"
         draft.report(value, f"judge.{name}", why, left_out=True)
@@ -52,6 +51,7 @@ def _criterion(draft: Draft, source: Source, into: Nodes) -> None:
         if low >= high:
             raise source.get("max").error(f"'max' must be above 'min' ({low:g}), found {high:g}")
         draft.scale(into, source, text, low=low, high=high, steps=NUMERIC_STEPS, id=id, weight=weight)
+    draft.report_unread(source)
 
 
 def _scoring(draft: Draft, source: Source) -> None:

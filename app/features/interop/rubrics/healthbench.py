@@ -22,11 +22,12 @@ def convert(source: Source) -> Iterator[Draft]:
     draft = Draft(name=source.text("prompt_id", "id", default=""), description=_question(source), source=source)
     nodes: Nodes = {}
     sums = {False: 0.0, True: 0.0}
-    for each in source.items("rubrics", "criteria"):
+    for each in source.some("rubrics", "criteria"):
         criterion, points = each.text("criterion"), each.number("points")
         if points == 0:
             draft.report(each, "points: 0", "it has no effect on the score", left_out=True)
-        elif draft.claim(nodes, each, criterion, weight=abs(points), negated=points < 0):
+            continue
+        if draft.claim(nodes, each, criterion, weight=abs(points), negated=points < 0):
             sums[points < 0] += abs(points)
         draft.report_unread(each)
     positive, negative = sums[False], sums[True]

@@ -25,16 +25,15 @@ def convert(source: Source) -> Iterator[Draft]:
         draft.report(source, "requirements of the root", "used as the question; replace it with the original task")
         source.get("weight")
         _children(draft, source, draft.nodes, 1)
+        draft.report_unread(source)
     else:
         _node(draft, source, draft.nodes, 1)
-    draft.report_unread(source)
     yield draft
 
 
 def _children(draft: Draft, source: Source, into: Nodes, level: int) -> None:
     for each in source.items("sub_tasks"):
         _node(draft, each, into, level)
-        draft.report_unread(each)
 
 
 def _node(draft: Draft, source: Source, into: Nodes, level: int) -> None:
@@ -55,3 +54,4 @@ def _node(draft: Draft, source: Source, into: Nodes, level: int) -> None:
             why = "judged on the text of the answer; code, logs and results of a run are not read"
             draft.report(source, f"task_category: {category}", why)
         draft.claim(into, source, requirements, weight=weight)
+    draft.report_unread(source)

@@ -19,7 +19,8 @@ def convert(source: Source) -> Iterator[Draft]:
         Malformed: the file does not have this form.
     """
     templates, default, prompts = source.get("assertionTemplates"), source.get("defaultTest"), source.get("prompts")
-    tests = source.items("tests") or [Source({}, lambda _: source.where)]
+    tests = source.items("tests") if default.value is not None else source.some("tests")
+    tests = tests or [Source({}, lambda _: source.where)]
     for number, test in enumerate(tests, start=1):
         parts = [each for each in (default, test) if each.value is not None]
         values = {name: value for part in parts for name, value in _variables(part).items()}

@@ -93,6 +93,16 @@ class Source:
             raise found.error(f"{names[0]!r} must be a list, found {_kind(found.value)}")
         return found.rows()
 
+    def some(self, *names: str) -> list[Source]:
+        """Return the items of a list that must have one.
+
+        Raises:
+            Malformed: it is missing or empty, or not a list.
+        """
+        if not (found := self.items(*names)):
+            raise self.error(f"{names[0]!r} is missing or empty; is this the right format?")
+        return found
+
     def rows(self) -> list[Source]:
         """Return the items of this list; none if it is not a list."""
         listed = self.value if isinstance(self.value, list) else []
