@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -144,6 +143,8 @@ async def _run(
     as_json: bool,
 ) -> list[AnswerEvaluation] | None:
     """Load the judges, decide which answers to judge, and judge them. ``dry_run``: print a forecast, return None."""
+    import asyncio
+
     from app.engine.evaluation import plan
     from app.engine.page_freshness import CurrentPages
     from app.engine.runtime import create_fork_server_pool, load_catalogue
