@@ -1,4 +1,4 @@
-"""Reader for answer files given by path, and the report of files that are not answers."""
+"""Readers for answer files and page texts given by path, and the report of files that are not answers."""
 
 from __future__ import annotations
 
@@ -59,6 +59,21 @@ def text_of_reply(path: Path) -> str:
         message = f"warning: {len(unchecked)} cited source(s) are no web pages and get no link: {', '.join(unchecked)}"
         stderr_console().print(message, markup=False, soft_wrap=True)
     return answer.text
+
+
+def read_pages(path: Path) -> dict[str, str]:
+    """Return the texts in a JSON file by URL.
+
+    Raises:
+        WrongUsage: The file cannot be read, or is not a JSON object of texts.
+    """
+    try:
+        pages = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise WrongUsage(f"Cannot read --pages {path}: {error}") from error
+    if not isinstance(pages, dict) or not all(isinstance(text, str) for text in pages.values()):
+        raise WrongUsage(f"--pages {path}: expected one JSON object that maps URL to text")
+    return pages
 
 
 def report_ignored(paths: Iterable[Path]) -> None:

@@ -1,7 +1,7 @@
 """All feature packages, in the order in which ``assay --help`` lists their commands."""
 
 from app.feature import Feature
-from app.features import bundles, check, comparison, extension, interop, meta_eval, mutation, rescore, suites
+from app.features import bundles, check, comparison, drafting, extension, interop, meta_eval, mutation, rescore, suites
 
 FEATURES: tuple[Feature, ...] = (
     check.FEATURE,
@@ -10,6 +10,7 @@ FEATURES: tuple[Feature, ...] = (
     bundles.FEATURE,
     interop.FEATURE,
     meta_eval.FEATURE,
+    drafting.FEATURE,
     mutation.FEATURE,
     suites.FEATURE,
     extension.FEATURE,

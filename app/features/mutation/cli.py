@@ -5,7 +5,6 @@ Checks whether it notices wrong answers and wrong extracted values.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -15,6 +14,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.console import event_loop
+from app.console.answer_files import read_pages
 from app.console.connection import JsonOption
 from app.console.errors import Exit, Incomplete, Interrupted, WrongUsage
 from app.console.judging_options import (
@@ -169,7 +169,7 @@ def _read_input(
     task_id: str, answer: Path | None, agent: str | None, answers: Path, pages: Path | None
 ) -> tuple[str, Mapping[str, str] | None]:
     """Return the text of the answer, and the pages if they are given. Example tasks include their own pages."""
-    texts = None if pages is None else _page_texts(pages)
+    texts = None if pages is None else read_pages(pages)
     if answer is not None:
         from app.console.answer_files import read_answers
 
@@ -185,16 +185,6 @@ def _read_input(
             hint="Give an answer with --answer FILE or --agent NAME.",
         )
     return example_answer.read_text(encoding="utf-8"), page_texts() if texts is None else texts
-
-
-def _page_texts(path: Path) -> dict[str, str]:
-    try:
-        pages = json.loads(path.read_text(encoding="utf-8"))
-    except (OSError, ValueError) as error:
-        raise WrongUsage(f"Cannot read --pages {path}: {error}") from error
-    if not isinstance(pages, dict) or not all(isinstance(text, str) for text in pages.values()):
-        raise WrongUsage(f"--pages {path}: expected one JSON object that maps URL to text")
-    return pages
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
