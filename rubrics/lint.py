@@ -32,6 +32,8 @@ class LintRule(StrEnum):
     """A leaf with neither a claim nor a check. It always counts 0."""
     COMPOUND_CLAIM = "compound_claim"
     """A claim that makes two statements. A verdict cannot be positive for one half only."""
+    VAGUE_CLAIM = "vague_claim"
+    """A claim about quality without a criterion, such as "is comprehensive". Two judges may disagree on it."""
     SINGLE_CHILD = "single_child"
     """A group below the root with a single child, so one of the two levels is redundant."""
     CYCLE = "cycle"
@@ -125,6 +127,10 @@ def _leaf(leaf: RubricNode, first_uses: dict[Hashable, str]) -> Iterator[LintFin
     if _is_compound(claim.text):
         message = "makes more than one statement; declare a leaf for each"
         yield LintFinding(code=LintRule.COMPOUND_CLAIM, node_id=leaf.id, message=message)
+    vague = _VAGUE.search(_QUOTED.sub("Q", claim.text))
+    if vague is not None:
+        message = f"{vague[0]!r} cannot be verified; state what must be true, such as a value, a name or a number"
+        yield LintFinding(code=LintRule.VAGUE_CLAIM, node_id=leaf.id, message=message)
 
 
 def _plain(text: str) -> str:
@@ -134,6 +140,17 @@ def _plain(text: str) -> str:
 _QUOTED = re.compile(
     r"""(?<!\w)'[^'\n]*'(?!\w)|"[^"\n]*"|`[^`\n]*`|\u201c[^\u201d\n]*\u201d|\u2018[^\u2019\n]*\u2019"""
 )
+_QUALITY = (
+    "good|great|excellent|nice|comprehensive|thorough|detailed|relevant|helpful|useful|clear|appropriate|adequate"
+    "|sufficient|reasonable|satisfactory|insightful|interesting|well[- ]\\w+|high[- ]quality"
+)
+_VAGUE = re.compile(
+    rf"\b(?:is|are|was|were|be)\s+(?:(?:very|quite|really|sufficiently|both)\s+)?(?:{_QUALITY})\b"
+    r"(?=\s*(?:[.,;!]|$|and\b|or\b|but\b|enough\b|to the (?:question|task|user)\b))"
+    rf"|\b(?:{_QUALITY})\s+(?:answer|response|summary|overview|explanation|analysis|information|details|content)\b",
+    re.IGNORECASE,
+)
+"""A quality as a predicate, or of the answer and its parts. "The sky was clear at noon" is a fact."""
 _JOINT = re.compile(r"\s*;\s*|,?\s+(?i:and|but|as well as|while|whereas)\s+|(?<=\w\w[.!?])\s+(?=[A-Z])")
 _FINITE_VERB = re.compile(
     r"\b(?:is|are|was|were|has|have|had|does|did|can|could|will|would|may|might|must|should|shall"

@@ -21,22 +21,24 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from answers.submission import Answer
+from app.engine.forecasting import ForecastRequest, forecast, forecast_runtime
 from app.engine.pipeline import evaluate
 from app.engine.runtime import Runtime, open_runtime
 from app.engine.text_judging import AGENT, ANSWER, runtime_with_pages, text_judge
 from app.errors import AppError
 from app.observability.logs import configure_logging
 from app.observability.redaction import Redactor
-from app.settings import load_settings
+from app.settings import Settings, load_settings
 from cache.confinement.privileges import DEFAULT_UID
+from judges.analysis.mutation.answer_scores import EMPTY_ANSWER, scores_json
 from judges.analysis.mutation.field_test import observe
 from judges.analysis.mutation.findings import report
 from judges.analysis.mutation.judge_file import judge_file
-from judges.analysis.mutation.leaves import ObservedRun
-from judges.analysis.mutation.mutation_test import MutationTest, report_json
+from judges.analysis.mutation.leaves import ObservedRun, observed_run
+from judges.analysis.mutation.mutation_test import JudgeText, MutationTest, report_json
 from judges.analysis.mutation.replay import PAGE, GeneratedValuesClient
 from judges.analysis.result_lint import finding_json, lint_of_result
-from judges.errors import JudgeError
+from judges.errors import JudgeBug, JudgeError
 from judges.isolation.fork_server_pool import clean_environment, sandbox_user
 from judges.isolation.limits import MIB, ScriptLimits
 from judges.isolation.process_limits import apply_limits, confine
@@ -208,13 +210,16 @@ async def _field_test(runtime: Runtime, request: Mapping[str, Any]) -> dict[str,
     path, answer, pages = Path(request["path"]), str(request["answer"]), dict(request["pages"])
     judge = load_judge(path)
     result: dict[str, Any] = {"base": None, "answer_changes": None}
+    base, scored = None, None
     refuted = frozenset(request["refuted"])
     async with AsyncExitStack() as stack:
         if request["answer_changes"] is not None:
             texts = await stack.enter_async_context(runtime_with_pages(runtime, pages))
             seed, per_kind = request["answer_changes"]
-            test = MutationTest(text_judge(texts, judge, LEXICAL), answer)
+            judged_text = text_judge(texts, judge, LEXICAL)
+            test = MutationTest(judged_text, answer)
             base = await test.base()
+            scored = await judge_empty_and_estimate(texts, judge, judged_text, answer, LEXICAL)
             refuted = frozenset(key for key, leaf in base.leaves.items() if leaf.outcome is Outcome.FAILED)
             result["base"] = base_json(base)
             if not base.passed:  # the lexical judge cannot verify this answer, so its failures are not informative
@@ -235,8 +240,29 @@ async def _field_test(runtime: Runtime, request: Mapping[str, Any]) -> dict[str,
             refuted=refuted,
         )
         result["fields"] = report(observed).json()
+        if base is not None and scored is not None:
+            result["scores"] = scores_json(base, *scored, changes=result["answer_changes"], fields=result["fields"])
         result["lint"] = [finding_json(each) for each in lint_of_result(await judged(answer, lambda client: client))]
     return result
+
+
+async def judge_empty_and_estimate(
+    runtime: Runtime, judge: Judge, judged: JudgeText, answer: str, model: str
+) -> tuple[ObservedRun | str, dict[str, Any] | None]:
+    """Judge an empty answer, and forecast the cost of ``answer`` with the default model if ``model`` is lexical.
+
+    Returns the run on the empty answer, or the error if the judge raised, and the forecast.
+    """
+    try:
+        empty: ObservedRun | str = observed_run(await judged(EMPTY_ANSWER))
+    except JudgeBug as error:
+        empty = _first_line(error)
+    if model != LEXICAL:
+        return empty, None
+    default = str(Settings.model_fields["model"].default)
+    request = ForecastRequest(judge=judge, agent=AGENT, answer=Answer(name=ANSWER, text=answer), model=default)
+    estimate = await forecast(forecast_runtime(runtime), request)
+    return empty, {"model": default, **estimate.as_json()}
 
 
 async def _lint(runtime: Runtime, path: Path) -> dict[str, Any]:

@@ -16,6 +16,7 @@ import typer
 from app.console import event_loop
 from app.console.answer_files import read_pages
 from app.console.connection import JsonOption
+from app.console.forecasts import count_text, usd_text
 from app.console.errors import Exit, Incomplete, Interrupted, WrongUsage
 from app.console.judging_options import (
     IsolateOption,
@@ -76,6 +77,8 @@ def test_judge(
 
     Exit code 100 if there are any.
     """
+    from judges.analysis.mutation.answer_scores import not_judged
+
     settings = judging_settings(judges=judges, model=model, isolate=None if isolate is None else isolate is OnOff.ON)
     quiet_logging(settings)
     judge = _find_judge(task_id, settings)
@@ -87,23 +90,24 @@ def test_judge(
         report = _run_test(settings, inputs)
     except KeyboardInterrupt:
         raise Interrupted("Interrupted.") from None
-    base, changes, fields = report["base"], report["answer_changes"], report["fields"]
+    base, changes, fields, scores = (report[part] for part in ("base", "answer_changes", "fields", "scores"))
     if not base["passed"]:
         _refuse_without_passing_claim(base, fields)
     if as_json:
-        print_json({"task_id": task_id, **changes, "fields": fields, "lint": report["lint"]})
+        print_json({"task_id": task_id, **changes, "fields": fields, "lint": report["lint"], "scores": scores})
     else:
         _print_fields(task_id, judge, fields)
         _print_lint(report["lint"])
+        _print_scores(scores)
         if base["passed"]:
             _print_changes(task_id, changes)
         else:
             _print_line(
                 "\nNo claim of this answer passes, so its text was not changed. Fix the judge, then test it again."
             )
-    if changes["missed"] or changes["strays"] or fields["findings"]:
+    if changes["missed"] or changes["strays"] or fields["findings"] or scores["findings"]:
         raise typer.Exit(Exit.GATE_FAILED)
-    if changes["not_judged"] or base["not_judged"]:
+    if changes["not_judged"] or base["not_judged"] or not_judged(scores):
         raise typer.Exit(Exit.INCOMPLETE)
 
 
@@ -119,6 +123,7 @@ def _run_test(settings: Settings, inputs: _TestInputs) -> dict[str, Any]:
         raise WrongUsage(f"the judge of {inputs.judge.task!r} was not loaded from a file")
     if inputs.model == LEXICAL and inputs.pages is not None:
         return field_test(inputs.judge.path, inputs.answer, inputs.pages, answer_changes=(inputs.seed, inputs.per_kind))
+    from judges.analysis.mutation.answer_scores import scores_json
     from judges.analysis.mutation.mutation_test import report_json
     from rubrics.verdict import Outcome
 
@@ -127,7 +132,8 @@ def _run_test(settings: Settings, inputs: _TestInputs) -> dict[str, Any]:
     refuted = failed if run.base.passed else []  # meaningless if no claim passes
     report = field_test(inputs.judge.path, inputs.answer, run.pages, replies=run.replies, refuted=refuted)
     changes = report_json(run.base, run.mutations, seed=inputs.seed, model=inputs.model)
-    return {**report, "base": base_json(run.base), "answer_changes": changes}
+    scores = scores_json(run.base, *run.scored, changes=changes, fields=report["fields"])
+    return {**report, "base": base_json(run.base), "answer_changes": changes, "scores": scores}
 
 
 def _refuse_without_passing_claim(base: dict[str, Any], fields: dict[str, Any]) -> None:
@@ -189,9 +195,13 @@ def _read_input(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _AnswerChanges:
-    """Judged answer and its changes. ``replies`` are the extractions from the unchanged answer."""
+    """Judged answer and its changes. ``replies`` are the extractions from the unchanged answer.
+
+    ``scored`` is the run on an empty answer, or its error, and the forecast of the cost.
+    """
 
     base: ObservedRun
+    scored: tuple[ObservedRun | str, dict[str, Any] | None]
     mutations: Sequence[MutationResult]
     pages: Mapping[str, str]
     replies: Mapping[str, str]
@@ -202,6 +212,7 @@ async def _change_answer(settings: Settings, inputs: _TestInputs) -> _AnswerChan
     from rich.progress import Progress
 
     from answers.citations import unique_urls
+    from app.engine.judge_trials import judge_empty_and_estimate
     from app.engine.runtime import open_runtime
     from app.engine.text_judging import runtime_with_pages, text_judge, texts_of
     from judges.analysis.mutation.mutation_test import MutationTest
@@ -225,13 +236,14 @@ async def _change_answer(settings: Settings, inputs: _TestInputs) -> _AnswerChan
 
             base = await mutation_test.base()
             recorded = dict(replies)
+            scored = await judge_empty_and_estimate(runtime, inputs.judge, judged, inputs.answer, inputs.model)
             pages = await texts_of(runtime, unique_urls(inputs.answer))
             mutations: Sequence[MutationResult] = ()
             if base.passed:
                 mutations = await mutation_test.run(
                     base, pages, seed=inputs.seed, per_kind=inputs.per_kind, before=before
                 )
-            return _AnswerChanges(base=base, mutations=mutations, pages=pages, replies=recorded)
+            return _AnswerChanges(base=base, scored=scored, mutations=mutations, pages=pages, replies=recorded)
 
 
 def _print_fields(task_id: str, judge: Judge, fields: dict[str, Any]) -> None:
@@ -258,6 +270,36 @@ def _print_lint(findings: list[dict[str, str]]) -> None:
 
     for line in LintReport(findings=findings).lines():
         _print_line(line)
+
+
+def _print_scores(scores: dict[str, Any]) -> None:
+    """Print the findings about the correct and the empty answer, the votes that disagree, and the cost of an answer."""
+    from judges.analysis.mutation.answer_scores import not_judged
+
+    gold = scores["gold"]
+    for finding in scores["findings"]:
+        label = "NOT PROTECTED" if finding["code"] == "never_flips" else "WRONG SCORE"
+        _print_line(f"\n{label:<14} {finding['message']}")
+        for leaf in finding["leaves"]:
+            _print_line(f"    {leaf['leaf']} ({_outcome(leaf)}): {leaf['claim'] or leaf['description']}")
+        _print_line(f"    Fix: {finding['fix']}")
+    for name in ("gold", "empty"):
+        for leaf in scores[name].get("not_judged", ()):
+            _print_line(f"not judged ({name} answer): {leaf['leaf']} ({_outcome(leaf)})")
+    for leaf in gold["split_votes"]:
+        _print_line(f"votes disagree: {leaf['leaf']} ({_outcome(leaf)}): {leaf['claim']}")
+    if not scores["findings"] and not not_judged(scores):
+        _print_line("The correct answer scores 1, and an empty answer scores 0.")
+    usage, estimate = gold["usage"], gold["estimate"]
+    cost = "unknown price" if usage["usd"] is None else f"{usage['usd']:.4f} usd"
+    _print_line(f"One answer: {gold['pages']} pages, {usage['calls']} model calls, {cost}")
+    if estimate is not None:
+        calls, usd = count_text(estimate["calls"]), usd_text(estimate["usd"])
+        _print_line(f"With {estimate['model']}: about {calls} calls, {usd} usd")
+
+
+def _outcome(leaf: dict[str, Any]) -> str:
+    return f"{leaf['outcome']}: {leaf['reason']}" if leaf["reason"] else str(leaf["outcome"])
 
 
 def _print_changes(task_id: str, report: dict[str, Any]) -> None:

@@ -79,11 +79,15 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldReport:
-    """All findings. ``notes`` are hints for the author that require no change."""
+    """All findings. ``notes`` are hints for the author that require no change.
+
+    ``unmoved`` are the keys of the claims that no edit changed and that are not exempt.
+    """
 
     findings: tuple[Finding, ...]
     exempt: tuple[Finding, ...]
     notes: tuple[str, ...]
+    unmoved: tuple[str, ...]
     edits: int
     fields: int
     leaves: int
@@ -96,6 +100,7 @@ class FieldReport:
             "findings": [finding.json() for finding in self.findings],
             "exempt": [each.json() for each in self.exempt],
             "notes": list(self.notes),
+            "unmoved": list(self.unmoved),
         }
 
 
@@ -107,6 +112,7 @@ def report(observed: FieldTestRuns) -> FieldReport:
         findings=tuple(finding for finding in findings if not finding.exempt),
         exempt=tuple(finding for finding in findings if finding.exempt),
         notes=tuple(dict.fromkeys(finder.notes)),
+        unmoved=tuple(finder.unmoved()),
         edits=len(observed.runs),
         fields=len(observed.fields),
         leaves=len(observed.base),
@@ -138,6 +144,13 @@ class _Finder:
         findings = [finding for rule in rules for finding in rule()]
         self._note_untested()
         return sorted(_merged(findings), key=lambda each: (each.line is None, each.line or 0))
+
+    def unmoved(self) -> Iterator[str]:
+        """Yield the claims that no edit changed and that are not exempt."""
+        file = self._observed.file
+        for key, leaf in self._observed.base.items():
+            if leaf.claim is not None and not self._moves(key) and not file.exemption(file.leaf(leaf)):
+                yield key
 
     # What depends on what
 

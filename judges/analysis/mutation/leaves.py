@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from cache.urls import canonical_key
@@ -38,11 +38,12 @@ class ObservedLeaf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedRun:
-    """One run: its leaves by key, the values extracted from the answer, and the task text."""
+    """One run: its leaves by key, the values extracted from the answer, the task text, and the whole result."""
 
     leaves: Mapping[str, ObservedLeaf]
     values: tuple[str, ...]
     task: str
+    result: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def pages(self) -> frozenset[str]:
@@ -66,6 +67,7 @@ def observed_run(result: Mapping[str, Any]) -> ObservedRun:
         leaves={key: _leaf(key, node.data) for key, node in judged_leaves(result).items()},
         values=tuple(_texts([part.get("info") for part in result.get("eval_breakdown") or ()])),
         task="" if tree is None else str(tree.data.get("desc") or ""),
+        result=result,
     )
 
 
