@@ -92,7 +92,7 @@ def test_judge(
         raise Interrupted("Interrupted.") from None
     base, changes, fields, scores = (report[part] for part in ("base", "answer_changes", "fields", "scores"))
     if not base["passed"]:
-        _refuse_without_passing_claim(base, fields)
+        _refuse_without_passing_claim(base)
     if as_json:
         print_json({"task_id": task_id, **changes, "fields": fields, "lint": report["lint"], "scores": scores})
     else:
@@ -136,11 +136,8 @@ def _run_test(settings: Settings, inputs: _TestInputs) -> dict[str, Any]:
     return {**report, "base": base_json(run.base), "answer_changes": changes, "scores": scores}
 
 
-def _refuse_without_passing_claim(base: dict[str, Any], fields: dict[str, Any]) -> None:
-    """Refuse to report on a judge without a passing claim, unless the edits of the fields show the cause.
-
-    If no claim is shown a page, the findings are about a failed extraction and not about the judge.
-    """
+def _refuse_without_passing_claim(base: dict[str, Any]) -> None:
+    """Refuse to report if the findings would be about a fault or a failed extraction, and not about the judge."""
     if base["not_judged"]:
         raise Incomplete(
             f"no claim of this answer passes: {len(base['not_judged'])} leaves were not judged",
@@ -150,11 +147,6 @@ def _refuse_without_passing_claim(base: dict[str, Any], fields: dict[str, Any]) 
         raise WrongUsage(
             "no claim of this answer passes, and none is shown a page: the model extracted no values or no citations",
             hint="Use --model to choose another model, or --answer to give an answer that the judge passes.",
-        )
-    if not fields["findings"]:
-        raise WrongUsage(
-            "no claim of this answer passes, so no change can be detected",
-            hint="Use --answer to give an answer that the judge passes.",
         )
 
 

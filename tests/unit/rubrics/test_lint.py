@@ -133,3 +133,30 @@ def test_claim_with_two_statements_is_found(text: str) -> None:
 )
 def test_claim_with_one_statement_is_accepted(text: str) -> None:
     assert findings(under_root(claim("a", text))) == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The plan is comprehensive.",
+        "The summary was very good and short",
+        "The sources are relevant to the question",
+        "The answer gives a clear explanation of the cause",
+        "It is well-written",
+    ],
+)
+def test_claim_about_quality_without_a_criterion_is_found(text: str) -> None:
+    assert ("vague_claim", "a") in findings(under_root(claim("a", text), claim("b")))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The ticket is good until 3 May",
+        "The sky was clear at noon",
+        "'Good information' is the title of the page",
+        "The Great Eastern was a ship",
+    ],
+)
+def test_fact_with_a_word_of_quality_is_not_vague(text: str) -> None:
+    assert findings(under_root(claim("a", text), claim("b"))) == []
