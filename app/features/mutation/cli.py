@@ -16,8 +16,8 @@ import typer
 from app.console import event_loop
 from app.console.answer_files import read_pages
 from app.console.connection import JsonOption
-from app.console.forecasts import count_text, usd_text
 from app.console.errors import Exit, Incomplete, Interrupted, WrongUsage
+from app.console.forecasts import count_text, usd_text
 from app.console.judging_options import (
     IsolateOption,
     JudgesOption,

@@ -1,4 +1,4 @@
-"""Scores of a correct answer and of an empty answer: wrong scores, votes that disagree, leaves that never fail. Pure."""
+"""Scores of a correct and of an empty answer: wrong scores, votes that disagree, leaves that never fail. Pure."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def _findings(gold: ObservedRun, empty: ObservedRun | str, untouched: frozenset[
         yield {
             "code": "gold_fails",
             "message": f"The correct answer scores {_score(gold)['high']:.3g}, not 1.",
-            "fix": "Correct the claims that fail, or use --answer to give an answer that is right in every point.",
+            "fix": "Correct the claims that fail, the answer (--answer), or try another judge model (--model).",
             "leaves": [_leaf_json(leaf) for leaf in gold.leaves.values() if leaf.outcome in _WRONG],
         }
     if isinstance(empty, str):

@@ -69,7 +69,7 @@ PRODUCTS = TaskShape(
 """,
     pages={
         f"{SHOP}/brenn-24": "Brenn Sauté 24. Brand: Brenn. The Brenn Sauté 24 costs 189 euros. Its diameter is 24 cm. "
-        "The Brenn Sauté 24 has a warranty of 25 years. It works on an induction hob.",
+        "The Brenn Sauté 24 has a warranty of 25 years. The Brenn Sauté 24 works on an induction hob.",
         f"{SHOP}/halvard": "Halvard Classic. Brand: Halvard. The Halvard Classic costs 142 euros. It has a "
         "diameter of 28 cm. The Halvard Classic has a warranty of 10 years. It works on an induction hob.",
         f"{SHOP}/ostrava": "Ostrava Pro. Brand: Ostrava. The Ostrava Pro costs 97 euros. Its diameter is 20 cm. "

@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+from typing import Any
+
+from judges.analysis.mutation.answer_scores import not_judged, scores_json
+from judges.analysis.mutation.leaves import observed_run
+
+CHANGES = {"leaves": {"never_tested": ["a"]}, "mutations": []}
+FIELDS = {"unmoved": ["a"]}
+
+
+def leaf(key: str, outcome: str, **fields: Any) -> dict[str, Any]:
+    return {"id": key, "desc": key, "children": [], "outcome": outcome, "claim": f"{key} is so", **fields}
+
+
+def run(low: float, high: float, *leaves: dict[str, Any]) -> Any:
+    tree = {"id": "root", "desc": "task", "strategy": "parallel", "children": list(leaves)}
+    score = {"value": low if low == high else None, "low": low, "high": high}
+    return observed_run({"score": score, "pages": [], "usage": {}, "eval_breakdown": [{"verification_tree": tree}]})
+
+
+def codes(report: dict[str, Any]) -> list[tuple[str, list[str]]]:
+    return [(each["code"], [leaf["leaf"] for leaf in each["leaves"]]) for each in report["findings"]]
+
+
+def scored(gold: Any, empty: Any, changes: Any = CHANGES) -> dict[str, Any]:
+    return scores_json(gold, empty, None, changes=changes, fields=FIELDS)
+
+
+def test_leaves_that_are_wrong_are_named() -> None:
+    gold = run(0.5, 0.5, leaf("a", "passed"), leaf("b", "failed"))
+    report = scored(gold, run(0.5, 0.5, leaf("a", "passed"), leaf("b", "failed")))
+    assert codes(report) == [("gold_fails", ["b"]), ("empty_answer_scores", ["a"]), ("never_flips", ["a"])]
+    assert report["findings"][0]["leaves"][0]["claim"] == "b is so"
+
+
+def test_fault_is_not_a_wrong_score() -> None:
+    report = scored(run(0, 1, leaf("a", "not_judged")), run(0, 1, leaf("a", "not_judged")))
+    assert report["findings"] == []
+    assert not_judged(report)
+    assert [each["leaf"] for each in report["gold"]["not_judged"]] == ["a"]
+
+
+def test_claim_that_a_mutation_or_the_empty_answer_changes_can_flip() -> None:
+    gold, skipped = run(1, 1, leaf("a", "passed")), run(0, 0, leaf("a", "skipped"))
+    assert codes(scored(gold, run(0, 0, leaf("a", "failed")))) == []
+    assert codes(scored(gold, skipped, {**CHANGES, "mutations": [{"also_moved": ["a"]}]})) == []
+    assert codes(scored(gold, skipped)) == [("never_flips", ["a"])]
+
+
+def test_votes_that_disagree_on_one_source_are_named() -> None:
+    def votes(*results: bool, fault: str | None = None) -> list[dict[str, Any]]:
+        return [{"result": result, "fault": None if result else fault} for result in results]
+
+    split = {"votes": votes(True, False, True), "evidence": {"checks": [{"votes": [True, False, True]}]}}
+    two_sources = {"votes": votes(True, False), "evidence": {"checks": [{"votes": [True]}, {"votes": [False]}]}}
+    lost = {"votes": votes(True, False, fault="timeout"), "evidence": {"checks": [{"votes": [True, False]}]}}
+    gold = run(1, 1, leaf("a", "passed", **split), leaf("b", "passed", **two_sources), leaf("c", "passed", **lost))
+    assert [each["leaf"] for each in scored(gold, run(0, 0))["gold"]["split_votes"]] == ["a"]
+
+
+def test_judge_that_raises_on_an_empty_answer_is_a_finding() -> None:
+    report = scored(run(1, 1), "IndexError: list index out of range")
+    assert codes(report) == [("empty_answer_raises", [])]
+    assert not not_judged(report)
