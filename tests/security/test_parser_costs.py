@@ -244,8 +244,10 @@ class _WithEntities(TextConverter):
 
 @given(st.lists(st.sampled_from(["<", "<", "<p>", "</p>", "<i>", "</i>", "<!--", "-->", "a", " ", "\n", "- ", "1. "])))
 def test_tags_that_are_never_closed_are_converted_as_entities_are(parts: list[str]) -> None:
+    """Spaces at the end of a line may differ: the library drops a text that consists of spaces."""
     html = "".join(parts)
-    assert TextConverter().handle(html) == _WithEntities().handle(html)
+    shown, expected = (of.handle(html).splitlines() for of in (TextConverter(), _WithEntities()))
+    assert [line.rstrip() for line in shown] == [line.rstrip() for line in expected]
 
 
 @given(st.text(alphabet="#*_ ab:.\n", max_size=12))
