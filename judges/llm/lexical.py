@@ -21,19 +21,9 @@ from pydantic import BaseModel, ValidationError
 from answers.citations import unique_urls
 from judges.cpu_bound import run_cpu_bound
 from judges.errors import LLMOutputUnusable, UnusableKind
+from judges.llm import json_schema
 from judges.llm.client import LLMReply, LLMRequest
-from judges.llm.json_schema import (
-    JSONSchema,
-    Misfit,
-    ReplyType,
-    as_reply,
-    fit,
-    json_schema_of,
-    object_in,
-    properties,
-    resolve,
-    schema_name,
-)
+from judges.llm.json_schema import JSONSchema, ReplyType, as_reply, fit, json_schema_of, resolve, schema_name
 from judges.prompting.verdict_reply import BinaryEvalResult
 from rubrics.verdict import Usage
 
@@ -230,7 +220,7 @@ def value_of(field: str, schema: JSONSchema, said: list[Fact], root: JSONSchema)
     labels = {label: affinity(field, description, label.words) for path, _ in said for label in path}
     best = max(labels, key=lambda label: labels[label], default=Label(0, 0, ""))
     under = [(path[path.index(best) + 1 :], value) for path, value in said if best in path] if labels.get(best) else []
-    inner, many = object_in(schema, root)
+    inner, many = json_schema.object_in(schema, root)
     if inner and many:
         return records(inner, under if labels.get(best) == 3 and len(under) > 1 else said, root)
     if inner or not (under or linkish):
@@ -243,17 +233,17 @@ def value_of(field: str, schema: JSONSchema, said: list[Fact], root: JSONSchema)
         several = texts if texts[1:] else [clean(each) for each in re.split(r"[,;]\s(?:and\s)?|\sand\s", texts[0])]
         candidates = [texts[0], number and number[0].replace(",", ""), several, *candidates]
     for candidate in filter(None, candidates):
-        with suppress(Misfit):
+        with suppress(json_schema.Misfit):
             return fit(candidate, schema, root)
     return None
 
 
 def build(schema: JSONSchema, said: list[Fact], root: JSONSchema, name: str = "") -> tuple[dict[str, Any] | None, int]:
     """Fill ``schema`` from facts. Return the values (None if a required one is missing) and their number."""
-    values = {field: value_of(field, each, said, root) for field, each in properties(schema).items()}
+    values = {field: value_of(field, each, said, root) for field, each in json_schema.properties(schema).items()}
     values |= {field: name for field, value in values.items() if value is None and keys(field) & _TITLISH}
     values = {field: value for field, value in values.items() if value not in (None, "", [])}
-    with suppress(Misfit):
+    with suppress(json_schema.Misfit):
         return fit(values, schema, root), len(values)
     return None, 0
 

@@ -37,7 +37,7 @@ def run(folder: Path, *arguments: str, environment: Mapping[str, str] | None = N
 
 @dataclass(frozen=True, slots=True)
 class BadInput:
-    """Files, a command that cannot use them, and what users are told. ``None`` as content means an empty folder."""
+    """Invalid files, the command that reads them, and the expected message. Content ``None``: an empty folder."""
 
     command: str
     files: Mapping[str, str | None]

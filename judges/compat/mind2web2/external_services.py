@@ -24,7 +24,7 @@ class LiveBrowser(Protocol):
     """Captures live pages with a browser that starts on first use."""
 
     async def observe(self, url: str, *, once: bool = False) -> Observation:
-        """Capture a URL now. ``once``: with a single visit, whatever its outcome is."""
+        """Capture a URL now. ``once``: visit it only once, even if that fails."""
         ...
 
     async def open(self) -> None: ...

@@ -97,7 +97,7 @@ class LiveCapture:
         self._closing_task: asyncio.Task[None] | None = None
 
     async def observe(self, url: str, *, once: bool = False) -> Observation:
-        """Capture a URL now. ``once``: with a single visit, whatever its outcome is.
+        """Capture a URL now. ``once``: visit it only once, even if that fails.
 
         Raises:
             cache.errors.BrowserUnavailable: no browser can be started.

@@ -25,7 +25,7 @@ __all__ = ["BatchBrowserManager", "Capture", "PageManager", "detect_block", "htm
 
 BLOCK_STATUSES = frozenset({401, 403, 407, 999})
 MAX_BLOCK_CHARS = 3000
-"""A page with this much text is the cited page, whatever its status and title say."""
+"""A page with this much text is the cited page, regardless of its status and title."""
 RETRY_S = 1.0
 _SERVER_FAULT_FROM = 500
 _TOO_MANY_REQUESTS = 429
