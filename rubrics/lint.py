@@ -88,7 +88,7 @@ def _sibling_weights(group: RubricNode) -> Iterator[LintFinding]:
             message = f"weight {child.weight:g} cannot be averaged; use a finite number above 0"
             yield LintFinding(code=LintRule.BAD_WEIGHT, node_id=child.id, message=message)
         elif child.critical and child.weight != 1.0:
-            message = f"weight {child.weight:g} has no effect on a critical node; remove the weight, or critical=True"
+            message = f"weight {child.weight:g} has no effect on a critical node; remove `weight` or `critical`"
             yield LintFinding(code=LintRule.POINTLESS_WEIGHT, node_id=child.id, message=message)
     averaged = [child for child in group.children if not child.critical]
     weights = {child.weight for child in averaged}

@@ -154,7 +154,7 @@ def _judge_json(judge: Judge, lint: LintReport | None) -> dict[str, Any]:
 
 
 def _print(catalogue: JudgeCatalogue, lint: Mapping[str, LintReport]) -> None:
-    """Print one line per task (cut at the terminal width), its lint findings, and one line per broken judge file."""
+    """Print one line per task (cut at the terminal width), its lint findings, and problems of broken judge files."""
     from rich.markup import escape
 
     console = stdout_console()
@@ -165,4 +165,5 @@ def _print(catalogue: JudgeCatalogue, lint: Mapping[str, LintReport]) -> None:
         for finding in lint[task_id].lines() if task_id in lint else ():
             console.print(f"  {finding}", markup=False, soft_wrap=True)
     for problem in sorted(catalogue.broken.values()):
-        stderr_console().print(f"[bold red]broken:[/] {escape(problem.splitlines()[0])}", soft_wrap=True)
+        for line in problem.partition("\nTraceback ")[0].splitlines():
+            stderr_console().print(f"[bold red]broken:[/] {escape(line)}", soft_wrap=True)

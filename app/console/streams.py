@@ -42,6 +42,11 @@ def print_error(message: str, hint: str | None = None) -> None:
         console.print(escape(hint), soft_wrap=True)
 
 
+def counted(number: int, noun: str, plural: str | None = None) -> str:
+    """Return a number with its noun: ``1 page``, ``2 pages``. The plural ends in s if it is not given."""
+    return f"{number} {noun if number == 1 else plural or f'{noun}s'}"
+
+
 def suggestion(text: str, known: Iterable[str]) -> str:
     """Return a hint for the unknown name ``text``: similar names, or the first 12 known names."""
     from difflib import get_close_matches

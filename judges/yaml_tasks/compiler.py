@@ -19,7 +19,7 @@ from answers.submission import Answer
 from judges.context import ExtractionService, Group, JudgeContext, Leaf, SettlementService
 from judges.registry import JudgeCoroutine, judge
 from judges.yaml_tasks import model
-from judges.yaml_tasks.document import Document, InvalidTask, Path, Problem
+from judges.yaml_tasks.document import Document, InvalidTask, Path, Problem, did_you_mean
 from judges.yaml_tasks.expressions import (
     Expression,
     ExpressionError,
@@ -39,15 +39,17 @@ from judges.yaml_tasks.expressions import (
 from judges.yaml_tasks.model import ExtractedField, TaskFile, read_task
 from rubrics.errors import RubricError
 from rubrics.ordering import wait_cycle
-from rubrics.rubric import ROOT_ID, Rubric
+from rubrics.rubric import Rubric
 
 MAX_LEAVES: Final = 2_000
 """Maximum number of leaves of a rubric, with the maximum number of items in each ``for_each``."""
 SAMPLE: Final = ""
 """Name of the value that is present if a rubric is declared with sample values."""
 
-_Declare: TypeAlias = "Callable[[Group, _Declared], None]"
+_Declare: TypeAlias = "Callable[[Group, _Declared], Leaf | Group]"
 """Declares one node, with its values, below a group."""
+_Required: TypeAlias = "list[tuple[int, str]]"
+"""Prerequisites of a node: the number of levels above its group, and the id from there."""
 _Plan: TypeAlias = "Callable[[Values, str], _Declare | None]"
 """Returns the declaration of the node with this id for the values of an answer; None if it does not apply."""
 P = TypeVar("P")
@@ -64,27 +66,20 @@ _SCALARS: Final[Mapping[str, tuple[Scalar, Any, Any]]] = {
 
 
 class _Declared:
-    """Nodes declared so far, by id."""
+    """Declared nodes by id, with their prerequisites."""
 
     def __init__(self) -> None:
-        self._nodes: dict[str, Leaf | Group] = {}
+        self._nodes: dict[str, tuple[Leaf | Group, _Required]] = {}
 
-    def add(self, node: Leaf | Group) -> None:
-        self._nodes[node.id] = node
+    def add(self, node: Leaf | Group, required: _Required) -> None:
+        self._nodes[node.id] = node, required
 
-    def required(self, group: Group, names: list[str]) -> list[Leaf | Group]:
-        """Return the nodes that ``names`` mean inside a group. A node that does not apply is left out."""
-        candidates = (_candidates("" if group.id == ROOT_ID else group.id, name) for name in names)
-        found = (next((self._nodes[id] for id in ids if id in self._nodes), None) for ids in candidates)
-        return [node for node in found if node is not None]
-
-
-def _candidates(group_id: str, name: str) -> Iterator[str]:
-    """Yield the ids that ``name`` can mean inside a group: of a sibling, or of a node next to an ancestor."""
-    while group_id:
-        yield f"{group_id}/{name}"
-        group_id = group_id.rpartition("/")[0]
-    yield name
+    def link(self) -> None:
+        """Set the prerequisites of all nodes. One that does not apply is left out."""
+        for id, (node, required) in self._nodes.items():
+            steps = id.split("/")
+            named = ("/".join((*steps[: len(steps) - 1 - levels], name)) for levels, name in required)
+            node.node.requires = tuple(each for each in named if each in self._nodes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,9 +140,9 @@ class CompiledTask:
         """Return the first and last line of every field, by the class of ``schema`` that has it and its name."""
         return {declared: self.document.lines(path) for declared, path in _field_paths(self.task.fields)}
 
-    def problem(self, node_id: str, message: str) -> Problem:
-        """Return a problem located at the node with this id."""
-        return self.document.problem(self._path(node_id) or (), message)
+    def problem(self, node_id: str, message: str, *keys: str) -> Problem:
+        """Return a problem located at the node with this id, or at keys inside it."""
+        return self.document.problem((*(self._path(node_id) or ()), *keys), message)
 
     def _path(self, node_id: str) -> Path | None:
         return next((path for pattern, path in self._places.items() if _is_at(pattern, node_id.split("/"))), None)
@@ -156,6 +151,7 @@ class CompiledTask:
         declared = _Declared()
         for declare in self._declarations(values):
             declare(group, declared)
+        declared.link()
 
 
 def compile_task(source: str | bytes, name: str = "task.yaml") -> CompiledTask:
@@ -212,9 +208,11 @@ def _check_tree(compiled: CompiledTask, name: str) -> None:
     if cycle:
         first = next((node.id for node in rubric.walk() if node.id in cycle and node.requires), cycle[0])
         start = cycle.index(first)
-        ring = " > ".join((*cycle[start:], *cycle[:start], first))
-        message = f"these nodes wait for each other: {ring}; remove one from `requires`"
-        raise InvalidTask(name, [compiled.problem(first, message)])
+        members = (*cycle[start:], *cycle[:start])
+        lines = [f"{id} (line {span[0]})" if (span := compiled.lines(id)) else id for id in members]
+        ring = ", which waits for ".join([*lines[1:], first])
+        message = f"cycle: {lines[0]} waits for {ring}; remove one of them from `requires`"
+        raise InvalidTask(name, [compiled.problem(first, message, "requires")])
 
 
 def _is_at(pattern: tuple[str, ...], steps: list[str]) -> bool:
@@ -300,6 +298,8 @@ class _Compiler:
     def __init__(self, document: Document) -> None:
         self._document = document
         self._leaves = 0
+        self._requires: list[tuple[_Place, list[str], _Required]] = []
+        self._invalid_names: set[str] = set()
         self.problems: list[Problem] = []
         self.constants: list[str | float] = []
         self.places: dict[tuple[str, ...], Path] = {}
@@ -308,6 +308,8 @@ class _Compiler:
         place = _Place(path=("rubric",), steps=(), scope=scope, gated=root.all_or_nothing)
         bind, inner = self._let(root.let, place)
         plans = self._children(root, inner)
+        for node, names, required in self._requires:
+            required += [self._required(node, number, name) for number, name in enumerate(names)]
 
         def declarations(values: Values) -> list[_Declare]:
             bound = bind(values)
@@ -336,12 +338,13 @@ class _Compiler:
         critical = place.gated or bool(node.critical)
         applies = self._optional(node.applies_if, place, "applies_if", parse_condition)
         requires = [] if isinstance(node, model.Leaf) and node.check is not None else node.requires
-        self._check_requires(requires, place)
+        required: _Required = []
+        self._requires.append((place, requires, required))
         self.places[place.steps] = place.path
         plan: _Plan
         match node:
             case model.Leaf():
-                plan = self._leaf(node, place, critical=critical, weight=node.weight, requires=requires)
+                plan = self._leaf(node, place, critical=critical, weight=node.weight)
             case model.Graded():
                 plan = self._graded(node, place, critical=critical)
             case model.ForEach():
@@ -354,7 +357,7 @@ class _Compiler:
                 return None
             return plan(values, id)
 
-        return plan_if_applicable
+        return _linked(plan_if_applicable, required)
 
     def _leaf(
         self,
@@ -363,7 +366,6 @@ class _Compiler:
         *,
         critical: bool,
         weight: float,
-        requires: list[str],
     ) -> _Plan:
         self._count_leaves(place)
         description = self._optional(leaf.description, place, "description", parse_template)
@@ -377,10 +379,7 @@ class _Compiler:
                 passed = check is not None and check.evaluate(values)
                 text = None if description is None else description.render(values)
 
-                def declare(group: Group, declared: _Declared) -> None:
-                    declared.add(group.check(id, passed, text, critical=critical, weight=weight))
-
-                return declare
+                return lambda group, _: group.check(id, passed, text, critical=critical, weight=weight)
 
             return plan_check
         claim = self._parsed(leaf.claim or "", place, "claim", parse_template)
@@ -396,21 +395,9 @@ class _Compiler:
             text = "" if claim is None else claim.render(values)
             urls = None if sources is None else [url for each in sources for url in _texts(each.evaluate(values))]
 
-            def declare(group: Group, declared: _Declared) -> None:
-                needed = declared.required(group, requires)
-                declared.add(
-                    group.verify(
-                        id,
-                        text,
-                        urls,
-                        critical=critical,
-                        weight=weight,
-                        instruction=leaf.instruction,
-                        requires=needed,
-                    )
-                )
-
-            return declare
+            return lambda group, _: group.verify(
+                id, text, urls, critical=critical, weight=weight, instruction=leaf.instruction
+            )
 
         return plan_claim
 
@@ -521,7 +508,7 @@ class _Compiler:
         for (id, level), weight in zip(node.graded.items(), weights, strict=True):
             below = self._below(place, ("graded", id), id)
             self.places[below.steps] = below.path
-            plans.append((id, self._leaf(level, below, critical=critical, weight=weight, requires=[])))
+            plans.append((id, _linked(self._leaf(level, below, critical=critical, weight=weight), [])))
         described = self._described(node, place)
 
         def plan(values: Values, id: str) -> _Declare | None:
@@ -545,10 +532,11 @@ class _Compiler:
                 expression = parse_expression(text, scope)
                 self.constants += literals(text)
             except ExpressionError as error:
-                later = [each for each in let if each not in scope and re.search(rf"\b{each}\b", text)]
-                hint = f"; {later[0]!r} is not defined before it: order the names, without a cycle" if later else ""
-                self._problem(path, f"{error}{hint}", error.offset)
+                self._problem(path, f"{error}{_later(name, text, let, scope)}", error.offset)
+                self._invalid_names.add(name)
                 expression = None
+            if self._invalid_names.intersection(re.findall(r"\w+", text)):
+                self._invalid_names.add(name)
             scope[name] = (
                 Variable(Record({}), extracted=True)
                 if expression is None
@@ -578,16 +566,29 @@ class _Compiler:
         template = self._optional(node.description, place, "description", parse_template)
         return lambda values, id: id.replace("_", " ") if template is None else template.render(values)
 
-    def _check_requires(self, names: list[str], place: _Place) -> None:
-        for number, name in enumerate(names):
-            path = (*place.path, "requires", number)
-            candidates = (each.split("/") for each in _candidates("/".join(place.steps[:-1]), name))
-            found = next((each for each in candidates if any(_is_at(known, each) for known in self.places)), None)
-            if found is None:
-                message = f"no node {name!r} above this one; name a sibling, or an id from the top such as group/leaf"
-                self._problem(path, message)
-            elif list(place.steps[: len(found)]) == found:
-                self._problem(path, f"{name!r} contains this node, so they would wait for each other; remove it")
+    def _required(self, place: _Place, number: int, name: str) -> tuple[int, str]:
+        """Return which node a name in ``requires`` means: the nearest sibling of the node or of one around it."""
+        steps, named = place.steps, name.split("/")
+        outer = [(levels, [*steps[: len(steps) - 1 - levels], *named]) for levels in range(len(steps))]
+        reachable = (
+            each
+            for each in outer
+            if tuple(each[1]) in self.places or any(_is_at(known, each[1]) for known in self.places)
+        )
+        levels, found = next(reachable, (0, None))
+        message = None
+        if found is None:
+            siblings = [known[-1] for known in self.places if known[:-1] == steps[:-1] and known != steps]
+            message = f"no node {name!r}{did_you_mean(name, siblings)}; name a sibling, or an id from the top"
+        elif found == list(steps):
+            message = f"{name!r} is this node, so it would wait for itself; remove it"
+        elif found == list(steps[: len(found)]):
+            message = f"{name!r} contains this node, so they would wait for each other; remove it"
+        elif found[: len(steps)] == list(steps):
+            message = f"{name!r} is inside this node, so they would wait for each other; remove it"
+        if message is not None:
+            self._problem((*place.path, "requires", number), message)
+        return levels, name
 
     def _count_leaves(self, place: _Place) -> None:
         before = self._leaves
@@ -608,7 +609,8 @@ class _Compiler:
             return parsed
         except ExpressionError as error:
             keys: Path = (key,) if isinstance(key, str) else key
-            self._problem((*place.path, *keys), str(error), error.offset)
+            if not self._invalid_names.intersection(re.findall(r"\w+", text)):  # their problem is already reported
+                self._problem((*place.path, *keys), str(error), error.offset)
             return None
 
     def _optional(self, text: str | None, place: _Place, key: str, parse: Callable[[str, Scope], P]) -> P | None:
@@ -631,15 +633,45 @@ def _grouped(
     if not children:
         return None
 
-    def declare(group: Group, declared: _Declared) -> None:
+    def declare(group: Group, declared: _Declared) -> Group:
         add = group.sequential if strategy == "sequential" else group.parallel
-        needed = declared.required(group, node.requires)
-        inner = add(id, description, critical=critical, weight=node.weight, requires=needed)
-        declared.add(inner)
+        inner = add(id, description, critical=critical, weight=node.weight)
         for child in children:
             child(inner, declared)
+        return inner
 
     return declare
+
+
+def _later(name: str, text: str, let: Mapping[str, str], known: Scope) -> str:
+    """Return the hint for an invalid expression of ``let`` that uses names which ``let`` defines below it."""
+    later = [each for each in let if each not in known and re.search(rf"\b{each}\b", text)]
+    if not later:
+        return ""
+    reached = list(later)
+    for each in reached:
+        if each == name:
+            return f"; cycle: {later[0]!r} is defined by {name!r}; remove one of them"
+        reached += [more for more in let if more not in reached and re.search(rf"\b{more}\b", let[each])]
+    return f"; {later[0]!r} is defined below; move it above {name!r}"
+
+
+def _linked(plan: _Plan, required: _Required) -> _Plan:
+    """Return a plan whose nodes are known to others by their id, and have these prerequisites."""
+
+    def plan_linked(values: Values, id: str) -> _Declare | None:
+        declare = plan(values, id)
+        if declare is None:
+            return None
+
+        def declare_linked(group: Group, declared: _Declared) -> Leaf | Group:
+            node = declare(group, declared)
+            declared.add(node, required)
+            return node
+
+        return declare_linked
+
+    return plan_linked
 
 
 def _texts(value: Any) -> list[str]:

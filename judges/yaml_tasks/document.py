@@ -7,8 +7,9 @@ and further documents are errors.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from difflib import get_close_matches
 from typing import Any, Final, TypeAlias
 
 import yaml
@@ -109,11 +110,20 @@ def read_document(source: str | bytes, name: str) -> Document:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         line, column = (mark.line + 1, mark.column + 1) if mark else (1, 1)
-        raise InvalidTask(name, [Problem(line=line, column=column, message=f"not YAML: {error.problem}")]) from error
-    except yaml.YAMLError as error:
-        message = " ".join(str(error).split())
-        raise InvalidTask(name, [Problem(line=1, column=1, message=f"not YAML: {message}")]) from error
+        message = f"not YAML: {error.problem}; indent with spaces, and quote texts that contain any of : # {{ [ '"
+        raise InvalidTask(name, [Problem(line=line, column=column, message=message)]) from error
+    except yaml.reader.ReaderError as error:
+        before = text.partition(chr(error.character))[0]  # `position` counts bytes or characters
+        line, column = before.count("\n") + 1, len(before) - before.rfind("\n")
+        message = f"not YAML: the character U+{error.character:04X} is not allowed; remove it"
+        raise InvalidTask(name, [Problem(line=line, column=column, message=message)]) from error
     return Document(value, text, reader.values, reader.keys)
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """Return the known word that is most similar to a misspelt one, as a question in parentheses; else nothing."""
+    found = get_close_matches(word[:100], list(known), n=1)
+    return f" (did you mean {found[0]!r}?)" if found else ""
 
 
 def _decoded(source: str | bytes, name: str) -> str:
@@ -194,9 +204,9 @@ class _Reader:
         if isinstance(event, yaml.AliasEvent):
             raise self._error(event, f"aliases (`*{event.anchor}`) are not allowed; write the value out")
         if getattr(event, "anchor", None) is not None:
-            raise self._error(event, f"anchors (`&{event.anchor}`) are not allowed; remove it")
+            raise self._error(event, f"anchors (`&{event.anchor}`) are not allowed; remove the anchor")
         if getattr(event, "tag", None) is not None:
-            raise self._error(event, f"tags (`{event.tag}`) are not allowed; remove it")
+            raise self._error(event, f"tags (`{event.tag}`) are not allowed; remove the tag")
         if len(path) > MAX_DEPTH:
             raise self._error(event, f"nested more than {MAX_DEPTH} levels deep; use fewer levels")
         if self._count > MAX_VALUES:

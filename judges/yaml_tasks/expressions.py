@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, TypeAlias
 
+from judges.yaml_tasks.document import did_you_mean
 from judges.yaml_tasks.values import (
     Interval,
     as_text,
@@ -317,7 +318,8 @@ class _Parser:
         function = _FUNCTIONS.get(name.text)
         if function is None:
             known = ", ".join(sorted(_FUNCTIONS))
-            raise ExpressionError(f"no function {name.text!r}; the functions are {known}", name.offset)
+            message = f"no function {name.text!r}{did_you_mean(name.text, _FUNCTIONS)}; the functions are {known}"
+            raise ExpressionError(message, name.offset)
         self._enter()
         arguments = self._arguments(")")
         self._nesting -= 1
@@ -333,7 +335,8 @@ class _Parser:
         variable = self._scope.get(first.text)
         if variable is None:
             known = ", ".join(self._scope) or "none are defined"
-            raise ExpressionError(f"no field {first.text!r}; the fields here are {known}", first.offset)
+            similar = did_you_mean(first.text, self._scope)
+            raise ExpressionError(f"no field {first.text!r}{similar}; the fields here are {known}", first.offset)
         kind, steps = variable.type, [first.text]
         lists = 0
         while self._take("."):
@@ -345,7 +348,8 @@ class _Parser:
                 raise ExpressionError(f"{'.'.join(steps)} is a {type_name(kind)} and has no fields", token.offset)
             if token.text not in kind.fields or token.kind not in ("name", "word"):
                 fields = ", ".join(kind.fields)
-                raise ExpressionError(f"{'.'.join(steps)} has no field {token.text!r}; it has {fields}", token.offset)
+                missing = f"no field {token.text!r}{did_you_mean(token.text, kind.fields)}"
+                raise ExpressionError(f"{'.'.join(steps)} has {missing}; it has {fields}", token.offset)
             kind, steps = kind.fields[token.text], [*steps, token.text]
         if lists and not isinstance(kind, ListOf):
             kind = ListOf(kind)
@@ -371,7 +375,8 @@ def _tokens(text: str) -> Iterable[_Token]:
         if match is None:
             start = position + len(text[position:]) - len(text[position:].lstrip())
             character = text[start]
-            fix = "close the quote" if character in "'\"" else "see the functions and operators of the format"
+            fixes = {"'": "close the quote", '"': "close the quote", "=": "compare with =="}
+            fix = fixes.get(character, "see the functions and operators of the format")
             raise ExpressionError(f"unexpected {character!r}; {fix}", start)
         kind = str(match.lastgroup)
         word = match[kind]

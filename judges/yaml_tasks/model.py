@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import datetime
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Annotated, Any, ClassVar, Final, Literal, TypeAlias
 
 from pydantic import (
@@ -24,7 +24,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from judges.yaml_tasks.document import Document, InvalidTask, Problem, read_document, write_document
+from judges.yaml_tasks.document import Document, InvalidTask, Problem, did_you_mean, read_document, write_document
 from rubrics.node import Strategy
 
 FORMAT: Final = 1
@@ -157,9 +157,7 @@ class Leaf(_Verifiable, _Node):
     """Leaf of the rubric: a claim or a check."""
 
     kind: ClassVar = "<leaf>"
-    requires: list[Code] = Field(
-        default=[], description="Ids of nodes above it that must not have failed (only claims)."
-    )
+    requires: list[Code] = Field(default=[], description="Ids of other nodes that must not have failed (only claims).")
 
     @model_validator(mode="after")
     def _keys_of_kind(self) -> Leaf:
@@ -178,7 +176,7 @@ class Level(_Verifiable):
 
 class _Inner(_Node):
     description: Line | None = Field(default=None, description="What the children have in common (template).")
-    requires: list[Code] = Field(default=[], description="Ids of nodes above it that must not have failed.")
+    requires: list[Code] = Field(default=[], description="Ids of other nodes that must not have failed.")
 
 
 class Graded(_Inner):
@@ -325,12 +323,17 @@ def read_task(source: str | bytes, name: str) -> tuple[TaskFile, Document]:
         InvalidTask: it is not YAML or does not have the form of a task. ``name`` is the file name in the message.
     """
     document = read_document(source, name)
+    if not isinstance(document.value, dict):
+        message = f"the file is {_shown(document.value)}; a task is a mapping that starts with `format: {FORMAT}`"
+        raise InvalidTask(name, [document.problem((), message)])
     try:
         return TaskFile.model_validate(document.value), document
     except ValidationError as error:
         problems: dict[tuple[str | int, ...], Problem] = {}
         for each in error.errors(include_url=False):
             path, model = _located(document.value, each["loc"])
+            if each["type"] == "union_tag_not_found":
+                path = (*path, *_misspelt_key(each["input"]))
             problems.setdefault(path, document.problem(path, _message(each, path, model)))
         raise InvalidTask(name, list(problems.values())) from None
 
@@ -371,26 +374,86 @@ def _located(value: Any, loc: tuple[Any, ...]) -> tuple[tuple[str | int, ...], t
 def _message(error: Any, path: tuple[str | int, ...], model: type[BaseModel]) -> str:
     """Return what is wrong and what would be right."""
     key = str(path[-1]) if path else "file"
-    kind, context = error["type"], error.get("ctx", {})
+    kind, value = error["type"], error["input"]
     if kind == "extra_forbidden":
-        return f"unknown key {key!r}; allowed are {', '.join(_keys(model))}"
+        return _unknown_key(key, _keys(model), f"allowed are {', '.join(_keys(model))}")
     if kind == "missing":
         return f"the key {key!r} is missing; add it"
     if kind == "union_tag_not_found":
-        return _node_message(key, error["input"])
-    if error["loc"][-1] == "[key]":
-        return f"{key!r} is not a valid name ({_line(error['msg'])}); use letters, digits and _, starting with a letter"
-    if kind == "greater_than":
-        return f"{key} is {error['input']}; use a number above {context['gt']:g}"
-    if kind == "string_type" and isinstance(error["input"], bool | int | float):
-        return f"{key} must be text; put {error['input']!r} in quotes"
-    if kind == "literal_error" and path == ("format",):
-        return f"format {error['input']!r} is not supported; write `format: {FORMAT}`"
+        return _node_message(key, value)
+    if error["loc"] and error["loc"][-1] == "[key]":
+        return _name_message(key, error)
+    if kind == "literal_error":
+        if path == ("format",):
+            return f"format {value!r} is not supported; write `format: {FORMAT}`"
+        allowed = error["ctx"]["expected"]
+        return f"{key} is {_shown(value)}{did_you_mean(str(value), re.findall(r'[a-z]+', allowed))}; use {allowed}"
+    if kind == "string_type" and isinstance(value, bool | int | float):
+        return f"{key} must be text; put {value!r} in quotes"
+    expected = _EXPECTED.get(kind)
+    if expected is not None:
+        return f"{key} is {_shown(value)}; {expected.format(**error.get('ctx', {}))}"
     return f"{key}: {_line(error['msg'])}"
+
+
+_EXPECTED: Final[Mapping[str, str]] = {
+    "bool_type": "write true or false",
+    "dict_type": "write a mapping, with one `name: value` per line",
+    "model_type": "write a mapping, with one `name: value` per line",
+    "list_type": "write a list, such as [a, b]",
+    "string_type": "write text, in quotes if it starts with a brace or bracket",
+    "string_too_short": "write text",
+    "string_pattern_mismatch": "write text",
+    "string_too_long": "use at most {max_length} characters",
+    "float_type": "use a number",
+    "finite_number": "use a finite number",
+    "int_type": "use a whole number",
+    "int_from_float": "use a whole number",
+    "greater_than": "use a number above {gt:g}",
+    "greater_than_equal": "use a number of at least {ge}",
+    "less_than_equal": "use a number of at most {le:g}",
+    "too_short": "add at least {min_length}",
+}
+"""What would be right, by the type of an error of pydantic."""
+
+
+def _shown(value: Any) -> str:
+    """Return an invalid value for a message."""
+    if isinstance(value, dict | list):
+        return f"{'an empty' if not value else 'a'} {'mapping' if isinstance(value, dict) else 'list'}"
+    if value is None or value == "":
+        return "empty"
+    if isinstance(value, str):
+        return repr(value) if len(value) < 40 else f"a text of {len(value)} characters"
+    return f"{value:g}" if isinstance(value, float) else str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _unknown_key(key: str, known: Iterable[str], allowed: str) -> str:
+    return f"unknown key {key!r}{did_you_mean(key, known)}; {allowed}"
+
+
+def _name_message(key: str, error: Any) -> str:
+    if error["type"] == "reserved":
+        return _line(error["msg"])
+    is_id = error.get("ctx", {}).get("pattern") == NODE_ID.pattern
+    if error["type"] == "string_pattern_mismatch":
+        letters = "letters, digits and . _ -" if is_id else "letters, digits and _, starting with a letter"
+        return f"{key!r} is not a valid name; use {letters}"
+    return f"{_shown(key)} is not a valid name; use 1 to 60 characters"
+
+
+def _misspelt_key(node: Any) -> tuple[str, ...]:
+    """Return the key of an invalid node that no kind of node has; nothing if there is none."""
+    known = {key for kind in _MODELS.values() for key in _keys(kind)}
+    unknown = [key for key in node if key not in known] if isinstance(node, dict) else []
+    content = any(key in _NODE_KEYS for key in node) if unknown else False
+    return () if content else tuple(sorted(unknown, key=lambda key: not did_you_mean(key, _NODE_KEYS))[:1])
 
 
 def _node_message(key: str, value: Any) -> str:
     names = "claim, check, parallel, sequential, for_each or graded"
+    if misspelt := _misspelt_key(value):
+        return _unknown_key(misspelt[0], _NODE_KEYS, f"a node has exactly one of {names}")
     found = [name for name in _NODE_KEYS if isinstance(value, dict) and name in value]
     if not isinstance(value, dict):
         return f"{key!r} is not a node; write {{claim: ...}} or another mapping with one of {names}"

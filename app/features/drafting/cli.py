@@ -14,7 +14,7 @@ from app.console import event_loop
 from app.console.answer_files import read_answers, read_pages
 from app.console.errors import Incomplete, Interrupted, ToolFailed, WrongUsage
 from app.console.judging_options import judging_settings, quiet_logging
-from app.console.streams import stderr_console, stdout_console
+from app.console.streams import counted, stderr_console, stdout_console
 
 if TYPE_CHECKING:
     from app.features.drafting.drafts import Draft, DraftInputs, DraftResult
@@ -118,7 +118,7 @@ async def _drafted(settings: Settings, inputs: DraftInputs, pages: Mapping[str, 
 
     def report(number: int, draft: Draft) -> None:
         state = "valid" if draft.is_valid else "not valid"
-        message = f"draft {number} of at most {inputs.rounds}: {state}, {len(draft.problems)} problem(s)"
+        message = f"draft {number} of at most {inputs.rounds}: {state}, {counted(len(draft.problems), 'problem')}"
         stderr_console().print(message, markup=False, soft_wrap=True)
 
     async with AsyncExitStack() as stack:
@@ -152,11 +152,11 @@ def _report(result: DraftResult, path: Path) -> None:
     if not draft.is_valid:
         reason = f": {result.stopped}" if result.stopped else ""
         raise Incomplete(
-            f"no draft is valid after {result.rounds} round(s){cost}{reason}",
+            f"no draft is valid after {counted(result.rounds, 'round')}{cost}{reason}",
             hint=f"The last draft and its problems are in {path}. Correct it and rename it, or draft again.",
         )
     stdout_console().print(
-        f"created: {path} ({result.rounds} round(s){cost}), {doubtful} doubtful", markup=False, soft_wrap=True
+        f"created: {path} ({counted(result.rounds, 'round')}{cost}), {doubtful} doubtful", markup=False, soft_wrap=True
     )
     if result.stopped:
         raise Incomplete(

@@ -26,7 +26,7 @@ from app.console.judging_options import (
     judging_settings,
     quiet_logging,
 )
-from app.console.streams import print_json, stderr_console, stdout_console, suggestion
+from app.console.streams import counted, print_json, stderr_console, stdout_console, suggestion
 
 if TYPE_CHECKING:
     from app.settings import Settings
@@ -140,7 +140,7 @@ def _refuse_without_passing_claim(base: dict[str, Any]) -> None:
     """Refuse to report if the findings would be about a fault or a failed extraction, and not about the judge."""
     if base["not_judged"]:
         raise Incomplete(
-            f"no claim of this answer passes: {len(base['not_judged'])} leaves were not judged",
+            f"no claim of this answer passes; not judged: {counted(len(base['not_judged']), 'leaf', 'leaves')}",
             hint="Run `assay evaluate` to see the reasons. With --pages no page has to be captured.",
         )
     if not base["with_pages"]:
@@ -157,7 +157,8 @@ def _find_judge(task_id: str, settings: Settings) -> Judge:
     catalogue = event_loop.run(load_catalogue(settings))
     if task_id in catalogue.broken:
         problem = catalogue.broken[task_id]
-        raise JudgeNotLoadable(problem.partition("\n")[0], traceback=problem)
+        summary, traceback, _ = problem.partition("\nTraceback ")
+        raise JudgeNotLoadable(summary, traceback=problem if traceback else "")
     if task_id not in catalogue.judges:
         raise WrongUsage(f"no judge exists for task {task_id!r}", hint=suggestion(task_id, catalogue.judges))
     return catalogue.judges[task_id]
@@ -241,8 +242,8 @@ async def _change_answer(settings: Settings, inputs: _TestInputs) -> _AnswerChan
 def _print_fields(task_id: str, judge: Judge, fields: dict[str, Any]) -> None:
     """Print the findings of the field test, each with its location and a fix."""
     _print_line(
-        f"{task_id}: {fields['fields']} extracted values and their citations edited in {fields['edits']} ways, "
-        f"{fields['leaves']} leaves watched"
+        f"{task_id}: {counted(fields['fields'], 'extracted value')} and citations edited in "
+        f"{counted(fields['edits'], 'way')}, {counted(fields['leaves'], 'leaf', 'leaves')} watched"
     )
     for finding in fields["findings"]:
         location = "" if finding["line"] is None else f"  {judge.path}:{finding['line']}"
@@ -284,10 +285,10 @@ def _print_scores(scores: dict[str, Any]) -> None:
         _print_line("The correct answer scores 1, and an empty answer scores 0.")
     usage, estimate = gold["usage"], gold["estimate"]
     cost = "unknown price" if usage["usd"] is None else f"{usage['usd']:.4f} usd"
-    _print_line(f"One answer: {gold['pages']} pages, {usage['calls']} model calls, {cost}")
+    _print_line(f"One answer: {counted(gold['pages'], 'page')}, {counted(usage['calls'], 'model call')}, {cost}")
     if estimate is not None:
         calls, usd = count_text(estimate["calls"]), usd_text(estimate["usd"])
-        _print_line(f"With {estimate['model']}: about {calls} calls, {usd} usd")
+        _print_line(f"With {estimate['model']}: about {calls} {'call' if calls == '1' else 'calls'}, {usd} usd")
 
 
 def _outcome(leaf: dict[str, Any]) -> str:
@@ -298,16 +299,17 @@ def _print_changes(task_id: str, report: dict[str, Any]) -> None:
     """Print the changes in full, then the totals."""
     leaves = report["leaves"]
     _print_line(
-        f"\n{task_id}, judged by {report['model']}, seed {report['seed']}: {report['changes']} changes of an answer; "
-        f"{leaves['watched']} of {leaves['all']} leaves are passing claims"
+        f"\n{task_id}, judged by {report['model']}, seed {report['seed']}: "
+        f"{counted(report['changes'], 'change')} of the answer; passing claims: {leaves['watched']} of "
+        f"{counted(leaves['all'], 'leaf', 'leaves')}"
     )
     for change in report["mutations"]:
         _print_change(change)
     if leaves["never_tested"]:
         _print_line(f"\nnot tested by any change: {', '.join(leaves['never_tested'])}")
     _print_line(
-        f"\n{report['expected']} expected changes of a leaf: {report['missed']} missed; "
-        f"{report['strays']} unexpected changes; {report['not_judged']} not judged"
+        f"\n{counted(report['expected'], 'expected change')} of a leaf: {report['missed']} missed; "
+        f"{counted(report['strays'], 'unexpected change')}; {report['not_judged']} not judged"
     )
 
 

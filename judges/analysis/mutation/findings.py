@@ -224,7 +224,7 @@ class _Finder:
                     self.notes.append(f"{key} is not tested: it fails on this answer, and no edit makes it pass")
                     continue
                 message = "It always passes: no edit of a value changes it."
-                fix = "Pass a value of the answer to `check`, or let the model judge a claim with `verify`."
+                fix = "Use a value of the answer in the check, or let the model judge a claim instead."
             else:
                 message = "The claim and its sources do not depend on the answer."
                 fix = "Put the extracted value into the claim, and its cited pages into `sources`."
@@ -299,7 +299,7 @@ class _Finder:
                 continue
             runs = self._observed.of(field)
             if not runs:
-                self.notes.append(f"{field.name} is not tested: its class accepts no other value")
+                self.notes.append(f"{field.name} is not tested: its type accepts no other value")
                 continue
             if any(run.new_extractions or run.error for run in runs):
                 continue
@@ -331,7 +331,7 @@ class _Finder:
             if owner and len(fields) > 1 and len(idle) == len(fields):
                 reported |= {id(field) for field in fields}
                 message = f"None of its values is judged: {', '.join(field.name for field in fields)}."
-                fix = "Declare claims about these values. If they are not part of the task, remove them from the class."
+                fix = "Declare claims about these values. If they are not part of the task, remove the fields."
                 yield self._field_finding(
                     FindingCode.SECTION_NOT_JUDGED, fields[0], message, fix, subject=format_path(owner)
                 )
@@ -481,7 +481,7 @@ _GATE = "Add a critical sibling that checks for citations: `add_custom_node(bool
 _MESSAGES = {
     FindingCode.FIELD_NOT_JUDGED: (
         "No leaf changes when this value is wrong or missing.",
-        "Put the value into a claim or a check. If it is not part of the task, remove it from the class.",
+        "Put the value into a claim or a check. If it is not part of the task, remove the field.",
     ),
     FindingCode.ONLY_PRESENCE: (
         "A missing value is detected, but a wrong one is not: no claim contains it and no check compares it.",

@@ -96,7 +96,20 @@ def test_yaml_task_with_problems_is_shown_with_file_line_and_column(assay: RunCo
     ended = assay("tasks", "show", "old_bridge", "--judges", "mine")
 
     assert ended.code == 1
-    assert "old_bridge.yaml:17:28: no field 'bilder'; the fields here are name, builder, year, sources" in ended.out
+    assert "old_bridge.yaml:17:28: no field 'bilder' (did you mean 'builder'?); the fields here are name," in ended.out
+
+
+def test_all_problems_of_a_yaml_task_are_listed(assay: RunCommand, tmp_path: Path) -> None:
+    assay("tasks", "new", "old_bridge", "--to", "mine")
+    file = tmp_path / "mine" / "old_bridge.yaml"
+    file.write_text(file.read_text().replace("{builder} built", "{bilder} built").replace("in {year}", "in {yaer}"))
+
+    for command in (("tasks",), ("tasks", "test", "old_bridge")):
+        ended = assay(*command, "--judges", "mine")
+        assert ended.code == 1
+        assert "old_bridge.yaml:17:28: no field 'bilder'" in ended.err
+        assert "old_bridge.yaml:18:" in ended.err
+        assert ended.err.count("no field 'bilder'") == 1
 
 
 def test_schema_of_task_files_accepts_the_shipped_tasks(assay: RunCommand) -> None:

@@ -302,19 +302,42 @@ GOOD = "  z: {check: given(note)}\n"
         ("a: {check: given(note), weight: 0}", "10:29", "weight is 0; use a number above 0"),
         ("a: {check: given(note), weight: -2}", "10:29", "weight is -2"),
         ("a: {check: given(note), weight: .nan}", "10:29", "weight"),
-        ("a: {check: given(note), crtical: true}", "10:29", "unknown key 'crtical'; allowed are"),
+        ("a: {check: given(note), crtical: true}", "10:29",
+         "unknown key 'crtical' (did you mean 'critical'?); allowed are"),
+        ("a: {clam: 'It is {note}'}", "10:9", "unknown key 'clam' (did you mean 'claim'?); a node has exactly one of"),
+        ("a: {weight: 2, paralel: {b: {check: given(note)}}}", "10:20", "(did you mean 'parallel'?)"),
+        ("a: {weight: 2}", "10:5", "'a' has no content; a node has exactly one of"),
+        ("a: {check: given(note), critical: yes}", "10:29", "critical is 'yes'; write true or false"),
+        ("a: {check: given(note), weight: two}", "10:29", "weight is 'two'; use a number"),
+        ("a: {claim: '{note}', requires: z}", "10:26", "requires is 'z'; write a list"),
+        ("a: {claim: {note: }}", "10:9", "claim is a mapping; write text, in quotes"),
         ("parallel:\n  a: {check: given(note), critical: true}\n  b: {check: given(day), critical: true}\n", "9:3",
          "every child of this parallel group is critical"),
         ("g: {for_each: gauges, each: {check: given(item.name), critical: true}}", "10:59",
          "every item is critical"),
         ("g: {critical: true, parallel: {a: {check: given(note), critical: false}}}", "10:60",
          "its group is critical"),
-        ("parallel:\n  a: {claim: '{note}', requires: [b]}\n  b: {claim: '{day}'}\n", "10:37",
-         "no node 'b' above this one"),
+        ("parallel:\n  a: {claim: '{note}', requires: [b]}\n  b: {claim: '{day}', requires: [a]}\n", "10:26",
+         "cycle: a (line 10) waits for b (line 11), which waits for a; remove one of them from `requires`"),
+        ("parallel:\n  a: {claim: '{note}', requires: [c]}\n  b: {claim: '{day}', requires: [a]}\n"
+         "  c: {claim: '{note}!', requires: [b]}\n", "10:26",
+         "cycle: a (line 10) waits for c (line 12), which waits for b (line 11), which waits for a"),
+        ("parallel:\n  g: {requires: [h], parallel: {a: {claim: '{note}'}}}\n"
+         "  h: {requires: [g], parallel: {a: {claim: '{day}'}}}\n", "10:9",
+         "cycle: g (line 10) waits for g/a (line 10), which waits for h (line 11), which waits for h/a (line 11), "),
+        ("sequential:\n  a: {claim: '{note}', requires: [b]}\n  b: {claim: '{day}'}\n", "10:26",
+         "cycle: a (line 10) waits for b (line 11), which waits for a"),
+        ("parallel:\n  one: {claim: '{note}'}\n  b: {claim: '{day}', requires: [one2]}\n", "11:36",
+         "no node 'one2' (did you mean 'one'?); name a sibling, or an id from the top"),
+        ("a: {claim: '{note}', requires: [a]}", "10:37", "'a' is this node, so it would wait for itself"),
+        ("g: {requires: [g/a], parallel: {a: {claim: '{note}'}}}", "10:20", "'g/a' is inside this node"),
         ("g: {parallel: {a: {claim: '{note}', requires: [g]}}}", "10:52", "'g' contains this node"),
-        ("parallel:\n  a: {claim: '{note}'}\n  b: {claim: '{day}', critical: true, requires: [a]}\n", "11:5",
-         "these nodes wait for each other"),
-        ("g: {let: {x: y, y: x}, parallel: {a: {check: given(x)}}}", "10:18", "without a cycle"),
+        ("parallel:\n  a: {claim: '{note}'}\n  b: {claim: '{day}', critical: true, requires: [a]}\n", "11:41",
+         "cycle: b (line 11) waits for a (line 10), which waits for b"),
+        ("g: {let: {x: y, y: x}, parallel: {a: {check: given(x)}}}", "10:18",
+         "cycle: 'y' is defined by 'x'; remove one of them"),
+        ("g: {let: {x: y, y: note}, parallel: {a: {check: given(x)}}}", "10:18",
+         "'y' is defined below; move it above 'x'"),
         ("g: {let: {x: x}, parallel: {a: {check: given(x)}}}", "10:18", "no field 'x'"),
         ("g: {let: {note: day}, parallel: {a: {check: given(note)}}}", "10:15", "already used"),
         ("g: {for_each: gauges, as: note, each: {check: given(note)}}", "10:27", "already used"),
@@ -332,9 +355,44 @@ GOOD = "  z: {check: given(note)}\n"
     ],
 )  # fmt: skip
 def test_error_has_file_line_column_and_what_would_be_right(rubric: str, place: str, message: str) -> None:
-    (line,) = problems(rubric if rubric.startswith("parallel") else f"parallel:\n  {rubric}\n{GOOD}")
+    (line,) = problems(rubric if rubric.startswith(("parallel", "sequential")) else f"parallel:\n  {rubric}\n{GOOD}")
     assert line.startswith(f"t.yaml:{place}: ")
     assert message in line
+
+
+@pytest.mark.parametrize("text", ["- 1\n", "hello\n", "[]", "3"])
+def test_file_that_is_no_mapping_is_an_error(text: str) -> None:
+    with pytest.raises(
+        InvalidTask, match=r"t.yaml:1:1: the file is .*; a task is a mapping that starts with `format: 1`"
+    ):
+        compile_task(text, "t.yaml")
+
+
+async def test_claim_can_require_a_node_that_is_declared_after_it() -> None:
+    judgement = await judged("parallel:\n  a: {claim: '{best.name}', requires: [b]}\n  b: {check: given(note)}\n")
+
+    assert outcomes(judgement) == {"a": "skipped", "b": "failed"}
+    assert leaf(judgement, "a").requires == ("b",)
+
+
+async def test_required_node_that_does_not_apply_is_left_out_and_never_replaced_by_an_outer_one() -> None:
+    judgement = await judged(
+        """
+parallel:
+  b: {check: given(note)}
+  g:
+    parallel:
+      a: {claim: "'{best.name}' and 'Kestrel 4' are the same", requires: [b]}
+      b: {check: given(day), applies_if: given(day)}
+""",
+    )
+
+    assert outcomes(judgement) == {"b": "failed", "g/a": "passed"}
+
+
+def test_problems_that_follow_from_an_invalid_name_are_not_reported() -> None:
+    (line,) = problems("parallel: {g: {let: {x: nota, y: x}, parallel: {a: {claim: '{x}'}, b: {claim: '{y}'}}}}\n")
+    assert "no field 'nota' (did you mean 'note'?)" in line
 
 
 def test_all_problems_of_a_file_are_reported_at_once() -> None:
@@ -348,9 +406,15 @@ def test_all_problems_of_a_file_are_reported_at_once() -> None:
         ("description: x\nrubric:\n", "t.yaml:1:1: the key 'format' is missing; add it"),
         ("format: 1\ndescription: 5\nrubric:\n", "t.yaml:2:1: description must be text; put 5 in quotes"),
         ("format: 1\ndescription: x\nevaluation_date: soon\nrubric:\n", "t.yaml:3:1: evaluation_date: not a date"),
-        ("format: 1\ndescription: x\nfields: {json: x}\nrubric:\n", "t.yaml:3:10: 'json' is not a valid name"),
-        ("format: 1\ndescription: x\nfields: {a: {type: int}}\nrubric:\n", "t.yaml:3:14: type: input should be 'text'"),
-        ("format: 1\ndescription: x\nfields: {a: {typ: text}}\nrubric:\n", "unknown key 'typ'; allowed are type,"),
+        (
+            "format: 1\ndescription: x\nfields: {json: x}\nrubric:\n",
+            "t.yaml:3:10: 'json' is reserved; use another name",
+        ),
+        ("format: 1\ndescription: x\nfields: {a: {type: int}}\nrubric:\n", "t.yaml:3:14: type is 'int' (did you"),
+        (
+            "format: 1\ndescription: x\nfields: {a: {typ: text}}\nrubric:\n",
+            "unknown key 'typ' (did you mean 'type'?); allowed are type,",
+        ),
         ("format: 1\ndescription: x\nfields: {a: {type: text, list_of: url}}\nrubric:\n", "use only one of type,"),
     ],
 )

@@ -26,7 +26,8 @@ def problem(text: str | bytes) -> str:
         ("a: 1\n---\nb: 2\n", "t.yaml:2:1: only one document per file"),
         ("a: [1, 2\nb: 3\n", "t.yaml:2:2: not YAML"),
         ("\tx: 1\n", "t.yaml:1:1: not YAML"),
-        ("a: \x00\n", "t.yaml:1:1: not YAML"),
+        ("a: \x00\n", "t.yaml:1:4: not YAML: the character U+0000 is not allowed; remove it"),
+        ("é: 1\nb: é\x1f\n", "t.yaml:2:5: not YAML: the character U+001F"),
         ("? [a, b]\n: 1\n", "t.yaml:1:3: a key must be text"),
         ("", "t.yaml:1:1: the file is empty"),
         ("# only a comment\n", "the file is empty"),
@@ -45,7 +46,7 @@ def test_a_billion_laughs_is_refused_before_it_is_expanded() -> None:
     lines = ["a0: &a0 [lol, lol, lol, lol, lol, lol, lol, lol, lol]"]
     lines += [f"a{n}: &a{n} [{', '.join([f'*a{n - 1}'] * 9)}]" for n in range(1, 10)]
 
-    assert problem("\n".join(lines)) == "t.yaml:1:5: anchors (`&a0`) are not allowed; remove it"
+    assert problem("\n".join(lines)) == "t.yaml:1:5: anchors (`&a0`) are not allowed; remove the anchor"
 
 
 @pytest.mark.parametrize(

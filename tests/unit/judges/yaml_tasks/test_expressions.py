@@ -98,8 +98,8 @@ def test_item_counts_from_one_and_is_empty_outside_of_the_list(number: int, name
 @pytest.mark.parametrize(
     ("text", "offset", "message"),
     [
-        ("nme == 'x'", 0, "no field 'nme'; the fields here are name, year"),
-        ("best.prise == 'x'", 5, "best has no field 'prise'; it has name, price, hours, urls"),
+        ("nme == 'x'", 0, "no field 'nme' (did you mean 'name'?); the fields here are name, year"),
+        ("best.prise == 'x'", 5, "best has no field 'prise' (did you mean 'price'?); it has name, price, hours, urls"),
         ("name.__class__ == 'x'", 5, "name is a text and has no fields"),
         ("best.__class__ == 'x'", 5, "best has no field '__class__'"),
         ("__import__('os')", 0, "no function '__import__'; the functions are contains, count"),

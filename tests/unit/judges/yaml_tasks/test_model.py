@@ -136,7 +136,7 @@ def test_one_wrong_key_is_reported_at_its_line(content: dict[str, Any], data: st
     except InvalidTask as error:
         (problem,) = error.problems
         assert "wieght" in read_document(text, "t.yaml").text.split("\n")[problem.line - 1]
-        assert "unknown key 'wieght'; allowed are" in problem.message
+        assert "unknown key 'wieght' (did you mean 'weight'?); allowed are" in problem.message
     else:
         pytest.fail("the wrong key was accepted")
 

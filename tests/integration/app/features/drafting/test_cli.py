@@ -118,7 +118,7 @@ async def test_draft_that_never_becomes_valid_is_written_beside_with_its_problem
     async with model(UNKNOWN_FIELD) as server:
         ended = await tasks_draft(server)
     assert ended.code == 3
-    assert "no draft is valid after 3 round(s)" in ended.err
+    assert "no draft is valid after 3 rounds" in ended.err
     assert len(drafts_of(server)) == 3
     written = (folder / "heron.draft.txt").read_text()
     assert "# - line 12, column 38: " in written

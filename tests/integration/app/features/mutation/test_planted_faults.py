@@ -69,7 +69,7 @@ FAULTS = {
     "cycle": (
         added("a: {claim: '{price}', requires: [b]}\n    b: {claim: '{hours}', requires: [a]}"),
         INVALID,
-        r":12:\d+: no node 'b' above this one",
+        r":12:\d+: cycle: a \(line 12\) waits for b \(line 13\), which waits for a",
     ),
     "unsourced claim": (
         planted(", sources: price_sources", ""),
