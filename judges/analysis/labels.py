@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from enum import StrEnum
@@ -18,6 +18,7 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import AwareDatetime, Field, TypeAdapter, ValidationError
 
+from cache.capture import PageKind
 from cache.urls import canonical_key
 from judges.errors import JudgeError
 from rubrics.verdict import Outcome
@@ -46,6 +47,8 @@ class HumanDecision(StrEnum):
     """The claim holds."""
     FAILED = "failed"
     """The claim does not hold."""
+    PARTIAL = "partial"
+    """The sources support a part of the claim. A named rule turns the label into passed or failed, or excludes it."""
     UNCLEAR = "unclear"
     """The person could not decide. Such labels are counted but do not affect the evaluation of a judge."""
 
@@ -61,16 +64,39 @@ class LabelledPage:
     page_id: str | None = None
     sha256: _Sha256 | None = None
     text: str | None = None
+    kind: PageKind | None = None
+
+
+_Count: TypeAlias = Annotated[int, Field(ge=0)]
+_Amount: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedVerdict:
-    """Verdict of the judge at the time of labelling. ``model`` None: decided by code."""
+    """Verdict that a judge gave earlier. ``model`` None: decided by code.
+
+    ``partial``: the judge said that the sources support a part of the claim; ``outcome`` is then failed. ``run`` names
+    the run of the model if there were several. ``quote`` is the passage that the judge quoted, None if it was not asked
+    for one. Tokens, ``usd`` and ``seconds`` are those of this verdict, None if unknown.
+    """
 
     outcome: Outcome
     reason: str | None = None
     model: str | None = None
     prompt: str | None = None
+    partial: bool = False
+    run: str | None = None
+    reasoning: str = ""
+    quote: str | None = None
+    input_tokens: _Count | None = None
+    output_tokens: _Count | None = None
+    usd: _Amount | None = None
+    seconds: _Amount | None = None
+
+    @property
+    def judge(self) -> tuple[str, str]:
+        """Return the model and the run, which identify the judge."""
+        return self.model or "", self.run or ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -80,6 +106,10 @@ class Label:
     ``sources`` is None for a claim about the answer alone. ``claim`` is None for a leaf that code decided, which no
     model can be asked about. ``task`` and ``answer`` are shown to the judge in addition to the claim. ``leaf`` is the
     key of the leaf in the result; the second leaf with the same id has the key ``id~2``.
+
+    ``judge`` and ``judges`` are recorded verdicts on the claim; an imported set has one per judge. ``row`` is the id of
+    the row in the imported set, ``original`` its label there. ``unsupported_words`` are indexes into ``words``, the
+    words of the claim, that a person marked as unsupported.
     """
 
     label_version: Literal[1] = LABEL_VERSION
@@ -100,7 +130,21 @@ class Label:
     result_id: str | None = None
     leaf: str | None = None
     judge: RecordedVerdict | None = None
+    judges: tuple[RecordedVerdict, ...] = ()
+    row: str | None = None
+    original: str = ""
+    words: tuple[str, ...] = ()
+    unsupported_words: tuple[_Count, ...] = ()
 
+    @property
+    def recorded(self) -> tuple[RecordedVerdict, ...]:
+        """Return the recorded verdicts of models."""
+        every = self.judges if self.judge is None else (self.judge, *self.judges)
+        return tuple(one for one in every if one.model is not None)
+
+
+_OPTIONAL: Final = ("judges", "row", "original", "words", "unsupported_words")
+"""Fields that lines contain only if they have a value."""
 
 _LABEL = TypeAdapter(Label)
 """Parses a line. Unknown fields are ignored, because label files may have additional columns."""
@@ -160,8 +204,23 @@ def label_line(label: Label) -> str:
     document["pages"] = [
         {name: value for name, value in page.items() if value is not None} for page in document["pages"]
     ]
+    document["judges"] = list(map(_without_details, document["judges"]))
+    document["judge"] = None if document["judge"] is None else _without_details(document["judge"])
+    for name in _OPTIONAL:
+        if not document[name]:
+            del document[name]
     document["at"] = None if label.at is None else label.at.isoformat()
     return json.dumps(document, ensure_ascii=False).encode("utf-8", "replace").decode() + "\n"
+
+
+def _without_details(verdict: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a recorded verdict without details that have no value."""
+    always = ("outcome", "reason", "model", "prompt")
+    return {
+        name: value
+        for name, value in verdict.items()
+        if name in always or (value is not None and value is not False and value != "")
+    }
 
 
 def read_labels(path: Path) -> LabelFile:
@@ -185,21 +244,32 @@ def parse_labels(lines: Iterable[bytes], *, name: str = "the labels") -> tuple[L
     Raises:
         LabelsUnreadable: see ``read_labels``.
     """
-    labels: list[Label] = []
+    return tuple(each_label(lines, name=name))
+
+
+def each_label(lines: Iterable[bytes], *, name: str = "the labels") -> Iterator[Label]:
+    """Yield the labels in UTF-8 lines without keeping them.
+
+    Raises:
+        LabelsUnreadable: at the end, if lines are not valid labels or there is no label. The error lists the lines.
+    """
     problems: list[str] = []
+    found = 0
     for number, line in enumerate(lines, start=1):
         stripped = line.removeprefix(b"\xef\xbb\xbf").strip()
         if not stripped or len(problems) >= MAX_LISTED_PROBLEMS:
             continue
         try:
-            labels.append(_LABEL.validate_json(stripped))
+            label = _LABEL.validate_json(stripped)
         except ValidationError as error:
-            problems.append(f"line {number}: {_first_error(error)}")
+            problems.append(f"line {number}: {first_error(error)}")
+            continue
+        found += 1
+        yield label
     if problems:
         raise LabelsUnreadable(f"{name}: {len(problems)} line(s) are not valid labels", problems=tuple(problems))
-    if not labels:
+    if not found:
         raise LabelsUnreadable(f"{name}: contains no labels")
-    return tuple(labels)
 
 
 def _pages_of(result: Mapping[str, Any], sources: Iterable[str]) -> tuple[LabelledPage, ...]:
@@ -207,10 +277,18 @@ def _pages_of(result: Mapping[str, Any], sources: Iterable[str]) -> tuple[Labell
     by_key = {canonical_key(str(page["url"])): page for page in result.get("pages") or ()}
     pages = [LabelledPage(url=url) for url in dict.fromkeys(sources)]
     return tuple(
-        one if page is None else LabelledPage(url=one.url, page_id=page.get("page_id"), sha256=_text_digest(page))
+        one
+        if page is None
+        else LabelledPage(url=one.url, page_id=page.get("page_id"), sha256=_text_digest(page), kind=page_kind(page))
         for one in pages
         for page in (by_key.get(canonical_key(one.url)),)
     )
+
+
+def page_kind(page: Mapping[str, Any]) -> PageKind | None:
+    """Return the kind of a page of a result; None if the result does not have it."""
+    kind = page.get("kind")
+    return PageKind(kind) if kind in set(PageKind) else None
 
 
 def _text_digest(page: Mapping[str, Any]) -> str | None:
@@ -218,7 +296,8 @@ def _text_digest(page: Mapping[str, Any]) -> str | None:
     return digest if isinstance(digest, str) else None
 
 
-def _first_error(error: ValidationError) -> str:
+def first_error(error: ValidationError) -> str:
+    """Return the field and the message of the first problem."""
     first = error.errors()[0]
     place = ".".join(str(part) for part in first["loc"])
     return f"{place}: {first['msg']}" if place else first["msg"]

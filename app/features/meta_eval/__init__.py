@@ -4,9 +4,9 @@ from app.feature import Commands, Feature
 
 
 def _commands(cli: Commands) -> None:
-    from app.features.meta_eval.cli import meta_eval
+    from app.features.meta_eval.cli import program
 
-    cli.program.command("meta-eval")(meta_eval)
+    cli.program.add_typer(program(), name="meta-eval")
 
 
 FEATURE = Feature(name="meta_eval", commands=_commands)

@@ -1,4 +1,4 @@
-"""``assay meta-eval``: measure the agreement of judges with human labels."""
+"""``assay meta-eval``: measure the agreement of judges with human labels, and import labels of other sets."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+import typer.core
 
 from app.console import event_loop
 from app.console.connection import JsonOption
@@ -39,7 +40,29 @@ VOTES = 3
 """Votes per claim when answers are judged. Certificates require the same number."""
 
 
-def meta_eval(
+class _MeasureByDefault(typer.core.TyperGroup):
+    """Group that runs ``measure`` if its first argument is not the name of a command: ``assay meta-eval LABELS``."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
+            args = ["measure", *args]
+        return super().parse_args(ctx, args)
+
+
+def program() -> typer.Typer:
+    from app.features.meta_eval.cli_import import import_labels
+
+    group = typer.Typer(
+        cls=_MeasureByDefault,
+        no_args_is_help=True,
+        help="Measure judges against labels of people. `assay meta-eval LABELS.jsonl` is short for measure.",
+    )
+    group.command("measure")(measure)
+    group.command("import")(import_labels)
+    return group
+
+
+def measure(
     labels: Annotated[Path, typer.Argument(help="File with labels, one JSON object per line.", metavar="LABELS.jsonl")],
     model: Annotated[
         list[str] | None,

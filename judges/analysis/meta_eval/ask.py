@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Final, TypeAlias
@@ -29,10 +30,11 @@ MAX_CONCURRENT_ITEMS: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgedItem:
-    """One item and the verdict of the judge."""
+    """One item and the verdict of the judge, which took ``seconds``."""
 
     item: Item
     verdict: Verdict
+    seconds: float | None = None
 
     @property
     def judge(self) -> bool | None:
@@ -58,7 +60,9 @@ async def ask_all(
 
     async def ask(item: Item) -> JudgedItem:
         async with slots:
-            judged_item = JudgedItem(item=item, verdict=await _ask(item.label, judge, stored, votes))
+            started = time.perf_counter()
+            verdict = await _ask(item.label, judge, stored, votes)
+            judged_item = JudgedItem(item=item, verdict=verdict, seconds=time.perf_counter() - started)
         done(judged_item)
         return judged_item
 

@@ -1,6 +1,6 @@
 """Items: the labels of several people on one claim, combined into one human verdict or none. Pure.
 
-Each person's newest label counts. Between people the majority decides.
+Each person's newest label counts. Between people the majority decides. The recorded verdicts of all labels are kept.
 """
 
 from __future__ import annotations
@@ -13,10 +13,22 @@ from datetime import UTC, datetime
 from enum import StrEnum
 from typing import TypeAlias
 
-from judges.analysis.labels import HumanDecision, Label
+from judges.analysis.labels import HumanDecision, Label, RecordedVerdict
+from rubrics.verdict import Outcome
 
 _Key: TypeAlias = tuple[object, ...]
+DECIDED = (Outcome.PASSED, Outcome.FAILED)
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+class PartialRule(StrEnum):
+    """Named rule that turns three-way labels and verdicts into two-way ones. It is part of every report."""
+
+    FAILED = "partial=failed"
+    """Partial support counts as failed, as in rubrics."""
+    PASSED = "partial=passed"
+    EXCLUDED = "partial=excluded"
+    """Claims that people or the judge call partly supported are left out and counted."""
 
 
 class Exclusion(StrEnum):
@@ -28,54 +40,109 @@ class Exclusion(StrEnum):
     """The reviewers could not decide whether the claim holds."""
     DISPUTED = "people_disagree"
     """As many people passed the claim as failed it."""
+    PARTIAL = "partial"
+    """People call the claim partly supported, and the rule excludes such claims."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
     """One claim with the newest label of each person. ``label`` is the first of them.
 
-    ``human`` is None if the item is ``left_out``.
+    ``human`` is None if the item is ``left_out``. ``recorded`` has one verdict per judge; ``contradicting`` are the
+    judges with several recorded verdicts that differ, which are left out.
     """
 
     label: Label
     labels: tuple[Label, ...]
     human: bool | None
     left_out: Exclusion | None = None
+    recorded: tuple[RecordedVerdict, ...] = ()
+    contradicting: tuple[tuple[str, str], ...] = ()
 
     @property
     def unanimous(self) -> bool:
         return len({label.human for label in self.labels}) == 1
 
 
-def items_of(labels: Iterable[Label]) -> tuple[Item, ...]:
+def items_of(labels: Iterable[Label], rule: PartialRule = PartialRule.FAILED) -> tuple[Item, ...]:
     """Return the items, in order of first appearance in the labels."""
     by_key: dict[_Key, list[Label]] = {}
     for label in labels:
-        by_key.setdefault(_key(label), []).append(label)
-    return tuple(_item(each) for each in by_key.values())
+        by_key.setdefault(item_key(label), []).append(label)
+    return tuple(_item(each, rule) for each in by_key.values())
 
 
-def _key(label: Label) -> _Key:
-    """Return a key that is equal for labels on the same leaf, or on the same claim with the same pages."""
+def item_key(label: Label) -> _Key:
+    """Return a key that is equal for labels on the same leaf, or on the same claim with the same pages.
+
+    Rows of an imported set that have ids are different items.
+    """
     if label.result_id is not None and label.leaf is not None:
         return label.result_id, label.leaf, label.claim
     answer = label.answer_sha256 or hashlib.sha256(label.answer.encode("utf-8", "replace")).hexdigest()
     pages = tuple((page.url, page.page_id, page.sha256, page.text) for page in label.pages)
-    return label.claim, label.sources, label.instruction, label.task, answer, pages
+    return label.row, label.claim, label.sources, label.instruction, label.task, answer, pages
 
 
-def _item(labels: Sequence[Label]) -> Item:
+def judged_as(verdict: RecordedVerdict, rule: PartialRule) -> bool | None:
+    """Return whether a recorded verdict counts as passed; None if it is no verdict or ``rule`` excludes it."""
+    if verdict.partial and verdict.outcome in DECIDED:
+        return {PartialRule.PASSED: True, PartialRule.FAILED: False}.get(rule)
+    return verdict.outcome is Outcome.PASSED if verdict.outcome in DECIDED else None
+
+
+def _item(labels: Sequence[Label], rule: PartialRule) -> Item:
     newest: dict[object, Label] = {}
     for place, label in enumerate(labels):
         person = label.reviewer or place  # each label without a name counts as another person
         if person not in newest or (label.at or _LONG_AGO) >= (newest[person].at or _LONG_AGO):
             newest[person] = label
     counted = tuple(newest.values())
-    counts = Counter(label.human for label in counted)
+    human, left_out = _decision(counted, rule)
+    recorded, contradicting = one_per_judge(verdict for label in labels for verdict in label.recorded)
+    return Item(
+        label=counted[0],
+        labels=counted,
+        human=human,
+        left_out=left_out,
+        recorded=recorded,
+        contradicting=contradicting,
+    )
+
+
+def _decision(labels: Sequence[Label], rule: PartialRule) -> tuple[bool | None, Exclusion | None]:
+    """Return the decision of the majority, or None and the reason why there is none."""
+    if labels[0].claim is None:
+        return None, Exclusion.BY_CODE
+    counts = Counter(label.human for label in labels)
+    partial = counts.pop(HumanDecision.PARTIAL, 0)
+    if rule is not PartialRule.EXCLUDED:
+        counts[HumanDecision.PASSED if rule is PartialRule.PASSED else HumanDecision.FAILED] += partial
+        partial = 0
     passed, failed = counts[HumanDecision.PASSED], counts[HumanDecision.FAILED]
-    left_out = None
-    if counted[0].claim is None:
-        left_out = Exclusion.BY_CODE
-    elif passed == failed:
-        left_out = Exclusion.DISPUTED if passed else Exclusion.UNCLEAR
-    return Item(label=counted[0], labels=counted, human=None if left_out else passed > failed, left_out=left_out)
+    most = max(passed, failed, partial)
+    if not most:
+        return None, Exclusion.UNCLEAR
+    if [passed, failed, partial].count(most) > 1:
+        return None, Exclusion.DISPUTED
+    return (None, Exclusion.PARTIAL) if partial == most else (passed == most, None)
+
+
+def one_per_judge(
+    verdicts: Iterable[RecordedVerdict],
+) -> tuple[tuple[RecordedVerdict, ...], tuple[tuple[str, str], ...]]:
+    """Return one verdict per judge, and the judges whose verdicts contradict each other.
+
+    Several labels can contain the same verdict, so equal verdicts are one. A verdict replaces a missing one.
+    """
+    by_judge: dict[tuple[str, str], list[RecordedVerdict]] = {}
+    for verdict in verdicts:
+        by_judge.setdefault(verdict.judge, []).append(verdict)
+    kept, contradicting = [], []
+    for judge, every in by_judge.items():
+        decided = [one for one in every if one.outcome in DECIDED]
+        if len({(one.outcome, one.partial) for one in decided}) > 1:
+            contradicting.append(judge)
+        else:
+            kept.append((decided or every)[-1])
+    return tuple(kept), tuple(contradicting)

@@ -11,6 +11,7 @@ paradox of Feinstein and Cicchetti, 1990). AC1 is stable in that case.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -88,14 +89,12 @@ class Agreement:
 
 
 def confusion_of(pairs: Iterable[tuple[bool, bool]]) -> Confusion:
-    """Count ``(judge, human)`` verdicts, True meaning passed.
+    """Count ``(judge, human)`` verdicts, True meaning passed. A ``Counter`` of pairs is counted as it is.
 
     >>> confusion_of([(True, True), (True, False), (False, False)])
     Confusion(true_positive=1, false_positive=1, false_negative=0, true_negative=1)
     """
-    counts = {(judge, human): 0 for judge in (True, False) for human in (True, False)}
-    for judge, human in pairs:
-        counts[judge, human] += 1
+    counts = Counter(pairs)
     return Confusion(
         true_positive=counts[True, True],
         false_positive=counts[True, False],

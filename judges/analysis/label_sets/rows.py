@@ -1,0 +1,167 @@
+"""Rows of label files: JSON lines, JSON documents and Parquet, read one at a time. Blocks on the disk.
+
+A row that cannot be read is yielded as an ``UnusableRow`` and reading goes on. A file that cannot be read raises.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any, BinaryIO, Final, TypeAlias
+
+from judges.analysis.labels import LabelsUnreadable
+
+MAX_LINE_BYTES: Final = 64 * 1024 * 1024
+_PARQUET_ROWS: Final = 256
+"""Rows that are decoded at once."""
+_PARQUET_MAGIC: Final = b"PAR1"
+
+
+class Problem(StrEnum):
+    """Reason why a row is not used."""
+
+    INVALID_JSON = "invalid_json"
+    TOO_LONG = "row_too_long"
+    NOT_AN_OBJECT = "not_an_object"
+    MISSING_FIELD = "missing_field"
+    WRONG_TYPE = "wrong_type"
+    UNKNOWN_LABEL = "unknown_label"
+    NO_CLAIM = "no_claim"
+    NO_SOURCE_TEXT = "no_source_text"
+    SOURCE_UNAVAILABLE = "source_unavailable"
+    """People could not open the source, so there is no label on the claim."""
+    DUPLICATE_ID = "duplicate_id"
+    """Different rows have the same id."""
+    CONTRADICTING = "contradicting_labels"
+    """The same claim with the same source has different labels in the set."""
+
+
+class UnusableRow(Exception):
+    """Row that is not used: the reason, and what is wrong."""
+
+    def __init__(self, problem: Problem, detail: str) -> None:
+        super().__init__(detail)
+        self.problem = problem
+        self.detail = detail
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SourceRow:
+    """Row of a file. ``number`` counts from 1; for JSON lines it is the line. ``run`` names the run of a judge."""
+
+    file: str
+    number: int
+    fields: dict[str, Any] | UnusableRow
+    run: str = ""
+
+
+Rows: TypeAlias = Iterator[SourceRow]
+
+
+def read_rows(path: Path) -> Rows:
+    """Yield the rows of a file. Its format is recognized by its content.
+
+    Raises:
+        LabelsUnreadable: The file cannot be read, is empty, or is damaged after some rows.
+    """
+    try:
+        with path.open("rb") as file:
+            start = file.read(4096)
+            file.seek(0)
+            if start.startswith(_PARQUET_MAGIC):
+                yield from _parquet(path)
+            elif _is_document(start):
+                yield from _document(path, file)
+            else:
+                yield from _lines(path, file)
+    except OSError as error:
+        raise LabelsUnreadable(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def _is_document(start: bytes) -> bool:
+    """Return whether a file is one JSON document with many rows, and not JSON lines.
+
+    A document is an array, or an object whose first line is not an object of its own.
+    """
+    text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
+    if not text.startswith(b"{"):
+        return text.startswith(b"[")
+    first_line, _, rest = text.partition(b"\n")
+    try:
+        return "rows" in json.loads(first_line)
+    except (ValueError, RecursionError):
+        has_document_fields = b'"rows"' in text or b'"metadata"' in text
+        return has_document_fields and not rest.lstrip().startswith(b"{")
+
+
+def _lines(path: Path, file: BinaryIO) -> Rows:
+    number = 0
+    while line := file.readline(MAX_LINE_BYTES + 1):
+        number += 1
+        is_too_long = len(line) > MAX_LINE_BYTES
+        while is_too_long and line and not line.endswith(b"\n"):
+            line = file.readline(MAX_LINE_BYTES)
+        stripped = line.removeprefix(b"\xef\xbb\xbf").strip()
+        if not is_too_long and not stripped:
+            continue
+        fields: dict[str, Any] | UnusableRow
+        if is_too_long:
+            fields = UnusableRow(Problem.TOO_LONG, f"longer than {MAX_LINE_BYTES} bytes")
+        else:
+            fields = _parse(stripped)
+        yield SourceRow(file=path.name, number=number, fields=fields)
+    if not number:
+        raise LabelsUnreadable(f"{path}: the file is empty")
+
+
+def _parse(line: bytes) -> dict[str, Any] | UnusableRow:
+    try:
+        row = json.loads(line)
+    except (ValueError, RecursionError) as error:
+        return UnusableRow(Problem.INVALID_JSON, str(error)[:200])
+    return _object(row)
+
+
+def _object(row: object) -> dict[str, Any] | UnusableRow:
+    if isinstance(row, dict):
+        return row
+    return UnusableRow(Problem.NOT_AN_OBJECT, f"a row is an object, not {type(row).__name__}")
+
+
+def _document(path: Path, file: BinaryIO) -> Rows:
+    import ijson
+
+    number = 0
+    try:
+        is_array = next(ijson.basic_parse(file))[0] == "start_array"
+        file.seek(0)
+        run = path.stem
+        if not is_array:
+            prompt_date = next(ijson.items(file, "metadata.prompt_date"), None)
+            run = prompt_date if isinstance(prompt_date, str) else run
+            file.seek(0)
+        for row in ijson.items(file, "item" if is_array else "rows.item", use_float=True):
+            number += 1
+            yield SourceRow(file=path.name, number=number, fields=_object(row), run=run)
+    except (ijson.JSONError, ValueError, RecursionError, StopIteration) as error:
+        raise LabelsUnreadable(f"{path}: invalid JSON after {number} row(s): {str(error)[:200]}") from error
+    if not number:
+        raise LabelsUnreadable(f'{path}: no rows: expected a JSON array, or an object with an array "rows"')
+
+
+def _parquet(path: Path) -> Rows:
+    import pyarrow
+    import pyarrow.parquet
+
+    number = 0
+    try:
+        with pyarrow.parquet.ParquetFile(path) as file:
+            for batch in file.iter_batches(batch_size=_PARQUET_ROWS):
+                for row in batch.to_pylist():
+                    number += 1
+                    yield SourceRow(file=path.name, number=number, fields=_object(row))
+    except (pyarrow.ArrowException, ValueError) as error:
+        raise LabelsUnreadable(f"{path}: invalid Parquet after {number} row(s): {str(error)[:200]}") from error
