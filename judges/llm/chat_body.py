@@ -27,7 +27,9 @@ def chat_body(request: LLMRequest, params: Mapping[str, Any], request_format: Re
     if request_format.one_message:
         messages = _one_user_message(messages)
     messages = [{**message, "content": _content_as_string(message.get("content"))} for message in messages]
-    body: dict[str, Any] = {"model": request.model, "messages": messages, **request_format.parameters(params)}
+    metadata = {"metadata": dict(request.metadata)} if request.metadata else {}
+    parameters = request_format.parameters({**params, **metadata})
+    body: dict[str, Any] = {"model": request.model, "messages": messages, **parameters}
     if request.schema is not None:
         body |= _structure(request.schema, request_format.schema_mode)
     return body

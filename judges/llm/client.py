@@ -34,7 +34,8 @@ class LLMRequest:
     with different votes are different requests. ``evidence`` contains the SHA-256 digests of the complete page,
     including the part that was cut off.
 
-    The last four fields do not affect the reply. ``budget`` is the budget that pays (None: the client's own budget).
+    The last five fields do not affect the reply. ``metadata`` is sent to providers that accept it, for example for a
+    proxy that assigns requests to samples. ``budget`` is the budget that pays (None: the client's own budget).
     ``checkpoints`` are the stored replies of the job that sends the request.
     With ``cache_only``, the client sends nothing and raises ``ReplyNotCached`` if the reply is not in its cache.
     ``request_format`` is None for the format learned for the server.
@@ -49,6 +50,7 @@ class LLMRequest:
     parts: Mapping[str, str] = field(default_factory=dict)
     params: Mapping[str, Any] = field(default_factory=dict)
     evidence: tuple[str, ...] = ()
+    metadata: Mapping[str, str] = field(default_factory=dict, compare=False)
     budget: RequestBudget | None = field(default=None, compare=False, repr=False)
     checkpoints: Checkpoints | None = field(default=None, compare=False, repr=False)
     cache_only: bool = field(default=False, compare=False, repr=False)

@@ -208,7 +208,9 @@ def test_prompt_template_in_the_published_format_is_sent_to_the_model(world: Wor
     messages = world.model.calls[0].messages
     assert [message["content"] for message in messages[:3]] == ["You are tested.", example, "Answer: A."]
     assert "\n'''\n\nGo on:\nTask: Do what T1 asks for\n" in messages[3]["content"]
-    assert world.model.calls[0].params == {"temperature": 0.0, "max_tokens": 50}
+    params = dict(world.model.calls[0].params)
+    assert params.pop("metadata") == {"sample_id": "T1_a", "task_id": "T1", "step": "0"}
+    assert params == {"temperature": 0.0, "max_tokens": 50}
 
 
 def test_figures_name_the_chosen_metric_and_policy(world: World):
@@ -241,3 +243,93 @@ def test_scores_are_converted_and_hostile_pickles_rejected(world: World):
     code, _, err = world.run(*SCORED)
     assert (code, "it references posix.system" in err) == (1, True)
     assert not (world.folder / "canary").exists()
+
+
+GUIDE = ("--protocol", "guide")
+GUIDE_FIGURES = {
+    "element_micro": 7 / 8,
+    "action_micro": 1.0,
+    "step_micro": 7 / 8,
+    "element_macro": 4 / 5,
+    "action_macro": 1.0,
+    "step_macro": 4 / 5,
+    "task_success": 4 / 5,
+}
+"""``nine_steps`` by the guide: T3_b has no positive and is skipped; T3_c is kept outside the top k; in T4 the model
+picks the wrong element; T5 is asked about its only candidate."""
+
+
+def test_guide_asks_one_question_per_step(world: World):
+    code, out, _ = world.run(*GUIDE, *WITH_OUTPUT)
+    assert (code, len(world.model.calls)) == (0, 8)
+    assert "action acc" in out and "Published" not in out
+    metrics = world.written("mind2web_metrics.json")
+    assert metrics["metrics"] == approximately(GUIDE_FIGURES)
+    assert metrics["totals"] == {"evaluated_steps": 8, "skipped_steps": 1, "total_samples": 9, "unique_tasks": 5}
+    assert metrics["skipped"] == {"no_positive": 1}
+    assert (metrics["protocol"], metrics["template"], metrics["params"]["max_tokens"]) == ("guide", "guide@1", 512)
+    assert metrics["micro"]["action_accuracy"] == 1.0
+    call = next(call for call in world.model.calls if "Do what T2" in call.text and "Step: 2" in call.text)
+    assert "Previous actions:\n[button]  a -> CLICK\n" in call.text
+    assert (
+        "A. None of the above\nB. <button backend_node_id=1 button> blue type new york </button> (rank 0, score 1)"
+        in (call.text)
+    )
+    assert call.params["metadata"] == {"sample_id": "T2_b", "task_id": "T2", "step": "1"}
+    steps = {step["id"]: step for step in world.written("mind2web_predictions.json")}
+    assert (steps["T3_b"]["status"], steps["T3_b"]["reason"]) == ("skipped", "no_positive")
+    assert steps["T2_b"]["prediction"] == ["1", "TYPE new york"]
+    assert (steps["T2_b"]["rounds"][0]["letter"], steps["T2_b"]["step_acc"]) == ("B", 1)
+    assert not list((world.folder / "out").glob("test_task_*"))
+
+
+def test_guide_takes_its_flags_from_a_config_file(world: World):
+    (world.folder / "own.json").write_text(json.dumps({"system": "You are tested.", "template": "{task}\n{options}"}))
+    (world.folder / "config.yaml").write_text(
+        "protocol: guide\ndata-root: data\ntop_k: 2\nmax-tokens: 9\nmax-examples: 3\nprompt-template: own.json\n"
+        "output-dir: out\nno-positive: zero\nseed:\n"
+    )
+    code, _, err = world.run("--config", "config.yaml", "--max-examples", "1", command=("mind2web",))
+    assert (code, "1 steps of test_task" in err) == (0, True)
+    [call] = world.model.calls
+    assert call.params["max_tokens"] == 9
+    assert [message["content"].split("\n")[0] for message in call.messages] == [
+        "You are tested.",
+        "Do what T1 asks for",
+    ]
+    assert "C. <button" in call.text and "D. <button" not in call.text
+    assert world.written("mind2web_metrics.json")["no_positive"] == "zero"
+
+
+@pytest.mark.parametrize(
+    ("config", "message"),
+    [
+        ("- a", "must be a YAML object"),
+        ("top-k: [", "cannot be read"),
+        ("tops: 5", "unknown key 'tops': use compat-trailing, "),
+        ("config: x", "unknown key 'config'"),
+        ("top-k: {a: 1}", "top-k must be a single value"),
+        ("top-k: many", "'--top-k': Input should be a valid integer"),
+        ("top-k: 0", "'--top-k': Input should be greater than or equal to 1"),
+        ("protocol: other", "other"),
+    ],
+)
+def test_wrong_config_is_an_error_of_usage(world: World, config: str, message: str):
+    (world.folder / "config.yaml").write_text(config)
+    code, _, err = world.run("--config", "config.yaml")
+    assert (code, "Traceback" in err, world.model.calls) == (2, False, [])
+    assert message in " ".join(err.replace("│", " ").split())
+
+
+def test_action_metric_reads_replies_like_the_guide(world: World):
+    def lenient(call: Call) -> Fault:
+        return Fault(content=stand_in_reply(call.text).replace("Answer: ", "answer - ").replace("CLICK", "press"))
+
+    world.model.fault_for = lenient
+    world.run(*WITH_OUTPUT, "--metric", "action")
+    lenient_steps = world.written("mind2web_metrics.json")["micro"]
+    code, out, _ = world.run(
+        *SCORED, "--metric", "action", "--predictions", "out/test_task_outputs_top50.json", "--json"
+    )
+    assert (code, json.loads(out)["micro"]) == (0, lenient_steps)
+    assert lenient_steps == approximately({"element_accuracy": 5 / 9, "action_accuracy": 6 / 9, "step_success": 5 / 9})

@@ -80,9 +80,9 @@ from judges.llm.pricing import Prices
 from judges.llm.retry import parse_retry_after
 from judges.prompting.blocks import BlockBuilder, neutralise, read_blocks
 from judges.prompting.token_limit import first_tokens, text_encoding, tokens_of
-from judges.suites.conformance import guide_port
 from judges.suites.errors import DataUnreadable
 from judges.suites.json_items import read_items
+from judges.suites.mind2web import guide
 from judges.suites.mind2web.page import Page
 from judges.suites.mind2web.parsing import op_f1, parse_llm, parse_seq2seq
 from judges.suites.multimodal.scoring import root_id
@@ -576,7 +576,7 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "suites.parse_llm": lambda text: (parse_llm(text), parse_seq2seq(text), op_f1(text, text)),
     "suites.parse_seeact": parse_seeact,
     "suites.root_id": root_id,
-    "suites.guide_port": lambda text: (guide_port.parse_first(text), guide_port.parse_later(text)),
+    "suites.guide": lambda text: (guide.parse_reply(text), guide.operation_f1("TYPE", text, "TYPE", text)),
     "json.loads": json.loads,
 }  # fmt: skip
 """Parsers of untrusted text, by the place where they are used."""

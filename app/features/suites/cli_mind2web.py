@@ -14,6 +14,7 @@ from app.console.errors import WrongUsage
 from app.console.judging_options import judging_settings, quiet_logging
 from app.console.streams import print_json, stderr_console, stdout_console
 from app.features.suites.cli_suite_run import (
+    ConfigOption,
     MaxLlmOption,
     ModelOption,
     NoCacheOption,
@@ -23,7 +24,7 @@ from app.features.suites.cli_suite_run import (
     run_and_print,
     simple_table,
 )
-from judges.suites.mind2web.rules import Metric, NoPositive, Shuffle
+from judges.suites.mind2web.rules import MAX_HTML_CHARS, Metric, NoPositive, Protocol, Shuffle
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -46,11 +47,12 @@ ScoresOption: TypeAlias = Annotated[
 TemplateOption: TypeAlias = Annotated[
     Path | None,
     typer.Option(
-        help="JSON list of chat messages; the question is appended to the last one (default: built-in template)."
+        help="JSON list of chat messages, or JSON object {system, examples, template} (default: built-in template)."
     ),
 ]
 NoPositiveOption: TypeAlias = Annotated[
-    NoPositive, typer.Option(help="Score of steps without a gold element within top-k.")
+    NoPositive | None,
+    typer.Option(help="Score of steps without a gold element within top-k (default: zero; guide: skip)."),
 ]
 
 
@@ -64,14 +66,27 @@ def program() -> typer.Typer:
 
 def mind2web(
     context: typer.Context,
+    config: ConfigOption = None,
+    protocol: Annotated[
+        Protocol, typer.Option(help="tournament: published rounds of five elements; guide: one question per step.")
+    ] = Protocol.TOURNAMENT,
     data_root: DataRootOption = None,
     split: Annotated[
-        str | None, typer.Option(help="Split, for example test_task (default for a single file: its name).")
+        str | None,
+        typer.Option(
+            help="Split, for example test_task (default: test_task for --protocol guide; name of a single file)."
+        ),
     ] = None,
     scores_pickle: ScoresOption = None,
     scores_sha256: Annotated[str | None, typer.Option(help="Expected SHA-256 of the pickle.")] = None,
     top_k: Annotated[int, typer.Option(min=1, help="Number of top-ranked candidates to ask about.")] = 50,
     temperature: Annotated[float, typer.Option(min=0.0, max=2.0, help="Sampling temperature of the model.")] = 0.0,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, help="Maximum output tokens of a reply (default: 50; guide: 512).")
+    ] = None,
+    max_html_chars: Annotated[
+        int, typer.Option(min=100, help="Maximum characters of the page in the question of the guide.")
+    ] = MAX_HTML_CHARS,
     max_examples: Annotated[int | None, typer.Option(min=1, help="Maximum number of steps.")] = None,
     prompt_template: TemplateOption = None,
     output_dir: OutputDirOption = None,
@@ -81,8 +96,13 @@ def mind2web(
         Shuffle, typer.Option(help="step: one random generator per step; stream: one for all steps.")
     ] = Shuffle.STEP,
     max_llm: MaxLlmOption = None,
-    metric: Annotated[Metric, typer.Option(help="Rule for a successful step.")] = Metric.MINDACT,
-    no_positive: NoPositiveOption = NoPositive.ZERO,
+    metric: Annotated[
+        Metric | None,
+        typer.Option(
+            help="Rule for a successful step: mindact (operation F1) or action (default: mindact; guide: action)."
+        ),
+    ] = None,
+    no_positive: NoPositiveOption = None,
     compat_trailing: Annotated[
         bool, typer.Option("--compat-trailing", help="Reproduce the published handling of the end of a split.")
     ] = False,
@@ -92,18 +112,26 @@ def mind2web(
     no_cache: NoCacheOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a model over Mind2Web: multiple-choice rounds with the published scoring."""
+    """Run a model over Mind2Web: multiple-choice questions with the published scoring, or with that of the guide."""
     if context.invoked_subcommand is not None:
         return
-    root, split = _check_data(data_root, split)
+    root, split = _check_data(data_root, split, protocol)
 
     from app.features.suites.mindact import PlayOptions
     from app.features.suites.mindact_run import MindActOptions
 
     settings = judging_settings(model=model, max_llm=max_llm, reply_cache_bytes=0 if no_cache else None)
     quiet_logging(settings)
-    play_options = PlayOptions(
-        top_k=top_k, seed=seed, shuffle=shuffle, metric=metric, no_positive=no_positive, temperature=temperature
+    play_options = PlayOptions.of(
+        protocol=protocol,
+        metric=metric,
+        no_positive=no_positive,
+        max_tokens=max_tokens,
+        max_html_chars=max_html_chars,
+        top_k=top_k,
+        seed=seed,
+        shuffle=shuffle,
+        temperature=temperature,
     )
     options = MindActOptions(
         data=root,
@@ -143,11 +171,13 @@ def scores(
     stdout_console().print(line, markup=False, soft_wrap=True)
 
 
-def _check_data(root: Path | None, split: str | None) -> tuple[Path, str]:
+def _check_data(root: Path | None, split: str | None, protocol: Protocol) -> tuple[Path, str]:
     if root is None:
         raise WrongUsage("--data-root is missing", hint="assay mind2web --data-root DATA --split test_task")
     if not root.exists():
         raise WrongUsage(f"--data-root {root}: no such file or folder")
+    if split is None and root.is_dir() and protocol is Protocol.GUIDE:
+        return root, "test_task"
     if split is None and root.is_dir():
         raise WrongUsage(
             "--split is missing: a folder can contain several splits", hint="For example: --split test_task"
@@ -204,7 +234,7 @@ def _print_input(options: MindActOptions, run_input: MindActInput) -> None:
     source = f"predictions of {options.predictions}" if options.predictions else options.model
     console = stderr_console()
     console.print(f"{run_input.total} steps of {options.split} by {source}", markup=False, soft_wrap=True)
-    if options.scores is None:
+    if options.scores is None and not options.play_options.is_guide:
         console.print(
             "no --scores-pickle: unless the data contain ranks, candidates keep their order in the data, gold elements "
             "first. The gold element is then always an option, and figures are not comparable to published ones.",
@@ -217,7 +247,7 @@ def _summary(metrics: Mapping[str, Any]) -> Iterator[Table | str]:
     yield figures_table(metrics)
     yield from policy_lines(metrics)
     yield from candidate_line(metrics)
-    if metrics["published"]:
+    if metrics["published"] and metrics["protocol"] == "tournament":
         yield published_table(metrics)
 
 
@@ -230,9 +260,8 @@ def figures_table(metrics: Mapping[str, Any]) -> Table:
     Figures are ranges if steps were not judged.
     """
     source = metrics["model"] or metrics["predictions"]
-    table = simple_table(
-        f"{metrics['suite']}  {source}  {metrics['split']}  top {metrics['top_k']}, seed {metrics['seed']}, percent"
-    )
+    title = f"{metrics['suite']} ({metrics['protocol']})  {source}  {metrics['split']}  top {metrics['top_k']}"
+    table = simple_table(f"{title}, seed {metrics['seed']}, percent")
     for heading in ("no positive", "mean over"):
         table.add_column(heading)
     second = "op F1" if metrics["metric"] == "mindact" else "action acc"
@@ -251,7 +280,7 @@ def policy_lines(metrics: Mapping[str, Any]) -> Iterator[str]:
     if metrics["skipped"]:
         counts = ", ".join(f"{count} {reason}" for reason, count in metrics["skipped"].items())
         yield f"no question for {counts} of {metrics['n_steps']} steps"
-    if metrics["gold_always_included"]:
+    if metrics["gold_always_included"] and metrics["protocol"] == "tournament":
         yield "candidates without ranks, gold elements first: not comparable to published figures"
 
 

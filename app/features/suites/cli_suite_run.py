@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from app.console import event_loop
-from app.console.errors import Exit, Interrupted
+from app.console.errors import Exit, Interrupted, WrongUsage
 from app.console.streams import print_json, stderr_console, stdout_console
 
 if TYPE_CHECKING:
@@ -90,6 +90,51 @@ class StepProgress:
         return "  ".join([*figures, *notes])
 
 
+def load_config(context: typer.Context, path: Path | None) -> Path | None:
+    """Make the values of a YAML file defaults of the flags. Its keys are the names of flags.
+
+    Raises:
+        WrongUsage: the file is not a YAML object, a key is not a flag, or a value is not a single value.
+    """
+    if path is None or context.resilient_parsing:
+        return path
+    import yaml
+
+    try:
+        values = yaml.safe_load(path.read_text("utf-8"))
+    except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
+        problem = error.strerror if isinstance(error, OSError) else " ".join(str(error).split())
+        raise WrongUsage(f"--config {path}: cannot be read: {problem}") from error
+    if not isinstance(values, dict):
+        raise WrongUsage(f"--config {path}: must be a YAML object, for example 'top-k: 50'")
+    flags = {
+        opt.lstrip("-"): flag
+        for flag in context.command.params
+        for opt in flag.opts
+        if opt not in ("--config", "--help")
+    }
+    defaults: dict[str, Any] = {}
+    for key, value in values.items():
+        flag = flags.get(str(key).replace("_", "-"))
+        if flag is None or flag.name is None:
+            raise WrongUsage(f"--config {path}: unknown key {str(key)!r}: use {', '.join(sorted(flags))}")
+        if isinstance(value, list | dict) and not (flag.nargs == 1 and getattr(flag, "multiple", False)):
+            raise WrongUsage(f"--config {path}: {key} must be a single value")
+        if value is not None:
+            defaults[flag.name] = value
+    context.default_map = {**(context.default_map or {}), **defaults}
+    return path
+
+
+ConfigOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        is_eager=True,
+        callback=load_config,
+        help="YAML file with defaults; its keys are the names of the flags.",
+    ),
+]
 OutputDirOption: TypeAlias = Annotated[
     Path | None,
     typer.Option(

@@ -42,7 +42,10 @@ class Mind2WebSuite:
         """Return the page of the last question and the boxes."""
         trace = record[TRACE]
         question = trace["prompt"][-1] if trace["prompt"] else ""
-        page, _, _ = question.removeprefix("'''\n").partition("\n'''\n\n")
+        if question.startswith("'''"):
+            page, _, _ = question.removeprefix("'''\n").partition("\n'''\n\n")
+        else:  # the guide's question
+            page, _, _ = question.partition('"""\n')[2].rpartition('\n"""')
         return StepView(
             page=page,
             has_screenshot=self.screenshot(options_json, folders, record) is not None,
@@ -64,7 +67,10 @@ def _options(options_json: str, folders: DataFolders, settings: Settings) -> Min
         split=request.split or data.stem,
         scores=None if scores is None else parquet_of(scores, settings.data_dir / SCORES_FOLDER),
         template=paths.get("prompt_template"),
-        play_options=PlayOptions(
+        play_options=PlayOptions.of(
+            protocol=request.protocol,
+            max_tokens=request.max_tokens,
+            max_html_chars=request.max_html_chars,
             top_k=request.top_k,
             seed=request.seed,
             shuffle=request.shuffle,

@@ -1,8 +1,8 @@
-"""Mind2Web plan: read steps lazily, rank and shuffle the candidates, play the rounds and score the prediction."""
+"""Mind2Web plan: read steps lazily, select the candidates, ask about them and score the prediction."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from random import Random
 from typing import Any
@@ -13,13 +13,23 @@ from judges.errors import LLMError
 from judges.suites.errors import DataUnreadable
 from judges.suites.mind2web.data import Split
 from judges.suites.mind2web.errors import PageUnusable, RankMissing
-from judges.suites.mind2web.parsing import gold_op_string
+from judges.suites.mind2web.guide import MAX_TOKENS as GUIDE_MAX_TOKENS
+from judges.suites.mind2web.guide import keep_candidates, operation_f1, parse_guide
+from judges.suites.mind2web.parsing import Parsed, gold_op_string, parse_llm
 from judges.suites.mind2web.predictions import RecordedPrediction, RecordedRounds
-from judges.suites.mind2web.questions import Template, last_message
-from judges.suites.mind2web.ranks import RankLookup, RankOrigin, ids_in_top_k, ranked
-from judges.suites.mind2web.rules import WITHOUT_POSITIVE, Metric, NoPositive, Shuffle, Unplayed
-from judges.suites.mind2web.step_player import PlayedStep, StepPlayer
-from judges.suites.mind2web.steps import Step
+from judges.suites.mind2web.questions import Template
+from judges.suites.mind2web.ranks import RankLookup, RankOrigin, ids_in_top_k, ranked, with_known_ranks
+from judges.suites.mind2web.rules import (
+    MAX_HTML_CHARS,
+    WITHOUT_POSITIVE,
+    Metric,
+    NoPositive,
+    Protocol,
+    Shuffle,
+    Unplayed,
+)
+from judges.suites.mind2web.step_player import MAX_TOKENS, PlayedStep, StepPlayer
+from judges.suites.mind2web.steps import Candidate, Step
 from judges.suites.mind2web.tournament import EMPTY_PREDICTION, Prediction, score_prediction, shuffled
 from rubrics.verdict import Usage
 
@@ -31,27 +41,61 @@ PAGE_UNUSABLE = "page_unusable"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlayOptions:
-    """Options for playing and scoring steps."""
+    """Options for playing and scoring steps. ``max_tokens`` limits a reply, ``max_html_chars`` the guide's page."""
 
+    protocol: Protocol = Protocol.TOURNAMENT
     top_k: int = 50
     seed: int = 0
     shuffle: Shuffle = Shuffle.STEP
     metric: Metric = Metric.MINDACT
     no_positive: NoPositive = NoPositive.ZERO
     temperature: float = 0.0
+    max_tokens: int = MAX_TOKENS
+    max_html_chars: int = MAX_HTML_CHARS
+
+    @classmethod
+    def of(
+        cls,
+        *,
+        protocol: Protocol,
+        metric: Metric | None,
+        no_positive: NoPositive | None,
+        max_tokens: int | None,
+        **others: Any,
+    ) -> PlayOptions:
+        """Return options in which None stands for the default of the protocol."""
+        guide = protocol is Protocol.GUIDE
+        return cls(
+            protocol=protocol,
+            metric=metric or (Metric.ACTION if guide else Metric.MINDACT),
+            no_positive=no_positive or (NoPositive.SKIP if guide else NoPositive.ZERO),
+            max_tokens=max_tokens or (GUIDE_MAX_TOKENS if guide else MAX_TOKENS),
+            **others,
+        )
+
+    @property
+    def is_guide(self) -> bool:
+        return self.protocol is Protocol.GUIDE
+
+    @property
+    def parse(self) -> Callable[[str], Parsed]:
+        """Parser of replies in the tournament. The metric ``action`` reads them like the guide."""
+        return parse_guide if self.metric is Metric.ACTION else parse_llm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreparedStep:
     """Step with everything that is known before a model is asked.
 
-    ``unplayed`` says why no question is needed. ``fault`` (reason, text) says why the step cannot be judged.
+    ``order`` are the candidates of the tournament, ``kept`` those of the guide. ``unplayed`` says why no question is
+    needed. ``fault`` (reason, text) says why the step cannot be judged.
     ``best_rank`` is the rank of the best positive, or None. ``rank_origin`` is None if there is a fault.
     """
 
     step: Step
     positives: tuple[str, ...] = ()
     order: tuple[str, ...] = ()
+    kept: tuple[Candidate, ...] = ()
     best_rank: int | None = None
     rank_origin: RankOrigin | None = None
     unplayed: Unplayed | None = None
@@ -98,9 +142,14 @@ class MindActPlan:
             model=suite_model.model,
             template=self._template,
             temperature=self._play_options.temperature,
+            max_tokens=self._play_options.max_tokens,
+            parse=self._play_options.parse,
         )
         try:
-            played = await player.play(step.step, step.order)
+            if self._play_options.is_guide:
+                played = await player.play_guide(step.step, step.kept, max_html_chars=self._play_options.max_html_chars)
+            else:
+                played = await player.play(step.step, step.order)
         except PageUnusable as error:
             return not_judged_record(step, PAGE_UNUSABLE, f"{step.step.place}: {error}")
         return scored_record(step, played.prediction, self._play_options, played)
@@ -116,7 +165,11 @@ class MindActPlan:
         recorded = self._predictions.get(step.step.sample_id)
         if recorded is None:
             return not_judged_record(step, NO_PREDICTION, "the file contains no prediction for this step")
-        prediction = recorded.prediction(len(step.order)) if isinstance(recorded, RecordedRounds) else recorded
+        prediction = (
+            recorded.prediction(len(step.order), self._play_options.parse)
+            if isinstance(recorded, RecordedRounds)
+            else recorded
+        )
         return scored_record(step, prediction, self._play_options)
 
     def not_judged(self, step: PreparedStep, error: LLMError) -> Record:
@@ -124,7 +177,7 @@ class MindActPlan:
 
 
 def prepare_steps(split: Split, play_options: PlayOptions, ranks: RankLookup | None) -> Iterator[PreparedStep]:
-    """Yield every step with ranked candidates, cut at ``top_k`` and shuffled. Blocks.
+    """Yield every step with its candidates, cut at ``top_k`` and for the tournament shuffled. Blocks.
 
     Raises:
         DataUnreadable: a file is damaged, or contains a step twice.
@@ -135,6 +188,9 @@ def prepare_steps(split: Split, play_options: PlayOptions, ranks: RankLookup | N
         if step.sample_id in seen:
             raise DataUnreadable(step.place, f"repeats step {step.sample_id} of {seen[step.sample_id]}")
         seen[step.sample_id] = step.place
+        if play_options.is_guide:
+            yield _prepare_guide_step(*with_known_ranks(step, ranks), play_options.top_k)
+            continue
         try:
             with_ranks, rank_origin = ranked(step, ranks)
         except RankMissing as error:
@@ -143,12 +199,26 @@ def prepare_steps(split: Split, play_options: PlayOptions, ranks: RankLookup | N
         yield _prepare_step(with_ranks, rank_origin, play_options, stream)
 
 
+def _prepare_guide_step(step: Step, rank_origin: RankOrigin, top_k: int) -> PreparedStep:
+    return PreparedStep(
+        step=step,
+        positives=tuple(positive.id for positive in step.positives),
+        kept=tuple(keep_candidates(step, top_k)),
+        best_rank=_best_rank(step),
+        rank_origin=rank_origin,
+        unplayed=None if step.positives else Unplayed.NO_POSITIVE,
+    )
+
+
+def _best_rank(step: Step) -> int | None:
+    return min((positive.rank for positive in step.positives if positive.rank is not None), default=None)
+
+
 def _prepare_step(step: Step, rank_origin: RankOrigin, play_options: PlayOptions, stream: Random) -> PreparedStep:
     positives, negatives = (
         ids_in_top_k(step.positives, play_options.top_k),
         ids_in_top_k(step.negatives, play_options.top_k),
     )
-    best_rank = min((positive.rank for positive in step.positives if positive.rank is not None), default=None)
     unplayed, order = None, list[str]()
     if positives:
         step_random = Random(f"{play_options.seed}:{step.sample_id}")  # noqa: S311 - not security-relevant
@@ -160,7 +230,7 @@ def _prepare_step(step: Step, rank_origin: RankOrigin, play_options: PlayOptions
         step=step,
         positives=tuple(positives),
         order=tuple(order),
-        best_rank=best_rank,
+        best_rank=_best_rank(step),
         rank_origin=rank_origin,
         unplayed=unplayed,
     )
@@ -172,11 +242,12 @@ def scored_record(
     """Return the record of a judged step. A step without a positive is scored by the policy ``no_positive``."""
     gold = gold_op_string(step.step.op, step.step.value)
     result = score_prediction(prediction, step.positives, gold)
-    operation = prediction.op_string.split()
-    action = int(bool(prediction.node_id) and bool(operation) and operation[0] == step.step.op)
+    op, _, value = prediction.op_string.partition(" ")
+    action = int(op == step.step.op)
+    op_f1 = operation_f1(step.step.op, step.step.value, op, value) if play_options.is_guide else result.op_f1
     by_action = play_options.metric is Metric.ACTION
     skipped = play_options.no_positive is NoPositive.SKIP and step.unplayed in WITHOUT_POSITIVE
-    success = bool(result.element and action) if by_action else result.success
+    success = bool(result.element) and (bool(action) if by_action else op_f1 == 1.0)
     return {
         **_step_fields(step),
         "status": (StepStatus.SKIPPED if skipped else StepStatus.SCORED).value,
@@ -184,10 +255,10 @@ def scored_record(
         "detail": "",
         "judged": True,
         "element_acc": None if skipped else result.element,
-        "action_f1": None if skipped else float(action) if by_action else result.op_f1,
+        "action_f1": None if skipped else float(action) if by_action else op_f1,
         "step_acc": None if skipped else int(success),
         "element": result.element,
-        "op_f1": result.op_f1,
+        "op_f1": op_f1,
         "action": action,
         "prediction": list(prediction),
         "empty_outputs": 0 if played is None else played.empty,
@@ -238,7 +309,7 @@ def _positive_ranks(step: PreparedStep) -> list[int] | None:
 def _trace(step: PreparedStep, gold: str, played: PlayedStep | None) -> dict[str, Any]:
     """Return the questions of all rounds and the gold answer."""
     rounds = () if played is None else played.rounds
-    shown_ids = {*step.positives, *(id for item in rounds for id, _ in item.shown.options)}
+    shown_ids = {*step.positives, *(id for item in rounds for id, _ in item.options)}
     boxes = {
         item.id: item.box for item in (*step.step.positives, *step.step.negatives) if item.box and item.id in shown_ids
     }
@@ -246,12 +317,12 @@ def _trace(step: PreparedStep, gold: str, played: PlayedStep | None) -> dict[str
         "task": step.step.task,
         "history": list(step.step.history),
         "order": list(step.order),
-        "prompt": [last_message(item.shown.context, item.question) for item in rounds],
+        "prompt": [item.prompt for item in rounds],
         "raw_output": [item.raw for item in rounds],
         "rounds": [
             {
                 "candidate_ids": list(item.candidate_ids),
-                "options": [list(option) for option in item.shown.options],
+                "options": [list(option) for option in item.options],
                 "letter": item.parsed.letter,
                 "op_string": item.parsed.op_string,
                 "picked": item.picked,

@@ -19,10 +19,18 @@ from app.features.suites.reports import atomic_text_file, not_judged_summary, to
 from judges.llm.providers import parse_model
 from judges.suites.errors import DataMissing
 from judges.suites.mind2web.data import Split, find_split
+from judges.suites.mind2web.guide import shipped_guide_template
 from judges.suites.mind2web.predictions import RecordedPrediction, read_predictions
 from judges.suites.mind2web.questions import Template, load_template, shipped_template
 from judges.suites.mind2web.ranks import RankOrigin
-from judges.suites.mind2web.report import OFFICIAL_KEYS, RANKER_RECALL_AT_50, PublishedRow, published, report
+from judges.suites.mind2web.report import (
+    OFFICIAL_KEYS,
+    RANKER_RECALL_AT_50,
+    PublishedRow,
+    guide_figures,
+    published,
+    report,
+)
 from judges.suites.mind2web.rules import STEP_RULES
 from judges.suites.mind2web.scores import ScoreTable
 from judges.suites.mind2web.step_player import request_params
@@ -65,11 +73,16 @@ class MindActOptions:
         return MindActInput(
             split=split,
             total=total,
-            template=shipped_template() if self.template is None else load_template(self.template),
+            template=self._template(),
             ranks=None if self.scores is None else ScoreTable(self.scores, name=self.scores_name),
             predictions=None if self.predictions is None else read_predictions(self.predictions),
             files=tuple(_file_identity(file) for file in split.files),
         )
+
+    def _template(self) -> Template:
+        if self.template is not None:
+            return load_template(self.template)
+        return shipped_guide_template() if self.play_options.is_guide else shipped_template()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,9 +119,12 @@ def run_identity(options: MindActOptions, run_input: MindActInput) -> dict[str, 
         "suite": NAME,
         "model": options.model,
         "split": options.split,
+        "protocol": str(options.play_options.protocol),
         "top_k": options.play_options.top_k,
         "seed": options.play_options.seed,
         "shuffle": str(options.play_options.shuffle),
+        "max_tokens": options.play_options.max_tokens,
+        "max_html_chars": options.play_options.max_html_chars,
         "temperature": options.play_options.temperature,
         "metric": str(options.play_options.metric),
         "no_positive": str(options.play_options.no_positive),
@@ -131,6 +147,7 @@ def figures(options: MindActOptions, run_input: MindActInput, records: Sequence[
     return {
         "suite": NAME,
         "status": "incomplete" if missing["count"] else "complete",
+        "protocol": str(play_options.protocol),
         "metric": str(play_options.metric),
         "step_rule": STEP_RULES[play_options.metric],
         "no_positive": str(play_options.no_positive),
@@ -138,7 +155,9 @@ def figures(options: MindActOptions, run_input: MindActInput, records: Sequence[
         "model": options.model,
         "predictions": None if options.predictions is None else options.predictions.name,
         "temperature": play_options.temperature,
-        "params": None if model_name is None else dict(request_params(model_name, play_options.temperature)),
+        "params": None
+        if model_name is None
+        else dict(request_params(model_name, play_options.temperature, play_options.max_tokens)),
         "template": run_input.template.ref,
         "split": options.split,
         "top_k": play_options.top_k,
@@ -148,7 +167,8 @@ def figures(options: MindActOptions, run_input: MindActInput, records: Sequence[
         "data": list(run_input.files),
         "scores": None if run_input.ranks is None else run_input.ranks.name,
         "rank_origin": dict(origins),
-        "gold_always_included": RankOrigin.LISTED in origins,
+        "max_html_chars": play_options.max_html_chars if play_options.is_guide else None,
+        "gold_always_included": play_options.is_guide or RankOrigin.LISTED in origins,
         "versions": {"assay": tool_version(), "python": platform.python_version(), "lxml": etree.__version__},
         "n_steps": len(records),
         "n_tasks": len({record["task_id"] for record in records}),
@@ -159,7 +179,9 @@ def figures(options: MindActOptions, run_input: MindActInput, records: Sequence[
             top_k=play_options.top_k,
             seed=play_options.seed,
             compat_trailing=options.compat_trailing,
+            official=not play_options.is_guide,
         ),
+        **(guide_figures(records, play_options.no_positive) if play_options.is_guide else {}),
         "empty_outputs": sum(record["empty_outputs"] for record in records),
         "published": [_published_json(row) for row in published(options.split)],
         "published_recall_at_50": RANKER_RECALL_AT_50.get(options.split),
@@ -189,13 +211,15 @@ def summary_score(metrics: Mapping[str, Any]) -> float:
 def write_official_files(
     folder: Path, options: MindActOptions, metrics: Mapping[str, Any], records: Iterator[Record]
 ) -> None:
-    """Write the three files of the published evaluation, with its names. Blocks.
+    """Write the three files of the published evaluation, with its names. The guide's protocol has none. Blocks.
 
     The results file is written only if every step was judged by the published metric, because its format has no bounds.
 
     Raises:
         RunUnwritable: a file cannot be written.
     """
+    if options.play_options.is_guide:
+        return
     name, top_k = options.split, options.play_options.top_k
     results = folder / f"{name}_results_top{top_k}.json"
     with (

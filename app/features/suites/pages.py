@@ -32,6 +32,7 @@ from app.features.suites.page_figures import (
     suite_run,
 )
 from app.features.suites.service_suite import SuiteName
+from judges.suites.multimodal.options import option_name
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 
@@ -176,8 +177,6 @@ async def _next_position(viewer: Viewer, base: str, position: int) -> int | None
     return int(steps_page["items"][0]["position"]) if steps_page["items"] else None
 
 
-_FIRST = ord("B")
-"""Letter of the first option. In Mind2Web, A is "none of the above"."""
 _ROLES = {"gold": "correct", "picked": "picked", "both": "correct and picked"}
 
 
@@ -247,19 +246,19 @@ def step_details(document: Mapping[str, Any]) -> StepDetails:
 
 
 def _mind2web_rounds(step: Mapping[str, Any]) -> list[Round]:
-    """Return the rounds of Mind2Web: up to five options each, until one is left."""
+    """Return the questions of Mind2Web. Option A is "none of the above"."""
     gold_elements = {str(round_json) for round_json in (step.get("gold") or {}).get("elements") or ()}
     prompts, outputs = step.get("prompt") or (), step.get("raw_output") or ()
     return [
         Round(
             options=[
                 Option(
-                    letter=chr(_FIRST + nth),
+                    letter=option_name(nth),
                     text=text,
                     correct=id in gold_elements,
                     picked=id == round_json.get("picked"),
                 )
-                for nth, (id, text) in enumerate(round_json.get("options") or ())
+                for nth, (id, text) in enumerate(round_json.get("options") or (), start=1)
             ],
             output=str(outputs[index]) if index < len(outputs) else "",
             letter=round_json.get("letter"),

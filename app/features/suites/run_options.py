@@ -7,7 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.api.request_fields import WHOLE_NUMBER, Model
-from judges.suites.mind2web.rules import Metric, NoPositive, Shuffle
+from judges.suites.mind2web.rules import MAX_HTML_CHARS, Metric, NoPositive, Protocol, Shuffle
 from judges.suites.multimodal.readings import Counting
 
 _NO_CONTROL_CHARACTERS = r"^[^\x00-\x1f\x7f]*$"
@@ -87,7 +87,20 @@ class Mind2WebRunIn(SuiteRunIn):
     prompt_template: Annotated[DataPath | None, Field(description="File with a JSON list of chat messages")] = None
     top_k: Annotated[int, Field(ge=1, le=10_000), WHOLE_NUMBER] = 50
     temperature: Annotated[float, Field(strict=False, ge=0.0, le=2.0)] = 0.0
-    metric: Annotated[Metric, Field(strict=False)] = Metric.MINDACT
-    no_positive: Annotated[NoPositive, Field(strict=False)] = NoPositive.ZERO
+    protocol: Annotated[
+        Protocol, Field(strict=False, description="tournament: published rounds of five; guide: one question per step")
+    ] = Protocol.TOURNAMENT
+    max_tokens: Annotated[
+        int | None, Field(ge=1, le=10**6, description="Limit of a reply (default: 50, guide: 512)"), WHOLE_NUMBER
+    ] = None
+    max_html_chars: Annotated[
+        int, Field(ge=100, le=10**8, description="Characters of the page in the guide's question"), WHOLE_NUMBER
+    ] = MAX_HTML_CHARS
+    metric: Annotated[
+        Metric | None, Field(strict=False, description="Rule for a step (default: mindact, guide: action)")
+    ] = None
+    no_positive: Annotated[
+        NoPositive | None, Field(strict=False, description="Steps without a positive (default: zero, guide: skip)")
+    ] = None
     shuffle: Annotated[Shuffle, Field(strict=False)] = Shuffle.STEP
     compat_trailing: bool = False

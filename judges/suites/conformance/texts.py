@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from judges.suites.conformance import guide_port
 from judges.suites.conformance.golden_case import GoldenCase
+from judges.suites.mind2web import guide
 from judges.suites.mind2web.parsing import op_f1, op_f1_without_punctuation, parse_llm, parse_seq2seq
 from judges.suites.mind2web.questions import (
     demonstrations,
@@ -84,25 +84,25 @@ def seeact_cases(golden: Mapping[str, Any]) -> Iterator[GoldenCase]:
 
 def port_cases(golden: Mapping[str, Any]) -> Iterator[GoldenCase]:
     """Check the integration guide's port, which differs from the published evaluation."""
-    readers = {"seed_commit": guide_port.parse_first, "head": guide_port.parse_later}
     for number, inputs in enumerate(golden.get("parse", ())):
         case = GoldenCase(str(inputs.get("id", f"parse {number}: {inputs['raw'][:40]!r}")))
         with case.running():
-            for name, reader in readers.items():
-                if name in inputs:
-                    case.expect(name, inputs[name], reader(inputs["raw"]))
-            case.note_unchecked(inputs, frozenset({"raw", *readers}))
+            if "seed_commit" in inputs:
+                case.expect("seed_commit", inputs["seed_commit"], guide.parse_reply(inputs["raw"], later=False)[:2])
+            if "head" in inputs:
+                case.expect("head", inputs["head"], guide.parse_reply(inputs["raw"]))
+            case.note_unchecked(inputs, frozenset({"raw", "seed_commit", "head"}))
         yield case
     for number, inputs in enumerate(golden.get("operation_f1_head", ())):
         case = GoldenCase(str(inputs.get("id", f"operation_f1_head {number}")))
         with case.running():
             args = (inputs["gold_op"], inputs["gold_value"], inputs["pred_op"], inputs["pred_value"])
-            case.expect("f1", inputs["f1"], guide_port.operation_f1(*args))
+            case.expect("f1", inputs["f1"], guide.operation_f1(*args))
         yield case
     for index, label in golden.get("labels", {}).items():
         case = GoldenCase(f"label {index}")
         with case.running():
-            case.expect("label", label, guide_port.label(int(index)))
+            case.expect("label", label, option_name(int(index)))
         yield case
 
 

@@ -7,6 +7,7 @@ The files are untrusted. Every used field is validated, and errors name file, ta
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -141,12 +142,16 @@ def _from_row(row: SourceStep, position: int) -> Step:
         subdomain=row.subdomain,
         task=row.task,
         history=row.history,
-        page=row.page,
+        page=row.page or row.raw_page,
         op=row.op,
         value=row.value,
-        positives=tuple(Candidate(id=positive.id, tag=positive.tag, box=positive.box) for positive in row.positives),
-        negatives=tuple(Candidate(id=negative.id, tag=negative.tag, box=negative.box) for negative in row.negatives),
+        positives=tuple(map(_from_row_candidate, row.positives)),
+        negatives=tuple(map(_from_row_candidate, row.negatives)),
     )
+
+
+def _from_row_candidate(one: source_rows.Candidate) -> Candidate:
+    return Candidate(id=one.id, tag=one.tag, box=one.box, attributes=one.attributes)
 
 
 OPS = frozenset({"CLICK", "TYPE", "SELECT"})
@@ -225,7 +230,7 @@ def _steps(task: Any, file: Path, number: int, position: int) -> Iterator[Step]:
             subdomain=subdomain,
             task=description,
             history=reprs[:index],
-            page=own.text("cleaned_html", needed=True),
+            page=own.text("cleaned_html") or own.text("raw_html") or own.text("cleaned_html", needed=True),
             op=op,
             value=value,
             positives=_candidates(own, "pos_candidates"),
@@ -263,7 +268,17 @@ def _candidate(action: RowFields, name: str, value: Any) -> Candidate:
     if rank is not None and (isinstance(rank, bool) or not isinstance(rank, int) or rank < 0):
         raise action.error(f"{name}.rank", "must be an integer >= 0")
     tag = one.get("tag")
-    return Candidate(id=id, tag=tag if isinstance(tag, str) else "", box=_box(action, name, one), rank=rank)
+    score, attributes = one.get("score"), one.get("attributes")
+    if score is not None and (isinstance(score, bool) or not isinstance(score, int | float)):
+        raise action.error(f"{name}.score", "must be a number")
+    return Candidate(
+        id=id,
+        tag=tag if isinstance(tag, str) else "",
+        box=_box(action, name, one),
+        rank=rank,
+        score=score,
+        attributes=attributes if isinstance(attributes, str) else json.dumps(attributes),
+    )
 
 
 def _box(action: RowFields, name: str, one: Mapping[str, Any]) -> str:

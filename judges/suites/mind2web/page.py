@@ -7,6 +7,7 @@ depends on the number of shown elements and not on the size of the page.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from copy import deepcopy
 from itertools import islice
 from typing import TypeAlias
 
@@ -18,6 +19,7 @@ Element: TypeAlias = etree._Element
 
 ID = "backend_node_id"
 TEXT = "text"
+_NOT_ELEMENTS = (etree.Comment, etree.ProcessingInstruction)
 MAX_DEPTH = 6
 MAX_DESCENDANTS = 50
 MAX_SIBLINGS = 3
@@ -35,14 +37,14 @@ class Page:
 
     @classmethod
     def parse(cls, cleaned_html: str) -> Page:
-        """Parse ``cleaned_html``. White space is kept, entities are not resolved, nothing is downloaded.
+        """Parse ``cleaned_html``. Nothing is downloaded, and entities are not resolved.
+
+        White space, comments and processing instructions are kept, because the published evaluation shows them.
 
         Raises:
             PageUnusable: the text is not well-formed XML.
         """
-        parser = etree.XMLParser(
-            resolve_entities=False, no_network=True, load_dtd=False, remove_comments=True, remove_pis=True
-        )
+        parser = etree.XMLParser(resolve_entities=False, no_network=True, load_dtd=False)
         try:
             return cls(etree.fromstring(cleaned_html.encode("utf-8", "surrogatepass"), parser))
         except etree.XMLSyntaxError as error:
@@ -68,44 +70,42 @@ class Page:
         Only the candidates keep their ``backend_node_id``.
 
         Raises:
-            PageUnusable: a candidate is not in the page.
+            PageUnusable: a candidate is not in the page, or is a ``<text>`` element.
         """
         candidates_shown = frozenset(candidate_ids)
         keep = {id for candidate in candidates_shown for id in self._around(candidate)}
         copy = _copy_kept(self.root, keep)
-        for element in reversed(list(copy.iter())):
+        for element in reversed(list(copy.iter(etree.Element))):
             _simplify(element, candidates_shown)
         return copy
 
     def _around(self, candidate: str) -> Iterator[str]:
         """Yield the ids of a candidate, its ancestors, its first descendants and its nearest siblings."""
         element = self.element(candidate)
+        if element.tag == TEXT:
+            raise PageUnusable(f"candidate {candidate!r} is a <text> element, which has no actions", element=candidate)
         yield candidate
         for ancestor in element.iterancestors():
             yield ancestor.get(ID, "")
         for descendant in islice(_descendants(element, MAX_DEPTH), MAX_DESCENDANTS):
-            yield descendant.get(ID, "")
-        parent = element.getparent()
-        if parent is not None:
-            # Text elements do not count as siblings.
-            yield from (one.get(ID, "") for one in islice(_element_siblings(element, preceding=True), MAX_SIBLINGS))
-            yield from (one.get(ID, "") for one in islice(_element_siblings(element, preceding=False), MAX_SIBLINGS))
-
-
-def _element_siblings(element: Element, *, preceding: bool) -> Iterator[Element]:
-    return (one for one in element.itersiblings(etree.Element, preceding=preceding) if one.tag != TEXT)
+            yield descendant.attrib.get(ID, "")
+        if element.getparent() is not None:
+            for preceding in (True, False):
+                # Text elements do not count as siblings; comments and processing instructions do.
+                siblings = (one for one in element.itersiblings(preceding=preceding) if one.tag != TEXT)
+                yield from (one.attrib.get(ID, "") for one in islice(siblings, MAX_SIBLINGS))
 
 
 def _descendants(element: Element, levels: int) -> Iterator[Element]:
-    """Yield the descendants in document order, down to ``levels`` levels."""
-    for child in element.iterchildren(etree.Element):
+    """Yield the descendants, including comments, in document order, down to ``levels`` levels."""
+    for child in element.iterchildren():
         yield child
         if levels > 1:
             yield from _descendants(child, levels - 1)
 
 
 def _copy_kept(root: Element, keep: set[str]) -> Element:
-    """Copy the root with the descendants whose ids are in ``keep``, and their texts.
+    """Copy the root with the descendants whose ids are in ``keep``, and their texts and comments.
 
     A removed element also removes the white space after it, as in lxml.
     """
@@ -115,7 +115,12 @@ def _copy_kept(root: Element, keep: set[str]) -> Element:
     while pending:
         source, target = pending.pop()
         has_text = source.get(ID, "") in keep
-        for child in source.iterchildren(etree.Element):
+        for child in source.iterchildren():
+            if child.tag in _NOT_ELEMENTS:
+                target.append(deepcopy(child))
+                continue
+            if child.tag is etree.Entity:
+                continue
             is_text = child.tag == TEXT
             if not (has_text if is_text else child.get(ID, "") in keep):
                 continue

@@ -61,10 +61,12 @@ def parse_seq2seq(raw: str) -> Parsed:
 def gold_op_string(op: str, value: str) -> str:
     """Return the gold operation, in the form of a predicted ``op_string``.
 
-    >>> gold_op_string("TYPE", "boston"), gold_op_string("CLICK", "x")
+    It passes through the parser of replies, so only the first line of a value counts.
+
+    >>> gold_op_string("TYPE", "boston\\nma"), gold_op_string("CLICK", "x")
     ('TYPE boston', 'CLICK ')
     """
-    return f"{op} {'' if op == CLICK else value}"
+    return _op_string(gold_text("", op, value).strip())
 
 
 def gold_text(letter: str, op: str, value: str) -> str:

@@ -7,14 +7,14 @@ prediction has "" and "".
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from judges.suites.json_items import read_items
 from judges.suites.mind2web.errors import PredictionsUnusable
-from judges.suites.mind2web.parsing import parse_llm
+from judges.suites.mind2web.parsing import Parsed, parse_llm
 from judges.suites.mind2web.tournament import EMPTY_PREDICTION, Prediction, Tournament
 
 WITHOUT_PREDICTION = frozenset({"not_judged"})
@@ -35,14 +35,14 @@ class RecordedRounds:
 
     rounds: tuple[RecordedRound, ...]
 
-    def prediction(self, candidates: int) -> Prediction:
+    def prediction(self, candidates: int, parse: Callable[[str], Parsed] = parse_llm) -> Prediction:
         """Return the prediction of a step that started with this number of candidates."""
         remaining = candidates
         tournament = Tournament([])
         for one in self.rounds:
             tournament.queue.clear()
             remaining -= len(one.candidate_ids)
-            remaining += tournament.reply(one.option_ids, parse_llm(one.raw)) is not None
+            remaining += tournament.reply(one.option_ids, parse(one.raw)) is not None
         tournament.queue[:] = ["remaining"] * max(remaining, 0)
         return tournament.prediction
 

@@ -1,8 +1,9 @@
 """Prompt of one round (contracts/mind2web.md, 3.3).
 
-A template is a JSON list of chat messages. The page and the question are appended to the last one, a user message. The
-question uses the wording of the template's demonstrations, so the template determines the whole wording. The shipped
-template is ``judges/prompting/prompts/mindact.md``; the published one has the wording of the published evaluation.
+A template is a JSON list of chat messages, or an object ``{system, examples, template}``. The page and the question are
+appended to the last message, a user message, unless it contains a placeholder such as ``{question}``. The question uses
+the wording of the template's demonstrations, so the template determines the whole wording. The shipped template is
+``judges/prompting/prompts/mindact.md``; the published one has the wording of the published evaluation.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,6 +27,10 @@ SHIPPED = "mindact"
 HISTORY = 5
 NO_HISTORY = "None"
 MAX_TEMPLATE_BYTES = 4 * 1024 * 1024
+_PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
+_EXTRA = ("question", "answer_instructions")
+_OBJECT_KEYS = frozenset({"system", "system_prompt", "examples", "template", *_EXTRA})
+_EXAMPLE_KEYS = frozenset({"task", "history", "context", "question", "choices", "answer"})
 _ROLES = frozenset({"system", "user", "assistant"})
 _QUESTION = re.compile(
     r"'''\n(?P<page>.*?)\n'''\n\n(?P<ask>[^\n]*)\nTask: (?P<task>.*?)\nPrevious actions:\n(?P<history>.*?)\n"
@@ -48,16 +53,36 @@ class Wording:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """Prompt template. ``messages`` are (role, content) pairs; ``ref`` identifies the template in reports."""
+    """Prompt template. ``messages`` are (role, content) pairs; ``ref`` identifies the template in reports.
+
+    ``extra`` are sentences of an object that replace those of the guide's question: ``question`` (before the options)
+    and ``answer_instructions``.
+    """
 
     ref: str
     messages: tuple[tuple[str, str], ...]
     wording: Wording
+    extra: Mapping[str, str] = field(default_factory=dict)
 
-    def fill(self, question: str) -> tuple[Message, ...]:
-        """Return the messages of one round."""
+    def fill(self, question: str, values: Mapping[str, str] | None = None) -> tuple[Message, ...]:
+        """Return the messages of one round.
+
+        Placeholders in the last message, ``{question}`` and the names of ``values``, are replaced. Without any, the
+        question is appended.
+        """
         *before, (role, content) = self.messages
-        return tuple({"role": role, "content": text} for role, text in (*before, (role, content + question)))
+        filled = place_values(content, {"question": question, **(values or {})})
+        last = content + question if filled == content else filled
+        return tuple({"role": role, "content": text} for role, text in (*before, (role, last)))
+
+
+def place_values(text: str, values: Mapping[str, str]) -> str:
+    """Replace every ``{name}`` by its value. Placeholders inside values are not replaced.
+
+    >>> place_values("{a} and {b}", {"a": "{b}"})
+    '{b} and {b}'
+    """
+    return _PLACEHOLDER.sub(lambda match: values.get(match[1], match[0]), text)
 
 
 def question(shown: ShownPage, *, task: str, history: Sequence[str], wording: Wording) -> str:
@@ -88,7 +113,7 @@ def load_template(file: Path) -> Template:
     """Read a template file of the user. Blocks.
 
     Raises:
-        TemplateUnusable: the file cannot be read, or is not a list of chat messages.
+        TemplateUnusable: the file cannot be read, or is not a template.
     """
     try:
         if file.stat().st_size > MAX_TEMPLATE_BYTES:
@@ -108,18 +133,66 @@ def read_template(text: str, *, name: str, ref: str) -> Template:
     """Parse a template.
 
     Raises:
-        TemplateUnusable: the text is not a JSON list of chat messages that ends with a user message.
+        TemplateUnusable: the text is neither a JSON list of chat messages that ends with a user message, nor an object
+            with ``system``, ``examples`` and ``template``.
     """
     try:
-        listed = json.loads(text)
+        written = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise TemplateUnusable(f"{name}: not valid JSON: {error}") from error
-    if not isinstance(listed, list) or not listed:
-        raise TemplateUnusable(f"{name}: must be a JSON list of chat messages")
-    messages = tuple(_message(one, f"{name}, message {number}") for number, one in enumerate(listed))
+    extra: dict[str, str] = {}
+    if isinstance(written, dict) and written:
+        messages = tuple(_object_messages(written, name))
+        extra = {key: written[key] for key in _EXTRA if key in written}
+    elif isinstance(written, list) and written:
+        messages = tuple(_message(one, f"{name}, message {number}") for number, one in enumerate(written))
+    else:
+        raise TemplateUnusable(
+            f"{name}: must be a JSON list of chat messages, or an object {{system, examples, template}}"
+        )
     if messages[-1][0] != "user":
         raise TemplateUnusable(f"{name}: the last message is completed with the question, so its role must be user")
-    return Template(ref=ref, messages=messages, wording=_wording(messages) or shipped_template().wording)
+    return Template(ref=ref, messages=messages, wording=_wording(messages) or shipped_template().wording, extra=extra)
+
+
+def _object_messages(written: Mapping[str, Any], name: str) -> Iterator[tuple[str, str]]:
+    """Yield the messages of ``{system, examples, template}``. Every key is optional."""
+    unknown = sorted(written.keys() - _OBJECT_KEYS)
+    if unknown:
+        raise TemplateUnusable(f"{name}: unknown key {unknown[0]!r}: use {', '.join(sorted(_OBJECT_KEYS))}")
+    for key in _OBJECT_KEYS - {"examples"}:
+        if not isinstance(written.get(key, ""), str):
+            raise TemplateUnusable(f"{name}, {key}: must be a string")
+    system = written.get("system") or written.get("system_prompt")
+    if system:
+        yield "system", system
+    examples = written.get("examples", [])
+    if not isinstance(examples, list):
+        raise TemplateUnusable(f"{name}, examples: must be a list")
+    for number, example in enumerate(examples):
+        yield from _example(example, f"{name}, examples.{number}")
+    yield "user", written.get("template", "")
+
+
+def _example(value: Any, place: str) -> Iterator[tuple[str, str]]:
+    """Yield an example: a chat message, a pair ``{user, assistant}``, or the guide's fields with an ``answer``."""
+    if isinstance(value, dict) and "role" in value:
+        yield _message(value, place)
+        return
+    if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
+        raise TemplateUnusable(f"{place}: must be an object of strings: role and content, or user and assistant")
+    if value.keys() == {"user", "assistant"}:
+        yield from value.items() if list(value) == ["user", "assistant"] else reversed(value.items())
+        return
+    if "answer" not in value or not value.keys() <= _EXAMPLE_KEYS:
+        raise TemplateUnusable(
+            f"{place}: must have role and content, user and assistant, or answer and {', '.join(sorted(_EXAMPLE_KEYS))}"
+        )
+    page = f'"""\n{value["context"]}\n"""' if "context" in value else ""
+    parts = (f"Task: {value.get('task', '')}", f"Previous actions:\n{value.get('history') or NO_HISTORY}", page,
+             value.get("question", ""), value.get("choices", ""))  # fmt: skip
+    yield "user", "\n\n".join(part for part in parts if part)
+    yield "assistant", value["answer"]
 
 
 def demonstrations(template: Template) -> list[tuple[str, str]]:

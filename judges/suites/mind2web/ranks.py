@@ -35,6 +35,10 @@ class RankLookup(Protocol):
         """Return the ranks of a step's candidates by id, or None for an unknown step. Blocks."""
         ...
 
+    def scores_of(self, sample_id: str) -> Mapping[str, float]:
+        """Return the scores of a step's candidates by id, empty for an unknown step. Blocks."""
+        ...
+
 
 def ranked(step: Step, ranks: RankLookup | None) -> tuple[Step, RankOrigin]:
     """Return the step with a rank for every candidate.
@@ -65,6 +69,20 @@ def ranked(step: Step, ranks: RankLookup | None) -> tuple[Step, RankOrigin]:
         ),
         RankOrigin.LISTED,
     )
+
+
+def with_known_ranks(step: Step, ranks: RankLookup | None) -> tuple[Step, RankOrigin]:
+    """Return the step with the ranks and scores that are known. Unlike ``ranked``, candidates may have none."""
+    known = None if ranks is None else ranks.of(step.sample_id)
+    if ranks is None or known is None:
+        has_ranks = any(candidate.rank is not None for candidate in (*step.positives, *step.negatives))
+        return step, RankOrigin.DATA if has_ranks else RankOrigin.LISTED
+    scores = ranks.scores_of(step.sample_id)
+
+    def completed(candidates: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
+        return tuple(one._replace(rank=known.get(one.id), score=scores.get(one.id)) for one in candidates)
+
+    return replace(step, positives=completed(step.positives), negatives=completed(step.negatives)), RankOrigin.SCORES
 
 
 def ids_in_top_k(candidates: tuple[Candidate, ...], top_k: int) -> list[str]:

@@ -48,8 +48,9 @@ def report(
     top_k: int,
     seed: int,
     compat_trailing: bool = False,
+    official: bool = True,
 ) -> dict[str, Any]:
-    """Return the figures of all steps, which are given in the order of the data."""
+    """Return the figures of all steps, in the order of the data. ``official``: with the published keys."""
     by_policy = {policy: bounds(_scores(steps, metric, policy)) for policy in NoPositive}
     chosen, scores = by_policy[no_positive], _scores(steps, metric, no_positive)
     certain = chosen.certain
@@ -58,7 +59,7 @@ def report(
         "bounds": {"low": _figures(chosen.low, metric), "high": _figures(chosen.high, metric)},
         "policies": {str(policy): _policy(score_bounds, metric) for policy, score_bounds in by_policy.items()},
         "skipped": dict(Counter(str(step["unplayed"]) for step in steps if step["unplayed"])),
-        **_official(steps, metric, compat_trailing=compat_trailing, certain=certain is not None),
+        **(_official(steps, metric, compat_trailing=compat_trailing) if official and certain is not None else {}),
         "websites": _groups(certain.websites, metric) if certain else None,
         "domains": _groups(certain.domains, metric) if certain else None,
         "intervals_95": _intervals(scores, metric, seed) if certain and scores else None,
@@ -110,9 +111,9 @@ def _policy(bounds: ScoreBounds, metric: Metric) -> dict[str, Any]:
     return {**_figures(None, metric), "bounds": ends, **counts}
 
 
-def _official(steps: Sequence[Scored], metric: Metric, *, compat_trailing: bool, certain: bool) -> dict[str, Any]:
-    """Return the published keys, but only for the published metric and if every step was judged."""
-    if metric is not Metric.MINDACT or not certain or not steps:
+def _official(steps: Sequence[Scored], metric: Metric, *, compat_trailing: bool) -> dict[str, Any]:
+    """Return the published keys, but only for the published metric."""
+    if metric is not Metric.MINDACT or not steps:
         return {}
     return official_results(_scores(steps, metric, NoPositive.ZERO), compat_trailing=compat_trailing)
 
@@ -155,6 +156,26 @@ def _candidates(steps: Sequence[Scored], top_k: int) -> dict[str, Any]:
         metrics.add(ranks)
         in_top += min(ranks, default=top_k) < top_k
     return {**metrics.report(), "recall_cap": in_top / known if known else None, "top_k": top_k, "steps": known}
+
+
+def guide_figures(steps: Sequence[Scored], no_positive: NoPositive) -> dict[str, Any]:
+    """Return the figures of the guide's protocol with its names; None if any step was not judged."""
+    bounded = bounds(_scores(steps, Metric.ACTION, no_positive))
+    certain, counted = bounded.certain, bounded.low
+    rates = {
+        f"{measure}_{mean}": None if certain is None else getattr(getattr(certain, mean), field)
+        for mean in ("micro", "macro")
+        for measure, field in (("element", "element"), ("action", "operation"), ("step", "step"))
+    }
+    return {
+        "metrics": {**rates, "task_success": None if certain is None else certain.task_success},
+        "totals": {
+            "evaluated_steps": counted.steps,
+            "skipped_steps": len(steps) - counted.steps,
+            "total_samples": len(steps),
+            "unique_tasks": counted.tasks,
+        },
+    }
 
 
 OFFICIAL_KEYS = (

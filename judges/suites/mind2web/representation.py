@@ -6,6 +6,7 @@ the replacements is part of the format, because published scores depend on it.
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import dataclass
 from functools import lru_cache
@@ -40,10 +41,11 @@ MAX_WORDS = 20
 """Limit for all attributes of an element together, and for a text."""
 OPTION_WORDS = 10
 
-_TEXT_TAGS = re.compile(r"<text>(.*?)</text>", re.DOTALL)
-_CLOSED_TAG = re.compile(r"<([^<>]*?)/>")
-_END_TAG = re.compile(r"</[^<>]*>")
-_START_TAG = re.compile(r"<([^<>]*)>")
+_TEXT_TAGS = re.compile(r"<text>(.*?)</text>")
+_END_TAG = re.compile(r"</.+?>")
+_START_TAG = re.compile(r"<(.+?)>")
+_SELF_CLOSED = "\0"
+"""Mark of ``/>``. XML cannot contain it."""
 _ESCAPES = (
     ("&quot;", '"'),
     ("&amp;", "&"),
@@ -125,13 +127,24 @@ def bracket_text(element: Element, *, html_brackets: bool) -> str:
     text = text.replace('"', " ").replace("meta= ", "").replace("id= ", "id=").replace(" >", ">")
     text = _TEXT_TAGS.sub(r"\1", text)
     if not html_brackets:
-        text = _CLOSED_TAG.sub(r"(\1)", text)
+        text = text.replace("/>", f"{_SELF_CLOSED}>")
         text = _END_TAG.sub(")", text)
-        text = _START_TAG.sub(r"(\1", text)
+        text = _START_TAG.sub(r"(\1", text).replace(_SELF_CLOSED, ")")
     if "&" in text:
         for escaped, plain in _ESCAPES:
             text = text.replace(escaped, plain)
     return " ".join(text.split())
+
+
+def attribute_words(attributes: str) -> str:
+    """Return the salient words of a candidate's attributes, a JSON object as text. Malformed text has none."""
+    try:
+        values = json.loads(attributes) if attributes else {}
+    except (ValueError, RecursionError):
+        return ""
+    if not isinstance(values, dict):
+        return ""
+    return _salient_words(tuple(value if isinstance(value := values.get(name), str) else "" for name in SALIENT))
 
 
 def first_words(text: str, count: int) -> str:

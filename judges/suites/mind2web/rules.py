@@ -4,6 +4,18 @@ from __future__ import annotations
 
 from enum import StrEnum
 
+MAX_HTML_CHARS = 6000
+"""Default bound of the page in the guide's question."""
+
+
+class Protocol(StrEnum):
+    """How a model is asked about a step."""
+
+    TOURNAMENT = "tournament"
+    """Published protocol: rounds of five candidates until one is left."""
+    GUIDE = "guide"
+    """Protocol of the integration guide: one question with all kept candidates."""
+
 
 class Metric(StrEnum):
     """Criterion for a successful step."""

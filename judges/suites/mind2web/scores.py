@@ -13,7 +13,7 @@ import sys
 from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -65,7 +65,8 @@ class ScoreTable:
             }
         except (pa.ArrowException, OSError) as error:
             raise DataUnreadable(path.name, f"is not a Parquet file of scores: {error}") from error
-        self._ranks = lru_cache(maxsize=4)(self._read)
+        self._ranks = lru_cache(maxsize=4)(partial(self._read, column="ranks"))
+        self._scores = lru_cache(maxsize=4)(partial(self._read, column="scores"))
 
     def __len__(self) -> int:
         """Return the number of steps."""
@@ -75,13 +76,18 @@ class ScoreTable:
         group = self._groups.get(sample_id)
         return None if group is None else self._ranks(group)[sample_id]
 
-    def _read(self, group: int) -> dict[str, dict[str, int]]:
+    def scores_of(self, sample_id: str) -> Mapping[str, float]:
+        """Return the scores of a step's candidates by id, empty for an unknown step. Blocks."""
+        group = self._groups.get(sample_id)
+        return {} if group is None else self._scores(group)[sample_id]
+
+    def _read(self, group: int, column: str) -> dict[str, dict[str, Any]]:
         try:
-            table = self._file.read_row_group(group, columns=["sample_id", "ids", "ranks"])
+            table = self._file.read_row_group(group, columns=["sample_id", "ids", column])
         except (pa.ArrowException, OSError) as error:
             raise DataUnreadable(self.name, f"is damaged: {error}") from error
-        rows = zip(*(table.column(name).to_pylist() for name in ("sample_id", "ids", "ranks")), strict=True)
-        return {name: dict(zip(ids, ranks, strict=True)) for name, ids, ranks in rows}
+        rows = zip(*(table.column(name).to_pylist() for name in ("sample_id", "ids", column)), strict=True)
+        return {name: dict(zip(ids, values, strict=True)) for name, ids, values in rows}
 
 
 def convert_pickle(pickle: Path, target: Path, *, sha256: str | None = None) -> ConvertedScores:

@@ -1,23 +1,25 @@
-"""Multiple-choice rounds of one step against a chat model: prune, ask, parse, until at most one candidate is left.
+"""Questions of one step to a chat model, in either protocol.
 
-The rounds of a step run in sequence, because later rounds depend on earlier picks. Steps run concurrently.
+Tournament: prune, ask, parse, until at most one candidate is left. The rounds of a step run in sequence, because later
+rounds depend on earlier picks. Guide: one question. Steps run concurrently.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from judges.errors import LLMError, LLMOutputUnusable, UnusableKind
-from judges.llm.client import LLMClient, LLMRequest
+from judges.llm.client import LLMClient, LLMRequest, Message
 from judges.llm.families import family_of
+from judges.suites.mind2web.guide import guide_messages, guide_question, parse_guide
 from judges.suites.mind2web.page import Page
 from judges.suites.mind2web.parsing import Parsed, parse_llm
 from judges.suites.mind2web.questions import Template, last_message, question
-from judges.suites.mind2web.representation import ShownPage, show_page
-from judges.suites.mind2web.steps import Step
+from judges.suites.mind2web.representation import show_page
+from judges.suites.mind2web.steps import Candidate, Step
 from judges.suites.mind2web.tournament import Prediction, Tournament
 from rubrics.verdict import Usage
 
@@ -26,11 +28,11 @@ MAX_TOKENS = 50
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
-    """One question and its reply. ``picked`` is the id of the chosen option, or None."""
+    """One question and its reply. ``prompt`` is the last message, ``picked`` the id of the chosen option, or None."""
 
     candidate_ids: tuple[str, ...]
-    shown: ShownPage
-    question: str
+    options: tuple[tuple[str, str], ...]
+    prompt: str
     raw: str
     parsed: Parsed
     picked: str | None
@@ -48,12 +50,19 @@ class PlayedStep:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepPlayer:
-    """Model and prompt template for playing steps. ``model`` is a name without provider."""
+    """Model and prompt template for playing steps.
+
+    ``model`` is a name without provider. ``parse`` reads a reply. Requests with different ``vote`` are never answered
+    from the same reply.
+    """
 
     client: LLMClient
     model: str
     template: Template
     temperature: float = 0.0
+    max_tokens: int = MAX_TOKENS
+    parse: Callable[[str], Parsed] = parse_llm
+    vote: int = 0
 
     async def play(self, step: Step, order: Sequence[str]) -> PlayedStep:
         """Play all rounds of a step. ``order`` are the candidate ids in the order of play.
@@ -69,25 +78,58 @@ class StepPlayer:
         while (group := tournament.next_group()) is not None:
             shown_page = await asyncio.to_thread(show_page, page, group)
             text = question(shown_page, task=step.task, history=step.history, wording=self.template.wording)
+            prompt = last_message(shown_page.context, text)
             try:
-                raw, cost = await self._ask(last_message(shown_page.context, text))
+                raw, cost = await self._ask(step, self.template.fill(prompt))
             except LLMError as error:
                 error.usage = usage + error.usage
                 raise
             usage, empty = usage + cost, empty + (not raw.strip())
-            parsed = parse_llm(raw)
+            parsed = self.parse(raw)
             picked = tournament.reply([id for id, _ in shown_page.options], parsed)
             rounds.append(
-                Round(candidate_ids=group, shown=shown_page, question=text, raw=raw, parsed=parsed, picked=picked)
+                Round(
+                    candidate_ids=group,
+                    options=shown_page.options,
+                    prompt=prompt,
+                    raw=raw,
+                    parsed=parsed,
+                    picked=picked,
+                )
             )
         return PlayedStep(rounds=tuple(rounds), prediction=tournament.prediction, usage=usage, empty=empty)
 
-    async def _ask(self, last: str) -> tuple[str, Usage]:
+    async def play_guide(self, step: Step, candidates: Sequence[Candidate], *, max_html_chars: int) -> PlayedStep:
+        """Ask the guide's question about a step.
+
+        Raises:
+            PageUnusable: a candidate cannot be shown.
+            LLMError: there is no reply.
+        """
+        asked = await asyncio.to_thread(guide_question, step, candidates, max_html_chars=max_html_chars)
+        messages = guide_messages(self.template, asked)
+        raw, usage = await self._ask(step, messages)
+        parsed = parse_guide(raw)
+        picked = asked.picked(parsed.letter)
+        only = Round(
+            candidate_ids=tuple(candidate.id for candidate in candidates),
+            options=asked.options,
+            prompt=str(messages[-1]["content"]),
+            raw=raw,
+            parsed=parsed,
+            picked=picked,
+        )
+        prediction = Prediction(picked or "", parsed.op_string)
+        return PlayedStep(rounds=(only,), prediction=prediction, usage=usage, empty=int(not raw.strip()))
+
+    async def _ask(self, step: Step, messages: tuple[Message, ...]) -> tuple[str, Usage]:
         request = LLMRequest(
             model=self.model,
-            messages=self.template.fill(last),
+            messages=messages,
             prompt=self.template.ref,
-            params=request_params(self.model, self.temperature),
+            params=request_params(self.model, self.temperature, self.max_tokens),
+            vote=self.vote,
+            metadata={"sample_id": step.sample_id, "task_id": step.task_id, "step": str(step.number)},
         )
         try:
             reply = await self.client.complete(request)
@@ -98,10 +140,10 @@ class StepPlayer:
         return reply.text, reply.usage
 
 
-def request_params(model: str, temperature: float) -> Mapping[str, Any]:
+def request_params(model: str, temperature: float, max_tokens: int = MAX_TOKENS) -> Mapping[str, Any]:
     """Return the parameters of every request: the published ones, or none for a reasoning model.
 
-    A reasoning model accepts no temperature, and its reasoning would use up a limit of 50 tokens.
+    A reasoning model accepts no temperature, and its reasoning would use up the limit.
 
     >>> dict(request_params("gpt-4o", 0.0)), dict(request_params("gpt-6-luna", 0.0))
     ({'max_tokens': 50, 'temperature': 0.0}, {})
@@ -109,4 +151,4 @@ def request_params(model: str, temperature: float) -> Mapping[str, Any]:
     family = family_of(model)
     if family is not None and "temperature" not in family.params:
         return {}
-    return {"max_tokens": MAX_TOKENS, "temperature": temperature}
+    return {"max_tokens": max_tokens, "temperature": temperature}

@@ -9,14 +9,16 @@ from typing import NamedTuple
 class Candidate(NamedTuple):
     """Candidate element. ``rank`` starts at 0 for the best; None: not ranked.
 
-    ``box`` is ``x,y,w,h`` in page pixels, empty if unknown. The class is a tuple to save memory: a step has hundreds of
-    candidates.
+    ``box`` is ``x,y,w,h`` in page pixels, empty if unknown. ``attributes`` is JSON text. The class is a tuple to save
+    memory: a step has hundreds of candidates.
     """
 
     id: str
     tag: str = ""
     box: str = ""
     rank: int | None = None
+    score: float | None = None
+    attributes: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,6 +12,7 @@ from random import Random
 from typing import NamedTuple
 
 from judges.suites.mind2web.parsing import NONE_LETTER, Parsed, op_f1
+from judges.suites.multimodal.options import option_index
 
 GROUP_SIZE = 5
 
@@ -59,14 +60,15 @@ class Tournament:
         """Apply the reply for a group, whose option ids are given in document order. Returns the picked id, or None."""
         if parsed.letter == NONE_LETTER:
             return None
-        place = ord(parsed.letter) - ord(NONE_LETTER) - 1
-        if not 0 <= place < len(options):
+        index = option_index(parsed.letter)
+        if index is None or index > len(options):
             if not self.keep_earlier_pick:
                 self._last = None
             return None
-        self.queue.append(options[place])
-        self._last = Prediction(options[place], parsed.op_string)
-        return options[place]
+        picked = options[index - 1]
+        self.queue.append(picked)
+        self._last = Prediction(picked, parsed.op_string)
+        return picked
 
     @property
     def prediction(self) -> Prediction:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from string import ascii_uppercase as _LETTERS
 
+_MAX_LETTERS = 4
+"""Longer words of capital letters are no option of any step."""
 NONE_OF_THESE = "None of the other options match the correct element"
 """Text of the last option. Published answers and parsers rely on it."""
 
@@ -12,13 +14,16 @@ NONE_OF_THESE = "None of the other options match the correct element"
 def option_name(index: int) -> str:
     """Return the letters of the option at a 0-based index; two letters from index 26.
 
-    >>> [option_name(index) for index in (0, 25, 26, 52, 701)]
-    ['A', 'Z', 'AA', 'BA', 'ZZ']
+    >>> [option_name(index) for index in (0, 25, 26, 52, 701, 702)]
+    ['A', 'Z', 'AA', 'BA', 'ZZ', 'AAA']
     """
-    if not 0 <= index < len(_LETTERS) * (len(_LETTERS) + 1):
-        raise ValueError(f"option index {index} is out of range: there are names for 0 to 701")
-    first, last = divmod(index, len(_LETTERS))
-    return (_LETTERS[first - 1] if first else "") + _LETTERS[last]
+    if index < 0:
+        raise ValueError(f"option index {index} is out of range: it must not be negative")
+    name = ""
+    while index >= 0:
+        index, last = divmod(index, len(_LETTERS))
+        name, index = _LETTERS[last] + name, index - 1
+    return name
 
 
 def option_index(name: str) -> int | None:
@@ -27,10 +32,12 @@ def option_index(name: str) -> int | None:
     >>> option_index("V"), option_index("NO"), option_index("Invalid")
     (21, 378, None)
     """
-    if not 1 <= len(name) <= 2 or any(letter not in _LETTERS for letter in name):
+    if not 1 <= len(name) <= _MAX_LETTERS or any(letter not in _LETTERS for letter in name):
         return None
-    *first, last = (_LETTERS.index(letter) for letter in name)
-    return (first[0] + 1) * len(_LETTERS) + last if first else last
+    index = -1
+    for letter in name:
+        index = (index + 1) * len(_LETTERS) + _LETTERS.index(letter)
+    return index
 
 
 def option_lines(texts: Sequence[str]) -> list[str]:

@@ -37,10 +37,10 @@ async def ask(row: TildeRow, client: LLMClient, model: str) -> Dialogue:
     """
     first = await asyncio.to_thread(api_messages, row.first_turns)
     second = await asyncio.to_thread(api_messages, row.second_turns)
-    thought = await _complete(client, _request(model, first))
+    thought = await _complete(client, _request(row, model, first))
     between: Message = {"role": "assistant", "content": _SEPARATOR + thought.text}
     try:
-        answer = await _complete(client, _request(model, (*first, between, *second)))
+        answer = await _complete(client, _request(row, model, (*first, between, *second)))
     except LLMError as error:
         error.usage = thought.usage + error.usage
         raise
@@ -71,5 +71,6 @@ def request_params(model: str) -> Mapping[str, Any]:
     return {"max_tokens": MAX_TOKENS, "temperature": 0.0}
 
 
-def _request(model: str, messages: tuple[Message, ...]) -> LLMRequest:
-    return LLMRequest(model=model, messages=messages, purpose="free", params=request_params(model))
+def _request(row: TildeRow, model: str, messages: tuple[Message, ...]) -> LLMRequest:
+    metadata = {"sample_id": row.id, "task_id": row.task_id, "step": str(row.step)}
+    return LLMRequest(model=model, messages=messages, params=request_params(model), metadata=metadata)

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import base64
 import binascii
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -39,6 +40,8 @@ class Candidate:
     id: str
     tag: str
     box: str
+    attributes: str
+    """JSON text, empty if unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -84,7 +87,7 @@ def read_source_step(values: Mapping[str, Any], *, place: str) -> SourceStep:
         task=row.text("confirmed_task", needed=True),
         history=reprs[:step],
         raw_page=row.text("raw_html"),
-        page=row.text("cleaned_html", needed=True),
+        page=row.text("cleaned_html", needed=not values.get("raw_html")),
         op=inner.text("op", needed=True),
         value=inner.text("value"),
         positives=_candidates(row, "pos_candidates"),
@@ -119,6 +122,7 @@ def _candidates(row: RowFields, name: str) -> tuple[Candidate, ...]:
                 id=candidate["backend_node_id"],
                 tag=str(candidate.get("tag") or ""),
                 box=box if isinstance(box, str) else "",
+                attributes=text if isinstance(text := candidate.get("attributes"), str) else json.dumps(attributes),
             )
         )
     return tuple(candidates)

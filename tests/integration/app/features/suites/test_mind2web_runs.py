@@ -121,3 +121,17 @@ async def test_missing_split_fails_the_run(open_api: OpenApi, model: StandInLLM,
         job = await wait_for_job(api, accepted["id"])
     assert (job["status"], job["error"]["code"]) == ("failed", "SUITE_DATA")
     assert job["error"]["detail"].startswith(".: no file of split 'test_moon'")
+
+
+async def test_guide_runs_over_http(open_api: OpenApi, model: StandInLLM, data: Path):
+    async with open_api(**settings(model, data)) as api:
+        accepted = (await api.post(RUNS, json=ORDER | {"protocol": "guide", "max_html_chars": 200})).json()
+        job = await wait_for_job(api, accepted["id"])
+        result = (await api.get(f"/v1/results/{job['result_id']}")).json()
+        step = (await api.get(f"{RUNS}/{accepted['id']}/steps/3")).json()
+        wrong = await api.post(RUNS, json=ORDER | {"protocol": "other"})
+    assert result["metrics"]["step_micro"] == pytest.approx(7 / 8)
+    assert result["metrics"]["task_success"] == pytest.approx(4 / 5)
+    assert step["page"].startswith("<html backend_node_id") and step["page"].endswith("... (truncated)")
+    assert {call.params["metadata"]["sample_id"] for call in model.calls} >= {"T1_a", "T5_a"}
+    assert_problem(wrong, 422)

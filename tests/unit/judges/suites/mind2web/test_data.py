@@ -1,4 +1,4 @@
-"""Published JSON files and rows: file lookup and errors for error_after data."""
+"""Published JSON files and rows: file lookup and errors for damaged data."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ def test_steps_have_the_fields_of_their_task(tmp_path: Path):
     assert (second.website, second.domain, second.task) == ("alpha", "Travel", "Do what T1 asks for")
     assert (second.op, second.value, second.number) == ("TYPE", "boston ma", 1)
     assert second.history == ("[button]  a -> CLICK",)
-    assert second.positives == (Candidate("1", "button", "10,20,100,18"),)
+    [positive] = second.positives
+    assert positive._replace(attributes="") == Candidate("1", "button", "10,20,100,18")
+    assert json.loads(positive.attributes)["type"] == "button"
     assert len(second.negatives) == 6
 
 
@@ -105,7 +107,7 @@ def error_after(tmp_path: Path, change: Any) -> str:
         (lambda task, action: action["neg_candidates"][0].update(attributes=[]), "neg_candidates.0.attributes"),
         (lambda task, action: action["neg_candidates"][0].update(rank="first"), "neg_candidates.0.rank"),
         (
-            lambda task, action: action.update(cleaned_html=""),
+            lambda task, action: action.update(cleaned_html="", raw_html=""),
             "field cleaned_html: must be a non-empty string, not an empty string",
         ),
         (lambda task, action: task.pop("annotation_id"), "task 0, field annotation_id: is missing"),

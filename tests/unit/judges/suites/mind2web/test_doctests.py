@@ -5,11 +5,11 @@ from types import ModuleType
 
 import pytest
 
-from judges.suites.conformance import guide_port
-from judges.suites.mind2web import parsing, ranker, step_player
+from judges.suites.mind2web import guide, parsing, questions, ranker, step_player
+from judges.suites.multimodal import options
 
 
-@pytest.mark.parametrize("module", [ranker, parsing, step_player, guide_port])
+@pytest.mark.parametrize("module", [ranker, parsing, step_player, guide, questions, options])
 def test_doctests_pass(module: ModuleType):
     outcome = doctest.testmod(module)
     assert outcome.attempted > 0

@@ -120,3 +120,26 @@ def test_entities_are_not_expanded():
 def test_page_can_be_shown_repeatedly():
     page = Page.parse(nested(4))
     assert show_page(page, ("2",)) == show_page(page, ("2",))
+
+
+def test_comments_and_processing_instructions_stay_in_the_page_text():
+    text = (
+        '<html backend_node_id="1"><!-- top --><div backend_node_id="2"><?mark on?><a backend_node_id="3" title="x">'
+        '<!-- in --><text backend_node_id="4">y</text></a></div><p backend_node_id="5"><!-- lost --></p></html>'
+    )
+    assert pruned(text, "3") == (
+        '<html><!-- top --><div><?mark on?><a backend_node_id="3" title="x"><!-- in --><text>y</text></a></div></html>'
+    )
+    shown = show_page(Page.parse(text), ("3",))
+    assert shown.context == "<html><!-- top --><div><?mark on?><a id=0 x><!-- in -->y</a></div></html>"
+
+
+def test_comments_count_as_siblings():
+    links = [f'<a backend_node_id="{n}" title="t{n}"/>' for n in range(1, 6)]
+    kept = pruned(f'<r backend_node_id="0">{links[0]}{links[1]}<!-- c -->{links[2]}{links[3]}{links[4]}</r>', "5")
+    assert "t2" not in kept and "t3" in kept
+
+
+def test_text_element_is_no_candidate():
+    with pytest.raises(PageUnusable, match="candidate '2' is a <text> element"):
+        pruned('<a backend_node_id="1"><text backend_node_id="2">x</text></a>', "2")

@@ -13,7 +13,7 @@ from judges.suites.mind2web.page import ID, Page
 
 def direct_pruning(root, candidates):
     """Implement contracts/mind2web.md, 3.1, sentence by sentence."""
-    nodes = {node.get(ID): node for node in reversed(list(root.iter()))}
+    nodes = {node.get(ID): node for node in reversed(list(root.iter(etree.Element)))}
     keep = set()
 
     def descendants(node, depth=0):
@@ -26,13 +26,13 @@ def direct_pruning(root, candidates):
         node = nodes[id]
         keep.add(id)
         keep |= {ancestor.get(ID) for ancestor in node.iterancestors()}
-        keep |= {one.get(ID) for one in list(descendants(node))[:50]}
+        keep |= {one.attrib.get(ID) for one in list(descendants(node))[:50]}
         if node.getparent() is not None:
             siblings = [one for one in node.getparent() if one.tag != "text"]
             place = siblings.index(node)
-            keep |= {sibling.get(ID) for sibling in siblings[max(0, place - 3) : place + 4]}
+            keep |= {sibling.attrib.get(ID) for sibling in siblings[max(0, place - 3) : place + 4]}
     tree = copy.deepcopy(root)
-    for node in reversed(list(tree.iter())):
+    for node in reversed(list(tree.iter(etree.Element))):
         parent = node.getparent()
         kept = (parent.get(ID) if node.tag == "text" else node.get(ID)) in keep
         if not kept and parent is not None:
@@ -58,6 +58,10 @@ def pages(draw):
     elements = [root]
     for number, parent in enumerate(parents, start=1):
         holder = elements[parent] if elements[parent].tag != "text" else root
+        if draw(st.integers(0, 9)) == 0:
+            remark = draw(st.sampled_from([etree.Comment, etree.ProcessingInstruction]))("note")
+            remark.tail = draw(st.sampled_from([None, " "]))
+            holder.append(remark)
         tag = draw(st.sampled_from(["div", "div", "a", "text"]))
         element = etree.SubElement(holder, tag, {ID: str(number)})
         if tag == "a" and draw(st.booleans()):

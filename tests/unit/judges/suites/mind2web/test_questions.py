@@ -98,6 +98,11 @@ def test_template_without_a_demonstration_uses_the_shipped_wording():
     [
         ("no json", "not valid JSON"),
         ("{}", "must be a JSON list"),
+        ('{"sytem": "x"}', "unknown key 'sytem': use answer_instructions, examples"),
+        ('{"system": 5}', "system: must be a string"),
+        ('{"examples": "x"}', "examples: must be a list"),
+        ('{"examples": [5]}', "examples.0: must be an object of strings"),
+        ('{"examples": [{"user": "x"}]}', "examples.0: must have role and content, user and assistant"),
         ("[]", "must be a JSON list"),
         ('[{"role": "user", "content": ["x"]}]', "message 0: must be an object with a role"),
         ('[{"role": "robot", "content": "x"}]', "message 0: must be an object with a role"),
@@ -115,3 +120,18 @@ def test_unreadable_template_is_named_in_the_error(tmp_path: Path):
     (tmp_path / "latin.json").write_bytes(b'["\xe9"]')
     with pytest.raises(TemplateUnusable, match="UTF-8"):
         load_template(tmp_path / "latin.json")
+
+
+def test_object_template_has_a_system_message_examples_and_a_last_message():
+    examples = [
+        {"user": "Q1", "assistant": "Answer: B."},
+        {"role": "user", "content": "Q2"},
+        {"role": "assistant", "content": "Answer: C."},
+        {"task": "t", "context": "<a/>", "question": "Which?", "choices": "A. x", "answer": "Answer: A."},
+    ]
+    written = {"system": "Act.", "examples": examples, "template": "Before\n{question}\nafter {other}"}
+    template = read_template(json.dumps(written), name="t", ref="t")
+    assert [role for role, _ in template.messages] == ["system", *["user", "assistant"] * 3, "user"]
+    assert template.messages[5][1] == 'Task: t\n\nPrevious actions:\nNone\n\n"""\n<a/>\n"""\n\nWhich?\n\nA. x'
+    assert template.fill("{other} Q")[-1]["content"] == "Before\n{other} Q\nafter {other}"
+    assert read_template('{"system": "Act."}', name="t", ref="t").fill("Q")[-1]["content"] == "Q"

@@ -9,9 +9,9 @@ from judges.suites.multimodal.options import NONE_OF_THESE, option_index, option
 
 @pytest.mark.parametrize(
     ("index", "name"),
-    [(0, "A"), (20, "U"), (21, "V"), (25, "Z"), (26, "AA"), (27, "AB"), (51, "AZ"), (52, "BA"), (701, "ZZ")],
+    [(0, "A"), (20, "U"), (21, "V"), (25, "Z"), (26, "AA"), (27, "AB"), (52, "BA"), (701, "ZZ"), (702, "AAA")],
 )
-def test_option_names_continue_with_two_letters(index: int, name: str):
+def test_option_names_continue_with_more_letters(index: int, name: str):
     assert option_name(index) == name
     assert option_index(name) == index
 
@@ -21,15 +21,14 @@ def test_option_name_and_index_are_inverse(index: int):
     assert option_index(option_name(index)) == index
 
 
-@pytest.mark.parametrize("name", ["", "a", "AAA", "Invalid", "1", "Ä"])
+@pytest.mark.parametrize("name", ["", "a", "ABCDE", "Invalid", "1", "Ä"])
 def test_invalid_option_name_has_no_index(name: str):
     assert option_index(name) is None
 
 
-@pytest.mark.parametrize("index", [-1, 702])
-def test_index_out_of_range_is_rejected(index: int):
+def test_negative_index_is_rejected():
     with pytest.raises(ValueError, match="out of range"):
-        option_name(index)
+        option_name(-1)
 
 
 def test_none_option_is_the_last_one():

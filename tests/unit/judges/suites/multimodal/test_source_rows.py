@@ -73,5 +73,5 @@ def test_screenshot_can_be_missing(written: object):
 )
 def test_invalid_field_is_named_with_its_row(field: str, value: object):
     with pytest.raises(DataUnreadable) as error:
-        read(**{field: value})
+        read(**{"raw_html": "", field: value})
     assert str(error.value).startswith(f"file, row 7, field {field}")
