@@ -56,6 +56,36 @@ NoPositiveOption: TypeAlias = Annotated[
 ]
 
 
+ProtocolOption: TypeAlias = Annotated[
+    Protocol, typer.Option(help="tournament: published rounds of five elements; guide: one question per step.")
+]
+SplitOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(help="Split, for example test_task (default: test_task for --protocol guide; name of a single file)."),
+]
+MaxTokensOption: TypeAlias = Annotated[
+    int | None, typer.Option(min=1, help="Maximum output tokens of a reply (default: 50; guide: 512).")
+]
+MaxHtmlOption: TypeAlias = Annotated[
+    int, typer.Option(min=100, help="Maximum characters of the page in the question of the guide.")
+]
+ShuffleOption: TypeAlias = Annotated[
+    Shuffle, typer.Option(help="step: one random generator per step; stream: one for all steps.")
+]
+MetricOption: TypeAlias = Annotated[
+    Metric | None,
+    typer.Option(
+        help="Rule for a successful step: mindact (operation F1) or action (default: mindact; guide: action)."
+    ),
+]
+CompatTrailingOption: TypeAlias = Annotated[
+    bool, typer.Option("--compat-trailing", help="Reproduce the published handling of the end of a split.")
+]
+PredictionsOption: TypeAlias = Annotated[
+    Path | None, typer.Option(help="Score the predictions in this file instead of asking a model.")
+]
+
+
 def program() -> typer.Typer:
     """Return the ``mind2web`` command group."""
     group = typer.Typer(invoke_without_command=True, help="Mind2Web: single web steps as multiple-choice questions.")
@@ -67,48 +97,26 @@ def program() -> typer.Typer:
 def mind2web(
     context: typer.Context,
     config: ConfigOption = None,
-    protocol: Annotated[
-        Protocol, typer.Option(help="tournament: published rounds of five elements; guide: one question per step.")
-    ] = Protocol.TOURNAMENT,
+    protocol: ProtocolOption = Protocol.TOURNAMENT,
     data_root: DataRootOption = None,
-    split: Annotated[
-        str | None,
-        typer.Option(
-            help="Split, for example test_task (default: test_task for --protocol guide; name of a single file)."
-        ),
-    ] = None,
+    split: SplitOption = None,
     scores_pickle: ScoresOption = None,
     scores_sha256: Annotated[str | None, typer.Option(help="Expected SHA-256 of the pickle.")] = None,
     top_k: Annotated[int, typer.Option(min=1, help="Number of top-ranked candidates to ask about.")] = 50,
     temperature: Annotated[float, typer.Option(min=0.0, max=2.0, help="Sampling temperature of the model.")] = 0.0,
-    max_tokens: Annotated[
-        int | None, typer.Option(min=1, help="Maximum output tokens of a reply (default: 50; guide: 512).")
-    ] = None,
-    max_html_chars: Annotated[
-        int, typer.Option(min=100, help="Maximum characters of the page in the question of the guide.")
-    ] = MAX_HTML_CHARS,
+    max_tokens: MaxTokensOption = None,
+    max_html_chars: MaxHtmlOption = MAX_HTML_CHARS,
     max_examples: Annotated[int | None, typer.Option(min=1, help="Maximum number of steps.")] = None,
     prompt_template: TemplateOption = None,
     output_dir: OutputDirOption = None,
     model: ModelOption = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed for the order of candidates and for the intervals.")] = 0,
-    shuffle: Annotated[
-        Shuffle, typer.Option(help="step: one random generator per step; stream: one for all steps.")
-    ] = Shuffle.STEP,
+    shuffle: ShuffleOption = Shuffle.STEP,
     max_llm: MaxLlmOption = None,
-    metric: Annotated[
-        Metric | None,
-        typer.Option(
-            help="Rule for a successful step: mindact (operation F1) or action (default: mindact; guide: action)."
-        ),
-    ] = None,
+    metric: MetricOption = None,
     no_positive: NoPositiveOption = None,
-    compat_trailing: Annotated[
-        bool, typer.Option("--compat-trailing", help="Reproduce the published handling of the end of a split.")
-    ] = False,
-    predictions: Annotated[
-        Path | None, typer.Option(help="Score the predictions in this file instead of asking a model.")
-    ] = None,
+    compat_trailing: CompatTrailingOption = False,
+    predictions: PredictionsOption = None,
     no_cache: NoCacheOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -123,16 +131,9 @@ def mind2web(
     settings = judging_settings(model=model, max_llm=max_llm, reply_cache_bytes=0 if no_cache else None)
     quiet_logging(settings)
     play_options = PlayOptions.of(
-        protocol=protocol,
-        metric=metric,
-        no_positive=no_positive,
-        max_tokens=max_tokens,
-        max_html_chars=max_html_chars,
-        top_k=top_k,
-        seed=seed,
-        shuffle=shuffle,
-        temperature=temperature,
-    )
+        protocol=protocol, metric=metric, no_positive=no_positive, max_tokens=max_tokens, top_k=top_k, seed=seed,
+        max_html_chars=max_html_chars, shuffle=shuffle, temperature=temperature,
+    )  # fmt: skip
     options = MindActOptions(
         data=root,
         split=split,
