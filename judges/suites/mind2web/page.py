@@ -19,7 +19,6 @@ Element: TypeAlias = etree._Element
 
 ID = "backend_node_id"
 TEXT = "text"
-_NOT_ELEMENTS = (etree.Comment, etree.ProcessingInstruction)
 MAX_DEPTH = 6
 MAX_DESCENDANTS = 50
 MAX_SIBLINGS = 3
@@ -116,10 +115,10 @@ def _copy_kept(root: Element, keep: set[str]) -> Element:
         source, target = pending.pop()
         has_text = source.get(ID, "") in keep
         for child in source.iterchildren():
-            if child.tag in _NOT_ELEMENTS:
+            if isinstance(child, etree._Comment | etree._ProcessingInstruction):
                 target.append(deepcopy(child))
                 continue
-            if child.tag is etree.Entity:
+            if isinstance(child, etree._Entity):
                 continue
             is_text = child.tag == TEXT
             if not (has_text if is_text else child.get(ID, "") in keep):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -22,7 +23,7 @@ from judges.suites.mind2web.steps import Candidate, Step
 from tests.fakes.mind2web import items, page
 
 
-def step(**changes: object) -> Step:
+def step(**changes: Any) -> Step:
     made = Step(
         place="file, task T, action 1",
         position=1,

@@ -8,7 +8,7 @@ import pytest
 from judges.suites.mind2web.errors import RankMissing
 from judges.suites.mind2web.page import Page
 from judges.suites.mind2web.ranker import RankingMetrics, ranker_document, ranker_query, ranks_of
-from judges.suites.mind2web.ranks import RankOrigin, ids_in_top_k, ranked
+from judges.suites.mind2web.ranks import RankOrigin, ids_in_top_k, ranked, with_known_ranks
 from judges.suites.mind2web.steps import Candidate, Step
 
 STEP = Step(
@@ -37,6 +37,9 @@ class RankTable:
 
     def of(self, sample_id: str) -> Mapping[str, int] | None:
         return self.ranks.get(sample_id)
+
+    def scores_of(self, sample_id: str) -> Mapping[str, float]:
+        return {id: 1.0 - rank / 100 for id, rank in self.ranks.get(sample_id, {}).items()}
 
 
 def test_ranks_come_from_the_scores():
@@ -109,3 +112,14 @@ def test_ranker_document_has_fifty_words_of_ancestors_and_a_hundred_of_target():
     assert len(ancestors.split()) == 1 + 50
     assert ancestors.endswith("w18 w19")
     assert len(target.split()) == 1 + 100
+
+
+def test_known_ranks_and_scores_are_added_without_requiring_all():
+    step, origin = with_known_ranks(STEP, RankTable({"T_a": {"1": 60, "3": 0}}))
+    assert origin is RankOrigin.SCORES
+    assert [(one.id, one.rank, one.score) for one in (*step.positives, *step.negatives)] == [
+        ("1", 60, 0.4), ("2", None, None), ("3", 0, 1.0), ("4", None, None),
+    ]  # fmt: skip
+    assert with_known_ranks(STEP, RankTable({})) == (STEP, RankOrigin.LISTED)
+    part = replace(STEP, positives=(Candidate("1", rank=3),))
+    assert with_known_ranks(part, None) == (part, RankOrigin.DATA)
