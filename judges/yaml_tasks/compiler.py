@@ -186,16 +186,17 @@ def yaml_judge(source: bytes, path: str) -> JudgeCoroutine:
     compiled = compile_task(source, path)
     task = compiled.task
 
-    @judge(
-        task=PurePath(path).stem,
+    async def yaml_task(context: JudgeContext) -> None:
+        await compiled.judge(context)
+
+    yaml_task.__name__ = PurePath(path).stem  # the name of the judge in results
+    declared = judge(
+        task=yaml_task.__name__,
         description=compiled.description,
         version=task.version,
         strategy=task.rubric.strategy,
     )
-    async def yaml_task(context: JudgeContext) -> None:
-        await compiled.judge(context)
-
-    return yaml_task
+    return declared(yaml_task)
 
 
 def _check_tree(compiled: CompiledTask, name: str) -> None:

@@ -338,6 +338,15 @@ def read_task(source: str | bytes, name: str) -> tuple[TaskFile, Document]:
         raise InvalidTask(name, list(problems.values())) from None
 
 
+def is_task_file(source: bytes) -> bool:
+    """Return whether the content of a file has the form of a task in YAML."""
+    try:
+        read_task(source, "")
+    except InvalidTask:
+        return False
+    return True
+
+
 def write_task(task: TaskFile) -> str:
     """Return a task as YAML. ``read_task`` returns an equal task. Keys with default values are left out."""
     return write_document(task.model_dump(mode="json", by_alias=True, exclude_defaults=True))

@@ -40,6 +40,7 @@ _FORMATS = {
     "png": "image/png",
     "pdf": "application/pdf",
     "py": "text/x-python",
+    "yaml": "application/yaml",
     "wacz": "application/wacz+zip",
 }
 
@@ -124,7 +125,7 @@ def _judging_action(result: IndexedResult, paths: set[str]) -> dict[str, Any]:
         inputs.insert(0, answer_path(result.answer))
     instruments = [{"@id": _PROGRAM}]
     if result.script is not None:
-        instruments.append({"@id": script_path(result.script)})
+        instruments.append({"@id": script_path(result.script, result.script_suffix)})
     outputs = [path(result.result_id) for path in (result_path, tree_path, calls_path, overrides_path)]
     return {
         "@id": _action_id(result),
@@ -180,7 +181,7 @@ def _row(result: IndexedResult) -> str:
     if result.answer is not None:
         links.append(("answer", answer_path(result.answer)))
     if result.script is not None:
-        links.append(("judge", script_path(result.script)))
+        links.append(("judge", script_path(result.script, result.script_suffix)))
     if result.calls is not None:
         links.append((f"{result.calls} calls", calls_path(result.result_id)))
     if result.overrides:

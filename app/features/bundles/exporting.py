@@ -33,6 +33,7 @@ from app.features.bundles.layout import (
     AbsentFile,
     Index,
     IndexedResult,
+    ScriptSuffix,
     answer_path,
     call_log_path,
     calls_path,
@@ -56,6 +57,7 @@ from cache.capture_index import capture_to_json
 from cache.errors import BlobCorrupt, BlobMissing
 from judges.llm.call_log_reader import CallLogUnreadable, ParsedCallLog, read_calls
 from judges.registry import JudgeKind
+from judges.yaml_tasks.model import is_task_file
 from rubrics.result_fields import script_of
 
 
@@ -230,6 +232,7 @@ class _Export:
         """Write the files of one result, in a fixed order."""
         result = source.result
         script = script_of(result)
+        script_sha256, script_suffix = await self._put_script(script.get("sha256"))
         await self._put(result_path(source.id), self._result_bytes(source, result), maskable=True)
         trees = [part.get("verification_tree") for part in result.get("eval_breakdown") or []]
         trees = trees if self._content else truncate_values(trees)
@@ -240,7 +243,8 @@ class _Export:
                 task_id=source.task_id,
                 answer_name=source.answer_name,
                 answer=await self._put_answer(source, result),
-                script=await self._put_script(script.get("sha256")),
+                script=script_sha256,
+                script_suffix=script_suffix,
                 kind=str(script.get("kind", JudgeKind.NATIVE.value)),
                 calls=await self._put_calls(source.id, result),
                 pages=await self._put_pages(result),
@@ -275,17 +279,21 @@ class _Export:
             return None
         return sha256 if await self._put(answer_path(sha256), source.answer) else None
 
-    async def _put_script(self, sha256: object) -> str | None:
+    async def _put_script(self, sha256: object) -> tuple[str | None, ScriptSuffix]:
+        """Write a judge file. Return its hash, None if it is not in the bundle, and its suffix."""
         if not isinstance(sha256, str):
-            return None  # the judge was declared in a running program, not in a file
-        if script_path(sha256) in self._sizes:
-            return sha256
+            return None, "py"  # the judge was declared in a running program, not in a file
+        suffixes: tuple[ScriptSuffix, ...] = ("py", "yaml")
+        for suffix in suffixes:
+            if script_path(sha256, suffix) in self._sizes:
+                return sha256, suffix
         try:
             script = await self._stores.blobs.get_from_area(BlobArea.SCRIPTS, sha256)
         except (BlobMissing, BlobCorrupt) as error:
             self._mark_absent(script_path(sha256), error.detail)
-            return None
-        return sha256 if await self._put(script_path(sha256), script) else None
+            return None, "py"
+        suffix = "yaml" if await asyncio.to_thread(is_task_file, script) else "py"
+        return sha256 if await self._put(script_path(sha256, suffix), script) else None, suffix
 
     async def _put_calls(self, result_id: str, result: Mapping[str, Any]) -> int | None:
         calls = result.get("calls")

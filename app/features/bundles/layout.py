@@ -6,7 +6,7 @@ import json
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, Field, ValidationError
 
@@ -50,7 +50,6 @@ def _path_in(folder: str, extension: str) -> Callable[[str], str]:
 
 capture_path = _path_in("captures", "json")
 answer_path = _path_in("answers", "md")
-script_path = _path_in("scripts", "py")
 result_path = _path_in("results", "json")
 tree_path = _path_in("trees", "json")
 overrides_path = _path_in("overrides", "json")
@@ -59,6 +58,15 @@ call_log_path = _path_in("call-logs", "log")
 text_path = _path_in("texts", "txt")
 prompt_path = _path_in("prompts", "md")
 schema_path = _path_in("schemas", "json")
+
+
+ScriptSuffix: TypeAlias = Literal["py", "yaml"]
+"""Suffix of a judge file: Python, or a task in YAML."""
+
+
+def script_path(sha256: str, suffix: ScriptSuffix = "py") -> str:
+    """Return the path of a judge file."""
+    return f"scripts/{sha256}.{suffix}"
 
 
 _SHA256 = r"^[0-9a-f]{64}$"
@@ -86,6 +94,8 @@ class IndexedResult:
     kind: str
     calls: int | None
     pages: tuple[str, ...]
+    script_suffix: ScriptSuffix = "py"
+    """Suffix of the judge file. Bundles without it contain only Python files."""
     overrides: int = 0
     """Number of overrides at the time of the export."""
 

@@ -331,7 +331,7 @@ class _Replay:
         """Check that the stored answer, judge script and tree are those that the result names."""
         for name, expected, path_of in (
             ("answer_sha256", result.get("answer_sha256"), answer_path),
-            ("script.sha256", script_sha256_of(result), script_path),
+            ("script.sha256", script_sha256_of(result), self._script_path),
         ):
             if expected is None:
                 continue
@@ -344,6 +344,9 @@ class _Replay:
         path = tree_path(self._indexed.result_id)
         if read_json(self._bundle, path) != trees:
             yield ReplayDifference(where=f"data/{path}", recorded="the tree of the result", recomputed="another tree")
+
+    def _script_path(self, sha256: str) -> str:
+        return script_path(sha256, self._indexed.script_suffix)
 
     def _text_of(self, page_id: str) -> str | None:
         """Return the text of a page, or None if the bundle leaves it out."""

@@ -326,17 +326,18 @@ class _Rerun:
             folder = await asyncio.to_thread(self._unpack_scripts, scripts, number)
             settings = self._settings.model_copy(update={"judges": (folder,)})
             catalogue = await load_catalogue(settings, self._process_pool)
-            self._catalogues |= {f"{task_id}/{sha256}": catalogue for task_id, sha256 in scripts.items()}
+            self._catalogues |= {f"{task_id}/{indexed.script}": catalogue for task_id, indexed in scripts.items()}
 
-    def _unpack_files(self) -> list[dict[str, str]]:
-        """Write bodies to files. Return the scripts by task, several times if a task has several."""
-        variants: dict[str, list[str]] = {}
+    def _unpack_files(self) -> list[dict[str, IndexedResult]]:
+        """Write bodies to files. Return a result for each script, by task; several times if a task has several."""
+        by_script: dict[str, dict[str, IndexedResult]] = defaultdict(dict)
         for indexed in self.index.results:
-            if indexed.script is not None and indexed.script not in variants.setdefault(indexed.task_id, []):
-                variants[indexed.task_id].append(indexed.script)
+            if indexed.script is not None:
+                by_script[indexed.task_id].setdefault(indexed.script, indexed)
             for page_id in indexed.pages:
                 for sha256, media_type in self._bodies(page_id):
                     self._unpack_body(sha256, media_type)
+        variants = {task: list(each.values()) for task, each in by_script.items()}
         return [
             {task: each[number] for task, each in variants.items() if number < len(each)}
             for number in range(max(map(len, variants.values()), default=0))
@@ -358,12 +359,13 @@ class _Rerun:
             for chunk in self._bundle.chunks(f"data/{path}"):
                 file.write(chunk)
 
-    def _unpack_scripts(self, scripts: Mapping[str, str], number: int) -> Path:
+    def _unpack_scripts(self, scripts: Mapping[str, IndexedResult], number: int) -> Path:
         folder = self._folder / "judges" / str(number)
         folder.mkdir(parents=True)
-        for task_id, sha256 in scripts.items():
-            source = self._bundle.read(f"data/{script_path(sha256)}", max_bytes=MAX_SOURCE_BYTES)
-            (folder / f"{task_id}.py").write_bytes(source)
+        for task_id, indexed in scripts.items():
+            path = script_path(str(indexed.script), indexed.script_suffix)
+            source = self._bundle.read(f"data/{path}", max_bytes=MAX_SOURCE_BYTES)
+            (folder / f"{task_id}.{indexed.script_suffix}").write_bytes(source)
         return folder
 
     async def judge_again(self, indexed: IndexedResult, replayed_result: ReplayedResult) -> ReplayedResult:
