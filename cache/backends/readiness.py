@@ -42,12 +42,15 @@ _CATCH_UP_TRIES = 3
 """The previous time budget may end the new one early."""
 _STUCK_REAL_S = 2.0
 _MORE_MS = 1500
+"""Time on the page's clock in which a timer that follows a request or a change is expected to end."""
+_POLLING_MS = 3000
+"""A page whose text does not change for this time on its clock sends requests that bring no text."""
 _ROUNDS = 3
 _WAIT_REAL_S = 5.0
 _WORKER_QUIET_ROUNDS = 4
-_WORKER_ROUNDS = 15
-"""Rounds of a poll and a few frames. They take longer on a busy machine, on which a worker needs longer, too."""
-_WORKER_REAL_S = 15.0
+_MIN_ROUNDS = 15
+"""Rounds of polling while a page changes. They take longer on a busy machine, on which the page needs longer, too."""
+_WAIT_MAX_REAL_S = 15.0
 _QUIET_S = 1.0
 _POLL_S = 0.25
 _FRAMES_REAL_S = 0.08
@@ -154,6 +157,9 @@ class PageLoader:
         self._expired = asyncio.Event()
         self._page_ms = 0
         """Time by which the clock of this document was advanced."""
+        self._text_events = 0
+        self._text_event_ms = 0
+        """Value of ``_page_ms`` at which the last request that may bring text was sent or ended."""
         self._worker_started_at = float("-inf")
         devtools.on("Emulation.virtualTimeBudgetExpired", lambda event: self._expired.set())
         devtools.on("Target.attachedToTarget", self._on_target)
@@ -290,7 +296,7 @@ class PageLoader:
         parsed = False
         for _ in range(_MAX_RESTARTS):
             self._navigation.navigated_again.clear()
-            self._page_ms = 0
+            self._page_ms = self._text_event_ms = 0
             parsed = await self._wait_for_state(_WAIT_UNTIL_PARSED, LOAD_S)
             seen = await self._measure()
             chars = int(seen["chars"])
@@ -401,31 +407,32 @@ class PageLoader:
         """
         first, last = -1, -1
         changed_at = began = time.monotonic()
-        until = began + min(_WORKER_REAL_S, self._remaining_s())
+        changed_ms = self._page_ms
+        until = began + min(_WAIT_MAX_REAL_S, self._remaining_s())
         rounds = quiet_rounds = 0
         while (now := time.monotonic()) < until:
-            has_worker = self._worker_started_at > float("-inf")
-            if now - began >= _WAIT_REAL_S and not (has_worker and rounds < _WORKER_ROUNDS):
+            if now - began >= _WAIT_REAL_S and rounds >= _MIN_ROUNDS:
                 return
-            requests_before = self._requests.text_requests
+            rounds += 1
+            has_worker = self._worker_started_at > float("-inf")
             seen = await self._measure()
             chars = int(seen["chars"])
             if seen["frames"] and chars < _MUCH_TEXT_CHARS:
                 chars += await self._framed_chars()
-            first, changed_at = (chars if first < 0 else first), (now if chars != last else changed_at)
+            first = chars if first < 0 else first
+            changed_at, changed_ms = (now, self._page_ms) if chars != last else (changed_at, changed_ms)
             is_quiet = last in (-1, chars) and (chars == first or now - changed_at >= _QUIET_S)
             is_enough = is_quiet and self._is_complete(chars, says_loading=bool(seen["waiting"]), waited_s=now - began)
+            step_ms = _MORE_MS if is_enough or chars == last else int(_POLL_S * 1000)
             if is_enough or has_worker:
                 is_same = not await self._count_changes()
-                # The page may have been between two requests when it was measured.
-                sent = self._requests.text_requests > requests_before or self._requests.has_open_text_requests
-                is_enough = is_enough and (chars >= _MUCH_TEXT_CHARS or not sent)
-                rounds, quiet_rounds = rounds + 1, quiet_rounds + 1 if is_same and chars == last else 0
+                is_enough = is_enough and (chars >= _MUCH_TEXT_CHARS or self._have_timers_run(since_ms=changed_ms))
+                quiet_rounds = quiet_rounds + 1 if is_same and chars == last else 0
                 has_worker = self._worker_started_at > float("-inf")
                 if is_enough and is_same and (not has_worker or quiet_rounds >= _WORKER_QUIET_ROUNDS):
                     return
             last = chars
-            await self._advance_clock(int(_POLL_S * 1000), real_s=_POLL_S)
+            await self._advance_clock(step_ms, real_s=_POLL_S)
             await asyncio.sleep(_POLL_S)  # poll, because text from a socket or worker has no event to wait for
 
     def _is_complete(self, chars: int, *, says_loading: bool, waited_s: float) -> bool:
@@ -436,6 +443,21 @@ class PageLoader:
         if time.monotonic() - channel_opened_at < _WAIT_REAL_S or self._requests.has_open_text_requests:
             return False
         return waited_s >= _QUIET_S or (chars > 0 and not says_loading)
+
+    def _have_timers_run(self, *, since_ms: int) -> bool:
+        """Return whether timers that follow the last request had time to add text.
+
+        A page may wait between two requests. If its text has not changed since ``since_ms``, it repeats requests that
+        bring none.
+        """
+        if self._requests.has_open_text_requests:
+            return False
+        self._record_text_events()  # the page may have been between two requests when it was measured
+        return self._page_ms - self._text_event_ms >= _MORE_MS or self._page_ms - since_ms >= _POLLING_MS
+
+    def _record_text_events(self) -> None:
+        if self._requests.text_events != self._text_events:
+            self._text_events, self._text_event_ms = self._requests.text_events, self._page_ms
 
     def _on_target(self, event: dict[str, Any]) -> None:
         if event["targetInfo"]["type"] in _WORKER_TYPES:
@@ -456,11 +478,16 @@ class PageLoader:
         An open request pauses the clock for at most ``real_s``, and less if it cannot bring text. After that, the clock
         continues and slow requests are not waited for again.
         """
-        requests = self._requests
+        self._record_text_events()
         self._page_ms += budget_ms
         if self._real_clock:
             await self._wait_for_timers(budget_ms)
-            return
+        else:
+            await self._advance_virtual_clock(budget_ms, real_s)
+        self._record_text_events()
+
+    async def _advance_virtual_clock(self, budget_ms: int, real_s: float) -> None:
+        requests = self._requests
         if requests.has_open_requests or not requests.has_abandoned_requests:
             await self._set_clock("pauseIfNetworkFetchesPending", budget_ms)
             began = time.monotonic()

@@ -43,7 +43,7 @@ class RequestTracker:
             (a socket or an event stream).
         on_flood: Called once with a URL when the page repeats failing requests.
         runaway: Set when the page repeats them faster than delays can slow it down.
-        text_requests: Number of requests sent so far that may bring text.
+        text_events: Number of requests that may bring text, counted when sent and again when ended.
     """
 
     def __init__(self, devtools: DevTools, *, main_frame: str) -> None:
@@ -53,7 +53,7 @@ class RequestTracker:
         self._attempts: dict[str, dict[str, int]] = {}
         self._failed: Counter[str] = Counter()
         self._main_frame = main_frame
-        self.text_requests = 0
+        self.text_events = 0
         self._open: dict[str, _OpenRequest] = {}
         self._abandoned: set[str] = set()
         self._reported: dict[str, tuple[str, str]] = {}
@@ -114,7 +114,7 @@ class RequestTracker:
             self.channel_opened_at = time.monotonic()
         elif kind != "Document" or of_main:  # the end of a frame's document may be reported to another session
             self._open[request] = _OpenRequest(kind, time.monotonic())
-            self.text_requests += self._open[request].brings_text
+            self.text_events += self._open[request].brings_text
         self._count_attempt(request, str(event["request"]["url"]))
         # The response to the script of a worker is reported to the session of the worker.
         of_worker = kind == "Script" and event.get("initiator", {}).get("type") == "other"
@@ -149,15 +149,19 @@ class RequestTracker:
             self._loaded[reported] = True
 
     def _on_finished(self, event: dict[str, Any]) -> None:
-        self._open.pop(event["requestId"], None)
+        self._close(event["requestId"])
         self._attempts.pop(event["requestId"], None)
 
     def _on_failed(self, event: dict[str, Any]) -> None:
-        self._open.pop(event["requestId"], None)
+        self._close(event["requestId"])
         self._count_failure(event["requestId"])
         reported = self._reported.get(event["requestId"])
         if reported is not None and event.get("canceled") and not event.get("blockedReason"):
             self._loaded.pop(reported, None)
+
+    def _close(self, request: str) -> None:
+        sent = self._open.pop(request, None)
+        self.text_events += sent is not None and sent.brings_text
 
     def _on_socket(self, event: dict[str, Any]) -> None:
         self.channel_opened_at = time.monotonic()

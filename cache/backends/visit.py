@@ -142,7 +142,8 @@ class Visit:
             )
             return CaptureFailure(outcome=finding.outcome, detail=finding.detail, gone=finding.gone)
         target = navigation.target or self.initial.url
-        refused = failure_from_target(target) or failure_from_browser_error(error, target)
+        # If the browser's error page interrupts the navigation, only the request's error contains a code.
+        refused = failure_from_target(target) or failure_from_browser_error(f"{navigation.load_error} {error}", target)
         if navigation.load_error:
             return refused or CaptureFailure(outcome=CaptureOutcome.CONNECT_ERROR, detail=navigation.load_error)
         return refused or CaptureFailure(outcome=CaptureOutcome.TIMEOUT, detail="no response in time")

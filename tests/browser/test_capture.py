@@ -65,6 +65,9 @@ LATE_PAGES: dict[str, str] = {
     "const text = await r.text(); setTimeout(() => document.body.append(text), 900) }, 800)</script>",
     "a chain of slow requests": "<script>(async () => { let text = ''; for (let n = 0; n < 17; n++)"
     "text = await (await fetch('/slow?' + n)).text(); document.body.append(text) })()</script>",
+    "pauses after each of several requests": "<script>(async () => { let text = ''; for (let n = 0; n < 8; n++) {"
+    "text = await (await fetch('/part?' + n)).text(); await new Promise((done) => setTimeout(done, 1200));"
+    "document.body.append(n) } document.body.append(text) })()</script>",
     "while another request never ends": "<script>fetch('/never');"
     "setTimeout(() => document.body.append('LATE'), 3000)</script>",
     "a worker, behind a mark of loading": "<p aria-busy=true>Loading…</p><script>"
@@ -84,6 +87,7 @@ LATE_PAGES: dict[str, str] = {
 @pytest.mark.parametrize("how", LATE_PAGES)
 async def test_text_that_appears_late_is_in_the_evidence(rig: Rig, how: str) -> None:
     rig.site.pages["/slow"] = Reply(body=b"LATE", delay_s=0.8)
+    rig.site.pages["/part"] = Reply(body=b"LATE", delay_s=0.1)
     rig.site.pages["/never"] = Reply(body=b"", delay_s=60)
     seen = await rig.show("/late", _page(LATE_PAGES[how]))
     assert (seen.outcome, len(seen.screenshots)) == (CaptureOutcome.OK, 1)
