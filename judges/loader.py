@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 import hashlib
 import inspect
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from threading import Lock
@@ -23,6 +23,7 @@ from judges.yaml_tasks.compiler import yaml_judge
 from judges.yaml_tasks.document import InvalidTask
 
 SCRIPT_FUNCTION = "evaluate_answer"
+JUDGE_SUFFIXES = (".py", YAML_SUFFIX)
 _parse_lock = Lock()
 """Python 3.11 shares the AST recursion depth between threads, so concurrent parsing can fail."""
 SCRIPT_ARGUMENTS = ("client", "answer", "agent_name", "answer_name", "cache", "semaphore", "logger")
@@ -36,16 +37,20 @@ class JudgeCatalogue:
     broken: dict[str, str] = field(default_factory=dict)
 
 
-def load_judges(folders: Iterable[Path], *, importing: bool = True) -> JudgeCatalogue:
+def load_judges(
+    folders: Iterable[Path], *, importing: bool = True, tasks: Collection[str] | None = None
+) -> JudgeCatalogue:
     """Load every judge file directly inside ``folders``. If a task occurs twice, the earlier folder takes precedence.
+
+    ``tasks`` limits this to the files of these tasks.
 
     Files whose name starts with ``_`` are ignored. A broken file also takes precedence: replacing it with a file of a
     later folder would silently run another judge. For ``importing``, see ``load_judge``.
     """
     catalogue = JudgeCatalogue()
     for folder in folders:
-        for task, paths in _files_by_task(folder.expanduser()).items():
-            if task in catalogue.judges or task in catalogue.broken:
+        for task, paths in _files_by_task(folder).items():
+            if task in catalogue.judges or task in catalogue.broken or (tasks is not None and task not in tasks):
                 continue
             try:
                 if len(paths) > 1:
@@ -58,11 +63,19 @@ def load_judges(folders: Iterable[Path], *, importing: bool = True) -> JudgeCata
     return catalogue
 
 
+def judge_files(folder: Path) -> list[Path]:
+    """Return the paths of the judge files directly inside a folder, sorted. Blocks."""
+    return [
+        path
+        for path in sorted(folder.expanduser().glob("*"))
+        if path.suffix in JUDGE_SUFFIXES and not path.name.startswith(("_", "."))
+    ]
+
+
 def _files_by_task(folder: Path) -> dict[str, list[Path]]:
     files: dict[str, list[Path]] = {}
-    for path in sorted(folder.glob("*")):
-        if path.suffix in (".py", YAML_SUFFIX) and not path.name.startswith(("_", ".")):
-            files.setdefault(path.stem, []).append(path)
+    for path in judge_files(folder):
+        files.setdefault(path.stem, []).append(path)
     return files
 
 

@@ -144,6 +144,7 @@ async def _job_requests(service: Service, caller: Caller, body: ForecastIn) -> l
             text = await answer_text(connection, job.answer_sha256)
             last = await earlier_result(connection, job)
             replies = await checkpointed_replies(connection, job)
+        await service.runtime.reload_judges([job.task_id])
         answer = Answer(name=job.answer_name, text=text)
         past = await _past(service, caller, job.task_id, last)
         model = body.model or job.model or service.settings.model
@@ -171,6 +172,7 @@ async def _answer_requests(
         answers=[(answer.name, answer.content) for answer in body.answers or ()],
         model=body.model,
     )
+    await service.runtime.reload_judges([submission.task_id])
     if not service.runtime.has_task(submission.task_id):
         detail = f"task {submission.task_id!r} does not exist; GET /v1/tasks lists all tasks"
         raise Problem(404, "UNKNOWN_TASK", "This task has no judge", errors=[("task_id", detail)])

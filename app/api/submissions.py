@@ -54,7 +54,7 @@ async def submit(
     # For a short submission, a thread costs more than the work.
     checked = _checked(body, has_key) if _is_short(body) else await asyncio.to_thread(_checked, body, has_key)
     submission, request = checked
-    _check_tasks_exist(service, [submission])
+    await _check_tasks_exist(service, [submission])
     key = _idempotency_key(caller.owner, idempotency_key, "submission", request)
     options = JobOptions(priority=body.priority, budget_usd=body.budget_usd)
     accepted = await service.intake.accept(
@@ -77,7 +77,7 @@ async def submit_archive(
     submissions, digest = await asyncio.to_thread(_read_upload, file)
     if model is not None:
         submissions = [_with_model(submission, model) for submission in submissions]
-    _check_tasks_exist(service, submissions)
+    await _check_tasks_exist(service, submissions)
     key = _idempotency_key(
         caller.owner, idempotency_key, "archive", f"{digest} {model} {priority} {budget_usd}".encode()
     )
@@ -129,8 +129,9 @@ def _checked(body: SubmissionIn, has_key: bool) -> tuple[Submission, bytes]:
     return submission, json.dumps(body.model_dump(), sort_keys=True).encode() if has_key else b""
 
 
-def _check_tasks_exist(service: Service, submissions: Sequence[Submission]) -> None:
+async def _check_tasks_exist(service: Service, submissions: Sequence[Submission]) -> None:
     """Raise Problem for tasks without a judge file. A broken judge file counts: its job reports the error."""
+    await service.runtime.reload_judges({submission.task_id for submission in submissions})
     has_several = len(submissions) > 1
     errors = []
     for submission in submissions:

@@ -146,8 +146,9 @@ async def _run(
     import asyncio
 
     from app.engine.evaluation import plan
+    from app.engine.judge_files import load_catalogue
     from app.engine.page_freshness import CurrentPages
-    from app.engine.runtime import create_fork_server_pool, load_catalogue
+    from app.engine.runtime import create_fork_server_pool
     from judges.llm.providers import parse_model
 
     async with AsyncExitStack() as stack:

@@ -37,8 +37,8 @@ def tasks(context: typer.Context, judges: JudgesOption = None, as_json: JsonOpti
     """List the tasks that have a judge, with the lint findings of their rubrics, and judge files that do not load."""
     if context.invoked_subcommand is not None:
         return
+    from app.engine.judge_files import load_catalogue
     from app.engine.judge_trials import lint_judges
-    from app.engine.runtime import load_catalogue
 
     catalogue = event_loop.run(load_catalogue(judging_settings(judges=judges)))
     lint = lint_judges(catalogue.judges.values())
@@ -57,7 +57,7 @@ def show(
     as_json: JsonOption = False,
 ) -> None:
     """Show one task: description, judge file and version of the judge."""
-    from app.engine.runtime import load_catalogue
+    from app.engine.judge_files import load_catalogue
 
     catalogue = event_loop.run(load_catalogue(judging_settings(judges=judges)))
     console = stdout_console()

@@ -9,16 +9,15 @@ from __future__ import annotations
 import asyncio
 import os
 import secrets
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, TypeAlias
 
-import judges.tasks
 from app.clock import Clock, IdGenerator, SortableIdGenerator, SystemClock
-from app.engine.import_check import import_reports, with_description
+from app.engine.judge_files import JudgeReloader
 from app.engine.limits import Limits
 from app.engine.model_clients import ModelClients, folder_reply_cache
 from app.errors import InvalidSettings, UnknownTask
@@ -33,7 +32,6 @@ from cache.backends.sibling_probe import PROBE_BYTES, PROBE_S, SiblingProbe
 from cache.blobs import BlobStore
 from cache.capture import Capturer, Observation
 from cache.capture_index import CaptureIndex, CombinedIndex, FolderIndex
-from cache.daemon_threads import DaemonThreadPool
 from cache.egress.proxy import EgressProxy, parse_host_port
 from cache.errors import BrowserUnavailable
 from cache.pacing import HostPacing, PacedCapturer, ProcessHostPacing
@@ -43,10 +41,10 @@ from judges.errors import JudgeNotLoadable
 from judges.isolation.fork_server_pool import ForkServerPool
 from judges.isolation.limits import ScriptLimits
 from judges.llm.providers import parse_model
-from judges.loader import JudgeCatalogue, load_judges
+from judges.loader import JudgeCatalogue
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
-from judges.registry import Judge, JudgeKind
+from judges.registry import Judge
 from mind2web2.isolated_run import PRELOADED
 
 if TYPE_CHECKING:
@@ -79,10 +77,17 @@ class Runtime:
     """Fork server pool for judge files. None: they run in this process."""
     shared_replies: DatabaseReplyCache | None = None
     """Reply cache of workers on several machines. None: a single machine, which has its cache in the data folder."""
+    reloader: JudgeReloader | None = None
+    """Loads judge files again that have changed. None: ``catalogue`` never changes."""
     sandboxed: Callable[[], bool | None] = field(default=lambda: None)
     """Whether the browsers of this process run in their sandbox. None if no browser runs."""
     clock: Clock = field(default_factory=SystemClock)
     ids: IdGenerator = field(default_factory=lambda: SortableIdGenerator(SystemClock()))
+
+    async def reload_judges(self, tasks: Iterable[str] | None = None) -> None:
+        """Load the judge files of ``tasks`` (None: of all tasks) again that were added, changed or removed."""
+        if self.reloader is not None:
+            await self.reloader.refresh(self.catalogue, tasks)
 
     def has_task(self, task_id: str) -> bool:
         """Return whether there is a judge file for this task, even one that does not load."""
@@ -157,10 +162,15 @@ async def open_runtime(
         block_builder = BlockBuilder(secret)
         if process_pool is None and (process_pool := create_fork_server_pool(settings)) is not None:
             stack.push_async_callback(process_pool.aclose)
+        reloader = None
+        if catalogue is None:
+            reloader = JudgeReloader(settings, process_pool)
+            catalogue = await reloader.load()
         yield Runtime(
             settings=settings,
             limits=limits,
-            catalogue=catalogue or await load_catalogue(settings, process_pool),
+            catalogue=catalogue,
+            reloader=reloader,
             pages=pages,
             blobs=blobs,
             index=index,
@@ -182,50 +192,6 @@ def _open_folders(settings: Settings) -> tuple[bytes, BlobStore]:
         return _installation_secret(settings.data_dir), open_blobs(settings)
     except (OSError, ValueError) as error:
         raise InvalidSettings(f"{settings.data_dir} or ASSAY_BLOBS cannot be used: {error}") from error
-
-
-async def load_catalogue(settings: Settings, process_pool: ForkServerPool | None = None) -> JudgeCatalogue:
-    """Load the judge files in the folders of the settings, then the shipped ones.
-
-    The files of the settings are imported in a child process of ``process_pool`` (default: of a temporary pool);
-    without isolation, native judges are imported in this process. A file that cannot be imported is listed as broken.
-    """
-    thread = DaemonThreadPool(1, name="judges")  # cancellation does not wait for it
-    try:
-        catalogue, shipped_judges = await asyncio.get_running_loop().run_in_executor(thread, _load_files, settings)
-    finally:
-        thread.shutdown()
-    unchecked = [judge for judge in catalogue.judges.values() if judge.coroutine is None and judge.path is not None]
-    reports = {}
-    if unchecked:
-        async with AsyncExitStack() as stack:
-            if process_pool is None:
-                process_pool = ForkServerPool(PRELOADED, uid=settings.sandbox_uid)
-                stack.push_async_callback(process_pool.aclose)
-            reports = await import_reports(process_pool, [judge.path for judge in unchecked if judge.path is not None])
-    used_ids = catalogue.judges.keys() | catalogue.broken.keys()
-    usable = {
-        **{task: judge for task, judge in shipped_judges.judges.items() if task not in used_ids},
-        **catalogue.judges,
-    }
-    broken = {
-        **{task: error for task, error in shipped_judges.broken.items() if task not in used_ids},
-        **catalogue.broken,
-    }
-    for judge in unchecked:
-        report = reports.get(judge.path) if judge.path is not None else None
-        if isinstance(report, str):
-            broken[judge.task] = f"{judge.path}: {report}".rstrip()
-            del usable[judge.task]
-        elif judge.kind is JudgeKind.NATIVE:
-            usable[judge.task] = with_description(judge, report or {})
-    return JudgeCatalogue(judges=usable, broken=broken)
-
-
-def _load_files(settings: Settings) -> tuple[JudgeCatalogue, JudgeCatalogue]:
-    """Return the judges in the folders of the settings, and the shipped ones. Blocks."""
-    shipped = Path(judges.tasks.__file__).parent
-    return load_judges(settings.judges, importing=not settings.isolate), load_judges([shipped])
 
 
 def _limits(settings: Settings, sharing: SharedState | None) -> Limits:

@@ -98,6 +98,7 @@ class JobEvaluator:
     ) -> dict[str, Any]:
         async with self.database.begin() as connection:
             earlier = await earlier_result(connection, job)
+        await self.runtime.reload_judges([job.task_id])
         return await pipeline.evaluate(
             self.runtime,
             judge=self.runtime.judge(job.task_id),

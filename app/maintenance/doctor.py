@@ -19,10 +19,11 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from app.access.keys import load_keys
+from app.engine.judge_files import load_catalogue
 from app.engine.judge_trials import lint_judges
 from app.engine.limits import Limits
 from app.engine.model_clients import ModelClients
-from app.engine.runtime import load_catalogue, open_blobs, open_runtime
+from app.engine.runtime import open_blobs, open_runtime
 from app.errors import AppError
 from app.maintenance.retention import missing_bodies
 from app.observability.logs import configure_logging

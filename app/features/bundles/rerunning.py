@@ -26,9 +26,10 @@ from pydantic import BaseModel, SecretStr
 
 from answers.submission import Answer
 from app.engine import pipeline
+from app.engine.judge_files import load_catalogue
 from app.engine.limits import Limits
 from app.engine.model_clients import ModelClients
-from app.engine.runtime import Runtime, create_fork_server_pool, load_catalogue
+from app.engine.runtime import Runtime, create_fork_server_pool
 from app.features.bundles.bundle_reader import BundleReader, open_bundle
 from app.features.bundles.errors import BundleRefused
 from app.features.bundles.layout import (

@@ -151,7 +151,7 @@ def _refuse_without_passing_claim(base: dict[str, Any]) -> None:
 
 
 def _find_judge(task_id: str, settings: Settings) -> Judge:
-    from app.engine.runtime import load_catalogue
+    from app.engine.judge_files import load_catalogue
     from judges.errors import JudgeNotLoadable
 
     catalogue = event_loop.run(load_catalogue(settings))

@@ -235,7 +235,7 @@ async def start_rescore(
     Verdicts whose inputs did not change are reused without a model request.
     """
     jobs = await _selected(service, caller, task_id=body.task_id, agent=body.agent, ids=body.jobs)
-    _check_judges(service, {job.task_id for job in jobs})
+    await _check_judges(service, {job.task_id for job in jobs})
     rescore_id = service.runtime.ids.new(storage.ID_PREFIX)
     agents, tasks = {job.agent for job in jobs}, {job.task_id for job in jobs}
     accepted = await service.intake.judge_again(
@@ -348,8 +348,9 @@ async def _selected(
     return jobs
 
 
-def _check_judges(service: Service, task_ids: set[str]) -> None:
+async def _check_judges(service: Service, task_ids: set[str]) -> None:
     """Raise Problem for a task whose judge does not exist or does not load: all of its jobs would fail."""
+    await service.runtime.reload_judges(task_ids)
     for task_id in sorted(task_ids):
         if not service.runtime.has_task(task_id):
             detail = f"task {task_id!r} does not exist; GET /v1/tasks lists all tasks"

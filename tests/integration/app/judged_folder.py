@@ -8,9 +8,10 @@ from typing import Any
 
 from answers.bundle import read_folder
 from app.engine.evaluation import AnswerEvaluation, PlannedAnswer, evaluate_all, plan
+from app.engine.judge_files import load_catalogue
 from app.engine.page_freshness import CurrentPages
 from app.engine.public_cache import PublicCache
-from app.engine.runtime import load_catalogue, open_runtime
+from app.engine.runtime import open_runtime
 from app.progress import Progress, Stage
 from app.settings import Settings
 from judges.llm.providers import parse_model

@@ -22,8 +22,9 @@ from answers.citations import unique_urls
 from app.demo.expected import examples_dir, page_texts
 from app.engine.evaluation import AnswerEvaluation, PlannedAnswer, evaluate_all, plan
 from app.engine.forecasting import forecast_plan
+from app.engine.judge_files import load_catalogue
 from app.engine.public_cache import PublicCache
-from app.engine.runtime import load_catalogue, open_runtime
+from app.engine.runtime import open_runtime
 from app.progress import Progress
 from app.settings import Settings
 from cache.capture import CaptureOutcome, Observation

@@ -11,8 +11,9 @@ from textwrap import dedent
 import pytest
 
 from answers.submission import Answer
+from app.engine.judge_files import load_catalogue
 from app.engine.pipeline import evaluate
-from app.engine.runtime import load_catalogue, open_runtime
+from app.engine.runtime import open_runtime
 from app.progress import Progress
 from judges.errors import JudgeBug, ScriptStopped
 from judges.registry import JudgeKind

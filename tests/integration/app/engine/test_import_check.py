@@ -7,7 +7,7 @@ import pytest
 
 from app.engine import import_check
 from app.engine.import_check import import_reports
-from app.engine.runtime import load_catalogue
+from app.engine.judge_files import load_catalogue
 from app.maintenance.doctor import State, check_judges
 from judges.isolation.fork_server_pool import ForkServerPool
 from tests.fakes.judge_processes import open_process_pool

@@ -1,0 +1,136 @@
+"""Judge files of the settings: loading, and reloading of files that change while the service runs."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import TypeAlias
+
+import structlog
+
+import judges.tasks
+from app.engine.import_check import import_reports, with_description
+from app.settings import Settings
+from cache.daemon_threads import DaemonThreadPool
+from judges.isolation.fork_server_pool import ForkServerPool
+from judges.loader import JUDGE_SUFFIXES, JudgeCatalogue, judge_files, load_judges
+from judges.registry import JudgeKind
+from mind2web2.isolated_run import PRELOADED
+
+_log = structlog.get_logger(__name__)
+
+_FileState: TypeAlias = tuple[Path, int, int, int]
+"""Path, inode, size and time of change of a file."""
+
+
+class JudgeReloader:
+    """Loads judge files again that were added, changed or removed since they were loaded."""
+
+    def __init__(self, settings: Settings, process_pool: ForkServerPool | None = None) -> None:
+        self._settings = settings
+        self._process_pool = process_pool
+        self._loaded: dict[str, tuple[_FileState, ...]] = {}
+        self._lock = asyncio.Lock()
+
+    async def load(self) -> JudgeCatalogue:
+        """Load all judge files."""
+        found = await asyncio.to_thread(_file_states, self._settings.judges, None)
+        catalogue = await load_catalogue(self._settings, self._process_pool)
+        self._loaded = dict(found)
+        return catalogue
+
+    async def refresh(self, catalogue: JudgeCatalogue, tasks: Iterable[str] | None = None) -> None:
+        """Load the files of ``tasks`` (None: of all tasks) again that have changed, and update ``catalogue``."""
+        if not self._settings.judges:
+            return
+        wanted = None if tasks is None else frozenset(tasks)
+        if not (await self._changes(wanted))[0]:
+            return
+        async with self._lock:
+            changed, found = await self._changes(wanted)
+            if not changed:
+                return
+            loaded = await load_catalogue(self._settings, self._process_pool, tasks=changed)
+            for task in changed:
+                catalogue.judges.pop(task, None)
+                catalogue.broken.pop(task, None)
+                self._loaded[task] = found.get(task, ())
+            catalogue.judges.update(loaded.judges)
+            catalogue.broken.update(loaded.broken)
+            _log.info("judge files reloaded", tasks=sorted(changed), broken=sorted(loaded.broken))
+
+    async def _changes(
+        self, wanted: frozenset[str] | None
+    ) -> tuple[frozenset[str], Mapping[str, tuple[_FileState, ...]]]:
+        """Return the tasks whose files have changed, and the states of the files that exist."""
+        found = await asyncio.to_thread(_file_states, self._settings.judges, wanted)
+        known = (self._loaded.keys() | found.keys()) if wanted is None else wanted
+        return frozenset(task for task in known if self._loaded.get(task, ()) != found.get(task, ())), found
+
+
+def _file_states(folders: Sequence[Path], tasks: Collection[str] | None) -> dict[str, tuple[_FileState, ...]]:
+    """Return the states of the judge files by task. Blocks."""
+    states: dict[str, tuple[_FileState, ...]] = {}
+    for folder in folders:
+        if tasks is None:
+            paths: Iterable[Path] = judge_files(folder)
+        else:
+            paths = (folder / f"{task}{suffix}" for task in tasks for suffix in JUDGE_SUFFIXES)
+        for path in paths:
+            try:
+                stat = path.stat()
+            except OSError:  # there is no such file
+                continue
+            states[path.stem] = (*states.get(path.stem, ()), (path, stat.st_ino, stat.st_size, stat.st_mtime_ns))
+    return states
+
+
+async def load_catalogue(
+    settings: Settings, process_pool: ForkServerPool | None = None, *, tasks: Collection[str] | None = None
+) -> JudgeCatalogue:
+    """Load the judge files of ``tasks`` (None: of all) in the folders of the settings, then the shipped ones.
+
+    The files of the settings are imported in a child process of ``process_pool`` (default: of a temporary pool);
+    without isolation, native judges are imported in this process. A file that cannot be imported is listed as broken.
+    """
+    thread = DaemonThreadPool(1, name="judges")  # cancellation does not wait for it
+    try:
+        catalogue, shipped_judges = await asyncio.get_running_loop().run_in_executor(
+            thread, _load_files, settings, tasks
+        )
+    finally:
+        thread.shutdown()
+    unchecked = [judge for judge in catalogue.judges.values() if judge.coroutine is None and judge.path is not None]
+    reports = {}
+    if unchecked:
+        async with AsyncExitStack() as stack:
+            if process_pool is None:
+                process_pool = ForkServerPool(PRELOADED, uid=settings.sandbox_uid)
+                stack.push_async_callback(process_pool.aclose)
+            reports = await import_reports(process_pool, [judge.path for judge in unchecked if judge.path is not None])
+    used_ids = catalogue.judges.keys() | catalogue.broken.keys()
+    usable = {
+        **{task: judge for task, judge in shipped_judges.judges.items() if task not in used_ids},
+        **catalogue.judges,
+    }
+    broken = {
+        **{task: error for task, error in shipped_judges.broken.items() if task not in used_ids},
+        **catalogue.broken,
+    }
+    for judge in unchecked:
+        report = reports.get(judge.path) if judge.path is not None else None
+        if isinstance(report, str):
+            broken[judge.task] = f"{judge.path}: {report}".rstrip()
+            del usable[judge.task]
+        elif judge.kind is JudgeKind.NATIVE:
+            usable[judge.task] = with_description(judge, report or {})
+    return JudgeCatalogue(judges=usable, broken=broken)
+
+
+def _load_files(settings: Settings, tasks: Collection[str] | None) -> tuple[JudgeCatalogue, JudgeCatalogue]:
+    """Return the judges in the folders of the settings, and the shipped ones. Blocks."""
+    shipped = Path(judges.tasks.__file__).parent
+    own = load_judges(settings.judges, importing=not settings.isolate, tasks=tasks)
+    return own, load_judges([shipped], tasks=tasks)
