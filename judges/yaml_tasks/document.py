@@ -59,6 +59,20 @@ class InvalidTask(JudgeNotLoadable):
 
 
 @dataclass(frozen=True, slots=True)
+class Span:
+    """Place of a value in the text: its characters from ``start`` to ``end``, and the column of its start (from 0).
+
+    ``style`` is the first character of the YAML style of a scalar (``'``, ``"``, ``|`` or ``>``), ``{`` of a collection
+    in braces or brackets, and "" of a plain scalar or a block.
+    """
+
+    start: int
+    end: int
+    column: int
+    style: str
+
+
+@dataclass(frozen=True, slots=True)
 class _Mark:
     """Start of a key or value. ``text`` is the scalar if its characters follow each other from there, else None."""
 
@@ -66,6 +80,7 @@ class _Mark:
     column: int
     last_line: int
     text: str | None = None
+    span: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +110,12 @@ class Document:
         """Return the first and last line of a key with its value."""
         value = self._values[path]
         return self._keys.get(path, value).line, value.last_line
+
+    def span(self, path: Path) -> Span:
+        """Return the place of a value."""
+        span = self._values[path].span
+        assert span is not None  # noqa: S101 - every value has one
+        return span
 
 
 def read_document(source: str | bytes, name: str) -> Document:
@@ -166,12 +187,17 @@ class _Reader:
     def _value(self, event: Any, path: Path) -> Any:
         self._check(event, path)
         start: Any = event.start_mark
+        end: Any = event.end_mark
         if isinstance(event, yaml.ScalarEvent):
             self.values[path] = _Mark(
-                *self._scalar_start(event), _last_line(start, event.end_mark), self._verbatim(event)
+                *self._scalar_start(event),
+                _last_line(start, end),
+                self._verbatim(event),
+                Span(start.index, end.index, start.column, event.style or ""),
             )
             return _resolved(event)
         value: Any
+        style = "{" if event.flow_style else ""
         if isinstance(event, yaml.SequenceStartEvent):
             value = []
             while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
@@ -181,7 +207,9 @@ class _Reader:
             while not isinstance(event := next(self._events), yaml.MappingEndEvent):
                 key = self._key(event, path)
                 value[key] = self._value(next(self._events), (*path, key))
-        self.values[path] = _Mark(start.line + 1, start.column + 1, _last_line(start, event.end_mark))
+        end = event.end_mark
+        span = Span(start.index, end.index, start.column, style)
+        self.values[path] = _Mark(start.line + 1, start.column + 1, _last_line(start, end), span=span)
         return value
 
     def _key(self, event: Any, path: Path) -> str:
@@ -268,3 +296,13 @@ def write_document(value: Any) -> str:
     """Return a value as YAML. ``read_document`` returns an equal value."""
     written: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
     return written
+
+
+def quoted_scalar(text: str) -> str:
+    """Return a text as a double-quoted scalar on one line, which is valid everywhere in a document."""
+    written: str = yaml.dump(text, Dumper=_Quoter, default_style='"', allow_unicode=True, width=float("inf"))
+    return written.rstrip("\n")
+
+
+class _Quoter(yaml.SafeDumper):
+    """Dumper that quotes every scalar."""
