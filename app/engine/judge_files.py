@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TypeAlias
 
@@ -25,25 +26,27 @@ _FileState: TypeAlias = tuple[Path, int, int, int]
 """Path, inode, size and time of change of a file."""
 
 
-class JudgeReloader:
-    """Loads judge files again that were added, changed or removed since they were loaded."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LiveCatalogue(JudgeCatalogue):
+    """Judges of a running service. ``refresh`` loads files again that were added, changed or removed."""
 
-    def __init__(self, settings: Settings, process_pool: ForkServerPool | None = None) -> None:
-        self._settings = settings
-        self._process_pool = process_pool
-        self._loaded: dict[str, tuple[_FileState, ...]] = {}
-        self._lock = asyncio.Lock()
+    settings: Settings
+    process_pool: ForkServerPool | None = None
+    _loaded: dict[str, tuple[_FileState, ...]] = field(default_factory=dict)
+    _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
-    async def load(self) -> JudgeCatalogue:
+    @classmethod
+    async def load(cls, settings: Settings, process_pool: ForkServerPool | None = None) -> LiveCatalogue:
         """Load all judge files."""
-        found = await asyncio.to_thread(_file_states, self._settings.judges, None)
-        catalogue = await load_catalogue(self._settings, self._process_pool)
-        self._loaded = dict(found)
-        return catalogue
+        found = await asyncio.to_thread(_file_states, settings.judges, None)
+        loaded = await load_catalogue(settings, process_pool)
+        return cls(
+            judges=loaded.judges, broken=loaded.broken, settings=settings, process_pool=process_pool, _loaded=found
+        )
 
-    async def refresh(self, catalogue: JudgeCatalogue, tasks: Iterable[str] | None = None) -> None:
-        """Load the files of ``tasks`` (None: of all tasks) again that have changed, and update ``catalogue``."""
-        if not self._settings.judges:
+    async def refresh(self, tasks: Iterable[str] | None = None) -> None:
+        """Load the changed files of ``tasks`` (None: of all tasks)."""
+        if not self.settings.judges:
             return
         wanted = None if tasks is None else frozenset(tasks)
         if not (await self._changes(wanted))[0]:
@@ -52,20 +55,20 @@ class JudgeReloader:
             changed, found = await self._changes(wanted)
             if not changed:
                 return
-            loaded = await load_catalogue(self._settings, self._process_pool, tasks=changed)
+            loaded = await load_catalogue(self.settings, self.process_pool, tasks=changed)
             for task in changed:
-                catalogue.judges.pop(task, None)
-                catalogue.broken.pop(task, None)
+                self.judges.pop(task, None)
+                self.broken.pop(task, None)
                 self._loaded[task] = found.get(task, ())
-            catalogue.judges.update(loaded.judges)
-            catalogue.broken.update(loaded.broken)
+            self.judges.update(loaded.judges)
+            self.broken.update(loaded.broken)
             _log.info("judge files reloaded", tasks=sorted(changed), broken=sorted(loaded.broken))
 
     async def _changes(
         self, wanted: frozenset[str] | None
     ) -> tuple[frozenset[str], Mapping[str, tuple[_FileState, ...]]]:
         """Return the tasks whose files have changed, and the states of the files that exist."""
-        found = await asyncio.to_thread(_file_states, self._settings.judges, wanted)
+        found = await asyncio.to_thread(_file_states, self.settings.judges, wanted)
         known = (self._loaded.keys() | found.keys()) if wanted is None else wanted
         return frozenset(task for task in known if self._loaded.get(task, ()) != found.get(task, ())), found
 

@@ -17,7 +17,7 @@ from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING, TypeAlias
 
 from app.clock import Clock, IdGenerator, SortableIdGenerator, SystemClock
-from app.engine.judge_files import JudgeReloader
+from app.engine.judge_files import LiveCatalogue
 from app.engine.limits import Limits
 from app.engine.model_clients import ModelClients, folder_reply_cache
 from app.errors import InvalidSettings, UnknownTask
@@ -77,8 +77,6 @@ class Runtime:
     """Fork server pool for judge files. None: they run in this process."""
     shared_replies: DatabaseReplyCache | None = None
     """Reply cache of workers on several machines. None: a single machine, which has its cache in the data folder."""
-    reloader: JudgeReloader | None = None
-    """Loads judge files again that have changed. None: ``catalogue`` never changes."""
     sandboxed: Callable[[], bool | None] = field(default=lambda: None)
     """Whether the browsers of this process run in their sandbox. None if no browser runs."""
     clock: Clock = field(default_factory=SystemClock)
@@ -86,8 +84,8 @@ class Runtime:
 
     async def reload_judges(self, tasks: Iterable[str] | None = None) -> None:
         """Load the judge files of ``tasks`` (None: of all tasks) again that were added, changed or removed."""
-        if self.reloader is not None:
-            await self.reloader.refresh(self.catalogue, tasks)
+        if isinstance(self.catalogue, LiveCatalogue):
+            await self.catalogue.refresh(tasks)
 
     def has_task(self, task_id: str) -> bool:
         """Return whether there is a judge file for this task, even one that does not load."""
@@ -162,15 +160,10 @@ async def open_runtime(
         block_builder = BlockBuilder(secret)
         if process_pool is None and (process_pool := create_fork_server_pool(settings)) is not None:
             stack.push_async_callback(process_pool.aclose)
-        reloader = None
-        if catalogue is None:
-            reloader = JudgeReloader(settings, process_pool)
-            catalogue = await reloader.load()
         yield Runtime(
             settings=settings,
             limits=limits,
-            catalogue=catalogue,
-            reloader=reloader,
+            catalogue=catalogue or await LiveCatalogue.load(settings, process_pool),
             pages=pages,
             blobs=blobs,
             index=index,

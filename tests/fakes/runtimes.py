@@ -7,7 +7,7 @@ from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontext
 from datetime import UTC, datetime
 from pathlib import Path
 
-from app.engine.judge_files import JudgeReloader
+from app.engine.judge_files import LiveCatalogue
 from app.engine.limits import Limits
 from app.engine.model_clients import ModelClients, folder_reply_cache
 from app.engine.runtime import Runtime, open_blobs
@@ -97,12 +97,12 @@ def scripted_runtime(
             cache = PageCache(PagesByUrl({} if pages is None else pages), blobs, index)
             stack.push_async_callback(cache.aclose)
             block_builder = BlockBuilder(sharing.secret)
-            reloader = JudgeReloader(settings.model_copy(update={"judges": (judges,), "isolate": False}))
+            loaded = load_judges([judges])
+            own = settings.model_copy(update={"judges": (judges,), "isolate": False})
             yield Runtime(
                 settings=settings,
                 limits=limits,
-                catalogue=load_judges([judges]),
-                reloader=reloader,
+                catalogue=LiveCatalogue(settings=own, judges=loaded.judges, broken=loaded.broken),
                 pages=cache,
                 blobs=blobs,
                 index=index,
