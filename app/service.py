@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 import structlog
 
@@ -46,6 +46,7 @@ class Contributions:
     result_fields: Sequence[ResultFields] = ()
 
 
+Part = TypeVar("Part")
 OpenRuntime: TypeAlias = Callable[[Settings, Database], AbstractAsyncContextManager[Runtime]]
 
 
@@ -65,11 +66,20 @@ class Service:
     streams: StreamLimiter
     result_fields: Sequence[ResultFields]
     metrics: Metrics
+    ledger: BudgetLedger
     worker: Worker | None
     forecasts: asyncio.Semaphore
     """Limits forecasts to one at a time, because each runs judge files in the process that serves requests."""
     stopping: asyncio.Event
     """Set when shutdown begins. The service still answers requests, but ``/readyz`` reports 503."""
+    _parts: dict[Callable[[Service], Any], Any] = field(default_factory=dict)
+
+    def part(self, create: Callable[[Service], Part]) -> Part:
+        """Return the component of a feature, which is created on first use and then kept."""
+        if create not in self._parts:
+            self._parts[create] = create(self)
+        part: Part = self._parts[create]
+        return part
 
     async def drain(self) -> None:
         """Stop accepting jobs and wait until the running jobs have finished or were returned to the queue."""
@@ -119,11 +129,10 @@ async def open_service(
         if opened.shared_replies is not None:
             opened.shared_replies.on_event = metrics.count_shared_replies
         queue = await stack.enter_async_context(JobQueue(database).open())
-        attempts = settings.max_attempts
+        ledger = await stack.enter_async_context(create_ledger(database, settings).running())
         worker = None
         if concurrency:
             if evaluate is None:
-                ledger = await stack.enter_async_context(create_ledger(database, settings).running())
                 evaluate = JobEvaluator(opened, database, ledger, RequestMetrics(metrics), added.runners)
             worker = create_worker(opened, database, queue, evaluate, metrics, added.runners, concurrency=concurrency)
         events, room = JobEvents(database), QueueLimit(settings.max_queued)
@@ -131,12 +140,12 @@ async def open_service(
             settings=settings,
             runtime=opened,
             database=database,
-            intake=Intake(database, room, clock=opened.clock, ids=opened.ids, attempts_allowed=attempts),
+            intake=Intake(database, room, clock=opened.clock, ids=opened.ids, attempts_allowed=settings.max_attempts),
             control=JobControl(
                 database,
                 queue,
                 clock=opened.clock,
-                attempts_allowed=attempts,
+                attempts_allowed=settings.max_attempts,
                 allow_probe=opened.models.allow_probe,
             ),
             events=events,
@@ -146,6 +155,7 @@ async def open_service(
             streams=StreamLimiter(settings.max_streams),
             result_fields=added.result_fields,
             metrics=metrics,
+            ledger=ledger,
             worker=worker,
             forecasts=asyncio.Semaphore(1),
             stopping=asyncio.Event(),

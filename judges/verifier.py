@@ -172,15 +172,19 @@ class Verifier(ClaimJudge):
         )
         return await self._judge_question(shown, question.trials, cache_only=cache_only)
 
+    def _shown(self, question: Question) -> Question:
+        """Return the question as the model sees it."""
+        return question
+
     async def _judge_question(self, question: Question, trials: int, *, cache_only: bool) -> Verdict:
         """Return the verdict on a question.
 
         Raises:
             ReplyNotCached: ``cache_only`` is set and a reply is not cached.
         """
-        page = question.page
+        page, shown = question.page, self._shown(question)
         rendered = await run_cpu_bound(
-            lambda: render_claim(question, self._block_builder, self._style), question.answer, question.task
+            lambda: render_claim(shown, self._block_builder, self._style), shown.answer, question.task
         )
         votes = await self._votes(rendered, page, trials, cache_only=cache_only)
         search_page = self._needs_quotes(votes, trials)
@@ -309,6 +313,17 @@ class Verifier(ClaimJudge):
         quotes = _supporting_quotes(replies, grounds)
         grounded = grounds.grounded(quotes)
         return replace(base, outcome=Outcome.PASSED, reasoning=reasoning, quotes=quotes, grounded=grounded)
+
+
+class PageOnlyVerifier(Verifier):
+    """Claim judge that shows a page without the answer.
+
+    Equal claims of different answers are then equal requests, which share their replies, and no answer can influence
+    the verdict on a page. Claims must be understandable without the answer.
+    """
+
+    def _shown(self, question: Question) -> Question:
+        return question if question.page is None else replace(question, answer="")
 
 
 def _signals(votes: Sequence[VoteRecord], grounds: ClaimGrounds) -> tuple[str, ...]:

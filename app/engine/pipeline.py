@@ -23,7 +23,6 @@ from app.agent_summary import leaves
 from app.engine.certificates import certificates_folder, find_certificate
 from app.engine.runtime import Runtime
 from app.progress import Progress, ProgressCallback, Stage, ignore_progress
-from app.settings import Settings
 from cache.blobs import BlobArea
 from cache.capture import Capture, Evidence
 from cache.errors import BlobStoreFailed, BrowserUnavailable, CacheError, NoEvidence
@@ -67,6 +66,7 @@ class _Case:
     pages: AnswerPages
     reporter: _ProgressReporter
     deadline_s: float
+    verifier: type[Verifier]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,6 +95,9 @@ async def evaluate(
     earlier: Mapping[str, Any] | None = None,
     parameters: RunParameters | None = None,
     stored_pages: bool = False,
+    deadline_s: float | None = None,
+    verifier: type[Verifier] = Verifier,
+    has_call_log: bool = True,
 ) -> dict[str, Any]:
     """Judge one answer and return the result as JSON values.
 
@@ -108,6 +111,9 @@ async def evaluate(
         earlier: Previous result of the answer, to which the new result is compared.
         parameters: Parameters of the model requests (default: those of the settings).
         stored_pages: Use only stored pages and capture none. A claim whose page is not stored is not judged.
+        deadline_s: Time limit (default: that of the settings). Leaves that need longer are not judged.
+        verifier: Class that judges claims of native judges.
+        has_call_log: Whether to store the model requests for display and replay.
 
     Raises:
         JudgeBug: The judge file failed. The subclass ScriptStopped means that it exceeded its limits.
@@ -115,18 +121,15 @@ async def evaluate(
         LLMRejected: The provider rejects every request. Replies that were paid for are in the reply cache.
     """
     name, parameters = parse_model(model or runtime.settings.model), parameters or runtime.settings.parameters
-    client, model_name = await runtime.models.open_client(str(name))
-    runtime.models.check(model)
-    if runtime.process_pool is not None:
-        runtime.process_pool.start_in_background()
+    client, model_name = await _opened(runtime, model)
     urls, watch = unique_urls(answer.text), _Stopwatch()
     pages = AnswerPages(runtime.pages, near=answered_at, owner=owner, stored_only=stored_pages)
-    call_log = CallLog(runtime, pages, result_id)
+    call_log = CallLog(runtime, pages, result_id, is_stored=has_call_log)
     meter, rejections = UsageMeter(), RejectionMonitor(model_name)
     request_parameters = RequestParameters(parameters, provider=name.provider, model=model_name)
     llm = ObservedLLM(
         replace_client(client),
-        (*observers, meter, rejections, call_log.recorder),
+        (*observers, meter, rejections, *call_log.observers),
         prepare=lambda request: prepare(request_parameters.add_to(request)),
     )
     reporter = _ProgressReporter(progress, pages=len(urls))
@@ -143,7 +146,8 @@ async def evaluate(
         parameters=parameters,
         pages=pages,
         reporter=reporter,
-        deadline_s=max(1.0, runtime.settings.job_deadline_s * _JUDGING_SHARE - watch.total_s),
+        deadline_s=max(1.0, (deadline_s or runtime.settings.job_deadline_s) * _JUDGING_SHARE - watch.total_s),
+        verifier=verifier,
     )
     with call_log, _stored_pages_only() if stored_pages else nullcontext():
         judged = await _run_judge(case, rejections)
@@ -153,9 +157,17 @@ async def evaluate(
     result = _result(case, judged, id=result_id, usage=meter.total, timing=watch.seconds(), calls=calls)
     result |= {"judge_usage": _judge_usage(result, meter), "usage_by": meter.rows()}
     result["asked_in"] = _configuration_hash(client, request_parameters, model_name)
-    result["warnings"] = await runtime.models.warnings(str(name))
-    await _certify(result, runtime.settings, model=str(name))
+    await _add_warnings_and_certificate(result, runtime, model=str(name))
     return await asyncio.to_thread(with_rejudged, result, earlier)
+
+
+async def _opened(runtime: Runtime, model: str | None) -> tuple[LLMClient, str]:
+    """Return the client of the model and its name without the provider, and start the fork server if there is one."""
+    opened = await runtime.models.open_client(str(parse_model(model or runtime.settings.model)))
+    runtime.models.check(model)
+    if runtime.process_pool is not None:
+        runtime.process_pool.start_in_background()
+    return opened
 
 
 def _stored_pages_only() -> AbstractContextManager[None]:
@@ -227,8 +239,10 @@ def _judged_with(parameters: RunParameters, model: str) -> dict[str, Any]:
     return {"judge": {"model": model, **judge}, "parameters": by_role}
 
 
-async def _certify(result: dict[str, Any], settings: Settings, *, model: str) -> None:
-    """Add the certificate of the judge to the result, if there is one. ``model`` is ``provider/model``."""
+async def _add_warnings_and_certificate(result: dict[str, Any], runtime: Runtime, *, model: str) -> None:
+    """Add warnings about ``model`` (``provider/model``) to the result, and the certificate of the judge, if any."""
+    result["warnings"] = await runtime.models.warnings(model)
+    settings = runtime.settings
     certificate = await find_certificate(
         result, certificates_folder(settings.data_dir, settings.certificates), model=model
     )
@@ -267,10 +281,11 @@ async def _run_native(case: _Case) -> _Judged:
             process_pool=case.runtime.process_pool,
             progress=case.reporter.judged,
             deadline_s=case.deadline_s,
+            verifier=case.verifier,
         )
         return _Judged(summary=isolated.summary, prompts=isolated.prompts, usage=isolated.usage)
     tools = JudgeTools(
-        verifier=Verifier(case.llm, case.model, block_builder=block_builder, pages=prepared),
+        verifier=case.verifier(case.llm, case.model, block_builder=block_builder, pages=prepared),
         extractor=Extractor(case.llm, case.model, block_builder=block_builder, pages=prepared),
         evidence_for=case.pages.evidence_for,
     )
@@ -442,14 +457,22 @@ class AnswerPages:
 class CallLog:
     """Call log of one answer. Use it as a context manager: it records until the block ends."""
 
-    def __init__(self, runtime: Runtime, pages: AnswerPages, result_id: str | None) -> None:
+    def __init__(self, runtime: Runtime, pages: AnswerPages, result_id: str | None, *, is_stored: bool = True) -> None:
+        """``is_stored``: without it, nothing is recorded."""
+        self._is_stored = is_stored
         self._runtime = runtime
         self._pages = pages
         self._stack = ExitStack()
         self.recorder = CallRecorder(result_id, kept=self._is_page_body, mask=runtime.redactor.redact)
 
+    @property
+    def observers(self) -> tuple[RequestObserver, ...]:
+        return (self.recorder,) if self._is_stored else ()
+
     async def store(self, judge: Judge) -> dict[str, Any] | None:
         """Store the log. Return its entry in the result, or None if the store fails, which does not fail the job."""
+        if not self._is_stored:
+            return None
         try:
             if judge.source is not None:
                 await self._runtime.blobs.put_in_area(BlobArea.SCRIPTS, judge.source)
@@ -464,7 +487,8 @@ class CallLog:
         return any(blob.sha256 == sha256 for capture in self._pages.seen for blob in capture.blobs.values())
 
     def __enter__(self) -> Self:
-        self._stack.enter_context(recording_calls(self.recorder))
+        if self._is_stored:
+            self._stack.enter_context(recording_calls(self.recorder))
         return self
 
     def __exit__(

@@ -1,12 +1,25 @@
 """All feature packages, in the order in which ``assay --help`` lists their commands."""
 
 from app.feature import Feature
-from app.features import bundles, check, comparison, drafting, extension, interop, meta_eval, mutation, rescore, suites
+from app.features import (
+    bundles,
+    check,
+    comparison,
+    drafting,
+    extension,
+    interop,
+    meta_eval,
+    mutation,
+    rescore,
+    rewards,
+    suites,
+)
 
 FEATURES: tuple[Feature, ...] = (
     check.FEATURE,
     comparison.FEATURE,
     rescore.FEATURE,
+    rewards.FEATURE,
     bundles.FEATURE,
     interop.FEATURE,
     meta_eval.FEATURE,

@@ -31,23 +31,68 @@ from rubrics.verdict import Usage
 _log = structlog.get_logger(__name__)
 
 
-class AttemptAccounting:
-    """Checkpoints and budget of one job attempt. Implements ``Checkpoints`` and ``RequestBudget`` of ``judges.llm``."""
+class RequestAccounting:
+    """Budget of related model requests. Implements ``RequestBudget`` of ``judges.llm``."""
+
+    def __init__(
+        self,
+        ledger: BudgetLedger,
+        usage_fields: tuple[str, str, str],
+        *,
+        usd_budget_ids: Sequence[str] = (INSTALLATION_BUDGET,),
+        limits_usd: Mapping[str, float],
+    ) -> None:
+        """``usage_fields``: owner, agent and task. ``limits_usd``: limits in USD of ``usd_budget_ids`` besides that of
+        the installation."""
+        self._ledger = ledger
+        self._usage_fields = usage_fields
+        self._usd_budget_ids = usd_budget_ids
+        self._limits_usd = dict(limits_usd)
+        if ledger.limit_usd is not None:
+            self._limits_usd[INSTALLATION_BUDGET] = ledger.limit_usd
+        self._limited = bool(self._limits_usd) or ledger.limit_tokens is not None
+        self.exhausted: BudgetExhausted | None = None
+        """Set when a request did not fit into a budget: the first such error."""
+
+    async def reserve(self, estimate: Estimate) -> None:
+        if not self._limited:
+            return
+        try:
+            if estimate.usd is None and self._limits_usd and self._ledger.limit_tokens is None:
+                budget_id, limit = next(iter(self._limits_usd.items()))
+                raise BudgetExhausted(budget_id, limit, 0.0, problem=unknown_price_message(estimate.model))
+            await self._ledger.reserve(self._amounts(estimate.usd, estimate.tokens))
+        except BudgetExhausted as error:
+            self.exhausted = self.exhausted or error
+            raise LLMBudgetExceeded(str(error)) from error
+        except DatabaseUnavailable as error:
+            raise LLMUnavailable(f"Cannot check the budget: {error}") from error
+
+    def settle(self, estimate: Estimate, usage: Usage, model: str, role: str) -> None:
+        reserved = self._amounts(estimate.usd, estimate.tokens) if self._limited else {}
+        self._ledger.settle(reserved, self._amounts(usage.usd, usage.input_tokens + usage.output_tokens))
+        self._ledger.record_usage(UsageKey(*self._usage_fields, model, role), usage)
+
+    def _amounts(self, usd: float | None, tokens: int) -> dict[str, float]:
+        """Return the amount for each budget. If ``usd`` is unknown, only the token budget is charged."""
+        return {**dict.fromkeys(self._usd_budget_ids, usd or 0.0), INSTALLATION_TOKEN_BUDGET: float(tokens)}
+
+
+class AttemptAccounting(RequestAccounting):
+    """Checkpoints and budget of one job attempt. Also implements ``Checkpoints`` of ``judges.llm``."""
 
     def __init__(
         self, ledger: BudgetLedger, job: Job, known: Mapping[str, CheckpointedReply], *, limits_usd: Mapping[str, float]
     ) -> None:
-        """``known``: stored replies by request key. ``limits_usd``: limits in USD by budget ID."""
-        self._ledger = ledger
+        """``known``: stored replies by request key. ``limits_usd``: limit in USD of the submission, if any."""
+        super().__init__(
+            ledger,
+            (job.owner, job.agent, job.task_id),
+            usd_budget_ids=(INSTALLATION_BUDGET, job.submission_id),
+            limits_usd=limits_usd,
+        )
         self._job_id = job.id
-        self._usage_fields = (job.owner, job.agent, job.task_id)
-        self._budget_ids: Sequence[str] = (INSTALLATION_BUDGET, job.submission_id, INSTALLATION_TOKEN_BUDGET)
-        self._usd_budget_ids = (INSTALLATION_BUDGET, job.submission_id)
         self._checkpoints = dict(known)
-        self._limits_usd = dict(limits_usd)
-        self._limited = bool(limits_usd) or ledger.limit_tokens is not None
-        self.exhausted: BudgetExhausted | None = None
-        """Set when a request did not fit into a budget: the first such error."""
 
     @classmethod
     async def open(cls, database: Database, ledger: BudgetLedger, job: Job) -> AttemptAccounting:
@@ -60,14 +105,12 @@ class AttemptAccounting:
         async with database.begin() as connection:
             stored = await checkpoints_of(connection, job.id)
             limits_usd = await limits_of(connection, [job.submission_id])
-        if ledger.limit_usd is not None:
-            limits_usd[INSTALLATION_BUDGET] = ledger.limit_usd
         account = cls(ledger, job, {one.key: _from_json(one) for one in stored}, limits_usd=limits_usd)
         if stored:
             _log.info("job continues from checkpoints", replies=len(stored))
         if account._limited and not stored:
             try:
-                await ledger.check_not_exhausted(account._budget_ids)
+                await ledger.check_not_exhausted([*account._usd_budget_ids, INSTALLATION_TOKEN_BUDGET])
             except BudgetExhausted as error:
                 raise JobBudgetExhausted(error, None) from error
         return account
@@ -94,29 +137,6 @@ class AttemptAccounting:
         # Set before the write: an equal request that arrives during the write must not be sent again.
         self._checkpoints[key] = checkpoint
         await self._ledger.store_checkpoint(Checkpoint(job_id=self._job_id, key=key, reply=_to_json(checkpoint)))
-
-    async def reserve(self, estimate: Estimate) -> None:
-        if not self._limited:
-            return
-        try:
-            if estimate.usd is None and self._limits_usd and self._ledger.limit_tokens is None:
-                budget_id, limit = next(iter(self._limits_usd.items()))
-                raise BudgetExhausted(budget_id, limit, 0.0, problem=unknown_price_message(estimate.model))
-            await self._ledger.reserve(self._amounts(estimate.usd, estimate.tokens))
-        except BudgetExhausted as error:
-            self.exhausted = self.exhausted or error
-            raise LLMBudgetExceeded(str(error)) from error
-        except DatabaseUnavailable as error:
-            raise LLMUnavailable(f"Cannot check the budget: {error}") from error
-
-    def settle(self, estimate: Estimate, usage: Usage, model: str, role: str) -> None:
-        reserved = self._amounts(estimate.usd, estimate.tokens) if self._limited else {}
-        self._ledger.settle(reserved, self._amounts(usage.usd, usage.input_tokens + usage.output_tokens))
-        self._ledger.record_usage(UsageKey(*self._usage_fields, model, role), usage)
-
-    def _amounts(self, usd: float | None, tokens: int) -> dict[str, float]:
-        """Return the amount for each budget. If ``usd`` is unknown, only the token budget is charged."""
-        return {**dict.fromkeys(self._usd_budget_ids, usd or 0.0), INSTALLATION_TOKEN_BUDGET: float(tokens)}
 
 
 async def checkpointed_replies(connection: AsyncConnection, job: Job) -> dict[str, CheckpointedReply]:

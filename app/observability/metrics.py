@@ -13,6 +13,7 @@ CONTENT_TYPE = CONTENT_TYPE_LATEST
 _REQUEST_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _JOB_BUCKETS = (1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
 _REPLY_BUCKETS = (0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0, 40.0, 80.0, 160.0, 320.0)
+_SHARE_BUCKETS = tuple(tenth / 10 for tenth in range(11))
 _LAG_CHECK_S = 0.5
 
 
@@ -58,6 +59,24 @@ class Metrics:
             "Lookups and writes of the reply cache that workers share, by event",
             ["event"],
             **options,
+        )
+        self.verifications = Counter(
+            "assay_verifications_total",
+            "Verified rewards by outcome, and why they are masked",
+            ["outcome", "reason"],
+            **options,
+        )
+        self.verification_seconds = Histogram(
+            "assay_verification_seconds", "Time to verify an answer", buckets=_REPLY_BUCKETS, **options
+        )
+        self.verification_overhead_seconds = Histogram(
+            "assay_verification_overhead_seconds",
+            "Time to verify an answer in which neither a model request nor a capture ran",
+            buckets=_REQUEST_BUCKETS,
+            **options,
+        )
+        self.rewards = Histogram(
+            "assay_reward", "Unmasked rewards: compatible and strict", ["score"], buckets=_SHARE_BUCKETS, **options
         )
         self.loop_lag = Gauge("assay_event_loop_lag_seconds", "Latest measured lag of the event loop", **options)
 

@@ -50,3 +50,26 @@ async def store_response(connection: DirectConnection, key: IdempotencyKey, resp
         "INSERT INTO idempotency_keys (owner, key, fingerprint, response, created_at) VALUES (%s, %s, %s, %s, %s)",
         [key.owner, key.key, key.fingerprint, response, now],
     )
+
+
+async def kept_response(connection: DirectConnection, key: IdempotencyKey, *, since: datetime) -> str | None:
+    """Return the response (JSON text) that ``keep_response`` stored after ``since``. Locks nothing."""
+    query = "SELECT response FROM idempotency_keys WHERE owner = %s AND key = %s AND created_at >= %s"
+    row = await (await connection.execute(query, [key.owner, key.key, since])).fetchone()
+    return None if row is None else str(row[0])
+
+
+async def keep_response(
+    connection: DirectConnection, key: IdempotencyKey, response: str, *, now: datetime, since: datetime
+) -> str:
+    """Store a response unless there is one since ``since``. Return the stored one, so that all callers send the same.
+
+    For responses that the request determines. Their keys start with a space, which keys of clients never do.
+    """
+    await connection.execute(
+        "INSERT INTO idempotency_keys AS kept (owner, key, fingerprint, response, created_at)"
+        " VALUES (%s, %s, %s, %s, %s) ON CONFLICT (owner, key) DO UPDATE"
+        " SET response = excluded.response, created_at = excluded.created_at WHERE kept.created_at < %s",
+        [key.owner, key.key, key.fingerprint, response, now, since],
+    )
+    return await kept_response(connection, key, since=since) or response

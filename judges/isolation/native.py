@@ -18,6 +18,7 @@ from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.registry import Judge
 from judges.settling import Progress
+from judges.verifier import Verifier
 from rubrics.verdict import Usage
 
 ENTRY = "judges.isolation.judge_main:run_native_judge"
@@ -46,6 +47,7 @@ async def judge_isolated(
     process_pool: ForkServerPool,
     progress: Progress | None = None,
     deadline_s: float | None = None,
+    verifier: type[Verifier] = Verifier,
 ) -> IsolatedJudgement:
     """Run a native judge file in a child process. All its requests are handled here.
 
@@ -58,6 +60,7 @@ async def judge_isolated(
         preparer=preparer,
         own_preparer=PagePreparer(block_builder),
         evidence_for=evidence_for,
+        verifier=verifier,
     )
     judge_job = JudgeJob(
         entry=ENTRY,

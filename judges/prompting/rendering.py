@@ -56,9 +56,13 @@ class Rendered:
 
 
 def render_claim(question: Question, block_builder: BlockBuilder, style: Style) -> Rendered:
-    """Render the question whether a claim is supported by the page, or by the answer if there is no page."""
+    """Render the question whether a claim is supported by the page, or by the answer if there is no page.
+
+    A page with an empty answer is shown alone.
+    """
     prompt = load_prompt("verify_answer" if question.page is None else "verify_page")
-    pieces = [("answer", question.answer), *_instruction(question), ("claim", question.claim)]
+    answer = [("answer", question.answer)] if question.answer or question.page is None else []
+    pieces = [*answer, *_instruction(question), ("claim", question.claim)]
     return _rendered(prompt, _blocks(pieces, question, block_builder), question, style, {"claim": question.claim})
 
 

@@ -31,13 +31,22 @@ FAST_RETRIES = RetryPolicy(first_wait_s=0.001, max_wait_s=0.01)
 
 
 class PagesByUrl:
-    """Capturer of fixed pages; every other page is gone."""
+    """Capturer of fixed pages; every other page is gone. ``captured`` lists the URLs in order.
 
-    def __init__(self, pages: Mapping[str, str]) -> None:
+    A page can also be the outcome of its capture, for example a login wall.
+    """
+
+    def __init__(self, pages: Mapping[str, str | CaptureOutcome]) -> None:
         self._pages = pages
+        self.captured: list[str] = []
 
     async def capture(self, url: str) -> Observation:
         text = self._pages.get(url)
+        self.captured.append(url)
+        if isinstance(text, CaptureOutcome):
+            return Observation(
+                url=url, outcome=text, captured_at=datetime.now(UTC), duration_s=0.0, backend="fixed", final_url=url
+            )
         return Observation(
             url=url,
             outcome=CaptureOutcome.HTTP_ERROR if text is None else CaptureOutcome.OK,
@@ -58,7 +67,7 @@ class PagesByUrl:
 
 
 def scripted_runtime(
-    judges: Path, pages: Mapping[str, str] | None = None, *, data_folder: Path | None = None
+    judges: Path, pages: Mapping[str, str | CaptureOutcome] | None = None, *, data_folder: Path | None = None
 ) -> Callable[[Settings, Database], AbstractAsyncContextManager[Runtime]]:
     """Return an ``OpenRuntime`` with the judge files of one folder and fixed pages.
 

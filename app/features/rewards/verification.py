@@ -1,0 +1,309 @@
+"""Verification of answers: the pipeline of submissions, without a job, within a deadline.
+
+Equal requests that run at the same time share one verification, and later ones get its stored response. Different
+answers share captures and model replies through the caches of the pipeline.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import time
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager, nullcontext
+from dataclasses import dataclass, replace
+from datetime import timedelta
+from typing import Any
+
+import structlog
+
+from answers.citations import unique_urls
+from answers.submission import Answer
+from app.engine.metering import RequestMetrics
+from app.engine.pipeline import evaluate
+from app.features.rewards.reward import Mask, MaskReason, PageShare, Reward, ScoreKind, components, reward_of, scores
+from app.features.rewards.settings import RewardSettings
+from app.jobs.attempt_accounting import RequestAccounting
+from app.service import Service
+from app.storage.errors import DatabaseUnavailable
+from app.storage.idempotency import IdempotencyKey, keep_response, kept_response
+from cache.errors import BrowserUnavailable
+from cache.single_flight import SingleFlight
+from judges.errors import JudgeError, LLMError, LLMRejected, ModelNotConfigured
+from judges.llm.budget import Estimate, ProcessBudget
+from judges.llm.client import LLMReply, LLMRequest
+from judges.registry import Judge
+from judges.result import score_json
+from judges.source_code import YAML_SUFFIX
+from judges.verifier import PageOnlyVerifier, Verifier
+from rubrics.scoring import Score
+from rubrics.verdict import Reason, Usage
+
+AGENT = "verify"
+"""Agent of the verified answers, for the sums of usage."""
+_ANSWER = "answer_1.md"
+_LATE_SHARE = 0.9
+_NO_USAGE: dict[str, Any] = {"calls": 0, "cached_calls": 0, "input_tokens": 0, "output_tokens": 0, "usd": 0.0}
+_UNKNOWN = Score(value=None, low=0.0, high=1.0)
+_log = structlog.get_logger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verification:
+    """Answer to verify. ``model`` is ``provider/model``.
+
+    Attributes:
+        max_unreadable_share: Maximum share of pages without usable content; above it, the reward is masked.
+        alone: Claims on a page are judged without the answer, so that answers share verdicts.
+        deadline_s: Time limit, including the wait for a slot.
+    """
+
+    judge: Judge
+    text: str
+    model: str
+    owner: str
+    score: ScoreKind
+    max_unreadable_share: float
+    alone: bool
+    budget_usd: float | None
+    deadline_s: float
+
+    def fingerprint(self, parameters: str) -> str:
+        """Return a digest of everything that determines the response, except pages and replies of the model."""
+        judge = self.judge.sha256 or self.judge.description
+        fields = [getattr(self, name) for name in self.__slots__ if name != "judge"]
+        text = json.dumps([self.judge.task, judge, parameters, *fields], sort_keys=True)
+        return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+class RewardVerifier:
+    """Verifier of one process. Limits concurrency and shares equal verifications."""
+
+    def __init__(self, service: Service) -> None:
+        settings = service.settings.of(RewardSettings)
+        self._service = service
+        self._keep = timedelta(seconds=settings.reward_keep_s)
+        self._slots = asyncio.Semaphore(settings.max_verifications)
+        # Each judge file in Python runs in a process of its own, so fewer of them can run than task files.
+        self._processes = asyncio.Semaphore(service.settings.max_tasks * service.settings.max_answers)
+        self._flights: SingleFlight[str, bytes] = SingleFlight()
+
+    async def verify(self, verification: Verification) -> bytes:
+        """Return the response as JSON. Equal verifications get equal bytes, unless the reward is masked.
+
+        Raises:
+            ModelNotConfigured: The service cannot use the model.
+            DatabaseUnavailable: The database cannot be reached.
+        """
+        fingerprint = verification.fingerprint(repr(self._service.settings.parameters))
+        return await self._flights.run(fingerprint, lambda: self._verify(verification, fingerprint))
+
+    async def _verify(self, verification: Verification, fingerprint: str) -> bytes:
+        key = IdempotencyKey(owner=verification.owner, key=f" verify {fingerprint}", fingerprint=fingerprint)
+        now = self._service.runtime.clock.now()
+        since = now - self._keep
+        async with self._service.database.pooled_connection() as connection:
+            known = await kept_response(connection, key, since=since)
+        if known is not None:
+            self._service.metrics.verifications.labels("repeated", "").inc()
+            return known.encode()
+        body = await _Run(self._service, verification, self._slots, self._limit(verification.judge)).response()
+        encoded = await asyncio.to_thread(json.dumps, body)
+        if body["mask"]:
+            return encoded.encode()
+        try:
+            async with self._service.database.pooled_connection() as connection:
+                return (await keep_response(connection, key, encoded, now=now, since=since)).encode()
+        except DatabaseUnavailable as error:
+            _log.warning("reward not stored for equal requests", detail=str(error))
+            return encoded.encode()
+
+    def _limit(self, judge: Judge) -> AbstractAsyncContextManager[Any]:
+        return nullcontext() if runs_in_process(judge) else self._processes
+
+
+def runs_in_process(judge: Judge) -> bool:
+    """Return whether the judge is a task file, which contains no code."""
+    return judge.path is None or judge.path.suffix == YAML_SUFFIX
+
+
+class _Run:
+    """One verification that no other one answers."""
+
+    def __init__(
+        self,
+        service: Service,
+        verification: Verification,
+        slots: asyncio.Semaphore,
+        processes: AbstractAsyncContextManager[Any],
+    ) -> None:
+        self._service = service
+        self._asked = verification
+        self._slots = slots
+        self._processes = processes
+        self._requests = _Requests()
+        self._began = time.monotonic()
+        self._queued_s = 0.0
+
+    async def response(self) -> dict[str, Any]:
+        """Verify the answer and return the response as JSON values."""
+        limit = asyncio.timeout(self._asked.deadline_s)
+        result: dict[str, Any] | None = None
+        mask: Mask | None = None
+        try:
+            async with limit, self._slots, self._processes:
+                self._queued_s = time.monotonic() - self._began
+                result = await self._evaluate()
+        except TimeoutError:
+            if not limit.expired():
+                raise
+            mask = Mask(reason=MaskReason.DEADLINE, detail=f"Not finished within {self._asked.deadline_s:g} s")
+        except LLMRejected as error:
+            mask = Mask(reason=MaskReason.MODEL_UNAVAILABLE, detail=self._redacted(error))
+        except BrowserUnavailable as error:
+            mask = Mask(reason=MaskReason.BROWSER_UNAVAILABLE, detail=self._redacted(error))
+        except ModelNotConfigured:
+            raise
+        except JudgeError as error:
+            mask = Mask(reason=MaskReason.JUDGE_FAILED, detail=self._redacted(error))
+        return self._body(result, mask)
+
+    async def _evaluate(self) -> dict[str, Any]:
+        asked, service = self._asked, self._service
+        accounting = _Budget(
+            RequestAccounting(service.ledger, (asked.owner, AGENT, asked.judge.task), limits_usd={}),
+            None if asked.budget_usd is None else ProcessBudget(asked.budget_usd),
+        )
+
+        def prepare(request: LLMRequest) -> LLMRequest:
+            self._requests.started(request)
+            return replace(request, budget=accounting)
+
+        return await evaluate(
+            service.runtime,
+            # Without its source, a task file is run in this process.
+            judge=replace(asked.judge, source=None) if runs_in_process(asked.judge) else asked.judge,
+            agent=AGENT,
+            answer=Answer(name=_ANSWER, text=asked.text),
+            model=asked.model,
+            owner=asked.owner,
+            prepare=prepare,
+            observers=(RequestMetrics(service.metrics), self._requests),
+            deadline_s=max(0.1, asked.deadline_s - self._queued_s),
+            verifier=PageOnlyVerifier if asked.alone else Verifier,
+            has_call_log=False,
+        )
+
+    def _body(self, result: dict[str, Any] | None, mask: Mask | None) -> dict[str, Any]:
+        asked, total_s = self._asked, time.monotonic() - self._began
+        pages = PageShare.of(() if result is None else result["pages"], unique_urls(asked.text))
+        reward = Reward(value=None, mask=mask)
+        if result is not None:
+            reward = reward_of(
+                result,
+                kind=asked.score,
+                pages=pages,
+                max_unreadable_share=asked.max_unreadable_share,
+                faults=self._requests.faults,
+                is_late=total_s >= _LATE_SHARE * asked.deadline_s,
+            )
+        timing = {} if result is None else result["timing"]
+        both = dict.fromkeys(ScoreKind, _UNKNOWN) if result is None else scores(result)
+        seconds = {
+            "total_s": round(total_s, 3),
+            "queued_s": round(self._queued_s, 3),
+            "capture_s": timing.get("capture_s", 0.0),
+            "model_s": round(self._requests.seconds, 3),
+        }
+        self._count(reward, both, seconds)
+        return {
+            "reward": reward.value,
+            "mask": reward.mask is not None,
+            "mask_reason": reward.mask and reward.mask.reason,
+            "mask_detail": reward.mask and self._service.runtime.redactor.redact(reward.mask.detail),
+            "score": asked.score,
+            "bounds": {"low": both[asked.score].low, "high": both[asked.score].high},
+            "scores": {kind: score_json(score) for kind, score in both.items()},
+            "components": [] if result is None else components(result),
+            "pages": None if result is None else {"total": pages.total, "unreadable": pages.unreadable},
+            "cost": _NO_USAGE if result is None else result["usage"],
+            "timing": seconds,
+            "task_id": asked.judge.task,
+            "judge_sha256": asked.judge.sha256,
+            "answer_sha256": Answer(name=_ANSWER, text=asked.text).sha256,
+            "model": asked.model,
+        }
+
+    def _count(self, reward: Reward, both: Mapping[ScoreKind, Score], timing: Mapping[str, float]) -> None:
+        metrics = self._service.metrics
+        metrics.verification_seconds.observe(timing["total_s"])
+        overhead = timing["total_s"] - timing["model_s"] - timing["capture_s"]
+        metrics.verification_overhead_seconds.observe(max(0.0, overhead))
+        if reward.mask is not None:
+            metrics.verifications.labels("masked", reward.mask.reason.value).inc()
+            return
+        metrics.verifications.labels("rewarded", "").inc()
+        for kind, score in both.items():
+            if score.value is not None:
+                metrics.rewards.labels(kind.value).observe(score.value)
+
+    def _redacted(self, error: Exception) -> str:
+        return self._service.runtime.redactor.redact(str(error)) or type(error).__name__
+
+
+@dataclass(frozen=True, slots=True)
+class _Budget:
+    """Budgets of the installation and of one verification. Implements ``RequestBudget`` of ``judges.llm``."""
+
+    installation: RequestAccounting
+    own: ProcessBudget | None
+
+    async def reserve(self, estimate: Estimate) -> None:
+        if self.own is not None:
+            await self.own.reserve(estimate)
+        await self.installation.reserve(estimate)
+
+    def settle(self, estimate: Estimate, usage: Usage, model: str, role: str) -> None:
+        if self.own is not None:
+            self.own.settle(estimate, usage, model, role)
+        self.installation.settle(estimate, usage, model, role)
+
+
+class _Requests:
+    """Observer of the model requests: the seconds in which at least one was running, and the reasons of failures."""
+
+    def __init__(self) -> None:
+        self.faults: list[Reason] = []
+        self._running = 0
+        self._since = 0.0
+        self._seconds = 0.0
+
+    @property
+    def seconds(self) -> float:
+        return self._seconds + (time.monotonic() - self._since if self._running else 0.0)
+
+    def started(self, request: LLMRequest) -> None:
+        if request.cache_only:  # its observers are not called if the reply is not cached
+            return
+        if not self._running:
+            self._since = time.monotonic()
+        self._running += 1
+
+    async def replied(self, request: LLMRequest, reply: LLMReply, seconds: float) -> None:
+        self._ended(request)
+
+    async def failed(self, request: LLMRequest, error: LLMError) -> None:
+        if error.reason is not None:
+            self.faults.append(error.reason)
+        self._ended(request)
+
+    def cancelled(self, request: LLMRequest) -> None:
+        self._ended(request)
+
+    def _ended(self, request: LLMRequest) -> None:
+        if request.cache_only:
+            return
+        self._running -= 1
+        if not self._running:
+            self._seconds += time.monotonic() - self._since

@@ -1,0 +1,116 @@
+"""Rewards and masks of judged answers."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from app.features.rewards.reward import MaskReason, PageShare, Reward, ScoreKind, components, reward_of
+from rubrics.verdict import Reason
+
+SITE = "https://velm.example"
+
+
+def leaf(id: str, outcome: str, reason: str | None = None, **fields: Any) -> dict[str, Any]:
+    shown = {"desc": id, "critical": False, "weight": 1.0, "reasoning": f"why {id}", "blocked_by": None, "votes": []}
+    return {"id": id, "outcome": outcome, "reason": reason, "children": [], **shown, **fields}
+
+
+def result(*leaves: dict[str, Any], value: float | None = None, low: float = 0.0, high: float = 1.0) -> dict[str, Any]:
+    score = {"value": value, "low": low, "high": high}
+    tree = {"id": "root", "children": list(leaves)}
+    return {"score": score, "score_strict": score, "eval_breakdown": [{"verification_tree": tree}]}
+
+
+def reward(
+    judged: dict[str, Any], *, unreadable: int = 0, faults: tuple[Reason, ...] = (), is_late: bool = False
+) -> Reward:
+    return reward_of(
+        judged,
+        kind=ScoreKind.COMPATIBLE,
+        pages=PageShare(total=4, unreadable=unreadable),
+        max_unreadable_share=0.25,
+        faults=faults,
+        is_late=is_late,
+    )
+
+
+@pytest.mark.parametrize(
+    ("unjudged", "faults", "is_late", "expected"),
+    [
+        (leaf("a", "not_judged", "llm_unavailable"), (), False, MaskReason.MODEL_UNAVAILABLE),
+        (leaf("a", "not_judged", "llm_rejected"), (), False, MaskReason.MODEL_UNAVAILABLE),
+        (leaf("a", "not_judged", "llm_output_unusable"), (), False, MaskReason.MODEL_OUTPUT),
+        (leaf("a", "not_judged", "budget"), (), False, MaskReason.BUDGET),
+        (leaf("a", "not_judged", "timeout", votes=[{"fault": "timeout"}]), (), False, MaskReason.MODEL_UNAVAILABLE),
+        (leaf("a", "not_judged", "timeout"), (), True, MaskReason.DEADLINE),
+        (leaf("a", "not_judged", "no_majority", votes=[{"fault": None}]), (), False, MaskReason.MODEL_OUTPUT),
+        (
+            leaf("a", "not_judged", "no_majority", votes=[{"fault": "llm_unavailable"}, {"fault": "timeout"}]),
+            (),
+            False,
+            MaskReason.MODEL_UNAVAILABLE,
+        ),
+        (leaf("a", "not_judged", "extraction_failed"), (Reason.BUDGET,), False, MaskReason.BUDGET),
+        (leaf("a", "not_judged", "extraction_failed"), (), False, MaskReason.NOT_JUDGED),
+        (leaf("a", "not_judged"), (), False, MaskReason.NOT_JUDGED),
+    ],
+)
+def test_unknown_score_is_masked_with_the_reason_of_the_leaf(
+    unjudged: dict[str, Any], faults: tuple[Reason, ...], is_late: bool, expected: MaskReason
+) -> None:
+    masked = reward(result(leaf("b", "passed"), unjudged, low=0.5), faults=faults, is_late=is_late)
+
+    assert masked.value is None
+    assert masked.mask is not None
+    assert (masked.mask.reason, masked.mask.detail) == (expected, "why a")
+
+
+def test_known_score_is_the_reward_even_if_a_leaf_was_not_judged() -> None:
+    assert reward(result(leaf("a", "not_judged", "llm_unavailable"), value=0.0, high=0.0)) == Reward(value=0.0)
+
+
+def test_few_unreadable_pages_give_the_middle_and_many_a_mask() -> None:
+    judged = result(leaf("a", "not_judged", "capture_blocked"), leaf("b", "not_judged", "timeout"), low=0.2, high=0.6)
+
+    assert reward(judged, unreadable=1).value == pytest.approx(0.4)
+    many = reward(judged, unreadable=2)
+    known = reward(result(leaf("a", "passed"), value=1.0, low=1.0), unreadable=2)
+    assert [each.mask and each.mask.reason for each in (many, known)] == [MaskReason.PAGES_UNREADABLE] * 2
+
+
+def test_fault_of_the_model_counts_before_an_unreadable_page() -> None:
+    unknown = (leaf("a", "not_judged", "capture_blocked"), leaf("b", "not_judged", "llm_unavailable"))
+    masked = reward(result(*unknown), unreadable=1)
+
+    assert masked.mask is not None
+    assert masked.mask.reason is MaskReason.MODEL_UNAVAILABLE
+
+
+def test_leaf_behind_one_that_was_not_judged_has_no_score() -> None:
+    found = components(
+        result(
+            leaf("a", "not_judged", "llm_unavailable"),
+            leaf("b", "skipped", "gated", blocked_by="a"),
+            leaf("c", "skipped", "gated", blocked_by="d"),
+            leaf("d", "failed", "refuted"),
+            leaf("e", "passed", grounded=False),
+            leaf("f", "undecided"),
+        )
+    )
+
+    assert {each["id"]: each["score"] for each in found} == {"a": None, "b": None, "c": 0, "d": 0, "e": 1, "f": 0}
+    assert found[4]["score_strict"] == 0.0
+
+
+def test_cited_pages_without_capture_are_unreadable_and_missing_ones_readable() -> None:
+    captured = [
+        {"url": f"{SITE}/a", "outcome": "ok", "gone": False},
+        {"url": f"{SITE}/b", "outcome": "http_error", "gone": True},
+        {"url": f"{SITE}/c", "outcome": "captcha", "gone": False},
+    ]
+    share = PageShare.of(captured, [f"{SITE}/a#top", f"{SITE}/c", f"{SITE}/d"])
+
+    assert (share.total, share.unreadable, share.share) == (4, 2, 0.5)
+    assert PageShare.of([], []).share == 0.0
