@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from judges.analysis.statistics.bootstrap import ratio_intervals
 from judges.analysis.statistics.wilson import wilson
@@ -89,6 +89,28 @@ class ScoreBounds:
     def certain(self) -> SuiteScore | None:
         """The score, or None if any step was not judged."""
         return None if self.not_judged else self.low
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PublishedRow:
+    """Published figures of one system, in percent. None: not published."""
+
+    system: str
+    setting: str
+    element: float
+    operation: float | None = None
+    step: float | None = None
+    task_success: float | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        return {
+            "system": self.system,
+            "setting": self.setting,
+            "element_acc": self.element,
+            "op_f1": self.operation,
+            "step_success": self.step,
+            "task_success": self.task_success,
+        }
 
 
 def token_f1(predicted: Iterable[Hashable], gold: Iterable[Hashable], *, multiset: bool = False) -> float:

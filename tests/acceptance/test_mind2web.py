@@ -333,3 +333,41 @@ def test_action_metric_reads_replies_like_the_guide(world: World):
     )
     assert (code, json.loads(out)["micro"]) == (0, lenient_steps)
     assert lenient_steps == approximately({"element_accuracy": 5 / 9, "action_accuracy": 6 / 9, "step_success": 5 / 9})
+
+
+def test_dry_run_estimates_calls_tokens_and_price(world: World):
+    code, out, _ = world.run(*SCORED, "--dry-run", "--json")
+    assert (code, world.model.calls) == (0, [])
+    estimate = json.loads(out)
+    # T1_a has 12 candidates and five other steps have 7: three and two rounds, with and without picks.
+    assert (estimate["steps"], estimate["calls"]) == (9, {"low": 3 + 5 * 2, "high": 3 + 5 * 2})
+    assert estimate["output_tokens"]["high"] == estimate["calls"]["high"] * 50
+    assert 0 < estimate["usd"]["low"] < estimate["usd"]["high"]
+    code, out, _ = world.run(*GUIDE, *SCORED, "--dry-run")
+    assert (code, "9 steps by openai/gpt-4o: 8 calls" in out, world.model.calls) == (0, True, [])
+
+
+def test_dry_run_without_a_known_price_says_so(world: World):
+    code, out, _ = world.run("--dry-run", "--model", "openai/own-model")
+    assert (code, "price unknown" in out) == (0, True)
+
+
+def test_damage_at_the_end_of_the_data_is_found_before_the_first_request(world: World):
+    file = world.folder / "data" / "test_task" / "test_task_1.json"
+    tasks = json.loads(file.read_text())
+    tasks[-1]["actions"][-1]["operation"]["op"] = "HOVER"
+    file.write_text(json.dumps(tasks))
+    code, _, err = world.run(*SCORED, "--max-llm", "1")
+    assert (code, world.model.calls, "Traceback" in err) == (1, [], False)
+    assert "field op: must be one of CLICK, SELECT, TYPE, not 'HOVER'" in " ".join(err.split())
+
+
+def test_text_candidate_is_reported_and_not_asked_about(world: World):
+    file, *_ = sorted((world.folder / "data" / "test_task").glob("*.json"))
+    tasks = json.loads(file.read_text())
+    tasks[0]["actions"][0]["neg_candidates"][0]["backend_node_id"] = "2001"
+    file.write_text(json.dumps(tasks))
+    for protocol in ("tournament", "guide"):
+        code, out, err = world.run("--protocol", protocol, "--max-examples", "1")
+        assert (code, "Traceback" in err) == (3, False)
+        assert "candidate '2001' is a <text> element" in out

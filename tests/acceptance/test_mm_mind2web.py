@@ -157,8 +157,34 @@ async def test_wrong_arguments_are_named(tmp_path: Path, snapshot: Path, model: 
         (("--data", snapshot, "--split", "test_moon"), Exit.FAILED, "existing splits: test_website"),
         (("--data", tmp_path / "test_website.parquet"), Exit.FAILED, "assay mm-mind2web build"),
         (("build", "--from", "nothing", "--out", "x.parquet"), Exit.USAGE, "no such file"),
-        (("build", "--from", snapshot, "--out", "x.parquet"), Exit.FAILED, "field target_action_index: is missing"),
+        (("build", "--from", snapshot, "--out", "x.parquet"), Exit.FAILED, "is a row of Multimodal-Mind2Web~"),
+        (
+            ("build", "--from", tmp_path / "test_website.parquet", "--split", "train", "--out", "x.jsonl"),
+            Exit.FAILED,
+            "no row of the split train; existing splits: test_website",
+        ),
+        (("--data", snapshot, "--dry-run", "--predictions", snapshot), Exit.USAGE, "sends no request"),
     ]
     for arguments, expected, words in wrong:
         code, _, stderr = await assay(tmp_path, *arguments, model=model)
         assert (code, words in stderr) == (expected, True), (arguments, stderr)
+
+
+async def test_dry_run_estimates_calls_tokens_and_price(tmp_path: Path, snapshot: Path, model: StandInLLM):
+    code, stdout, _ = await assay(tmp_path, "--data", snapshot, "--dry-run", "--json", model=model)
+    assert (code, model.calls) == (Exit.DONE, [])
+    estimate = json.loads(stdout)
+    assert (estimate["steps"], estimate["calls"]) == (5, {"low": 10, "high": 10})
+    assert estimate["output_tokens"]["high"] == 10 * 500
+    assert estimate["input_tokens"]["low"] > 10 * 1_500  # each request has the screenshot
+    assert 0 < estimate["usd"]["low"] < estimate["usd"]["high"]
+
+
+async def test_damaged_prompt_is_found_before_the_first_request(tmp_path: Path, snapshot: Path, model: StandInLLM):
+    rows = [row.values for row in read_rows(snapshot)]
+    rows[-1]["prompt_1"] = "not JSON"
+    damaged = tmp_path / "damaged.jsonl"
+    damaged.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    code, _, stderr = await assay(tmp_path, "--data", damaged, model=model)
+    assert (code, model.calls) == (Exit.FAILED, [])
+    assert "damaged.jsonl, row 6, field prompt_1: is not valid JSON" in " ".join(stderr.split())

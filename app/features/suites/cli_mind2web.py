@@ -15,12 +15,15 @@ from app.console.judging_options import judging_settings, quiet_logging
 from app.console.streams import print_json, stderr_console, stdout_console
 from app.features.suites.cli_suite_run import (
     ConfigOption,
+    DryRunOption,
     MaxLlmOption,
     ModelOption,
     NoCacheOption,
     OutputDirOption,
     ask_model,
     percent_range,
+    print_estimate,
+    published_table,
     run_and_print,
     simple_table,
 )
@@ -117,6 +120,7 @@ def mind2web(
     no_positive: NoPositiveOption = None,
     compat_trailing: CompatTrailingOption = False,
     predictions: PredictionsOption = None,
+    dry_run: DryRunOption = False,
     no_cache: NoCacheOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -146,8 +150,12 @@ def mind2web(
         model=None if predictions else settings.model,
         predictions=predictions,
     )
-    run_input = options.open_input()
+    with stderr_console().status("validating the data"):
+        run_input = options.open_input()
     _print_input(options, run_input)
+    if dry_run:
+        print_estimate(run_input.plan(play_options), settings, options.predictions, as_json=as_json)
+        return
     compute = _ask_model if predictions is None else _score_file
     run_and_print(lambda: compute(options, run_input, settings, output_dir), _summary, output_dir, as_json=as_json)
 
@@ -249,7 +257,7 @@ def _summary(metrics: Mapping[str, Any]) -> Iterator[Table | str]:
     yield from policy_lines(metrics)
     yield from candidate_line(metrics)
     if metrics["published"] and metrics["protocol"] == "tournament":
-        yield published_table(metrics)
+        yield published_table(metrics, "Published (paper, Table 2): means over tasks, percent")
 
 
 _MEANS = {"micro": "steps (micro)", "macro": "tasks (macro)"}
@@ -294,19 +302,6 @@ def candidate_line(metrics: Mapping[str, Any]) -> Iterator[str]:
     known = metrics["published_recall_at_50"]
     published = "" if known is None else f" (published recall@50: {known})"
     yield f"ranker: {', '.join(recalls)}, MRR {ranking['mrr']:.3f}{published}"
-
-
-def published_table(metrics: Mapping[str, Any]) -> Table:
-    """Return the figures of the paper for this split."""
-    table = simple_table("Published (paper, Table 2): means over tasks, percent")
-    table.add_column("system", no_wrap=True)
-    table.add_column("candidates")
-    for heading in ("element acc", "op F1", "step success", "task success"):
-        table.add_column(heading, justify="right", no_wrap=True)
-    for row in metrics["published"]:
-        figures = (row[name] for name in ("element_acc", "op_f1", "step_success", "task_success"))
-        table.add_row(row["system"], row["setting"], *("" if value is None else f"{value:.1f}" for value in figures))
-    return table
 
 
 def _cell(figures: Mapping[str, Any], *path: str) -> str:

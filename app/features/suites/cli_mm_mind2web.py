@@ -14,12 +14,15 @@ from app.console.errors import WrongUsage
 from app.console.judging_options import judging_settings, quiet_logging
 from app.console.streams import print_json, stderr_console, stdout_console
 from app.features.suites.cli_suite_run import (
+    DryRunOption,
     MaxLlmOption,
     ModelOption,
     NoCacheOption,
     OutputDirOption,
     ask_model,
     percent_range,
+    print_estimate,
+    published_table,
     run_and_print,
     simple_table,
 )
@@ -59,6 +62,7 @@ def mm_mind2web(
     max_examples: Annotated[int | None, typer.Option(min=1, help="Maximum number of valid steps.")] = None,
     max_llm: MaxLlmOption = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed for the resampling of the intervals.")] = 0,
+    dry_run: DryRunOption = False,
     no_cache: NoCacheOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -73,7 +77,7 @@ def mm_mind2web(
     if not data.exists():
         raise WrongUsage(f"--data {data}: no such file or folder")
 
-    from app.features.suites.multimodal import TildeOptions
+    from app.features.suites.multimodal import TildeOptions, TildePlan
 
     settings = judging_settings(model=model, max_llm=max_llm, reply_cache_bytes=0 if no_cache else None)
     quiet_logging(settings)
@@ -86,8 +90,12 @@ def mm_mind2web(
         model=None if predictions else settings.model,
         answers=predictions,
     )
-    run_input = options.open_input()
+    with stderr_console().status("validating the data"):
+        run_input = options.open_input()
     _print_input(run_input, options)
+    if dry_run:
+        print_estimate(TildePlan(run_input, counting=tokens), settings, predictions, as_json=as_json)
+        return
     compute = _score_file if predictions else _ask_model
     run_and_print(lambda: compute(options, run_input, settings, output_dir), _summary, output_dir, as_json=as_json)
 
@@ -101,7 +109,7 @@ def build(
         int, typer.Option(min=1, max=500, help="Number of wrong elements next to the gold element.")
     ] = 20,
     seed: Annotated[int, typer.Option(help="Seed for the selection of wrong elements.")] = 42,
-    split: Annotated[str | None, typer.Option(help="Name of the split (default: from the file names).")] = None,
+    split: Annotated[str | None, typer.Option(help="Only rows of this split (default: all).")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Build a snapshot in ~ format from Multimodal-Mind2Web rows."""
@@ -122,10 +130,11 @@ def build(
     if as_json:
         print_json(built)
         return
+    others = f"; left out: {built['other_splits']} rows of other splits" if built["other_splits"] else ""
     stdout_console().print(
         f"{out}: {built['rows']} rows of {built['tasks']} tasks, {built['valid']} valid; "
         f"not scored: {built['without_positive']} without a gold element on the page, "
-        f"{built['without_screenshot']} without a screenshot",
+        f"{built['without_screenshot']} without a screenshot{others}",
         markup=False,
         soft_wrap=True,
     )
@@ -183,8 +192,7 @@ def _print_input(run_input: TildeInput, options: TildeOptions) -> None:
 
 def _summary(metrics: Mapping[str, Any]) -> Iterator[Table | str]:
     yield tilde_table(metrics)
-    yield PUBLISHED_TITLE
-    yield published_table()
+    yield published_table(metrics, PUBLISHED_TITLE)
 
 
 _COLUMNS = ("element_accuracy", "operation_token_f1", "step_success")
@@ -208,20 +216,7 @@ def tilde_table(metrics: Mapping[str, Any]) -> Table:
     return table
 
 
-PUBLISHED_TITLE = "Published by the dataset authors (as far as known): task success, probably on test_website"
-
-
-def published_table() -> Table:
-    """Return the known rows of the published leaderboard."""
-    from judges.suites.multimodal.report import PUBLISHED
-
-    table = simple_table()
-    table.add_column("model")
-    table.add_column("tasks", justify="right")
-    table.add_column("task success", justify="right")
-    for model, tasks, rate in PUBLISHED:
-        table.add_row(model, tasks if "/" in tasks else "", f"{100 * rate:.1f}")
-    return table
+PUBLISHED_TITLE = "Published (dataset card; probably test_website), percent"
 
 
 def _title(metrics: Mapping[str, Any]) -> str:

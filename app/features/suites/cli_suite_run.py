@@ -148,6 +148,9 @@ MaxLlmOption: TypeAlias = Annotated[
     int | None, typer.Option("--max-llm", min=1, help="Maximum concurrent model requests (default: 30).")
 ]
 NoCacheOption: TypeAlias = Annotated[bool, typer.Option("--no-cache", help="Disable the reply cache.")]
+DryRunOption: TypeAlias = Annotated[
+    bool, typer.Option("--dry-run", help="Estimate calls, tokens and cost without asking the model.")
+]
 _MAX_LISTED = 10
 
 
@@ -177,6 +180,23 @@ def ask_model(
     finally:
         journal.close()
     return metrics
+
+
+def print_estimate(plan: Plan[Any], settings: Settings, predictions: Path | None, *, as_json: bool) -> None:
+    """Print the estimate of a run.
+
+    Raises:
+        WrongUsage: predictions are scored, which needs no request.
+    """
+    from app.features.suites.dry_run import estimate_line, estimate_run
+
+    if predictions is not None:
+        raise WrongUsage("--dry-run: scoring --predictions sends no request; run without --dry-run")
+    estimate = estimate_run(plan, settings)
+    if as_json:
+        print_json(estimate)
+    else:
+        stdout_console().print(estimate_line(estimate), markup=False, soft_wrap=True)
 
 
 async def _judge_steps(plan: Plan[Any], settings: Settings, journal: Journal) -> list[dict[str, Any]]:
@@ -221,6 +241,19 @@ def simple_table(title: str | None = None) -> Table:
     from rich.table import Table
 
     return Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), title=title, title_justify="left")
+
+
+def published_table(metrics: Mapping[str, Any], title: str) -> Table:
+    """Return the published figures."""
+    table = simple_table(title)
+    table.add_column("system", no_wrap=True)
+    table.add_column("candidates")
+    for heading in ("element acc", "op F1", "step success", "task success"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for row in metrics["published"]:
+        figures = (row[name] for name in ("element_acc", "op_f1", "step_success", "task_success"))
+        table.add_row(row["system"], row["setting"], *("" if value is None else f"{value:.1f}" for value in figures))
+    return table
 
 
 def percent_range(low: float, high: float) -> str:

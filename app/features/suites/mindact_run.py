@@ -13,7 +13,7 @@ from typing import Any
 
 from lxml import etree
 
-from app.features.suites.mindact import NAME, MindActPlan, PlayOptions
+from app.features.suites.mindact import NAME, MindActPlan, PlayOptions, prepare_steps
 from app.features.suites.records import TRACE, Record, without_trace
 from app.features.suites.reports import atomic_text_file, not_judged_summary, tool_version, total_usage
 from judges.llm.providers import parse_model
@@ -26,7 +26,6 @@ from judges.suites.mind2web.ranks import RankOrigin
 from judges.suites.mind2web.report import (
     OFFICIAL_KEYS,
     RANKER_RECALL_AT_50,
-    PublishedRow,
     guide_figures,
     published,
     report,
@@ -61,13 +60,15 @@ class MindActOptions:
     predictions: Path | None = None
 
     def open_input(self) -> MindActInput:
-        """Find and count the steps; open template, scores and predictions. Blocks.
+        """Validate and count all steps; open template, scores and predictions. Blocks.
+
+        Damaged data is found here, before the first request is paid for.
 
         Raises:
             DataMissing, DataUnreadable, TemplateUnusable, PredictionsUnusable: the named input cannot be used.
         """
         split = find_split(self.data, self.split, max_steps=self.max_examples)
-        total = split.count()
+        total = sum(1 for _ in prepare_steps(split, self.play_options, None))
         if not total:
             raise DataMissing(f"{self.data}: the files of split {self.split!r} contain no step")
         return MindActInput(
@@ -183,7 +184,7 @@ def figures(options: MindActOptions, run_input: MindActInput, records: Sequence[
         ),
         **(guide_figures(records, play_options.no_positive) if play_options.is_guide else {}),
         "empty_outputs": sum(record["empty_outputs"] for record in records),
-        "published": [_published_json(row) for row in published(options.split)],
+        "published": [row.as_json() for row in published(options.split)],
         "published_recall_at_50": RANKER_RECALL_AT_50.get(options.split),
         "not_judged": missing,
         "unknown_ids": unknown[:_MAX_UNKNOWN],
@@ -252,17 +253,6 @@ def official_rounds(record: Record) -> list[Any]:
         page, _, question = prompt.removeprefix("'''\n").partition("\n'''\n\n")  # a page is a single line
         rounds.append([round_trace["candidate_ids"], [page, question, round_trace["options"]], raw])
     return rounds
-
-
-def _published_json(row: PublishedRow) -> dict[str, Any]:
-    return {
-        "system": row.system,
-        "setting": row.setting,
-        "element_acc": row.element,
-        "op_f1": row.operation,
-        "step_success": row.step,
-        "task_success": row.task_success,
-    }
 
 
 def _file_identity(file: Path) -> dict[str, Any]:

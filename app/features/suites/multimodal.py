@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,10 +21,11 @@ from judges.suites.multimodal.options import option_name
 from judges.suites.multimodal.predictions import RecordedAnswer
 from judges.suites.multimodal.protocol import Dialogue, ask, request_params
 from judges.suites.multimodal.readings import Counting, Reading
-from judges.suites.multimodal.report import report
+from judges.suites.multimodal.report import PUBLISHED, report
 from judges.suites.multimodal.row_files import data_files, read_rows
 from judges.suites.multimodal.scoring import operation_string, score_answer
 from judges.suites.multimodal.seeact_parse import SeeActReply, parse_seeact
+from judges.suites.multimodal.source_rows import check_layout
 from judges.suites.multimodal.tilde_rows import (
     BOXES_COLUMN,
     PROMPT_COLUMNS,
@@ -59,8 +60,12 @@ class TildeInput:
         return len({row.task_id for row in self.rows})
 
 
-def read_input(data: Path, *, split: str | None = None, max_examples: int | None = None) -> TildeInput:
-    """Read and validate all rows without prompts, so that damage is found before any cost. Blocks.
+def read_input(
+    data: Path, *, split: str | None = None, max_examples: int | None = None, prompts: bool = False
+) -> TildeInput:
+    """Read and validate all rows, so that damage is found before any cost. Blocks.
+
+    Prompts, which contain the screenshots, are only read and validated with ``prompts``. They are not kept.
 
     Raises:
         DataMissing: there is no matching row.
@@ -74,13 +79,16 @@ def read_input(data: Path, *, split: str | None = None, max_examples: int | None
     count = 0
     splits: set[str] = set()
     selected_splits: set[str] = set()
-    for source in read_rows(data, (*SCORED_COLUMNS, BOXES_COLUMN, _SOURCE_COLUMN)):
+    columns = (*SCORED_COLUMNS, *(PROMPT_COLUMNS if prompts else ()), BOXES_COLUMN, _SOURCE_COLUMN, "actions")
+    for source in read_rows(data, columns):
+        if "actions" in source.values:
+            check_layout(source.values, source.place)
         if _SOURCE_COLUMN in source.values and "task_id" not in source.values:
             raise DataUnreadable(
                 source.place,
                 "is a Multimodal-Mind2Web row; build a snapshot of such rows with `assay mm-mind2web build`",
             )
-        row = read_tilde_row(source.values, place=source.place, position=source.position, prompts=False)
+        row = read_tilde_row(source.values, place=source.place, position=source.position, prompts=prompts)
         if split is None or row.split == split:
             selected_splits.add(row.split)
         splits.add(row.split)
@@ -94,7 +102,7 @@ def read_input(data: Path, *, split: str | None = None, max_examples: int | None
         if not row.valid:
             skipped[INVALID_ROW] += 1
         elif max_examples is None or len(rows) < max_examples:
-            rows.append(row)
+            rows.append(replace(row, first_turns=(), second_turns=()))
     if not count:
         existing = f"; existing splits: {', '.join(sorted(splits))}" if splits else ""
         raise DataMissing(f"{data} has no row{f' of the split {split}' if split else ''}{existing}")
@@ -290,7 +298,7 @@ class TildeOptions:
         Raises:
             DataMissing, DataUnreadable: the data cannot be used.
         """
-        return read_input(self.data, split=self.split, max_examples=self.max_examples)
+        return read_input(self.data, split=self.split, max_examples=self.max_examples, prompts=self.answers is None)
 
 
 def run_identity(options: TildeOptions, run_input: TildeInput) -> dict[str, Any]:
@@ -330,6 +338,7 @@ def figures(
         "n_tasks_with_valid": run_input.tasks,
         "skipped": dict(run_input.skipped),
         **report(records, reading=Reading.of(options.counting), seed=options.seed),
+        "published": [row.as_json() for row in PUBLISHED],
         "not_judged": missing,
         "unknown_ids": list(unknown),
         "usage": total_usage(records),

@@ -18,14 +18,14 @@ from judges.suites.errors import DataMissing, DataUnreadable
 from judges.suites.json_items import read_items
 from judges.suites.mind2web.steps import Candidate, Step
 from judges.suites.multimodal import source_rows
-from judges.suites.multimodal.row_files import count_rows, read_rows
-from judges.suites.multimodal.source_rows import SourceStep, read_source_step
+from judges.suites.multimodal.row_files import read_rows
+from judges.suites.multimodal.source_rows import OPS, SourceStep, read_source_step
 from judges.suites.multimodal.tilde_rows import RowFields
 
 ROW_SUFFIXES = frozenset({".parquet", ".jsonl"})
 SUFFIXES = frozenset({".json"}) | ROW_SUFFIXES
 KNOWN_SPLITS = ("train", "test_task", "test_website", "test_domain")
-_COLUMNS = tuple(name for name in source_rows.COLUMNS if name != "screenshot")
+_COLUMNS = (*(name for name in source_rows.COLUMNS if name != "screenshot"), *source_rows.LAYOUT_COLUMNS)
 _DIGITS = re.compile(r"(\d+)")
 
 
@@ -50,15 +50,6 @@ class Split:
                     return
                 yield step
                 position += 1
-
-    def count(self) -> int:
-        """Return the number of steps that ``steps`` yields, without decoding them. Blocks."""
-        count = 0
-        for file in self.files:
-            if self.max_steps is not None and count >= self.max_steps:
-                break
-            count += count_rows(file) if file.suffix in ROW_SUFFIXES else count_steps(file)
-        return count if self.max_steps is None else min(count, self.max_steps)
 
 
 def find_split(root: Path, name: str, *, max_steps: int | None = None) -> Split:
@@ -129,8 +120,6 @@ def _read(file: Path, position: int) -> Iterator[Step]:
 
 
 def _from_row(row: SourceStep, position: int) -> Step:
-    if row.op not in OPS:
-        raise DataUnreadable(f"{row.place}, field operation.op", f"must be one of {', '.join(sorted(OPS))}")
     return Step(
         place=f"{row.place} (task {row.task_id}, action {row.action_uid})",
         position=position,
@@ -154,11 +143,6 @@ def _from_row_candidate(one: source_rows.Candidate) -> Candidate:
     return Candidate(id=one.id, tag=one.tag, box=one.box, attributes=one.attributes)
 
 
-OPS = frozenset({"CLICK", "TYPE", "SELECT"})
-_CHUNK_BYTES = 1 << 20
-_ACTION = re.compile(rb'"action_uid"\s*:')
-"""Cannot match inside a JSON string, because quotes are escaped there."""
-_MAX_MATCH_CHARS = 64
 _BOX = re.compile(r'"bounding_box_rect"\s*:\s*"([^"\\]*)"')
 
 
@@ -175,26 +159,6 @@ def read_tasks_file(file: Path, *, first_position: int = 0) -> Iterator[Step]:
             position += 1
 
 
-def count_steps(file: Path) -> int:
-    """Return the number of steps in a file, without decoding it. Blocks.
-
-    Raises:
-        DataUnreadable: the file cannot be read.
-    """
-    count, tail = 0, b""
-    try:
-        with file.open("rb") as source:
-            while chunk := source.read(_CHUNK_BYTES):
-                text = tail + chunk
-                ends = [match.end() for match in _ACTION.finditer(text)]
-                count += len(ends)
-                # The kept tail must not contain a match that was already counted.
-                tail = text[max(ends[-1] if ends else 0, len(text) - _MAX_MATCH_CHARS) :]
-    except OSError as error:
-        raise DataUnreadable(str(file), f"cannot be read: {error.strerror}") from error
-    return count
-
-
 def _steps(task: Any, file: Path, number: int, position: int) -> Iterator[Step]:
     """Yield the steps of one task. ``number`` identifies the task in errors before its id is read."""
     place = f"{file.name}, task {number}"
@@ -204,7 +168,7 @@ def _steps(task: Any, file: Path, number: int, position: int) -> Iterator[Step]:
     task_id = fields.text("annotation_id", needed=True)
     place = f"{file.name}, task {task_id}"
     fields = RowFields(task, place)
-    reprs = fields.texts("action_reprs")
+    reprs = fields.texts("action_reprs", needed=True)
     actions = fields.given("actions")
     if not isinstance(actions, list):
         raise fields.error("actions", "must be a list of actions")

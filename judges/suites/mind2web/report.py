@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from judges.suites.mind2web.errors import NoPlayedSteps
@@ -18,6 +17,7 @@ from judges.suites.mind2web.ranker import RankingMetrics
 from judges.suites.mind2web.rules import WITHOUT_POSITIVE, Metric, NoPositive
 from judges.suites.step_metrics import (
     GroupScore,
+    PublishedRow,
     Rates,
     ScoreBounds,
     StepScore,
@@ -233,19 +233,6 @@ def _acc_per_website(steps: Sequence[StepScore]) -> dict[str, list[float | int]]
 SPLITS: Final = ("test_task", "test_website", "test_domain")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedRow:
-    """Published figures of one system on one split, in percent. None: not published."""
-
-    system: str
-    setting: str
-    split: str
-    element: float
-    operation: float | None = None
-    step: float | None = None
-    task_success: float | None = None
-
-
 _TOP_50 = "top 50"
 _FEW = "top 10, 50 tasks"
 _PAPER: Final = (
@@ -266,8 +253,7 @@ def published(split: str) -> list[PublishedRow]:
         return []
     place = SPLITS.index(split)
     return [
-        PublishedRow(system=system, setting=setting, split=split, **_named(figures[place]))
-        for system, setting, figures in _PAPER
+        PublishedRow(system=system, setting=setting, **_named(figures[place])) for system, setting, figures in _PAPER
     ]
 
 

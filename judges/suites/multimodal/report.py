@@ -7,24 +7,35 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from judges.suites.multimodal.readings import Reading
-from judges.suites.step_metrics import StepScore, SuiteScore, bounds, task_bootstrap_intervals, task_success_interval
+from judges.suites.step_metrics import (
+    PublishedRow,
+    StepScore,
+    SuiteScore,
+    bounds,
+    task_bootstrap_intervals,
+    task_success_interval,
+)
 
 Scored = Mapping[str, Any]
 """Record of a step: ``task_id``, ``website``, ``domain``, ``status`` (scored or not_judged) and, if scored,
 ``element_acc`` and ``f1`` by reading.
 """
 
-PUBLISHED: Final = (
-    ("unnamed model", "5/142", 5 / 142),
-    ("unnamed model", "4/142", 4 / 142),
-    ("unnamed model", "3/142", 3 / 142),
-    ("unnamed model", "2/142", 2 / 142),
-    ("unnamed model", "0/142", 0.0),
-    ("unnamed model", "0/142", 0.0),
-    ("gemini-1.5-flash", "0.0300", 0.03),
+_CARD: Final = (
+    ("claude-3-5-sonnet-20240620", (50.05, 81.04, 38.47, 3.52)),
+    ("gemini-1.5-flash-001", (38.61, 77.64, 32.03, 3.00)),
+    ("claude-3-opus-20240229", (37.20, 80.48, 30.48, 1.41)),
+    ("claude-3-sonnet-20240229", (35.28, 72.41, 27.70, 2.82)),
+    ("gpt-4o", (36.02, 62.39, 27.02, 2.11)),
+    ("gemini-1.5-pro-001", (34.53, 71.51, 21.91, 0.0)),
+    ("claude-3-haiku-20240307", (25.77, 78.35, 20.68, 0.0)),
 )
-"""Known task success rates of the published leaderboard: seven models. Six are identified only by a rate that is a
-number of tasks out of 142. The other columns, and whether they are micro or macro, are unknown.
+PUBLISHED: Final = tuple(
+    PublishedRow(system=system, setting="", element=element, operation=operation, step=step, task_success=task)
+    for system, (element, operation, step, task) in _CARD
+)
+"""Leaderboard of the dataset card. It does not say whether the means are micro or macro, or over which split; the task
+rates are most likely those of test_website.
 """
 
 

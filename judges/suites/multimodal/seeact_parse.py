@@ -17,19 +17,18 @@ _ELEMENT = re.compile(r"ELEMENT: ([A-Z]{2}|[A-Z])")
 _ACTION = re.compile(r"ACTION: (CLICK|SELECT|TYPE|HOVER|PRESS ENTER|TERMINATE|NONE)")
 _VALUE = re.compile(r"VALUE: (.*)$", re.MULTILINE)
 
-# Answers often start a field by repeating its description: a phrase about the letter or the choice in ELEMENT, the
-# format description in ACTION and VALUE. The ELEMENT pattern removes line breaks after a phrase but not a blank, like
-# the reference: "ELEMENT: The letter. B" keeps two blanks and so names no option.
-_ABOUT_THE_LETTER = re.compile(
-    r"(?<=ELEMENT: )"
-    r"(?:Based on (?:my|your|the) analysis, )?"
-    r"(?:[Tt]he )(?:(?:correct|corresponding|uppercase) )*(?:letter|choice|option|element)"
-    r"(?: (?:of|for|corresponding to) (?:my|your|the)(?: correct)? (?:choice|option|element))?"
-    r"(?: to select)?(?:,? based on (?:my|your|the) analysis,?)?"
-    r"(?: (?:is|would be) ?)?(?: ?[.:])?\n*"
-)
-_FORMAT_HINTS = re.compile(
-    r"(?:(?<=ACTION: )Choose an action from \{[A-Z, ]*\}\.|(?<=VALUE: )Provide additional input based on ACTION\.)\s*"
+# Answers repeat parts of the format description, anywhere in the text. The reference removes its known phrases with up
+# to two line breaks after them, but no blank after a dot or a colon: "ELEMENT: The uppercase letter of your choice. B"
+# keeps two blanks and so names no option.
+_ANALYSIS = r"(?: based on (?:the|my|your) analysis)?"
+_LEAD_INS = re.compile(
+    r"(?:The uppercase letter of (?:your|my) choice"
+    r"(?:\. Choose one of the following elements if it matches the target element based on your analysis:"
+    rf"|{_ANALYSIS} is(?::| )|\.)"
+    rf"|The correct (?:choice|letter){_ANALYSIS} (?:is|would be)(?::(?=\n)| :| )"
+    rf"|The correct element(?: to select)?{_ANALYSIS} (?:is|would be)(?: ?:| )"
+    r"|Choose an action from \{CLICK, TYPE, SELECT\}\."
+    r"|Provide additional input based on ACTION\.)\n{0,2}"
 )
 _LOOK_BACK = range(15, 160, 10)
 
@@ -55,7 +54,7 @@ def parse_seeact(text: str) -> SeeActReply:
     >>> parse_seeact("It is B, I think").element
     'Invalid'
     """
-    cleaned = _FORMAT_HINTS.sub("", _ABOUT_THE_LETTER.sub("", text.strip()))
+    cleaned = _LEAD_INS.sub("", text.strip())
     action = _ACTION.search(cleaned)
     value = _VALUE.search(cleaned)
     return SeeActReply(

@@ -15,6 +15,7 @@ import base64
 import json
 import random
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,18 +28,25 @@ from lxml import etree
 
 from cache.atomic_files import atomic_path
 from judges.prompting.prompts.library import load_prompt
-from judges.suites.errors import DataUnreadable, SuiteError
+from judges.suites.errors import DataMissing, DataUnreadable, SuiteError
 from judges.suites.mind2web.errors import PageUnusable
 from judges.suites.mind2web.page import ID, Element, Page
 from judges.suites.mind2web.representation import show_page
 from judges.suites.multimodal.options import option_lines, option_name
 from judges.suites.multimodal.row_files import SUFFIXES, read_rows
-from judges.suites.multimodal.source_rows import COLUMNS, Candidate, SourceStep, read_source_step
+from judges.suites.multimodal.source_rows import (
+    COLUMNS,
+    LAYOUT_COLUMNS,
+    Candidate,
+    SourceStep,
+    check_layout,
+    read_source_step,
+)
 
 PROMPTS = ("step_navigator", "step_look", "step_choose", "step_answer")
 DISTRACTORS = 20
 SEED = 42
-_SPLIT = re.compile(r"train|test_(?:task|website|domain)")
+_SPLIT = re.compile(r"(?<![a-z])(?:train|test_(?:task|website|domain))(?![a-z])")
 _OWN_ID = re.compile(rf"(\s){ID}(?=\s*=)")
 _IMAGE_KINDS = ((b"\x89PNG", "png"), (b"\xff\xd8", "jpeg"), (b"RIFF", "webp"), (b"GIF8", "gif"))
 
@@ -54,22 +62,30 @@ class SamplingOptions:
 def build_snapshot(
     source: Path, out: Path, draw: SamplingOptions, *, split: str | None, watch: Callable[[int], None]
 ) -> dict[str, Any]:
-    """Write a snapshot and return its counts. Without ``split``, it is taken from the row or the file name. Blocks.
+    """Write a snapshot and return its counts. With ``split``, only of rows of this split. Blocks.
+
+    The split of a row is in the row or in the name of its file.
 
     Raises:
         DataMissing, DataUnreadable, SnapshotUnwritable: no file is left behind.
     """
+    other_splits: Counter[str] = Counter()
     tasks: set[str] = set()
     seen: dict[str, str] = {}
     counts = {"rows": 0, "valid": 0, "without_positive": 0, "without_screenshot": 0}
     with open_writer(out) as writer:
-        for row in read_rows(source, (*COLUMNS, "split")):
+        for row in read_rows(source, (*COLUMNS, *LAYOUT_COLUMNS, "split")):
+            check_layout(row.values, row.place)
+            own_split = _split(row.values, row.place)
+            if split not in (None, own_split):
+                other_splits[own_split] += 1
+                continue
             step = read_source_step(row.values, place=row.place)
             id = f"{step.task_id}:{step.step}"
             if id in seen:
                 raise DataUnreadable(row.place, f"repeats step {id} of {seen[id]}")
             seen[id] = row.place
-            values = tilde_values(step, draw, split=split or _split(row.values, row.place))
+            values = tilde_values(step, draw, split=own_split)
             writer.write(values)
             tasks.add(step.task_id)
             counts["rows"] += 1
@@ -77,16 +93,30 @@ def build_snapshot(
             counts["without_positive"] += not values["target_elements"]
             counts["without_screenshot"] += step.screenshot is None
             watch(counts["rows"])
-    return {**counts, "tasks": len(tasks), "distractors": draw.distractors, "seed": draw.seed}
+        if not counts["rows"]:
+            existing = f"; existing splits: {', '.join(sorted(other_splits))}" if other_splits else ""
+            raise DataMissing(f"{source} has no row{f' of the split {split}' if split else ''}{existing}")
+    others = other_splits.total()
+    return {**counts, "other_splits": others, "tasks": len(tasks), "distractors": draw.distractors, "seed": draw.seed}
 
 
 def _split(values: dict[str, Any], place: str) -> str:
-    """Return the split that the row or its file name contains."""
+    """Return the split that the row or its file name contains.
+
+    Raises:
+        DataUnreadable: neither contains one.
+    """
     split = values.get("split")
     if isinstance(split, str) and split:
         return split
     match = _SPLIT.search(place)
-    return match[0] if match else ""
+    if match is None:
+        raise DataUnreadable(
+            place,
+            "has no split: name the file like test_website-00000.parquet (train, test_task, test_website or "
+            "test_domain), or add a column split",
+        )
+    return match[0]
 
 
 def tilde_values(step: SourceStep, draw: SamplingOptions, *, split: str) -> dict[str, Any]:
@@ -97,11 +127,11 @@ def tilde_values(step: SourceStep, draw: SamplingOptions, *, split: str) -> dict
     """
     try:
         page = Page.parse(step.page)
+        positives = [positive for positive in step.positives if page.contains(positive.id)]
+        candidates = sample_candidates(step, page, positives, draw)
+        shown = dict(show_page(page, tuple(candidate.id for candidate in candidates)).options)
     except PageUnusable as error:
         raise DataUnreadable(f"{step.place}, field cleaned_html", str(error)) from error
-    positives = [positive for positive in step.positives if page.contains(positive.id)]
-    candidates = sample_candidates(step, page, positives, draw)
-    shown = dict(show_page(page, tuple(candidate.id for candidate in candidates)).options)
     options = [shown[candidate.id] for candidate in candidates]
     return {
         "task_id": step.task_id,

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from judges.suites.errors import DataUnreadable
 from judges.suites.multimodal.tilde_rows import RowFields
 
 COLUMNS = (
@@ -31,6 +32,9 @@ COLUMNS = (
     "target_action_index",
 )
 """Columns that are read. In the test splits raw_html is a copy of cleaned_html."""
+LAYOUT_COLUMNS = ("actions", "task_id")
+"""Columns of other layouts of the two data sets, by which they are recognized."""
+OPS = frozenset({"CLICK", "TYPE", "SELECT"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,13 +76,17 @@ def read_source_step(values: Mapping[str, Any], *, place: str) -> SourceStep:
     Raises:
         DataUnreadable: a field is missing or malformed. The message names the first one.
     """
+    check_layout(values, place)
     row = RowFields(values, place)
     step = row.whole("target_action_index")
     operation = row.decoded("operation")
     if not isinstance(operation, Mapping):
         raise row.error("operation", "must be an object with op and value")
     inner = RowFields(operation, f"{place}, field operation")
-    reprs = row.texts("action_reprs")
+    op = inner.text("op", needed=True)
+    if op not in OPS:
+        raise inner.error("op", f"must be one of {', '.join(sorted(OPS))}, not {op[:40]!r}")
+    reprs = row.texts("action_reprs", needed=True)
     return SourceStep(
         place=place,
         action_uid=row.text("action_uid", needed=True),
@@ -88,7 +96,7 @@ def read_source_step(values: Mapping[str, Any], *, place: str) -> SourceStep:
         history=reprs[:step],
         raw_page=row.text("raw_html"),
         page=row.text("cleaned_html", needed=not values.get("raw_html")),
-        op=inner.text("op", needed=True),
+        op=op,
         value=inner.text("value"),
         positives=_candidates(row, "pos_candidates"),
         negatives=_candidates(row, "neg_candidates"),
@@ -97,6 +105,20 @@ def read_source_step(values: Mapping[str, Any], *, place: str) -> SourceStep:
         domain=row.text("domain"),
         subdomain=row.text("subdomain"),
     )
+
+
+def check_layout(values: Mapping[str, Any], place: str) -> None:
+    """Raise DataUnreadable if the row belongs to another layout of the data sets."""
+    if "actions" in values:
+        raise DataUnreadable(
+            place,
+            "is a whole task of Mind2Web, as in the Parquet files that the hub makes of it: use its JSON files "
+            "(data/<split>/<split>_0.json) with `assay mind2web`",
+        )
+    if "task_id" in values and "annotation_id" not in values:
+        raise DataUnreadable(
+            place, "is a row of Multimodal-Mind2Web~: use it with `assay mm-mind2web --data`, which needs no other file"
+        )
 
 
 def _candidates(row: RowFields, name: str) -> tuple[Candidate, ...]:

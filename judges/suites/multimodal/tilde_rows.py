@@ -147,10 +147,10 @@ class RowFields:
         except (ValueError, RecursionError) as error:
             raise self.error(name, f"is not valid JSON: {error}") from error
 
-    def texts(self, name: str) -> tuple[str, ...]:
-        """Return a list of strings. A null list is empty."""
+    def texts(self, name: str, *, needed: bool = False) -> tuple[str, ...]:
+        """Return a list of strings. A null list is empty unless it is ``needed``."""
         value = self.decoded(name)
-        if value is None:
+        if value is None and not needed:
             return ()
         if not isinstance(value, Sequence) or not all(isinstance(each, str) for each in value):
             raise self.error(name, f"must be a list of strings, not {_kind(value)}")

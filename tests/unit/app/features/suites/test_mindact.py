@@ -91,7 +91,11 @@ class NoWatcher:
 def plan(folder: Path, tasks: Sequence[Any], *, ranks: Any = None, **play_options: Any) -> MindActPlan:
     split = find_split(write_split(folder, tasks), "test_task")
     return MindActPlan(
-        split, split.count(), play_options=PlayOptions(**play_options), ranks=ranks, template=shipped_template()
+        split,
+        len(list(split.steps())),
+        play_options=PlayOptions(**play_options),
+        ranks=ranks,
+        template=shipped_template(),
     )
 
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from judges.suites.errors import DataUnreadable
+from judges.suites.errors import DataMissing, DataUnreadable
 from judges.suites.multimodal.row_files import read_rows
 from judges.suites.multimodal.snapshot import SamplingOptions, SnapshotUnwritable, build_snapshot
 from tests.fakes.multimodal import STEPS, source_row, write_rows
@@ -44,21 +44,66 @@ def test_rows_are_counted_by_validity(tmp_path: Path):
         "valid": 5,
         "without_positive": 1,
         "without_screenshot": 1,
+        "other_splits": 0,
         "tasks": 4,
         "distractors": 3,
         "seed": 42,
     }
 
 
-def test_split_is_taken_from_the_file_name_or_the_argument(tmp_path: Path):
-    for split, expected in ((None, "test_website"), ("mine", "mine")):
-        build(source(tmp_path), tmp_path / "out.jsonl", split=split)
-        assert {row.values["split"] for row in read_rows(tmp_path / "out.jsonl")} == {expected}
+def test_split_is_taken_from_the_file_name_or_the_row(tmp_path: Path):
+    build(source(tmp_path), tmp_path / "out.jsonl")
+    assert {row.values["split"] for row in read_rows(tmp_path / "out.jsonl")} == {"test_website"}
+    rows = write_rows(tmp_path / "mine.jsonl", [{**source_row("t1", 0, "CLICK"), "split": "mine"}])
+    build(rows, tmp_path / "out.jsonl")
+    assert {row.values["split"] for row in read_rows(tmp_path / "out.jsonl")} == {"mine"}
+
+
+def test_only_rows_of_the_wanted_split_are_built(tmp_path: Path):
+    shards = tmp_path / "data"
+    shards.mkdir()
+    write_rows(shards / "test_website-00000-of-00002-0a1b.parquet", STEPS[:3])
+    write_rows(shards / "test_task-00000-of-00001-9f.parquet", STEPS[3:])
+    counted = build(shards, tmp_path / "out.jsonl", split="test_task")
+    assert (counted["rows"], counted["other_splits"]) == (4, 3)
+    assert {(row.values["task_id"], row.values["split"]) for row in read_rows(tmp_path / "out.jsonl")} == {
+        ("t2", "test_task"), ("t3", "test_task"), ("t4", "test_task"),
+    }  # fmt: skip
+    with pytest.raises(DataMissing, match="no row of the split test_domain; existing splits: test_task, test_website"):
+        build(shards, tmp_path / "none.jsonl", split="test_domain")
+    assert not (tmp_path / "none.jsonl").exists()
+
+
+@pytest.mark.parametrize("name", ["0000.parquet", "constrained.parquet", "retrain-0.jsonl"])
+@pytest.mark.parametrize("split", [None, "test_task"])
+def test_file_of_an_unknown_split_is_refused(tmp_path: Path, name: str, split: str | None):
+    rows = write_rows(tmp_path / name, STEPS[:1])
+    with pytest.raises(DataUnreadable, match="row 0: has no split: name the file like"):
+        build(rows, tmp_path / "out.jsonl", split=split)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"operation": '{"op": "HOVER", "value": ""}'}, "field operation, field op: must be one of CLICK"),
+        ({"action_reprs": None}, "field action_reprs: must be a list of strings, not None"),
+        (
+            {"neg_candidates": ['{"tag": "text", "backend_node_id": "111", "attributes": "{}"}']},
+            "candidate '111' is a <text> element",
+        ),
+    ],
+)
+def test_damaged_step_is_an_error_with_its_row(tmp_path: Path, change: dict[str, object], message: str):
+    rows = write_rows(tmp_path / "test_website.jsonl", [source_row("t1", 0, "CLICK") | change])
+    with pytest.raises(DataUnreadable) as caught:
+        build(rows, tmp_path / "out.jsonl")
+    assert "test_website.jsonl, row 0" in str(caught.value)
+    assert message in str(caught.value)
 
 
 def test_error_leaves_no_file(tmp_path: Path):
-    rows = write_rows(tmp_path / "in.jsonl", [STEPS[0], source_row("t1", 0, "CLICK")])
-    with pytest.raises(DataUnreadable, match=r"in\.jsonl, row 1: repeats step t1:0"):
+    rows = write_rows(tmp_path / "train.jsonl", [STEPS[0], source_row("t1", 0, "CLICK")])
+    with pytest.raises(DataUnreadable, match=r"train\.jsonl, row 1: repeats step t1:0"):
         build(rows, tmp_path / "out.parquet")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl"]
 
@@ -67,7 +112,7 @@ def test_failed_build_keeps_an_earlier_file(tmp_path: Path):
     out = tmp_path / "out.jsonl"
     out.write_text("before")
     with pytest.raises(DataUnreadable):
-        build(write_rows(tmp_path / "in.jsonl", [STEPS[0], STEPS[0]]), out)
+        build(write_rows(tmp_path / "train.jsonl", [STEPS[0], STEPS[0]]), out)
     assert out.read_text() == "before"
 
 

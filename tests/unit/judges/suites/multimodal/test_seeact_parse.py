@@ -81,10 +81,37 @@ def test_first_letter_of_the_smallest_window_counts():
         "The uppercase letter of my choice based on my analysis is:\n\n",
         "The correct choice based on the analysis would be:\n\n",
         "The correct choice based on the analysis would be :\n\n",
+        "The correct choice based on the analysis would be ",
+        "The correct element to select would be:\n",
+        "The correct element to select would be ",
+        "The uppercase letter of your choice based on your analysis is:\n\n",
+        "The uppercase letter of my choice based on the analysis is ",
+        "The uppercase letter of my choice is:\n\n",
+        "The uppercase letter of your choice is \n\n",
+        "The uppercase letter of your choice. Choose one of the following elements if it matches the target element "
+        "based on your analysis:\n\n",
     ],
 )
 def test_filler_before_the_letter_is_ignored(filler: str):
     assert parsed(f"ELEMENT: {filler}J\n\nACTION: CLICK\n\nVALUE: None") == ("J", "CLICK", "None")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "The uppercase letter of your choice.\n\nELEMENT: J",
+        "Choose an action from {CLICK, TYPE, SELECT}.\n\nELEMENT: J",
+        "Well. The correct element to select would be:\nELEMENT: J",
+        "ELEMENT: Provide additional input based on ACTION.\nJ",
+    ],
+)
+def test_lead_in_is_ignored_anywhere(text: str):
+    assert parsed(f"{text}\n\nACTION: CLICK\n\nVALUE: None") == ("J", "CLICK", "None")
+
+
+def test_lead_in_that_leaves_two_blanks_defeats_the_reference():
+    for lead_in in ("The uppercase letter of your choice.", "The correct element to select would be:"):
+        assert parse_seeact(f"ELEMENT: {lead_in} J\n\nACTION: CLICK").element == INVALID
 
 
 def test_hints_of_the_format_are_ignored():
