@@ -105,7 +105,7 @@ def test_error_leaves_no_file(tmp_path: Path):
     rows = write_rows(tmp_path / "train.jsonl", [STEPS[0], source_row("t1", 0, "CLICK")])
     with pytest.raises(DataUnreadable, match=r"train\.jsonl, row 1: repeats step t1:0"):
         build(rows, tmp_path / "out.parquet")
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["in.jsonl"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["train.jsonl"]
 
 
 def test_failed_build_keeps_an_earlier_file(tmp_path: Path):
