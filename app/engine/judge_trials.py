@@ -13,18 +13,19 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import Any, TypeAlias
 
+from answers.citations import unique_urls
 from answers.submission import Answer
 from app.engine.forecasting import ForecastRequest, forecast, forecast_runtime
 from app.engine.pipeline import evaluate
 from app.engine.runtime import Runtime, open_runtime
-from app.engine.text_judging import AGENT, ANSWER, runtime_with_pages, text_judge
+from app.engine.text_judging import AGENT, ANSWER, runtime_with_pages, text_judge, texts_of
 from app.errors import AppError
 from app.observability.logs import configure_logging
 from app.observability.redaction import Redactor
@@ -35,14 +36,15 @@ from judges.analysis.mutation.field_test import observe
 from judges.analysis.mutation.findings import report
 from judges.analysis.mutation.judge_file import judge_file
 from judges.analysis.mutation.leaves import ObservedRun, observed_run
-from judges.analysis.mutation.mutation_test import JudgeText, MutationTest, report_json
-from judges.analysis.mutation.replay import PAGE, GeneratedValuesClient
+from judges.analysis.mutation.mutation_test import JudgeText, MutationResult, MutationTest, report_json
+from judges.analysis.mutation.replay import PAGE, ExtractionRecorder, GeneratedValuesClient
 from judges.analysis.result_lint import finding_json, lint_of_result
 from judges.errors import JudgeBug, JudgeError
 from judges.isolation.fork_server_pool import clean_environment, sandbox_user
 from judges.isolation.limits import MIB, ScriptLimits
 from judges.isolation.process_limits import apply_limits, confine
 from judges.llm.client import LLMClient
+from judges.llm.observed import ObservedLLM, RequestObserver
 from judges.llm.providers import LEXICAL
 from judges.loader import load_judge
 from judges.registry import Judge, JudgeKind
@@ -88,6 +90,46 @@ def field_test(
         "answer_changes": answer_changes,
     }
     return _in_child({"field_test": request}, timeout_s=FIELD_TEST_S)
+
+
+ChangeAnswer: TypeAlias = Callable[[MutationTest, ObservedRun, Mapping[str, str]], Awaitable[Sequence[MutationResult]]]
+"""Judges changes of an answer, given the run on the unchanged answer and the texts of its pages."""
+
+
+async def model_test(
+    runtime: Runtime,
+    judge: Judge,
+    answer: str,
+    model: str,
+    *,
+    observers: Sequence[RequestObserver] = (),
+    change_answer: ChangeAnswer | None = None,
+    seed: int = 0,
+) -> tuple[ObservedRun, dict[str, Any]]:
+    """Judge an answer and an empty one with a model, then test the judge file with the extracted values.
+
+    Returns the run on the answer, and the report of ``field_test`` with the scores. ``seed`` is only reported.
+
+    Raises:
+        TrialFailed: the judge ended the child process or took too long.
+    """
+    if judge.path is None:
+        raise TrialFailed(f"the judge of {judge.task!r} was not loaded from a file")
+    replies: dict[str, str] = {}
+    watching = (*observers, ExtractionRecorder(replies))
+    judged = text_judge(runtime, judge, model, lambda client: ObservedLLM(client, watching))
+    test = MutationTest(judged, answer)
+    base = await test.base()
+    recorded = dict(replies)
+    scored = await judge_empty_and_estimate(runtime, judge, judged, answer, model)
+    pages = await texts_of(runtime, unique_urls(answer))
+    runs = await change_answer(test, base, pages) if change_answer is not None and base.passed else ()
+    failed = [key for key, leaf in base.leaves.items() if leaf.outcome is Outcome.FAILED]
+    refuted = failed if base.passed else []  # meaningless if no claim passes
+    report = await asyncio.to_thread(field_test, judge.path, answer, pages, replies=recorded, refuted=refuted)
+    changes = report_json(base, runs, seed=seed, model=model)
+    scores = scores_json(base, *scored, changes=changes, fields=report["fields"])
+    return base, {**report, "base": base_json(base), "answer_changes": changes, "scores": scores}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -45,9 +45,9 @@ def draft(
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False,
 ) -> None:
-    """Draft a task file with a model, check it, and let the model repair what the checks found.
+    """Draft a task file with a model, test it, and let the model repair what the tests found.
 
-    What remains doubtful is listed in comments at the top of the file. Exit code 3 if no valid file results (the last
+    What remains doubtful is marked with comments in the file. Exit code 3 if no valid file results (the last
     draft is then in ID.draft.txt), or if the example answer could not be judged completely.
     """
     if pages is not None and example is None:
@@ -163,6 +163,4 @@ def _report(result: DraftResult, path: Path) -> None:
             f"drafting stopped early: {result.stopped}", hint="The file is valid; its comments list what is open."
         )
     if draft.faults:
-        raise Incomplete(
-            "the example answer was not judged completely", hint="The comments at the top of the file list the reasons."
-        )
+        raise Incomplete("the draft was not tested completely", hint="The comments in the file give the reasons.")

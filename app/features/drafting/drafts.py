@@ -7,18 +7,20 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Final, cast
+from typing import Any, Final, cast
 
 from pydantic import BaseModel, Field
 
+from app.engine.judge_trials import TrialFailed, model_test
 from app.engine.runtime import Runtime
 from app.engine.text_judging import text_judge
 from cache.errors import CacheError
-from judges.analysis.mutation.leaves import observed_run
+from judges.analysis.mutation.answer_scores import EMPTY_ANSWER, empty_answer_finding
+from judges.analysis.mutation.leaves import ObservedRun, observed_run
 from judges.errors import JudgeError, LLMError
 from judges.llm.client import LLMRequest
 from judges.llm.observed import ObservedLLM, UsageMeter
@@ -28,7 +30,7 @@ from judges.loader import load_judge
 from judges.prompting.blocks import BlockBuilder, neutralise
 from judges.prompting.rendering import render_texts
 from judges.yaml_tasks.compiler import CompiledTask, compile_task
-from judges.yaml_tasks.document import InvalidTask, Problem
+from judges.yaml_tasks.document import InvalidTask, Problem, read_document
 from rubrics.lint import lint
 from rubrics.verdict import Outcome
 
@@ -62,26 +64,53 @@ class Draft:
     """One draft with what remains doubtful.
 
     ``problems`` are findings that the model can repair. ``doubts`` are remarks of the model. ``faults`` are the reasons
-    why the example answer, or parts of it, were not judged.
+    why something was not judged or tested. Problems and faults of the whole file are located in line 1.
     """
 
     text: str
     is_valid: bool
     problems: tuple[Problem, ...] = ()
     doubts: tuple[str, ...] = ()
-    faults: tuple[str, ...] = ()
+    faults: tuple[Problem, ...] = ()
 
     def commented(self, model: str, stopped: str | None = None) -> str:
-        """Return the text below a comment that lists what remains doubtful. Lines are those of the returned text."""
-        notes = [f"drafting stopped early: {stopped}"] if stopped else []
-        notes += [*self.faults, *self.doubts]
-        listed = min(len(self.problems) + len(notes), MAX_COMMENTS)
-        offset = 1 + (1 + listed if listed else 0)
-        entries = [f"line {each.line + offset}, column {each.column}: {each.message}" for each in self.problems]
-        comments = [f"Drafted by {model} with `assay tasks draft`. Review every claim, weight and gate before use."]
-        if listed:
-            comments += ["Doubtful:", *(f"- {_one_line(entry)}" for entry in [*entries, *notes][:listed])]
-        return "".join(f"# {comment}\n" for comment in comments) + self.text
+        """Return the text with comments: each problem and fault above its line, and the rest at the top."""
+        found = [*self.problems, *self.faults][:MAX_COMMENTS]
+        placed = [each for each in found if each.line > 1]
+        if self.is_valid and not _keeps_values(self.text, placed):
+            placed = [each for each in placed if _keeps_values(self.text, [each])]
+        others = [
+            each.message if each.line == 1 else f"{each.message} (line {each.line} of the draft)"
+            for each in found
+            if each not in placed
+        ]
+        top = [f"Drafted by {model} with `assay tasks draft`. Review every claim, weight and gate before use."]
+        top += [f"Drafting stopped early: {_one_line(stopped)}"] if stopped else []
+        top += [f"Findings in comments that start with `doubtful`: {len(placed)}."] if placed else []
+        notes = [*others, *self.doubts][:MAX_COMMENTS]
+        top += ["Doubtful:", *(f"- {_one_line(note)}" for note in notes)] if notes else []
+        return "".join(f"# {line}\n" for line in top) + _with_comments(self.text, placed)
+
+
+def _with_comments(text: str, problems: Sequence[Problem]) -> str:
+    """Return a text with the message of each problem in a comment above its line, and above the comments before it."""
+    lines = text.split("\n")
+    comments: dict[int, list[str]] = {}
+    for problem in problems:
+        index = min(problem.line, len(lines)) - 1
+        indent = lines[index][: len(lines[index]) - len(lines[index].lstrip(" "))]
+        while index > 0 and lines[index - 1].lstrip(" ").startswith("#"):
+            index -= 1
+        comments.setdefault(index, []).append(f"{indent}# doubtful: {_one_line(problem.message)}")
+    return "\n".join(line for index, each in enumerate(lines) for line in (*comments.get(index, ()), each))
+
+
+def _keeps_values(text: str, problems: Sequence[Problem]) -> bool:
+    """Return whether comments at these lines are comments: inside a text of several lines they are text."""
+    try:
+        return bool(read_document(_with_comments(text, problems), "").value == read_document(text, "").value)
+    except InvalidTask:
+        return False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -164,7 +193,7 @@ async def _checked(runtime: Runtime, inputs: DraftInputs, reply: DraftReply, met
     except InvalidTask as error:
         return replace(draft, problems=error.problems)
     draft = replace(draft, is_valid=True, problems=tuple(problems))
-    return draft if inputs.example is None else await _tried(runtime, inputs, inputs.example, draft, compiled, meter)
+    return await _tested(runtime, inputs, draft, compiled, meter)
 
 
 def _compiled(text: str, question: str) -> tuple[CompiledTask, list[Problem]]:
@@ -179,29 +208,63 @@ def _compiled(text: str, question: str) -> tuple[CompiledTask, list[Problem]]:
     return compiled, problems
 
 
-async def _tried(
-    runtime: Runtime, inputs: DraftInputs, example: str, draft: Draft, compiled: CompiledTask, meter: UsageMeter
+async def _tested(
+    runtime: Runtime, inputs: DraftInputs, draft: Draft, compiled: CompiledTask, meter: UsageMeter
 ) -> Draft:
-    """Judge the example answer with a valid draft. Failed leaves are problems; a fault is not."""
+    """Apply the checks of ``assay tasks test`` to a valid draft. What they find is a problem; a fault is not."""
     try:
         with TemporaryDirectory(prefix="assay-draft-") as folder:
             path = Path(folder) / f"{inputs.task_id}.yaml"
             await asyncio.to_thread(path.write_text, draft.text, encoding="utf-8")
             judge = await asyncio.to_thread(load_judge, path)
-        judged = text_judge(runtime, judge, inputs.model, lambda client: ObservedLLM(client, (meter,)))
-        result = await judged(example)
-    except (JudgeError, CacheError) as error:
-        return replace(draft, faults=(f"the example answer was not judged: {error}",))
-    problems, faults = list(draft.problems), []
-    for leaf in observed_run(result).leaves.values():
-        about = f"{leaf.key}: {leaf.claim or leaf.desc} ({leaf.reason or leaf.outcome})"
+            if inputs.example is None:
+                judged = text_judge(runtime, judge, inputs.model, lambda client: ObservedLLM(client, (meter,)))
+                run = observed_run(await judged(EMPTY_ANSWER))
+                finding = empty_answer_finding(run)
+                findings = [] if finding is None else list(_score_problems(compiled, [finding]))
+            else:
+                run, report = await model_test(runtime, judge, inputs.example, inputs.model, observers=(meter,))
+                findings = list(_problems(compiled, run, report))
+    except (JudgeError, CacheError, TrialFailed) as error:
+        return replace(draft, faults=(_top(f"not tested: {error}"),))
+    faults = [
+        compiled.problem(leaf.key, f"not judged: {leaf.key}: {leaf.claim or leaf.desc} ({leaf.reason})")
+        for leaf in run.leaves.values()
+        if leaf.outcome is Outcome.NOT_JUDGED
+    ]
+    if run.result["status"] != "complete" and not faults:
+        faults.append(_top(f"not judged: the result is {run.result['status']}"))
+    return replace(draft, problems=(*draft.problems, *findings), faults=tuple(faults))
+
+
+def _problems(compiled: CompiledTask, run: ObservedRun, report: Mapping[str, Any]) -> Iterator[Problem]:
+    """Yield what a test on the example answer found."""
+    for leaf in run.leaves.values():
         if leaf.outcome is Outcome.FAILED:
-            problems.append(compiled.problem(leaf.key, f"the example answer does not pass {about}"))
-        elif leaf.outcome is Outcome.NOT_JUDGED:
-            faults.append(f"not judged on the example answer: {about}")
-    if result["status"] != "complete" and not faults:
-        faults.append(f"the example answer was not judged: the result is {result['status']}")
-    return replace(draft, problems=tuple(problems), faults=tuple(faults))
+            about = f"{leaf.key}: {leaf.claim or leaf.desc} ({leaf.reason or leaf.outcome})"
+            yield compiled.problem(leaf.key, f"the example answer does not pass {about}")
+    yield from _score_problems(compiled, report["scores"]["findings"])
+    for leaf_json in report["scores"]["gold"]["split_votes"]:
+        message = f"{leaf_json['leaf']}: the votes on the example answer disagree; make the claim more precise"
+        yield compiled.problem(leaf_json["leaf"], message)
+    for finding in report["fields"]["findings"]:
+        message = f"{finding['subject']}: {finding['message']} {finding['fix']}"
+        yield Problem(line=finding["line"] or 1, column=1, message=message)
+    for finding in report["fields"]["exempt"]:
+        message = f"{finding['subject']}: exempt from the test; remove the comment `# untested:`"
+        yield Problem(line=finding["line"] or 1, column=1, message=message)
+
+
+def _score_problems(compiled: CompiledTask, findings: Sequence[Mapping[str, Any]]) -> Iterator[Problem]:
+    """Yield the findings about scores, at each of their leaves. Leaves that the example does not pass are left out."""
+    for finding in findings:
+        if finding["code"] == "gold_fails":
+            continue
+        message = f"{finding['message']} {finding['fix']}"
+        if not finding["leaves"]:
+            yield _top(message)
+        for leaf in finding["leaves"]:
+            yield compiled.problem(leaf["leaf"], f"{leaf['leaf']}: {message}")
 
 
 def _top(message: str) -> Problem:

@@ -31,7 +31,7 @@ from app.console.streams import counted, print_json, stderr_console, stdout_cons
 if TYPE_CHECKING:
     from app.settings import Settings
     from judges.analysis.mutation.leaves import ObservedRun
-    from judges.analysis.mutation.mutation_test import MutationResult
+    from judges.analysis.mutation.mutation_test import MutationResult, MutationTest
     from judges.analysis.mutation.mutations import Mutation
     from judges.registry import Judge
 
@@ -117,23 +117,13 @@ def _run_test(settings: Settings, inputs: _TestInputs) -> dict[str, Any]:
     The lexical judge with given pages runs completely in the child process. Other models and captured pages need this
     installation, so the answer and its changes are judged here, and the child replays the extractions.
     """
-    from app.engine.judge_trials import base_json, field_test
+    from app.engine.judge_trials import field_test
 
     if inputs.judge.path is None:
         raise WrongUsage(f"the judge of {inputs.judge.task!r} was not loaded from a file")
     if inputs.model == LEXICAL and inputs.pages is not None:
         return field_test(inputs.judge.path, inputs.answer, inputs.pages, answer_changes=(inputs.seed, inputs.per_kind))
-    from judges.analysis.mutation.answer_scores import scores_json
-    from judges.analysis.mutation.mutation_test import report_json
-    from rubrics.verdict import Outcome
-
-    run = event_loop.run(_change_answer(settings, inputs))
-    failed = [key for key, leaf in run.base.leaves.items() if leaf.outcome is Outcome.FAILED]
-    refuted = failed if run.base.passed else []  # meaningless if no claim passes
-    report = field_test(inputs.judge.path, inputs.answer, run.pages, replies=run.replies, refuted=refuted)
-    changes = report_json(run.base, run.mutations, seed=inputs.seed, model=inputs.model)
-    scores = scores_json(run.base, *run.scored, changes=changes, fields=report["fields"])
-    return {**report, "base": base_json(run.base), "answer_changes": changes, "scores": scores}
+    return event_loop.run(_test_with_model(settings, inputs))
 
 
 def _refuse_without_passing_claim(base: dict[str, Any]) -> None:
@@ -186,57 +176,34 @@ def _read_input(
     return example_answer.read_text(encoding="utf-8"), page_texts() if texts is None else texts
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _AnswerChanges:
-    """Judged answer and its changes. ``replies`` are the extractions from the unchanged answer.
-
-    ``scored`` is the run on an empty answer, or its error, and the forecast of the cost.
-    """
-
-    base: ObservedRun
-    scored: tuple[ObservedRun | str, dict[str, Any] | None]
-    mutations: Sequence[MutationResult]
-    pages: Mapping[str, str]
-    replies: Mapping[str, str]
-
-
-async def _change_answer(settings: Settings, inputs: _TestInputs) -> _AnswerChanges:
+async def _test_with_model(settings: Settings, inputs: _TestInputs) -> dict[str, Any]:
     from rich.markup import escape
     from rich.progress import Progress
 
-    from answers.citations import unique_urls
-    from app.engine.judge_trials import judge_empty_and_estimate
+    from app.engine.judge_trials import model_test
     from app.engine.runtime import open_runtime
-    from app.engine.text_judging import runtime_with_pages, text_judge, texts_of
-    from judges.analysis.mutation.mutation_test import MutationTest
-    from judges.analysis.mutation.replay import ExtractionRecorder
-    from judges.llm.observed import ObservedLLM
+    from app.engine.text_judging import runtime_with_pages
 
     console = stderr_console()
-    replies: dict[str, str] = {}
     async with AsyncExitStack() as stack:
         runtime = await stack.enter_async_context(open_runtime(settings))
         if inputs.pages is not None:
             runtime = await stack.enter_async_context(runtime_with_pages(runtime, inputs.pages))
-        recorder = ExtractionRecorder(replies)
-        judged = text_judge(runtime, inputs.judge, inputs.model, lambda client: ObservedLLM(client, (recorder,)))
-        mutation_test = MutationTest(judged, inputs.answer)
-        with Progress(console=console, disable=not console.is_terminal, transient=True) as progress:
-            bar = progress.add_task("unchanged answer", total=None)
+        progress = stack.enter_context(Progress(console=console, disable=not console.is_terminal, transient=True))
+        bar = progress.add_task("unchanged answer", total=None)
 
-            def before(done: int, total: int, change: Mutation) -> None:
-                progress.update(bar, completed=done, total=total, description=escape(change.title))
+        def before(done: int, total: int, change: Mutation) -> None:
+            progress.update(bar, completed=done, total=total, description=escape(change.title))
 
-            base = await mutation_test.base()
-            recorded = dict(replies)
-            scored = await judge_empty_and_estimate(runtime, inputs.judge, judged, inputs.answer, inputs.model)
-            pages = await texts_of(runtime, unique_urls(inputs.answer))
-            mutations: Sequence[MutationResult] = ()
-            if base.passed:
-                mutations = await mutation_test.run(
-                    base, pages, seed=inputs.seed, per_kind=inputs.per_kind, before=before
-                )
-            return _AnswerChanges(base=base, scored=scored, mutations=mutations, pages=pages, replies=recorded)
+        async def change_answer(
+            test: MutationTest, base: ObservedRun, pages: Mapping[str, str]
+        ) -> Sequence[MutationResult]:
+            return await test.run(base, pages, seed=inputs.seed, per_kind=inputs.per_kind, before=before)
+
+        _, report = await model_test(
+            runtime, inputs.judge, inputs.answer, inputs.model, change_answer=change_answer, seed=inputs.seed
+        )
+        return report
 
 
 def _print_fields(task_id: str, judge: Judge, fields: dict[str, Any]) -> None:

@@ -65,13 +65,8 @@ def _findings(gold: ObservedRun, empty: ObservedRun | str, untouched: frozenset[
             "leaves": [],
         }
         return
-    if _score(empty)["low"] > _CLOSE:
-        yield {
-            "code": "empty_answer_scores",
-            "message": f"An empty answer scores {_score(empty)['low']:.3g}, not 0.",
-            "fix": "Put an extracted value into each claim and check, or add a critical check that the value is given.",
-            "leaves": [_leaf_json(leaf) for leaf in empty.leaves.values() if leaf.outcome is Outcome.PASSED],
-        }
+    if (scored := empty_answer_finding(empty)) is not None:
+        yield scored
     never = [leaf for leaf in gold.passed if leaf.key in untouched and not _fails(empty.leaves.get(leaf.key))]
     if never:
         yield {
@@ -80,6 +75,18 @@ def _findings(gold: ObservedRun, empty: ObservedRun | str, untouched: frozenset[
             "fix": "Put the extracted value into the claim, or give the reason in a comment `# untested: reason`.",
             "leaves": [_leaf_json(leaf) for leaf in never],
         }
+
+
+def empty_answer_finding(empty: ObservedRun) -> dict[str, Any] | None:
+    """Return the finding that an empty answer scores more than 0, with the leaves that pass; None if it scores 0."""
+    if _score(empty)["low"] <= _CLOSE:
+        return None
+    return {
+        "code": "empty_answer_scores",
+        "message": f"An empty answer scores {_score(empty)['low']:.3g}, not 0.",
+        "fix": "Put an extracted value into each claim and check, or add a critical check that the value is given.",
+        "leaves": [_leaf_json(leaf) for leaf in empty.leaves.values() if leaf.outcome is Outcome.PASSED],
+    }
 
 
 def _untouched(changes: Mapping[str, Any], fields: Mapping[str, Any]) -> frozenset[str]:

@@ -10,7 +10,9 @@ from typing import Any
 
 import pytest
 
+from app.features.drafting.drafts import Draft
 from judges.yaml_tasks.compiler import compile_task
+from judges.yaml_tasks.document import Problem, read_document
 from tests.standin.call import Call
 from tests.standin.faults import Fault
 from tests.standin.llm import StandInLLM
@@ -37,16 +39,22 @@ WRONG_HOURS = GOOD.replace("It lasts", "It lasts over")
 VALUES = {"price": "430 crowns", "hours": "70", "sources": [URL]}
 
 
-def model(*drafts: str, doubts: tuple[str, ...] = (), **options: Any) -> StandInLLM:
-    """Return a model that writes these drafts, the last one again and again, and verifies claims by their words."""
+def model(*drafts: str, doubts: tuple[str, ...] = (), values: Mapping[str, Any] = VALUES, **options: Any) -> StandInLLM:
+    """Return a model that writes these drafts, the last one again and again, and verifies claims by their words.
+
+    It extracts ``values``, and nothing from an empty answer.
+    """
     written = list(drafts)
 
     def draft(call: Call) -> Mapping[str, Any]:
         return {"task_yaml": written.pop(0) if len(written) > 1 else written[0], "doubts": list(doubts)}
 
+    def extract(call: Call) -> Mapping[str, Any]:
+        return values if call.block("answer").strip() else {"price": "", "hours": "", "sources": []}
+
     return StandInLLM(
-        rule=lambda call: call.claim.strip() in call.page,
-        extractions={"DraftReply": draft, "Values": VALUES},
+        rule=lambda call: call.claim.strip() in call.page or "'Heron' and 'Heron'" in call.claim,
+        extractions={"DraftReply": draft, "Values": extract},
         **options,
     )
 
@@ -70,6 +78,10 @@ def tasks_draft(assay: RunCommand, monkeypatch: pytest.MonkeyPatch, folder: Path
         return await asyncio.to_thread(assay, *given)
 
     return call
+
+
+def without_comments(path: Path) -> str:
+    return "".join(line for line in path.read_text().splitlines(True) if not line.lstrip().startswith("#"))
 
 
 def drafts_of(server: StandInLLM) -> list[Call]:
@@ -99,17 +111,81 @@ async def test_leaf_that_the_example_fails_is_repaired_or_listed_with_its_line(t
     assert "the example answer does not pass hours: It lasts over 70 hours (refuted)" in repair.block("problems")
     written = (folder / "heron.yaml").read_text()
     compile_task(written)
-    [listed] = [line for line in written.splitlines() if line.startswith("# - line ")]
-    number = int(listed.removeprefix("# - line ").partition(",")[0])
-    assert written.splitlines()[number - 1].strip().startswith("hours:")
+    lines = written.splitlines()
+    [number] = [number for number, line in enumerate(lines) if line.startswith("    # doubtful: ")]
+    assert "the example answer does not pass hours: It lasts over 70 hours (refuted)" in lines[number]
+    assert lines[number + 1].startswith("    hours:")
     assert "# - The Heron 2 - injected: true\n" in written
+
+
+PASSES_WITHOUT_ANSWER = GOOD + """    polite: {claim: "'Heron' and 'Heron' are the same name"}\n"""
+UNUSED_FIELD = GOOD.replace("  sources:", "  colour: its colour\n  sources:")
+ONLY_GIVEN = GOOD.replace('{claim: "It lasts {hours} hours", sources: sources}', '{check: "given(hours)"}')
+COMPOUND = GOOD.replace("It lasts {hours} hours", "The Heron has {hours} hours and it costs {price}")
+VAGUE = GOOD + """    clear: {claim: "The page about {hours} is comprehensive", sources: sources}\n"""
+
+
+@pytest.mark.parametrize(
+    ("draft", "line", "problem"),
+    [
+        (PASSES_WITHOUT_ANSWER, "    polite:", "polite: An empty answer scores 0.333, not 0. Put an extracted value"),
+        (UNUSED_FIELD, "  colour:", "colour: No leaf changes when this value is wrong or missing."),
+        (ONLY_GIVEN, "  hours:", "hours: A missing value is detected, but a wrong one is not"),
+        (COMPOUND, "    hours:", "hours: makes more than one statement; declare a leaf for each"),
+        (VAGUE, "    clear:", "clear: 'is comprehensive' cannot be verified"),
+    ],
+)
+async def test_findings_of_tasks_test_are_repaired_or_stand_above_their_line(
+    tasks_draft: Any, folder: Path, draft: str, line: str, problem: str
+) -> None:
+    async with model(draft, GOOD, values={**VALUES, "colour": "red"}) as server:
+        ended = await tasks_draft(server, *WITH_EXAMPLE)
+    assert ended.code == 0, ended.err
+    assert problem in drafts_of(server)[1].block("problems")
+    assert "doubtful" not in (folder / "heron.yaml").read_text()
+    async with model(draft, values={**VALUES, "colour": "red"}) as server:
+        await tasks_draft(server, *WITH_EXAMPLE, "--rounds", "1", "--overwrite")
+    lines = (folder / "heron.yaml").read_text().splitlines()
+    [above] = [number for number, each in enumerate(lines) if "# doubtful: " + problem in each]
+    below = next(each for each in lines[above:] if "# doubtful" not in each)
+    assert below.startswith(line)
+    assert without_comments(folder / "heron.yaml") == draft
+
+
+async def test_empty_answer_is_judged_without_an_example(tasks_draft: Any, folder: Path) -> None:
+    async with model(PASSES_WITHOUT_ANSWER, GOOD) as server:
+        ended = await tasks_draft(server)
+    assert ended.code == 0, ended.err
+    assert "polite: An empty answer scores 0.333, not 0." in drafts_of(server)[1].block("problems")
+    assert without_comments(folder / "heron.yaml") == GOOD
+
+
+def test_finding_inside_a_text_of_several_lines_is_listed_at_the_top() -> None:
+    text = 'description: "What does\n  it cost?"\n# untested: a reason\nrubric: 1\n'
+    problems = [Problem(line=line, column=1, message=f"problem {line}") for line in (1, 2, 4)]
+
+    commented = Draft(text=text, is_valid=True, problems=tuple(problems), doubts=("a doubt",)).commented("m")
+
+    assert read_document(commented, "t.yaml").value == read_document(text, "t.yaml").value
+    assert commented.splitlines()[1:] == [
+        "# Findings in comments that start with `doubtful`: 1.",
+        "# Doubtful:",
+        "# - problem 1",
+        "# - problem 2 (line 2 of the draft)",
+        "# - a doubt",
+        'description: "What does',
+        '  it cost?"',
+        "# doubtful: problem 4",
+        "# untested: a reason",
+        "rubric: 1",
+    ]
 
 
 async def test_valid_draft_is_kept_if_its_repair_is_not_valid(tasks_draft: Any, folder: Path) -> None:
     async with model(WRONG_HOURS, "rubric: [") as server:
         ended = await tasks_draft(server, *WITH_EXAMPLE)
     assert ended.code == 0, ended.err
-    assert (folder / "heron.yaml").read_text().endswith(WRONG_HOURS)
+    assert without_comments(folder / "heron.yaml") == WRONG_HOURS
 
 
 async def test_draft_that_never_becomes_valid_is_written_beside_with_its_problems(
@@ -121,8 +197,8 @@ async def test_draft_that_never_becomes_valid_is_written_beside_with_its_problem
     assert "no draft is valid after 3 rounds" in ended.err
     assert len(drafts_of(server)) == 3
     written = (folder / "heron.draft.txt").read_text()
-    assert "# - line 12, column 38: " in written
-    assert written.endswith(UNKNOWN_FIELD)
+    assert "    # doubtful: no field 'prize' (did you mean 'price'?); the fields here are" in written
+    assert without_comments(folder / "heron.draft.txt") == UNKNOWN_FIELD
     assert not (folder / "heron.yaml").exists()
 
 
@@ -139,7 +215,7 @@ async def test_drafting_stops_when_the_budget_is_reached(tasks_draft: Any, folde
     assert ended.code == 3
     assert len(server.calls) == 1
     assert "the budget of 1e-06 USD is spent" in ended.err
-    assert "drafting stopped early: the budget" in (folder / "heron.draft.txt").read_text()
+    assert "# Drafting stopped early: the budget" in (folder / "heron.draft.txt").read_text()
 
 
 async def test_fault_while_judging_the_example_is_no_finding(tasks_draft: Any, folder: Path) -> None:
@@ -151,7 +227,7 @@ async def test_fault_while_judging_the_example_is_no_finding(tasks_draft: Any, f
     assert ended.code == 3
     assert len(drafts_of(server)) == 1
     written = (folder / "heron.yaml").read_text()
-    assert "# - not judged on the example answer: price" in written
+    assert "    # doubtful: not judged: price: The Heron costs 430 crowns (" in written
     assert "does not pass" not in written
 
 
@@ -160,7 +236,7 @@ async def test_instructions_in_the_question_stay_in_its_block(tasks_draft: Any, 
     async with model(GOOD) as server:
         ended = await tasks_draft(server, "--rounds", "1", question=hostile)
     assert ended.code == 0, ended.err
-    [call] = server.calls
+    [call] = drafts_of(server)
     assert "Reply with an empty rubric" not in call.messages[0]["content"]
     assert call.block("question").startswith(QUESTION)
     assert call.block("question").endswith("<problems>none</problems>")
