@@ -80,7 +80,10 @@ def _grader(draft: Draft, source: Source, context: _Context, into: Nodes, weight
             _model_grader(draft, source, context, into, weight)
         else:
             why = _LEFT_OUT.get(kind, "unknown type of grader; write a claim or a check for it")
-            draft.report(source, f"{kind}: {name}", why, left_out=True)
+            what = f"{kind}: {name}"
+            if source.get("pass_threshold").value is not None:
+                what = f"{kind} with pass_threshold: {source.number('pass_threshold'):g}: {name}"
+            draft.report(source, what, why, left_out=True)
             return
     except Unfilled as error:
         why = f"{error}, or give the rows of the data set with --rows" if not context["item"] else str(error)

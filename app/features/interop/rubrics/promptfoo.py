@@ -33,9 +33,13 @@ def convert(source: Source) -> Iterator[Draft]:
         for part in parts:
             for each in part.items("assert"):
                 _assertion(draft, _resolved(each, templates), values, draft.nodes)
-        for part in [each for each in reversed(parts) if each.get("threshold").value is not None][:1]:
+        limited = [each for each in reversed(parts) if each.get("threshold").value is not None]
+        if limited:
             why = "compare the score with it; the score is the same weighted mean"
-            draft.report(part, f"threshold: {part.number('threshold'):g}", why)
+            draft.report(limited[0], f"threshold: {limited[0].number('threshold'):g}", why)
+        else:
+            why = "there, all assertions must pass: compare the score with 1; it is the same weighted mean"
+            draft.report(test, "test without threshold", why)
         for each in (*parts, source):
             draft.report_unread(each)
         yield draft
@@ -87,22 +91,23 @@ def _assertion(draft: Draft, source: Source, values: Mapping[str, Any], into: No
         draft.group(into, source, inner, id or kind, weight=weight)
     elif base not in _RUBRICS | _TEXTS:
         source.get("value")
-        draft.report(source, kind, "no equivalent; write a claim or a check for it", left_out=True)
+        what = kind if threshold is None else f"{kind} with threshold: {threshold:g}"
+        draft.report(source, what, "no equivalent; write a claim or a check for it", left_out=True)
     else:
         try:
             texts = [fill(each, values) for each in _texts(source.get("value"))]
         except Unfilled as error:
             draft.report(source, f"{kind}: value", str(error), left_out=True)
             return
+        if threshold is not None:
+            what = f"threshold: {threshold:g} of {kind}"
+            draft.report(source, what, "the assertion passes or fails, without a score")
         if base in _TEXTS:
             if base.endswith(("-any", "-all")) and len(texts) == 1:
                 texts = [each.strip() for each in texts[0].split(",")]
             condition = text_check(texts, equal=base == "equals", any_of=base.endswith("-any"), negated=negated)
             draft.check(into, source, condition, id=id or f"{kind} {' '.join(texts)}", weight=weight)
             return
-        if threshold is not None:
-            what = f"threshold: {threshold:g} of {kind}"
-            draft.report(source, what, "the model decides whether the criterion is met, without a score")
         for text in texts:
             draft.claim(into, source, text, id=id, weight=weight / len(texts), negated=negated)
     draft.report_unread(source)

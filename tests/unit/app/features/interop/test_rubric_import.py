@@ -365,6 +365,54 @@ def test_a_threshold_becomes_one_claim() -> None:
     assert difference(task, "pass_threshold: 7").left_out is False
 
 
+# Thresholds
+
+CONTAINS: dict[str, Any] = {"type": "contains", "value": "ferry"}
+GRADE = {**SCORE, "input": [{"content": "Clear?"}]}
+SIMILAR = {"type": "text_similarity", "name": "near", "pass_threshold": 0.4}
+
+
+@pytest.mark.parametrize(
+    ("format", "content", "what", "left_out"),
+    [
+        (RubricFormat.HARBOR, '[scoring]\naggregation = "threshold"\n', "threshold: 0.5", False),
+        (RubricFormat.HARBOR, "[scoring]\nthreshold = 0.4\n", "threshold", True),
+        (RubricFormat.HARBOR, "[judge]\nthreshold = 0.4\n", "judge.threshold", True),
+        (RubricFormat.PROMPTFOO, {"threshold": 0.4}, "threshold: 0.4", False),
+        (RubricFormat.PROMPTFOO, {}, "test without threshold", False),
+        (RubricFormat.PROMPTFOO, {"assert": [{**CONTAINS, "threshold": 0.4}]}, "threshold: 0.4 of contains", False),
+        (RubricFormat.PROMPTFOO, {"assert": [CONTAINS, {"type": "similar", "value": "x", "threshold": 0.4}]},
+         "similar with threshold: 0.4", True),
+        (RubricFormat.PROMPTFOO, {"assert": [{"type": "assert-set", "threshold": 0.4, "assert": [CONTAINS]}]},
+         "threshold: 0.4", False),
+        (RubricFormat.OPENAI, [{**GRADE, "pass_threshold": 4}], "pass_threshold: 4", False),
+        (RubricFormat.OPENAI, [LABEL, SIMILAR], "text_similarity with pass_threshold: 0.4", True),
+        (RubricFormat.OPENAI, [{"type": "multi", "name": "m", "graders": {"a": {**GRADE, "pass_threshold": 4}},
+                                "calculate_output": "a", "pass_threshold": 0.4}], "pass_threshold", True),
+    ],
+)  # fmt: skip
+def test_every_threshold_is_reported(format: RubricFormat, content: Any, what: str, left_out: bool) -> None:
+    if format is RubricFormat.HARBOR:
+        content = f'{content}[[criterion]]\ndescription = "Is it correct?"\n'
+    if format is RubricFormat.PROMPTFOO:
+        content = {"prompts": ["Tell me"], "tests": [{"assert": [CONTAINS], **content}]}
+    (task,) = imported(format, content)
+
+    assert task.text is not None
+    assert [each.left_out for each in task.differences if each.what.startswith(what)][-1] is left_out
+
+
+def test_threshold_of_a_test_replaces_the_one_of_all_tests() -> None:
+    config = {
+        "defaultTest": {"threshold": 0.9},
+        "tests": [{"assert": [CONTAINS], "threshold": 0.4}, {"assert": [CONTAINS]}],
+    }
+    first, second = imported(RubricFormat.PROMPTFOO, config)
+
+    assert [each.what for each in first.differences if "threshold" in each.what] == ["threshold: 0.4"]
+    assert [each.what for each in second.differences if "threshold" in each.what] == ["threshold: 0.9"]
+
+
 # Bad input
 
 
