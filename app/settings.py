@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Annotated, Any, Final, TypeAlias, TypeVar, cast
 from urllib.parse import unquote, urlsplit
 
-from pydantic import BeforeValidator, Field, SecretStr, ValidationError, create_model, field_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, SecretStr, ValidationError, create_model, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.errors import InvalidSettings
@@ -304,6 +304,19 @@ class Settings(SettingsPart):
         if location.scheme == "file":
             is_local = Path(unquote(location.path)).is_relative_to(self.data_dir.absolute())
         return 0 if is_local or self.database_url is None else self.reply_cache_bytes
+
+    _budget_option: str = PrivateAttr("ASSAY_BUDGET_USD")
+
+    @property
+    def budget_option(self) -> str:
+        """What sets ``budget_usd``, for messages: the environment variable, or the flag of a command."""
+        return self._budget_option
+
+    def with_budget_flag(self, flag: str) -> Settings:
+        """Return a copy with the flag of the command that set ``budget_usd``."""
+        copy = self.model_copy()
+        copy._budget_option = flag
+        return copy
 
     @property
     def parameters(self) -> RunParameters:

@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import logging
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
@@ -17,10 +16,9 @@ from cache.capture import Evidence
 from judges.cpu_bound import run_cpu_bound
 from judges.errors import ExtractionFailed, LLMError
 from judges.grounding.provenance import KnownUrls, drop_invented
-from judges.llm.client import LLMClient, LLMReply, LLMRequest
+from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.json_schema import ReplyType
-from judges.prompting.blocks import BlockBuilder
-from judges.prompting.page_view import PagePreparer
+from judges.prompted_model import PromptedModel
 from judges.prompting.rendering import Question, Style, render_extraction
 from rubrics.verdict import Reason, Usage
 
@@ -135,25 +133,8 @@ class ExtractorBase(ABC):
         )
 
 
-class Extractor(ExtractorBase):
+class Extractor(PromptedModel, ExtractorBase):
     """Extractor that asks one model."""
-
-    def __init__(
-        self,
-        llm: LLMClient,
-        model: str,
-        *,
-        block_builder: BlockBuilder,
-        pages: PagePreparer,
-        style: Style = Style.NATIVE,
-        params: Mapping[str, Any] | None = None,
-    ) -> None:
-        self._llm = llm
-        self.model = model
-        self._block_builder = block_builder
-        self._pages = pages
-        self.style = style
-        self._params = dict(params or {})
 
     async def ask(self, question: ExtractionQuestion) -> ExtractionReply:
         evidence, page = question.evidence, None

@@ -19,9 +19,9 @@ from judges.cpu_bound import run_cpu_bound
 from judges.errors import LLMError, LLMRejected, ReplyNotCached
 from judges.grounding.quotes import find_quotes
 from judges.grounding.support import ClaimGrounds
-from judges.llm.client import LLMClient, LLMReply, LLMRequest
-from judges.prompting.blocks import BlockBuilder
-from judges.prompting.page_view import PagePreparer, PreparedPage
+from judges.llm.client import LLMReply, LLMRequest
+from judges.prompted_model import PromptedModel
+from judges.prompting.page_view import PreparedPage
 from judges.prompting.rendering import Question, Rendered, Style, render_claim, render_transcription
 from judges.prompting.transcription import Transcription, is_all_picture, lacks_quote, picture_quotes
 from judges.prompting.verdict_reply import BinaryEvalResult
@@ -143,25 +143,8 @@ class ClaimJudge(ABC):
         return combine_verdicts([verdicts[index] for index in sorted(verdicts)])
 
 
-class Verifier(ClaimJudge):
-    """Claim judge that asks one model. ``params`` are sent with every vote, on top of those of the model's family."""
-
-    def __init__(
-        self,
-        llm: LLMClient,
-        model: str,
-        *,
-        block_builder: BlockBuilder,
-        pages: PagePreparer,
-        style: Style = Style.NATIVE,
-        params: Mapping[str, Any] | None = None,
-    ) -> None:
-        self._llm = llm
-        self.model = model
-        self._block_builder = block_builder
-        self._pages = pages
-        self._style = style
-        self._params = dict(params or {})
+class Verifier(PromptedModel, ClaimJudge):
+    """Claim judge that asks one model."""
 
     async def settle(self, question: ClaimQuestion, *, cache_only: bool = False) -> Verdict:
         claim, evidence, page = question.claim, question.evidence, None
@@ -184,7 +167,7 @@ class Verifier(ClaimJudge):
         """
         page, shown = question.page, self._shown(question)
         rendered = await run_cpu_bound(
-            lambda: render_claim(shown, self._block_builder, self._style), shown.answer, question.task
+            lambda: render_claim(shown, self._block_builder, self.style), shown.answer, question.task
         )
         votes = await self._votes(rendered, page, trials, cache_only=cache_only)
         search_page = self._needs_quotes(votes, trials)
@@ -199,7 +182,7 @@ class Verifier(ClaimJudge):
             grounds, verdict = await self._pages.run_page_check(ground, page)
         else:
             grounds, verdict = await run_cpu_bound(ground, question.claim, question.task, question.answer)
-        if self._style is Style.NATIVE and page is not None and lacks_quote(verdict) and is_all_picture(page):
+        if self.style is Style.NATIVE and page is not None and lacks_quote(verdict) and is_all_picture(page):
             verdict = await self._transcribed(verdict, question, grounds, cache_only=cache_only)
         log.info("verdict reached", extra={"outcome": verdict.outcome, "reason": verdict.reason, "votes": len(votes)})
         return verdict
@@ -232,7 +215,7 @@ class Verifier(ClaimJudge):
         """
         if decide_votes([vote.vote.result for vote in votes], trials) is not True:
             return False
-        return self._style is Style.NATIVE or any(vote.reply is not None and vote.reply.quotes for vote in votes)
+        return self.style is Style.NATIVE or any(vote.reply is not None and vote.reply.quotes for vote in votes)
 
     async def _vote(self, rendered: Rendered, page: PreparedPage | None, index: int, *, cache_only: bool) -> VoteRecord:
         request = LLMRequest(

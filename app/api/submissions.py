@@ -55,7 +55,7 @@ async def submit(
     checked = _checked(body, has_key) if _is_short(body) else await asyncio.to_thread(_checked, body, has_key)
     submission, request = checked
     await _check_tasks_exist(service, [submission])
-    key = _idempotency_key(caller.owner, idempotency_key, "submission", request)
+    key = key_of_request(caller.owner, idempotency_key, "submission", request)
     options = JobOptions(priority=body.priority, budget_usd=body.budget_usd)
     accepted = await service.intake.accept(
         [submission], owner=caller.owner, respond=_receipt_json, key=key, options=options
@@ -78,9 +78,7 @@ async def submit_archive(
     if model is not None:
         submissions = [_with_model(submission, model) for submission in submissions]
     await _check_tasks_exist(service, submissions)
-    key = _idempotency_key(
-        caller.owner, idempotency_key, "archive", f"{digest} {model} {priority} {budget_usd}".encode()
-    )
+    key = key_of_request(caller.owner, idempotency_key, "archive", f"{digest} {model} {priority} {budget_usd}".encode())
     options = JobOptions(priority=priority, budget_usd=budget_usd)
     return await service.intake.accept(
         submissions, owner=caller.owner, respond=_receipts_json, key=key, options=options
@@ -183,14 +181,15 @@ async def accept_job(
         [submission],
         owner=caller.owner,
         respond=receipt,
-        key=_idempotency_key(caller.owner, idempotency_key, options.kind.value, request.encode()),
+        key=key_of_request(caller.owner, idempotency_key, options.kind.value, request.encode()),
         options=options,
     )
     response.headers["Location"] = accepted["url"]
     return accepted
 
 
-def _idempotency_key(owner: str, key: str | None, kind: str, request: bytes) -> IdempotencyKey | None:
+def key_of_request(owner: str, key: str | None, kind: str, request: bytes) -> IdempotencyKey | None:
+    """Return the idempotency key of a request. ``kind`` and ``request`` must be the same if the key is used again."""
     if key is None:
         return None
     fingerprint = hashlib.sha256(kind.encode() + b"\0" + request).hexdigest()

@@ -97,7 +97,8 @@ def judging_settings(*, judges: Path | None = None, evidence: Path | None = None
         changes["judges"] = (judges, *settings.judges)
     if evidence is not None:
         changes["data_dir"] = evidence
-    return settings.model_copy(update=changes)
+    settings = settings.model_copy(update=changes)
+    return settings if flags.get("budget_usd") is None else settings.with_budget_flag("--budget")
 
 
 def quiet_logging(settings: Settings) -> None:

@@ -80,7 +80,7 @@ class ModelClients:
         self._secret = secret
         self._budget = None
         if provider_status is None and (settings.budget_usd is not None or settings.budget_tokens is not None):
-            self._budget = ProcessBudget(settings.budget_usd, settings.budget_tokens)
+            self._budget = ProcessBudget(settings.budget_usd, settings.budget_tokens, usd_option=settings.budget_option)
         self._lists_models = lists_models
         self._model_lists: dict[str, ModelList] = {}
         self._clients: dict[str, LLMClient] = {}

@@ -48,12 +48,17 @@ class RequestBudget(Protocol):
 class ProcessBudget:
     """Budget of at most ``max_usd`` and ``max_tokens`` (input and output). None: no limit.
 
+    ``usd_option`` is what sets ``max_usd``, for the error message.
+
     Requests in flight are not cancelled, so a run may exceed its limit by their cost. Only ``max_tokens`` limits a
     model without a known price; if it is not set, requests to such a model are rejected.
     """
 
-    def __init__(self, max_usd: float | None, max_tokens: int | None = None) -> None:
+    def __init__(
+        self, max_usd: float | None, max_tokens: int | None = None, *, usd_option: str = "ASSAY_BUDGET_USD"
+    ) -> None:
         self._max_usd = max_usd
+        self._usd_option = usd_option
         self._max_tokens = max_tokens
         self.spent_usd = 0.0
         self.used_tokens = 0
@@ -67,7 +72,7 @@ class ProcessBudget:
         if self._max_usd is not None and self._max_tokens is None and estimate.usd is None:
             raise LLMBudgetExceeded(unknown_price_message(estimate.model))
         if self._max_usd is not None and self.spent_usd >= self._max_usd:
-            raise LLMBudgetExceeded(f"the budget of {self._max_usd:g} USD is spent: raise ASSAY_BUDGET_USD")
+            raise LLMBudgetExceeded(f"the budget of {self._max_usd:g} USD is spent: raise {self._usd_option}")
         if self._max_tokens is not None and self.used_tokens >= self._max_tokens:
             raise LLMBudgetExceeded(f"the budget of {self._max_tokens} tokens is used up: raise ASSAY_BUDGET_TOKENS")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -21,14 +20,13 @@ from app.api.paging import ID_PATTERN, NAME_PATTERN, IdPath, NameFilter, PageReq
 from app.api.problems import Problem, not_found
 from app.api.request_fields import Model
 from app.api.strict_json import StrictJsonRoute
-from app.api.submissions import KeyHeader
+from app.api.submissions import KeyHeader, key_of_request
 from app.features.rescore import storage
 from app.features.rescore.side_by_side import RescoredAnswer, comparison_json, rescored_answer
 from app.jobs.errors import JobNotFound, JobStateConflict
 from app.jobs.intake import JobOptions, JudgeAgain
 from app.service import Service
 from app.storage.budgets import get_spent
-from app.storage.idempotency import IdempotencyKey
 from app.storage.jobs import get_submission, jobs_of_submission
 from app.storage.records import TERMINAL, Job, JobStatus, SubmissionRecord
 
@@ -254,7 +252,9 @@ async def start_rescore(
             "submission_url": f"/v1/submissions/{rescore_id}",
             "answers": len(jobs),
         },
-        key=_key(caller, idempotency_key, body),
+        key=key_of_request(
+            caller.owner, idempotency_key, "rescore", json.dumps(body.model_dump(), sort_keys=True).encode()
+        ),
         options=JobOptions(priority=body.priority, budget_usd=body.budget_usd),
     )
     response.headers["Location"] = accepted["url"]
@@ -397,11 +397,3 @@ def _state(record: SubmissionRecord, counts: Mapping[JobStatus, int]) -> dict[st
         "done": all(status in TERMINAL or not number for status, number in counts.items()),
         "jobs": {status: counts.get(status, 0) for status in JobStatus},
     }
-
-
-def _key(caller: Caller, key: str | None, body: RescoreIn) -> IdempotencyKey | None:
-    if key is None:
-        return None
-    request = json.dumps(body.model_dump(), sort_keys=True).encode()
-    fingerprint = hashlib.sha256(b"rescore\0" + request).hexdigest()
-    return IdempotencyKey(owner=caller.owner, key=key, fingerprint=fingerprint)

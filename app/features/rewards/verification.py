@@ -173,7 +173,7 @@ class _Run:
         asked, service = self._asked, self._service
         accounting = _Budget(
             RequestAccounting(service.ledger, (asked.owner, AGENT, asked.judge.task), limits_usd={}),
-            None if asked.budget_usd is None else ProcessBudget(asked.budget_usd),
+            None if asked.budget_usd is None else ProcessBudget(asked.budget_usd, usd_option="budget_usd"),
         )
 
         def prepare(request: LLMRequest) -> LLMRequest:

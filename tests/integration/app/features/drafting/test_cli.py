@@ -214,7 +214,7 @@ async def test_drafting_stops_when_the_budget_is_reached(tasks_draft: Any, folde
         ended = await tasks_draft(server, "--budget", "0.000001")
     assert ended.code == 3
     assert len(server.calls) == 1
-    assert "the budget of 1e-06 USD is spent" in ended.err
+    assert "the budget of 1e-06 USD is spent: raise --budget" in ended.err
     assert "# Drafting stopped early: the budget" in (folder / "heron.draft.txt").read_text()
 
 
