@@ -34,6 +34,9 @@ _MAX_COLUMNS = 1000
 _MAX_CHARREF_CHARS = 8
 _UNCLOSED = "\ufdd0"
 """Stands for a "<" that opens no tag: the parser takes microseconds for each entity. It is not a character."""
+_AMPERSAND = "\ufdd1"
+"""Stands for a "&" that begins no reference."""
+_BARE_AMPERSAND = re.compile("&(?![a-zA-Z#])")
 _MAX_MARKUP_PER_MIB = 170_000
 """Tags, comments and entities per MiB that the converter reads in 1 s. Tables of short cells have 150,000."""
 _BEFORE_ESCAPED = re.compile(
@@ -165,8 +168,12 @@ class TextConverter(html2text.HTML2Text):
         self._depth = self._ignored = 0
 
     def feed(self, data: str) -> None:
-        """Escape tags and comments that are never closed: the parser needs quadratic time for them."""
-        data = data.replace("<![", "<! [").replace(_UNCLOSED, "\ufffd")  # "<![": a comment up to the next ">"
+        """Escape tags and comments that are never closed: the parser needs quadratic time for them.
+
+        Escape ampersands that begin no reference, too: the parser handles each of them as a text of its own.
+        """
+        data = data.replace("<![", "<! [")  # a comment up to the next ">"
+        data = _BARE_AMPERSAND.sub(_AMPERSAND, data.replace(_UNCLOSED, "\ufffd").replace(_AMPERSAND, "\ufffd"))
         for opening, closing in (("<!--", "-->"), ("<", ">")):
             head, end, tail = data.rpartition(closing)
             data = head + end + tail.replace(opening, _UNCLOSED + opening[1:])
@@ -182,7 +189,7 @@ class TextConverter(html2text.HTML2Text):
                 self._ignored -= 1
                 return
             self._depth = max(0, self._depth + (1 if start else -1))
-        attrs = {name: value and value.replace(_UNCLOSED, "<") for name, value in attrs.items()}
+        attrs = {name: value and _unescaped(value) for name, value in attrs.items()}
         super().handle_tag(tag, attrs, start)
         self.td_count = min(self.td_count, _MAX_COLUMNS)
 
@@ -195,9 +202,9 @@ class TextConverter(html2text.HTML2Text):
             data = _UNCLOSED.join(_as_text(part, is_markup=is_markup) for part in data.split(_UNCLOSED))
         while _UNCLOSED in data and (self.stressed or self.preceding_stressed):  # spaces depend on the next character
             before, _, data = data.partition(_UNCLOSED)
-            super().handle_data(before, entity_char=True)
+            super().handle_data(_unescaped(before), entity_char=True)
             super().handle_data("<", entity_char=True)
-        super().handle_data(data.replace(_UNCLOSED, "<"), entity_char=True)
+        super().handle_data(_unescaped(data), entity_char=True)
 
     def updatepos(self, i: int, j: int) -> int:
         """Count no lines: nothing reads the line number, and counting takes a tenth of the time."""
@@ -206,6 +213,10 @@ class TextConverter(html2text.HTML2Text):
     def charref(self, name: str) -> str:
         """Replace numbers that are too long for a character, which would raise an error."""
         return super().charref(name if len(name) <= _MAX_CHARREF_CHARS else "xFFFD")
+
+
+def _unescaped(data: str) -> str:
+    return data.replace(_UNCLOSED, "<").replace(_AMPERSAND, "&")
 
 
 def _as_text(data: str, *, is_markup: bool) -> str:
