@@ -15,9 +15,11 @@ import io
 import json
 import os
 import resource
+import signal
 import sys
 import time
 import urllib.parse
+import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -37,7 +39,10 @@ from app.csv_tables import to_csv
 from app.dashboard.answer_html import render_answer
 from app.dashboard.answer_renderer import SHORT_CHARS, plain_answer
 from app.dashboard.passages import passages
+from app.features.bundles.bundle_reader import open_bundle
 from app.features.bundles.content_redaction import redact_prompt, truncate_reply
+from app.features.bundles.errors import BundleRefused
+from app.features.bundles.wacz import sort_key
 from app.features.check.errors import ReportRejected
 from app.features.check.pipeline import ReportInput, plan_check
 from app.features.check.report import StatementKind
@@ -45,6 +50,9 @@ from app.features.check.report_html import MarkedSpan, plain_report, report_html
 from app.features.check.splitting import SplitClaim, check_division, find_words, split_by_rules
 from app.features.check.statements import ReportStatement, Section
 from app.features.check.view import text_fragment_url
+from app.features.interop.rubrics import RubricFormat
+from app.features.interop.rubrics.conversion import import_rubrics
+from app.features.interop.rubrics.sources import Malformed
 from app.observability.redaction import Redactor
 from cache.backends.document_child import MEMORY_BYTES, write_html
 from cache.backends.document_decoder import SHORT_HTML_CHARS, read_html_safely
@@ -87,6 +95,9 @@ from judges.suites.mind2web.page import Page
 from judges.suites.mind2web.parsing import op_f1, parse_llm, parse_seq2seq
 from judges.suites.multimodal.scoring import root_id
 from judges.suites.multimodal.seeact_parse import parse_seeact
+from judges.yaml_tasks.compiler import compile_task
+from judges.yaml_tasks.document import InvalidTask
+from judges.yaml_tasks.expressions import ExpressionError, Scalar, Variable, parse_condition, parse_template
 from mind2web2.page_keys import address_of, lenient_key, storage_key
 from mind2web2.report import _pretty, _text
 from mind2web2.utils import url_tools
@@ -442,6 +453,40 @@ def _plan(text: str) -> object:
     return [split_by_rules(section, text) for section in plan_check(ReportInput(name="a", text=text)).sections]
 
 
+def _bundle(text: str) -> None:
+    """Open a zip whose members have the lines of the text as their names, and one with the text in a name."""
+    names = [line[:2_000] for line in text.splitlines()][:50_000] or [text[:2_000]]
+    for members in (names, [text[:60_000]]):
+        with TemporaryDirectory() as folder:
+            path = Path(folder, "bundle.zip")
+            with zipfile.ZipFile(path, "w") as archive:
+                for name in members:
+                    archive.writestr(zipfile.ZipInfo("bag/" + name), b"")
+            with open_bundle(path) as bundle:
+                list(bundle.names)
+
+
+def _task(text: str) -> None:
+    """Compile a task file that is the text, and one that has it in every value."""
+    for source in (text, json.dumps({"format": 1, "id": "a", "question": text, "rubric": [{"claim": text}]})):
+        with suppress(InvalidTask):
+            compile_task(source)
+
+
+def _expression(text: str) -> None:
+    for parse in (parse_condition, parse_template):
+        with suppress(ExpressionError):
+            parse(text, {"a": Variable(Scalar.TEXT)})
+
+
+def _rubrics(form: RubricFormat, name: str) -> Parser:
+    def parse(text: str) -> None:
+        with suppress(Malformed, InvalidTask):
+            import_rubrics(form, text.encode("utf-8", "replace"), name)
+
+    return parse
+
+
 def _lexical_claim(text: str) -> object:
     return lexical.decide(text, {"page": text})
 
@@ -456,6 +501,14 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "answers.reply marks": _numbered_reply,
     "answers.reply url": lambda text: _reply("a b", url="http://a.b/" + text, title=text, end_index=1),
     "answers.reply json": lambda text: answer_from_reply(_strict_json(text)),
+    "tasks.compile": _task,
+    "tasks.expression": _expression,
+    "tasks.import json": _rubrics(RubricFormat.PAPERBENCH, "a.json"),
+    "tasks.import lines": _rubrics(RubricFormat.HEALTHBENCH, "a.jsonl"),
+    "tasks.import yaml": _rubrics(RubricFormat.PROMPTFOO, "a.yaml"),
+    "tasks.import toml": _rubrics(RubricFormat.HARBOR, "a.toml"),
+    "bundles.names": _bundle,
+    "bundles.wacz key": sort_key,
     "check.plan": _plan,
     "check.division of model": _split_reply,
     "check.find_words": lambda text: find_words(text, text[:1000], 0, len(text)),
@@ -585,7 +638,7 @@ WORTH_MEASURING_S: Final = 1.0
 _SCREENED_PART: Final = 8
 REJECTIONS: Final = (
     ValueError, RecursionError, csv.Error, InvalidSubmission, DocumentRejected, NoSingleObject, DataUnreadable,
-    LLMOutputUnusable, TooManyParts, ReportRejected,
+    LLMOutputUnusable, TooManyParts, ReportRejected, BundleRefused,
 )  # fmt: skip
 """Errors with which parsers reject a text."""
 
@@ -619,10 +672,11 @@ def measure(name: str, chars: int, limit_s: int, shapes: Iterable[str] = SHAPES)
         os.close(writable)
         with os.fdopen(readable) as pipe:
             results = [json.loads(line) for line in pipe]
-        os.waitpid(child, 0)
+        status = os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
         yield from (Cost(name, shape, *result) for shape, result in zip(remaining, results, strict=False))
         if len(results) < len(remaining):
-            yield Cost(name, remaining[len(results)], None)
+            reason = "" if status == -signal.SIGXCPU else f"its process ended with status {status}"
+            yield Cost(name, remaining[len(results)], None, reason)
         remaining = remaining[len(results) + 1 :]
 
 

@@ -15,6 +15,11 @@ MAX_BYTES: Final = 100_000_000
 MAX_ROWS: Final = 10_000
 MAX_PROBLEMS: Final = 20
 _MAX_NUMBER: Final = 1e9
+_MAX_KEY_PARTS: Final = 100
+_DEEP_TOML_KEY: Final = re.compile(
+    rf"""(?<![\w-])(?:(?:[\w-]++|"[^"\n]*+"|'[^'\n]*+')[ \t]*+\.[ \t]*+){{{_MAX_KEY_PARTS}}}"""
+)
+"""The parser of the standard library needs quadratic time for dotted keys."""
 
 
 class Malformed(ValueError):
@@ -173,6 +178,9 @@ def _json(text: str, name: str, line: int) -> Any:
 
 
 def _toml(text: str, name: str) -> Any:
+    if deep := _DEEP_TOML_KEY.search(text):
+        line = text.count("\n", 0, deep.start()) + 1
+        raise Malformed(f"{name}:{line}: not read: a key with more than {_MAX_KEY_PARTS} parts; use shorter keys")
     try:
         return tomllib.loads(text)
     except (ValueError, RecursionError) as error:

@@ -431,6 +431,7 @@ def test_threshold_of_a_test_replaces_the_one_of_all_tests() -> None:
         (RubricFormat.PAPERBENCH, {"requirements": "x", "weight": -1}, "", "'weight' must not be negative"),
         (RubricFormat.PAPERBENCH, {"requirements": "x", "weight": True}, "", "'weight' must be a number"),
         (RubricFormat.HARBOR, "[judge\n", "", "judge.toml: not TOML"),
+        (RubricFormat.HARBOR, "[judge]\n" + "a." * 500_000 + "a = 1", "", "judge.toml:2: not read: a key with more"),
         (RubricFormat.HARBOR, JUDGE + 'type = "x"\n', "", "not TOML"),
         (RubricFormat.HARBOR, '[[criterion]]\ndescription = "x"\ntype = "five"', "", "use binary, likert or numeric"),
         (RubricFormat.HARBOR, '[[criterion]]\ndescription = "x"\ntype = "likert"\npoints = 1e8', "", "from 2 to 20"),
