@@ -111,6 +111,7 @@ def page_json(capture: Capture) -> dict[str, Any]:
         "url": capture.url,
         "page_id": capture.id,
         "outcome": capture.outcome.value,
+        "kind": capture.kind.value,
         "sha256": shown_body and shown_body.sha256,
         "captured_at": capture.captured_at.isoformat(),
         "final_url": capture.final_url,

@@ -9,11 +9,14 @@ from typing import Any
 
 import structlog
 
+from cache.capture import EVIDENCE_OUTCOMES
+from judges.analysis.languages import language_of
 from judges.analysis.meta_eval.certificate import (
     SUFFIX,
     Certificate,
     CertificateUnreadable,
     applicable_certificate,
+    certification,
     read_certificates,
     verdict_prompts,
 )
@@ -29,14 +32,15 @@ def certificates_folder(data_dir: Path, configured: Path | None) -> Path:
     return configured or data_dir / FOLDER
 
 
-async def find_certificate(result: Mapping[str, Any], folder: Path, *, model: str) -> dict[str, Any] | None:
-    """Return the valid certificate for a result judged by ``model`` (``provider/model``); None if there is none.
+async def certify_result(result: Mapping[str, Any], folder: Path, *, model: str, answer: str) -> dict[str, Any]:
+    """Return the fields ``certificate`` and ``certification`` of a result judged by ``model`` (``provider/model``).
 
-    An unreadable certificate is logged and ignored, because it must not prevent judging.
+    ``certificate`` is missing if none applies. Both are missing if no model gave a verdict. An unreadable certificate
+    is logged and ignored, because it must not prevent judging.
     """
     prompts = verdict_prompts(result)
     if not prompts:
-        return None
+        return {}
     try:
         known, problems = await asyncio.to_thread(read_certificates, folder)
     except CertificateUnreadable as error:
@@ -44,7 +48,14 @@ async def find_certificate(result: Mapping[str, Any], folder: Path, *, model: st
     for problem in problems:
         _log.warning("certificate unreadable", detail=problem)
     certificate = applicable_certificate(known, model=model, prompts=prompts)
-    return None if certificate is None else dict(certificate.document)
+    if certificate is None:
+        return {"certification": certification(None, model=model, language=None, page_kinds=())}
+    kinds = [page["kind"] for page in result["pages"] if page["outcome"] in EVIDENCE_OUTCOMES]
+    language = await asyncio.to_thread(language_of, answer)
+    return {
+        "certificate": dict(certificate.document),
+        "certification": certification(certificate.document, model=model, language=language, page_kinds=kinds),
+    }
 
 
 def write_certificate(certificate: Certificate, folder: Path) -> Path:

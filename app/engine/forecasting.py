@@ -13,7 +13,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from obstore.store import MemoryStore
 
@@ -102,7 +102,7 @@ async def forecast(runtime_copy: Runtime, forecast_request: ForecastRequest) -> 
         tally = UsageByRole()
 
         def simulated(client: LLMClient) -> LLMClient:
-            cached_reply, key_of = _reply_lookup(client, forecast_request)
+            cached_reply, key_of = reply_lookup(client, forecast_request.stored_reply)
             return SimulatedLLM(
                 past=past,
                 assumptions=assumptions,
@@ -171,7 +171,11 @@ def _by_past_runs(forecast: Forecast, past: PastResults) -> Forecast:
     return scale_to_calls(forecast, forecast.expected.calls * mean_calls / forecast_calls)
 
 
-def _reply_lookup(client: LLMClient, forecast_request: ForecastRequest) -> tuple[CachedReply, KeyOf]:
+StoredReply: TypeAlias = Callable[[str, LLMRequest], LLMReply | None]
+"""Returns the checkpoint of a job for a request key, if any."""
+
+
+def reply_lookup(client: LLMClient, stored_reply: StoredReply = lambda key, request: None) -> tuple[CachedReply, KeyOf]:
     """Return the lookup function for cached replies, and the function that computes the key of a request."""
     if not isinstance(client, CachedLLM):
 
@@ -182,7 +186,7 @@ def _reply_lookup(client: LLMClient, forecast_request: ForecastRequest) -> tuple
 
     async def cached_reply(request: LLMRequest) -> LLMReply | None:
         key = await asyncio.to_thread(client.key_of, request)
-        return forecast_request.stored_reply(key, request) or await client.cached_reply(request)
+        return stored_reply(key, request) or await client.cached_reply(request)
 
     return cached_reply, client.key_of
 

@@ -20,7 +20,7 @@ import structlog
 from answers.citations import unique_urls
 from answers.submission import Answer
 from app.agent_summary import leaves
-from app.engine.certificates import certificates_folder, find_certificate
+from app.engine.certificates import certificates_folder, certify_result
 from app.engine.runtime import Runtime
 from app.progress import Progress, ProgressCallback, Stage, ignore_progress
 from cache.blobs import BlobArea
@@ -157,7 +157,9 @@ async def evaluate(
     result = _result(case, judged, id=result_id, usage=meter.total, timing=watch.seconds(), calls=calls)
     result |= {"judge_usage": _judge_usage(result, meter), "usage_by": meter.rows()}
     result["asked_in"] = _configuration_hash(client, request_parameters, model_name)
-    await _add_warnings_and_certificate(result, runtime, model=str(name))
+    result["warnings"] = await runtime.models.warnings(str(name))
+    folder = certificates_folder(runtime.settings.data_dir, runtime.settings.certificates)
+    result |= await certify_result(result, folder, model=str(name), answer=answer.text)
     return await asyncio.to_thread(with_rejudged, result, earlier)
 
 
@@ -237,17 +239,6 @@ def _judged_with(parameters: RunParameters, model: str) -> dict[str, Any]:
     verdicts = by_role["verify"]
     judge = {name: verdicts[name] for name in ("reasoning_effort", "temperature")}
     return {"judge": {"model": model, **judge}, "parameters": by_role}
-
-
-async def _add_warnings_and_certificate(result: dict[str, Any], runtime: Runtime, *, model: str) -> None:
-    """Add warnings about ``model`` (``provider/model``) to the result, and the certificate of the judge, if any."""
-    result["warnings"] = await runtime.models.warnings(model)
-    settings = runtime.settings
-    certificate = await find_certificate(
-        result, certificates_folder(settings.data_dir, settings.certificates), model=model
-    )
-    if certificate is not None:
-        result["certificate"] = certificate
 
 
 async def _run_judge(case: _Case, watch: RejectionMonitor) -> _Judged:

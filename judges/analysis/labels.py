@@ -25,6 +25,7 @@ from rubrics.verdict import Outcome
 
 LABEL_VERSION: Final = 1
 MAX_FILE_BYTES = 512 * 1024 * 1024
+MAX_LINE_BYTES = 64 * 1024 * 1024
 MAX_LISTED_PROBLEMS = 20
 """Maximum number of invalid lines that an error lists."""
 
@@ -244,11 +245,29 @@ def parse_labels(lines: Iterable[bytes], *, name: str = "the labels") -> tuple[L
     Raises:
         LabelsUnreadable: see ``read_labels``.
     """
-    return tuple(each_label(lines, name=name))
+    return tuple(label for _, label in each_label(lines, name=name))
 
 
-def each_label(lines: Iterable[bytes], *, name: str = "the labels") -> Iterator[Label]:
-    """Yield the labels in UTF-8 lines without keeping them.
+def label_lines(path: Path) -> Iterator[bytes]:
+    """Yield the lines of a label file without keeping them. Blocks on the disk.
+
+    Raises:
+        LabelsUnreadable: the file cannot be read, or a line is too long.
+    """
+    try:
+        with path.open("rb") as file:
+            number = 0
+            while line := file.readline(MAX_LINE_BYTES + 1):
+                number += 1
+                if len(line) > MAX_LINE_BYTES:
+                    raise LabelsUnreadable(f"{path}: line {number} is longer than {MAX_LINE_BYTES} bytes")
+                yield line
+    except OSError as error:
+        raise LabelsUnreadable(f"{path} cannot be read: {error.strerror}") from error
+
+
+def each_label(lines: Iterable[bytes], *, name: str = "the labels") -> Iterator[tuple[bytes, Label]]:
+    """Yield UTF-8 lines with their labels, without keeping them.
 
     Raises:
         LabelsUnreadable: at the end, if lines are not valid labels or there is no label. The error lists the lines.
@@ -265,7 +284,7 @@ def each_label(lines: Iterable[bytes], *, name: str = "the labels") -> Iterator[
             problems.append(f"line {number}: {first_error(error)}")
             continue
         found += 1
-        yield label
+        yield stripped, label
     if problems:
         raise LabelsUnreadable(f"{name}: {len(problems)} line(s) are not valid labels", problems=tuple(problems))
     if not found:

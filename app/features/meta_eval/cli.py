@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
+from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
 import typer
 import typer.core
@@ -27,17 +28,28 @@ if TYPE_CHECKING:
     from rich.console import Console
     from rich.progress import TaskID
 
-    from app.engine.runtime import Runtime
     from app.settings import Settings
-    from cache.capture import Evidence
     from judges.analysis.labels import LabelFile
     from judges.analysis.meta_eval.ask import JudgedItem
-    from judges.analysis.meta_eval.items import Item
+    from judges.analysis.meta_eval.items import Item, PartialRule
     from judges.analysis.meta_eval.judge_agreement import JudgeAgreement
 
 
 VOTES = 3
 """Votes per claim when answers are judged. Certificates require the same number."""
+
+
+class PartialSupport(StrEnum):
+    """How labels and verdicts of partial support count."""
+
+    FAILED = "failed"
+    PASSED = "passed"
+    EXCLUDED = "excluded"
+
+
+PartialOption: TypeAlias = Annotated[
+    PartialSupport, typer.Option("--partial", help="How partial support counts in labels and recorded verdicts.")
+]
 
 
 class _MeasureByDefault(typer.core.TyperGroup):
@@ -50,6 +62,7 @@ class _MeasureByDefault(typer.core.TyperGroup):
 
 
 def program() -> typer.Typer:
+    from app.features.meta_eval.cli_bench import BenchCommand, bench
     from app.features.meta_eval.cli_import import import_labels
 
     group = typer.Typer(
@@ -59,6 +72,7 @@ def program() -> typer.Typer:
     )
     group.command("measure")(measure)
     group.command("import")(import_labels)
+    group.command("bench", cls=BenchCommand)(bench)
     return group
 
 
@@ -75,6 +89,7 @@ def measure(
     temperature: TemperatureOption = None,
     max_output_tokens: MaxOutputOption = None,
     votes: Annotated[int, typer.Option(min=1, max=15, help="Votes per claim.")] = VOTES,
+    partial: PartialOption = PartialSupport.FAILED,
     certify: Annotated[bool, typer.Option("--certify", help="Store a certificate for each model.")] = False,
     out: Annotated[Path | None, typer.Option(help="Also write the full report to this JSON file.")] = None,
     as_json: JsonOption = False,
@@ -87,12 +102,13 @@ def measure(
         raise WrongUsage(f"--certify requires --votes {VOTES}, the number of votes that judging uses")
     file = _read(labels)
 
-    from judges.analysis.meta_eval.items import items_of
+    from judges.analysis.meta_eval.items import PartialRule, items_of
     from judges.analysis.meta_eval.judge_agreement import agreement_of_recorded
     from judges.analysis.meta_eval.report import report_json
 
-    items = items_of(file.labels)
-    measured = list(agreement_of_recorded(items))
+    rule = PartialRule.of(partial)
+    items = items_of(file.labels, rule)
+    measured = list(agreement_of_recorded(items, rule))
     settings = judging_settings(
         model=models[0] if models else None,
         reasoning_effort=reasoning_effort,
@@ -105,10 +121,11 @@ def measure(
             measured = event_loop.run(_measure(settings, items, models, votes)) + measured
         except KeyboardInterrupt:
             raise Interrupted("Interrupted. Received replies are saved; run the same command to resume.") from None
-    report = report_json(file, items, measured)
+    report = report_json(labels.stem, file, items, measured, rule=rule, detect_languages=certify)
     asked_agreements = [agreement for agreement in measured if agreement.asked]
     if certify:
-        report["certificates"] = _certify(settings, report["labels"], asked_agreements)
+        sets = {agreement.model: [(report["labels"], agreement)] for agreement in asked_agreements}
+        report["certificates"] = issue_certificates(settings, sets, rule)
     _print_and_write(report, out, as_json=as_json)
     if any(agreement.unjudged for agreement in asked_agreements) or (
         certify and len(report["certificates"]) < len(asked_agreements)
@@ -146,76 +163,47 @@ async def _measure(
     from rich.progress import Progress
 
     from app.console.runtime import open_command_runtime
+    from app.features.meta_eval.judging import LiveJudge
 
     # Captured pages are in the database of the service. Labels that contain the page text do not need it.
     stored = any(page.page_id and page.text is None for item in items for page in item.label.pages)
     usable = [item for item in items if item.left_out is None]
     async with open_command_runtime(settings, shared=stored) as runtime:
-        for model in models:
-            runtime.models.client(model)  # detect a missing API key before any model request is paid for
-        console, agreements = stderr_console(), []
+        # Detects a missing API key before any model request is paid for.
+        judges = [LiveJudge(runtime, model, votes=votes) for model in models]
+        console = stderr_console()
         with Progress(console=console, disable=not console.is_terminal, transient=True) as progress:
-            for model in models:
-                bar = progress.add_task(escape(model), total=len(usable))
+            for judge in judges:
+                bar = progress.add_task(escape(judge.model), total=len(usable))
 
                 def advance(_: JudgedItem, bar: TaskID = bar) -> None:
                     progress.advance(bar)
 
-                agreements.append(await _measure_model(runtime, usable, model, votes=votes, done=advance))
-        return agreements
+                await judge.ask(usable, advance)
+        return [judge.result() for judge in judges]
 
 
-async def _measure_model(
-    runtime: Runtime, items: Sequence[Item], model: str, *, votes: int, done: Callable[[JudgedItem], None]
-) -> JudgeAgreement:
-    """Ask ``model`` (``provider/model``) about the usable items. No page is captured.
-
-    Raises:
-        ModelNotConfigured: the model does not exist or its API key is missing.
-        LLMRejected: the provider refuses every request.
-    """
-    from cache.capture import CaptureOutcome
-    from cache.errors import NoEvidence
-    from judges.analysis.meta_eval.ask import ask_all
-    from judges.analysis.meta_eval.judge_agreement import agreement_of_asked
-    from judges.llm.observed import ObservedLLM, RejectionMonitor
-    from judges.llm.parameters import RequestParameters
-    from judges.llm.providers import parse_model
-    from judges.verifier import Verifier
-
-    async def stored(page_id: str) -> Evidence:
-        capture = await runtime.index.get(page_id)
-        if capture is None:
-            raise NoEvidence(page_id, CaptureOutcome.EMPTY, "this capture is not stored", gone=False, capture=None)
-        return await runtime.pages.evidence(capture)
-
-    client, name = runtime.models.client(model)
-    monitor = RejectionMonitor(name)
-    parameters = RequestParameters(runtime.settings.parameters, provider=parse_model(model).provider, model=name)
-    model_client = ObservedLLM(client, (monitor,), prepare=parameters.add_to)
-    judge = Verifier(model_client, name, block_builder=runtime.block_builder, pages=runtime.page_preparer)
-    judged = await ask_all(items, judge, stored=stored, votes=votes, done=done)
-    if monitor.rejection is not None:
-        raise monitor.rejection
-    return agreement_of_asked(str(parse_model(model)), judged, votes=votes)
-
-
-def _certify(settings: Settings, labels: dict[str, Any], measured: Sequence[JudgeAgreement]) -> list[dict[str, Any]]:
+def issue_certificates(
+    settings: Settings,
+    measured: Mapping[str, Sequence[tuple[Mapping[str, Any], JudgeAgreement]]],
+    rule: PartialRule,
+) -> list[dict[str, Any]]:
+    """Store a certificate per model and return them. ``measured`` has the label sets and agreements of each model."""
     from app.engine.certificates import certificates_folder, write_certificate
     from judges.analysis.meta_eval.certificate import NoVerdictsToCertify, certify
 
     folder = certificates_folder(settings.data_dir, settings.certificates)
     issued = []
     now = datetime.now(UTC).replace(microsecond=0)
-    for agreement in measured:
+    for sets in measured.values():
         try:
-            certificate = certify(agreement, labels, at=now, tool_version=version("assay"))
+            certificate = certify(sets, rule=rule, at=now, tool_version=version("assay"))
         except NoVerdictsToCertify as error:
             stderr_console().print(f"no certificate: {error}", markup=False, soft_wrap=True)
             continue
         path = write_certificate(certificate, folder)
         stderr_console().print(
-            f"certificate {certificate.id} of {agreement.model}: {path}", markup=False, soft_wrap=True
+            f"certificate {certificate.id} of {certificate.model}: {path}", markup=False, soft_wrap=True
         )
         issued.append(dict(certificate.document))
     return issued

@@ -12,9 +12,8 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeAlias
 
-from judges.analysis.labels import LabelsUnreadable
+from judges.analysis.labels import MAX_LINE_BYTES, LabelsUnreadable
 
-MAX_LINE_BYTES: Final = 64 * 1024 * 1024
 _PARQUET_ROWS: Final = 256
 """Rows that are decoded at once."""
 _PARQUET_MAGIC: Final = b"PAR1"

@@ -1,13 +1,15 @@
 """Certificates: measured agreement of a judge with people. Results contain the certificate that applies to them.
 
 The newest certificate applies that has the model of the result and all prompt versions of its verdicts. It does not
-apply to another model or to another version of a prompt.
+apply to another model or to another version of a prompt. It covers the languages and the kinds of pages of its labels;
+``certification`` says which of a result it does not cover.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
@@ -16,8 +18,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AwareDatetime, BaseModel, ConfigDict, Field, ValidationError
 
+from judges.analysis.meta_eval.items import PartialRule
 from judges.analysis.meta_eval.judge_agreement import JudgeAgreement
-from judges.analysis.meta_eval.report import FIGURES
+from judges.analysis.meta_eval.report import FIGURES, agreement_json
+from judges.analysis.statistics.agreement import agreement, sum_of
 from judges.errors import JudgeError
 
 CERTIFICATE_VERSION = 1
@@ -46,33 +50,83 @@ class Certificate:
         return str(self.document["id"])
 
 
-def certify(measured: JudgeAgreement, labels: Mapping[str, Any], *, at: datetime, tool_version: str) -> Certificate:
-    """Return the certificate of a judge that was asked. ``labels`` is the output of ``labels_json``.
+MIN_COVERED_SHARE = 0.05
+"""Minimum share of the labelled claims of a certificate with a language or a kind of page that it covers."""
+
+
+def certify(
+    measured: Sequence[tuple[Mapping[str, Any], JudgeAgreement]], *, rule: PartialRule, at: datetime, tool_version: str
+) -> Certificate:
+    """Return the certificate of a judge that was asked.
+
+    ``measured`` has one entry per label set: its summary (``SetTally.as_json``) and the agreement of the judge on it.
 
     Raises:
         NoVerdictsToCertify: the judge gave no verdict on any item.
     """
-    agreement = measured.agreement
-    if not agreement.confusion.n:
-        raise NoVerdictsToCertify(f"{measured.model} gave no verdict on any labelled claim")
+    judge = measured[0][1]
+    pooled = agreement(sum_of(one.agreement.confusion for _, one in measured))
+    if not pooled.confusion.n:
+        raise NoVerdictsToCertify(f"{judge.model} gave no verdict on any labelled claim")
     document = {
         "certificate_version": CERTIFICATE_VERSION,
-        "model": measured.model,
-        "prompts": list(measured.prompts),
-        "votes": measured.votes,
+        "model": judge.model,
+        "prompts": sorted({prompt for _, one in measured for prompt in one.prompts}),
+        "votes": judge.votes,
         "issued_at": at.isoformat(),
         "tool_version": tool_version,
+        "rule": rule.value,
         "labels": {
-            "sha256": labels["sha256"],
-            "items": labels["usable"],
-            "reviewers": len(labels["reviewers"]),
+            "sha256": _digest_of_sets(labels for labels, _ in measured),
+            "items": sum(labels["usable"] for labels, _ in measured),
+            "reviewers": len({reviewer for labels, _ in measured for reviewer in labels["reviewers"]}),
         },
-        "n": agreement.confusion.n,
-        "not_judged": len(measured.unjudged),
-        "confusion": asdict(agreement.confusion),
-        "figures": {name: asdict(getattr(agreement, name)) for name in FIGURES},
+        "sets": [
+            {"name": labels["name"], "sha256": labels["sha256"], **agreement_json(one.agreement)}
+            for labels, one in measured
+        ],
+        "languages": _covered(labels["languages"] for labels, _ in measured),
+        "page_kinds": _covered(labels["page_kinds"] for labels, _ in measured),
+        "n": pooled.confusion.n,
+        "not_judged": sum(one.unjudged_by_reason.total() for _, one in measured),
+        "confusion": asdict(pooled.confusion),
+        "figures": {name: asdict(getattr(pooled, name)) for name in FIGURES},
     }
     return certificate_from({"id": _id(document), **document})
+
+
+def _digest_of_sets(sets: Iterable[Mapping[str, Any]]) -> str:
+    """Return the SHA-256 of a single label file, or that of the sorted digests of several, one per line."""
+    digests = sorted(labels["sha256"] for labels in sets)
+    return digests[0] if len(digests) == 1 else hashlib.sha256("\n".join(digests).encode()).hexdigest()
+
+
+def _covered(counts_by_set: Iterable[Mapping[str, int]]) -> list[str]:
+    total: Counter[str] = Counter()
+    for counts in counts_by_set:
+        total.update(counts)
+    return sorted(name for name, count in total.items() if count >= MIN_COVERED_SHARE * total.total())
+
+
+def certification(
+    certificate: Mapping[str, Any] | None, *, model: str, language: str | None, page_kinds: Iterable[str]
+) -> dict[str, Any]:
+    """Return what the certificate of a judge says about a result, for the field ``certification``.
+
+    Args:
+        certificate: Document of the certificate that applies to the result; None if there is none.
+        language: Language of the answer, None if unknown.
+        page_kinds: Kinds of the pages that the judge was shown.
+    """
+    if certificate is None:
+        note = f"The agreement of {model} with people is not certified for the prompts of this result."
+        return {"status": "none", "certificate": None, "not_covered": [], "note": note}
+    languages, kinds = certificate.get("languages") or (), certificate.get("page_kinds") or ()
+    missing = [f"language {language}"] if language is not None and language not in languages else []
+    missing += [f"{kind} pages" for kind in sorted(set(page_kinds) - set(kinds))]
+    note = f"The certificate of {model} does not cover: {', '.join(missing)}." if missing else ""
+    status = "partly_covered" if missing else "covered"
+    return {"status": status, "certificate": certificate["id"], "not_covered": missing, "note": note}
 
 
 def certificate_from(document: object) -> Certificate:

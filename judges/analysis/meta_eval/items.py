@@ -30,6 +30,11 @@ class PartialRule(StrEnum):
     EXCLUDED = "partial=excluded"
     """Claims that people or the judge call partly supported are left out and counted."""
 
+    @classmethod
+    def of(cls, partial: str) -> PartialRule:
+        """Return the rule for ``failed``, ``passed`` or ``excluded``."""
+        return cls(f"partial={partial}")
+
 
 class Exclusion(StrEnum):
     """Reason why an item is excluded from meta-evaluation."""
@@ -46,7 +51,7 @@ class Exclusion(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One claim with the newest label of each person. ``label`` is the first of them.
+    """One claim with the newest label of each person, of ``label_count`` labels. ``label`` is the first of them.
 
     ``human`` is None if the item is ``left_out``. ``recorded`` has one verdict per judge; ``contradicting`` are the
     judges with several recorded verdicts that differ, which are left out.
@@ -58,6 +63,7 @@ class Item:
     left_out: Exclusion | None = None
     recorded: tuple[RecordedVerdict, ...] = ()
     contradicting: tuple[tuple[str, str], ...] = ()
+    label_count: int = 1
 
     @property
     def unanimous(self) -> bool:
@@ -107,6 +113,7 @@ def _item(labels: Sequence[Label], rule: PartialRule) -> Item:
         left_out=left_out,
         recorded=recorded,
         contradicting=contradicting,
+        label_count=len(labels),
     )
 
 

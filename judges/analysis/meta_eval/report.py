@@ -8,7 +8,8 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from judges.analysis.labels import LabelFile
-from judges.analysis.meta_eval.items import Exclusion, Item
+from judges.analysis.languages import language_of
+from judges.analysis.meta_eval.items import Exclusion, Item, PartialRule
 from judges.analysis.meta_eval.judge_agreement import ComparedItem, JudgeAgreement, UnjudgedItem
 from judges.analysis.statistics.agreement import Agreement
 
@@ -16,30 +17,88 @@ REPORT_VERSION: Final = 1
 FIGURES: Final = ("raw", "kappa", "ac1", "tpr", "tnr")
 
 
-def report_json(file: LabelFile, items: Sequence[Item], judges: Sequence[JudgeAgreement]) -> dict[str, Any]:
-    """Return the whole report, with ``judges`` in display order."""
+MAX_LANGUAGE_CHECKS: Final = 2_000
+"""Maximum number of claims of a set whose language is detected."""
+
+
+class SetTally:
+    """Running summary of the labels of one set: how many there are, which are usable, and what they cover."""
+
+    def __init__(self, name: str, *, detect_languages: bool) -> None:
+        self.name = name
+        self.languages: Counter[str] = Counter()
+        self.page_kinds: Counter[str] = Counter()
+        self._detect_languages = detect_languages
+        self._left_out: Counter[Exclusion | None] = Counter()
+        self._reviewers: set[str] = set()
+        self._labels = self._several = self._unanimous = self._checked = 0
+
+    @property
+    def usable(self) -> int:
+        return self._left_out[None]
+
+    @property
+    def reviewers(self) -> int:
+        return len(self._reviewers)
+
+    def add(self, item: Item) -> None:
+        """Add an item."""
+        self._labels += item.label_count
+        self._left_out[item.left_out] += 1
+        self._reviewers.update(label.reviewer for label in item.labels if label.reviewer)
+        if len(item.labels) > 1 and item.left_out is not Exclusion.BY_CODE:
+            self._several += 1
+            self._unanimous += item.unanimous
+        if item.left_out is None:
+            self.page_kinds.update({page.kind.value for page in item.label.pages if page.kind is not None})
+            self._add_language(item)
+
+    def as_json(self, sha256: str) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "sha256": sha256,
+            "labels": self._labels,
+            "items": self._left_out.total(),
+            "usable": self.usable,
+            "left_out": {reason.value: self._left_out[reason] for reason in Exclusion},
+            "reviewers": sorted(self._reviewers),
+            "labelled_by_several": {"items": self._several, "unanimous": self._unanimous},
+            "languages": dict(self.languages.most_common()),
+            "page_kinds": dict(self.page_kinds.most_common()),
+        }
+
+    def _add_language(self, item: Item) -> None:
+        if not self._detect_languages or self._checked >= MAX_LANGUAGE_CHECKS:
+            return
+        self._checked += 1
+        label = item.label
+        texts = (label.claim, *(page.text for page in label.pages), label.answer)
+        language = language_of("\n".join(text for text in texts if text))
+        if language is not None:
+            self.languages[language] += 1
+
+
+def report_json(
+    name: str,
+    file: LabelFile,
+    items: Sequence[Item],
+    judges: Sequence[JudgeAgreement],
+    *,
+    rule: PartialRule = PartialRule.FAILED,
+    detect_languages: bool = False,
+) -> dict[str, Any]:
+    """Return the whole report of the set ``name``, with ``judges`` in display order.
+
+    Certificates need ``detect_languages``.
+    """
+    labels = SetTally(name, detect_languages=detect_languages)
+    for item in items:
+        labels.add(item)
     return {
         "report_version": REPORT_VERSION,
-        "labels": labels_json(file, items),
+        "rule": rule.value,
+        "labels": labels.as_json(file.sha256),
         "judges": [_measured(judge) for judge in judges],
-    }
-
-
-def labels_json(file: LabelFile, items: Sequence[Item]) -> dict[str, Any]:
-    """Return the summary of the labels."""
-    left_out = Counter(item.left_out for item in items)
-    labelled_by_several = [item for item in items if len(item.labels) > 1 and item.left_out is not Exclusion.BY_CODE]
-    return {
-        "sha256": file.sha256,
-        "labels": len(file.labels),
-        "items": len(items),
-        "usable": left_out[None],
-        "left_out": {reason.value: left_out[reason] for reason in Exclusion},
-        "reviewers": sorted({label.reviewer for label in file.labels if label.reviewer}),
-        "labelled_by_several": {
-            "items": len(labelled_by_several),
-            "unanimous": sum(item.unanimous for item in labelled_by_several),
-        },
     }
 
 
@@ -55,6 +114,7 @@ def agreement_json(agreement: Agreement) -> dict[str, Any]:
 def _measured(one: JudgeAgreement) -> dict[str, Any]:
     return {
         "model": one.model,
+        "run": one.run or None,
         "verdicts": "asked" if one.asked else "recorded",
         "votes": one.votes,
         "prompts": list(one.prompts),

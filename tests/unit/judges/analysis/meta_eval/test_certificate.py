@@ -12,19 +12,27 @@ from judges.analysis.meta_eval.certificate import (
     NoVerdictsToCertify,
     applicable_certificate,
     certificate_from,
+    certification,
     certify,
     read_certificates,
     verdict_prompts,
 )
-from judges.analysis.meta_eval.items import items_of
+from judges.analysis.meta_eval.items import PartialRule, items_of
 from judges.analysis.meta_eval.judge_agreement import agreement_of_asked
 from rubrics.verdict import Outcome, Verdict, Vote
 
 DAY = datetime(2026, 3, 1, tzinfo=UTC)
-LABELS = {"sha256": "a" * 64, "usable": 1, "reviewers": ["Ada"]}
+LABELS = {
+    "name": "gauges",
+    "sha256": "a" * 64,
+    "usable": 2,
+    "reviewers": ["Ada"],
+    "languages": {"en": 95, "de": 4},
+    "page_kinds": {"web": 50, "pdf": 5},
+}
 
 
-def certificate(*, model="openai/x", prompts=("verify_answer@1", "verify_page@1"), at=DAY):
+def certificate(*, model="openai/x", prompts=("verify_answer@1", "verify_page@1"), at=DAY, sets=(LABELS,)):
     items = items_of(Label(human=HumanDecision.PASSED, claim=prompt) for prompt in prompts)
     asked = [
         JudgedItem(
@@ -32,7 +40,8 @@ def certificate(*, model="openai/x", prompts=("verify_answer@1", "verify_page@1"
         )
         for item, prompt in zip(items, prompts, strict=True)
     ]
-    return certify(agreement_of_asked(model, asked, votes=3), LABELS, at=at, tool_version="0.1.0")
+    measured = [(labels, agreement_of_asked(model, asked, votes=3)) for labels in sets]
+    return certify(measured, rule=PartialRule.FAILED, at=at, tool_version="0.1.0")
 
 
 def test_certificate_names_model_prompts_labels_figures_and_time() -> None:
@@ -43,6 +52,52 @@ def test_certificate_names_model_prompts_labels_figures_and_time() -> None:
     assert document["issued_at"] == "2026-03-01T00:00:00+00:00"
     assert document["figures"]["raw"]["value"] == 1.0
     assert json.loads(json.dumps(document, allow_nan=False)) == document
+
+
+def test_certificate_over_several_sets_names_each_and_pools_the_counts() -> None:
+    document = certificate(
+        sets=(LABELS, LABELS | {"name": "prices", "sha256": "b" * 64, "reviewers": ["Bob"]})
+    ).document
+    assert [(one["name"], one["sha256"][0], one["n"]) for one in document["sets"]] == [
+        ("gauges", "a", 2),
+        ("prices", "b", 2),
+    ]
+    assert (document["n"], document["labels"]["items"], document["labels"]["reviewers"]) == (4, 4, 2)
+    assert document["labels"]["sha256"] not in ("a" * 64, "b" * 64)
+    assert document["rule"] == "partial=failed"
+
+
+def test_certificate_covers_only_languages_and_pages_with_enough_labels() -> None:
+    document = certificate().document
+    assert (document["languages"], document["page_kinds"]) == (["en"], ["pdf", "web"])
+
+
+@pytest.mark.parametrize(
+    ("language", "kinds", "status", "not_covered"),
+    [
+        ("en", ["web"], "covered", []),
+        (None, ["web", "pdf"], "covered", []),
+        ("de", ["web"], "partly_covered", ["language de"]),
+        ("zh", ["image", "web"], "partly_covered", ["language zh", "image pages"]),
+    ],
+)
+def test_result_says_what_the_certificate_does_not_cover(language, kinds, status, not_covered) -> None:
+    issued = certificate()
+    found = certification(issued.document, model="openai/x", language=language, page_kinds=kinds)
+    assert (found["status"], found["not_covered"], found["certificate"]) == (status, not_covered, issued.id)
+    assert all(missing in found["note"] for missing in not_covered)
+
+
+def test_result_says_that_there_is_no_certificate() -> None:
+    found = certification(None, model="openai/x", language="en", page_kinds=["web"])
+    assert (found["status"], found["certificate"]) == ("none", None)
+    assert "openai/x" in found["note"]
+
+
+def test_certificate_of_an_older_version_covers_no_language() -> None:
+    older = {name: value for name, value in certificate().document.items() if name not in ("languages", "page_kinds")}
+    found = certification(older, model="openai/x", language="en", page_kinds=["web"])
+    assert found["not_covered"] == ["language en", "web pages"]
 
 
 def test_modified_certificate_is_rejected() -> None:

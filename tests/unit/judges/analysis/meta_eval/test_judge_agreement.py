@@ -142,7 +142,7 @@ def test_code_searches_the_quotes_of_supporting_verdicts() -> None:
 def test_report_is_json_and_lists_every_disagreement_with_both_reasons() -> None:
     labels = tuple(label(n, human, judge) for n, (human, judge) in enumerate(zip(HUMANS, JUDGE, strict=True)))
     items = items_of(labels)
-    report = report_json(LabelFile(labels=labels, sha256="a" * 64), items, agreement_of_recorded(items))
+    report = report_json("set", LabelFile(labels=labels, sha256="a" * 64), items, agreement_of_recorded(items))
 
     assert json.loads(json.dumps(report, allow_nan=False)) == report
     assert report["labels"]["usable"] == 10

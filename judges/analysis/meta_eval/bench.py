@@ -1,0 +1,225 @@
+"""Judge bench: one table of judges on label sets, with what they cost. Pure.
+
+The bench report is JSON: ``sets`` summarizes the label sets and ``rows`` has one entry per set and judge.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from judges.analysis.meta_eval.items import PartialRule
+from judges.analysis.meta_eval.judge_agreement import JudgeAgreement, Mean
+from judges.analysis.meta_eval.report import FIGURES, agreement_json
+from judges.llm.pricing import Price
+
+BENCH_VERSION: Final = 1
+MEASURED, RECORDED, PRICE_LIST, EARLIER = "measured", "recorded", "price list", "earlier bench"
+"""Where the price of a row comes from."""
+_COSTS: Final = ("usd", "input_tokens", "output_tokens", "seconds")
+
+
+def bench_report(
+    sets: Sequence[Mapping[str, Any]],
+    rows: Iterable[Mapping[str, Any]],
+    *,
+    id: str,
+    at: datetime,
+    tool_version: str,
+    rule: PartialRule,
+    sample: int | None,
+) -> dict[str, Any]:
+    """Return the bench report. ``sets`` are outputs of ``SetTally.as_json``, ``rows`` of ``bench_row``.
+
+    ``sample`` is the maximum number of claims per set, None for all.
+    """
+    return {
+        "bench_version": BENCH_VERSION,
+        "id": id,
+        "created_at": at.isoformat(),
+        "tool_version": tool_version,
+        "rule": rule.value,
+        "sample": sample,
+        "sets": list(sets),
+        "rows": list(rows),
+    }
+
+
+def bench_row(name: str, one: JudgeAgreement, price_of: Callable[[str], Price | None]) -> dict[str, Any]:
+    """Return the row of a judge on the set ``name``. ``price_of`` returns the list price of a model."""
+    return {
+        "set": name,
+        "model": one.model,
+        "run": one.run or None,
+        "verdicts": "asked" if one.asked else "recorded",
+        "votes": one.votes,
+        "prompts": list(one.prompts),
+        "items": one.items,
+        **agreement_json(one.agreement),
+        "unreadable": _share(one.unreadable, one.items),
+        "not_judged": {**_share(one.not_judged, one.items), "by_reason": dict(one.unjudged_by_reason)},
+        "partial": one.partial,
+        "contradicting": one.contradicting,
+        "without_model": one.without_model,
+        "quotes_found": _share(one.quotes_found, one.quotes),
+        "per_claim": _per_claim(one, price_of),
+        "usage": None
+        if not one.asked
+        else {"calls": one.usage.calls, "cached_calls": one.usage.cached_calls, "usd": one.usage.usd},
+    }
+
+
+def _share(count: int, of: int) -> dict[str, Any]:
+    return {"count": count, "of": of, "share": count / of if of else None}
+
+
+def _per_claim(one: JudgeAgreement, price_of: Callable[[str], Price | None]) -> dict[str, Any]:
+    """Return price, tokens and seconds of a claim, and where the price comes from."""
+    usd, source = one.usd.value, (MEASURED if one.asked else RECORDED)
+    read, written = one.input_tokens.value, one.output_tokens.value
+    if usd is None and read is not None and written is not None:
+        price, source = price_of(one.model), PRICE_LIST
+        usd = None if price is None else price.usd(input_tokens=read, output_tokens=written)
+    known: dict[str, Mean] = {name: getattr(one, name) for name in _COSTS}
+    return {
+        **{name: mean.value for name, mean in known.items()},
+        "usd": usd,
+        "usd_source": None if usd is None else source,
+        "n": max(mean.n for mean in known.values()),
+    }
+
+
+def with_earlier_costs(
+    rows: Iterable[dict[str, Any]], earlier: Iterable[Mapping[str, Any]]
+) -> Iterator[dict[str, Any]]:
+    """Yield the rows. A judge whose replies all came from the cache gets the costs that an earlier bench measured.
+
+    ``earlier`` are bench reports, newest first.
+    """
+    known: dict[tuple[Any, ...], Mapping[str, Any]] = {}
+    for report in earlier:
+        for row in report["rows"]:
+            if row["per_claim"]["usd_source"] in (MEASURED, EARLIER):
+                known.setdefault(_judge_and_set(row), row["per_claim"])
+    for row in rows:
+        if row["verdicts"] == "asked" and row["per_claim"]["usd"] is None and _judge_and_set(row) in known:
+            row = {**row, "per_claim": {**known[_judge_and_set(row)], "usd_source": EARLIER}}
+        yield row
+
+
+def _judge_and_set(row: Mapping[str, Any]) -> tuple[Any, ...]:
+    return row["set"], row["model"], row["votes"], tuple(row["prompts"])
+
+
+def judge_name(row: Mapping[str, Any]) -> str:
+    """Return the name of the judge of a row, as tables show it."""
+    details = [row["run"]] if row["run"] is not None else []
+    details += ["recorded"] if row["verdicts"] == "recorded" else []
+    return f"{row['model']} ({'; '.join(details)})" if details else str(row["model"])
+
+
+NOTHING: Final = "-"
+"""Cell without a value."""
+COLUMNS: Final = (
+    "set",
+    "judge",
+    "n",
+    "agreement",
+    "kappa",
+    "AC1",
+    "TPR",
+    "TNR",
+    "unreadable",
+    "not judged",
+    "quotes found",
+    "USD per claim",
+    "tokens per claim",
+    "s per claim",
+)
+
+
+def table_cells(row: Mapping[str, Any]) -> list[str]:
+    """Return the cells of a row for people, in the order of ``COLUMNS``. Shares are in percent."""
+    costs = row["per_claim"]
+    tokens = [costs[name] for name in ("input_tokens", "output_tokens")]
+    return [
+        str(row["set"]),
+        judge_name(row),
+        str(row["n"]),
+        *(_figure(row[name]) for name in FIGURES),
+        *(_percent(row[name]["share"]) for name in ("unreadable", "not_judged", "quotes_found")),
+        _usd(costs),
+        NOTHING if None in tokens else f"{sum(tokens):,.0f}",
+        NOTHING if costs["seconds"] is None else f"{costs['seconds']:.1f}",
+    ]
+
+
+CSV_COLUMNS: Final = (
+    "set", "model", "run", "verdicts", "votes", "n", "items",
+    *(f"{name}{end}" for name in FIGURES for end in ("", "_low", "_high")),
+    "unreadable", "not_judged", "partial", "contradicting", "quotes_found", "quotes",
+    "usd_per_claim", "usd_source", "input_tokens_per_claim", "output_tokens_per_claim", "seconds_per_claim",
+)  # fmt: skip
+
+
+def csv_cells(row: Mapping[str, Any]) -> list[Any]:
+    """Return the values of a row in the order of ``CSV_COLUMNS``."""
+    costs = row["per_claim"]
+    return [
+        *(row[name] for name in ("set", "model", "run", "verdicts", "votes", "n", "items")),
+        *(row[name][end] for name in FIGURES for end in ("value", "low", "high")),
+        row["unreadable"]["count"],
+        row["not_judged"]["count"],
+        row["partial"],
+        row["contradicting"],
+        row["quotes_found"]["count"],
+        row["quotes_found"]["of"],
+        *(costs[name] for name in ("usd", "usd_source", "input_tokens", "output_tokens", "seconds")),
+    ]
+
+
+def bench_markdown(report: Mapping[str, Any]) -> str:
+    """Return the report as a Markdown document."""
+    lines = [
+        f"# Judge bench, {report['created_at'][:10]}",
+        "",
+        f"Labels of partial support count by the rule `{report['rule']}`. Figures have 95 % intervals.",
+        "",
+    ]
+    for one in report["sets"]:
+        left_out = ", ".join(f"{count} {reason}" for reason, count in one["left_out"].items() if count)
+        lines.append(
+            f"- **{_escaped(one['name'])}**: {one['usable']} of {one['items']} claims usable"
+            f"{f' ({left_out})' if left_out else ''}; SHA-256 `{one['sha256']}`"
+        )
+    lines += ["", _line(COLUMNS), _line("-" * 3 for _ in COLUMNS)]
+    lines += [_line(map(_escaped, table_cells(row))) for row in report["rows"]]
+    return "\n".join(lines) + "\n"
+
+
+def _line(cells: Iterable[str]) -> str:
+    return f"| {' | '.join(cells)} |"
+
+
+def _escaped(text: str) -> str:
+    """Escape text from label files for a Markdown table."""
+    escaped = "".join(f"\\{char}" if char in "\\`*_[]<>|#" else char for char in text)
+    return " ".join(escaped.split())
+
+
+def _figure(estimate: Mapping[str, Any]) -> str:
+    if estimate["value"] is None:
+        return NOTHING
+    interval = "" if estimate["low"] is None else f" [{estimate['low']:.3f}, {estimate['high']:.3f}]"
+    return f"{estimate['value']:.3f}{interval}"
+
+
+def _percent(share: float | None) -> str:
+    return NOTHING if share is None else f"{100 * share:.1f} %"
+
+
+def _usd(costs: Mapping[str, Any]) -> str:
+    if costs["usd"] is None:
+        return NOTHING
+    return f"{costs['usd']:.5f}" + (f" ({costs['usd_source']})" if costs["usd_source"] in (PRICE_LIST, EARLIER) else "")
