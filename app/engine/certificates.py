@@ -9,6 +9,7 @@ from typing import Any
 
 import structlog
 
+from app.settings import Settings
 from cache.capture import EVIDENCE_OUTCOMES
 from judges.analysis.languages import language_of
 from judges.analysis.meta_eval.certificate import (
@@ -32,7 +33,7 @@ def certificates_folder(data_dir: Path, configured: Path | None) -> Path:
     return configured or data_dir / FOLDER
 
 
-async def certify_result(result: Mapping[str, Any], folder: Path, *, model: str, answer: str) -> dict[str, Any]:
+async def certify_result(result: Mapping[str, Any], settings: Settings, *, model: str, answer: str) -> dict[str, Any]:
     """Return the fields ``certificate`` and ``certification`` of a result judged by ``model`` (``provider/model``).
 
     ``certificate`` is missing if none applies. Both are missing if no model gave a verdict. An unreadable certificate
@@ -41,6 +42,7 @@ async def certify_result(result: Mapping[str, Any], folder: Path, *, model: str,
     prompts = verdict_prompts(result)
     if not prompts:
         return {}
+    folder = certificates_folder(settings.data_dir, settings.certificates)
     try:
         known, problems = await asyncio.to_thread(read_certificates, folder)
     except CertificateUnreadable as error:

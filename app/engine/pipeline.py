@@ -20,7 +20,7 @@ import structlog
 from answers.citations import unique_urls
 from answers.submission import Answer
 from app.agent_summary import leaves
-from app.engine.certificates import certificates_folder, certify_result
+from app.engine.certificates import certify_result
 from app.engine.runtime import Runtime
 from app.progress import Progress, ProgressCallback, Stage, ignore_progress
 from cache.blobs import BlobArea
@@ -158,8 +158,7 @@ async def evaluate(
     result |= {"judge_usage": _judge_usage(result, meter), "usage_by": meter.rows()}
     result["asked_in"] = _configuration_hash(client, request_parameters, model_name)
     result["warnings"] = await runtime.models.warnings(str(name))
-    folder = certificates_folder(runtime.settings.data_dir, runtime.settings.certificates)
-    result |= await certify_result(result, folder, model=str(name), answer=answer.text)
+    result |= await certify_result(result, runtime.settings, model=str(name), answer=answer.text)
     return await asyncio.to_thread(with_rejudged, result, earlier)
 
 

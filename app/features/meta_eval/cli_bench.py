@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
 
 import typer
 import typer.core
@@ -64,38 +64,42 @@ class BenchCommand(typer.core.TyperCommand):
         return super().parse_args(ctx, expanded)
 
 
+_LabelsOption: TypeAlias = Annotated[
+    list[Path], typer.Option("--labels", metavar="FILE...", help="Label files, as written by import or the export.")
+]
+_ModelOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--model", metavar="MODEL...", help="provider/model to ask. Without it, only recorded verdicts are compared."
+    ),
+]
+_SampleOption: TypeAlias = Annotated[
+    int | None, typer.Option("--sample", min=1, metavar="N", help="Use N random claims per set (default: all).")
+]
+_BudgetOption: TypeAlias = Annotated[
+    float | None,
+    typer.Option(metavar="USD", help="Stop asking when this cost is reached (default: ASSAY_BUDGET_USD)."),
+]
+_OutOption: TypeAlias = Annotated[
+    list[Path] | None, typer.Option("--out", help="Also write the table to this .md, .csv or .json file; repeatable.")
+]
+
+
 def bench(
-    labels: Annotated[
-        list[Path], typer.Option("--labels", metavar="FILE...", help="Label files, as written by import or the export.")
-    ],
-    model: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--model",
-            metavar="MODEL...",
-            help="provider/model to ask. Without it, only recorded verdicts are compared.",
-        ),
-    ] = None,
+    labels: _LabelsOption,
+    model: _ModelOption = None,
     partial: PartialOption = PartialSupport.FAILED,
-    sample: Annotated[
-        int | None, typer.Option("--sample", min=1, metavar="N", help="Use N random claims per set (default: all).")
-    ] = None,
+    sample: _SampleOption = None,
     votes: Annotated[int, typer.Option(min=1, max=15, help="Votes per claim.")] = VOTES,
     reasoning_effort: EffortOption = None,
     temperature: TemperatureOption = None,
     max_output_tokens: MaxOutputOption = None,
-    budget: Annotated[
-        float | None,
-        typer.Option(metavar="USD", help="Stop asking when this cost is reached (default: ASSAY_BUDGET_USD)."),
-    ] = None,
+    budget: _BudgetOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Estimate requests, tokens and cost only.")] = False,
     certify: Annotated[
         bool, typer.Option("--certify", help="Store a certificate for each model over all sets.")
     ] = False,
-    out: Annotated[
-        list[Path] | None,
-        typer.Option("--out", help="Also write the table to this .md, .csv or .json file; repeatable."),
-    ] = None,
+    out: _OutOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Compare judges on label sets: agreement, quotes found, price and time, of live models and recorded verdicts.
