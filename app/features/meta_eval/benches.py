@@ -18,6 +18,7 @@ _log = structlog.get_logger(__name__)
 FOLDER: Final = "benches"
 MAX_REPORTS: Final = 200
 """Maximum number of reports that are read, newest first."""
+_FIELDS: Final = {"id", "created_at", "rule", "sample", "sets", "rows"}
 MAX_REPORT_BYTES: Final = 16 * 1024 * 1024
 
 
@@ -41,7 +42,7 @@ def read_benches(data_dir: Path) -> list[dict[str, Any]]:
             report = json.loads(path.read_bytes()) if path.stat().st_size <= MAX_REPORT_BYTES else None
         except (OSError, ValueError, RecursionError):
             report = None
-        if isinstance(report, dict) and report.get("bench_version") == BENCH_VERSION:
+        if isinstance(report, dict) and report.get("bench_version") == BENCH_VERSION and report.keys() >= _FIELDS:
             reports.append(report)
         else:
             _log.warning("bench report unreadable", file=path.name)

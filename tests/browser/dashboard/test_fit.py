@@ -76,6 +76,7 @@ async def screens(served: Served, known: dict[str, str]) -> dict[str, str]:
             "overrides": "/review/overrides",
             "agreement": "/review/agreement",
             "suites": "/suites",
+            "benches": "/benches",
             "pages": "/pages",
             "captures": "/pages/captures",
             "browsers": "/pages/browsers",

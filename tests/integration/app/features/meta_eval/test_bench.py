@@ -225,8 +225,23 @@ async def test_invalid_lines_stop_the_bench_before_any_request(bench: Any, tmp_p
 def test_stored_report_of_another_shape_is_skipped(tmp_path: Path) -> None:
     folder = tmp_path / "benches"
     folder.mkdir()
-    for name, content in (("a.json", "{"), ("b.json", "[1]"), ("c.json", '{"bench_version": 99}')):
-        (folder / name).write_text(content)
-    (folder / "d.json").write_text('{"bench_version": 1, "id": "bench_1"}')
+    complete = {
+        "bench_version": 1,
+        "id": "bench_1",
+        "created_at": "",
+        "rule": "",
+        "sample": None,
+        "sets": [],
+        "rows": [],
+    }
+    for name, content in (
+        ("a", "{"),
+        ("b", "[1]"),
+        ("c", json.dumps(complete | {"bench_version": 99})),
+        ("d", "[" * 9**6),
+    ):
+        (folder / f"{name}.json").write_text(content)
+    (folder / "e.json").write_text(json.dumps({name: value for name, value in complete.items() if name != "rows"}))
+    (folder / "f.json").write_text(json.dumps(complete))
     assert [report["id"] for report in read_benches(tmp_path)] == ["bench_1"]
     assert read_benches(tmp_path / "none") == []

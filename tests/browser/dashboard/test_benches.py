@@ -1,0 +1,144 @@
+"""Judge benches in the dashboard: table, plot of kappa against price, downloads, all sizes and colors."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import AsyncIterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+import pytest_asyncio
+from patchright.async_api import Browser
+
+from app.features.meta_eval.benches import write_bench
+from judges.analysis.labels import HumanDecision, Label, RecordedVerdict
+from judges.analysis.meta_eval.bench import bench_report, bench_row
+from judges.analysis.meta_eval.items import PartialRule, items_of
+from judges.analysis.meta_eval.judge_agreement import agreement_of_recorded
+from judges.analysis.meta_eval.report import SetTally
+from rubrics.verdict import Outcome
+from tests.browser.dashboard.conftest import LAPTOP, PHONE, OpenDashboard, Served, open_reader
+from tests.browser.dashboard.test_fit import problems_of
+
+pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
+
+HOSTILE = "<img src=x onerror=alert(1)>"
+JUDGES = {
+    "careful": (12, 0.01),
+    "middling": (5, 0.0009),
+    "quick": (3, 0.0008),
+    "wordlist": (2, 0.0),
+    HOSTILE: (4, None),
+}
+"""Name of each judge, after how many claims it errs, and the price of a claim."""
+START = datetime(2026, 11, 20, tzinfo=UTC)
+
+
+def labels(count: int) -> list[Label]:
+    def verdict(n: int, model: str) -> RecordedVerdict:
+        period, usd = JUDGES[model]
+        is_right = n % period != 1
+        return RecordedVerdict(
+            outcome=Outcome.PASSED if (n % 2 == 0) is is_right else Outcome.FAILED,
+            model=model,
+            usd=usd,
+            input_tokens=1000,
+            output_tokens=50,
+            seconds=1.5,
+        )
+
+    return [
+        Label(
+            human=HumanDecision.PASSED if n % 2 == 0 else HumanDecision.FAILED,
+            claim=f"Claim {n}",
+            judges=tuple(verdict(n, model) for model in JUDGES),
+        )
+        for n in range(count)
+    ]
+
+
+def report(day: int, *names: str) -> dict[str, Any]:
+    sets, rows = [], []
+    for name in names:
+        items, tally = items_of(labels(60)), SetTally(name, detect_languages=False)
+        for item in items:
+            tally.add(item)
+        sets.append(tally.as_json("a" * 64))
+        rows += [bench_row(name, one, lambda model: None) for one in agreement_of_recorded(items)]
+    return bench_report(
+        sets,
+        rows,
+        id=f"bench_{day:024x}",
+        at=START + timedelta(days=day),
+        tool_version="0.1.0",
+        rule=PartialRule.FAILED,
+        sample=None,
+    )
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def benched(open_dashboard: OpenDashboard) -> AsyncIterator[Served]:
+    async with open_dashboard() as served:
+        folder = served.service.settings.data_dir
+        write_bench(report(1, "older set"), folder)
+        write_bench(report(2, "wikipedia", f"wice {HOSTILE}"), folder)
+        yield served
+
+
+@pytest.mark.parametrize("size", [LAPTOP, PHONE], ids=["laptop", "phone"])
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+async def test_page_fits_and_is_accessible(
+    benched: Served, chromium: Browser, size: tuple[int, int], dark: bool
+) -> None:
+    async with open_reader(chromium, benched.url, size=size, dark=dark) as reader:
+        assert await problems_of(reader, "/benches", size) == []
+        assert (reader.page_errors, reader.external_requests) == ([], [])
+        if shots := os.environ.get("BENCH_SCREENSHOTS"):
+            await reader.page.set_viewport_size({"width": size[0], "height": size[1]})
+            path = Path(shots) / f"benches-{size[0]}-{'dark' if dark else 'light'}.png"
+            await reader.page.screenshot(path=path, full_page=True)
+
+
+async def test_newest_bench_is_shown_with_plot_and_table(benched: Served, chromium: Browser) -> None:
+    async with open_reader(chromium, benched.url) as reader:
+        await reader.go("/benches")
+        plots = reader.page.locator("svg.plot")
+        assert await plots.count() == 2
+        assert (await reader.text("h2")) == "wikipedia"
+        words = await plots.first.get_attribute("aria-label") or ""
+        assert "1: " not in words and "kappa 0.83 (" in words  # the judge without a price is not plotted
+        assert "wordlist (recorded), kappa 0.00" in words and "free" in words
+        assert "1 without price or kappa" in await reader.text("figcaption")
+        rows = reader.page.locator("table.benches tbody tr")
+        assert await rows.count() == 10
+        careful = " ".join((await rows.nth(1).inner_text()).split())
+        assert "2. careful (recorded) 60 0.917" in careful
+        assert "$0.01" in careful and "1,050" in careful
+        assert HOSTILE in await rows.nth(0).inner_text()
+
+
+async def test_other_benches_are_listed_and_can_be_opened_and_downloaded(benched: Served, chromium: Browser) -> None:
+    async with open_reader(chromium, benched.url) as reader:
+        await reader.go("/benches")
+        await reader.page.click("a:has-text('2026-11-21')")
+        await reader.page.wait_for_selector("h2:has-text('older set')")
+        link = await reader.page.locator("a:has-text('CSV')").first.get_attribute("href")
+    table = (await benched.http.get(str(link))).text
+    rows = list(csv.DictReader(io.StringIO(table.removeprefix("\ufeff"))))
+    assert [row["model"] for row in rows] == sorted(JUDGES)
+    assert {row["set"] for row in rows} == {"older set"}
+
+
+async def test_api_lists_the_benches_newest_first(benched: Served) -> None:
+    first = (await benched.http.get("/v1/benches", params={"limit": 1})).json()
+    assert [one["sets"] for one in first["items"]] == [["wikipedia", f"wice {HOSTILE}"]]
+    second = (await benched.http.get("/v1/benches", params={"cursor": first["next_cursor"]})).json()
+    assert ([one["sets"] for one in second["items"]], second["next_cursor"]) == ([["older set"]], None)
+    whole = (await benched.http.get(f"/v1/benches/{first['items'][0]['id']}")).json()
+    assert len(whole["rows"]) == 10
+    assert (await benched.http.get(f"/v1/benches/bench_{99:024x}")).status_code == 404
+    assert (await benched.http.get("/v1/benches/..%2Fjobs")).status_code in (404, 422)
