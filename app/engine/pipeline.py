@@ -157,8 +157,7 @@ async def evaluate(
     result = _result(case, judged, id=result_id, usage=meter.total, timing=watch.seconds(), calls=calls)
     result |= {"judge_usage": _judge_usage(result, meter), "usage_by": meter.rows()}
     result["asked_in"] = _configuration_hash(client, request_parameters, model_name)
-    result["warnings"] = await runtime.models.warnings(str(name))
-    result |= await certify_result(result, runtime.settings, model=str(name), answer=answer.text)
+    await _add_warnings_and_certificate(result, case, model=str(name))
     return await asyncio.to_thread(with_rejudged, result, earlier)
 
 
@@ -238,6 +237,12 @@ def _judged_with(parameters: RunParameters, model: str) -> dict[str, Any]:
     verdicts = by_role["verify"]
     judge = {name: verdicts[name] for name in ("reasoning_effort", "temperature")}
     return {"judge": {"model": model, **judge}, "parameters": by_role}
+
+
+async def _add_warnings_and_certificate(result: dict[str, Any], case: _Case, *, model: str) -> None:
+    """Add warnings about ``model`` (``provider/model``) to the result, and what is certified about it."""
+    result["warnings"] = await case.runtime.models.warnings(model)
+    result |= await certify_result(result, case.runtime.settings, model=model, answer=case.answer.text)
 
 
 async def _run_judge(case: _Case, watch: RejectionMonitor) -> _Judged:

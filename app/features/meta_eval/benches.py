@@ -25,7 +25,7 @@ MAX_REPORT_BYTES: Final = 16 * 1024 * 1024
 def write_bench(report: Mapping[str, Any], data_dir: Path) -> Path:
     """Store a report and return its path. Blocks on the disk. Raises OSError."""
     at = datetime.fromisoformat(report["created_at"])
-    path = data_dir / FOLDER / f"{at:%Y%m%d_%H%M%S}_{report['id']}.json"
+    path = data_dir / FOLDER / f"{at:%Y%m%d_%H%M%S_%f}_{report['id']}.json"
     write_json(path, dict(report))
     return path
 

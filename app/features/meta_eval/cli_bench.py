@@ -291,7 +291,7 @@ class _Bench:
         from app.features.meta_eval.benches import read_benches
         from judges.analysis.meta_eval.bench import bench_report, bench_row, with_earlier_costs
 
-        now = datetime.now(UTC).replace(microsecond=0)
+        now = datetime.now(UTC)
         rows = [
             bench_row(summary["name"], one, settings.prices.of) for summary, judges in self.measured for one in judges
         ]
