@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from app.features.meta_eval.benches import read_benches
+from cache.capture import PageKind
 from judges.analysis.labels import HumanDecision, Label, LabelledPage, RecordedVerdict, label_line
 from judges.analysis.meta_eval.certificate import read_certificates
 from rubrics.verdict import Outcome
@@ -27,7 +28,7 @@ URL = "https://pellard.example/heron"
 
 
 def label(n: int, human: HumanDecision, **fields: Any) -> Label:
-    page = LabelledPage(url=URL, text=PAGE, kind="web")
+    page = LabelledPage(url=URL, text=PAGE, kind=PageKind.WEB)
     return Label(human=human, claim=f"Claim {n}: it costs 430 crowns.", sources=(URL,), pages=(page,), **fields)
 
 
