@@ -78,6 +78,12 @@ class AsyncClient:
         """Return a citation check. Its ``document`` is None until it has a result."""
         return wire.parse_as(dict, await self._call("GET", f"/v1/checks/{check_id}"))
 
+    async def verify(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the reward of an answer, or of each one of a batch. ``request`` is the body of ``POST /v1/verify``."""
+        timeout_s = wire.verification_timeout_s(request)
+        found = await self._call("POST", "/v1/verify", json=dict(request), timeout=timeout_s)
+        return wire.parse_as(dict, found)
+
     async def start_rescore(
         self, selection: Mapping[str, Any], *, idempotency_key: str | None = None
     ) -> dict[str, Any]:

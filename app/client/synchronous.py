@@ -73,6 +73,12 @@ class Client:
         """Return a citation check. Its ``document`` is None until it has a result."""
         return wire.parse_as(dict, self._call("GET", f"/v1/checks/{check_id}"))
 
+    def verify(self, request: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the reward of an answer, or of each one of a batch. ``request`` is the body of ``POST /v1/verify``."""
+        timeout_s = wire.verification_timeout_s(request)
+        found = self._call("POST", "/v1/verify", json=dict(request), timeout=timeout_s)
+        return wire.parse_as(dict, found)
+
     def start_rescore(self, selection: Mapping[str, Any], *, idempotency_key: str | None = None) -> dict[str, Any]:
         """Judge stored answers again. ``selection`` is the body of ``POST /v1/rescores``."""
         headers = {} if idempotency_key is None else {"Idempotency-Key": idempotency_key}

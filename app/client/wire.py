@@ -15,6 +15,7 @@ from app.client.values import Event
 DEFAULT_URL = "http://127.0.0.1:8000"
 TIMEOUT_S = 30.0
 POLL_S = 0.5
+_VERIFICATION_DEADLINE_S = 120.0
 LIMITS = httpx.Limits(keepalive_expiry=2.0)
 """The server closes idle connections after five seconds. A request at that moment would fail."""
 
@@ -50,6 +51,11 @@ def submission(
 def query(**values: str | int | None) -> dict[str, str | int]:
     """Return the parameters that are not None."""
     return {key: value for key, value in values.items() if value is not None}
+
+
+def verification_timeout_s(request: Mapping[str, Any]) -> float:
+    """Return the seconds to wait for a verification: longer than its deadline, after which the server answers."""
+    return float(request.get("deadline_s", _VERIFICATION_DEADLINE_S)) + TIMEOUT_S
 
 
 def read_json(response: httpx.Response) -> Any:

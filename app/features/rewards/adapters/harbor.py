@@ -1,0 +1,73 @@
+"""Verifier of a Harbor task: writes ``reward.json``. Copy this file into ``tests/`` of the task.
+
+    python3 /tests/harbor.py --task-id yu_lineage /app/answer.md
+
+It needs only the standard library. ``ASSAY_URL`` and ``ASSAY_API_KEY`` come from ``[verifier.env]`` of the task. If the
+reward is masked, no reward file is written and the exit code is 1: Harbor then records an error and no reward.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.request import ProxyHandler, Request, build_opener
+
+_MARGIN_S = 30.0
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Verify an answer and write its reward. Return the exit code."""
+    options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    options.add_argument("answer", type=Path, help="file with the answer of the agent")
+    rubric = options.add_mutually_exclusive_group(required=True)
+    rubric.add_argument("--task-id", help="task of the service")
+    rubric.add_argument("--rubric", type=Path, help="task file as JSON")
+    options.add_argument("--out", type=Path, default=Path("/logs/verifier/reward.json"))
+    options.add_argument("--deadline-s", type=float, default=120.0)
+    given = options.parse_args(arguments)
+    given.out.unlink(missing_ok=True)
+    body: dict[str, Any] = {"deadline_s": given.deadline_s}
+    try:
+        body["answer"] = given.answer.read_text("utf-8")
+        if given.rubric is None:
+            body["task_id"] = given.task_id
+        else:
+            body["rubric"] = json.loads(given.rubric.read_text("utf-8"))
+        found = _verify(body, timeout_s=given.deadline_s + _MARGIN_S)
+    except HTTPError as error:
+        return _failed(f"{error}: {error.read().decode(errors='replace')}")
+    except (URLError, OSError, ValueError) as error:
+        return _failed(str(error))
+    if found["mask"]:
+        return _failed(f"masked: {found['mask_reason']}: {found['mask_detail']}")
+    scores = {kind: score["value"] for kind, score in found["scores"].items() if score["value"] is not None}
+    given.out.parent.mkdir(parents=True, exist_ok=True)
+    given.out.write_text(json.dumps({"reward": found["reward"], **scores}), "utf-8")
+    return 0
+
+
+def _verify(body: dict[str, Any], *, timeout_s: float) -> dict[str, Any]:
+    url = os.environ.get("ASSAY_URL", "http://127.0.0.1:8000").rstrip("/")
+    if not url.startswith(("http://", "https://")):
+        raise ValueError(f"ASSAY_URL is {url!r}: expected an http or https URL")
+    headers = {"Content-Type": "application/json"}
+    if key := os.environ.get("ASSAY_API_KEY"):
+        headers["Authorization"] = f"Bearer {key}"
+    request = Request(f"{url}/v1/verify", json.dumps(body).encode(), headers)  # noqa: S310 - the scheme is checked
+    with build_opener(ProxyHandler({})).open(request, timeout=timeout_s) as response:
+        found: dict[str, Any] = json.load(response)
+    return found
+
+
+def _failed(reason: str) -> int:
+    sys.stderr.write(f"no reward: {reason}\n")
+    return 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,76 @@
+"""Reward function for ``GRPOTrainer`` of TRL.
+
+    trainer = GRPOTrainer(model, reward_funcs=assay_reward("http://127.0.0.1:8000"), train_dataset=dataset, args=config)
+
+The dataset has a column ``task_id`` or ``rubric``. TRL excludes completions whose reward is None from the baseline of
+their group and from the loss.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from app.client import Client
+
+MAX_ITEMS = 1000
+
+
+def assay_reward(
+    url: str, *, api_key: str | None = None, deadline_s: float = 120.0, **options: Any
+) -> Callable[..., list[float | None]]:
+    """Return a reward function. ``options`` are further fields of ``POST /v1/verify``, for example ``score``.
+
+    The function returns one reward per completion, None for a masked one. It logs the share of masked rewards and the
+    means of the compatible and the strict score.
+    """
+
+    def reward(
+        prompts: Sequence[Any], completions: Sequence[Any], log_metric: Callable[[str, float], None] | None = None,
+        task_id: Sequence[str] | None = None, rubric: Sequence[Any] | None = None, **columns: Any
+    ) -> list[float | None]:  # fmt: skip
+        items = [
+            {
+                **_answer(completion),
+                **_rubric(None if task_id is None else task_id[number], None if rubric is None else rubric[number]),
+                **options,
+            }
+            for number, completion in enumerate(completions)
+        ]
+        found: list[dict[str, Any]] = []
+        with Client(url, api_key=api_key) as client:
+            for start in range(0, len(items), MAX_ITEMS):
+                body = {"items": items[start : start + MAX_ITEMS], "deadline_s": deadline_s}
+                found += client.verify(body)["items"]
+        if log_metric is not None:
+            _log(found, log_metric)
+        return [item["reward"] for item in found]
+
+    reward.__name__ = "assay"
+    return reward
+
+
+def _answer(completion: Any) -> dict[str, Any]:
+    """Return the fields of an answer: a text, or the messages of a conversation. An empty answer is a dash, which
+    supports no claim."""
+    if isinstance(completion, str):
+        return {"answer": completion if completion.strip() else "-"}
+    messages = [{"role": each["role"], "content": each.get("content")} for each in completion]
+    return {"messages": messages} if any(each["content"] for each in messages) else {"answer": "-"}
+
+
+def _rubric(task_id: str | None, rubric: Any) -> dict[str, Any]:
+    """Return the fields of a rubric. A dataset cannot hold objects of different shapes, so a rubric may be JSON."""
+    if rubric is None:
+        return {"task_id": task_id}
+    return {"rubric": json.loads(rubric) if isinstance(rubric, str) else rubric}
+
+
+def _log(found: Sequence[dict[str, Any]], log_metric: Callable[[str, float], None]) -> None:
+    log_metric("assay/masked", sum(item["mask"] for item in found) / len(found))
+    for kind in ("compatible", "strict"):
+        values = [item["scores"][kind]["value"] for item in found if not item["mask"]]
+        known = [value for value in values if value is not None]
+        if known:
+            log_metric(f"assay/{kind}", sum(known) / len(known))
