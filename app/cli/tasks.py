@@ -106,7 +106,7 @@ def new(
     created = "\n         ".join(map(str, names))
     paths = list(names)
     test = (
-        f"python -m pytest {paths[1]}"
+        f"python -m pytest {paths[1]} (`make setup-test` installs pytest)"
         if python
         else f"assay tasks test {task_id} --judges {folder} --answer {paths[1]} --pages {paths[2]}"
     )

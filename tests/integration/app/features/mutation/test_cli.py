@@ -105,6 +105,21 @@ def test_sample_judge_passes_the_sample_answer(mine: Path) -> None:
     assert asyncio.run(try_judge(mine, ANSWER, {URL: PAGE})).score.value == 1.0
 
 
+def test_first_task_of_the_documentation_passes_its_test(assay: RunCommand, tmp_path: Path) -> None:
+    guide = (Path(__file__).parents[5] / "docs" / "add-a-task.md").read_text("utf-8")
+    files = {"yaml": "mine/walden_pond.yaml", "markdown": "answer.md", "json": "pages.json"}
+    (tmp_path / "mine").mkdir()
+    for language, name in files.items():
+        (tmp_path / name).write_text(guide.partition(f"```{language}\n")[2].partition("```")[0])
+
+    ended = assay("tasks", "test", "walden_pond", "--judges", "mine", "--answer", "answer.md", "--pages", "pages.json")
+
+    assert ended.code == 0, ended.out
+    assert "Every value, citation and leaf is protected." in ended.out
+    assert "The correct answer scores 1, and an empty answer scores 0." in ended.out
+    assert "lint:" not in ended.out
+
+
 def test_command_tests_a_shipped_task_by_name(tmp_path: Path) -> None:
     """In an empty folder, without key, browser or server, and with the judge in a child process."""
     call = [warm_assay(), "tasks", "test", "pellard_gauges", "--per-kind", "1", "--json"]
