@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -172,6 +174,29 @@ async def test_first_task_of_the_documentation_is_scored_as_described(tmp_path: 
 
     assert len(path.read_text().splitlines()) <= 20
     assert judgement.score.value == 2 / 3
+
+
+def test_published_schema_is_that_of_the_models() -> None:
+    published = (Path(__file__).parents[4] / "docs" / "task.schema.json").read_text("utf-8")
+    assert json.loads(published) == task_schema(), "run `assay tasks schema > docs/task.schema.json`"
+
+
+@given(st.lists(st.sets(st.integers(0, 4)), min_size=5, max_size=5))
+def test_prerequisites_compile_unless_they_have_a_cycle(needed: list[set[int]]) -> None:
+    claims = {
+        f"n{number}": {"claim": f"{number} {{title}}", "requires": [f"n{each}" for each in sorted(ids - {number})]}
+        for number, ids in enumerate(needed)
+    }
+    text = write_document({"format": 1, "description": "?", "fields": {"title": None}, "rubric": {"parallel": claims}})
+    graph = {id: claim["requires"] for id, claim in claims.items()}
+    try:
+        TopologicalSorter(graph).prepare()
+    except CycleError:
+        with pytest.raises(InvalidTask, match=r"t.yaml:\d+:7: cycle: n\d \(line \d+\) waits for n\d"):
+            compile_task(text, "t.yaml")
+    else:
+        nodes = compile_task(text, "t.yaml").sample_rubric().leaves()
+        assert {node.id: list(node.requires) for node in nodes} == graph
 
 
 def test_schema_describes_every_key() -> None:
