@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from random import Random
 from typing import Any
 
 from app.features.suites.records import Record, StepStatus, usage_json
 from app.features.suites.step_loop import SuiteModel
 from judges.errors import LLMError
+from judges.llm.client import LLMRequest, Message
 from judges.suites.errors import DataUnreadable
 from judges.suites.mind2web.data import Split
 from judges.suites.mind2web.errors import PageUnusable, RankMissing
@@ -28,9 +30,16 @@ from judges.suites.mind2web.rules import (
     Shuffle,
     Unplayed,
 )
-from judges.suites.mind2web.step_player import MAX_TOKENS, PlayedStep, StepPlayer
+from judges.suites.mind2web.step_player import (
+    MAX_TOKENS,
+    PlayedStep,
+    guide_questions,
+    request_params,
+    tournament_questions,
+)
 from judges.suites.mind2web.steps import Candidate, Step
 from judges.suites.mind2web.tournament import EMPTY_PREDICTION, Prediction, score_prediction, shuffled
+from judges.suites.questions import Questions, ask_all, reply_or_empty
 from rubrics.verdict import Usage
 
 NAME = "mind2web"
@@ -114,13 +123,16 @@ class MindActPlan:
         ranks: RankLookup | None,
         template: Template,
         predictions: Mapping[str, RecordedPrediction] | None = None,
+        vote: int = 0,
     ) -> None:
+        """``vote``: requests of plans with different votes are never answered from the same reply."""
         self._split = split
         self._total = total
         self._play_options = play_options
         self._ranks = ranks
         self._template = template
         self._predictions = predictions
+        self._vote = vote
 
     @property
     def total(self) -> int:
@@ -137,22 +149,36 @@ class MindActPlan:
         fixed_record = self.score(step)
         if fixed_record is not None:
             return fixed_record
-        player = StepPlayer(
-            client=suite_model.client,
-            model=suite_model.model,
-            template=self._template,
-            temperature=self._play_options.temperature,
-            max_tokens=self._play_options.max_tokens,
-            parse=self._play_options.parse,
-        )
         try:
-            if self._play_options.is_guide:
-                played = await player.play_guide(step.step, step.kept, max_html_chars=self._play_options.max_html_chars)
-            else:
-                played = await player.play(step.step, step.order)
+            played, usage = await ask_all(self.questions(step), partial(self._ask, step.step, suite_model))
         except PageUnusable as error:
-            return not_judged_record(step, PAGE_UNUSABLE, f"{step.step.place}: {error}")
-        return scored_record(step, played.prediction, self._play_options, played)
+            return self.unusable(step, error)
+        return self.record(step, played, usage)
+
+    def questions(self, step: PreparedStep) -> Questions[PlayedStep]:
+        """Return the questions of a step. Raises PageUnusable when it is advanced."""
+        options = self._play_options
+        if options.is_guide:
+            return guide_questions(step.step, step.kept, template=self._template, max_html_chars=options.max_html_chars)
+        return tournament_questions(step.step, step.order, template=self._template, parse=options.parse)
+
+    def record(self, step: PreparedStep, played: PlayedStep, usage: Usage) -> Record:
+        return scored_record(step, played.prediction, self._play_options, played, usage)
+
+    def unusable(self, step: PreparedStep, error: PageUnusable) -> Record:
+        return not_judged_record(step, PAGE_UNUSABLE, f"{step.step.place}: {error}")
+
+    async def _ask(self, step: Step, suite_model: SuiteModel, messages: tuple[Message, ...]) -> tuple[str, Usage]:
+        options = self._play_options
+        request = LLMRequest(
+            model=suite_model.model,
+            messages=messages,
+            prompt=self._template.ref,
+            params=request_params(suite_model.model, options.temperature, options.max_tokens),
+            vote=self._vote,
+            metadata={"sample_id": step.sample_id, "task_id": step.task_id, "step": str(step.number)},
+        )
+        return await reply_or_empty(suite_model.client, request)
 
     def score(self, step: PreparedStep) -> Record | None:
         """Return the record of a step that needs no model, or None if a model must be asked."""
@@ -237,7 +263,11 @@ def _prepare_step(step: Step, rank_origin: RankOrigin, play_options: PlayOptions
 
 
 def scored_record(
-    step: PreparedStep, prediction: Prediction, play_options: PlayOptions, played: PlayedStep | None = None
+    step: PreparedStep,
+    prediction: Prediction,
+    play_options: PlayOptions,
+    played: PlayedStep | None = None,
+    usage: Usage | None = None,
 ) -> Record:
     """Return the record of a judged step. A step without a positive is scored by the policy ``no_positive``."""
     gold = gold_op_string(step.step.op, step.step.value)
@@ -262,7 +292,7 @@ def scored_record(
         "action": action,
         "prediction": list(prediction),
         "empty_outputs": 0 if played is None else played.empty,
-        "usage": usage_json(Usage() if played is None else played.usage),
+        "usage": usage_json(usage or Usage()),
         "trace": _trace(step, gold, played),
     }
 

@@ -7,6 +7,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -14,12 +15,13 @@ from app.features.suites.records import Record, StepStatus, usage_json
 from app.features.suites.reports import not_judged_summary, tool_version, total_usage
 from app.features.suites.step_loop import SuiteModel
 from judges.errors import LLMError
+from judges.llm.client import LLMRequest, Message
 from judges.llm.providers import parse_model
 from judges.suites.errors import DataMissing, DataUnreadable
 from judges.suites.multimodal.messages import report_messages
 from judges.suites.multimodal.options import option_name
 from judges.suites.multimodal.predictions import RecordedAnswer
-from judges.suites.multimodal.protocol import Dialogue, ask, request_params
+from judges.suites.multimodal.protocol import Dialogue, dialogue_questions, request_params
 from judges.suites.multimodal.readings import Counting, Reading
 from judges.suites.multimodal.report import PUBLISHED, report
 from judges.suites.multimodal.row_files import data_files, read_rows
@@ -34,6 +36,7 @@ from judges.suites.multimodal.tilde_rows import (
     read_tilde_row,
 )
 from judges.suites.multimodal.vocabulary import token_ids
+from judges.suites.questions import Questions, ask_all, reply_or_empty
 from rubrics.verdict import Usage
 
 NAME = "mm-mind2web"
@@ -120,9 +123,10 @@ def read_input(
 class TildePlan:
     """Plan that asks a model about every valid row."""
 
-    def __init__(self, run_input: TildeInput, *, counting: Counting) -> None:
+    def __init__(self, run_input: TildeInput, *, counting: Counting, vote: int = 0) -> None:
         self._input = run_input
         self._reading = Reading.of(counting)
+        self._vote = vote
         self._positions = frozenset(row.position for row in run_input.rows)
 
     @property
@@ -138,11 +142,30 @@ class TildePlan:
         return step.id
 
     async def judge(self, step: TildeRow, suite_model: SuiteModel) -> Record:
-        dialogue = await ask(step, suite_model.client, suite_model.model)
+        dialogue, usage = await ask_all(self.questions(step), partial(self._ask, step, suite_model))
         # In a thread, because the digest of a screenshot takes milliseconds.
-        return await asyncio.to_thread(
-            scored_record, step, parse_seeact(dialogue.answer), reading=self._reading, dialogue=dialogue
+        return await asyncio.to_thread(self.record, step, dialogue, usage)
+
+    def score(self, step: TildeRow) -> Record | None:
+        """Return None: every valid row has questions."""
+        return None
+
+    def questions(self, step: TildeRow) -> Questions[Dialogue]:
+        return dialogue_questions(step)
+
+    def record(self, step: TildeRow, dialogue: Dialogue, usage: Usage) -> Record:
+        answer = parse_seeact(dialogue.answer)
+        return scored_record(step, answer, reading=self._reading, dialogue=dialogue, usage=usage)
+
+    async def _ask(self, step: TildeRow, suite_model: SuiteModel, messages: tuple[Message, ...]) -> tuple[str, Usage]:
+        request = LLMRequest(
+            model=suite_model.model,
+            messages=messages,
+            params=request_params(suite_model.model),
+            vote=self._vote,
+            metadata={"sample_id": step.id, "task_id": step.task_id, "step": str(step.step)},
         )
+        return await reply_or_empty(suite_model.client, request)
 
     def not_judged(self, step: TildeRow, error: LLMError) -> Record:
         reason = str(error.reason) if error.reason else "llm_unavailable"
@@ -201,6 +224,7 @@ def scored_record(
     *,
     reading: Reading,
     dialogue: Dialogue | None = None,
+    usage: Usage | None = None,
     raw: str | None = None,
 ) -> Record:
     """Return the record of an answered step."""
@@ -217,7 +241,7 @@ def scored_record(
         "element": answer.element,
         "action": answer.action,
         "value": answer.value,
-        "usage": usage_json(Usage() if dialogue is None else dialogue.usage),
+        "usage": usage_json(usage or Usage()),
         "trace": {
             **_trace(row),
             "thought": None if dialogue is None else dialogue.thought,

@@ -1,0 +1,86 @@
+"""Questions of a step as a generator, so that a model, a file or a session over HTTP can answer them.
+
+A generator yields each question, receives the raw reply, and returns the outcome of the step. It blocks for
+milliseconds, because it parses pages, so advance it in a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Generator, Sequence
+from dataclasses import dataclass
+from typing import Generic, TypeAlias, TypeVar
+
+from judges.errors import LLMError, LLMOutputUnusable, UnusableKind
+from judges.llm.client import LLMClient, LLMRequest, Message
+from rubrics.verdict import Usage
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """One question. ``options`` are (letters, text, id), empty if the question has none. ``none`` is the letter of
+    "none of the above".
+    """
+
+    messages: tuple[Message, ...]
+    options: tuple[tuple[str, str, str], ...] = ()
+    none: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Finished(Generic[T]):
+    """Outcome of a step whose questions are all answered."""
+
+    outcome: T
+
+
+Questions: TypeAlias = Generator[Question, str, T]
+Ask: TypeAlias = Callable[[tuple[Message, ...]], Awaitable[tuple[str, Usage]]]
+
+
+def advance(questions: Questions[T], raw: str | None) -> Question | Finished[T]:
+    """Pass the reply to the last question, or None at the start. Return the next question or the outcome. Blocks."""
+    try:
+        return next(questions) if raw is None else questions.send(raw)
+    except StopIteration as stop:
+        return Finished(stop.value)
+
+
+def replay(questions: Questions[T], replies: Sequence[str]) -> Question | Finished[T]:
+    """Return what follows after these replies. Blocks."""
+    state = advance(questions, None)
+    for raw in replies:
+        if isinstance(state, Finished):
+            break
+        state = advance(questions, raw)
+    return state
+
+
+async def ask_all(questions: Questions[T], ask: Ask) -> tuple[T, Usage]:
+    """Answer every question with ``ask``. Return the outcome and the usage.
+
+    Raises:
+        LLMError: a question got no reply. ``usage`` of the error covers the whole step.
+    """
+    usage, raw = Usage(), None
+    while isinstance(state := await asyncio.to_thread(advance, questions, raw), Question):
+        try:
+            raw, cost = await ask(state.messages)
+        except LLMError as error:
+            error.usage = usage + error.usage
+            raise
+        usage += cost
+    return state.outcome, usage
+
+
+async def reply_or_empty(client: LLMClient, request: LLMRequest) -> tuple[str, Usage]:
+    """Return the reply of a model. A reply that is empty even after a retry is the model's answer and not a fault."""
+    try:
+        reply = await client.complete(request)
+    except LLMOutputUnusable as error:
+        if error.kind is not UnusableKind.EMPTY:
+            raise
+        return "", error.usage
+    return reply.text, reply.usage
