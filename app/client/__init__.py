@@ -10,6 +10,7 @@ It imports nothing else of assay and reads no environment variables: URL and API
 
 from app.client.asynchronous import AsyncClient
 from app.client.errors import ApiError, ClientError, ServerUnreachable, UnexpectedReply, WaitTimeout
+from app.client.sessions import AsyncSuiteSession, Feedback, Question, SuiteSession
 from app.client.synchronous import Client
 from app.client.values import Event, Job, JobError, JobRef, Progress, Receipt
 from app.client.wire import DEFAULT_URL
@@ -18,15 +19,19 @@ __all__ = [
     "DEFAULT_URL",
     "ApiError",
     "AsyncClient",
+    "AsyncSuiteSession",
     "Client",
     "ClientError",
     "Event",
+    "Feedback",
     "Job",
     "JobError",
     "JobRef",
     "Progress",
+    "Question",
     "Receipt",
     "ServerUnreachable",
+    "SuiteSession",
     "UnexpectedReply",
     "WaitTimeout",
 ]

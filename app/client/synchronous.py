@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -11,6 +12,7 @@ import httpx
 
 from app.client import wire
 from app.client.errors import ApiError
+from app.client.sessions import SuiteSession
 from app.client.values import Event, Job, Receipt
 from app.client.waiting import JobWait
 
@@ -206,6 +208,19 @@ class Client:
         """Return calls, tokens and cost of models, grouped by agent, task_id, model, role or day."""
         params = {**wire.query(agent=agent, task_id=task_id), "by": list(by)}
         return wire.parse_as(dict, self._call("GET", "/v1/usage", params=params))
+
+    def start_session(self, suite: str, options: Mapping[str, Any]) -> SuiteSession:
+        """Start a session over a suite: ``mind2web`` or ``mm-mind2web``.
+
+        ``options`` is the body of ``POST /v1/suites/{suite}/sessions``.
+        """
+        started = self._call("POST", f"/v1/suites/{suite}/sessions", json=dict(options))
+        return wire.parse_as(partial(SuiteSession, self._call), started)
+
+    def session(self, suite: str, session_id: str) -> SuiteSession:
+        """Resume a session."""
+        found = self._call("GET", f"/v1/suites/{suite}/sessions/{session_id}")
+        return wire.parse_as(partial(SuiteSession, self._call), found)
 
     def tasks(self) -> list[dict[str, Any]]:
         return list(self._items("/v1/tasks", {}))

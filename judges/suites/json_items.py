@@ -27,18 +27,42 @@ def read_items(file: Path, *, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Any]:
     """Yield each item of a JSON list of objects or lists. Reads ``chunk_bytes`` at a time. Blocks.
 
     Raises:
+        DataMissing, DataUnreadable: see ``item_spans``.
+    """
+    return (item for _, item in item_spans(file, chunk_bytes=chunk_bytes))
+
+
+def read_item(file: Path, span: tuple[int, int]) -> Any:
+    """Return one item by its offset and length in bytes. Blocks.
+
+    Raises:
+        DataMissing: the file does not exist, or has changed.
+    """
+    try:
+        with file.open("rb") as source:
+            source.seek(span[0])
+            return json.loads(source.read(span[1]))
+    except (OSError, ValueError, RecursionError) as error:
+        raise DataMissing(f"{file.name} has changed: there is no item at byte {span[0]}") from error
+
+
+def item_spans(file: Path, *, chunk_bytes: int = CHUNK_BYTES) -> Iterator[tuple[tuple[int, int], Any]]:
+    """Yield offset and length in bytes of each item, and the item. Blocks.
+
+    Raises:
         DataMissing: the file does not exist.
         DataUnreadable: the file is not such a list or not well-formed. The message names the item.
     """
     try:
         with file.open("rb") as source:
-            for number, text in enumerate(_Items(source, file.name, chunk_bytes)):
+            for number, (offset, text) in enumerate(_Items(source, file.name, chunk_bytes)):
+                span = (offset, len(text))
                 try:
                     item = json.loads(text)
                 except (ValueError, RecursionError) as error:
                     raise DataUnreadable(file.name, f"item {number} is not well-formed JSON: {error}") from error
                 del text  # free the bytes before the consumer processes the item
-                yield item
+                yield span, item
     except FileNotFoundError as error:
         raise DataMissing(f"{file} does not exist") from error
     except OSError as error:
@@ -46,16 +70,18 @@ def read_items(file: Path, *, chunk_bytes: int = CHUNK_BYTES) -> Iterator[Any]:
 
 
 class _Items:
-    """Splits a JSON list into the bytes of its items."""
+    """Splits a JSON list into the offsets and bytes of its items."""
 
     def __init__(self, source: BinaryIO, name: str, chunk_bytes: int) -> None:
         self._source = source
         self._name = name
         self._data = b""
         self._at = 0
+        self._offset = 0
+        """Offset of ``_data`` in the file."""
         self._chunk_bytes = self._next_chunk = chunk_bytes
 
-    def __iter__(self) -> Iterator[bytes]:
+    def __iter__(self) -> Iterator[tuple[int, bytes]]:
         if self._bracket(b"") != ord("["):
             raise self._error("must be a JSON list")
         between = b""
@@ -63,9 +89,11 @@ class _Items:
             if opened not in _CLOSERS:
                 raise self._error("is not well-formed JSON: unexpected closing bracket")
             # Discard the bytes before this item.
+            self._offset += self._at - 1
             self._data, self._at = self._data[self._at - 1 :], 1
             self._skip_item(opened)
-            yield self._data[: self._at]
+            yield self._offset, self._data[: self._at]
+            self._offset += self._at
             self._data, self._at, self._next_chunk = self._data[self._at :], 0, self._chunk_bytes
             between = b","
         if self._rest().strip():

@@ -29,8 +29,9 @@ def _commands(cli: Commands) -> None:
 
 def _routers() -> "Sequence[APIRouter]":
     from app.features.suites.api import router
+    from app.features.suites.session_api import router as sessions
 
-    return (router,)
+    return (router, sessions)
 
 
 def _pages() -> "Sequence[APIRouter]":
@@ -59,7 +60,7 @@ FEATURE = Feature(
     name="suites",
     settings=_settings,
     commands=_commands,
-    tables=("suite_runs", "suite_steps"),
+    tables=("suite_runs", "suite_steps", "suite_sessions", "suite_session_steps"),
     routers=_routers,
     pages=_pages,
     tabs=(Tab(name="suites", path="/suites", label="Suites"),),

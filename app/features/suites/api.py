@@ -30,7 +30,7 @@ from app.features.suites.errors import PathNotAllowed
 from app.features.suites.jobs import as_submission, service_suites
 from app.features.suites.records import Record, StepStatus
 from app.features.suites.reports import prediction_json
-from app.features.suites.run_options import Mind2WebRunIn, MultimodalRunIn, SuiteRunIn
+from app.features.suites.run_options import DataIn, Mind2WebRunIn, MultimodalRunIn, SuiteRunIn
 from app.features.suites.service_suite import SuiteName
 from app.features.suites.storage import StepMeans
 from app.jobs.intake import JobOptions
@@ -307,7 +307,7 @@ async def _accept_run(
     caller: Caller,
     idempotency_key: str | None,
 ) -> dict[str, Any]:
-    await asyncio.to_thread(_check_paths, options, DataFolders.of(service.settings))
+    await asyncio.to_thread(check_paths, options, DataFolders.of(service.settings))
     submission = as_submission(suite.value, options)
     return await accept_job(
         service,
@@ -322,7 +322,7 @@ async def _accept_run(
     )
 
 
-def _check_paths(options: SuiteRunIn, folders: DataFolders) -> None:
+def check_paths(options: DataIn, folders: DataFolders) -> None:
     """Raise Problem that lists every field with a file that must not be read."""
     errors = []
     for name, path in options.paths().items():

@@ -61,11 +61,10 @@ def _options(options_json: str, folders: DataFolders, settings: Settings) -> Min
     request = Mind2WebRunIn.model_validate_json(options_json)
     data = folders.resolve_allowed(request.data)
     paths = {name: folders.resolve_allowed(path) for name, path in request.paths().items()}
-    scores = paths.get("scores")
     options = MindActOptions(
         data=data,
         split=request.split or data.stem,
-        scores=None if scores is None else parquet_of(scores, settings.data_dir / SCORES_FOLDER),
+        scores=scores_table(paths.get("scores"), settings),
         template=paths.get("prompt_template"),
         play_options=PlayOptions.of(
             protocol=request.protocol,
@@ -85,6 +84,11 @@ def _options(options_json: str, folders: DataFolders, settings: Settings) -> Min
     if "predictions" not in paths:
         return options
     return replace(options, model=None, predictions=paths["predictions"])
+
+
+def scores_table(file: Path | None, settings: Settings) -> Path | None:
+    """Return the Parquet file of a scores file, which is converted if necessary."""
+    return None if file is None else parquet_of(file, settings.data_dir / SCORES_FOLDER)
 
 
 def _source_row(options_json: str, folders: DataFolders, record: Record) -> SourceStep | None:

@@ -208,21 +208,29 @@ def prepare_steps(split: Split, play_options: PlayOptions, ranks: RankLookup | N
     Raises:
         DataUnreadable: a file is damaged, or contains a step twice.
     """
-    stream = Random(play_options.seed)  # noqa: S311 - not security-relevant
+    by_stream = play_options.shuffle is Shuffle.STREAM
+    stream = Random(play_options.seed) if by_stream else None  # noqa: S311 - not security-relevant
     seen: dict[str, str] = {}
     for step in split.steps():
         if step.sample_id in seen:
             raise DataUnreadable(step.place, f"repeats step {step.sample_id} of {seen[step.sample_id]}")
         seen[step.sample_id] = step.place
-        if play_options.is_guide:
-            yield _prepare_guide_step(*with_known_ranks(step, ranks), play_options.top_k)
-            continue
-        try:
-            with_ranks, rank_origin = ranked(step, ranks)
-        except RankMissing as error:
-            yield PreparedStep(step=step, fault=(NO_RANK, str(error)))
-            continue
-        yield _prepare_step(with_ranks, rank_origin, play_options, stream)
+        yield prepare_step(step, play_options, ranks, stream)
+
+
+def prepare_step(
+    step: Step, play_options: PlayOptions, ranks: RankLookup | None, stream: Random | None = None
+) -> PreparedStep:
+    """Return one step with its candidates. Blocks.
+
+    Without ``stream``, the order of the tournament depends only on the seed and the step.
+    """
+    if play_options.is_guide:
+        return _prepare_guide_step(*with_known_ranks(step, ranks), play_options.top_k)
+    try:
+        return _prepare_step(*ranked(step, ranks), play_options, stream)
+    except RankMissing as error:
+        return PreparedStep(step=step, fault=(NO_RANK, str(error)))
 
 
 def _prepare_guide_step(step: Step, rank_origin: RankOrigin, top_k: int) -> PreparedStep:
@@ -240,7 +248,9 @@ def _best_rank(step: Step) -> int | None:
     return min((positive.rank for positive in step.positives if positive.rank is not None), default=None)
 
 
-def _prepare_step(step: Step, rank_origin: RankOrigin, play_options: PlayOptions, stream: Random) -> PreparedStep:
+def _prepare_step(
+    step: Step, rank_origin: RankOrigin, play_options: PlayOptions, stream: Random | None
+) -> PreparedStep:
     positives, negatives = (
         ids_in_top_k(step.positives, play_options.top_k),
         ids_in_top_k(step.negatives, play_options.top_k),
@@ -248,7 +258,7 @@ def _prepare_step(step: Step, rank_origin: RankOrigin, play_options: PlayOptions
     unplayed, order = None, list[str]()
     if positives:
         step_random = Random(f"{play_options.seed}:{step.sample_id}")  # noqa: S311 - not security-relevant
-        order = shuffled(positives, negatives, stream if play_options.shuffle is Shuffle.STREAM else step_random)
+        order = shuffled(positives, negatives, stream or step_random)
         unplayed = Unplayed.SINGLE if len(order) == 1 else None
     else:
         unplayed = Unplayed.OUTSIDE_TOP_K if step.positives else Unplayed.NO_POSITIVE

@@ -74,13 +74,16 @@ class MindActOptions:
         return MindActInput(
             split=split,
             total=total,
-            template=self._template(),
-            ranks=None if self.scores is None else ScoreTable(self.scores, name=self.scores_name),
+            template=self.open_template(),
+            ranks=self.open_ranks(),
             predictions=None if self.predictions is None else read_predictions(self.predictions),
             files=tuple(_file_identity(file) for file in split.files),
         )
 
-    def _template(self) -> Template:
+    def open_ranks(self) -> ScoreTable | None:
+        return None if self.scores is None else ScoreTable(self.scores, name=self.scores_name)
+
+    def open_template(self) -> Template:
         if self.template is not None:
             return load_template(self.template)
         return shipped_guide_template() if self.play_options.is_guide else shipped_template()

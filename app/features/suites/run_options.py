@@ -1,7 +1,8 @@
-"""Options of a suite run over HTTP: request body, and the stored form that the worker reads."""
+"""Options of suite runs and sessions over HTTP: request body, and the stored form that is read later."""
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field
@@ -18,24 +19,35 @@ DataPath = Annotated[
     str,
     Field(min_length=1, max_length=1000, description="Absolute path, or path relative to a folder of ASSAY_SUITE_DATA"),
 ]
+SplitName = Annotated[str, Field(max_length=100, pattern=_NO_CONTROL_CHARACTERS)]
 
 
-class SuiteRunIn(BaseModel):
-    """Options of all suites."""
+class DataIn(BaseModel):
+    """Data, seed and label of a run or session."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
     data: DataPath
-    split: Annotated[str | None, Field(max_length=100, pattern=_NO_CONTROL_CHARACTERS)] = None
+    split: SplitName | None = None
+    seed: Annotated[int, Field(ge=0, lt=2**31), WHOLE_NUMBER] = 0
+    run: Annotated[str | None, Field(max_length=200, pattern=_NO_CONTROL_CHARACTERS, description="Free-form label")] = (
+        None
+    )
+
+    def paths(self) -> dict[str, str]:
+        """Return the paths of files to read, by field name."""
+        paths = {name: getattr(self, name, None) for name in _PATHS}
+        return {name: path for name, path in paths.items() if path is not None}
+
+
+class SuiteRunIn(DataIn):
+    """Options of the runs of all suites."""
+
     model: Model | None = None
     predictions: Annotated[
         DataPath | None, Field(description="Score the answers in this file instead of asking a model")
     ] = None
     max_examples: Annotated[int | None, Field(ge=1, le=10**9, description="Maximum number of steps"), WHOLE_NUMBER] = (
-        None
-    )
-    seed: Annotated[int, Field(ge=0, lt=2**31), WHOLE_NUMBER] = 0
-    run: Annotated[str | None, Field(max_length=200, pattern=_NO_CONTROL_CHARACTERS, description="Free-form label")] = (
         None
     )
     priority: Annotated[
@@ -46,13 +58,17 @@ class SuiteRunIn(BaseModel):
         Field(gt=0, le=1e6, allow_inf_nan=False, strict=False, description="Maximum cost of the run in USD"),
     ] = None
 
-    def paths(self) -> dict[str, str]:
-        """Return the paths of files to read, by field name."""
-        paths = {name: getattr(self, name, None) for name in _PATHS}
-        return {name: path for name, path in paths.items() if path is not None}
+
+class MultimodalOptionsIn(BaseModel):
+    """Options of Multimodal-Mind2Web~."""
+
+    # JSON has enumerations as text, which strict mode would refuse.
+    tokens: Annotated[Counting, Field(strict=False, description="How tokens of operations are counted for F1")] = (
+        Counting.SET
+    )
 
 
-class MultimodalRunIn(SuiteRunIn):
+class MultimodalRunIn(SuiteRunIn, MultimodalOptionsIn):
     """Options of a Multimodal-Mind2Web~ run."""
 
     model_config = ConfigDict(
@@ -61,13 +77,32 @@ class MultimodalRunIn(SuiteRunIn):
         }
     )
 
-    # JSON has enumerations as text, which strict mode would refuse.
-    tokens: Annotated[Counting, Field(strict=False, description="How tokens of operations are counted for F1")] = (
-        Counting.SET
-    )
+
+class Mind2WebOptionsIn(BaseModel):
+    """Options of Mind2Web: candidates, questions and scoring."""
+
+    scores: Annotated[
+        DataPath | None, Field(description="Candidate scores of the ranker: the pickle, or Parquet converted from it")
+    ] = None
+    prompt_template: Annotated[
+        DataPath | None, Field(description="File with a JSON list of chat messages, or an object")
+    ] = None
+    protocol: Annotated[
+        Protocol, Field(strict=False, description="tournament: published rounds of five; guide: one question per step")
+    ] = Protocol.TOURNAMENT
+    top_k: Annotated[int, Field(ge=1, le=10_000), WHOLE_NUMBER] = 50
+    max_html_chars: Annotated[
+        int, Field(ge=100, le=10**8, description="Characters of the page in the guide's question"), WHOLE_NUMBER
+    ] = MAX_HTML_CHARS
+    metric: Annotated[
+        Metric | None, Field(strict=False, description="Rule for a step (default: mindact, guide: action)")
+    ] = None
+    no_positive: Annotated[
+        NoPositive | None, Field(strict=False, description="Steps without a positive (default: zero, guide: skip)")
+    ] = None
 
 
-class Mind2WebRunIn(SuiteRunIn):
+class Mind2WebRunIn(SuiteRunIn, Mind2WebOptionsIn):
     """Options of a Mind2Web run."""
 
     model_config = ConfigDict(
@@ -81,26 +116,72 @@ class Mind2WebRunIn(SuiteRunIn):
         }
     )
 
-    scores: Annotated[
-        DataPath | None, Field(description="Candidate scores of the ranker: the pickle, or Parquet converted from it")
-    ] = None
-    prompt_template: Annotated[DataPath | None, Field(description="File with a JSON list of chat messages")] = None
-    top_k: Annotated[int, Field(ge=1, le=10_000), WHOLE_NUMBER] = 50
     temperature: Annotated[float, Field(strict=False, ge=0.0, le=2.0)] = 0.0
-    protocol: Annotated[
-        Protocol, Field(strict=False, description="tournament: published rounds of five; guide: one question per step")
-    ] = Protocol.TOURNAMENT
     max_tokens: Annotated[
         int | None, Field(ge=1, le=10**6, description="Limit of a reply (default: 50, guide: 512)"), WHOLE_NUMBER
     ] = None
-    max_html_chars: Annotated[
-        int, Field(ge=100, le=10**8, description="Characters of the page in the guide's question"), WHOLE_NUMBER
-    ] = MAX_HTML_CHARS
-    metric: Annotated[
-        Metric | None, Field(strict=False, description="Rule for a step (default: mindact, guide: action)")
-    ] = None
-    no_positive: Annotated[
-        NoPositive | None, Field(strict=False, description="Steps without a positive (default: zero, guide: skip)")
-    ] = None
     shuffle: Annotated[Shuffle, Field(strict=False)] = Shuffle.STEP
     compat_trailing: bool = False
+
+
+class History(StrEnum):
+    """Previous actions in the questions of a session."""
+
+    GOLD = "gold"
+    """The correct actions, as in the published evaluation."""
+    OWN = "own"
+    """The actions that the client chose."""
+
+
+class GivenFeedback(StrEnum):
+    """Steps whose answers get feedback."""
+
+    ALWAYS = "always"
+    TRAIN = "train"
+    """Only the training tasks: the client must use what it has learned."""
+
+
+class SessionIn(DataIn):
+    """Options of the sessions of all suites."""
+
+    train_split: Annotated[
+        SplitName | None, Field(description="Split of the training tasks, which come first (default: the split itself)")
+    ] = None
+    train_tasks: Annotated[
+        int | None, Field(ge=0, le=10**6, description="Number of training tasks (default: none, or all of train_split)")
+    ] = None
+    max_tasks: Annotated[
+        int | None, Field(ge=1, le=10**6, description="Maximum number of test tasks"), WHOLE_NUMBER
+    ] = None
+    shuffle_tasks: Annotated[bool, Field(description="Draw the order of tasks from the seed (default: data order)")] = (
+        False
+    )
+    feedback: Annotated[GivenFeedback, Field(strict=False)] = GivenFeedback.ALWAYS
+
+
+class MultimodalSessionIn(SessionIn, MultimodalOptionsIn):
+    """Options of a Multimodal-Mind2Web~ session."""
+
+    model_config = ConfigDict(
+        json_schema_extra={"example": {"data": "mm/snapshot_20dist.parquet", "split": "test_website", "max_tasks": 20}}
+    )
+
+
+class Mind2WebSessionIn(SessionIn, Mind2WebOptionsIn):
+    """Options of a Mind2Web session."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "data": "mind2web/data",
+                "split": "test_task",
+                "protocol": "guide",
+                "train_split": "train",
+                "train_tasks": 50,
+                "seed": 1,
+                "shuffle_tasks": True,
+            }
+        }
+    )
+
+    history: Annotated[History, Field(strict=False)] = History.GOLD

@@ -8,7 +8,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from judges.suites.errors import DataMissing, DataUnreadable
-from judges.suites.json_items import MAX_DEPTH, read_items
+from judges.suites.json_items import MAX_DEPTH, item_spans, read_item, read_items
 
 scalars = st.none() | st.booleans() | st.integers() | st.text(alphabet='ab"\\[]{},: \n\u00e9', max_size=12)
 values = st.recursive(
@@ -71,3 +71,14 @@ def test_items_before_the_damage_are_read(tmp_path: Path):
 def test_missing_file_is_named_in_the_error(tmp_path: Path):
     with pytest.raises(DataMissing, match=r"nowhere\.json does not exist"):
         next(read_items(tmp_path / "nowhere.json"))
+
+
+def test_item_is_found_by_its_span(tmp_path: Path):
+    file = tmp_path / "a.json"
+    file.write_text('[ {"a": 1},\n [2, "]"] , {"b": {"c": "é"}}]', encoding="utf-8")
+    for size in (1, 7, 1 << 20):
+        spans = list(item_spans(file, chunk_bytes=size))
+        assert [item for _, item in spans] == [{"a": 1}, [2, "]"], {"b": {"c": "é"}}]
+        assert [read_item(file, span) for span, _ in spans] == [item for _, item in spans]
+    with pytest.raises(DataMissing, match=r"a\.json has changed"):
+        read_item(file, (3, 5))
