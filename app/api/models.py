@@ -255,6 +255,7 @@ class TaskOut(BaseModel):
     version: str | None
     sha256: str | None
     description: str
+    file: str | None = Field(description="Name of the judge file; null if the judge was not loaded from a file")
     error: str | None = None
 
 

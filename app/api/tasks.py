@@ -9,6 +9,7 @@ from app.api.models import ListOut, TaskOut
 from app.api.paging import NamePath
 from app.api.problems import not_found
 from judges.loader import JudgeCatalogue
+from judges.source_code import YAML_SUFFIX
 
 router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
 
@@ -42,6 +43,7 @@ def _task(catalogue: JudgeCatalogue, task_id: str) -> TaskOut:
             version=None,
             sha256=None,
             description="",
+            file=f"{task_id}{YAML_SUFFIX if f'{task_id}{YAML_SUFFIX}:' in catalogue.broken[task_id] else '.py'}",
             error=catalogue.broken[task_id],
         )
     return TaskOut(
@@ -52,4 +54,5 @@ def _task(catalogue: JudgeCatalogue, task_id: str) -> TaskOut:
         version=judge.version,
         sha256=judge.sha256,
         description=judge.description,
+        file=None if judge.path is None else judge.path.name,
     )

@@ -13,9 +13,11 @@ from app.features import (
     rescore,
     rewards,
     suites,
+    tasks,
 )
 
 FEATURES: tuple[Feature, ...] = (
+    tasks.FEATURE,
     check.FEATURE,
     comparison.FEATURE,
     rescore.FEATURE,
