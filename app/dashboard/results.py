@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from typing import Annotated, Any
-from urllib.parse import urlencode
+from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Form, Query, Response
 from fastapi.responses import RedirectResponse
@@ -63,10 +63,11 @@ async def result(
         return await csv_file(name, *_table(table, body, tree))
     if leaf is not None and leaf not in tree.outline.by_key:
         raise NotFound(f"This result has no leaf {leaf!r}")
-    origin, answer, lint = await asyncio.gather(
+    origin, answer, lint, task = await asyncio.gather(
         viewer.api.get(f"/v1/results/{result_id}/origin"),
         viewer.api.text(f"/v1/results/{result_id}/answer"),
         viewer.api.get(f"/v1/results/{result_id}/lint"),
+        viewer.api.get_or_none(f"/v1/tasks/{quote(str(body['task_id']), safe='')}"),
     )
     rendered = (
         RenderedAnswer(html="", marks=frozenset()) if answer is None else await viewer.dashboard.answers.render(answer)
@@ -75,7 +76,7 @@ async def result(
     return await viewer.page(
         "result.html", title=f"{body['agent_name']} · {body['task_id']}", here="home", result=body, tree=tree,
         json=f"/v1/results/{result_id}", csv=f"/results/{result_id}?format=csv", origin=origin, answer=rendered,
-        panel=panel, chosen=leaf, lint=lint["items"], script=script_of(body),
+        panel=panel, chosen=leaf, lint=lint["items"], script=script_of(body), task=task,
     )  # fmt: skip
 
 

@@ -83,7 +83,7 @@ class TaskNodeOut(BaseModel):
     kind: str = Field(description="claim, check, parallel, sequential, for_each or graded")
     depth: int
     line: int
-    values: dict[str, str | float | bool] = Field(description="Values that can be edited, by key")
+    values: dict[str, str | bool | int | float] = Field(description="Values that can be edited, by key")
     sources: str
     gated: bool
     children: int
@@ -94,7 +94,7 @@ class CheckedTaskOut(BaseModel):
 
     sha256: str
     problems: list[TaskProblemOut]
-    head: dict[str, str | float | bool] = Field(description="Editable values of the task: description, version")
+    head: dict[str, str | bool | int | float] = Field(description="Editable values of the task: description, version")
     nodes: list[TaskNodeOut]
 
 

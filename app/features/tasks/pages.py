@@ -196,7 +196,7 @@ async def _editor(
         diff=_diff_lines(draft["diff"]) if reviewed else None,
         answers=origins[:_MAX_ANSWERS],
         answer=answer,
-        test=None if test_id is None else {"id": test_id, "status": "queued", "comparison": None},
+        test=None if test_id is None else {"id": test_id, "status": "queued", "error": None, "comparison": None},
         live=True,
         task_id=task_id,
         now=now,

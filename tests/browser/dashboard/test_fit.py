@@ -100,6 +100,7 @@ EMPTY = (
     "/jobs",
     "/compare",
     "/rescores",
+    "/tasks",
     "/review",
     "/review/overrides",
     "/review/agreement",
