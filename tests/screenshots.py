@@ -1,21 +1,23 @@
 """Screenshots of every dashboard page for docs/screenshots: `make screenshots`, a few minutes.
 
 The real service judges the demo's answers with a real browser and the lexical judge. The suite runs are small and use
-the stand-in model. Every page is shown wide and narrow, light and dark.
+the stand-in model. Every page is shown wide and narrow, light and dark. Arguments are names of pages, and limit the
+pictures to them.
 """
 
 from __future__ import annotations
 
 import asyncio
 import io
+import shutil
 import sys
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import httpx
-from patchright.async_api import Browser, async_playwright
+from patchright.async_api import Browser, Page, async_playwright
 from PIL import Image, ImageDraw
 
 from answers.bundle import read_folder
@@ -34,6 +36,8 @@ from tests.standin.llm import StandInLLM
 
 FOLDER = Path(__file__).parents[1] / "docs" / "screenshots"
 SIZES = {"wide": (1280, 900), "narrow": (390, 844)}
+AS_YAML = Path(__file__).parents[1] / "judges" / "tasks" / "as_yaml"
+CLAIM = "f:rubric/parallel/ferry/sequential/leaves/claim"
 MAX_PX = 1700
 QUALITY = 50
 KEY = "key-for-the-picture-of-the-sign-in-page"
@@ -47,6 +51,9 @@ async def main() -> None:
         data = Path(folder) / "benchmarks"
         data.mkdir()
         _write_suites(data)
+        tasks = Path(folder) / "tasks"
+        tasks.mkdir()
+        shutil.copy(AS_YAML / "karrow_visit.yaml", tasks)
         async with StandInLLM(fault_for=_reply) as model, DemoSite() as site:
             environment = {
                 "ASSAY_DATA_DIR": f"{folder}/data",
@@ -54,6 +61,7 @@ async def main() -> None:
                 "ASSAY_BROWSER_UNSANDBOXED": "true",
                 "ASSAY_EGRESS_ALLOW": site.egress_allow,
                 "ASSAY_SUITE_DATA": str(data),
+                "ASSAY_JUDGES": str(tasks),
                 "OPENAI_BASE_URL": model.base_url,
                 "OPENAI_API_KEY": "key-of-the-pictures",
             }
@@ -121,6 +129,10 @@ async def _pages(http: httpx.AsyncClient) -> dict[str, str]:
         "compare": "/compare?a=demo@monday&b=demo@wednesday",
         "rescore": await _rescore(http),
         "rescores": "/rescores",
+        "tasks": "/tasks",
+        "task": "/tasks/karrow_visit",
+        "task-edit": "/tasks/karrow_visit/edit",
+        "task-review": "/tasks/karrow_visit/edit",
         "review": "/review",
         "review-overrides": "/review/overrides",
         "review-agreement": "/review/agreement",
@@ -239,8 +251,13 @@ async def _shoot_all(browser: Browser, url: str, pages: Mapping[str, str], size:
     width, height = SIZES[size]
     context = await browser.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
     page = await context.new_page()
+    page.on("dialog", lambda dialog: asyncio.ensure_future(dialog.accept()))  # changes of a form are discarded
     for name, path in pages.items():
+        if sys.argv[1:] and name not in sys.argv[1:]:
+            continue
         await page.goto(url + path)
+        if name in PREPARED:
+            await PREPARED[name](page)
         await asyncio.sleep(0.6)  # time for pictures and the leaf panel to load
         whole = int(await page.evaluate("document.documentElement.scrollHeight"))
         await page.set_viewport_size({"width": width, "height": min(max(whole, 300), MAX_PX)})
@@ -250,6 +267,25 @@ async def _shoot_all(browser: Browser, url: str, pages: Mapping[str, str], size:
         picture.convert("RGB").save(FOLDER / f"{name}-{size}-{scheme}.webp", quality=QUALITY, method=6)
         await page.set_viewport_size({"width": width, "height": height})
     await context.close()
+
+
+async def _name_an_unknown_field(page: Page) -> None:
+    await page.fill(f'[name="{CLAIM}"]', "On Saturday the ferry leaves Sund Quay at {ferry.leave}")
+    await page.wait_for_selector(".problem:has-text('Line')")
+
+
+async def _change_and_test(page: Page) -> None:
+    await page.fill(f'[name="{CLAIM}"]', "On Saturday the boat leaves Sund Quay at {ferry.leaves}")
+    await page.click("button:text('Review changes')")
+    await page.click("button:text('Test')")
+    await page.wait_for_selector("a:text('Whole result')")
+
+
+PREPARED: Mapping[str, Callable[[Page], Awaitable[None]]] = {
+    "task-edit": _name_an_unknown_field,
+    "task-review": _change_and_test,
+}
+"""What is done on a page before its picture is taken."""
 
 
 if __name__ == "__main__":

@@ -215,6 +215,8 @@ async def check_policy(served: Served) -> None:
         "/jobs",
         "/compare",
         "/rescores",
+        "/tasks",
+        "/tasks/rivers",
         "/review",
         "/review/overrides",
         "/review/agreement",
