@@ -24,6 +24,7 @@ from judges.yaml_tasks.document import InvalidTask
 
 SCRIPT_FUNCTION = "evaluate_answer"
 JUDGE_SUFFIXES = (".py", YAML_SUFFIX)
+_MISSPELT = (".yml",)
 _parse_lock = Lock()
 """Python 3.11 shares the AST recursion depth between threads, so concurrent parsing can fail."""
 SCRIPT_ARGUMENTS = ("client", "answer", "agent_name", "answer_name", "cache", "semaphore", "logger")
@@ -64,11 +65,11 @@ def load_judges(
 
 
 def judge_files(folder: Path) -> list[Path]:
-    """Return the paths of the judge files directly inside a folder, sorted. Blocks."""
+    """Return the paths of the judge files directly inside a folder, sorted, with those of a misspelt suffix. Blocks."""
     return [
         path
         for path in sorted(folder.expanduser().glob("*"))
-        if path.suffix in JUDGE_SUFFIXES and not path.name.startswith(("_", "."))
+        if path.suffix.lower() in (*JUDGE_SUFFIXES, *_MISSPELT) and not path.name.startswith(("_", "."))
     ]
 
 
@@ -93,6 +94,9 @@ def load_judge(path: Path, *, importing: bool = True) -> Judge:
         raise JudgeNotLoadable(
             "the file name is the task id: use letters, digits, '.', '_' or '-' (max 100 characters)"
         )
+    if path.suffix not in JUDGE_SUFFIXES:
+        suffix = path.suffix.lower()
+        raise JudgeNotLoadable(f"rename it to {path.stem}{YAML_SUFFIX if suffix in _MISSPELT else suffix}")
     source = _read(path)
     if path.suffix == YAML_SUFFIX:
         loaded: Judge = getattr(yaml_judge(source, str(path)), MARK)

@@ -412,6 +412,9 @@ class _Compiler:
                 found.append(Expression(type=Scalar.TEXT, evaluate=lambda _, url=text: url))  # type: ignore[misc]
                 continue
             keys: Path = ("sources",) if isinstance(index, tuple) else ("sources", index)
+            if text.startswith("www."):
+                self._problem((*place.path, *keys), f"an address starts with http; write https://{text}", 0)
+                continue
             expression = self._parsed(text, place, keys, parse_expression)
             if expression is None:
                 continue

@@ -248,7 +248,7 @@ class ForEach(_Branch, _Inner):
     @model_validator(mode="after")
     def _bounds(self) -> ForEach:
         if self.min > self.max:
-            raise PydanticCustomError("bounds", "min is above max")
+            raise PydanticCustomError("bounds", "min is above max; lower min or raise max")
         if self.for_each == []:
             raise PydanticCustomError("bounds", "for_each is an empty list; name at least one record")
         return self
@@ -421,7 +421,7 @@ _EXPECTED: Final[Mapping[str, str]] = {
     "greater_than": "use a number above {gt:g}",
     "greater_than_equal": "use a number of at least {ge}",
     "less_than_equal": "use a number of at most {le:g}",
-    "too_short": "add at least {min_length}",
+    "too_short": "write at least {min_length} entries",
 }
 """What would be right, by the type of an error of pydantic."""
 
@@ -446,7 +446,9 @@ def _name_message(key: str, error: Any) -> str:
         return _line(error["msg"])
     is_id = error.get("ctx", {}).get("pattern") == NODE_ID.pattern
     if error["type"] == "string_pattern_mismatch":
-        letters = "letters, digits and . _ -" if is_id else "letters, digits and _, starting with a letter"
+        letters = (
+            "letters (a to z), digits and . _ -" if is_id else "letters (a to z), digits and _, starting with a letter"
+        )
         return f"{key!r} is not a valid name; use {letters}"
     return f"{_shown(key)} is not a valid name; use 1 to 60 characters"
 

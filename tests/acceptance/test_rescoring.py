@@ -31,6 +31,14 @@ async def bridge(ctx):
     ctx.verify("year", "The bridge was built in 1764")
     ctx.verify("town", "The bridge stands in Vellmar")
 """
+TASK = """
+format: 1
+description: When was the old bridge of Vellmar built?
+rubric:
+  parallel:
+    year: {claim: The bridge was built in 1764}
+    town: {claim: The bridge stands in Vellmar}
+"""
 ANSWERS = {"answer_1.md": "It was built in 1764, in Vellmar.", "answer_2.md": "In 1800, I think."}
 
 
@@ -42,7 +50,6 @@ def home() -> Iterator[Path]:
         folder = Path(name)
         folder.chmod(0o755)
         (folder / "judges.d").mkdir()
-        (folder / "judges.d" / "bridge.py").write_text(JUDGE)
         answers = folder / "answers" / "otter" / "bridge"
         answers.mkdir(parents=True)
         for file, text in ANSWERS.items():
@@ -110,7 +117,10 @@ async def assay_json(home: Path, model: StandInLLM, *arguments: str) -> dict[str
     return read
 
 
-async def test_rescoring_requests_only_changed_claims_and_usage_counts_calls(home: Path):
+@pytest.mark.parametrize(("name", "source"), [("bridge.py", JUDGE), ("bridge.yaml", TASK)])
+async def test_rescoring_requests_only_changed_claims_and_usage_counts_calls(home: Path, name: str, source: str):
+    judge = home / "judges.d" / name
+    judge.write_text(source)
     answers = str(home / "answers" / "otter" / "bridge")
     named = ("--agent", "otter", "--task", "bridge")
     async with StandInLLM(rule=keyword_rule({"is in": False})) as model:
@@ -133,7 +143,6 @@ async def test_rescoring_requests_only_changed_claims_and_usage_counts_calls(hom
             assert sum(row["calls"] for row in used["items"]) == first
             for wrong in ((), (*named, "rescore_1"), ("--cancel", *named), ("--task", "unknown")):
                 await assay(home, model, "rescore", *wrong, "--url", url, code=2)
-        judge = home / "judges.d" / "bridge.py"
         judge.write_text(judge.read_text().replace("stands in Vellmar", "is in Vellmar"))
         async with serving(home, model) as url:
             foreseen = await assay_json(home, model, "rescore", "--task", "bridge", "--url", url, "--dry-run")

@@ -295,6 +295,8 @@ GOOD = "  z: {check: given(note)}\n"
         ("a: {claim: 'It is {0}'}", "10:23", "{0} names no field"),
         ("a: {claim: 'It is {answer}'}", "10:24", "no field 'answer'"),
         ("a: {claim: It is so, sources: best.sources}", "10:9", "the claim names no field"),
+        ("a: {claim: '{note}', sources: www.a.example}", "10:35", "write https://www.a.example"),
+        ("a: {graded: {x: {score: 1, check: given(note)}}}", "10:9", "graded is a mapping; write at least 2 entries"),
         ("a: {claim: '{note}', sources: best}", "10:35", "sources must be a url field"),
         ("a: {claim: '{note}', sources: [note, day]}", "10:42", "sources must be a url field"),
         ("a: {check: 1 == 1}", "10:9", "the check reads no field"),
@@ -465,6 +467,13 @@ def test_file_with_problems_is_listed_with_their_places(tmp_path: Path) -> None:
     broken = load_judges([tmp_path]).broken["bad"]
 
     assert broken.splitlines()[0] == f"{tmp_path}/bad.yaml:1:1: the key 'description' is missing; add it"
+
+
+@pytest.mark.parametrize("name", ["gauges.yml", "gauges.YAML", "gauges.YML"])
+def test_file_with_another_suffix_is_not_ignored(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text(TASK)
+
+    assert load_judges([tmp_path]).broken == {"gauges": f"{tmp_path}/{name}: rename it to gauges.yaml"}
 
 
 def test_two_files_of_one_task_in_a_folder_are_an_error(tmp_path: Path) -> None:
