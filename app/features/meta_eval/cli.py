@@ -63,6 +63,7 @@ class _MeasureByDefault(typer.core.TyperGroup):
 
 def program() -> typer.Typer:
     from app.features.meta_eval.cli_bench import BenchCommand, bench
+    from app.features.meta_eval.cli_correct import correct
     from app.features.meta_eval.cli_import import import_labels
 
     group = typer.Typer(
@@ -73,6 +74,7 @@ def program() -> typer.Typer:
     group.command("measure")(measure)
     group.command("import")(import_labels)
     group.command("bench", cls=BenchCommand)(bench)
+    group.command("correct")(correct)
     return group
 
 

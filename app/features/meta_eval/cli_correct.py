@@ -1,0 +1,172 @@
+"""``assay meta-eval correct``: the score of an agent, corrected for the errors of its judge."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.console.connection import URL, JsonOption, UrlOption, connect
+from app.console.errors import WrongUsage
+from app.console.streams import print_json, stdout_console
+from app.features.meta_eval.cli import PartialOption, PartialSupport
+
+if TYPE_CHECKING:
+    from judges.analysis.corrected_score import CorrectedScore, LabelledAnswer
+    from judges.analysis.meta_eval.items import Item
+
+
+def correct(
+    labels: Annotated[
+        Path, typer.Argument(metavar="LABELS.jsonl", help="Labels on a random sample of the agent's leaves.")
+    ],
+    agent: Annotated[str, typer.Option(help="Agent whose score is corrected.")],
+    out: Annotated[
+        Path | None, typer.Option(help="Read result files of `assay evaluate` from this folder instead of a server.")
+    ] = None,
+    url: UrlOption = URL,
+    partial: PartialOption = PartialSupport.FAILED,
+    as_json: JsonOption = False,
+) -> None:
+    """Correct an agent's score for the errors of its judge, with labels on a sample of its leaves.
+
+    The labelled leaves must be a random sample. Labels on the most doubtful leaves give a wrong correction.
+    """
+    items = _items(labels, partial)
+    results = _from_folder(out / agent) if out is not None else _from_server(agent, url)
+    answers, used = _labelled(results, items)
+    from judges.analysis.corrected_score import corrected_score
+
+    if not answers:
+        raise WrongUsage(f"Agent {agent!r} has no judged answer.")
+    try:
+        found = corrected_score(answers)
+    except ValueError as error:
+        raise WrongUsage(
+            f"{labels}: none of {len(items)} labelled claim(s) is on a leaf that a model judged for {agent!r}",
+            hint="Labels need result_id and leaf, as in the export of the review page, of the newest results.",
+        ) from error
+    document = _as_json(agent, found, partial=partial, unmatched=len(items) - used)
+    if as_json:
+        print_json(document)
+    else:
+        _print(document)
+
+
+def _items(path: Path, partial: str) -> Sequence[Item]:
+    """Return the items with a decision that name a leaf.
+
+    Raises:
+        WrongUsage: the file cannot be read or has invalid lines.
+    """
+    from judges.analysis.labels import LabelsUnreadable, read_labels
+    from judges.analysis.meta_eval.items import PartialRule, items_of
+
+    try:
+        file = read_labels(path)
+    except LabelsUnreadable as error:
+        raise WrongUsage(str(error), hint="\n".join(error.problems) or None) from error
+    return [item for item in items_of(file.labels, PartialRule.of(partial)) if item.left_out is None]
+
+
+def _from_folder(folder: Path) -> Iterator[Mapping[str, Any]]:
+    from app.console.summaries import outcomes_in_folder
+
+    for outcome in outcomes_in_folder(folder):
+        if outcome.result is not None:
+            yield {"task_id": outcome.task_id, "answer_name": outcome.answer_name, **outcome.result}
+
+
+def _from_server(agent: str, url: str) -> Iterator[Mapping[str, Any]]:
+    """Yield the newest result of each answer."""
+    seen: set[tuple[str, str]] = set()
+    with connect(url) as client:
+        for result in client.results(agent=agent):
+            answer = str(result["task_id"]), str(result["answer_name"])
+            if answer not in seen:
+                seen.add(answer)
+                yield result
+
+
+def _labelled(results: Iterable[Mapping[str, Any]], items: Iterable[Item]) -> tuple[list[LabelledAnswer], int]:
+    """Return the answers with the labels on their leaves, and how many labels are used.
+
+    A label belongs to a result by its id, or else by the digest of the answer and the task.
+    """
+    from judges.analysis.corrected_score import LabelledAnswer
+    from judges.analysis.overrides import judged_leaves, judged_tree
+
+    by_result: dict[object, dict[str, bool]] = {}
+    for item in items:
+        label = item.label
+        if label.leaf is not None and item.human is not None:
+            identity = label.result_id or (label.task_id, label.answer_sha256)
+            by_result.setdefault(identity, {})[label.leaf] = item.human
+    answers, used = [], 0
+    for result in results:
+        root = judged_tree(result)
+        if root is None:
+            continue
+        answer = (result["task_id"], result.get("answer_sha256"))
+        known = by_result.get(result.get("id")) or by_result.get(answer) or {}
+        labels = {key: holds for key, holds in known.items() if key in judged_leaves(result)}
+        used += len(labels)
+        answers.append(
+            LabelledAnswer(task_id=result["task_id"], run=str(result.get("answer_name")), root=root, labels=labels)
+        )
+    return answers, used
+
+
+def _as_json(agent: str, found: CorrectedScore, *, partial: str, unmatched: int) -> dict[str, Any]:
+    from judges.analysis.meta_eval.items import PartialRule
+
+    leaves = found.leaves
+    return {
+        "agent_name": agent,
+        "rule": PartialRule.of(partial).value,
+        "score": {
+            "raw": {"low": found.raw.low, "high": found.raw.high, "interval": asdict(found.raw.interval)},
+            "corrected": {"low": found.low, "high": found.high, "interval": found.interval and asdict(found.interval)},
+        },
+        "leaves": {
+            "raw": {"value": leaves.raw, "interval": leaves.raw_interval and asdict(leaves.raw_interval)},
+            "corrected": {"value": leaves.corrected, "interval": leaves.interval and asdict(leaves.interval)},
+            "judged": leaves.units,
+            "labelled": leaves.labelled,
+            "weight_of_verdicts": leaves.weight,
+        },
+        "judge_errors": asdict(found.errors),
+        "unmatched_labels": unmatched,
+        "warnings": list(found.warnings),
+    }
+
+
+def _print(document: Mapping[str, Any]) -> None:
+    from app.console.tables import interval_text, plain_table
+
+    console = stdout_console()
+    table = plain_table("figure", "value", "95 % interval", "method")
+    for name, key in (("score", "score"), ("leaves that hold", "leaves")):
+        for kind in ("raw", "corrected"):
+            figure = document[key][kind]
+            low, high = figure.get("low", figure.get("value")), figure.get("high", figure.get("value"))
+            value = f"{low:.3f}" if low == high else f"{low:.3f} to {high:.3f}"
+            interval = figure["interval"]
+            table.add_row(
+                f"{name}, {kind}", value, interval_text(interval), "-" if interval is None else interval["method"]
+            )
+    console.print(table)
+    errors, leaves = document["judge_errors"], document["leaves"]
+    lines = [
+        f"{leaves['labelled']} of {leaves['judged']} judged leaves are labelled: the judge passed {errors['passed']}, "
+        f"{errors['wrongly_passed']} of them wrongly, and failed {errors['failed']}, {errors['wrongly_failed']} "
+        "wrongly",
+        f"{document['unmatched_labels']} label(s) are not on leaves of these results",
+        *(f"warning: {warning}" for warning in document["warnings"]),
+        "The labelled leaves must be a random sample of the judged leaves.",
+    ]
+    for line in lines:
+        console.print(line, markup=False, soft_wrap=True)
