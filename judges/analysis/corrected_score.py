@@ -8,8 +8,8 @@ and gates make it nonlinear. Therefore the unlabelled leaves are imputed many ti
 the scores are pooled: D. B. Rubin, "Multiple Imputation for Nonresponse in Surveys" (1987), section 3.1.
 
 Assumptions: the labelled leaves are a random sample of the judged leaves, and the errors of the judge are independent
-among leaves with the same verdict in answers of about the same quality. ``statistics.prediction_powered`` corrects the share of leaves without the second
-assumption. numpy and scipy are imported on first use.
+among leaves with the same verdict in answers of about the same quality. ``statistics.prediction_powered`` corrects the
+share of leaves without the second assumption. numpy and scipy are imported on first use.
 """
 
 from __future__ import annotations
