@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
@@ -242,7 +243,9 @@ async def save(body: TaskSaveIn, task_id: NamePath, service: ServiceDep, caller:
     except FileChanged as error:
         detail = f"{stored.path.name} has changed since you opened it; nothing was saved"
         raise Problem(409, "FILE_CHANGED", detail) from error
-    except PermissionError as error:
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
         raise Problem(409, "READ_ONLY", f"{stored.path.name} cannot be written: {error.strerror}") from error
     await service.runtime.reload_judges([task_id])
     return await _file_out(task_id, await _find(service, task_id), caller)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import difflib
 import json
 from collections.abc import Iterable, Mapping, Sequence
@@ -13,7 +14,7 @@ from fastapi import APIRouter, Form, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
 
 from app.client.errors import ApiError
-from app.dashboard.errors import NotFound
+from app.dashboard.errors import EmptyForm, NotFound
 from app.dashboard.home import NamePath
 from app.dashboard.html_route import HtmlRoute
 from app.dashboard.jobs import TERMINAL, IdPath
@@ -103,7 +104,7 @@ async def edit(
 ) -> Response:
     """Review the changes, test them on a stored answer, or save them. Nothing is saved that was not reviewed."""
     file = await _file(viewer, task_id)
-    edited_from = {**file, "text": json.loads(base), "sha256": base_sha256}
+    edited_from = {**file, "text": _base_text(base), "sha256": base_sha256}
     try:
         draft = await _draft(viewer, request, task_id, edited_from["text"])
     except ApiError as error:
@@ -135,7 +136,7 @@ async def edit(
 async def check(task_id: NamePath, request: Request, viewer: ViewerDep, base: Annotated[str, Form()]) -> Response:
     """Return the problems of the edited text as JSON, for the script of the editor."""
     try:
-        draft = await _draft(viewer, request, task_id, json.loads(base))
+        draft = await _draft(viewer, request, task_id, _base_text(base))
     except ApiError as error:
         if error.status != 422:
             raise
@@ -200,7 +201,7 @@ async def _editor(
         live=True,
         task_id=task_id,
         now=now,
-        conflict=None if now is None else _conflict(edited_from["text"], now["text"], draft["text"]),
+        conflict=now and await asyncio.to_thread(_conflict, edited_from["text"], now["text"], draft["text"]),
     )
 
 
@@ -211,6 +212,17 @@ async def _file(viewer: Viewer, task_id: str) -> dict[str, Any]:
     return file
 
 
+def _base_text(base: str) -> str:
+    """Return the text that was edited. It is sent as JSON, because browsers change the line breaks of form fields."""
+    try:
+        text = json.loads(base)
+    except ValueError:
+        text = None
+    if not isinstance(text, str):
+        raise EmptyForm("This form is incomplete. Reload the page and edit the task again.")
+    return text
+
+
 async def _draft(viewer: Viewer, request: Request, task_id: str, base: str) -> dict[str, Any]:
     """Return the edited text of a form with its problems and the difference to ``base``."""
     form = await request.form()
@@ -219,7 +231,7 @@ async def _draft(viewer: Viewer, request: Request, task_id: str, base: str) -> d
         text = whole.replace("\r\n", "\n")
         text = text.replace("\n", "\r\n") if "\r\n" in base else text
         draft = await _post_edits(viewer, task_id, text, {})
-        return {**draft, "diff": _diff(base, text)}
+        return {**draft, "diff": await asyncio.to_thread(_diff, base, text)}
     values: dict[str, str | bool] = {}
     for name, value in form.multi_items():  # a ticked box follows its hidden field, so the last value counts
         if name.startswith(_FIELD) and isinstance(value, str):
@@ -249,7 +261,7 @@ async def _rebased(
             mode = Mode.TEXT
         else:
             return await _editor(viewer, file, rebased, mode=mode, reviewed=True)
-    own = {**draft, "diff": _diff(file["text"], draft["text"])}
+    own = {**draft, "diff": await asyncio.to_thread(_diff, file["text"], draft["text"])}
     return await _editor(viewer, file, own, mode=mode, reviewed=True)
 
 

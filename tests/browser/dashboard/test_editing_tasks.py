@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -151,6 +152,25 @@ async def test_form_works_with_the_keyboard_and_without_scripts(chromium: Browse
     await page.wait_for_selector(".notice:has-text('Saved.')")
     assert 'version: "19"' in (folder / f"{TASK}.yaml").read_text()
     await context.close()
+
+
+async def test_form_that_was_tampered_with_is_refused(served: Served, folder: Path):
+    (folder / f"{TASK}.yaml").write_text(SOURCE)
+    page = (await served.http.get(f"/tasks/{TASK}/edit")).text
+    token = page.partition('name="form_token" value="')[2].partition('"')[0]
+    form = {"form_token": token, "base": json.dumps(SOURCE), "base_sha256": "0" * 64, "action": "save"}
+    for change, status in (
+        ({"form_token": "x"}, 403),
+        ({"base": "{"}, 422),
+        ({"base": "[]"}, 422),
+        ({"action": "remove"}, 422),
+        ({"f:rubric/parallel/none/claim": "x"}, 200),
+    ):
+        answer = await served.http.post(f"/tasks/{TASK}/edit", data={**form, **change})
+        assert (answer.status_code, change) == (status, change)
+        assert answer.headers["content-security-policy"].startswith("default-src 'none'")
+    assert "cannot be changed here" in answer.text
+    assert (folder / f"{TASK}.yaml").read_text() == SOURCE
 
 
 @pytest.mark.parametrize("dark", [False, True])

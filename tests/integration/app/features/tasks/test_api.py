@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+import errno
 import hashlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -203,6 +205,31 @@ async def test_change_on_disk_is_never_overwritten(api: httpx.AsyncClient, judge
     (judges / "paris.yaml").unlink()
     assert_problem(await api.put(FILE, json=body), 404)
     assert not (judges / "paris.yaml").exists()
+
+
+async def test_one_of_several_simultaneous_saves_wins(api: httpx.AsyncClient, judges: Path):
+    opened = (await api.get(FILE)).json()
+    texts = [SOURCE.replace("Tell", f"Speak {nth} times") for nth in range(6)]
+    saves = (api.put(FILE, json={"text": text, "base_sha256": opened["sha256"]}) for text in texts)
+    answers = await asyncio.gather(*saves)
+    assert sorted(answer.status_code for answer in answers) == [200] + 5 * [409]
+    [won] = [text for text, answer in zip(texts, answers, strict=True) if answer.status_code == 200]
+    assert (judges / "paris.yaml").read_text() == won
+    assert names(judges) == ["native.py", "paris.yaml"]
+
+
+async def test_file_that_cannot_be_written_is_reported(
+    api: httpx.AsyncClient, judges: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def read_only(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    opened = (await api.get(FILE)).json()
+    monkeypatch.setattr("app.features.tasks.files.NamedTemporaryFile", read_only)
+    body = {"text": SOURCE.replace("Tell", "Speak"), "base_sha256": opened["sha256"]}
+    problem = assert_problem(await api.put(FILE, json=body), 409, "READ_ONLY")
+    assert "Read-only file system" in problem["detail"]
+    assert (judges / "paris.yaml").read_text() == SOURCE
 
 
 @pytest.mark.parametrize("scope", ["read", "submit"])
