@@ -201,7 +201,9 @@ async def _editor(
         live=True,
         task_id=task_id,
         now=now,
-        conflict=now and await asyncio.to_thread(_conflict, edited_from["text"], now["text"], draft["text"]),
+        conflict=None
+        if now is None
+        else await asyncio.to_thread(_conflict, edited_from["text"], now["text"], draft["text"]),
     )
 
 
