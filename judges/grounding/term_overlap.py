@@ -217,8 +217,7 @@ def _names(text: str, tokens: list[re.Match[str]]) -> Iterator[list[str]]:
         is_near = token.end() - end <= _MAX_PARTICLES_CHARS
         if run and is_near and not token[0][0].isupper() and _PARTICLES.fullmatch(text[end : token.end()] + " "):
             continue
-        gap = text[end : token.start()]
-        if run and (not is_name or (gap != " " and _PARTICLES.fullmatch(gap) is None)):
+        if run and not (is_name and _PARTICLES.fullmatch(text[end : token.start()])):
             yield run
             run = []
         if is_name:

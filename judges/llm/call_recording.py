@@ -70,7 +70,7 @@ class CallRecorder:
         self._pieces: dict[str, dict[str, Any]] = {}
         self._left_out: set[str] = set()
         self._image_hashes: dict[str, str] = {}
-        self._texts: dict[str, list[Any]] = {}
+        self._texts: dict[bytes, list[Any]] = {}
         self._prompts: dict[str, str] = {}
         self._schemas: dict[str, Any] = {}
         self._calls: list[tuple[dict[str, Any], Mapping[str, Any]]] = []
@@ -165,12 +165,13 @@ class CallRecorder:
         """Return a short text unchanged. For a long text, return its pieces: strings, and hashes of long pieces."""
         if len(text) < LONG_CHARS:
             return text
-        # Every claim and vote on a page repeats its text. Images are not cached because they need much memory.
-        pieces = self._texts.get(text)
+        # Every vote on a claim repeats its text. Digests, because open connections keep the recorder in memory.
+        digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
+        pieces = self._texts.get(digest)
         if pieces is None:
             if len(self._texts) >= _MAX_CACHED_TEXTS:
                 del self._texts[next(iter(self._texts))]
-            pieces = self._texts[text] = self._pieces_of(text)
+            pieces = self._texts[digest] = self._pieces_of(text)
         return {"pieces": pieces}
 
     def _pieces_of(self, text: str) -> list[Any]:
