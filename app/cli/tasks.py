@@ -41,7 +41,7 @@ def tasks(context: typer.Context, judges: JudgesOption = None, as_json: JsonOpti
     from app.engine.judge_trials import lint_judges
 
     catalogue = event_loop.run(load_catalogue(judging_settings(judges=judges)))
-    lint = lint_judges(catalogue.judges.values())
+    lint = event_loop.run(lint_judges(catalogue.judges.values()))
     if as_json:
         listed = [_judge_json(catalogue.judges[task_id], lint.get(task_id)) for task_id in sorted(catalogue.judges)]
         print_json({"tasks": listed, "broken": dict(sorted(catalogue.broken.items()))})
@@ -69,7 +69,7 @@ def show(
     from app.engine.judge_trials import lint_judges
 
     judge = catalogue.judges[task_id]
-    lint = lint_judges([judge]).get(task_id)
+    lint = event_loop.run(lint_judges([judge])).get(task_id)
     if as_json:
         print_json(_judge_json(judge, lint))
         return

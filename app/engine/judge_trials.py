@@ -64,7 +64,7 @@ class TrialFailed(AppError):
     """The child process of a trial exited without a report."""
 
 
-def field_test(
+async def field_test(
     path: Path,
     answer: str,
     pages: Mapping[str, str],
@@ -73,7 +73,7 @@ def field_test(
     refuted: Iterable[str] = (),
     answer_changes: tuple[int, int | None] | None = None,
 ) -> dict[str, Any]:
-    """Test the judge file at ``path`` on an answer and the texts of its pages. Blocks.
+    """Test the judge file at ``path`` on an answer and the texts of its pages.
 
     ``replies`` are extractions recorded with a model, ``refuted`` the leaves that failed with it. ``answer_changes`` is
     a seed and a maximum per kind: if given, the lexical judge also judges mutations of the answer's text.
@@ -89,7 +89,7 @@ def field_test(
         "refuted": sorted(refuted),
         "answer_changes": answer_changes,
     }
-    return _in_child({"field_test": request}, timeout_s=FIELD_TEST_S)
+    return await _in_child({"field_test": request}, timeout_s=FIELD_TEST_S)
 
 
 ChangeAnswer: TypeAlias = Callable[[MutationTest, ObservedRun, Mapping[str, str]], Awaitable[Sequence[MutationResult]]]
@@ -126,7 +126,7 @@ async def model_test(
     runs = await change_answer(test, base, pages) if change_answer is not None and base.passed else ()
     failed = [key for key, leaf in base.leaves.items() if leaf.outcome is Outcome.FAILED]
     refuted = failed if base.passed else []  # meaningless if no claim passes
-    report = await asyncio.to_thread(field_test, judge.path, answer, pages, replies=recorded, refuted=refuted)
+    report = await field_test(judge.path, answer, pages, replies=recorded, refuted=refuted)
     changes = report_json(base, runs, seed=seed, model=model)
     scores = scores_json(base, *scored, changes=changes, fields=report["fields"])
     return base, {**report, "base": base_json(base), "answer_changes": changes, "scores": scores}
@@ -149,8 +149,8 @@ class LintReport:
         return [f"lint: {finding['node_id']}: {finding['message']}" for finding in self.findings]
 
 
-def lint_judges(judges: Iterable[Judge]) -> dict[str, LintReport]:
-    """Run each native judge on made-up values and return the lint of its rubric, by task. Blocks.
+async def lint_judges(judges: Iterable[Judge]) -> dict[str, LintReport]:
+    """Run each native judge on made-up values and return the lint of its rubric, by task.
 
     Public scripts are skipped because they build their tree from a real answer. The field test and the result page
     lint them.
@@ -159,20 +159,21 @@ def lint_judges(judges: Iterable[Judge]) -> dict[str, LintReport]:
     if not paths:
         return {}
     try:
-        reports = _in_child({"lint": paths}, timeout_s=LINT_S)
+        reports = await _in_child({"lint": paths}, timeout_s=LINT_S)
     except TrialFailed as error:
         return {task: LintReport(findings=None, error=str(error)) for task in paths}
     return {task: LintReport(**report) for task, report in reports.items()}
 
 
-def _in_child(request: Mapping[str, Any], *, timeout_s: float) -> dict[str, Any]:
+async def _in_child(request: Mapping[str, Any], *, timeout_s: float) -> dict[str, Any]:
+    """Execute a request in a child process, which ends if the caller is cancelled."""
     limits = ScriptLimits(memory_bytes=MEMORY_BYTES, cpu_s=math.ceil(timeout_s))
     with TemporaryDirectory(prefix="assay-trial-") as folder:
         out, printed = Path(folder) / "report.json", Path(folder) / "stderr"
-        command = [sys.executable, "-P", "-m", __name__, str(out)]
-        with printed.open("wb") as errors:  # a file, because the process limits bound its size
-            child = subprocess.Popen(  # noqa: S603 - our own program
-                command,
+        errors = os.open(printed, os.O_WRONLY | os.O_CREAT)  # a file, because the process limits bound its size
+        try:
+            child = await asyncio.create_subprocess_exec(
+                *(sys.executable, "-P", "-m", __name__, str(out)),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
@@ -180,22 +181,26 @@ def _in_child(request: Mapping[str, Any], *, timeout_s: float) -> dict[str, Any]
                 cwd=folder,
                 start_new_session=True,
             )
+        finally:
+            os.close(errors)
+        sent = json.dumps({**request, "limits": limits.to_json(), "uid": sandbox_user(DEFAULT_UID)}).encode()
         try:
-            child.communicate(
-                json.dumps({**request, "limits": limits.to_json(), "uid": sandbox_user(DEFAULT_UID)}).encode(),
-                timeout=timeout_s,
-            )
-        except subprocess.TimeoutExpired as error:
+            async with asyncio.timeout(timeout_s):
+                await child.communicate(sent)
+        except TimeoutError as error:
             raise TrialFailed(f"the test of the judge took longer than {timeout_s:g} s") from error
         finally:
-            child.kill()
-            child.wait()
-        if child.returncode != 0 or not out.is_file():
-            raise TrialFailed(
-                f"the judge could not be tested: {_exit_reason(child.returncode, _tail(printed), limits)}"
-            )
-        result: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
-        return result
+            if child.returncode is None:
+                child.kill()
+                await child.wait()
+        return await asyncio.to_thread(_read_report, out, printed, await child.wait(), limits)
+
+
+def _read_report(out: Path, printed: Path, code: int, limits: ScriptLimits) -> dict[str, Any]:
+    if code != 0 or not out.is_file():
+        raise TrialFailed(f"the judge could not be tested: {_exit_reason(code, _tail(printed), limits)}")
+    report: dict[str, Any] = json.loads(out.read_text(encoding="utf-8"))
+    return report
 
 
 def _exit_reason(code: int, printed: str, limits: ScriptLimits) -> str:

@@ -312,7 +312,7 @@ async def check_judges(settings: Settings) -> Check:
             detail=f"{len(catalogue.judges)} tasks, but these files do not load: {', '.join(sorted(catalogue.broken))}",
             remedy="; ".join([*reasons, "see where: assay tasks show ID"]),
         )
-    lint = await asyncio.to_thread(lint_judges, catalogue.judges.values())
+    lint = await lint_judges(catalogue.judges.values())
     lines = [f"{task}: {line}" for task, report in sorted(lint.items()) for line in report.lines()]
     if lines:
         return Check(

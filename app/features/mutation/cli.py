@@ -122,7 +122,8 @@ def _run_test(settings: Settings, inputs: _TestInputs) -> dict[str, Any]:
     if inputs.judge.path is None:
         raise WrongUsage(f"the judge of {inputs.judge.task!r} was not loaded from a file")
     if inputs.model == LEXICAL and inputs.pages is not None:
-        return field_test(inputs.judge.path, inputs.answer, inputs.pages, answer_changes=(inputs.seed, inputs.per_kind))
+        changes = (inputs.seed, inputs.per_kind)
+        return event_loop.run(field_test(inputs.judge.path, inputs.answer, inputs.pages, answer_changes=changes))
     return event_loop.run(_test_with_model(settings, inputs))
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 
@@ -115,7 +116,7 @@ def test_failed_lint_process_is_reported(tmp_path: Path, monkeypatch: pytest.Mon
     judge = load_judge(judges_in(tmp_path / "mine", sound=SOUND) / "sound.py")
     monkeypatch.setattr(judge_trials, "LINT_S", 0.001)
 
-    [report] = lint_judges([judge]).values()
+    [report] = asyncio.run(lint_judges([judge])).values()
 
     assert report.findings is None
     assert report.lines() == [f"lint: not checked: {report.error}"] and "0.001 s" in (report.error or "")

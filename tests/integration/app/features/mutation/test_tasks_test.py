@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from app.engine.judge_trials import TrialFailed, field_test
@@ -130,6 +131,27 @@ async def test_items_that_move_up_in_a_list_are_matched(tmp_path: Path) -> None:
     assert (code, report["missed"], report["fields"]["findings"]) == (0, 0, []), err
 
 
+async def test_cancelled_test_ends_its_process(tmp_path: Path) -> None:
+    body = "import time; time.sleep(600)"
+    await asyncio.to_thread((tmp_path / "odd.py").write_text, NATIVE.format(body=body))
+    test = asyncio.create_task(field_test(tmp_path / "odd.py", ANSWER, PAGES))
+
+    def children() -> list[psutil.Process]:
+        running = psutil.process_iter(["cmdline", "ppid"])
+        mine = [each for each in running if each.info["ppid"] == os.getpid()]
+        return [each for each in mine if "app.engine.judge_trials" in (each.info["cmdline"] or ())]
+
+    async with asyncio.timeout(60):
+        while not (found := children()):
+            assert not test.done()
+            await asyncio.sleep(0.05)
+    test.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await test
+
+    assert not any(each.is_running() for each in found)
+
+
 @pytest.mark.parametrize(
     ("judge", "message"),
     [
@@ -145,4 +167,4 @@ async def test_items_that_move_up_in_a_list_are_matched(tmp_path: Path) -> None:
 def test_faulty_judge_ends_with_a_reason(tmp_path: Path, judge: str, message: str) -> None:
     (tmp_path / "odd.py").write_text(judge)
     with pytest.raises(TrialFailed, match=message):
-        field_test(tmp_path / "odd.py", ANSWER, PAGES)
+        asyncio.run(field_test(tmp_path / "odd.py", ANSWER, PAGES))
