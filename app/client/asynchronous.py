@@ -221,6 +221,16 @@ class AsyncClient:
         params = {**wire.query(agent=agent, task_id=task_id), "by": list(by)}
         return wire.parse_as(dict, await self._call("GET", "/v1/usage", params=params))
 
+    async def compare_suite_runs(self, suite: str, first: str, second: str) -> dict[str, Any]:
+        """Compare two finished runs of a suite, paired by step and task. Differences are second - first."""
+        params = {"a": first, "b": second}
+        return wire.parse_as(dict, await self._call("GET", f"/v1/suites/{suite}/compare", params=params))
+
+    async def suite_leaderboard(self, suite: str) -> list[dict[str, Any]]:
+        """Return the ranked runs of a suite, in groups of equal split, protocol and metric."""
+        found = await self._call("GET", f"/v1/suites/{suite}/leaderboard")
+        return wire.parse_as(lambda body: list(body["groups"]), found)
+
     async def start_session(self, suite: str, options: Mapping[str, Any]) -> AsyncSuiteSession:
         """Start a session over a suite: ``mind2web`` or ``mm-mind2web``.
 

@@ -19,7 +19,7 @@ from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
 from app.api.examples import EXAMPLE_ID
 from app.api.models import JobStateOut, ListOut, RecordModel
-from app.api.paging import IdPath, PageRequestDep, PositionPageRequestDep
+from app.api.paging import ID_PATTERN, IdPath, PageRequestDep, PositionPageRequestDep
 from app.api.problems import Problem, not_found
 from app.api.strict_json import StrictJsonRoute
 from app.api.submissions import KeyHeader, accept_job
@@ -30,6 +30,7 @@ from app.features.suites.errors import PathNotAllowed
 from app.features.suites.jobs import as_submission, service_suites
 from app.features.suites.records import Record, StepStatus
 from app.features.suites.reports import prediction_json
+from app.features.suites.run_comparison import differing_settings, leaderboard
 from app.features.suites.run_options import DataIn, Mind2WebRunIn, MultimodalRunIn, SuiteRunIn
 from app.features.suites.service_suite import SuiteName
 from app.features.suites.storage import StepMeans
@@ -37,6 +38,8 @@ from app.jobs.intake import JobOptions
 from app.service import Service
 from app.storage import jobs as rows
 from app.storage.records import Job, JobKind, JobStatus
+from app.storage.results import get_result
+from judges.suites.comparison import compare_runs
 from judges.suites.errors import SuiteError
 
 _JOB = f"job_{EXAMPLE_ID}"
@@ -179,9 +182,105 @@ class StepOut(BaseModel):
         )
 
 
+_COMPARED: dict[str, Any] = {
+    "a": 0.41,
+    "b": 0.45,
+    "difference": 0.04,
+    "interval_95": {"low": 0.01, "high": 0.07},
+    "p": 0.012,
+}
+
+
+class RunComparisonOut(BaseModel):
+    """Comparison of two runs over the steps that were scored in both."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "a": _JOB,
+                "b": f"{_JOB[:-1]}x",
+                "settings": [{"setting": "model", "a": "openai/gpt-4o", "b": "openai/gpt-4o-mini"}],
+                "steps": 1339,
+                "tasks": 177,
+                "only_a": 0,
+                "only_b": 0,
+                "not_scored": 2,
+                "micro": {"element": _COMPARED, "operation": _COMPARED, "step": _COMPARED},
+                "macro": {"element": _COMPARED, "operation": _COMPARED, "step": _COMPARED},
+                "task_success": {"tasks": 175, **_COMPARED},
+                "changes": {
+                    "both": 400, "only_a": 30, "only_b": 80, "neither": 829, "lost": ["T1_a"], "gained": ["T2_b"],
+                },
+            }
+        }
+    )  # fmt: skip
+
+    a: str
+    b: str
+    settings: list[dict[str, Any]] = Field(description="Settings of the runs that differ")
+    steps: int = Field(description="Steps scored in both runs")
+    tasks: int
+    only_a: int = Field(description="Steps that only A has")
+    only_b: int
+    not_scored: int = Field(description="Steps of both runs that one of them did not score")
+    micro: dict[str, Any] | None = Field(
+        description="element, operation and step as means over steps: a, b, difference, interval_95 (bootstrap by "
+        "task) and p (sign-flip test over tasks); null if no step was scored in both runs"
+    )
+    macro: dict[str, Any] | None = Field(description="The same as means over tasks")
+    task_success: dict[str, Any] | None = Field(description="Over tasks whose steps were all scored in both runs")
+    changes: dict[str, Any] = Field(description="Steps that succeed in both runs, one or none, and which ones changed")
+
+
+class LeaderboardOut(BaseModel):
+    """Ranked runs of a suite in groups of equal split, protocol, metric and policy."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "suite": "mind2web",
+                "groups": [
+                    {
+                        "split": "test_task",
+                        "protocol": "tournament",
+                        "metric": "mindact",
+                        "no_positive": "zero",
+                        "tokens": None,
+                        "items": [
+                            {
+                                "rank": 1,
+                                "id": _JOB,
+                                "run": "baseline",
+                                "model": "openai/gpt-4o",
+                                "status": "complete",
+                                "steps": 1339,
+                                "seeds": [0],
+                                "figures": {
+                                    "step_success_micro": 0.41,
+                                    "step_success_macro": 0.43,
+                                    "task_success": 0.04,
+                                },
+                                "usd": 12.5,
+                            }
+                        ],
+                        "published": [{"system": "MindAct Flan-T5-XL", "setting": "top 50", "step_success": 52.0}],
+                    }
+                ],
+            }
+        }
+    )
+
+    suite: str
+    groups: list[dict[str, Any]] = Field(
+        description="Settings of the group, its runs in items (rank is null if steps were not judged), and published "
+        "figures in percent"
+    )
+
+
 router = APIRouter(prefix="/v1/suites", tags=["suites"], route_class=StrictJsonRoute)
 
 
+_MAX_RANKED = 200
 PositionPath = Annotated[int, Path(ge=0, le=2**31 - 1)]
 
 
@@ -224,6 +323,53 @@ async def runs(suite: SuiteName, service: ServiceDep, caller: ReaderDep, paging:
         page, next_cursor = paging.split(newest, lambda job: job.id)
         items = [await _run_out(connection, job) for job in page]
     return ListOut(items=items, next_cursor=next_cursor)
+
+
+@router.get("/{suite}/compare")
+async def compare(
+    suite: SuiteName,
+    service: ServiceDep,
+    caller: ReaderDep,
+    a: Annotated[str, Query(pattern=ID_PATTERN, description="Id of the baseline run")],
+    b: Annotated[str, Query(pattern=ID_PATTERN, description="Id of the other run")],
+    seed: Annotated[int, Query(ge=0, lt=2**31, description="Seed for the resampling of the intervals")] = 0,
+) -> RunComparisonOut:
+    """Compare two finished runs, paired by step and task. Differences are B - A."""
+    documents, records = [], []
+    for run_id in (a, b):
+        async with service.database.begin() as connection:
+            job = await _find_job(connection, caller, suite, run_id)
+            result = None if job.result_id is None else await get_result(connection, job.result_id)
+            records.append(await suite_steps.all_records(connection, job.id))
+        if result is None:
+            raise Problem(409, "RUN_UNFINISHED", f"Run {run_id} has no result yet; compare finished runs")
+        documents.append(json.loads(result.body))
+    compared = await asyncio.to_thread(compare_runs, *records, seed=seed)
+    return RunComparisonOut.model_validate(
+        {"a": a, "b": b, "settings": differing_settings(*documents), "micro": None, "macro": None, **compared}
+    )
+
+
+@router.get("/{suite}/leaderboard")
+async def suite_leaderboard(suite: SuiteName, service: ServiceDep, caller: ReaderDep) -> LeaderboardOut:
+    """Rank the newest finished run of each model and label, by split, protocol and metric, beside published figures."""
+    async with service.database.begin() as connection:
+        newest = await rows.list_jobs(
+            connection,
+            limit=_MAX_RANKED,
+            owner=caller.visible_owner,
+            status=JobStatus.SUCCEEDED,
+            agent=suite.value,
+            kind=JobKind.SUITE,
+        )
+        runs = []
+        for job in newest:
+            result = None if job.result_id is None else await get_result(connection, job.result_id)
+            if result is not None:
+                options = json.loads(await rows.answer_text(connection, job.answer_sha256))
+                run = {"id": job.id, "result_id": result.id, "run": options.get("run"), "created_at": job.created_at}
+                runs.append((run, json.loads(result.body)))
+    return LeaderboardOut.model_validate({"suite": suite.value, "groups": leaderboard(runs)})
 
 
 @router.get("/{suite}/runs/{run_id}")

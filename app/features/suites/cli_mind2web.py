@@ -13,6 +13,7 @@ from app.console.connection import JsonOption
 from app.console.errors import WrongUsage
 from app.console.judging_options import judging_settings, quiet_logging
 from app.console.streams import print_json, stderr_console, stdout_console
+from app.features.suites.cli_compare_runs import compare
 from app.features.suites.cli_suite_run import (
     ConfigOption,
     DryRunOption,
@@ -20,11 +21,14 @@ from app.features.suites.cli_suite_run import (
     ModelOption,
     NoCacheOption,
     OutputDirOption,
+    SeedsOption,
     ask_model,
+    parse_seeds,
     percent_range,
     print_estimate,
     published_table,
     run_and_print,
+    seed_lines,
     simple_table,
 )
 from judges.suites.mind2web.rules import MAX_HTML_CHARS, Metric, NoPositive, Protocol, Shuffle
@@ -93,6 +97,7 @@ def program() -> typer.Typer:
     """Return the ``mind2web`` command group."""
     group = typer.Typer(invoke_without_command=True, help="Mind2Web: single web steps as multiple-choice questions.")
     group.callback()(mind2web)
+    group.command("compare")(compare)
     group.command("scores")(scores)
     return group
 
@@ -114,6 +119,7 @@ def mind2web(
     output_dir: OutputDirOption = None,
     model: ModelOption = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed for the order of candidates and for the intervals.")] = 0,
+    seeds: SeedsOption = None,
     shuffle: ShuffleOption = Shuffle.STEP,
     max_llm: MaxLlmOption = None,
     metric: MetricOption = None,
@@ -149,12 +155,13 @@ def mind2web(
         max_examples=max_examples,
         model=None if predictions else settings.model,
         predictions=predictions,
+        seeds=parse_seeds(seeds, predictions),
     )
     with stderr_console().status("validating the data"):
         run_input = options.open_input()
     _print_input(options, run_input)
     if dry_run:
-        print_estimate(run_input.plan(play_options), settings, options.predictions, as_json=as_json)
+        print_estimate(options.plan(run_input), settings, options.predictions, as_json=as_json)
         return
     compute = _ask_model if predictions is None else _score_file
     run_and_print(lambda: compute(options, run_input, settings, output_dir), _summary, output_dir, as_json=as_json)
@@ -217,7 +224,7 @@ def _ask_model(
         write_official_files(folder, options, metrics, records())
 
     return ask_model(
-        run_input.plan(options.play_options),
+        options.plan(run_input),
         settings,
         None if folder is None else folder / JOURNAL_NAME,
         identity=run_identity(options, run_input),
@@ -254,6 +261,7 @@ def _print_input(options: MindActOptions, run_input: MindActInput) -> None:
 
 def _summary(metrics: Mapping[str, Any]) -> Iterator[Table | str]:
     yield figures_table(metrics)
+    yield from seed_lines(metrics)
     yield from policy_lines(metrics)
     yield from candidate_line(metrics)
     if metrics["published"] and metrics["protocol"] == "tournament":

@@ -13,17 +13,21 @@ from app.console.connection import JsonOption
 from app.console.errors import WrongUsage
 from app.console.judging_options import judging_settings, quiet_logging
 from app.console.streams import print_json, stderr_console, stdout_console
+from app.features.suites.cli_compare_runs import compare
 from app.features.suites.cli_suite_run import (
     DryRunOption,
     MaxLlmOption,
     ModelOption,
     NoCacheOption,
     OutputDirOption,
+    SeedsOption,
     ask_model,
+    parse_seeds,
     percent_range,
     print_estimate,
     published_table,
     run_and_print,
+    seed_lines,
     simple_table,
 )
 from judges.suites.multimodal.readings import Counting
@@ -43,6 +47,7 @@ def program() -> typer.Typer:
     """Return the ``mm-mind2web`` command group."""
     group = typer.Typer(invoke_without_command=True, help="Multimodal-Mind2Web~: single web steps with screenshots.")
     group.callback()(mm_mind2web)
+    group.command("compare")(compare)
     group.command("build")(build)
     return group
 
@@ -62,6 +67,7 @@ def mm_mind2web(
     max_examples: Annotated[int | None, typer.Option(min=1, help="Maximum number of valid steps.")] = None,
     max_llm: MaxLlmOption = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed for the resampling of the intervals.")] = 0,
+    seeds: SeedsOption = None,
     dry_run: DryRunOption = False,
     no_cache: NoCacheOption = False,
     as_json: JsonOption = False,
@@ -77,7 +83,7 @@ def mm_mind2web(
     if not data.exists():
         raise WrongUsage(f"--data {data}: no such file or folder")
 
-    from app.features.suites.multimodal import TildeOptions, TildePlan
+    from app.features.suites.multimodal import TildeOptions
 
     settings = judging_settings(model=model, max_llm=max_llm, reply_cache_bytes=0 if no_cache else None)
     quiet_logging(settings)
@@ -89,12 +95,13 @@ def mm_mind2web(
         max_examples=max_examples,
         model=None if predictions else settings.model,
         answers=predictions,
+        seeds=parse_seeds(seeds, predictions),
     )
     with stderr_console().status("validating the data"):
         run_input = options.open_input()
     _print_input(run_input, options)
     if dry_run:
-        print_estimate(TildePlan(run_input, counting=tokens), settings, predictions, as_json=as_json)
+        print_estimate(options.plan(run_input), settings, predictions, as_json=as_json)
         return
     compute = _score_file if predictions else _ask_model
     run_and_print(lambda: compute(options, run_input, settings, output_dir), _summary, output_dir, as_json=as_json)
@@ -141,7 +148,7 @@ def build(
 
 
 def _ask_model(options: TildeOptions, run_input: TildeInput, settings: Settings, folder: Path | None) -> dict[str, Any]:
-    from app.features.suites.multimodal import TildePlan, figures, run_identity
+    from app.features.suites.multimodal import figures, run_identity
     from app.features.suites.reports import write_files
 
     def write(metrics: dict[str, Any], records: Callable[[], Iterator[Record]]) -> None:
@@ -149,7 +156,7 @@ def _ask_model(options: TildeOptions, run_input: TildeInput, settings: Settings,
         write_files(folder, metrics, records())
 
     return ask_model(
-        TildePlan(run_input, counting=options.counting),
+        options.plan(run_input),
         settings,
         None if folder is None else folder / JOURNAL_NAME,
         identity=run_identity(options, run_input),
@@ -192,6 +199,7 @@ def _print_input(run_input: TildeInput, options: TildeOptions) -> None:
 
 def _summary(metrics: Mapping[str, Any]) -> Iterator[Table | str]:
     yield tilde_table(metrics)
+    yield from seed_lines(metrics)
     yield published_table(metrics, PUBLISHED_TITLE)
 
 

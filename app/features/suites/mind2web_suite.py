@@ -13,6 +13,7 @@ from app.features.suites.mindact import NAME, PlayOptions
 from app.features.suites.mindact_run import SCORES_FOLDER, MindActOptions, figures, run_identity, summary_score
 from app.features.suites.records import TRACE, Record
 from app.features.suites.run_options import Mind2WebRunIn
+from app.features.suites.seeds import data_position
 from app.features.suites.service_suite import Box, PreparedRun, StepView
 from app.settings import Settings
 from judges.suites.errors import DataMissing
@@ -31,7 +32,7 @@ class Mind2WebSuite:
         options = _options(options_json, folders, settings)
         run_input = options.open_input()
         return PreparedRun(
-            plan=run_input.plan(options.play_options),
+            plan=options.plan(run_input),
             needs_model=options.predictions is None,
             identity=run_identity(options, run_input) | {"max_examples": options.max_examples},
             figures=partial(figures, options, run_input),
@@ -79,6 +80,7 @@ def _options(options_json: str, folders: DataFolders, settings: Settings) -> Min
         ),
         compat_trailing=request.compat_trailing,
         max_examples=request.max_examples,
+        seeds=tuple(request.seeds or ()),
         model=request.model or settings.model,
     )
     if "predictions" not in paths:
@@ -99,7 +101,7 @@ def _source_row(options_json: str, folders: DataFolders, record: Record) -> Sour
     """
     request = Mind2WebRunIn.model_validate_json(options_json)
     data = folders.resolve_allowed(request.data)
-    position = record["position"]
+    position = data_position(record)
     for file in find_split(data, request.split or data.stem).files:
         if file.suffix not in ROW_SUFFIXES:
             return None

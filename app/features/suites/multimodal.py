@@ -13,7 +13,8 @@ from typing import Any
 
 from app.features.suites.records import Record, StepStatus, usage_json
 from app.features.suites.reports import not_judged_summary, tool_version, total_usage
-from app.features.suites.step_loop import SuiteModel
+from app.features.suites.seeds import SeedsPlan, figures_by_seed
+from app.features.suites.step_loop import Plan, SuiteModel
 from judges.errors import LLMError
 from judges.llm.client import LLMRequest, Message
 from judges.llm.providers import parse_model
@@ -315,6 +316,14 @@ class TildeOptions:
     max_examples: int | None = None
     model: str | None = None
     answers: Path | None = None
+    seeds: tuple[int, ...] = ()
+
+    def plan(self, run_input: TildeInput) -> Plan[Any]:
+        """Return the plan that asks the model, once per seed with ``seeds``."""
+        if not self.seeds:
+            return TildePlan(run_input, counting=self.counting)
+        plans = {seed: TildePlan(run_input, counting=self.counting, vote=vote) for vote, seed in enumerate(self.seeds)}
+        return SeedsPlan(plans)
 
     def open_input(self) -> TildeInput:
         """Read and validate the data. Blocks.
@@ -333,6 +342,7 @@ def run_identity(options: TildeOptions, run_input: TildeInput) -> dict[str, Any]
         "split": options.split,
         "tokens": str(options.counting),
         "max_examples": options.max_examples,
+        "seeds": list(options.seeds),
         "data": run_input.digest,
     }
 
@@ -358,15 +368,23 @@ def figures(
         "tool_version": tool_version(),
         "n_rows": run_input.row_count,
         "n_valid": run_input.row_count - sum(run_input.skipped.values()),
-        "n_steps": len(run_input.rows),
+        "n_steps": len(records),
         "n_tasks_with_valid": run_input.tasks,
         "skipped": dict(run_input.skipped),
         **report(records, reading=Reading.of(options.counting), seed=options.seed),
+        **_by_seed(options, records),
         "published": [row.as_json() for row in PUBLISHED],
         "not_judged": missing,
         "unknown_ids": list(unknown),
         "usage": total_usage(records),
     }
+
+
+def _by_seed(options: TildeOptions, records: Sequence[Record]) -> dict[str, Any]:
+    def figures_of(seed: int, own: Sequence[Record]) -> Mapping[str, Any]:
+        return report(own, reading=Reading.of(options.counting), seed=seed)
+
+    return figures_by_seed(options.seeds, records, figures_of) if options.seeds else {}
 
 
 def summary_score(metrics: Mapping[str, Any]) -> float:

@@ -76,12 +76,13 @@ def suite_run(run: Mapping[str, Any], result: Mapping[str, Any] | None) -> Suite
         figures: Figures = {"micro": micro, "macro": dict.fromkeys(MEASURES)}
     else:
         figures = _figures(result)
+    guide = " · guide" if (known.get("protocol") or order.get("protocol")) == "guide" else ""
     answers = order.get("predictions") or order.get("answers")
     model = known.get("model") or run.get("model") or order.get("model")
     return SuiteRun(
         run=run,
         result=result,
-        split=", ".join(str(split) for split in splits if split) or _NO_SPLIT,
+        split=(", ".join(str(split) for split in splits if split) or _NO_SPLIT) + guide,
         model=str(model or (f"answers of {answers}" if answers else "default model")),
         figures=figures,
         task_success=known.get("task_success"),
@@ -125,7 +126,8 @@ def _figure(values: Mapping[str, Any], mean: str, measure: str) -> float | None:
     """Return one figure. The suites use three different names for it."""
     grouped = values.get(mean)
     if isinstance(grouped, Mapping):
-        figure = grouped.get(measure, grouped.get(_LONG_NAMES[measure]))
+        names = (measure, _LONG_NAMES[measure], *(("action_accuracy",) if measure == "operation" else ()))
+        figure = next((grouped[name] for name in names if name in grouped), None)
     else:
         figure = values.get(f"{_NAMES_WITH_MEAN[measure]}_{mean}")
     return None if figure is None else float(figure)

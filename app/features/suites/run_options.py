@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated
+from typing import Annotated, Self
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from app.api.request_fields import WHOLE_NUMBER, Model
 from judges.suites.mind2web.rules import MAX_HTML_CHARS, Metric, NoPositive, Protocol, Shuffle
 from judges.suites.multimodal.readings import Counting
 
 _NO_CONTROL_CHARACTERS = r"^[^\x00-\x1f\x7f]*$"
+MAX_SEEDS = 20
 BULK_PRIORITY = -10
 """Default priority: lower than that of interactive submissions."""
 _PATHS = ("data", "predictions", "scores", "prompt_template")
@@ -50,6 +51,10 @@ class SuiteRunIn(DataIn):
     max_examples: Annotated[int | None, Field(ge=1, le=10**9, description="Maximum number of steps"), WHOLE_NUMBER] = (
         None
     )
+    seeds: Annotated[
+        list[Annotated[int, Field(ge=0, lt=2**31), WHOLE_NUMBER]] | None,
+        Field(min_length=1, max_length=MAX_SEEDS, description="Judge every step once per seed; not with predictions"),
+    ] = None
     priority: Annotated[
         int, Field(ge=-100, le=100, description="Jobs with a higher priority start first"), WHOLE_NUMBER
     ] = BULK_PRIORITY
@@ -57,6 +62,14 @@ class SuiteRunIn(DataIn):
         float | None,
         Field(gt=0, le=1e6, allow_inf_nan=False, strict=False, description="Maximum cost of the run in USD"),
     ] = None
+
+    @model_validator(mode="after")
+    def _check_seeds(self) -> Self:
+        if self.seeds is not None and len(set(self.seeds)) < len(self.seeds):
+            raise ValueError("seeds: contains a seed twice")
+        if self.seeds is not None and self.predictions is not None:
+            raise ValueError("seeds: predictions from a file have no seeds; leave out one of the two")
+        return self
 
 
 class MultimodalOptionsIn(BaseModel):

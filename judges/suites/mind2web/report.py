@@ -25,10 +25,12 @@ from judges.suites.step_metrics import (
     bounds,
     error_ratio,
     grouped,
+    interval_method,
     macro,
     mean,
     micro,
     task_bootstrap_intervals,
+    task_fields,
     task_success_interval,
 )
 
@@ -78,7 +80,7 @@ def _score(step: Scored, metric: Metric) -> StepScore:
     element = float(step["element"]) if judged else 0.0
     operation = float(step["op_f1" if metric is Metric.MINDACT else "action"]) if judged else 0.0
     return StepScore(
-        task_id=step["task_id"],
+        **task_fields(step),
         website=step["website"],
         domain=step["domain"],
         element=element,
@@ -138,10 +140,10 @@ def _intervals(scores: Sequence[StepScore], metric: Metric, seed: int) -> dict[s
     names = {"element_accuracy": "element", second: "operation", "step_success": "step"}
     means = {mean: {name: ends[field] for name, field in names.items()} for mean, ends in drawn.items()}
     return {
-        "method": "cluster bootstrap by task; Wilson for task_success",
+        "method": interval_method(scores),
         "seed": seed,
         **means,
-        "task_success": task_success_interval(scores),
+        "task_success": task_success_interval(scores, seed=seed),
     }
 
 

@@ -12,7 +12,9 @@ from judges.suites.step_metrics import (
     StepScore,
     SuiteScore,
     bounds,
+    interval_method,
     task_bootstrap_intervals,
+    task_fields,
     task_success_interval,
 )
 
@@ -64,7 +66,7 @@ def _score(step: Scored, reading: Reading) -> StepScore:
     operation = float(step["f1"][reading]) if judged else 0.0
     element = float(step["element_acc"]) if judged else 0.0
     return StepScore(
-        task_id=step["task_id"],
+        **task_fields(step),
         website=step["website"],
         domain=step["domain"],
         element=element,
@@ -102,8 +104,8 @@ def _groups(score: SuiteScore | None, kind: str) -> dict[str, Any] | None:
 def _intervals(scores: Sequence[StepScore], seed: int) -> dict[str, Any]:
     """Return 95 % intervals: cluster bootstrap by task for means, Wilson for task success."""
     return {
-        "method": "cluster bootstrap by task; Wilson for task_success",
+        "method": interval_method(scores),
         "seed": seed,
         **(task_bootstrap_intervals(scores, seed=seed) or {}),
-        "task_success": task_success_interval(scores),
+        "task_success": task_success_interval(scores, seed=seed),
     }

@@ -135,3 +135,48 @@ async def test_guide_runs_over_http(open_api: OpenApi, model: StandInLLM, data: 
     assert step["page"].startswith("<html backend_node_id") and step["page"].endswith("... (truncated)")
     assert {call.params["metadata"]["sample_id"] for call in model.calls} >= {"T1_a", "T5_a"}
     assert_problem(wrong, 422)
+
+
+async def test_runs_are_compared_and_ranked(open_api: OpenApi, model: StandInLLM, data: Path):
+    keys = "otter:submit:0b9ad5f2c1e84736a5d0,heron:submit:77c3e1f0492bd86a1e5c"
+    mine, other = ({"Authorization": f"Bearer {entry.rpartition(':')[2]}"} for entry in keys.split(","))
+    orders: tuple[dict[str, Any], ...] = (
+        {"run": "first"},
+        {"run": "second", "seeds": [0, 1]},
+        {"run": "guide", "protocol": "guide"},
+        {"run": "weak", "model": "openai/gpt-4o-mini", "top_k": 1},
+    )
+    async with open_api(**settings(model, data), api_keys=keys) as api:
+        api.headers.update(mine)
+        ids = []
+        for order in orders:
+            accepted = (await api.post(RUNS, json=ORDER | order)).json()
+            assert (await wait_for_job(api, accepted["id"]))["status"] == "succeeded"
+            ids.append(accepted["id"])
+        compare = "/v1/suites/mind2web/compare"
+        compared = (await api.get(compare, params={"a": ids[0], "b": ids[3]})).json()
+        board = (await api.get("/v1/suites/mind2web/leaderboard")).json()["groups"]
+        unknown = await api.get(compare, params={"a": ids[0], "b": "job_none"})
+        missing = await api.get(compare, params={"a": ids[0]})
+        foreign = await api.get(compare, params={"a": ids[0], "b": ids[3]}, headers=other)
+        hidden = (await api.get("/v1/suites/mind2web/leaderboard", headers=other)).json()["groups"]
+        wrong_seeds = await api.post(RUNS, json=ORDER | {"seeds": [1, 1]})
+        steps = (await api.get(f"{RUNS}/{ids[1]}/steps", params={"limit": 200})).json()["items"]
+        second_seed = (await api.get(f"{RUNS}/{ids[1]}/steps/{steps[-1]['position']}")).json()
+        page = await api.get(f"/v1/suites/mind2web/runs/{ids[1]}")
+    assert {one["setting"] for one in compared["settings"]} == {"top_k", "model"}
+    assert (compared["steps"], compared["micro"]["step"]["a"]) == (9, pytest.approx(4 / 9))
+    assert compared["micro"]["step"]["difference"] == pytest.approx(-4 / 9)
+    groups = {group["protocol"]: group for group in board}
+    assert [(one["rank"], one["run"]) for one in groups["tournament"]["items"]][-1] == (3, "weak")
+    assert {one["rank"] for one in groups["tournament"]["items"][:2]} == {1}
+    assert groups["tournament"]["published"] and not groups["guide"]["published"]
+    by_label = {one["run"]: one for one in groups["tournament"]["items"]}
+    assert by_label["second"]["seeds"] == [0, 1]
+    assert by_label["second"]["over_seeds"]["step_success_micro"]["mean"] == pytest.approx(4 / 9)
+    assert by_label["first"]["intervals_95"]["macro"]["step_success"]["low"] >= 0
+    assert (len(steps), steps[-1]["id"], second_seed["step"]["sample_id"]) == (18, "T5_a@1", "T5_a")
+    assert page.json()["progress"]["steps_total"] == 18
+    for response, status in ((unknown, 404), (missing, 422), (foreign, 404), (wrong_seeds, 422)):
+        assert_problem(response, status)
+    assert hidden == []

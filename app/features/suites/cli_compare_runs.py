@@ -1,0 +1,86 @@
+"""``assay mind2web compare`` and ``assay mm-mind2web compare``: compare two runs step by step and task by task."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from app.console.connection import JsonOption
+from app.console.errors import WrongUsage
+from app.console.streams import print_json, stdout_console
+from app.features.suites.cli_suite_run import simple_table
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+_RUN = "its --output-dir, or its mind2web_predictions.json"
+_MEANS = {"micro": "steps (micro)", "macro": "tasks (macro)"}
+_MEASURES = {"element": "element", "operation": "operation", "step": "step success"}
+
+
+def compare(
+    first: Annotated[Path, typer.Argument(metavar="A", help=f"Baseline run: {_RUN}.")],
+    second: Annotated[Path, typer.Argument(metavar="B", help=f"Other run: {_RUN}.")],
+    seed: Annotated[int, typer.Option(min=0, help="Seed for the resampling of the intervals.")] = 0,
+    as_json: JsonOption = False,
+) -> None:
+    """Compare two runs over the same data, paired by step and task. Differences are B - A."""
+    from app.features.suites.run_comparison import differing_settings, read_run
+    from judges.suites.comparison import compare_runs
+
+    for path in (first, second):
+        if not path.exists():
+            raise WrongUsage(f"{path}: no such file or folder")
+    (before, a), (after, b) = read_run(first), read_run(second)
+    document = {"settings": differing_settings(before, after), **compare_runs(a, b, seed=seed)}
+    if as_json:
+        print_json(document)
+        return
+    console = stdout_console()
+    for part in _summary(document):
+        console.print(part, markup=False, soft_wrap=isinstance(part, str))
+
+
+def _summary(document: Mapping[str, Any]) -> Iterator[Table | str]:
+    for one in document["settings"]:
+        yield f"{one['setting']}: A {one['a']}, B {one['b']}"
+    if not document["steps"]:
+        yield "no step was scored in both runs"
+    else:
+        yield _table(document)
+        changes = document["changes"]
+        yield (
+            f"steps that succeed in both {changes['both']}, only in A {changes['only_a']}, "
+            f"only in B {changes['only_b']}, in neither {changes['neither']}"
+        )
+    left_out = {
+        "only in A": document["only_a"], "only in B": document["only_b"], "not scored in both": document["not_scored"],
+    }  # fmt: skip
+    if any(left_out.values()):
+        yield "steps left out: " + ", ".join(f"{count} {what}" for what, count in left_out.items() if count)
+
+
+def _table(document: Mapping[str, Any]) -> Table:
+    table = simple_table(f"{document['steps']} steps of {document['tasks']} tasks in both runs, percent")
+    for heading in ("mean over", "figure"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("A", "B", "B - A", "95 % interval", "p"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for mean, label in _MEANS.items():
+        for measure, name in _MEASURES.items():
+            table.add_row(label, name, *_cells(document[mean][measure]))
+    if document["task_success"] is not None:
+        table.add_row(f"{document['task_success']['tasks']} tasks", "task success", *_cells(document["task_success"]))
+    return table
+
+
+def _cells(figure: Mapping[str, Any]) -> Iterator[str]:
+    yield f"{100 * figure['a']:.1f}"
+    yield f"{100 * figure['b']:.1f}"
+    yield f"{100 * figure['difference']:+.1f}"
+    ends = figure["interval_95"]
+    yield "-" if ends is None else f"{100 * ends['low']:+.1f} .. {100 * ends['high']:+.1f}"
+    yield "-" if figure["p"] is None else f"{figure['p']:.4f}"

@@ -1,0 +1,82 @@
+"""Paired comparison of two suite runs, with figures computed by hand."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from judges.suites.comparison import compare_runs
+
+
+def record(id: str, step: int | None, *, element: float = 1.0, operation: float = 1.0, **more: Any) -> dict[str, Any]:
+    status = "not_judged" if step is None else "scored"
+    figures = {"element_acc": element, "action_f1": operation, "step_acc": step} if step is not None else {}
+    return {"id": id, "task_id": id.split("_")[0], "status": status, "element_acc": None, "action_f1": None,
+            "step_acc": None, **figures, **more}  # fmt: skip
+
+
+def run(steps: str, **more: Any) -> list[dict[str, Any]]:
+    """Return records from a text such as ``T1:10 T2:1``; ``-`` is a step that was not judged."""
+    return [
+        record(f"{task}_{place}", None if flag == "-" else int(flag), **more)
+        for task, flags in (part.split(":") for part in steps.split())
+        for place, flag in enumerate(flags)
+    ]
+
+
+def test_steps_and_tasks_are_paired():
+    compared = compare_runs(run("T1:100 T2:1 T3:00"), run("T1:111 T2:0 T3:01"))
+    assert (compared["steps"], compared["tasks"]) == (6, 3)
+    step = compared["micro"]["step"]
+    assert (step["a"], step["b"], step["difference"]) == pytest.approx((2 / 6, 4 / 6, 2 / 6))
+    macro = compared["macro"]["step"]
+    assert (macro["a"], macro["b"]) == pytest.approx(((1 / 3 + 1 + 0) / 3, (1 + 0 + 1 / 2) / 3))
+    assert macro["difference"] == pytest.approx((2 / 3 - 1 + 1 / 2) / 3)
+    assert compared["micro"]["element"]["difference"] == 0.0
+    assert compared["task_success"]["tasks"] == 3
+    assert (compared["task_success"]["a"], compared["task_success"]["b"]) == pytest.approx((1 / 3, 1 / 3))
+    assert compared["changes"] == {
+        "both": 1, "only_a": 1, "only_b": 3, "neither": 1, "lost": ["T2_0"], "gained": ["T1_1", "T1_2", "T3_1"],
+    }  # fmt: skip
+
+
+def test_interval_contains_the_difference_and_narrows_with_equal_tasks():
+    many = " ".join(f"T{n}:10" for n in range(30))
+    better = " ".join(f"T{n}:11" for n in range(30))
+    equal = compare_runs(run(many), run(better))["micro"]["step"]
+    assert equal["interval_95"] == pytest.approx({"low": 0.5, "high": 0.5})
+    assert equal["p"] < 1e-6
+    mixed = compare_runs(run(many), run(" ".join(f"T{n}:{'11' if n % 3 else '00'}" for n in range(30))))["micro"][
+        "step"
+    ]
+    assert mixed["interval_95"]["low"] < mixed["difference"] < mixed["interval_95"]["high"]
+    assert mixed["interval_95"] != pytest.approx(equal["interval_95"])
+    again = compare_runs(run(many), run(better), seed=7)["micro"]["step"]
+    assert again == equal
+
+
+def test_steps_that_were_not_judged_are_left_out_and_their_tasks_have_no_success():
+    compared = compare_runs(run("T1:11 T2:1- T3:1"), run("T1:11 T2:11 T4:1"))
+    assert (compared["steps"], compared["not_scored"], compared["only_a"], compared["only_b"]) == (3, 1, 1, 1)
+    assert (compared["task_success"]["tasks"], compared["task_success"]["difference"]) == (1, 0.0)
+    assert compared["micro"]["step"]["a"] == 1.0
+
+
+def test_runs_without_a_shared_step_have_no_figures():
+    compared = compare_runs(run("T1:1"), run("T2:1"))
+    assert (compared["steps"], compared["task_success"], "micro" in compared) == (0, None, False)
+
+
+def test_one_task_has_no_interval():
+    assert compare_runs(run("T1:10"), run("T1:11"))["micro"]["step"]["interval_95"] is None
+
+
+def test_seeds_of_a_task_are_one_cluster():
+    def seeded(flags: dict[int, str]) -> list[dict[str, Any]]:
+        return [{**one, "id": f"{one['id']}@{seed}", "seed": seed} for seed, text in flags.items() for one in run(text)]
+
+    compared = compare_runs(seeded({0: "T1:1 T2:0", 1: "T1:0 T2:0"}), seeded({0: "T1:1 T2:1", 1: "T1:1 T2:0"}))
+    assert (compared["steps"], compared["tasks"], compared["task_success"]["tasks"]) == (4, 2, 4)
+    assert compared["task_success"]["difference"] == pytest.approx(0.5)
+    assert compared["macro"]["step"]["interval_95"] == pytest.approx({"low": 0.5, "high": 0.5})
