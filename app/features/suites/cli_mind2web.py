@@ -23,6 +23,7 @@ from app.features.suites.cli_suite_run import (
     OutputDirOption,
     SeedsOption,
     ask_model,
+    open_validated,
     parse_seeds,
     percent_range,
     print_estimate,
@@ -157,12 +158,10 @@ def mind2web(
         predictions=predictions,
         seeds=parse_seeds(seeds, predictions),
     )
-    with stderr_console().status("validating the data"):
-        run_input = options.open_input()
+    run_input = open_validated(options)
     _print_input(options, run_input)
     if dry_run:
-        print_estimate(options.plan(run_input), settings, options.predictions, as_json=as_json)
-        return
+        return print_estimate(options.plan(run_input), settings, options.predictions, as_json=as_json)
     compute = _ask_model if predictions is None else _score_file
     run_and_print(lambda: compute(options, run_input, settings, output_dir), _summary, output_dir, as_json=as_json)
 

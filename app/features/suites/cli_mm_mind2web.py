@@ -22,6 +22,7 @@ from app.features.suites.cli_suite_run import (
     OutputDirOption,
     SeedsOption,
     ask_model,
+    open_validated,
     parse_seeds,
     percent_range,
     print_estimate,
@@ -97,8 +98,7 @@ def mm_mind2web(
         answers=predictions,
         seeds=parse_seeds(seeds, predictions),
     )
-    with stderr_console().status("validating the data"):
-        run_input = options.open_input()
+    run_input = open_validated(options)
     _print_input(run_input, options)
     if dry_run:
         print_estimate(options.plan(run_input), settings, predictions, as_json=as_json)

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias, TypeVar
 
 import typer
 
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from app.settings import Settings
 
 
+I_co = TypeVar("I_co", covariant=True)
 _PRINT_INTERVAL_S = 10.0
 
 
@@ -183,6 +184,16 @@ def ask_model(
     finally:
         journal.close()
     return metrics
+
+
+class _Options(Protocol[I_co]):
+    def open_input(self) -> I_co: ...
+
+
+def open_validated(options: _Options[I_co]) -> I_co:
+    """Return the input of a run after validating all its data."""
+    with stderr_console().status("validating the data"):
+        return options.open_input()
 
 
 def parse_seeds(written: str | None, predictions: Path | None) -> tuple[int, ...]:
