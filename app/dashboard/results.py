@@ -63,9 +63,10 @@ async def result(
         return await csv_file(name, *_table(table, body, tree))
     if leaf is not None and leaf not in tree.outline.by_key:
         raise NotFound(f"This result has no leaf {leaf!r}")
+    judged = body.get("tested_result", result_id)  # a test judges the answer of an earlier result
     origin, answer, lint, task = await asyncio.gather(
-        viewer.api.get(f"/v1/results/{result_id}/origin"),
-        viewer.api.text(f"/v1/results/{result_id}/answer"),
+        viewer.api.get_or_none(f"/v1/results/{result_id}/origin"),
+        viewer.api.text(f"/v1/results/{judged}/answer"),
         viewer.api.get(f"/v1/results/{result_id}/lint"),
         viewer.api.get_or_none(f"/v1/tasks/{quote(str(body['task_id']), safe='')}"),
     )

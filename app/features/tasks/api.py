@@ -291,8 +291,8 @@ async def test(task_id: NamePath, job_id: IdPath, service: ServiceDep, caller: R
     if stored is not None:
         after = await asyncio.to_thread(json.loads, stored.body)
         async with service.database.begin() as connection:
-            source = await get_job(connection, after["tested_job"])
-            earlier = None if source is None or not source.result_id else await get_result(connection, source.result_id)
+            before_id = after["tested_result"]
+            earlier = None if before_id is None else await get_result(connection, before_id)
         before = None if earlier is None else earlier.body
         found = await asyncio.to_thread(lambda: comparison(None if before is None else json.loads(before), after))
     return TaskTestOut.of_record(job, progress=ProgressOut.of_record(job), comparison=found)

@@ -60,7 +60,7 @@ async def run_test(run: JobRun) -> dict[str, Any]:
         earlier=None if earlier is None else await asyncio.to_thread(json.loads, earlier.body),
         stored_pages=True,
     )
-    return {**result, "kind": KIND, "tested_job": source.id}
+    return {**result, "kind": KIND, "tested_job": source.id, "tested_result": source.result_id}
 
 
 def _judge(text: str, path: str) -> Judge:

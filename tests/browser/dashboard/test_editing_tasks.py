@@ -82,8 +82,15 @@ async def test_task_is_edited_tested_and_saved_and_judges_the_next_answer(reader
     assert '+ claim: "{river} is longer than all other rivers" # checked in 2025' in diff
     assert (folder / f"{TASK}.yaml").read_text() == SOURCE
     await page.click("button:has-text('Test')")
-    await page.wait_for_selector(".task-test a:has-text('Whole result')")
+    whole = await page.wait_for_selector(".task-test a:has-text('Whole result')")
+    assert whole is not None
     assert await reader.violations() == []
+    async with page.context.expect_page() as opened:
+        await whole.click()
+    tested = await opened.value
+    await tested.wait_for_selector(".notice:has-text('Test of an unsaved version')")
+    assert "The longest river is the Nile." in await tested.inner_text(".answer")
+    await tested.close()
     await page.click("button:has-text('Save')")
     await page.wait_for_selector(".notice:has-text('Saved.')")
     text = (folder / f"{TASK}.yaml").read_text()
