@@ -43,7 +43,9 @@ async def list_benches(
 
 @router.get("/{bench_id}")
 async def get_bench(
-    bench_id: Annotated[str, Path(pattern=BENCH_ID)], service: ServiceDep, caller: ReaderDep
+    bench_id: Annotated[str, Path(pattern=BENCH_ID, json_schema_extra={"example": f"bench_{'0' * 24}"})],
+    service: ServiceDep,
+    caller: ReaderDep,
 ) -> dict[str, Any]:
     """Return a bench report: one row per label set and judge, with agreement and costs."""
     for report in await asyncio.to_thread(read_benches, service.settings.data_dir):
