@@ -100,6 +100,11 @@ async def test_certificate_is_part_of_later_results(tmp_path: Path) -> None:
         after, _ = await judge_demo(offline, "demo-careless")
 
     assert "certificate" not in before
+    assert before["certification"]["status"] == "none"
+    assert after["certification"] == {
+        "status": "covered", "certificate": after["certificate"]["id"], "not_covered": [], "note": ""
+    }  # fmt: skip
+    assert (after["certificate"]["languages"], after["certificate"]["page_kinds"]) == (["en"], ["web"])
     (certificate,), _ = read_certificates(settings.data_dir / "certificates")
     assert after["certificate"] == dict(certificate.document) == report["certificates"][0]
     Draft202012Validator(result_schema()).validate(after)
