@@ -388,7 +388,7 @@ def _print(report: Mapping[str, Any]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from judges.analysis.meta_eval.bench import COLUMNS, table_cells
+    from judges.analysis.meta_eval.bench import COLUMNS, bench_notes, table_cells
 
     console = stdout_console()
     for one in report["sets"]:
@@ -408,6 +408,8 @@ def _print(report: Mapping[str, Any]) -> None:
             cells = [cell.replace(" [", "\n").rstrip("]").replace(", ", " to ") for cell in table_cells(row)]
             table.add_row(*(escape(cells[n]) for n in columns))
         console.print(table)
+    for note in bench_notes(report):
+        console.print(note, markup=False, soft_wrap=True)
     console.print(f"Partial support counts by the rule {report['rule']}.", markup=False)
 
 

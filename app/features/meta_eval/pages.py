@@ -12,7 +12,7 @@ from app.dashboard.html_route import HtmlRoute
 from app.dashboard.viewer import ViewerDep
 from app.features.meta_eval.api import BENCH_ID
 from app.features.meta_eval.plot import PlottedJudge, cost_plot
-from judges.analysis.meta_eval.bench import CSV_COLUMNS, csv_cells, judge_name
+from judges.analysis.meta_eval.bench import CSV_COLUMNS, bench_notes, csv_cells, judge_name
 from judges.analysis.meta_eval.report import FIGURES
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
@@ -34,6 +34,7 @@ async def benches(viewer: ViewerDep, id: BenchQuery = None, format: Format = For
         json="/v1/benches" if shown is None else f"/v1/benches/{shown}",
         csv=None if shown is None else f"/benches?id={shown}&format=csv",
         sets=[] if report is None else _sets(report), name_of=judge_name,
+        notes=[] if report is None else bench_notes(report),
         figures=tuple(zip(FIGURES, ("Agreement", "Kappa", "AC1", "TPR", "TNR"), strict=True)),
     )  # fmt: skip
 

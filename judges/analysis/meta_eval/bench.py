@@ -195,7 +195,32 @@ def bench_markdown(report: Mapping[str, Any]) -> str:
         )
     lines += ["", _line(COLUMNS), _line("-" * 3 for _ in COLUMNS)]
     lines += [_line(map(_escaped, table_cells(row))) for row in report["rows"]]
+    notes = bench_notes(report)
+    lines += ["", *(f"- {_escaped(note)}" for note in notes)] if notes else []
     return "\n".join(lines) + "\n"
+
+
+def bench_notes(report: Mapping[str, Any]) -> list[str]:
+    """Return why figures have no value, and how many verdicts are left out, one note per row of the report."""
+    notes = []
+    for row in report["rows"]:
+        reasons: dict[str, list[str]] = {}
+        for name, title in zip(FIGURES, COLUMNS[3:8], strict=True):
+            if row[name]["value"] is None:
+                reasons.setdefault(row[name]["reason"], []).append(title)
+        parts = [f"no {', '.join(titles)}, because {reason}" for reason, titles in reasons.items()]
+        parts += [
+            f"{row[name]} claim(s) left out, because {reason}"
+            for name, reason in (
+                ("partial", "the judge called them partly supported"),
+                ("contradicting", "recorded verdicts of the judge differ"),
+                ("without_model", "code decided them"),
+            )
+            if row[name]
+        ]
+        if parts:
+            notes.append(f"{row['set']}, {judge_name(row)}: {'; '.join(parts)}")
+    return notes
 
 
 def _line(cells: Iterable[str]) -> str:

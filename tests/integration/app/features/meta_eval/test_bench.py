@@ -178,6 +178,20 @@ async def test_table_is_written_as_markdown_csv_and_json(bench: Any) -> None:
     assert stored == report
 
 
+async def test_labels_of_one_class_and_missing_verdicts_are_explained(bench: Any, tmp_path: Path) -> None:
+    """Figures that need both classes, and claims that are left out, have a note instead of a guess."""
+    partial = recorded(Outcome.FAILED, "careful", partial=True)
+    same = [label(n, PASSED, judges=(recorded(Outcome.PASSED), partial)) for n in range(20, 23)]
+    (tmp_path / "same.jsonl").write_text("".join(map(label_line, same)))
+    ended = await bench("--partial", "excluded", "--out", "t.md", labels=("--labels", "same.jsonl"))
+    assert ended.code == 0, ended.err
+    one_class = "same, old-judge (recorded): no kappa, because both raters used one and the same category only"
+    no_verdict = "3 claim(s) left out, because the judge called them partly supported"
+    assert one_class in ended.out and "no TNR, because humans failed no item" in ended.out
+    assert no_verdict in ended.out
+    assert no_verdict in text_of("t.md") and "partial=excluded" in text_of("t.md")
+
+
 async def test_sample_is_the_same_for_every_judge_and_run(bench: Any) -> None:
     first = json.loads((await bench("--model", "lexical", "--sample", "3", "--json")).out)
     again = json.loads((await bench("--model", "lexical", "--sample", "3", "--json")).out)
