@@ -27,7 +27,7 @@ class LintRule(StrEnum):
     POINTLESS_WEIGHT = "pointless_weight"
     """A weight without effect: on a critical node, or equal to the weight of every other non-critical sibling."""
     ONLY_CRITICAL = "only_critical"
-    """A group whose children are all critical, so it gives no partial credit."""
+    """A group whose children are all critical, so it gives no partial credit. Those of a critical group must be."""
     NO_CHECK = "no_check"
     """A leaf with neither a claim nor a check. It always counts 0."""
     COMPOUND_CLAIM = "compound_claim"
@@ -77,7 +77,7 @@ def _shape(rubric: Rubric, group: RubricNode) -> Iterator[LintFinding]:
         if group is not rubric.root:
             message = f"has a single child, {group.children[0].id!r}; declare the child one level up, or add a sibling"
             yield LintFinding(code=LintRule.SINGLE_CHILD, node_id=group.id, message=message)
-    elif all(child.critical for child in group.children):
+    elif not group.critical and all(child.critical for child in group.children):
         message = "every child is critical, so one failure gives 0; make some non-critical to allow partial credit"
         yield LintFinding(code=LintRule.ONLY_CRITICAL, node_id=group.id, message=message)
 

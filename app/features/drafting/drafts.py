@@ -31,7 +31,7 @@ from judges.prompting.blocks import BlockBuilder, neutralise
 from judges.prompting.rendering import render_texts
 from judges.yaml_tasks.compiler import CompiledTask, compile_task
 from judges.yaml_tasks.document import InvalidTask, Problem, read_document
-from rubrics.lint import lint
+from rubrics.lint import LintRule, lint
 from rubrics.verdict import Outcome
 
 MAX_DRAFT_CHARS: Final = 100_000
@@ -202,6 +202,7 @@ def _compiled(text: str, question: str) -> tuple[CompiledTask, list[Problem]]:
     problems = [
         compiled.problem(finding.node_id, f"{finding.node_id}: {finding.message}")
         for finding in lint(compiled.sample_rubric())
+        if finding.code is not LintRule.ONLY_CRITICAL  # written as `all_or_nothing`
     ]
     if compiled.task.description.split() != neutralise(question).text.split():
         problems.append(compiled.document.problem(("description",), "description: must be the question, word for word"))

@@ -82,6 +82,13 @@ def test_group_with_only_gates_is_found() -> None:
     assert findings(under_root(claim("a", critical=True), claim("b", critical=True))) == [("only_critical", "root")]
 
 
+def test_children_of_a_critical_group_may_all_be_critical() -> None:
+    rubric = under_root(group("g", critical=True), claim("z"))
+    rubric.add(rubric.find("g"), claim("a", critical=True))
+    rubric.add(rubric.find("g"), claim("b", critical=True))
+    assert findings(rubric) == []
+
+
 def test_leaf_without_claim_or_check_and_empty_rubric_are_found() -> None:
     assert findings(under_root(group("g"), claim("a"))) == [("no_check", "g")]
     assert findings(Rubric("task", "the task")) == [("no_check", "root")]

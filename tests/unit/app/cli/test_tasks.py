@@ -99,6 +99,17 @@ def test_yaml_task_with_problems_is_shown_with_file_line_and_column(assay: RunCo
     assert "old_bridge.yaml:17:28: no field 'bilder' (did you mean 'builder'?); the fields here are name," in ended.out
 
 
+def test_group_that_is_all_or_nothing_by_declaration_is_no_finding(assay: RunCommand, tmp_path: Path) -> None:
+    assay("tasks", "new", "old_bridge", "--to", "mine")
+    file = tmp_path / "mine" / "old_bridge.yaml"
+    facts = "    facts:\n"
+    text = file.read_text().replace(facts, f"{facts}      all_or_nothing: true\n").replace(", weight: 2", "")
+    file.write_text(text)
+
+    assert "all_or_nothing" in text
+    assert "lint:" not in assay("tasks", "--judges", "mine").out
+
+
 def test_all_problems_of_a_yaml_task_are_listed(assay: RunCommand, tmp_path: Path) -> None:
     assay("tasks", "new", "old_bridge", "--to", "mine")
     file = tmp_path / "mine" / "old_bridge.yaml"
