@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import json
 from collections.abc import AsyncIterator, Sequence
@@ -22,6 +23,8 @@ from cache.errors import IndexFailed
 
 _EVIDENCE = tuple(sorted(EVIDENCE_OUTCOMES))
 _BATCH = 500
+_MAX_LOOKUPS = 6
+"""Maximum number of lookups at once. The others wait here as long as necessary, not for a pooled connection."""
 HIDES, SHOWS = "hides", "shows"
 """Effects of a page change on a capture: it is no longer used for its URL, or is used because of the change."""
 
@@ -31,6 +34,7 @@ class PostgresCaptureIndex:
 
     def __init__(self, database: Database) -> None:
         self._database = database
+        self._lookups = asyncio.Semaphore(_MAX_LOOKUPS)
 
     async def find(self, key: str, owner: str | None = None) -> Capture | None:
         digest = key_digest(key)
@@ -75,7 +79,7 @@ class PostgresCaptureIndex:
 
     async def _first(self, *queries: Select[str]) -> Capture | None:
         """Return the result of the first query that finds a row."""
-        async with self._transaction() as connection:
+        async with self._lookups, self._transaction() as connection:
             for query in queries:
                 record = (await connection.execute(query)).scalar_one_or_none()
                 if record is not None:

@@ -31,6 +31,8 @@ class MaskReason(StrEnum):
     PAGES_UNREADABLE = "pages_unreadable"
     """Too many of the pages show a wall or could not be captured."""
     BROWSER_UNAVAILABLE = "browser_unavailable"
+    STORAGE_UNAVAILABLE = "storage_unavailable"
+    """The database could not be reached."""
     JUDGE_FAILED = "judge_failed"
     """The judge file itself failed."""
     NOT_JUDGED = "not_judged"

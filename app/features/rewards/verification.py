@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import timedelta
@@ -26,6 +26,7 @@ from app.features.rewards.reward import Mask, MaskReason, PageShare, Reward, Sco
 from app.features.rewards.settings import RewardSettings
 from app.jobs.attempt_accounting import RequestAccounting
 from app.service import Service
+from app.storage.direct_pool import DirectConnection
 from app.storage.errors import DatabaseUnavailable
 from app.storage.idempotency import IdempotencyKey, keep_response, kept_response
 from cache.errors import BrowserUnavailable
@@ -44,6 +45,8 @@ AGENT = "verify"
 """Agent of the verified answers, for the sums of usage."""
 _ANSWER = "answer_1.md"
 _LATE_SHARE = 0.9
+_MAX_DATABASE_ACCESS = 6
+"""Maximum number of verifications that use the database at once. The others wait here, not for a pooled connection."""
 _NO_USAGE: dict[str, Any] = {"calls": 0, "cached_calls": 0, "input_tokens": 0, "output_tokens": 0, "usd": 0.0}
 _UNKNOWN = Score(value=None, low=0.0, high=1.0)
 _log = structlog.get_logger(__name__)
@@ -87,6 +90,7 @@ class RewardVerifier:
         self._slots = asyncio.Semaphore(settings.max_verifications)
         # Each judge file in Python runs in a process of its own, so fewer of them can run than task files.
         self._processes = asyncio.Semaphore(service.settings.max_tasks * service.settings.max_answers)
+        self._database_access = asyncio.Semaphore(_MAX_DATABASE_ACCESS)
         self._flights: SingleFlight[str, bytes] = SingleFlight()
 
     async def verify(self, verification: Verification) -> bytes:
@@ -94,17 +98,14 @@ class RewardVerifier:
 
         Raises:
             ModelNotConfigured: The service cannot use the model.
-            DatabaseUnavailable: The database cannot be reached.
         """
         fingerprint = verification.fingerprint(repr(self._service.settings.parameters))
         return await self._flights.run(fingerprint, lambda: self._verify(verification, fingerprint))
 
     async def _verify(self, verification: Verification, fingerprint: str) -> bytes:
         key = IdempotencyKey(owner=verification.owner, key=f" verify {fingerprint}", fingerprint=fingerprint)
-        now = self._service.runtime.clock.now()
-        since = now - self._keep
-        async with self._service.database.pooled_connection() as connection:
-            known = await kept_response(connection, key, since=since)
+        since = self._service.runtime.clock.now() - self._keep
+        known = await self._stored(lambda connection: kept_response(connection, key, since=since))
         if known is not None:
             self._service.metrics.verifications.labels("repeated", "").inc()
             return known.encode()
@@ -112,12 +113,20 @@ class RewardVerifier:
         encoded = await asyncio.to_thread(json.dumps, body)
         if body["mask"]:
             return encoded.encode()
+        now = self._service.runtime.clock.now()
+        kept = await self._stored(
+            lambda connection: keep_response(connection, key, encoded, now=now, since=now - self._keep)
+        )
+        return (kept or encoded).encode()
+
+    async def _stored(self, access: Callable[[DirectConnection], Awaitable[str | None]]) -> str | None:
+        """Return a stored response. If the database cannot be reached, return None: equal requests then cost more."""
         try:
-            async with self._service.database.pooled_connection() as connection:
-                return (await keep_response(connection, key, encoded, now=now, since=since)).encode()
+            async with self._database_access, self._service.database.pooled_connection() as connection:
+                return await access(connection)
         except DatabaseUnavailable as error:
-            _log.warning("reward not stored for equal requests", detail=str(error))
-            return encoded.encode()
+            _log.warning("stored rewards not available", detail=str(error))
+            return None
 
     def _limit(self, judge: Judge) -> AbstractAsyncContextManager[Any]:
         return nullcontext() if runs_in_process(judge) else self._processes
@@ -161,6 +170,8 @@ class _Run:
             mask = Mask(reason=MaskReason.DEADLINE, detail=f"Not finished within {self._asked.deadline_s:g} s")
         except LLMRejected as error:
             mask = Mask(reason=MaskReason.MODEL_UNAVAILABLE, detail=self._redacted(error))
+        except DatabaseUnavailable as error:
+            mask = Mask(reason=MaskReason.STORAGE_UNAVAILABLE, detail=self._redacted(error))
         except BrowserUnavailable as error:
             mask = Mask(reason=MaskReason.BROWSER_UNAVAILABLE, detail=self._redacted(error))
         except ModelNotConfigured:

@@ -39,6 +39,7 @@ RUBRIC: dict[str, Any] = {
         }
     },
 }
+_SCRIPT = re.compile(r"^```python\n(.*?)^```$", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"(\w[\w ]*) \((https?://[^)\s]+)\)")
 
 
@@ -73,3 +74,9 @@ async def open_verifier(
         httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000", timeout=120) as client,
     ):
         yield client
+
+
+def grpo_script() -> str:
+    """Return the training script of docs/rewards.md."""
+    [script] = _SCRIPT.findall((Path(__file__).resolve().parents[5] / "docs" / "rewards.md").read_text("utf-8"))
+    return str(script)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ast
 import asyncio
 import json
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
@@ -15,7 +17,7 @@ from app.client import AsyncClient
 from app.features.rewards.adapters import harbor
 from app.features.rewards.adapters.openrlhf import create_app
 from app.features.rewards.adapters.trl import assay_reward
-from tests.integration.app.features.rewards.rollouts import RUBRIC, rollout
+from tests.integration.app.features.rewards.rollouts import RUBRIC, grpo_script, rollout
 from tests.standin.faults import Fault
 from tests.standin.llm import StandInLLM
 
@@ -44,6 +46,23 @@ async def test_reward_function_returns_none_for_masked_completions(verifier_url:
         "assay/compatible": pytest.approx(0.875),
         "assay/strict": pytest.approx(0.875),
     }
+
+
+async def test_documented_grpo_script_asks_the_service_for_its_rewards(verifier_url: str) -> None:
+    """Everything of the script but TRL: its reward function, called as ``GRPOTrainer`` calls it."""
+    [made] = [
+        node
+        for node in ast.parse(grpo_script()).body
+        if isinstance(node, ast.Assign) and ast.unparse(node).startswith("reward = assay_reward(")
+    ]
+    names: dict[str, Any] = {"assay_reward": assay_reward, "os": SimpleNamespace(environ={"ASSAY_URL": verifier_url})}
+    exec(compile(ast.Module([made], []), "docs/rewards.md", "exec"), names)
+    completions = [rollout(), rollout(director="Tobias Quell"), rollout(director_page="members")]
+    group: dict[str, Any] = {"prompts": ["When?"] * 3, "completions": completions, "completion_ids": [[1]] * 3}
+    columns = {"rubric": [json.dumps(RUBRIC)] * 3, "trainer_state": None, "log_extra": print}
+    rewards = await asyncio.to_thread(names["reward"], **group, **columns, log_metric=lambda name, value: None)
+
+    assert rewards == [1.0, 0.75, None]
 
 
 async def test_remote_reward_model_answers_in_the_format_of_openrlhf(verifier_url: str) -> None:

@@ -13,13 +13,15 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 from fastapi import FastAPI
+from prometheus_client.parser import text_string_to_metric_families
 
 from app.client import AsyncClient
 from app.features.rewards.adapters.openrlhf import create_app
 from app.server.application import HttpServer, server_config
-from tests.integration.app.features.rewards.rollouts import RUBRIC, rollout
+from tests.integration.app.features.rewards.rollouts import RUBRIC, grpo_script, rollout
 from tests.standin.call import Call
 from tests.standin.faults import Fault
 from tests.standin.llm import StandInLLM
@@ -118,11 +120,23 @@ async def test_openrlhf_executor_receives_rewards_and_no_reward_if_masked(verifi
     assert found["masked"]["reward"] is None
 
 
+ON_CPU = {
+    '"Qwen/Qwen3-4B"': '"policy"',
+    "use_vllm=True": "use_vllm=False",
+    "bf16=True": "bf16=False, use_cpu=True",
+    "max_steps=500": "max_steps=1",
+    "gradient_accumulation_steps=4": "gradient_accumulation_steps=1",
+    "max_completion_length=4096": "max_completion_length=12",
+    "mask_truncated_completions=True": "mask_truncated_completions=False",
+    "learning_rate=1e-6": "learning_rate=0.01",
+}
+"""Changes of the script for a random model, whose completions never end, and a machine without a GPU."""
+
+
 @needs("trl")
-async def test_grpo_of_trl_trains_on_rewards_without_the_masked_ones(
+async def test_documented_grpo_script_trains_on_rewards_without_the_masked_ones(
     verifier_url: str, tmp_path: Path, model: StandInLLM
 ) -> None:
-    """A randomly initialized model trains for one step: the path of the example configuration in docs/rewards.md."""
     model.rule = lambda call: len(call.block("answer")) % 2 == 0 or "kind" in call.claim
     model.fault_for = lambda call: Fault(status=503) if is_masked(call) else None
     rubric = {
@@ -130,18 +144,33 @@ async def test_grpo_of_trl_trains_on_rewards_without_the_masked_ones(
         "description": "Say something.",
         "rubric": {"parallel": {"even": {"claim": "The answer is even"}, "kind": {"claim": "The answer is kind"}}},
     }
-    found = await run("trl", tmp_path, url=verifier_url, rubric=rubric)
+    script = grpo_script().replace("http://127.0.0.1:8000", verifier_url)
+    for documented, small in ON_CPU.items():
+        assert documented in script
+        script = script.replace(documented, small)
+    found = await run("trl", tmp_path, script=script, rubric=rubric)
 
-    rewards = found["rewards"]
-    known = [reward for reward in rewards if reward is not None]
-    assert len(rewards) == 16
-    assert set(known) <= {0.5, 1.0}
-    assert 0 < len(known) < len(rewards)
+    async with httpx.AsyncClient(timeout=60) as client:
+        text = (await client.get(f"{verifier_url}/metrics")).text
+    masked, rewarded = (
+        sample(text, "assay_verifications_total", outcome=outcome) for outcome in ("masked", "rewarded")
+    )
+    assert masked > 0
+    assert rewarded > 0
     [step] = [entry for entry in found["log"] if "reward" in entry]
-    assert step["reward"] == pytest.approx(sum(known) / len(known), abs=1e-4)
-    assert step["assay/masked"] == pytest.approx(1 - len(known) / len(rewards), abs=1e-4)
-    assert 0 < step["assay/strict"] <= step["assay/compatible"] == pytest.approx(step["reward"], abs=1e-4)
+    mean = sample(text, "assay_reward_sum", score="compatible") / rewarded
+    assert step["reward"] == pytest.approx(step["assay/compatible"], abs=1e-4)
+    assert masked + rewarded <= 16  # equal completions are verified once
+    if masked + rewarded == 16:
+        assert step["assay/masked"] == pytest.approx(masked / 16, abs=1e-4)
+        assert step["reward"] == pytest.approx(mean, abs=1e-4)
+    assert 0.5 <= step["reward"] <= 1
     assert found["weights_changed"]
+
+
+def sample(text: str, name: str, **labels: str) -> float:
+    samples = [each for family in text_string_to_metric_families(text) for each in family.samples]
+    return sum(each.value for each in samples if each.name == name and labels.items() <= each.labels.items())
 
 
 def is_masked(call: Call) -> bool:
