@@ -2,7 +2,7 @@
 
     python3 /tests/harbor.py --task-id yu_lineage /app/answer.md
 
-It needs only the standard library. ``ASSAY_URL`` and ``ASSAY_API_KEY`` come from ``[verifier.env]`` of the task. If the
+It needs only the standard library. ``REWARD_URL`` and ``ASSAY_API_KEY`` come from ``[verifier.env]`` of the task. If the
 reward is masked, no reward file is written and the exit code is 1: Harbor then records an error and no reward.
 """
 
@@ -52,9 +52,9 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _verify(body: dict[str, Any], *, timeout_s: float) -> dict[str, Any]:
-    url = os.environ.get("ASSAY_URL", "http://127.0.0.1:8000").rstrip("/")
+    url = os.environ.get("REWARD_URL", "http://127.0.0.1:8000").rstrip("/")
     if not url.startswith(("http://", "https://")):
-        raise ValueError(f"ASSAY_URL is {url!r}: expected an http or https URL")
+        raise ValueError(f"REWARD_URL is {url!r}: expected an http or https URL")
     headers = {"Content-Type": "application/json"}
     if key := os.environ.get("ASSAY_API_KEY"):
         headers["Authorization"] = f"Bearer {key}"

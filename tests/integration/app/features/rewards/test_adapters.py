@@ -55,7 +55,7 @@ async def test_documented_grpo_script_asks_the_service_for_its_rewards(verifier_
         for node in ast.parse(grpo_script()).body
         if isinstance(node, ast.Assign) and ast.unparse(node).startswith("reward = assay_reward(")
     ]
-    names: dict[str, Any] = {"assay_reward": assay_reward, "os": SimpleNamespace(environ={"ASSAY_URL": verifier_url})}
+    names: dict[str, Any] = {"assay_reward": assay_reward, "os": SimpleNamespace(environ={"REWARD_URL": verifier_url})}
     exec(compile(ast.Module([made], []), "docs/rewards.md", "exec"), names)
     completions = [rollout(), rollout(director="Tobias Quell"), rollout(director_page="members")]
     group: dict[str, Any] = {"prompts": ["When?"] * 3, "completions": completions, "completion_ids": [[1]] * 3}
@@ -100,7 +100,7 @@ async def test_harbor_verifier_writes_a_reward_or_no_file(verifier_url: str, tmp
         reward.write_text('{"reward": 1}')  # of an agent that wants to be rewarded
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-I", str(harbor.__file__), str(answer), "--rubric", str(rubric), "--out", str(reward)),
-            env={"ASSAY_URL": verifier_url},
+            env={"REWARD_URL": verifier_url},
             stderr=asyncio.subprocess.PIPE,
         )
         _, errors = await process.communicate()

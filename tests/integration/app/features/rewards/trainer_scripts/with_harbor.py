@@ -79,7 +79,7 @@ def make_task():
     (folder / "environment" / "Dockerfile").write_text("FROM scratch\n")
     (folder / "instruction.md").write_text("When?\n")
     (folder / "task.toml").write_text(
-        'schema_version = "1.0"\n[task]\nname = "assay/example"\n[verifier.env]\nASSAY_URL = "' + given["url"] + '"\n'
+        'schema_version = "1.0"\n[task]\nname = "assay/example"\n[verifier.env]\nREWARD_URL = "' + given["url"] + '"\n'
     )
     (folder / "tests" / "test.sh").write_text(TEST)
     (folder / "tests" / "rubric.json").write_text(json.dumps(given["rubric"]))
