@@ -76,7 +76,7 @@ class LiveCatalogue(JudgeCatalogue):
 def _file_states(folders: Sequence[Path], tasks: Collection[str] | None) -> dict[str, tuple[_FileState, ...]]:
     """Return the states of the judge files by task. Blocks."""
     states: dict[str, tuple[_FileState, ...]] = {}
-    for folder in folders:
+    for folder in map(Path.expanduser, folders):
         if tasks is None:
             paths: Iterable[Path] = judge_files(folder)
         else:

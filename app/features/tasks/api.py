@@ -7,6 +7,7 @@ import errno
 import json
 from collections.abc import Sequence
 from dataclasses import asdict
+from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Response
@@ -15,8 +16,8 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.access.keys import Caller
 from app.api.access import OperatorDep, ReaderDep, ServiceDep
 from app.api.examples import EXAMPLE_ID, EXAMPLE_TIME
-from app.api.models import BudgetUsd, JobStateOut, ProgressOut
-from app.api.paging import ID_PATTERN, IdPath, NamePath
+from app.api.models import BudgetUsd, JobStateOut, ListOut, ProgressOut, RecordModel
+from app.api.paging import ID_PATTERN, IdPath, NameFilter, NamePath, PageRequestDep
 from app.api.problems import Problem, not_found
 from app.api.request_fields import Model
 from app.api.strict_json import StrictJsonRoute
@@ -30,6 +31,7 @@ from app.features.tasks.files import (
     save_file,
     unified_diff,
 )
+from app.features.tasks.storage import scored_answers, task_scores
 from app.features.tasks.trials import as_submission, comparison
 from app.jobs.intake import JobOptions
 from app.service import Service
@@ -40,6 +42,8 @@ from judges.yaml_tasks.document import MAX_BYTES, InvalidTask
 from judges.yaml_tasks.editing import edit_task
 
 router = APIRouter(prefix="/v1/tasks/{task_id}/file", tags=["tasks"], route_class=StrictJsonRoute)
+
+scores_router = APIRouter(prefix="/v1", tags=["tasks"])
 
 _JOB = f"job_{EXAMPLE_ID}"
 _SHA256 = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
@@ -204,6 +208,69 @@ class TaskTestOut(JobStateOut):
         description="Scores ``before`` (null: no result) and ``after``, ``flips`` as in /v1/compare/flips, and the "
         "number of leaves that were ``reused`` and ``asked``"
     )
+
+
+class TaskScoreOut(RecordModel):
+    """Scores of an agent at a task. ``mean_score``: leaves that were not judged count 0."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {"task_id": "who", "agent": "my-agent", "mean_score": 0.75, "answers": 3, "incomplete": 0}
+        }
+    )
+
+    task_id: str
+    agent: str
+    mean_score: float
+    answers: int
+    incomplete: int = Field(description="Answers with leaves that were not judged")
+
+
+class ScoredAnswerOut(RecordModel):
+    """Newest result of an answer, without its tree."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "result_id": f"res_{EXAMPLE_ID}",
+                "job_id": _JOB,
+                "agent": "my-agent",
+                "answer_name": "answer_1.md",
+                "status": "complete",
+                "final_score": 0.75,
+                "created_at": EXAMPLE_TIME,
+            }
+        }
+    )
+
+    result_id: str
+    job_id: str
+    agent: str
+    answer_name: str
+    status: str
+    final_score: float
+    created_at: datetime
+
+
+@scores_router.get("/task-scores")
+async def scores(service: ServiceDep, caller: ReaderDep, task_id: NameFilter = None) -> ListOut[TaskScoreOut]:
+    """List the mean score of each agent at each task, over the newest result of each answer, best agent first."""
+    async with service.database.begin() as connection:
+        found = await task_scores(connection, owner=caller.visible_owner, task_id=task_id)
+    return ListOut(items=[TaskScoreOut.of_record(one) for one in found], next_cursor=None)
+
+
+@scores_router.get("/tasks/{task_id}/answers")
+async def answers(
+    task_id: NamePath, service: ServiceDep, caller: ReaderDep, paging: PageRequestDep
+) -> ListOut[ScoredAnswerOut]:
+    """List the newest result of each answer to a task, without the trees, newest first."""
+    async with service.database.begin() as connection:
+        found = await scored_answers(
+            connection, task_id, limit=paging.limit + 1, owner=caller.visible_owner, before=paging.cursor
+        )
+    page, next_cursor = paging.split(found, lambda one: one.result_id)
+    return ListOut(items=[ScoredAnswerOut.of_record(one) for one in page], next_cursor=next_cursor)
 
 
 @router.get("")

@@ -7,7 +7,6 @@ import difflib
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
-from statistics import fmean
 from typing import Annotated, Any, Final
 
 from fastapi import APIRouter, Form, Request, Response
@@ -18,7 +17,6 @@ from app.dashboard.errors import EmptyForm, NotFound
 from app.dashboard.home import NamePath
 from app.dashboard.html_route import HtmlRoute
 from app.dashboard.jobs import TERMINAL, IdPath
-from app.dashboard.newest_results import agents_of, newest_origins
 from app.dashboard.outline import Node
 from app.dashboard.rendering import HEADERS
 from app.dashboard.viewer import FormCheck, Viewer, ViewerDep
@@ -53,8 +51,9 @@ class Action(StrEnum):
 async def tasks(viewer: ViewerDep) -> Response:
     """List all tasks with the mean scores of the agents."""
     listed = (await viewer.api.get("/v1/tasks"))["items"]
-    origins = await newest_origins(viewer, await agents_of(viewer))
-    scores = {task["task_id"]: _scores(origins, task["task_id"]) for task in listed}
+    scores: dict[str, list[dict[str, Any]]] = {}
+    for score in (await viewer.api.get("/v1/task-scores"))["items"]:
+        scores.setdefault(score["task_id"], []).append(score)
     return await viewer.page("tasks.html", title="Tasks", here="tasks", json="/v1/tasks", tasks=listed, scores=scores)
 
 
@@ -65,17 +64,17 @@ async def task(task_id: NamePath, viewer: ViewerDep, saved: bool = False) -> Res
     if found is None:
         raise NotFound(f"Task {task_id!r} has no judge file")
     file = await viewer.api.get_or_none(f"/v1/tasks/{task_id}/file")
-    origins = [one for one in await newest_origins(viewer, await agents_of(viewer)) if one["task_id"] == task_id]
+    scores = (await viewer.api.get("/v1/task-scores", task_id=task_id))["items"]
+    answers = await viewer.api.items(f"/v1/tasks/{task_id}/answers", at_most=_MAX_ANSWERS)
     tree: Sequence[Mapping[str, Any]] = ()
     if file is not None:
         tree = _nested(file["nodes"])
-    elif origins:
-        newest = max(origins, key=lambda origin: str(origin["created_at"]))
-        cached = await viewer.dashboard.results.get(viewer.api, newest["result_id"])
+    elif answers:
+        cached = await viewer.dashboard.results.get(viewer.api, answers[0]["result_id"])
         tree = [_judged_node(child) for child in cached.tree.outline.root.children]
     return await viewer.page(
         "task.html", title=task_id, here="tasks", json=f"/v1/tasks/{task_id}", task=found, file=file, tree=tree,
-        scores=_scores(origins, task_id), saved=saved,
+        scores=scores, answers=answers, saved=saved,
     )  # fmt: skip
 
 
@@ -171,7 +170,7 @@ async def _editor(
 ) -> Response:
     """Render the editor. ``now``: the file on disk, if it is not the version ``edited_from``."""
     task_id = str(edited_from["task_id"])
-    origins = [one for one in await newest_origins(viewer, await agents_of(viewer)) if one["task_id"] == task_id]
+    answers = await viewer.api.items(f"/v1/tasks/{task_id}/answers", at_most=_MAX_ANSWERS)
     described = _described(draft["problems"])
     nodes = {node["path"] for node in draft["nodes"]}
     by_node: dict[str, list[str]] = {}
@@ -195,7 +194,7 @@ async def _editor(
         problems=by_node,
         others=others,
         diff=_diff_lines(draft["diff"]) if reviewed else None,
-        answers=origins[:_MAX_ANSWERS],
+        answers=answers,
         answer=answer,
         test=None if test_id is None else {"id": test_id, "status": "queued", "error": None, "comparison": None},
         live=True,
@@ -303,24 +302,6 @@ def _judged_node(node: Node) -> dict[str, Any]:
         "gated": False,
         "below": [_judged_node(child) for child in node.children],
     }
-
-
-def _scores(origins: Iterable[Mapping[str, Any]], task_id: str) -> list[dict[str, Any]]:
-    """Return the mean score of each agent over the newest results of its answers to a task, best first."""
-    by_agent: dict[str, list[Mapping[str, Any]]] = {}
-    for origin in origins:
-        if origin["task_id"] == task_id:
-            by_agent.setdefault(origin["agent"], []).append(origin)
-    rows = [
-        {
-            "agent": agent,
-            "mean": fmean(float(one["final_score"]) for one in found),
-            "incomplete": sum(one["status"] != "complete" for one in found),
-            "results": found,
-        }
-        for agent, found in by_agent.items()
-    ]
-    return sorted(rows, key=lambda row: (-row["mean"], row["agent"]))
 
 
 def _described(problems: Iterable[Mapping[str, Any]]) -> list[dict[str, str]]:

@@ -270,6 +270,26 @@ async def test_unsaved_version_is_tested_on_a_stored_answer(api: httpx.AsyncClie
     assert (await api.get("/v1/agents/demo/summary")).json()["avg_score"] == 1.0
 
 
+async def test_scores_are_those_of_the_newest_results(api: httpx.AsyncClient):
+    old = await judged(api)
+    edited = await draft(api, claim=REFUTED)
+    sha256 = (await api.get(FILE)).json()["sha256"]
+    assert (await api.put(FILE, json={"text": edited["text"], "base_sha256": sha256})).status_code == 200
+    new = await judged(api)
+    answers = [{"name": "answer_2", "text": f"Paris, [see]({URL})."}]
+    [other] = await submit(api, agent="heron", task_id="paris", answers=answers)
+    other_result = (await wait_for_job(api, other))["result_id"]
+    row = {"task_id": "paris", "mean_score": 0.5, "answers": 1, "incomplete": 0}
+    items = [{**row, "agent": "demo"}, {**row, "agent": "heron"}]
+    assert (await api.get("/v1/task-scores")).json()["items"] == items
+    assert (await api.get("/v1/task-scores", params={"task_id": "native"})).json()["items"] == []
+    page = (await api.get("/v1/tasks/paris/answers", params={"limit": 1})).json()
+    assert [one["result_id"] for one in page["items"]] == [other_result]
+    page = (await api.get("/v1/tasks/paris/answers", params={"cursor": page["next_cursor"]})).json()
+    assert [(one["result_id"], one["job_id"]) for one in page["items"]] == [(new["result_id"], new["id"])]
+    assert new["result_id"] != old["result_id"]
+
+
 async def test_test_needs_a_valid_text_and_an_answer_to_the_task(api: httpx.AsyncClient):
     body = {"text": SOURCE, "job_id": "job_unknown"}
     assert_problem(await api.post(f"{FILE}/tests", json=body), 404)
