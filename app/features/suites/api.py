@@ -335,19 +335,23 @@ async def compare(
     seed: Annotated[int, Query(ge=0, lt=2**31, description="Seed for the resampling of the intervals")] = 0,
 ) -> RunComparisonOut:
     """Compare two finished runs, paired by step and task. Differences are B - A."""
-    documents, records = [], []
+    bodies: list[str] = []
+    texts: list[list[str]] = []
     for run_id in (a, b):
         async with service.database.begin() as connection:
             job = await _find_job(connection, caller, suite, run_id)
             result = None if job.result_id is None else await get_result(connection, job.result_id)
-            records.append(await suite_steps.all_records(connection, job.id))
+            texts.append(await suite_steps.record_texts(connection, job.id))
         if result is None:
             raise Problem(409, "RUN_UNFINISHED", f"Run {run_id} has no result yet; compare finished runs")
-        documents.append(json.loads(result.body))
-    compared = await asyncio.to_thread(compare_runs, *records, seed=seed)
-    return RunComparisonOut.model_validate(
-        {"a": a, "b": b, "settings": differing_settings(*documents), "micro": None, "macro": None, **compared}
-    )
+        bodies.append(result.body)
+
+    def compared() -> dict[str, Any]:
+        first, second = map(suite_steps.parse_records, texts)
+        settings = differing_settings(*map(json.loads, bodies))
+        return {"settings": settings, "micro": None, "macro": None, **compare_runs(first, second, seed=seed)}
+
+    return RunComparisonOut.model_validate({"a": a, "b": b, **await asyncio.to_thread(compared)})
 
 
 @router.get("/{suite}/leaderboard")
@@ -368,8 +372,12 @@ async def suite_leaderboard(suite: SuiteName, service: ServiceDep, caller: Reade
             if result is not None:
                 options = json.loads(await rows.answer_text(connection, job.answer_sha256))
                 run = {"id": job.id, "result_id": result.id, "run": options.get("run"), "created_at": job.created_at}
-                runs.append((run, json.loads(result.body)))
-    return LeaderboardOut.model_validate({"suite": suite.value, "groups": leaderboard(runs)})
+                runs.append((run, result.body))
+
+    def groups() -> list[dict[str, Any]]:
+        return leaderboard((run, json.loads(body)) for run, body in runs)
+
+    return LeaderboardOut(suite=suite.value, groups=await asyncio.to_thread(groups))
 
 
 @router.get("/{suite}/runs/{run_id}")

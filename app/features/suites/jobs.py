@@ -17,7 +17,7 @@ from app.features.suites.records import Record
 from app.features.suites.run_options import SuiteRunIn
 from app.features.suites.service_suite import PreparedRun, ServiceSuite
 from app.features.suites.step_loop import SuiteModel, run_steps
-from app.features.suites.storage import StepRow, all_records, begin_run, store_steps
+from app.features.suites.storage import StepRow, begin_run, parse_records, record_texts, store_steps
 from app.jobs.errors import JobSuperseded
 from app.jobs.evaluator import JobRun
 from app.progress import Progress, ProgressCallback, Stage
@@ -128,8 +128,8 @@ class StepJournal:
 
     async def stored_records(self) -> Mapping[str, dict[str, Any]]:
         async with self._database.begin() as connection:
-            records = await all_records(connection, self._fence.job_id)
-        return {record["id"]: record for record in records}
+            texts = await record_texts(connection, self._fence.job_id)
+        return {record["id"]: record for record in await asyncio.to_thread(parse_records, texts)}
 
     async def store(self, record: Record) -> None:
         """Store a record. Raises JobSuperseded, DatabaseUnavailable."""

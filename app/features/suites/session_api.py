@@ -253,9 +253,8 @@ async def answer(
     if last is not None and (body.question, text) == (last["question"], last["text"]):
         turn = await _reading(service, lambda: _open(row, service.settings).current(state))
         return _answered(turn, last["feedback"])
-    planned = json.loads(row.tasks)
-    if body.question != state.question_id or state.task >= len(planned):
-        current = "the session is done" if state.task >= len(planned) else f"the current one is {state.question_id}"
+    if body.question != state.question_id or state.done:
+        current = "the session is done" if state.done else f"the current one is {state.question_id}"
         raise Problem(409, "QUESTION_ANSWERED", f"Question {body.question} cannot be answered: {current}")
     turn = await _reading(service, lambda: _open(row, service.settings).answer(state, text))
     async with service.database.begin() as connection:
@@ -279,7 +278,8 @@ async def session_steps(
     """List the finished steps of a session in their order. ``position`` is the number of the step in the session."""
     row = await _find(service, caller, suite, session_id)
     async with service.database.begin() as connection:
-        records = await storage.session_records(connection, row.id)
+        texts = await storage.session_record_texts(connection, row.id)
+    records = await asyncio.to_thread(storage.parse_records, texts)
     after = -1 if paging.cursor is None else int(paging.cursor)
     page, next_cursor = paging.split(
         [record for record in records if record["position"] > after], lambda record: str(record["position"])
@@ -305,7 +305,7 @@ async def _start(
         data = _data(options, folders, service.settings)
         training = None if options.train_split is None else data[TRAIN].tasks()
         planned = plan_tasks(options, data[TEST].tasks(), training)
-        return planned, Session(options, planned, data).current(SessionState())
+        return planned, Session(options, planned, data).current(SessionState(tasks_total=len(planned)))
 
     planned, turn = await _reading(service, start)
     now = service.runtime.clock.now()
@@ -374,27 +374,27 @@ async def _with_details(service: Service, row: storage.SessionRow) -> SessionOut
     state = SessionState.of(json.loads(row.state))
     turn = await _reading(service, lambda: _open(row, service.settings).current(state))
     async with service.database.begin() as connection:
-        records = await storage.session_records(connection, row.id)
+        texts = await storage.session_record_texts(connection, row.id)
     out = _session_out(row)
-    out.figures = session_figures(records)
+    out.figures = await asyncio.to_thread(lambda: session_figures(storage.parse_records(texts)))
     out.question = None if turn.question is None else QuestionOut.model_validate(turn.question)
     return out
 
 
 def _session_out(row: storage.SessionRow) -> SessionOut:
-    state, planned = json.loads(row.state), json.loads(row.tasks)
+    state = SessionState.of(json.loads(row.state))
     return SessionOut(
         id=row.id,
         suite=row.suite,
-        status="done" if state["task"] >= len(planned) else "active",
+        status="done" if state.done else "active",
         url=f"/v1/suites/{row.suite}/sessions/{row.id}",
         options=json.loads(row.options),
         created_at=row.created_at,
         updated_at=row.updated_at,
         steps_total=row.steps_total,
-        steps_done=state["number"],
-        tasks_total=len(planned),
-        tasks_done=state["task"],
+        steps_done=state.number,
+        tasks_total=state.tasks_total,
+        tasks_done=state.task,
         figures=None,
         question=None,
     )

@@ -47,6 +47,7 @@ class SessionState:
     requests.
     """
 
+    tasks_total: int
     task: int = 0
     step: int = 0
     number: int = 0
@@ -59,6 +60,10 @@ class SessionState:
     def of(cls, value: Mapping[str, Any]) -> SessionState:
         tuples = {name: tuple(value[name]) for name in ("replies", "actions")}
         return cls(**{**value, **tuples})
+
+    @property
+    def done(self) -> bool:
+        return self.task >= self.tasks_total
 
     @property
     def question_id(self) -> str:
@@ -131,7 +136,7 @@ class Session:
             SuiteError: the data have changed or are damaged.
         """
         records: dict[int, Record] = {}
-        while state.task < len(self._planned):
+        while not state.done:
             data, step = self._step(state)
             try:
                 fixed = data.score(step)

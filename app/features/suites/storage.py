@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -106,10 +106,10 @@ async def begin_run(connection: AsyncConnection, job_id: str, *, identity: str, 
     await connection.execute(query.on_conflict_do_update(index_elements=["job_id"], set_=values))
 
 
-async def all_records(connection: AsyncConnection, job_id: str) -> list[dict[str, Any]]:
-    """Return the records of all steps, without traces."""
-    query = select(suite_steps.c.record).where(suite_steps.c.job_id == job_id)
-    return [json.loads(text) for text in (await connection.execute(query)).scalars()]
+async def record_texts(connection: AsyncConnection, job_id: str) -> list[str]:
+    """Return the records of all steps, without traces, as JSON text. Parse them in a thread."""
+    query = select(suite_steps.c.record).where(suite_steps.c.job_id == job_id).order_by(suite_steps.c.position)
+    return list((await connection.execute(query)).scalars())
 
 
 async def store_steps(connection: AsyncConnection, job_id: str, rows: Sequence[StepRow]) -> None:
@@ -282,14 +282,19 @@ async def store_session_steps(connection: AsyncConnection, id: str, records: Map
         await connection.execute(insert(suite_session_steps), values)
 
 
-async def session_records(connection: AsyncConnection, id: str) -> list[dict[str, Any]]:
-    """Return the records of all finished steps without traces, in order."""
+async def session_record_texts(connection: AsyncConnection, id: str) -> list[str]:
+    """Return the records of all finished steps without traces, in order, as JSON text. Parse them in a thread."""
     query = (
         select(suite_session_steps.c.record)
         .where(suite_session_steps.c.session_id == id)
         .order_by(suite_session_steps.c.number)
     )
-    return [json.loads(text) for text in (await connection.execute(query)).scalars()]
+    return list((await connection.execute(query)).scalars())
+
+
+def parse_records(texts: Iterable[str]) -> list[dict[str, Any]]:
+    """Parse records. Blocks for milliseconds per thousand."""
+    return [json.loads(text) for text in texts]
 
 
 async def delete_session(connection: AsyncConnection, id: str) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from pathlib import Path
 from typing import Any
@@ -187,6 +188,19 @@ async def test_session_continues_after_a_restart_and_accepts_each_answer_once(op
         late = await api.post(answers, json={"question": "9.0", "text": "Answer: A."})
     assert (done["status"], done["figures"]["test"]["micro"]["step"]) == ("done", pytest.approx(7 / 8))
     assert_problem(late, 409, "QUESTION_ANSWERED")
+
+
+async def test_only_one_of_two_simultaneous_answers_counts(open_api: OpenApi, data: Path):
+    async with open_api(suite_data=(data,)) as api:
+        session = await start(api, **GUIDE)
+        answers = [
+            api.post(f"{session['url']}/answers", json={"question": "0.0", "text": f"Answer: {letter}.\nAction: CLICK"})
+            for letter in "BC"
+        ]
+        responses = await asyncio.gather(*answers)
+        done = (await api.get(session["url"])).json()
+    assert sorted(response.status_code for response in responses) == [200, 409]
+    assert (done["steps_done"], done["figures"]["test"]["steps"]) == (1, 1)
 
 
 async def test_parallel_sessions_do_not_affect_each_other(open_api: OpenApi, data: Path):
