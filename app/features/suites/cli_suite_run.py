@@ -119,8 +119,10 @@ def load_config(context: typer.Context, path: Path | None) -> Path | None:
         flag = flags.get(str(key).replace("_", "-"))
         if flag is None or flag.name is None:
             raise WrongUsage(f"--config {path}: unknown key {str(key)!r}: use {', '.join(sorted(flags))}")
-        if isinstance(value, list | dict) and not (flag.nargs == 1 and getattr(flag, "multiple", False)):
-            raise WrongUsage(f"--config {path}: {key} must be a single value")
+        if not isinstance(value, str | int | float | None):
+            raise WrongUsage(
+                f"--config {path}: {key} must be a string, number or boolean; write other values in quotes"
+            )
         if value is not None:
             defaults[flag.name] = value
     context.default_map = {**(context.default_map or {}), **defaults}

@@ -199,15 +199,15 @@ class Session:
         return {
             "id": state.question_id,
             "phase": planned.phase,
-            "sample_id": facts.id,
-            "task_id": planned.task.task_id,
-            "task": facts.task,
-            "website": facts.website,
+            "sample_id": _encodable(facts.id),
+            "task_id": _encodable(planned.task.task_id),
+            "task": _encodable(facts.task),
+            "website": _encodable(facts.website),
             "step": facts.number,
             "round": len(state.replies),
             "prompt": prompt,
             "images": images,
-            "options": [{"letter": letter, "text": text} for letter, text, _ in asked.options],
+            "options": [{"letter": letter, "text": _encodable(text)} for letter, text, _ in asked.options],
             "none_option": asked.none,
         }
 
@@ -217,13 +217,16 @@ class Session:
         """Return the feedback to the answer that ended a step."""
         phase = self._planned[state.task].phase
         task_done = after.task != state.task
-        known = {"sample_id": record["id"], "phase": phase, "task_done": task_done}
+        known = {"sample_id": _encodable(record["id"]), "phase": phase, "task_done": task_done}
         if self._options.feedback is GivenFeedback.TRAIN and phase != TRAIN:
             return known | dict.fromkeys(("element", "operation", "f1", "step_success", "task_success", "gold"))
         gold = data.gold(step)
         last = replay(data.questions(step), state.replies)
         options = last.options if isinstance(last, Question) else ()
-        right = [{"letter": letter, "text": text} for letter, text, id in options if data.is_correct(step, id)]
+        gold = {name: _encodable(value) if isinstance(value, str) else value for name, value in gold.items()}
+        right = [
+            {"letter": letter, "text": _encodable(text)} for letter, text, id in options if data.is_correct(step, id)
+        ]
         success = bool(record["step_acc"])
         return known | {
             "element": record["element_acc"],
@@ -261,11 +264,16 @@ def _split_images(messages: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str,
             [{"type": "text", "text": content}] if isinstance(content, str) else content
         )
         texts = [str(part["text"]) for part in parts if part["type"] == "text"]
-        prompt.append({"role": str(message["role"]), "content": "\n".join(texts)})
+        prompt.append({"role": str(message["role"]), "content": _encodable("\n".join(texts))})
         images += [
             {"message": index, "url": str(part["image_url"]["url"])} for part in parts if part["type"] == "image_url"
         ]
     return prompt, images
+
+
+def _encodable(text: str) -> str:
+    """Return a text of the data without lone surrogates, which no response can contain."""
+    return text.encode("utf-8", "replace").decode("utf-8")
 
 
 def session_figures(records: Sequence[Record]) -> dict[str, Any]:

@@ -17,10 +17,10 @@ from judges.prompting.prompts.library import load_prompt
 from judges.suites.mind2web.errors import PageUnusable
 from judges.suites.mind2web.page import Page
 from judges.suites.mind2web.parsing import CLICK, NONE_LETTER, Parsed
-from judges.suites.mind2web.questions import NO_HISTORY, Template, place_values, read_template
+from judges.suites.mind2web.questions import NO_HISTORY, Template, option_lines_after_none, place_values, read_template
 from judges.suites.mind2web.representation import attribute_words, first_words, show_page
 from judges.suites.mind2web.steps import Candidate, Step
-from judges.suites.multimodal.options import option_index, option_name
+from judges.suites.multimodal.options import option_index
 
 SHIPPED = "guide"
 MAX_TOKENS = 512
@@ -143,14 +143,12 @@ def guide_question(step: Step, candidates: Sequence[Candidate], *, max_html_char
     page = step.page.strip()
     if len(page) > max_html_chars:
         page = page[:max_html_chars] + TRUNCATED
-    lines = [f"{NONE_LETTER}. {NONE_OPTION}"]
-    lines += [f"{option_name(place)}. {text}" for place, (_, text) in enumerate(options, start=1)]
     values = {
         "task": step.task,
         "step": str(step.number + 1),
         "history": "\n".join(step.history) or NO_HISTORY,
         "page": page,
-        "options": "\n".join(lines),
+        "options": "\n".join(option_lines_after_none(NONE_OPTION, [text for _, text in options])),
     }
     return GuideQuestion(page=page, options=options, values=values)
 

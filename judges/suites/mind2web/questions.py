@@ -20,8 +20,8 @@ from typing import Any
 from judges.llm.client import Message
 from judges.prompting.prompts.library import load_prompt
 from judges.suites.mind2web.errors import TemplateUnusable
-from judges.suites.mind2web.parsing import NONE_LETTER
 from judges.suites.mind2web.representation import ShownPage
+from judges.suites.multimodal.options import option_name
 
 SHIPPED = "mindact"
 HISTORY = 5
@@ -94,8 +94,13 @@ def question_text(options: Sequence[str], *, task: str, history: Sequence[str], 
     """Return the task, the last five actions and the options, which are given in document order."""
     earlier = history[-HISTORY:] or [NO_HISTORY]
     lines = [wording.ask, f"Task: {task}", "Previous actions:", *earlier, wording.choose, ""]
-    lines += [f"{chr(ord(NONE_LETTER) + place)}. {text}" for place, text in enumerate([wording.none, *options])]
+    lines += option_lines_after_none(wording.none, options)
     return "\n".join(lines) + "\n"
+
+
+def option_lines_after_none(none: str, options: Sequence[str]) -> list[str]:
+    """Return the options as shown to a model. A is the text ``none``."""
+    return [f"{option_name(place)}. {text}" for place, text in enumerate([none, *options])]
 
 
 def last_message(context: str, question: str) -> str:

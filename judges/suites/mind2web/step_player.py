@@ -14,8 +14,15 @@ from judges.llm.families import family_of
 from judges.suites.mind2web.guide import guide_messages, guide_question, parse_guide
 from judges.suites.mind2web.page import Page
 from judges.suites.mind2web.parsing import NONE_LETTER, Parsed
-from judges.suites.mind2web.questions import Template, last_message, question
-from judges.suites.mind2web.representation import show_page
+from judges.suites.mind2web.questions import (
+    HISTORY,
+    NO_HISTORY,
+    Template,
+    last_message,
+    option_lines_after_none,
+    question,
+)
+from judges.suites.mind2web.representation import ShownPage, show_page
 from judges.suites.mind2web.steps import Candidate, Step
 from judges.suites.mind2web.tournament import Prediction, Tournament
 from judges.suites.multimodal.options import option_name
@@ -64,7 +71,7 @@ def tournament_questions(
         shown = show_page(page, group)
         text = question(shown, task=step.task, history=step.history, wording=template.wording)
         prompt = last_message(shown.context, text)
-        raw = yield _question(template.fill(prompt), shown.options)
+        raw = yield _question(template.fill(prompt, _values(step, shown, template)), shown.options)
         parsed = parse(raw)
         picked = tournament.reply([id for id, _ in shown.options], parsed)
         rounds.append(
@@ -95,6 +102,17 @@ def guide_questions(
         picked=picked,
     )
     return PlayedStep(rounds=(only,), prediction=Prediction(picked or "", parsed.op_string))
+
+
+def _values(step: Step, shown: ShownPage, template: Template) -> Mapping[str, str]:
+    """Return the values of placeholders of an object as template."""
+    return {
+        "task": step.task,
+        "step": str(step.number + 1),
+        "history": "\n".join(step.history[-HISTORY:]) or NO_HISTORY,
+        "page": shown.context,
+        "options": "\n".join(option_lines_after_none(template.wording.none, [text for _, text in shown.options])),
+    }
 
 
 def _question(messages: tuple[Mapping[str, Any], ...], options: Sequence[tuple[str, str]]) -> Question:

@@ -4,8 +4,12 @@ import json
 
 import pytest
 
+from judges.llm.chat_body import chat_body, request_parts
+from judges.llm.client import LLMRequest
+from judges.llm.error_mapping import ErrorResponse
 from judges.llm.openai import MAX_BROKEN_CHARS, read_completion
 from judges.llm.provider_adapter import FinishReason
+from judges.llm.request_formats import RequestFormat, adapt_format
 
 
 def body(**changes: object) -> str:
@@ -52,3 +56,17 @@ def test_refusal_text_is_the_reply_text(content: str | None):
 def test_unreported_token_counts_are_unknown():
     reply = read_completion('{"choices": [{"message": {"content": "x"}}]}')
     assert (reply.finish, reply.input_tokens, reply.output_tokens) == (FinishReason.STOP, None, None)
+
+
+def test_metadata_is_left_out_for_a_server_that_rejects_it():
+    """OpenAI itself accepts metadata only for stored completions."""
+    request = LLMRequest(model="gpt-4o", messages=({"role": "user", "content": "hi"},), metadata={"sample_id": "T_a"})
+    body = chat_body(request, {"temperature": 0.0}, RequestFormat())
+    assert body["metadata"] == {"sample_id": "T_a"}
+    refused = ErrorResponse(
+        provider="openai", status=400, message="The 'metadata' parameter is only allowed when 'store' is enabled."
+    )
+    parts = request_parts(request, body, RequestFormat(), may_drop_images=True)
+    adapted = adapt_format(RequestFormat(), refused, parts)
+    assert adapted is not None
+    assert chat_body(request, {"temperature": 0.0}, adapted).keys() == {"model", "messages", "temperature"}

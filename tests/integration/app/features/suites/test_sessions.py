@@ -345,3 +345,16 @@ async def test_page_that_cannot_be_shown_is_not_judged_and_passed_over(open_api:
     assert session["question"]["sample_id"] == "T1_b"
     figures = session["figures"]["test"]
     assert (figures["not_judged"], figures["micro"], session["steps_done"]) == (1, None, 1)
+
+
+async def test_texts_that_no_response_can_contain_are_replaced(open_api: OpenApi, data: Path):
+    tasks = nine_steps()
+    tasks[0] |= {"confirmed_task": "Do \ud800 this\0", "website": "w\udfff"}
+    tasks[0]["actions"][1]["operation"]["value"] = "b\ud800"
+    write_split(data, tasks)
+    async with open_api(suite_data=(data,)) as api:
+        session = await start(api, **GUIDE, max_tasks=1, history="own")
+        questions, feedback = await finish(api, session)
+        steps = (await api.get(f"{session['url']}/steps")).json()["items"]
+    assert questions[0]["task"] == "Do ? this\0"
+    assert (feedback[1]["gold"]["value"], len(steps)) == ("b?", 2)

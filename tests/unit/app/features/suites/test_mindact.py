@@ -23,7 +23,7 @@ from judges.errors import LLMOutputUnusable, LLMUnavailable, UnusableKind
 from judges.llm.client import LLMReply, LLMRequest
 from judges.suites.errors import DataUnreadable
 from judges.suites.mind2web.data import find_split
-from judges.suites.mind2web.questions import shipped_template
+from judges.suites.mind2web.questions import read_template, shipped_template
 from judges.suites.mind2web.rules import Metric, NoPositive, Shuffle
 from rubrics.verdict import Usage
 from tests.fakes.mind2web import (
@@ -396,3 +396,13 @@ def test_run_identity_contains_what_determines_the_steps(tmp_path: Path):
     assert first != run_identity(other, other.open_input())
     longer = MindActOptions(data=tmp_path, split="test_task", model="openai/gpt-4o", max_examples=3)
     assert first == run_identity(longer, longer.open_input())  # records of three steps can be reused for all nine
+
+
+def test_object_template_has_the_parts_of_the_question(tmp_path: Path):
+    template = read_template('{"template": "{task}|{step}|{history}|{page}|{options}"}', name="t", ref="t")
+    split = find_split(write_split(tmp_path, [task("T", [action("a", items("click"))])]), "test_task")
+    model = Model()
+    run(MindActPlan(split, 1, play_options=PlayOptions(), ranks=None, template=template), model)
+    text = str(model.requests[0].messages[-1]["content"])
+    assert text.startswith("Do what T asks for|1|None|<html>")
+    assert "|A. None of the above\nB. <button id=0 button>" in text
