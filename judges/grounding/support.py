@@ -26,6 +26,8 @@ TASK_RUN_WORDS: Final = 6
 TASK_SHARE: Final = 0.5
 """Fraction of a task's six-word sequences; a page that contains this many was written for the task."""
 MIN_TASK_WORDS: Final = 15
+MAX_TASK_RUNS: Final = 200
+"""Number of sequences that are compared; of a longer task, they are spread evenly over it."""
 
 _DENIAL = re.compile(
     r"[\"')\]]*(?:\?|,? (?:is|are|was|were|has been|have been|turned out|proved)(?: \w+)? "
@@ -149,7 +151,9 @@ def restates(page: str, task: str) -> bool:
     words = fold(task).text.split()
     if len(words) < MIN_TASK_WORDS:
         return False
-    runs = {" ".join(words[place : place + TASK_RUN_WORDS]) for place in range(len(words) - TASK_RUN_WORDS + 1)}
+    places = range(len(words) - TASK_RUN_WORDS + 1)
+    compared = places[:: len(places) // MAX_TASK_RUNS + 1]
+    runs = {" ".join(words[place : place + TASK_RUN_WORDS]) for place in compared}
     return sum(run in page for run in runs) >= TASK_SHARE * len(runs)
 
 

@@ -90,6 +90,7 @@ ATTACKS = {
     "mind2web2.page_keys": ["reordered marks"],
     "mind2web2.normalize_url_simple": ["reordered marks"],
     "grounding.is_substantial": ["reordered marks", "marks of other scripts"],
+    "grounding.restates": ["words"],
     "grounding.missing_terms": [
         "capitalised words",
         "words",
