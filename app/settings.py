@@ -159,7 +159,7 @@ class Settings(SettingsPart):
     egress_allow: Annotated[frozenset[str], NoDecode] = frozenset()
     """``host:port`` of private addresses that captures may reach."""
     api_keys: Annotated[tuple[SecretStr, ...], NoDecode] = ()
-    """API keys, each ``OWNER:SCOPE:KEY`` or ``KEY``, in addition to those of ``assay keys``. Without any key the
+    """API keys, each ``OWNER:SCOPE:KEY`` or ``KEY``, in addition to those of ``assay admin keys``. Without any key the
     service listens on loopback only."""
     trusted_proxies: Annotated[tuple[str, ...], NoDecode] = ()
     """Addresses or networks of proxies whose X-Forwarded-For and X-Forwarded-Proto are used."""
@@ -389,7 +389,7 @@ def check_bind(host: str, *, keys: bool, chosen_keys: Sequence[ConfiguredKey] = 
     if not keys:
         raise InvalidSettings(
             f"Cannot listen on {host} without an API key, because other machines can reach it: create a key with "
-            "`assay keys create`, set ASSAY_API_KEYS, or listen on 127.0.0.1"
+            "`assay admin keys create`, set ASSAY_API_KEYS, or listen on 127.0.0.1"
         )
     weak = [number for number, key in enumerate(chosen_keys, 1) if _is_weak(key.key)]
     if weak:
@@ -397,7 +397,7 @@ def check_bind(host: str, *, keys: bool, chosen_keys: Sequence[ConfiguredKey] = 
         raise InvalidSettings(
             f"Cannot listen on {host} with a key that can be guessed (ASSAY_API_KEYS, number {numbers}): use at least "
             f"{MIN_KEY_CHARS} random characters, for example of `openssl rand -hex 32`, or create keys with "
-            "`assay keys create`"
+            "`assay admin keys create`"
         )
 
 

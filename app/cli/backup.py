@@ -1,4 +1,4 @@
-"""``assay backup`` and ``assay restore``: backup of the service in one folder."""
+"""``assay admin backup`` and ``assay admin restore``: backup of the service in one folder."""
 
 from __future__ import annotations
 
@@ -22,7 +22,9 @@ def backup(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to
     stderr_console().print(f"backed up to {folder}: {pages}", markup=False, soft_wrap=True)
 
 
-def restore(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder written by `assay backup`.")]) -> None:
+def restore(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder written by `assay admin backup`.")],
+) -> None:
     """Restore a backup into an empty database."""
     from app.maintenance.backup import restore as restore_backup
 

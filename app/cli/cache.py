@@ -1,4 +1,4 @@
-"""``assay cache``: list and clear the reply cache."""
+"""``assay admin cache``: list and clear the reply cache."""
 
 from __future__ import annotations
 

@@ -8,7 +8,9 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
+from app.cli.usage import usage
 from app.console.connection import URL, JsonOption, UrlOption, connect
+from app.console.groups import DefaultGroup
 from app.console.streams import print_json, stdout_console
 from app.console.tables import plain_table
 
@@ -20,6 +22,16 @@ TaskOption = Annotated[str | None, typer.Option(help="Only this task.")]
 LimitOption = Annotated[int, typer.Option(min=1, help="Maximum number of entries, newest first.")]
 
 T = TypeVar("T")
+
+
+def program() -> typer.Typer:
+    """Build the ``results`` command with its subcommands."""
+    group = typer.Typer(
+        cls=DefaultGroup, help="List results, or print one: `assay results ID`. Export them; show tokens and cost."
+    )
+    group.command("show")(results)
+    group.command("usage")(usage)
+    return group
 
 
 def jobs(

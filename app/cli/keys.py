@@ -1,4 +1,4 @@
-"""``assay keys``: manage API keys. Uses the database directly, so it needs no key."""
+"""``assay admin keys``: manage API keys. Uses the database directly, so it needs no key."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ ScopeOption = Annotated[
     str, typer.Option(help="Scope: read, submit, operator or admin. Each includes the ones before it.")
 ]
 ExpiresOption = Annotated[str | None, typer.Option(help="Validity, for example 12h or 90d (default: until revoked).")]
-KeyArgument = Annotated[str, typer.Argument(metavar="ID", help="Id of the key, as shown by `assay keys list`.")]
+KeyArgument = Annotated[str, typer.Argument(metavar="ID", help="Id of the key, as shown by `assay admin keys list`.")]
 
 
 def program() -> typer.Typer:
@@ -89,7 +89,7 @@ def rotate(
         lambda _, database: replace_key(database, key_id, now=now, old_expires_at=old_expires_at, expires_at=expires_at)
     )
     if replaced is None:
-        raise WrongUsage(f"no valid key {key_id!r}; `assay keys list` lists all keys")
+        raise WrongUsage(f"no valid key {key_id!r}; `assay admin keys list` lists all keys")
     key, record = replaced
     stderr_console().print(
         f"key {key_id} expires {old_expires_at.isoformat(timespec='minutes')}", markup=False, soft_wrap=True
@@ -103,7 +103,7 @@ def revoke(key_id: KeyArgument, as_json: JsonOption = False) -> None:
 
     record = run_in_database(lambda _, database: revoke_stored_key(database, key_id, now=datetime.now(UTC)))
     if record is None:
-        raise WrongUsage(f"no key {key_id!r}; `assay keys list` lists all keys")
+        raise WrongUsage(f"no key {key_id!r}; `assay admin keys list` lists all keys")
     if as_json:
         print_json(_as_json(record))
     else:

@@ -28,9 +28,9 @@ from app.cli import (
     submit,
     summary,
     tasks,
-    usage,
 )
 from app.console.errors import CliError, Exit
+from app.console.groups import SectionedGroup
 from app.console.streams import print_error
 from app.errors import AppError
 from app.feature import Commands
@@ -43,45 +43,72 @@ def _print_version(requested: bool) -> None:
     if requested:
         from importlib.metadata import version
 
-        typer.echo(f"assay {version('assay')}")
+        commit = _commit()
+        typer.echo(f"assay {version('assay')}" + (f" (commit {commit})" if commit else ""))
         raise typer.Exit
+
+
+def _commit() -> str:
+    """Return the commit of the source: of the repository it was installed from, or of its checkout. Else ""."""
+    import json
+    import subprocess
+    from importlib.metadata import distribution
+    from pathlib import Path
+
+    origin = json.loads(distribution("assay").read_text("direct_url.json") or "{}")
+    installed = str(origin.get("vcs_info", {}).get("commit_id", ""))[:12]
+    folder = Path(__file__).parents[2]
+    if installed or not (folder / ".git").exists():
+        return installed
+    command = ["git", "-C", str(folder), "rev-parse", "--short=12", "HEAD"]
+    try:
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=5).stdout.strip()  # noqa: S603
+    except (OSError, subprocess.SubprocessError):
+        return ""
 
 
 def program() -> typer.Typer:
     """Build the ``assay`` command with all subcommands."""
     top = typer.Typer(
         name="assay",
+        cls=SectionedGroup,
         no_args_is_help=True,
-        add_completion=False,
         rich_markup_mode=None,
         pretty_exceptions_enable=False,
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     top.callback()(_options)
-    capture_group, tasks_group = capture.program(), tasks.program()
-    top.command("demo")(demo.demo)
-    top.command("serve")(serve.serve)
-    top.command("worker")(serve.worker)
-    top.command("submit")(submit.submit)
-    top.command("evaluate")(evaluate.evaluate)
-    top.add_typer(capture_group, name="capture")
-    top.add_typer(tasks_group, name="tasks")
-    top.command("jobs")(jobs.jobs)
-    top.command("usage")(usage.usage)
-    top.command("results")(jobs.results)
-    top.command("summary")(summary.summary)
-    commands = Commands(program=top, groups={"capture": capture_group, "tasks": tasks_group})
+    groups = {"capture": capture.program(), "tasks": tasks.program(), "results": jobs.program(), "admin": _admin()}
+    for section, name, command in (
+        ("Evaluate", "demo", demo.demo),
+        ("Evaluate", "evaluate", evaluate.evaluate),
+        ("Evaluate", "submit", submit.submit),
+        ("Inspect", "jobs", jobs.jobs),
+        ("Inspect", "summary", summary.summary),
+        ("Operate", "serve", serve.serve),
+        ("Operate", "worker", serve.worker),
+        ("Operate", "doctor", doctor.doctor),
+    ):
+        top.command(name, rich_help_panel=section)(command)
+    for section, name in (("Evaluate", "capture"), ("Inspect", "results"), ("Author", "tasks"), ("Operate", "admin")):
+        top.add_typer(groups[name], name=name, rich_help_panel=section)
+    commands = Commands(program=top, groups=groups)
     for feature in FEATURES:
         if feature.commands is not None:
             feature.commands(commands)
-    top.add_typer(cache.program(), name="cache")
-    top.add_typer(keys.program(), name="keys")
-    top.add_typer(providers.program(), name="providers")
-    top.command("prune")(prune.prune)
-    top.command("backup")(backup.backup)
-    top.command("restore")(backup.restore)
-    top.command("doctor")(doctor.doctor)
     return top
+
+
+def _admin() -> typer.Typer:
+    """Build the ``admin`` command with its subcommands."""
+    group = typer.Typer(help="API keys, providers, reply cache, clean-up, backups.", no_args_is_help=True)
+    group.add_typer(keys.program(), name="keys")
+    group.add_typer(providers.program(), name="providers")
+    group.add_typer(cache.program(), name="cache")
+    group.command("prune")(prune.prune)
+    group.command("backup")(backup.backup)
+    group.command("restore")(backup.restore)
+    return group
 
 
 def _options(

@@ -1,4 +1,4 @@
-"""``assay providers``: pause and resume requests to a model provider, for all workers of a running server."""
+"""``assay admin providers``: pause and resume requests to a model provider, for all workers of a running server."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``assay prune``: delete old data. Without ``--yes`` it only prints what it would delete."""
+"""``assay admin prune``: delete old data. Without ``--yes`` it only prints what it would delete."""
 
 from __future__ import annotations
 

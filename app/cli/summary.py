@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from app.console.connection import URL, JsonOption, UrlOption
+from app.console.connection import URL, JsonOption, ResultsOption, UrlOption
 from app.console.streams import print_json, stdout_console
 from app.console.summaries import load_summary
 from app.console.tables import bounds_text, interval_text, number_text, plain_table
@@ -17,14 +16,12 @@ from app.console.tables import bounds_text, interval_text, number_text, plain_ta
 def summary(
     agent: Annotated[str, typer.Option(help="Agent to summarise.")],
     run: Annotated[str | None, typer.Option(help="Only this run of the agent.")] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Read result files of `assay evaluate` from this folder instead of a server.")
-    ] = None,
+    folder: ResultsOption = None,
     url: UrlOption = URL,
     as_json: JsonOption = False,
 ) -> None:
     """Summarise an agent's scores over all its tasks and runs."""
-    document = load_summary(agent, run=run, out=out, url=url)
+    document = load_summary(agent, run=run, folder=folder, url=url)
     if as_json:
         print_json(document)
         return

@@ -1,4 +1,4 @@
-"""``assay usage``: model requests, tokens and cost, from a running server or from result files."""
+"""``assay results usage``: model requests, tokens and cost, from a running server or from result files."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from app.console.connection import URL, JsonOption, UrlOption, connect
+from app.console.connection import URL, JsonOption, ResultsOption, UrlOption, connect
 from app.console.streams import print_json, stdout_console
 
 
@@ -32,29 +32,27 @@ def usage(
     ] = None,
     agent: Annotated[str | None, typer.Option(help="Only this agent.")] = None,
     task: Annotated[str | None, typer.Option(help="Only this task.")] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Read the results of `assay evaluate` in this folder instead of a server.")
-    ] = None,
+    folder: ResultsOption = None,
     url: UrlOption = URL,
     as_json: JsonOption = False,
 ) -> None:
     """Show model requests, tokens and cost by agent, task, model and role."""
     groups = ["task_id" if one is By.TASK else one.value for one in dict.fromkeys(by or _DEFAULT)]
-    if out is None:
+    if folder is None:
         with connect(url) as client:
             report = client.usage(by=groups, agent=agent, task_id=task)
     else:
-        report = _of_files(out, groups, agent, task)
+        report = _of_files(folder, groups, agent, task)
     if as_json:
         print_json(report)
     else:
         _print(report, groups)
 
 
-def _of_files(out: Path, groups: Sequence[str], agent: str | None, task: str | None) -> dict[str, Any]:
+def _of_files(folder: Path, groups: Sequence[str], agent: str | None, task: str | None) -> dict[str, Any]:
     """Compute the usage from the newest result of each answer in a folder."""
     sums: dict[tuple[str, ...], dict[str, Any]] = {}
-    for row in _rows(out, agent, task):
+    for row in _rows(folder, agent, task):
         key = tuple(str(row[name]) for name in groups)
         group_sums = sums.setdefault(key, {**dict.fromkeys(_SUMS, 0), "usd_known": 0.0, "unpriced_calls": 0})
         for name in _SUMS:
@@ -67,12 +65,12 @@ def _of_files(out: Path, groups: Sequence[str], agent: str | None, task: str | N
     return {"items": items, "total": _priced(total)}
 
 
-def _rows(out: Path, agent: str | None, task: str | None) -> Iterator[dict[str, Any]]:
+def _rows(folder: Path, agent: str | None, task: str | None) -> Iterator[dict[str, Any]]:
     from app.engine.result_folder import read_outcomes
 
-    agents = sorted(path.name for path in out.iterdir() if path.is_dir()) if out.is_dir() else []
+    agents = sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
     for name in agents if agent is None else [agent]:
-        for one in read_outcomes(out, name):
+        for one in read_outcomes(folder, name):
             if task is not None and one.task_id != task:
                 continue
             for row in (one.result or {}).get("usage_by") or ():

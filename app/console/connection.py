@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeAlias
 
 import typer
@@ -18,6 +19,12 @@ URL = "http://127.0.0.1:8000"
 
 UrlOption: TypeAlias = Annotated[str, typer.Option("--url", help="URL of the server.")]
 JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+ResultsOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--results", metavar="DIR", help="Read result files of `assay evaluate` from this folder instead of a server."
+    ),
+]
 
 
 @contextmanager

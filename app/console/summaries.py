@@ -13,21 +13,23 @@ if TYPE_CHECKING:
     from app.agent_summary import AnswerOutcome
 
 
-def load_summary(agent: str, *, run: str | None, out: Path | None, url: str) -> dict[str, Any]:
+def load_summary(agent: str, *, run: str | None, folder: Path | None, url: str) -> dict[str, Any]:
     """Return the summary of an agent from a server or from result files.
 
     Raises:
         WrongUsage: ``run`` is given with result files, or the agent has no judged answer.
         ToolFailed: the server does not answer.
     """
-    if out is None:
+    if folder is None:
         with connect(url) as client:
             return client.summary(agent, run=run)
     from app.agent_summary import full_summary
 
     if run is not None:
-        raise WrongUsage("--run cannot be used with --out: result files have no runs", hint="Leave out --run or --out.")
-    return full_summary(agent, outcomes_in_folder(out / agent))
+        raise WrongUsage(
+            "--run cannot be used with --results: result files have no runs", hint="Leave out one of them."
+        )
+    return full_summary(agent, outcomes_in_folder(folder / agent))
 
 
 def outcomes_in_folder(folder: Path) -> Sequence[AnswerOutcome]:

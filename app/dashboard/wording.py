@@ -85,7 +85,7 @@ JOB_ERRORS: Mapping[str, tuple[str, str]] = {
     "ATTEMPTS_EXHAUSTED": ("Its workers crashed repeatedly.", "Find the cause in the log of the worker, then retry."),
     "PROVIDER_PAUSED": (
         "An operator paused the model's provider.",
-        "Run `assay providers resume NAME`; the job then continues.",
+        "Run `assay admin providers resume NAME`; the job then continues.",
     ),
     "LLM_REJECTED": (
         "The model's provider rejects all requests.",

@@ -63,18 +63,22 @@ def test_restore_brings_back_results_pages_and_keys(home: Path, sky: str):
             result = judged(api, f"It is blue ([source]({sky}/sky)).")
             [page] = result["pages"]
             text = api.get(f"/v1/pages/{page['page_id']}/text").text
-        created = run_command(home, environment, "keys", "create", "--owner", "a", "--scope", "admin", "--json")
+        created = run_command(
+            home, environment, "admin", "keys", "create", "--owner", "a", "--scope", "admin", "--json"
+        )
         key = {"Authorization": f"Bearer {json.loads(created.stdout)['key']}"}
-        made = run_command(home, environment, "backup", str(backup))
+        made = run_command(home, environment, "admin", "backup", str(backup))
         assert made.returncode == 0, made.stderr
         assert (
-            run_command(home, environment, "backup", str(backup)).returncode == 1
+            run_command(home, environment, "admin", "backup", str(backup)).returncode == 1
         )  # an existing backup is not overwritten
 
     shutil.rmtree(home / "data")
-    restored = run_command(home, environment, "restore", str(backup))
+    restored = run_command(home, environment, "admin", "restore", str(backup))
     assert restored.returncode == 0, restored.stderr
-    assert run_command(home, environment, "restore", str(backup)).returncode == 1  # restore requires an empty target
+    assert (
+        run_command(home, environment, "admin", "restore", str(backup)).returncode == 1
+    )  # restore requires an empty target
     with (
         running_service(home, environment, "--workers", "1") as service,
         httpx.Client(
@@ -94,6 +98,6 @@ def test_restore_brings_back_results_pages_and_keys(home: Path, sky: str):
         assert judged(api, f"Still blue ([source]({sky}/sky)).")["final_score"] == 1.0
     checks = json.loads(run_command(home, environment, "doctor", "--json").stdout)["checks"]
     assert {check["name"]: check["state"] for check in checks}["evidence"] in ("ok", "warning")
-    counted = run_command(home, environment, "prune", "--older-than", "30d", "--json")
+    counted = run_command(home, environment, "admin", "prune", "--older-than", "30d", "--json")
     assert json.loads(counted.stdout)["removed"] is False
     assert json.loads(counted.stdout)["jobs"] == 0

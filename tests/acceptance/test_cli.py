@@ -249,10 +249,13 @@ def test_submit_waits_for_scores_of_a_running_server(home: Path) -> None:
 
 
 def check_providers(home: Path, url: str) -> None:
-    assert assay(home, "providers", "pause", "azure", "--reason", "a test", "--url", url).stdout == "azure is paused\n"
-    listed = assay(home, "providers", "list", "--url", url).stdout
+    assert (
+        assay(home, "admin", "providers", "pause", "azure", "--reason", "a test", "--url", url).stdout
+        == "azure is paused\n"
+    )
+    listed = assay(home, "admin", "providers", "list", "--url", url).stdout
     assert re.search(r"^ *azure +paused +local .* a test *$", listed, re.MULTILINE), listed
-    assert assay(home, "providers", "resume", "azure", "--url", url).stdout == "azure is in use\n"
+    assert assay(home, "admin", "providers", "resume", "azure", "--url", url).stdout == "azure is in use\n"
 
 
 @pytest.mark.postgres

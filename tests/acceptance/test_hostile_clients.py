@@ -101,21 +101,21 @@ def test_public_address_requires_an_api_key(home: Path):
     environment = environment_for(home)
     refused = run_command(home, environment, "serve", "--host", "0.0.0.0", "--port", "0", "--workers", "0")
     assert refused.returncode == 1
-    assert "assay keys create" in refused.stderr
-    made = run_command(home, environment, "keys", "create", "--owner", "team", "--scope", "read", "--json")
+    assert "assay admin keys create" in refused.stderr
+    made = run_command(home, environment, "admin", "keys", "create", "--owner", "team", "--scope", "read", "--json")
     key = json.loads(made.stdout)
     with running_service(home, environment, "--host", "0.0.0.0", "--workers", "0") as service:
         url = f"http://127.0.0.1:{service.port}/v1/jobs"
         headers = {"Authorization": f"Bearer {key['key']}"}
         assert httpx.get(url, trust_env=False).status_code == 401
         assert httpx.get(url, headers=headers, trust_env=False).status_code == 200
-        listed = run_command(home, environment, "keys", "list", "--json")
+        listed = run_command(home, environment, "admin", "keys", "list", "--json")
         assert [item["state"] for item in json.loads(listed.stdout)["items"]] == ["good"]
         assert key["key"] not in listed.stdout
         for command in ("revoke", "rotate"):
             unknown = run_command(home, environment, "keys", command, "nothing")
             assert (unknown.returncode, len(unknown.stderr.splitlines())) == (2, 1), unknown.stderr
-        assert run_command(home, environment, "keys", "revoke", key["id"]).returncode == 0
+        assert run_command(home, environment, "admin", "keys", "revoke", key["id"]).returncode == 0
         revoked = time.monotonic()
         while httpx.get(url, headers=headers, trust_env=False).status_code == 200:
             assert time.monotonic() - revoked <= 240

@@ -132,7 +132,9 @@ def test_no_secret_is_in_any_artefact(home: Path, sky: str):
             **sandbox_variables(),
         )
         stored = json.loads(
-            run_command(home, environment, "keys", "create", "--owner", "a", "--scope", "admin", "--json").stdout
+            run_command(
+                home, environment, "admin", "keys", "create", "--owner", "a", "--scope", "admin", "--json"
+            ).stdout
         )
         _, _, secret_part = stored["key"].split("_", 2)  # the secret part may contain further underscores
         search = Search(MODEL_KEY, CONFIGURED, AWS_SECRET, MAPS_KEY, COOKIE, stored["key"], secret_part)
@@ -166,7 +168,7 @@ def test_no_secret_is_in_any_artefact(home: Path, sky: str):
             search.bytes("figures", api.get("/metrics", headers=stored_headers).content)
             search.bytes("refusal", api.get("/v1/jobs", headers={"Authorization": f"Bearer {CONFIGURED}x"}).content)
             search.database(private_database(home))
-            made = run_command(home, environment, "backup", str(home / "backup"))
+            made = run_command(home, environment, "admin", "backup", str(home / "backup"))
             search.bytes("command", (made.stdout + made.stderr).encode())
             # Bundles are not compressed, so the search of the folder covers their content.
             bundle = ("bundle", "export", "--agent", "a", "--wacz", "--out", str(home / "bundle.zip"))

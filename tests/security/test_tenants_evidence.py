@@ -80,7 +80,7 @@ async def test_operator_controls_what_is_shared_but_sees_no_data_of_others(open_
 
 
 async def test_single_key_sees_no_data_of_stored_keys(open_api: OpenApi):  # noqa: F811
-    """A single entry without a scope controls the service, but is one owner among those of ``assay keys``."""
+    """A single entry without a scope controls the service, but is one owner among those of ``assay admin keys``."""
     key = "2b7e151628aed2a6abf7"
     async with open_api(api_keys=f"heron:submit:{key}") as api:
         result = await Tenant(api, key).judge()

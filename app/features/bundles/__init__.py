@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 def _commands(cli: Commands) -> None:
     from app.features.bundles.cli import program
 
-    cli.program.add_typer(program(), name="bundle")
+    cli.program.add_typer(program(), name="bundle", rich_help_panel="Inspect")
 
 
 def _routers() -> "Sequence[APIRouter]":

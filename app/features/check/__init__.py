@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 def _commands(cli: Commands) -> None:
     from app.features.check.cli import check
 
-    cli.program.command("check")(check)
+    cli.program.command("check", rich_help_panel="Evaluate")(check)
 
 
 def _routers() -> Sequence[APIRouter]:

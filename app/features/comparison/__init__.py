@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 def _commands(cli: Commands) -> None:
     from app.features.comparison import cli_compare, cli_gate, cli_sensitivity
 
-    cli.program.command("compare")(cli_compare.compare)
-    cli.program.command("gate")(cli_gate.gate)
-    cli.program.add_typer(cli_sensitivity.program(), name="sensitivity")
+    cli.program.command("compare", rich_help_panel="Inspect")(cli_compare.compare)
+    cli.program.command("gate", rich_help_panel="Inspect")(cli_gate.gate)
+    cli.groups["results"].add_typer(cli_sensitivity.program(), name="sensitivity")
 
 
 def _routers() -> "Sequence[APIRouter]":

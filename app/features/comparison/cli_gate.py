@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element, SubElement, tostring
 
 import typer
 
-from app.console.connection import URL, JsonOption, UrlOption
+from app.console.connection import URL, JsonOption, ResultsOption, UrlOption
 from app.console.errors import Exit, ToolFailed, WrongUsage
 from app.console.streams import print_json, stderr_console, stdout_console
 from app.console.summaries import load_summary
@@ -55,9 +55,7 @@ def gate(
     markdown: Annotated[
         Path | None, typer.Option(help="File to append a Markdown table to, such as $GITHUB_STEP_SUMMARY.")
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(help="Read result files of `assay evaluate` from this folder instead of a server.")
-    ] = None,
+    folder: ResultsOption = None,
     url: UrlOption = URL,
     as_json: JsonOption = False,
 ) -> None:
@@ -72,11 +70,11 @@ def gate(
         allow_missing_tasks=allow_missing_tasks,
     )
     _check_usage(thresholds, baseline=baseline, max_regression=max_regression)
-    summary = load_summary(agent, run=run, out=out, url=url)
+    summary = load_summary(agent, run=run, folder=folder, url=url)
     name = agent if run is None else f"{agent}@{run}"
     comparison = None
     if baseline is not None:
-        now = name if out is None else f"{out}/{agent}"
+        now = name if folder is None else f"{folder}/{agent}"
         [comparison] = compare_sides(url, baseline, [now])["comparisons"]
     if summary.get("statistics") is None:
         raise WrongUsage(f"{name}: no answer has been judged yet", hint="See the state of its jobs: assay jobs")

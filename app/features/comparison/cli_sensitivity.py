@@ -1,4 +1,4 @@
-"""``assay sensitivity``: effect of single verdicts, votes and weights on scores and on the order of agents."""
+"""``assay results sensitivity``: effect of single verdicts, votes and weights on scores and on the order of agents."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 import typer
 
-from app.console.connection import URL, JsonOption, UrlOption, connect
+from app.console.connection import URL, JsonOption, ResultsOption, UrlOption, connect
 from app.console.errors import WrongUsage
 from app.console.streams import print_json, stdout_console
 from app.console.tables import bounds_text, interval_text, plain_table
@@ -101,20 +101,18 @@ def order(
 
 def judge(
     task: Annotated[str, typer.Argument(metavar="TASK", help="Task to analyse.")],
-    out: Annotated[
-        Path | None, typer.Option(help="Read result files of `assay evaluate` from this folder instead of a server.")
-    ] = None,
+    folder: ResultsOption = None,
     url: UrlOption = URL,
     as_json: JsonOption = False,
 ) -> None:
     """Measure the self-consistency of a task's judge: split votes, and leaves with different outcomes."""
-    if out is None:
+    if folder is None:
         with connect(url) as client:
             document = client.consistency(task)
     else:
         from app.features.comparison.sensitivity_json import consistency_json
 
-        document = {"task_id": task, **consistency_json(_results(out, task))}
+        document = {"task_id": task, **consistency_json(_results(folder, task))}
     if as_json:
         print_json(document)
         return
@@ -133,7 +131,7 @@ def judge(
         console.print(shown, markup=False, soft_wrap=True)
 
 
-def _results(out: Path, task: str) -> Iterator[Mapping[str, Any]]:
+def _results(folder: Path, task: str) -> Iterator[Mapping[str, Any]]:
     """Parse all results of a task in a result folder, for all agents and times.
 
     Raises:
@@ -141,10 +139,10 @@ def _results(out: Path, task: str) -> Iterator[Mapping[str, Any]]:
     """
     from judges.result_files import DEBUG_MARK
 
-    paths = [path for path in sorted(out.glob("*/*/*/results/*.json")) if path.parts[-4] == task]
+    paths = [path for path in sorted(folder.glob("*/*/*/results/*.json")) if path.parts[-4] == task]
     final_paths = [path for path in paths if not path.stem.endswith(DEBUG_MARK)]
     if not final_paths:
-        raise WrongUsage(f"{out}: contains no result of task {task}")
+        raise WrongUsage(f"{folder}: contains no result of task {task}")
     return map(_read, final_paths)
 
 

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
 def _commands(cli: Commands) -> None:
     from app.features.extension.cli import extension
 
-    cli.program.command("extension")(extension)
+    cli.groups["admin"].command("extension")(extension)
 
 
 def _routers() -> "Sequence[APIRouter]":

@@ -1,4 +1,4 @@
-"""``assay extension``: write the browser extension to a folder."""
+"""``assay admin extension``: write the browser extension to a folder."""
 
 from __future__ import annotations
 

@@ -6,8 +6,8 @@ from app.feature import Commands, Feature
 def _commands(cli: Commands) -> None:
     from app.features.interop import cli_export, cli_import, cli_page_caches, cli_rubrics
 
-    cli.program.add_typer(cli_import.program(), name="import")
-    cli.program.add_typer(cli_export.program(), name="export")
+    cli.program.add_typer(cli_import.program(), name="answers", rich_help_panel="Evaluate")
+    cli.groups["results"].command("export")(cli_export.export)
     cli.groups["tasks"].command("import")(cli_rubrics.import_)
     capture = cli.groups["capture"]
     capture.command("import")(cli_page_caches.import_)

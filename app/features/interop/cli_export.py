@@ -36,17 +36,7 @@ class Rows(StrEnum):
     LEAVES = "leaves"
 
 
-def program() -> typer.Typer:
-    """Return the ``export`` command group."""
-    group = typer.Typer(
-        help="Write results as CSV, Parquet, JSON lines, result folders or Inspect logs.", no_args_is_help=True
-    )
-    group.callback()(lambda: None)
-    group.command("results")(results)
-    return group
-
-
-def results(
+def export(
     agent: AgentOption,
     out: Annotated[Path, typer.Option(help="File to write. For mind2web2 and inspect: folder.")],
     format: Annotated[

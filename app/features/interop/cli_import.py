@@ -1,4 +1,4 @@
-"""``assay import``: import answers into a folder of the public layout or submit them to a server."""
+"""``assay answers import``: import answers into a folder of the public layout or submit them to a server."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _ARCHIVES = (".zip", ".tar", ".tgz", ".gz")
 
 
 def program() -> typer.Typer:
-    """Return the ``import`` command group."""
+    """Return the ``answers`` command group."""
     group = typer.Typer(help="Import answers from JSON lines or the public layout.", no_args_is_help=True)
     group.callback()(lambda: None)
-    group.command("answers")(answers)
+    group.command("import")(import_)
     return group
 
 
-def answers(
+def import_(
     source: Annotated[
         Path, typer.Argument(help="JSON lines file, or a folder or archive of <agent>/<task>/answer_<k>.md.")
     ],

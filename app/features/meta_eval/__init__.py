@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def _commands(cli: Commands) -> None:
     from app.features.meta_eval.cli import program
 
-    cli.program.add_typer(program(), name="meta-eval")
+    cli.program.add_typer(program(), name="meta-eval", rich_help_panel="Benchmarks")
 
 
 def _routers() -> Sequence[APIRouter]:

@@ -15,6 +15,7 @@ import typer.core
 from app.console import event_loop
 from app.console.connection import JsonOption
 from app.console.errors import Exit, Interrupted, WrongUsage
+from app.console.groups import DefaultGroup
 from app.console.judging_options import (
     EffortOption,
     MaxOutputOption,
@@ -52,22 +53,13 @@ PartialOption: TypeAlias = Annotated[
 ]
 
 
-class _MeasureByDefault(typer.core.TyperGroup):
-    """Group that runs ``measure`` if its first argument is not the name of a command: ``assay meta-eval LABELS``."""
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        if args and args[0] not in self.commands and args[0] not in ctx.help_option_names:
-            args = ["measure", *args]
-        return super().parse_args(ctx, args)
-
-
 def program() -> typer.Typer:
     from app.features.meta_eval.cli_bench import BenchCommand, bench
     from app.features.meta_eval.cli_correct import correct
     from app.features.meta_eval.cli_import import import_labels
 
     group = typer.Typer(
-        cls=_MeasureByDefault,
+        cls=DefaultGroup,
         no_args_is_help=True,
         help="Measure judges against labels of people. `assay meta-eval LABELS.jsonl` is short for measure.",
     )

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.console.connection import URL, JsonOption, UrlOption, connect
+from app.console.connection import URL, JsonOption, ResultsOption, UrlOption, connect
 from app.console.errors import WrongUsage
 from app.console.streams import print_json, stdout_console
 from app.features.meta_eval.cli import PartialOption, PartialSupport
@@ -24,9 +24,7 @@ def correct(
         Path, typer.Argument(metavar="LABELS.jsonl", help="Labels on a random sample of the agent's leaves.")
     ],
     agent: Annotated[str, typer.Option(help="Agent whose score is corrected.")],
-    out: Annotated[
-        Path | None, typer.Option(help="Read result files of `assay evaluate` from this folder instead of a server.")
-    ] = None,
+    folder: ResultsOption = None,
     url: UrlOption = URL,
     partial: PartialOption = PartialSupport.FAILED,
     as_json: JsonOption = False,
@@ -36,7 +34,7 @@ def correct(
     The labelled leaves must be a random sample. Labels on the most doubtful leaves give a wrong correction.
     """
     items = _items(labels, partial)
-    results = _from_folder(out / agent) if out is not None else _from_server(agent, url)
+    results = _from_folder(folder / agent) if folder is not None else _from_server(agent, url)
     answers, used = _labelled(results, items)
     from judges.analysis.corrected_score import corrected_score
 

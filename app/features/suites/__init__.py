@@ -22,9 +22,9 @@ def _settings() -> "type[SettingsPart]":
 def _commands(cli: Commands) -> None:
     from app.features.suites import cli_conformance, cli_mind2web, cli_mm_mind2web
 
-    cli.program.add_typer(cli_mind2web.program(), name="mind2web")
-    cli.program.add_typer(cli_mm_mind2web.program(), name="mm-mind2web")
-    cli.program.command("conformance")(cli_conformance.conformance)
+    cli.program.add_typer(cli_mind2web.program(), name="mind2web", rich_help_panel="Benchmarks")
+    cli.program.add_typer(cli_mm_mind2web.program(), name="mm-mind2web", rich_help_panel="Benchmarks")
+    cli.program.command("conformance", rich_help_panel="Benchmarks")(cli_conformance.conformance)
 
 
 def _routers() -> "Sequence[APIRouter]":

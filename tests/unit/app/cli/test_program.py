@@ -1,12 +1,15 @@
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from typer.main import get_group
 
 from app.cli.program import program
+from app.console.groups import SECTIONS
 from tests.unit.app.conftest import RunCommand
 
 pytestmark = pytest.mark.slow
@@ -16,7 +19,7 @@ COMMANDS = tuple(name for name, command in get_group(program()).commands.items()
 
 def test_core_commands_are_registered() -> None:
     expected = {"demo", "serve", "worker", "submit", "evaluate", "capture", "tasks", "jobs", "results", "summary"}
-    assert expected | {"keys", "prune", "backup", "restore", "doctor"} <= set(COMMANDS)
+    assert expected | {"admin", "doctor"} <= set(COMMANDS)
 
 
 def test_help_lists_every_command_with_a_description(assay: RunCommand) -> None:
@@ -71,9 +74,9 @@ def test_each_command_describes_its_options(assay: RunCommand, command: str) -> 
         ("serve", "--port", "many"),
         ("serve", "--port", "70000"),
         ("submit", "a.md"),
-        ("keys", "create", "--owner", "../x"),
-        ("keys", "create", "--owner", "a", "--scope", "root"),
-        ("keys", "create", "--owner", "a", "--expires", "soon"),
+        ("admin", "keys", "create", "--owner", "../x"),
+        ("admin", "keys", "create", "--owner", "a", "--scope", "root"),
+        ("admin", "keys", "create", "--owner", "a", "--expires", "soon"),
     ],
     ids=" ".join,
 )
@@ -84,8 +87,34 @@ def test_usage_error_exits_with_2(assay: RunCommand, arguments: tuple[str, ...])
     assert "Traceback" not in ended.err
 
 
-def test_version_is_printed(assay: RunCommand) -> None:
-    assert assay("--version").out.startswith("assay 0.")
+def test_help_has_sections(assay: RunCommand) -> None:
+    lines = assay("--help").out.splitlines()
+    headings = [line.removesuffix(":") for line in lines if re.fullmatch(r"[A-Z]\w+:", line)]
+
+    assert headings == ["Options", *SECTIONS]
+    assert {section_of(lines, command) for command in ("evaluate", "submit", "check")} == {"Evaluate"}
+    assert section_of(lines, "admin") == "Operate"
+
+
+def section_of(lines: list[str], command: str) -> str:
+    """Return the heading above the line of a command."""
+    above = lines[: next(place for place, line in enumerate(lines) if line.startswith(f"  {command} "))]
+    return next(line.removesuffix(":") for line in reversed(above) if line and not line.startswith(" "))
+
+
+def test_results_prints_one_result_and_has_subcommands(assay: RunCommand) -> None:
+    for arguments in (("results",), ("results", "res_1"), ("results", "show", "res_1"), ("results", "--agent", "a")):
+        assert "no server answers at http://127.0.0.1:9" in assay(*arguments, "--url", "http://127.0.0.1:9").err
+    assert {"show", "usage", "export", "sensitivity"} <= {
+        line.split()[0] for line in assay("results", "--help").out.splitlines() if line.startswith("  ")
+    }
+
+
+def test_version_is_printed_with_the_commit_of_the_checkout(assay: RunCommand) -> None:
+    printed = assay("--version").out
+
+    assert re.fullmatch(r"assay 0\.\S+( \(commit [0-9a-f]{12}\))?\n", printed)
+    assert ("commit" in printed) == (Path(__file__).parents[4] / ".git").exists()
 
 
 def test_invalid_setting_is_reported_in_one_line(assay: RunCommand, monkeypatch: pytest.MonkeyPatch) -> None:

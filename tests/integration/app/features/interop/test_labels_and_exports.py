@@ -57,7 +57,7 @@ async def assay(folder: Path, *arguments: str, **more: str) -> subprocess.Comple
 async def submit_answers(url: str, folder: Path) -> None:
     """Submit both answers with the command, and wait until they are judged."""
     (folder / "answers.jsonl").write_text("".join(json.dumps(one) + "\n" for one in ANSWERS))
-    done = await assay(folder, "import", "answers", "answers.jsonl", "--submit", "--url", url, "--json")
+    done = await assay(folder, "answers", "import", "answers.jsonl", "--submit", "--url", url, "--json")
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["submitted"] == 2
@@ -72,7 +72,7 @@ async def test_results_of_imported_answers_export_in_every_format(url: str, tmp_
 
     async def export(form: str, out: str, *more: str) -> None:
         done = await assay(
-            tmp_path, "export", "results", "--agent", "otter", "--url", url, "--format", form, "--out", out, *more
+            tmp_path, "results", "export", "--agent", "otter", "--url", url, "--format", form, "--out", out, *more
         )
         assert done.returncode == 0, done.stderr
 
@@ -91,13 +91,13 @@ async def test_results_of_imported_answers_export_in_every_format(url: str, tmp_
         ("capital", 2, "tuesday"),
     ]
     refused = await assay(
-        tmp_path, "export", "results", "--agent", "otter", "--url", url, "--format", "mind2web2", "--out", "m"
+        tmp_path, "results", "export", "--agent", "otter", "--url", url, "--format", "mind2web2", "--out", "m"
     )
     assert refused.returncode == 2
     assert "--run" in refused.stderr
     await export("mind2web2", "m", "--run", "tuesday")
     assert (tmp_path / "m" / "otter" / "capital" / "answer_1" / "answer_1.md").read_text() == "It is Lyon."
-    summary = await assay(tmp_path, "summary", "--agent", "otter", "--out", "m", "--json")
+    summary = await assay(tmp_path, "summary", "--agent", "otter", "--results", "m", "--json")
     assert json.loads(summary.stdout)["avg_score"] == 0.5
 
 

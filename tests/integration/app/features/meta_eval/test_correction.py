@@ -90,9 +90,9 @@ async def test_corrected_score_stands_beside_the_raw_one(results: Any, tmp_path:
     assert (document["leaves"]["judged"], document["leaves"]["labelled"]) == (6, 4)
     assert (document["unmatched_labels"], document["rule"]) == (1, "partial=failed")
     assert any("fewer than 10" in warning for warning in document["warnings"])
-    from_files = await correct(tmp_path, "--out", "out", "--json")
+    from_files = await correct(tmp_path, "--results", "out", "--json")
     assert json.loads(from_files.stdout) == document
-    text = await correct(tmp_path, "--out", "out")
+    text = await correct(tmp_path, "--results", "out")
     assert "score, corrected" in text.stdout and "random sample" in text.stdout
 
 

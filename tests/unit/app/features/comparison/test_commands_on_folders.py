@@ -38,12 +38,12 @@ def write(out: Path, agent: str, task: str, result: dict[str, Any]) -> Path:
 
 
 def test_summary_has_intervals_and_the_public_figures(assay: RunCommand, folder: Path) -> None:
-    ended = assay("summary", "--agent", "half", "--out", str(folder))
+    ended = assay("summary", "--agent", "half", "--results", str(folder))
     assert ended.code == 0
     assert "Gaffke over 8 tasks" in " ".join(ended.out.split())
     assert "avg_score" in ended.out and "pass^1" in ended.out
     assert "0 of 8 answers not judged" in ended.out
-    document = json.loads(assay("summary", "--agent", "half", "--out", str(folder), "--json").out)
+    document = json.loads(assay("summary", "--agent", "half", "--results", str(folder), "--json").out)
     assert document["statistics"]["success"]["value"] == 0.0
     assert document["num_tasks"] == 8
 
@@ -81,37 +81,37 @@ def test_folder_and_server_cannot_be_compared(assay: RunCommand, folder: Path) -
 def test_gate_exit_code_and_message(
     assay: RunCommand, folder: Path, wanted: list[str], code: int, message: str
 ) -> None:
-    ended = assay("gate", "--out", str(folder), *wanted)
+    ended = assay("gate", "--results", str(folder), *wanted)
     assert ended.code == code
     assert message in ended.err
 
 
 def test_gate_compares_with_a_result_folder(assay: RunCommand, folder: Path) -> None:
-    lost = assay("gate", "--out", str(folder), "--agent", "half", "--baseline", str(folder / "right"))
+    lost = assay("gate", "--results", str(folder), "--agent", "half", "--baseline", str(folder / "right"))
     assert lost.code == 100
     assert "failed: regression: the mean difference over 8 tasks is -0.7714" in lost.err
-    assert assay("gate", "--out", str(folder), "--agent", "right", "--baseline", str(folder / "half")).code == 0
+    assert assay("gate", "--results", str(folder), "--agent", "right", "--baseline", str(folder / "half")).code == 0
 
 
 def test_answers_without_a_result_count_in_a_gate(assay: RunCommand, folder: Path) -> None:
     """They have no result file. The summary that `assay evaluate` writes lists them."""
     crashed = AnswerOutcome(task_id="crashed", answer_name="answer_1.md", error_code="JUDGE_BUG")
     write_summaries(folder, "right", [crashed])
-    ended = assay("gate", "--out", str(folder), "--agent", "right", "--min-score", "0.9")
+    ended = assay("gate", "--results", str(folder), "--agent", "right", "--min-score", "0.9")
     assert ended.code == 3
     assert "1 of 9 answers were not judged" in ended.err
 
 
 def test_report_that_cannot_be_written_is_named(assay: RunCommand, folder: Path) -> None:
     wanted = ["--agent", "right", "--min-score", "0.9", "--junit", str(folder / "right" / "task_0")]
-    ended = assay("gate", "--out", str(folder), *wanted)
+    ended = assay("gate", "--results", str(folder), *wanted)
     assert ended.code == 1
     assert "Cannot write" in ended.err
 
 
 def test_sensitivity_lists_flips_by_weight(assay: RunCommand, folder: Path) -> None:
     file = next((folder / "half" / "task_2" / "answer_1" / "results").iterdir())
-    ended = assay("sensitivity", "result", str(file))
+    ended = assay("results", "sensitivity", "result", str(file))
     assert ended.code == 0
     rows = [line.split() for line in ended.out.splitlines() if line.strip().startswith(("a ", "b "))]
     assert [row[0] for row in rows] == ["b", "a"]
@@ -121,22 +121,22 @@ def test_sensitivity_lists_flips_by_weight(assay: RunCommand, folder: Path) -> N
 @pytest.mark.parametrize("content", ["no json", "[]", '{"some": "json"}'])
 def test_file_that_is_not_a_result_is_named(assay: RunCommand, tmp_path: Path, content: str) -> None:
     (tmp_path / "file.json").write_text(content)
-    ended = assay("sensitivity", "result", str(tmp_path / "file.json"))
+    ended = assay("results", "sensitivity", "result", str(tmp_path / "file.json"))
     assert ended.code == 2
     assert "file.json" in ended.err
 
 
 def test_sensitivity_of_the_order_of_two_folders(assay: RunCommand, folder: Path) -> None:
-    ended = assay("sensitivity", "order", str(folder / "half"), str(folder / "right"))
+    ended = assay("results", "sensitivity", "order", str(folder / "half"), str(folder / "right"))
     assert ended.code == 0
     assert f"{folder}/right is ahead, over 8 task(s)" in ended.out
     assert "weights resampled" in ended.out
 
 
 def test_sensitivity_compares_verdicts_of_a_judge_over_a_folder(assay: RunCommand, folder: Path) -> None:
-    ended = assay("sensitivity", "judge", "task_1", "--out", str(folder))
+    ended = assay("results", "sensitivity", "judge", "task_1", "--results", str(folder))
     assert ended.code == 0
     assert "task_1: 3 result(s)" in ended.out
     # The same answer of several agents, with different verdicts on the same leaf.
     assert "b: passed 2 of 3 times (scripted)" in ended.out
-    assert assay("sensitivity", "judge", "no_task", "--out", str(folder)).code == 2
+    assert assay("results", "sensitivity", "judge", "no_task", "--results", str(folder)).code == 2

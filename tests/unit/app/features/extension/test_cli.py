@@ -1,4 +1,4 @@
-"""``assay extension`` writes the extension and overwrites no other files."""
+"""``assay admin extension`` writes the extension and overwrites no other files."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ pytestmark = pytest.mark.slow
 
 def run_extension(*arguments: str) -> int:
     with pytest.raises(SystemExit) as ended:
-        run(["extension", *arguments])
+        run(["admin", "extension", *arguments])
     return int(ended.value.code or 0)
 
 

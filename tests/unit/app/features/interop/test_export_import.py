@@ -39,7 +39,7 @@ def results_folder(tmp_path: Path) -> Path:
 
 
 def run_export(assay: RunCommand, *arguments: str) -> None:
-    ended = assay("export", "results", "--agent", "otter", "--results", "eval_results", *arguments)
+    ended = assay("results", "export", "--agent", "otter", "--results", "eval_results", *arguments)
     assert ended.code == 0, ended.err
     assert ended.out == ""
 
@@ -90,7 +90,7 @@ def test_other_formats_are_written(assay: RunCommand, results_folder: Path) -> N
 def test_export_reports_why_it_is_impossible(
     assay: RunCommand, results_folder: Path, arguments: tuple[str, ...], message: str
 ) -> None:
-    ended = assay("export", "results", "--out", "x.csv", *arguments)
+    ended = assay("results", "export", "--out", "x.csv", *arguments)
     assert ended.code == 2
     assert message in ended.err
     assert not Path("x.csv").exists()
@@ -105,24 +105,24 @@ def json_lines(*answers: dict[str, object]) -> str:
 def test_json_lines_become_a_folder_for_evaluate(assay: RunCommand, tmp_path: Path) -> None:
     Path("a.jsonl").write_text(json_lines({}, {"text": "New."}, {"task_id": "tower", "name": "mine"}))
 
-    ended = assay("import", "answers", "a.jsonl", "--to", "in")
+    ended = assay("answers", "import", "a.jsonl", "--to", "in")
     assert (ended.code, ended.out) == (0, "3 written, 0 unchanged: in\n")
     assert ended.err.startswith("warning: in/otter/tower/mine.md will not be judged")
     assert (tmp_path / "in/otter/bridge/answer_2.md").read_text() == "New."
     assert (tmp_path / "in/otter/tower/mine.md").is_file()
-    assert assay("import", "answers", "a.jsonl", "--to", "in").out == "0 written, 3 unchanged: in\n"
+    assert assay("answers", "import", "a.jsonl", "--to", "in").out == "0 written, 3 unchanged: in\n"
 
 
 def test_existing_answer_that_differs_is_replaced_only_with_overwrite(assay: RunCommand, tmp_path: Path) -> None:
     Path("a.jsonl").write_text(json_lines({}))
-    assay("import", "answers", "a.jsonl")
+    assay("answers", "import", "a.jsonl")
     Path("a.jsonl").write_text(json_lines({"text": "Other."}, {"task_id": "tower"}))
 
-    refused = assay("import", "answers", "a.jsonl")
+    refused = assay("answers", "import", "a.jsonl")
     assert refused.code == 2
     assert "answers/otter/bridge/answer_1.md" in refused.err
     assert not Path("answers/otter/tower").exists()  # all or nothing
-    assert assay("import", "answers", "a.jsonl", "--overwrite").code == 0
+    assert assay("answers", "import", "a.jsonl", "--overwrite").code == 0
     assert Path("answers/otter/bridge/answer_1.md").read_text() == "Other."
 
 
@@ -133,9 +133,9 @@ def test_public_layout_is_imported_from_a_folder_and_an_archive(assay: RunComman
     with zipfile.ZipFile("theirs.zip", "w") as archive:
         archive.writestr("otter/bridge/answer_1.md", "By otter.")
 
-    assert assay("import", "answers", "theirs").out.startswith("2 written")
-    assert assay("import", "answers", "theirs.zip", "--to", "zipped").out.startswith("1 written")
-    assert assay("import", "answers", "theirs", "--agent", "heron", "--to", "one").out.startswith("1 written")
+    assert assay("answers", "import", "theirs").out.startswith("2 written")
+    assert assay("answers", "import", "theirs.zip", "--to", "zipped").out.startswith("1 written")
+    assert assay("answers", "import", "theirs", "--agent", "heron", "--to", "one").out.startswith("1 written")
     assert Path("zipped/otter/bridge/answer_1.md").read_text() == "By otter."
     assert [path.name for path in Path("one").iterdir()] == ["heron"]
 
@@ -143,7 +143,7 @@ def test_public_layout_is_imported_from_a_folder_and_an_archive(assay: RunComman
 def test_names_that_are_paths_are_rejected_by_line(assay: RunCommand, tmp_path: Path) -> None:
     Path("a.jsonl").write_text(json_lines({"agent": "../../x"}, {}, {"task_id": "/etc"}, {"name": "..", "text": "x"}))
 
-    ended = assay("import", "answers", "a.jsonl")
+    ended = assay("answers", "import", "a.jsonl")
 
     assert ended.code == 2
     assert "line 1.agent" in ended.err and "line 3.task_id" in ended.err and "line 4.name" in ended.err
@@ -152,7 +152,7 @@ def test_names_that_are_paths_are_rejected_by_line(assay: RunCommand, tmp_path: 
 
 def test_two_runs_cannot_be_imported_into_one_folder(assay: RunCommand) -> None:
     Path("a.jsonl").write_text(json_lines({"run": "a"}, {"run": "b", "text": "New."}))
-    ended = assay("import", "answers", "a.jsonl")
+    ended = assay("answers", "import", "a.jsonl")
     assert ended.code == 2
     assert "--submit" in ended.err
 
@@ -161,4 +161,4 @@ def test_two_runs_cannot_be_imported_into_one_folder(assay: RunCommand) -> None:
 def test_source_without_answers_is_a_usage_error(assay: RunCommand, tmp_path: Path, source: str) -> None:
     (tmp_path / "empty.jsonl").write_text("\n")
     (tmp_path / "empty").mkdir()
-    assert assay("import", "answers", source).code == 2
+    assert assay("answers", "import", source).code == 2
