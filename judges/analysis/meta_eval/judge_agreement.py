@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 
 from judges.analysis.labels import RecordedVerdict
 from judges.analysis.meta_eval.ask import JudgedItem
 from judges.analysis.meta_eval.items import DECIDED, Item, PartialRule, judged_as
 from judges.analysis.statistics.agreement import Agreement, agreement, confusion_of
-from judges.grounding.folding import fold
+from judges.grounding.folding import FoldedText, fold
 from judges.grounding.quotes import find_quote
 from rubrics.verdict import Reason, Usage
 
@@ -266,5 +267,11 @@ def agreement_of_recorded(items: Iterable[Item], rule: PartialRule = PartialRule
 def _is_quoted(item: Item, quote: str) -> bool:
     """Return whether code finds a quote in a page of the item."""
     return bool(quote.strip()) and any(
-        bool(find_quote(fold(page.text), quote)) for page in item.label.pages if page.text is not None
+        bool(find_quote(_folded(page.text), quote)) for page in item.label.pages if page.text is not None
     )
+
+
+@lru_cache(maxsize=4)
+def _folded(text: str) -> FoldedText:
+    """Return the folded text of a page. Several judges of one claim quote the same page."""
+    return fold(text)

@@ -10,6 +10,8 @@ from typing import Any
 import pyarrow
 import pyarrow.parquet
 import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
 
 from judges.analysis.label_sets import SetFormat, grouping
 from judges.analysis.label_sets.importing import ImportReport, import_set
@@ -300,3 +302,48 @@ def test_large_set_is_imported_in_parts_with_the_same_result(tmp_path, monkeypat
         ("heron-1", "results"): 299,
         ("heron-2", "results"): 299,
     }
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner, max_size=3),
+    max_leaves=5,
+)
+VALID = {
+    SetFormat.WIKIPEDIA: (wikipedia_row("a"), verdict_row("a"), wikipedia_row("b", "Not supported")),
+    SetFormat.WICE: (wice_row("a"), wice_token_row("b")),
+    SetFormat.FACTCHECK_GPT: (factcheck_row(1), factcheck_row(2, "refute")),
+    SetFormat.AGGREFACT: (aggrefact_row(1), aggrefact_row(2, 0)),
+    SetFormat.OWN: (json.loads(label_line(Label(human=PASSED, claim="It rains", task="Weather"))),),
+}
+
+
+@st.composite
+def damaged_rows(draw: st.DrawFn) -> tuple[SetFormat, list[Any]]:
+    """Return rows of a format in which fields are missing or have any value, among rows of any kind."""
+    set_format = draw(st.sampled_from(list(SetFormat)))
+    rows: list[Any] = []
+    for _ in range(draw(st.integers(0, 6))):
+        row = dict(draw(st.sampled_from(VALID[set_format])))
+        for field in draw(st.sets(st.sampled_from(sorted(row)), max_size=2)):
+            row |= {field: draw(JSON)}
+            if draw(st.booleans()):
+                del row[field]
+        rows.append(draw(JSON) if draw(st.integers(0, 4)) == 0 else row)
+    return set_format, rows
+
+
+@settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(case=damaged_rows())
+def test_every_row_is_written_or_counted_whatever_it_contains(tmp_path, case) -> None:
+    set_format, rows = case
+    # The first row is valid, so that there is a file to read.
+    rows = [VALID[set_format][0], *rows]
+    report, labels = imported(set_format, write(tmp_path, "rows.jsonl", rows))
+    assert len(labels) == report.written
+    kept = report.written + sum(report.unusable.values())
+    # Equal rows with one id are one label. Other repeated rows are labels of their own.
+    assert kept <= report.rows <= kept + report.repeated
+    verdicts = sum(counts.rows for counts in report.judges.values()) + sum(report.unusable_verdicts.values())
+    assert report.rows + (verdicts if set_format is SetFormat.WIKIPEDIA else 0) == len(rows)
+    assert json.loads(json.dumps(report.as_json(), allow_nan=False)) == report.as_json()
