@@ -55,7 +55,7 @@ PartialOption: TypeAlias = Annotated[
 
 def program() -> typer.Typer:
     from app.features.meta_eval.cli_bench import BenchCommand, bench
-    from app.features.meta_eval.cli_correct import correct
+    from app.features.meta_eval.cli_correct import correct, sample
     from app.features.meta_eval.cli_import import import_labels
 
     group = typer.Typer(
@@ -66,6 +66,7 @@ def program() -> typer.Typer:
     group.command("measure")(measure)
     group.command("import")(import_labels)
     group.command("bench", cls=BenchCommand)(bench)
+    group.command("sample")(sample)
     group.command("correct")(correct)
     return group
 

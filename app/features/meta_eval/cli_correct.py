@@ -1,9 +1,12 @@
-"""``assay meta-eval correct``: the score of an agent, corrected for the errors of its judge."""
+"""``assay meta-eval sample`` and ``correct``: labels on random leaves of an agent, and its corrected score."""
 
 from __future__ import annotations
 
+import heapq
+import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,12 +14,60 @@ import typer
 
 from app.console.connection import URL, JsonOption, ResultsOption, UrlOption, connect
 from app.console.errors import WrongUsage
-from app.console.streams import print_json, stdout_console
+from app.console.streams import print_json, stderr_console, stdout_console
 from app.features.meta_eval.cli import PartialOption, PartialSupport
 
 if TYPE_CHECKING:
     from judges.analysis.corrected_score import CorrectedScore, LabelledAnswer
     from judges.analysis.meta_eval.items import Item
+
+
+SEED = 20_250_101
+
+
+def sample(
+    labels: Annotated[Path, typer.Argument(metavar="LABELS.jsonl", help="Label file to write.")],
+    agent: Annotated[str, typer.Option(help="Agent whose leaves are drawn.")],
+    number: Annotated[int, typer.Option("-n", "--number", min=1, help="Number of leaves.")] = 100,
+    seed: Annotated[int, typer.Option(help="Seed of the draw.")] = SEED,
+    folder: ResultsOption = None,
+    url: UrlOption = URL,
+) -> None:
+    """Draw random leaves of an agent for people to label, all with `human` set to `unclear`.
+
+    Look at the claim and the pages of each line, and set `human` to `passed`, `failed` or `partial`.
+    """
+    from judges.analysis.corrected_score import judged_by_model
+    from judges.analysis.labels import HumanDecision, label_from_leaf, label_line
+    from judges.analysis.overrides import judged_leaves
+
+    drawn: list[tuple[float, str]] = []
+    generator, leaves = random.Random(seed), 0  # noqa: S311 - not a secret
+    for result, answer in _from_folder(folder, agent) if folder is not None else _from_server(agent, url, texts=True):
+        for key, leaf in judged_leaves(result).items():
+            if not judged_by_model(leaf):
+                continue
+            leaves += 1
+            rank = generator.random()
+            if len(drawn) == number and rank > -drawn[0][0]:
+                continue
+            label = label_from_leaf(
+                result, leaf.data, key=key, human=HumanDecision.UNCLEAR, reviewer="", reason="",
+                at=datetime.now(UTC), answer=answer,
+            )  # fmt: skip
+            heapq.heappush(drawn, (-rank, label_line(label)))
+            if len(drawn) > number:
+                heapq.heappop(drawn)
+    if not drawn:
+        raise WrongUsage(f"Agent {agent!r} has no leaf that a model judged.")
+    try:
+        with labels.open("x", encoding="utf-8") as file:
+            file.writelines(line for _, line in sorted(drawn, reverse=True))
+    except OSError as error:
+        raise WrongUsage(f"Cannot write {labels}: {error.strerror}") from error
+    stderr_console().print(
+        f"{labels}: {len(drawn)} of {leaves} judged leaves, drawn at random", markup=False, soft_wrap=True
+    )
 
 
 def correct(
@@ -34,8 +85,8 @@ def correct(
     The labelled leaves must be a random sample. Labels on the most doubtful leaves give a wrong correction.
     """
     items = _items(labels, partial)
-    results = _from_folder(folder / agent) if folder is not None else _from_server(agent, url)
-    answers, used = _labelled(results, items)
+    results = _from_folder(folder, agent) if folder is not None else _from_server(agent, url)
+    answers, used = _labelled((result for result, _ in results), items)
     from judges.analysis.corrected_score import corrected_score
 
     if not answers:
@@ -70,23 +121,27 @@ def _items(path: Path, partial: str) -> Sequence[Item]:
     return [item for item in items_of(file.labels, PartialRule.of(partial)) if item.left_out is None]
 
 
-def _from_folder(folder: Path) -> Iterator[Mapping[str, Any]]:
+def _from_folder(out: Path, agent: str) -> Iterator[tuple[Mapping[str, Any], str]]:
+    """Yield the newest result of each answer, with the text of the answer."""
     from app.console.summaries import outcomes_in_folder
+    from judges.result_files import AnswerFolder
 
-    for outcome in outcomes_in_folder(folder):
+    for outcome in outcomes_in_folder(out / agent):
         if outcome.result is not None:
-            yield {"task_id": outcome.task_id, "answer_name": outcome.answer_name, **outcome.result}
+            folder = AnswerFolder(out=out, agent=agent, task_id=outcome.task_id, answer_name=outcome.answer_name)
+            text = folder.answer_copy.read_text("utf-8", "replace") if folder.answer_copy.is_file() else ""
+            yield {"task_id": outcome.task_id, "answer_name": outcome.answer_name, **outcome.result}, text
 
 
-def _from_server(agent: str, url: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the newest result of each answer."""
+def _from_server(agent: str, url: str, *, texts: bool = False) -> Iterator[tuple[Mapping[str, Any], str]]:
+    """Yield the newest result of each answer, with the text of the answer if ``texts``."""
     seen: set[tuple[str, str]] = set()
     with connect(url) as client:
         for result in client.results(agent=agent):
             answer = str(result["task_id"]), str(result["answer_name"])
             if answer not in seen:
                 seen.add(answer)
-                yield result
+                yield result, client.answer(result["id"]) if texts else ""
 
 
 def _labelled(results: Iterable[Mapping[str, Any]], items: Iterable[Item]) -> tuple[list[LabelledAnswer], int]:

@@ -8,6 +8,7 @@ import os
 import subprocess
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,10 +68,14 @@ def write_result_files(folder: Path, results: list[dict[str, Any]]) -> None:
 
 
 async def correct(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return await command(folder, "correct", "labels.jsonl", *arguments)
+
+
+async def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     environment = {name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "OPENAI_"))}
-    command = [warm_assay(), "meta-eval", "correct", "labels.jsonl", "--agent", AGENT, *arguments]
+    call = [warm_assay(), "meta-eval", *arguments, "--agent", AGENT]
     return await asyncio.to_thread(
-        subprocess.run, command, cwd=folder, env=environment, capture_output=True, text=True, timeout=240
+        subprocess.run, call, cwd=folder, env=environment, capture_output=True, text=True, timeout=240
     )
 
 
@@ -102,3 +107,28 @@ async def test_labels_of_other_results_are_an_error(results: Any, tmp_path: Path
     ended = await correct(tmp_path, "--url", url)
     assert ended.returncode == 2
     assert "none of" in ended.stderr and "result_id" in ended.stderr
+
+
+def set_labels(path: Path, human: str) -> list[dict[str, Any]]:
+    """Give every line of a label file this label, and return the lines."""
+    lines = [json.loads(line) | {"human": human} for line in path.read_text().splitlines()]
+    path.write_text("".join(json.dumps(line) + "\n" for line in lines))
+    return lines
+
+
+async def test_random_leaves_are_drawn_for_labelling_and_used_for_the_correction(results: Any, tmp_path: Path) -> None:
+    url, _ = results
+    draw = partial(command, tmp_path, "sample", "labels.jsonl", "-n", "4", "--url", url)
+    drawn = await draw()
+    assert drawn.returncode == 0, drawn.stderr
+    assert "4 of 6 judged leaves" in drawn.stderr
+    lines = await asyncio.to_thread(set_labels, tmp_path / "labels.jsonl", "unclear")
+    assert len({(line["result_id"], line["leaf"]) for line in lines}) == 4
+    assert all(RIGHT in line["answer"] and line["pages"] for line in lines)
+    unlabelled = await correct(tmp_path, "--url", url)
+    assert unlabelled.returncode == 2
+    await asyncio.to_thread(set_labels, tmp_path / "labels.jsonl", "passed")
+    corrected = await correct(tmp_path, "--url", url, "--json")
+    assert json.loads(corrected.stdout)["leaves"]["labelled"] == 4
+    again = await draw()
+    assert again.returncode == 2 and "Cannot write labels.jsonl" in again.stderr
