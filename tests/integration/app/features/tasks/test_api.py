@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import hashlib
+import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -334,3 +335,46 @@ async def test_link_is_kept_and_its_target_replaced(api: httpx.AsyncClient, judg
     assert (await api.put(FILE, json={"text": text, "base_sha256": opened["sha256"]})).status_code == 200
     assert (judges / "paris.yaml").is_symlink()
     assert target.read_text() == text
+
+
+async def edit_form(api: httpx.AsyncClient, opened: dict[str, Any], **fields: str) -> httpx.Response:
+    """Send the form of the editor for the version that was opened."""
+    page = (await api.get("/tasks/paris/edit")).text
+    token = page.partition('name="form_token" value="')[2].partition('"')[0]
+    form = {"form_token": token, "base": json.dumps(opened["text"]), "base_sha256": opened["sha256"]}
+    return await api.post("/tasks/paris/edit", data=form | fields)
+
+
+async def test_changes_of_a_node_that_is_gone_are_offered_as_text(api: httpx.AsyncClient, judges: Path):
+    opened = (await api.get(FILE)).json()
+    (judges / "paris.yaml").write_text(SOURCE.replace("    capital:", "    main_town:"))
+    page = (await edit_form(api, opened, action="rebase", **{f"f:{CAPITAL}/claim": REFUTED})).text
+    assert '<textarea name="text"' in page
+    assert f"claim: &#34;{REFUTED}&#34;  # the main claim" in page  # the own text, to be reviewed against the new file
+    assert "-    main_town:" in page
+    page = (await edit_form(api, opened, action="rebase", **{"f:rubric/parallel/river/weight": "3"})).text
+    assert '<textarea name="text"' not in page  # this node still exists
+    assert "weight: 3" in page
+    assert "main_town" in (judges / "paris.yaml").read_text()
+
+
+async def test_nothing_is_saved_that_was_not_reviewed(api: httpx.AsyncClient, judges: Path):
+    opened = (await api.get(FILE)).json()
+    change = {f"f:{CAPITAL}/claim": REFUTED}
+    answer = await edit_form(api, opened, action="save", **change)
+    assert (answer.status_code, (judges / "paris.yaml").read_text()) == (200, SOURCE)
+    reviewed = answer.text.partition('name="reviewed" value="')[2].partition('"')[0]
+    other = {f"f:{CAPITAL}/claim": "{city} is a city"}
+    answer = await edit_form(api, opened, action="save", reviewed=reviewed, **other)
+    assert (answer.status_code, (judges / "paris.yaml").read_text()) == (200, SOURCE)
+    answer = await edit_form(api, opened, action="save", reviewed=reviewed, **change)
+    assert answer.headers["location"] == "/tasks/paris?saved=true"
+    assert REFUTED in (judges / "paris.yaml").read_text()
+
+
+async def test_result_page_says_that_the_judge_has_changed(api: httpx.AsyncClient, judges: Path):
+    job = await judged(api)
+    said = "the judge has changed since"
+    assert said not in (await api.get(f"/results/{job['result_id']}")).text
+    (judges / "paris.yaml").write_text(SOURCE + "# Looked at again.\n")
+    assert said in (await api.get(f"/results/{job['result_id']}")).text
