@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext
+from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from importlib.metadata import version
@@ -25,8 +25,9 @@ from app.engine.runtime import Runtime
 from app.progress import Progress, ProgressCallback, Stage, ignore_progress
 from cache.blobs import BlobArea
 from cache.capture import Capture, Evidence
-from cache.errors import BlobStoreFailed, BrowserUnavailable, CacheError, NoEvidence
+from cache.errors import BlobCorrupt, BlobMissing, BlobStoreFailed, BrowserUnavailable, CacheError, NoEvidence
 from cache.pages import PageCache
+from cache.urls import canonical_key
 from judges.analysis.rejudging import with_rejudged
 from judges.errors import JudgeBug
 from judges.extractor import Extractor
@@ -426,7 +427,14 @@ class AnswerPages:
                 self._keep(by_url[url])
 
     async def evidence_for(self, url: str) -> Evidence:
-        """Return the evidence of a page, as ``PageCache.evidence_for``, and record its capture."""
+        """Return the evidence of a page, as ``PageCache.evidence_for``, and record its capture.
+
+        A page that this answer has already used is not looked up again.
+        """
+        known = self._seen.get(canonical_key(url))
+        if known is not None and known.is_evidence:
+            with suppress(BlobMissing, BlobCorrupt):  # it is captured again below
+                return await self._pages.evidence(known)
         try:
             if self._stored_only:
                 evidence = await self._pages.stored_evidence_for(url, owner=self._owner)
