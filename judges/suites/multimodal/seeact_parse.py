@@ -17,18 +17,23 @@ _ELEMENT = re.compile(r"ELEMENT: ([A-Z]{2}|[A-Z])")
 _ACTION = re.compile(r"ACTION: (CLICK|SELECT|TYPE|HOVER|PRESS ENTER|TERMINATE|NONE)")
 _VALUE = re.compile(r"VALUE: (.*)$", re.MULTILINE)
 
-# Answers repeat parts of the format description, anywhere in the text. The reference removes its known phrases with up
-# to two line breaks after them, but no blank after a dot or a colon: "ELEMENT: The uppercase letter of your choice. B"
-# keeps two blanks and so names no option.
-_ANALYSIS = r"(?: based on (?:the|my|your) analysis)?"
+# Answers repeat parts of the format description, anywhere in the text. The reference removes exactly these phrases, and
+# up to two line breaks after some of them. It removes no blank after a dot or a colon, so two blanks are left in
+# "ELEMENT: The uppercase letter of your choice. B", which then names no option.
+_LETTER = "The uppercase letter of "
 _LEAD_INS = re.compile(
-    r"(?:The uppercase letter of (?:your|my) choice"
-    r"(?:\. Choose one of the following elements if it matches the target element based on your analysis:"
-    rf"|{_ANALYSIS} is(?::| )|\.)"
-    rf"|The correct (?:choice|letter){_ANALYSIS} (?:is|would be)(?::(?=\n)| :| )"
-    rf"|The correct element(?: to select)?{_ANALYSIS} (?:is|would be)(?: ?:| )"
-    r"|Choose an action from \{CLICK, TYPE, SELECT\}\."
-    r"|Provide additional input based on ACTION\.)\n{0,2}"
+    "|".join(
+        (
+            rf"{_LETTER}your choice(?:\. Choose one of the following elements if it matches the target element"
+            r" based on your analysis:| based on (?:your|my|the) analysis is:|\.)\n{0,2}",
+            rf"{_LETTER}my choice(?: based on the analysis)? is:\n{{0,2}}",
+            rf"{_LETTER}(?:your|my) choice based on the analysis is ",
+            rf"{_LETTER}(?:your|my) choice is \n{{0,2}}",
+            r"The correct choice based on the analysis would be(?::\n{1,2}| :| )",
+            r"The correct element to select would be(?::\n{0,2}| )",
+            r"(?:Choose an action from \{CLICK, TYPE, SELECT\}|Provide additional input based on ACTION)\.\n{0,2}",
+        )
+    )
 )
 _LOOK_BACK = range(15, 160, 10)
 

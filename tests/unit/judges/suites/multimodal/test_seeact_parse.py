@@ -78,9 +78,8 @@ def test_first_letter_of_the_smallest_window_counts():
         "The uppercase letter of your choice.\n",
         "The uppercase letter of your choice.\n\n",
         "The uppercase letter of my choice is ",
-        "The uppercase letter of my choice based on my analysis is:\n\n",
+        "The uppercase letter of your choice based on my analysis is:\n\n",
         "The correct choice based on the analysis would be:\n\n",
-        "The correct choice based on the analysis would be :\n\n",
         "The correct choice based on the analysis would be ",
         "The correct element to select would be:\n",
         "The correct element to select would be ",
@@ -107,6 +106,12 @@ def test_filler_before_the_letter_is_ignored(filler: str):
 )
 def test_lead_in_is_ignored_anywhere(text: str):
     assert parsed(f"{text}\n\nACTION: CLICK\n\nVALUE: None") == ("J", "CLICK", "None")
+
+
+def test_phrase_that_the_reference_does_not_know_stays():
+    assert parse_seeact("ELEMENT: The uppercase letter of your choice is:\nJ").element == "T"
+    assert parse_seeact("ELEMENT: The correct choice based on the analysis would be: J").element == "T"
+    assert parse_seeact("ELEMENT: The correct element to select would be \nJ").element == INVALID
 
 
 def test_lead_in_that_leaves_two_blanks_defeats_the_reference():
