@@ -472,3 +472,18 @@ def test_file_that_is_no_run_is_named(world: World, name: str, content: str | No
         (world.folder / name).write_text(content)
     found, _, err = world.run(name, name, command=("mind2web", "compare"))
     assert (found, words in " ".join(err.split()), "Traceback" in err) == (code, True, False)
+
+
+def test_predictions_of_the_guide_are_scored_again(world: World):
+    world.run(*GUIDE, *WITH_OUTPUT)
+    asked = len(world.model.calls)
+    code, out, _ = world.run(*GUIDE, *SCORED, "--predictions", "out/mind2web_predictions.json", "--json")
+    assert (code, len(world.model.calls)) == (0, asked)
+    assert json.loads(out)["metrics"] == approximately(GUIDE_FIGURES)
+    code, out, _ = world.run(
+        *GUIDE, *SCORED, "--predictions", "out/mind2web_predictions.json", "--json", "--metric", "mindact",
+        "--no-positive", "zero",
+    )  # fmt: skip
+    metrics = json.loads(out)
+    assert metrics["micro"]["operation_f1"] == pytest.approx((7 + 0.8) / 9)
+    assert (metrics["totals"]["evaluated_steps"], "element_acc" in metrics) == (9, False)
