@@ -238,6 +238,7 @@ async def _verifications(
         Problem: A task does not exist or a rubric is invalid.
     """
     prefixes = [""] if body.items is None else [f"items.{number}." for number in range(len(items))]
+    await service.runtime.reload_judges({item.task_id for item in items if item.task_id is not None})
 
     def checked() -> list[tuple[str, Judge]]:
         return [

@@ -277,10 +277,13 @@ async def test_catalogue_tasks_run_as_task_files_and_in_python(verifier: OpenVer
             await api.post("/v1/verify", json={"task_id": task, "answer": rollout()})
             for task in ("velm", "length", "wrong")
         ]
+        (tmp_path / "judges" / "wrong.yaml").write_text(json.dumps(RUBRIC))
+        repaired = await api.post("/v1/verify", json={"task_id": "wrong", "answer": rollout()})
 
     assert [response.json().get("reward") for response in responses] == [1.0, 1.0, None]
     assert responses[0].json()["task_id"] == "velm"
     assert_problem(responses[2], 409, "JUDGE_BROKEN")
+    assert repaired.json()["reward"] == 1.0
 
 
 async def test_changed_task_is_verified_again(verifier: OpenVerifier) -> None:
