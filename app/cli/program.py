@@ -6,9 +6,10 @@ they run.
 
 from __future__ import annotations
 
+import errno
 import functools
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import typer
 
@@ -37,6 +38,11 @@ from app.feature import Commands
 from app.features import FEATURES
 from cache.errors import BrowserUnavailable, CacheError
 from judges.errors import JudgeBug, JudgeError
+
+_UNWRITABLE = frozenset(
+    {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR, errno.EISDIR}
+)
+"""Errors of the operating system that mean that a file or folder cannot be written."""
 
 
 def _print_version(requested: bool) -> None:
@@ -132,15 +138,34 @@ def run(arguments: list[str] | None = None) -> None:
     """
     try:
         _command()(args=arguments, prog_name="assay")
-    except CliError as error:
-        print_error(str(error), error.hint)
-        raise SystemExit(error.exit_code) from None
-    except JudgeBug as error:
-        print_error(str(error), error.traceback)
-        raise SystemExit(Exit.FAILED) from None
-    except BrowserUnavailable as error:
-        print_error(str(error), "Run `assay doctor` to test the browser.")
-        raise SystemExit(Exit.FAILED) from None
-    except (AppError, JudgeError, CacheError, AnswersError) as error:
-        print_error(str(error))
-        raise SystemExit(Exit.FAILED) from None
+    except Exception as error:
+        ending = _ending_of(error)
+        if ending is None:
+            raise
+        print_error(ending.message, ending.hint)
+        raise SystemExit(ending.code) from None
+
+
+class _Ending(NamedTuple):
+    message: str
+    hint: str | None = None
+    code: Exit = Exit.FAILED
+
+
+def _ending_of(error: Exception) -> _Ending | None:
+    """Return how an expected error ends the command, or None for a bug. Of a group, all errors must be expected."""
+    if isinstance(error, ExceptionGroup):
+        endings = [_ending_of(each) for each in error.exceptions]
+        return None if None in endings else endings[0]
+    if isinstance(error, CliError):
+        return _Ending(str(error), error.hint, error.exit_code)
+    if isinstance(error, JudgeBug):
+        return _Ending(str(error), error.traceback)
+    if isinstance(error, BrowserUnavailable):
+        return _Ending(str(error), "Run `assay doctor` to test the browser.")
+    if isinstance(error, AppError | JudgeError | CacheError | AnswersError):
+        return _Ending(str(error))
+    if isinstance(error, OSError) and error.errno in _UNWRITABLE and error.filename is not None:
+        hint = "Free some space, or choose another folder: --out or --cache of this command, or ASSAY_DATA_DIR."
+        return _Ending(f"cannot write {error.filename}: {error.strerror}", hint)
+    return None

@@ -95,9 +95,17 @@ def without_citation(text: str, url: str) -> str | None:
     """Return the text without citations of a page, but with the link texts; None if a citation remains."""
     key = canonical_key(url)
     matching = [each for each in citations(text) if canonical_key(each.url) == key]
+    after: list[str] = []  # from the end; joined at the end, because copying the text each time takes quadratic time
+    last = len(text)
     for each in sorted(matching, key=lambda each: -each.start):
         start, end, words = _markup(text, each)
-        text = text[:start] + words + text[end:]
+        if end > last:  # the markup of the previous one encloses it
+            text, after = text[:last] + "".join(reversed(after)), []
+            last = len(text)
+            start, end, words = _markup(text, each)
+        after += [text[end:last], words]
+        last = start
+    text = text[:last] + "".join(reversed(after))
     return text if key not in cited_keys(text) else None
 
 
@@ -107,8 +115,11 @@ def with_citation_of(text: str, url: str, other: str) -> str | None:
     matching = [
         each for each in citations(text) if canonical_key(each.url) == key and each.kind is not CitationKind.REFERENCE
     ]
-    for each in sorted(matching, key=lambda each: -each.start):
-        text = text[: each.start] + other + text[each.end :]
+    pieces, at = [], 0
+    for each in sorted(matching, key=lambda each: each.start):
+        pieces += [text[at : each.start], other]
+        at = each.end
+    text = "".join([*pieces, text[at:]])
     keys = cited_keys(text)
     return text if key not in keys and canonical_key(other) in keys else None
 

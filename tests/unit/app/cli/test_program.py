@@ -3,6 +3,7 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -125,3 +126,25 @@ def test_invalid_setting_is_reported_in_one_line(assay: RunCommand, monkeypatch:
     assert ended.code == 1
     assert "ASSAY_MAX_LLM" in ended.err
     assert "Traceback" not in ended.err
+
+
+def test_folder_that_cannot_be_written_is_named_without_a_traceback(
+    assay: RunCommand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        (tmp_path / "file").touch()
+        raise ExceptionGroup("", [ExceptionGroup("", [error_of((tmp_path / "file" / "out").mkdir)])])
+
+    monkeypatch.setattr("app.maintenance.doctor.run_checks", fail)
+    ended = assay("doctor")
+
+    assert (ended.code, "Traceback" in ended.err) == (1, False)
+    assert f"cannot write {tmp_path}/file/out: Not a directory" in ended.err
+
+
+def error_of(action: Callable[[], object]) -> Exception:
+    try:
+        action()
+    except OSError as error:
+        return error
+    raise AssertionError
