@@ -65,6 +65,7 @@ async def keep_response(
     """Store a response unless there is one since ``since``. Return the stored one, so that all callers send the same.
 
     For responses that the request determines. Their keys start with a space, which keys of clients never do.
+    ``remove_kept_responses`` removes old ones.
     """
     await connection.execute(
         "INSERT INTO idempotency_keys AS kept (owner, key, fingerprint, response, created_at)"
@@ -73,3 +74,9 @@ async def keep_response(
         [key.owner, key.key, key.fingerprint, response, now, since],
     )
     return await kept_response(connection, key, since=since) or response
+
+
+async def remove_kept_responses(connection: DirectConnection, *, before: datetime) -> None:
+    """Remove the responses that ``keep_response`` stored before ``before``."""
+    query = "DELETE FROM idempotency_keys WHERE left(key, 1) = ' ' AND created_at < %s"
+    await connection.execute(query, [before])

@@ -213,7 +213,7 @@ router = APIRouter(prefix="/v1", tags=["rewards"], route_class=StrictJsonRoute)
 async def verify(body: VerifyIn, service: ServiceDep, caller: SubmitterDep) -> Response:
     """Verify one answer, or a batch, and return the reward. A reward that is not reliable is masked, never 0.
 
-    Answers in ``deadline_s`` seconds. Equal requests get equal responses for a day, unless the reward is masked.
+    Answers in ``deadline_s`` seconds. Equal requests get equal responses for an hour, unless the reward is masked.
     """
     verifier = service.part(RewardVerifier)
     items = [body] if body.items is None else body.items

@@ -15,7 +15,7 @@ from judges.yaml_tasks.document import MAX_PROBLEMS, InvalidTask, write_document
 INLINE: Final = "inline"
 """Task id of answers that are verified with an inline rubric."""
 _FILE: Final = f"{INLINE}.yaml"
-_KEPT: Final = 256
+_KEPT: Final = 64
 
 
 class InvalidRubric(Exception):

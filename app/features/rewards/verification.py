@@ -13,7 +13,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any
 
 import structlog
@@ -28,7 +28,7 @@ from app.jobs.attempt_accounting import RequestAccounting
 from app.service import Service
 from app.storage.direct_pool import DirectConnection
 from app.storage.errors import DatabaseUnavailable
-from app.storage.idempotency import IdempotencyKey, keep_response, kept_response
+from app.storage.idempotency import IdempotencyKey, keep_response, kept_response, remove_kept_responses
 from cache.errors import BrowserUnavailable
 from cache.single_flight import SingleFlight
 from judges.errors import JudgeError, LLMError, LLMRejected, ModelNotConfigured
@@ -45,6 +45,7 @@ AGENT = "verify"
 """Agent of the verified answers, for the sums of usage."""
 _ANSWER = "answer_1.md"
 _LATE_SHARE = 0.9
+_CLEANUP_S = 600.0
 _MAX_DATABASE_ACCESS = 6
 """Maximum number of verifications that use the database at once. The others wait here, not for a pooled connection."""
 _NO_USAGE: dict[str, Any] = {"calls": 0, "cached_calls": 0, "input_tokens": 0, "output_tokens": 0, "usd": 0.0}
@@ -91,6 +92,7 @@ class RewardVerifier:
         # Each judge file in Python runs in a process of its own, so fewer of them can run than task files.
         self._processes = asyncio.Semaphore(service.settings.max_tasks * service.settings.max_answers)
         self._database_access = asyncio.Semaphore(_MAX_DATABASE_ACCESS)
+        self._next_cleanup = time.monotonic() + _CLEANUP_S
         self._flights: SingleFlight[str, bytes] = SingleFlight()
 
     async def verify(self, verification: Verification) -> bytes:
@@ -117,7 +119,19 @@ class RewardVerifier:
         kept = await self._stored(
             lambda connection: keep_response(connection, key, encoded, now=now, since=now - self._keep)
         )
+        await self._remove_expired(now - self._keep)
         return (kept or encoded).encode()
+
+    async def _remove_expired(self, before: datetime) -> None:
+        """Remove expired responses, if the last time was ``_CLEANUP_S`` ago."""
+        if time.monotonic() < self._next_cleanup:
+            return
+        self._next_cleanup = time.monotonic() + _CLEANUP_S
+
+        async def remove(connection: DirectConnection) -> None:
+            await remove_kept_responses(connection, before=before)
+
+        await self._stored(remove)
 
     async def _stored(self, access: Callable[[DirectConnection], Awaitable[str | None]]) -> str | None:
         """Return a stored response. If the database cannot be reached, return None: equal requests then cost more."""

@@ -6,6 +6,7 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from app.storage.database import Database
+from app.storage.idempotency import IdempotencyKey, store_response
 from cache.capture import CaptureOutcome
 from tests.integration.app.api.api_calls import assert_problem
 from tests.integration.app.features.rewards.rollouts import (
@@ -301,6 +304,24 @@ async def test_kept_response_expires(verifier: OpenVerifier, model: StandInLLM) 
         first, second = await verify(api, rollout()), await verify(api, rollout())
 
     assert first["cost"]["calls"] > second["cost"]["calls"] == 0
+
+
+async def test_expired_responses_are_removed(
+    verifier: OpenVerifier, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.features.rewards.verification._CLEANUP_S", 0.0)
+    async with verifier() as api:
+        await verify(api, rollout())
+    client_key = IdempotencyKey(owner="local", key="a client's", fingerprint="f")
+    async with database.pooled_connection() as connection:
+        await connection.execute("UPDATE idempotency_keys SET created_at = created_at - interval '2 hours'")
+        await store_response(connection, client_key, "{}", now=datetime(2020, 1, 1, tzinfo=UTC))
+    async with verifier() as api:
+        await verify(api, rollout(director="Tobias Quell"))
+    async with database.pooled_connection() as connection:
+        rows = await (await connection.execute("SELECT left(key, 7) FROM idempotency_keys ORDER BY key")).fetchall()
+
+    assert sorted(key for (key,) in rows) == [" verify", "a clien"]
 
 
 async def test_owners_do_not_share_responses(verifier: OpenVerifier) -> None:
