@@ -20,16 +20,23 @@ S = TypeVar("S", bound=BaseModel)
 
 _ADDRESS = re.compile(r"\s*(?:https?://|www\.)\S+\s*", re.IGNORECASE)
 _NAME_OR_NUMBER = re.compile(r"\b(?:[A-Z]\w{2,}|\w*\d\w*)")
-_URL_END = r"(?![\w/?&=%#-])"
+_URL_CHAR = re.compile(r"[\w/?&=%#-]")
+_MAX_SEARCHED_CHARS: Final = 100_000_000
+"""Limit of searched characters. Hundreds of values that a long page does not contain are within it."""
 _DROPPED: Final = object()
 
 
 class KnownUrls:
-    """URLs that occur in a text and among links, and the words of the text."""
+    """URLs that occur in a text and among links, and the words of the text.
+
+    Values are searched in the text until ``_MAX_SEARCHED_CHARS`` characters have been searched. After that, URLs of
+    another spelling count as unknown and words as known.
+    """
 
     def __init__(self, text: str, links: Iterable[str] = ()) -> None:
         self._text = text
         self._folded = fold(text).text
+        self._searchable = _MAX_SEARCHED_CHARS
         self._keys = {canonical_key(_absolute(url)) for url in (*unique_urls(text), *links)}
 
     def __contains__(self, url: str) -> bool:
@@ -37,12 +44,25 @@ class KnownUrls:
         trimmed = url.strip()
         if canonical_key(_absolute(trimmed)) in self._keys:
             return True
-        return re.search(re.escape(trimmed) + _URL_END, self._text) is not None
+        return bool(trimmed) and self._may_search() and self._occurs(trimmed)
 
     def knows_none_of(self, words: Iterable[str]) -> bool:
         """Return whether there are words and none of them occurs in the text."""
         folded = [fold(word).text for word in words]
-        return bool(folded) and not any(word in self._folded for word in folded)
+        return bool(folded) and not any(not self._may_search() or word in self._folded for word in folded)
+
+    def _occurs(self, url: str) -> bool:
+        """Return whether the text contains this URL, and not only as the beginning of a longer one."""
+        at = self._text.find(url)
+        while at >= 0:
+            if not _URL_CHAR.match(self._text, at + len(url)):
+                return True
+            at = self._text.find(url, at + 1)
+        return False
+
+    def _may_search(self) -> bool:
+        self._searchable -= len(self._text)
+        return self._searchable >= 0
 
 
 def drop_invented(value: S, known: KnownUrls) -> tuple[S, tuple[str, ...]]:

@@ -31,6 +31,7 @@ _LIMIT_BEFORE = re.compile(
 )
 _LIMIT_AFTER = re.compile(r"\W{0,3}(?:tokens?\W+)?(?:max(?:imum)?|limit|allowed|context)\b", re.IGNORECASE)
 _LOOKBEHIND_CHARS: Final = 100
+_MAX_REFUSAL_CHARS: Final = 20_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ def parse_token_counts(refusal: str) -> TokenCounts:
     >>> parse_token_counts("the model takes at most 4096 tokens"), parse_token_counts("5000 tokens are too many")
     (TokenCounts(limit=4096, requested=None), TokenCounts(limit=None, requested=5000))
     """
-    text = _STATUS.sub("", refusal)
+    text = _STATUS.sub("", refusal[:_MAX_REFUSAL_CHARS])
     limits, others = list[int](), list[int]()
     for match in _NUMBER.finditer(text):
         is_limit = _LIMIT_BEFORE.search(text[max(0, match.start() - _LOOKBEHIND_CHARS) : match.start()])

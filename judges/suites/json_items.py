@@ -88,13 +88,13 @@ class _Items:
         while (opened := self._bracket(between)) != ord("]"):
             if opened not in _CLOSERS:
                 raise self._error("is not well-formed JSON: unexpected closing bracket")
-            # Discard the bytes before this item.
-            self._offset += self._at - 1
-            self._data, self._at = self._data[self._at - 1 :], 1
+            if self._at > self._chunk_bytes:  # discard the bytes before this item
+                self._offset += self._at - 1
+                self._data, self._at = self._data[self._at - 1 :], 1
+            start = self._at - 1
             self._skip_item(opened)
-            yield self._offset, self._data[: self._at]
-            self._offset += self._at
-            self._data, self._at, self._next_chunk = self._data[self._at :], 0, self._chunk_bytes
+            yield self._offset + start, self._data[start : self._at]
+            self._next_chunk = self._chunk_bytes
             between = b","
         if self._rest().strip():
             raise self._error("has more than one JSON value")

@@ -58,7 +58,7 @@ from cache.backends.document_child import MEMORY_BYTES, write_html
 from cache.backends.document_decoder import SHORT_HTML_CHARS, read_html_safely
 from cache.backends.documents import decode_html, decode_text, sniff
 from cache.backends.failures import failure_from_browser_error
-from cache.backends.plain_html import html_to_text, read_html
+from cache.backends.plain_html import html_to_text, is_dense, read_html
 from cache.backends.sibling_probe import sibling_url, text_similarity
 from cache.classify import logins, placeholders, soft_404
 from cache.classify.quality import PageFacts, classify
@@ -530,7 +530,7 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "pages.read_html": lambda text: read_html(text[:SHORT_HTML_CHARS], _URL),
     "pages.read_html_safely": lambda text: asyncio.run(read_html_safely(text, _URL)),
     "pages.html of child": _child_html,
-    "pages.html_to_text": html_to_text,
+    "pages.html_to_text": lambda text: None if is_dense(text, len(text)) else html_to_text(text),
     "pages.decode": _as_bytes(lambda data: (sniff(data, ""), decode_html(data, ""), decode_text(data, "text/plain"))),
     "pages.mhtml": _as_bytes(lambda data: (is_mhtml(data), read_mhtml(data))),
     "pages.classify": _facts,

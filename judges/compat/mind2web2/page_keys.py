@@ -76,7 +76,7 @@ _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
 _HTTP = re.compile(r"https?:", re.IGNORECASE)
 _HOST = re.compile(r"localhost|[a-z0-9_-]+(?:\.[a-z0-9_-]+)+|[0-9a-f.]*:[0-9a-f:.]+")
 _LINE_ENDS = re.compile(r"[\t\r\n]")
-_SPACE = re.compile(r"\s")
+_SPACES = re.compile(r"\s+")
 
 
 def address_of(url: str) -> str | None:
@@ -100,4 +100,4 @@ def _has_valid_host(address: str) -> bool:
 
 def _escape_space(address: str) -> str:
     """Remove line ends and tabs and escape other white space, as browsers do."""
-    return _SPACE.sub(lambda space: quote(space[0]), _LINE_ENDS.sub("", address))
+    return _SPACES.sub(lambda spaces: quote(spaces[0]), _LINE_ENDS.sub("", address))
