@@ -12,6 +12,7 @@ from app.features import (
     mutation,
     rescore,
     rewards,
+    succession,
     suites,
     tasks,
 )
@@ -25,6 +26,7 @@ FEATURES: tuple[Feature, ...] = (
     bundles.FEATURE,
     interop.FEATURE,
     meta_eval.FEATURE,
+    succession.FEATURE,
     drafting.FEATURE,
     mutation.FEATURE,
     suites.FEATURE,
