@@ -1,4 +1,4 @@
-"""``assay meta-eval bench``: compare judges on label sets, by agreement and by cost."""
+"""``assay meta-eval bench``: compare judges and juries on label sets, by agreement and by cost."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
@@ -26,7 +27,7 @@ from app.console.judging_options import (
     quiet_logging,
 )
 from app.console.streams import print_json, stderr_console, stdout_console
-from app.features.meta_eval.cli import VOTES, PartialOption, PartialSupport, issue_certificates
+from app.features.meta_eval.cli import MAX_SHOWN, VOTES, PartialOption, PartialSupport, issue_certificates
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -38,8 +39,9 @@ if TYPE_CHECKING:
     from judges.analysis.meta_eval.ask import JudgedItem
     from judges.analysis.meta_eval.items import Item, PartialRule
     from judges.analysis.meta_eval.judge_agreement import JudgeAgreement
+    from judges.analysis.meta_eval.jury import Jury, JuryAgreement, Member
 
-_REPEATABLE: Final = ("--labels", "--model")
+_REPEATABLE: Final = ("--labels", "--model", "--jury")
 _FIRST_NUMBER: Final = 2
 _QUALITY: Final = (0, 1, 2, 3, 4, 5, 6, 7)
 _COST: Final = (0, 1, 8, 9, 10, 11, 12, 13)
@@ -48,7 +50,7 @@ _OUT_SUFFIXES: Final = (".md", ".csv", ".json")
 
 
 class BenchCommand(typer.core.TyperCommand):
-    """Command that accepts several values after ``--labels`` and ``--model``."""
+    """Command that accepts several values after ``--labels``, ``--model`` and ``--jury``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         expanded: list[str] = []
@@ -70,7 +72,34 @@ _LabelsOption: TypeAlias = Annotated[
 _ModelOption: TypeAlias = Annotated[
     list[str] | None,
     typer.Option(
-        "--model", metavar="MODEL...", help="provider/model to ask. Without it, only recorded verdicts are compared."
+        "--model",
+        metavar="MODEL...",
+        help="provider/model to ask; a,b,c asks these models and measures their jury. Without it, only recorded "
+        "verdicts are compared.",
+    ),
+]
+_JuryOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--jury",
+        metavar="A,B,C...",
+        help="Jury of judges: models of --model, or judges with recorded verdicts (MODEL or MODEL@RUN). Asks nobody.",
+    ),
+]
+
+
+class Rule(StrEnum):
+    """Rule that combines the verdicts of a jury."""
+
+    MAJORITY = "majority"
+    UNANIMITY = "unanimity"
+
+
+_RuleOption: TypeAlias = Annotated[
+    Rule,
+    typer.Option(
+        "--rule",
+        help="How a jury decides: more than half of all members, or passed by all and failed by any one.",
     ),
 ]
 _SampleOption: TypeAlias = Annotated[
@@ -88,6 +117,8 @@ _OutOption: TypeAlias = Annotated[
 def bench(
     labels: _LabelsOption,
     model: _ModelOption = None,
+    jury: _JuryOption = None,
+    rule: _RuleOption = Rule.MAJORITY,
     partial: PartialOption = PartialSupport.FAILED,
     sample: _SampleOption = None,
     votes: Annotated[int, typer.Option(min=1, max=15, help="Votes per claim.")] = VOTES,
@@ -102,16 +133,20 @@ def bench(
     out: _OutOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare judges on label sets: agreement, quotes found, price and time, of live models and recorded verdicts.
+    """Compare judges and juries on label sets: agreement, quotes found, price and time.
+
+    Live models stand beside the verdicts recorded in the labels.
 
     The report is stored in the data folder, and the dashboard shows it on the page Judges.
     """
-    models = list(dict.fromkeys(model or ()))
+    panels = [_names_in(each) for each in (*(each for each in model or () if "," in each), *(jury or ()))]
+    models = list(dict.fromkeys(name for each in model or () for name in _names_in(each)))
     _check(models, certify=certify, dry_run=dry_run, votes=votes, out=out or ())
 
     from judges.analysis.meta_eval.items import PartialRule
 
     sets = [_scan(path, name, sample) for path, name in _names(labels).items()]
+    juries = {one.name: [_jury(names, rule, models, one) for names in panels] for one in sets}
     settings = judging_settings(
         model=models[0] if models else None,
         reasoning_effort=reasoning_effort,
@@ -120,7 +155,7 @@ def bench(
         budget_usd=budget,
     )
     quiet_logging(settings)
-    run = _Bench(sets=sets, models=models, rule=PartialRule.of(partial), votes=votes, sample=sample)
+    run = _Bench(sets=sets, models=models, juries=juries, rule=PartialRule.of(partial), votes=votes, sample=sample)
     try:
         if dry_run:
             _print_forecast(event_loop.run(run.forecast(settings)), as_json=as_json)
@@ -137,6 +172,55 @@ def bench(
     is_incomplete = any(row["verdicts"] == "asked" and row["not_judged"]["by_reason"] for row in report["rows"])
     if failures or is_incomplete or (certify and len(report["certificates"]) < len(models)):
         raise typer.Exit(Exit.INCOMPLETE)
+
+
+def _names_in(panel: str) -> list[str]:
+    """Return the names of judges in ``a,b,c``."""
+    names = [name.strip() for name in panel.split(",")]
+    if not all(names):
+        raise WrongUsage(f'Invalid list of judges "{panel}": a name between two commas is empty')
+    return names
+
+
+def _jury(names: Sequence[str], rule: Rule, models: Sequence[str], one: _LabelSet) -> Jury:
+    """Return the jury of the judges ``names`` on a label set.
+
+    Raises:
+        WrongUsage: a judge is neither asked nor recorded in the set, or the number of members does not fit the rule.
+    """
+    from judges.analysis.meta_eval.jury import Jury, JuryRule
+
+    try:
+        return Jury(tuple(_member(name, models, one) for name in names), JuryRule(rule.value))
+    except ValueError as error:
+        raise WrongUsage(f"--jury {','.join(names)}: {error}") from error
+
+
+def _member(name: str, models: Sequence[str], one: _LabelSet) -> Member:
+    """Return the judge with this name: a model that is asked, otherwise one with verdicts in the label set."""
+    from judges.analysis.meta_eval.jury import Member
+    from judges.errors import ModelNotConfigured
+    from judges.llm.providers import parse_model
+
+    try:
+        asked = str(parse_model(name))
+    except ModelNotConfigured:
+        asked = name  # names of recorded judges can have any form
+    else:
+        if asked in {str(parse_model(model)) for model in models}:
+            return Member(asked, "", asked=True)
+    found = [judge for judge in one.judges if name == "@".join(judge)] or [
+        judge for judge in one.judges if name == judge[0]
+    ]
+    if len(found) == 1:
+        return Member(*found[0], asked=False)
+    if found:
+        runs = ", ".join(sorted("@".join(judge) for judge in found))
+        raise WrongUsage(f'"{name}" has several runs in {one.path}. Use one of them in --jury: {runs}')
+    known = ", ".join(sorted({judge[0] for judge in one.judges})[:MAX_SHOWN]) or "none"
+    raise WrongUsage(
+        f'--jury: {one.path} has no verdicts of "{name}". Add --model {name} to ask it. Recorded judges: {known}'
+    )
 
 
 def _check(models: Sequence[str], *, certify: bool, dry_run: bool, votes: int, out: Sequence[Path]) -> None:
@@ -157,12 +241,16 @@ def _names(paths: Sequence[Path]) -> dict[Path, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LabelSet:
-    """Label file that was read once. ``sampled`` are the keys of the claims to use, None: all."""
+    """Label file that was read once.
+
+    ``judges`` are the models and runs with recorded verdicts. ``sampled`` are the keys of the claims to use, None: all.
+    """
 
     path: Path
     name: str
     sha256: str
     has_stored_pages: bool
+    judges: frozenset[tuple[str, str]]
     sampled: frozenset[bytes] | None
 
 
@@ -177,6 +265,7 @@ def _scan(path: Path, name: str, sample: int | None) -> _LabelSet:
     from judges.analysis.meta_eval.items import item_key
 
     digest, has_stored_pages = hashlib.sha256(), False
+    judges: set[tuple[str, str]] = set()
     drawn: list[int] = []
     kept: set[int] = set()
 
@@ -187,6 +276,7 @@ def _scan(path: Path, name: str, sample: int | None) -> _LabelSet:
 
     try:
         for _, label in each_label(lines(), name=str(path)):
+            judges.update(verdict.judge for verdict in label.recorded if verdict.model)
             has_stored_pages = has_stored_pages or any(page.page_id and page.text is None for page in label.pages)
             if sample is None:
                 continue
@@ -201,7 +291,12 @@ def _scan(path: Path, name: str, sample: int | None) -> _LabelSet:
         raise WrongUsage(str(error), hint="\n".join(error.problems) or None) from error
     sampled = None if sample is None else frozenset(key.to_bytes(16) for key in kept)
     return _LabelSet(
-        path=path, name=name, sha256=digest.hexdigest(), has_stored_pages=has_stored_pages, sampled=sampled
+        path=path,
+        name=name,
+        sha256=digest.hexdigest(),
+        has_stored_pages=has_stored_pages,
+        judges=frozenset(judges),
+        sampled=sampled,
     )
 
 
@@ -227,14 +322,20 @@ def _batches(one: _LabelSet, rule: PartialRule) -> Iterator[tuple[Item, ...]]:
 
 @dataclass(slots=True, kw_only=True)
 class _Bench:
-    """One run of the bench. ``measured`` has the summary of each set and the agreement of each judge on it."""
+    """One run of the bench. ``juries`` has those of each set by its name.
+
+    ``measured`` has the summary of each set, and the agreement of each judge and jury on it.
+    """
 
     sets: Sequence[_LabelSet]
     models: Sequence[str]
+    juries: Mapping[str, Sequence[Jury]]
     rule: PartialRule
     votes: int
     sample: int | None
-    measured: list[tuple[dict[str, Any], list[JudgeAgreement]]] = field(default_factory=list)
+    measured: list[tuple[dict[str, Any], list[JudgeAgreement], list[JuryAgreement]]] = field(default_factory=list)
+    _asked: dict[tuple[str, int], bool | None] = field(default_factory=dict)
+    """Verdicts of the models on the current batch, by model and ``id`` of the item."""
 
     async def measure(self, settings: Settings) -> list[str]:
         """Measure the models and the recorded judges. Return why models could not be asked to the end."""
@@ -251,8 +352,13 @@ class _Bench:
                         for judge in live:
                             if judge.model in failures:
                                 continue
+
+                            def keep(asked: JudgedItem, model: str = judge.model) -> None:
+                                self._asked[model, id(asked.item)] = asked.judge
+                                advance(asked)
+
                             try:
-                                await judge.ask(items, advance)
+                                await judge.ask(items, keep)
                             except JudgeError as error:
                                 failures[judge.model] = f"{judge.model}: {error}"
         return list(failures.values())
@@ -289,17 +395,20 @@ class _Bench:
     def report(self, settings: Settings) -> dict[str, Any]:
         """Return the bench report."""
         from app.features.meta_eval.benches import read_benches
-        from judges.analysis.meta_eval.bench import bench_report, bench_row, with_earlier_costs
+        from judges.analysis.meta_eval.bench import bench_report, bench_row, jury_row, with_earlier_costs
 
         now = datetime.now(UTC)
-        rows = [
-            bench_row(summary["name"], one, settings.prices.of) for summary, judges in self.measured for one in judges
-        ]
-        sets = [summary for summary, _ in self.measured]
+        earlier = read_benches(settings.data_dir)
+        rows: list[dict[str, Any]] = []
+        for summary, judges, juries in self.measured:
+            name = summary["name"]
+            single = list(with_earlier_costs((bench_row(name, one, settings.prices.of) for one in judges), earlier))
+            rows += [*single, *(jury_row(name, one, single) for one in juries)]
+        sets = [summary for summary, *_ in self.measured]
         identity = hashlib.sha256(repr((now, sets, rows)).encode()).hexdigest()
         return bench_report(
             sets,
-            with_earlier_costs(rows, read_benches(settings.data_dir)),
+            rows,
             id=f"bench_{identity[:24]}",
             at=now,
             tool_version=version("assay"),
@@ -310,7 +419,7 @@ class _Bench:
     def asked_by_model(self) -> dict[str, list[tuple[Mapping[str, Any], JudgeAgreement]]]:
         """Return the sets and agreements of each model that was asked."""
         by_model: dict[str, list[tuple[Mapping[str, Any], JudgeAgreement]]] = {}
-        for summary, judges in self.measured:
+        for summary, judges, _ in self.measured:
             for one in judges:
                 if one.asked:
                     by_model.setdefault(one.model, []).append((summary, one))
@@ -322,19 +431,29 @@ class _Bench:
         return [LiveJudge(runtime, model, votes=self.votes, listed=0) for model in self.models]
 
     def _counted(self, one: _LabelSet, live: Sequence[LiveJudge]) -> Iterator[list[Item]]:
-        """Yield the usable items of a set, count the recorded verdicts, and at the end store the measurement."""
+        """Yield the usable items of a set, count the recorded verdicts, and at the end store the measurement.
+
+        The verdicts of models that were asked about the yielded items are counted for the juries afterwards.
+        """
         from judges.analysis.meta_eval.judge_agreement import RecordedTallies
+        from judges.analysis.meta_eval.jury import JuryTally
         from judges.analysis.meta_eval.report import SetTally
 
         summary, recorded = SetTally(one.name, detect_languages=True), RecordedTallies(self.rule, listed=0)
+        juries = [JuryTally(jury) for jury in self.juries[one.name]]
         for batch in _batches(one, self.rule):
             for item in batch:
                 summary.add(item)
-                if item.left_out is None:
-                    recorded.add(item)
-            yield [item for item in batch if item.left_out is None]
+            usable = [item for item in batch if item.left_out is None]
+            for item in usable:
+                recorded.add(item)
+            yield usable
+            for jury in juries:
+                for item in usable:
+                    jury.add(item, self._asked, self.rule)
+            self._asked.clear()
         judges = [*(judge.result() for judge in live), *recorded.results()]
-        self.measured.append((summary.as_json(one.sha256), judges))
+        self.measured.append((summary.as_json(one.sha256), judges, [jury.result() for jury in juries]))
 
 
 @contextmanager
@@ -388,7 +507,7 @@ def _print(report: Mapping[str, Any]) -> None:
     from rich.markup import escape
     from rich.table import Table
 
-    from judges.analysis.meta_eval.bench import COLUMNS, bench_notes, table_cells
+    from judges.analysis.meta_eval.bench import COLUMNS, JURY_COLUMNS, bench_notes, jury_cells, jury_rows, table_cells
 
     console = stdout_console()
     for one in report["sets"]:
@@ -399,15 +518,21 @@ def _print(report: Mapping[str, Any]) -> None:
             markup=False,
             soft_wrap=True,
         )
+
     # Two tables, because one is wider than a terminal.
     for columns in (_QUALITY, _COST):
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
         for n in columns:
             table.add_column(COLUMNS[n], overflow="fold", justify="left" if n < _FIRST_NUMBER else "right")
         for row in report["rows"]:
-            cells = [cell.replace(" [", "\n").rstrip("]").replace(", ", " to ") for cell in table_cells(row)]
+            names, figures = table_cells(row)[:_FIRST_NUMBER], table_cells(row)[_FIRST_NUMBER:]
+            cells = [*names, *(cell.replace(" [", "\n").rstrip("]").replace(", ", " to ") for cell in figures)]
             table.add_row(*(escape(cells[n]) for n in columns))
         console.print(table)
+    for row in jury_rows(report):
+        name_of_set, jury, *figures = jury_cells(row)
+        words = ", ".join(f"{title}: {cell}" for title, cell in zip(JURY_COLUMNS[2:], figures, strict=True))
+        console.print(f"{name_of_set}, {jury}: {words}", markup=False, soft_wrap=True)
     for note in bench_notes(report):
         console.print(note, markup=False, soft_wrap=True)
     console.print(f"Partial support counts by the rule {report['rule']}.", markup=False)

@@ -12,7 +12,7 @@ from app.dashboard.html_route import HtmlRoute
 from app.dashboard.viewer import ViewerDep
 from app.features.meta_eval.api import BENCH_ID
 from app.features.meta_eval.plot import PlottedJudge, cost_plot
-from judges.analysis.meta_eval.bench import CSV_COLUMNS, bench_notes, csv_cells, judge_name
+from judges.analysis.meta_eval.bench import CSV_COLUMNS, bench_notes, csv_cells, judge_name, jury_rows
 from judges.analysis.meta_eval.report import FIGURES
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
@@ -52,10 +52,11 @@ def _sets(report: Mapping[str, Any]) -> list[dict[str, Any]]:
                 kappa=row["kappa"]["value"],
                 low=row["kappa"]["low"],
                 high=row["kappa"]["high"],
-                recorded=row["verdicts"] == "recorded",
+                kind=row["verdicts"],
             )
             for n, row in rows
             if row["per_claim"]["usd"] is not None and row["kappa"]["value"] is not None
         ]
-        sets.append({"summary": one, "rows": rows, "plot": cost_plot(judges), "plotted": len(judges)})
+        juries = [row for row in jury_rows(report) if row["set"] == one["name"]]
+        sets.append({"summary": one, "rows": rows, "juries": juries, "plot": cost_plot(judges), "plotted": len(judges)})
     return sets

@@ -14,13 +14,22 @@ _LEFT, _RIGHT, _TOP, _BOTTOM = 38, 348, 12, 210
 _FREE_WIDTH: Final = 58
 """Width of the column of judges without a price, left of the logarithmic scale."""
 _ROUNDING: Final = 1e-9
+_MARKS: Final = {
+    "asked": ("plot-live", "m-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0z"),
+    "recorded": ("plot-recorded", "m0 -5l5 5l-5 5l-5 -5z"),
+    "jury": ("plot-live", "m-4 -4h8v8h-8z"),
+}
+"""Style and outline of the mark of a judge, by kind: circle, diamond, square."""
 _LABEL_HEIGHT: Final = 11
 _LABEL_WIDTH: Final = 16
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlottedJudge:
-    """Judge with the price of a claim in US dollars, and kappa with its interval. ``number`` is its label."""
+    """Judge with the price of a claim in US dollars, and kappa with its interval. ``number`` is its label.
+
+    ``kind`` says where its verdicts come from: ``asked``, ``recorded`` or ``jury``.
+    """
 
     number: int
     name: str
@@ -28,7 +37,7 @@ class PlottedJudge:
     kappa: float
     low: float | None
     high: float | None
-    recorded: bool
+    kind: str
 
     @property
     def words(self) -> str:
@@ -52,13 +61,9 @@ def cost_plot(judges: Sequence[PlottedJudge]) -> Markup:
         x, y = x_of(judge.usd), y_of(judge.kappa)
         if judge.low is not None and judge.high is not None:
             parts.append(f'<path class="plot-interval" d="M{x:.1f} {y_of(judge.low):.1f}V{y_of(judge.high):.1f}"/>')
-        mark = (
-            f'<path class="plot-recorded" d="M{x:.1f} {y - 5:.1f}l5 5l-5 5l-5 -5z">'
-            if judge.recorded
-            else f'<circle class="plot-live" cx="{x:.1f}" cy="{y:.1f}" r="4.5">'
-        )
-        end = "</path>" if judge.recorded else "</circle>"
-        parts.append(f"{mark}<title>{escape(judge.words)}</title>{end}")
+        style, outline = _MARKS[judge.kind]
+        place = f"M{x:.1f} {y:.1f}{outline}"
+        parts.append(f'<path class="{style}" d="{place}"><title>{escape(judge.words)}</title></path>')
         label_x, label_y = _free_place(taken, x + 8, y + 4)
         parts.append(f'<text class="plot-label" x="{label_x:.1f}" y="{label_y:.1f}">{judge.number}</text>')
     words = escape("Kappa against the price of a claim. " + "; ".join(judge.words for judge in judges))
