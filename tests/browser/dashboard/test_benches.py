@@ -5,7 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -16,9 +16,10 @@ from patchright.async_api import Browser
 
 from app.features.meta_eval.benches import write_bench
 from judges.analysis.labels import HumanDecision, Label, RecordedVerdict
-from judges.analysis.meta_eval.bench import bench_report, bench_row
-from judges.analysis.meta_eval.items import PartialRule, items_of
+from judges.analysis.meta_eval.bench import bench_report, bench_row, jury_row
+from judges.analysis.meta_eval.items import Item, PartialRule, items_of
 from judges.analysis.meta_eval.judge_agreement import agreement_of_recorded
+from judges.analysis.meta_eval.jury import Jury, JuryAgreement, JuryRule, JuryTally, Member
 from judges.analysis.meta_eval.report import SetTally
 from rubrics.verdict import Outcome
 from tests.browser.dashboard.conftest import LAPTOP, PHONE, OpenDashboard, Served, open_reader
@@ -36,6 +37,11 @@ JUDGES = {
     HOSTILE: (4, None),
 }
 """Name of each judge, after how many claims it errs, and the price of a claim."""
+JURIES = (
+    Jury(tuple(Member(model, "", asked=False) for model in ("careful", "middling", "quick")), JuryRule.MAJORITY),
+    Jury((Member("careful", "", asked=False), Member(HOSTILE, "", asked=False)), JuryRule.UNANIMITY),
+)
+"""Juries of the sets whose name starts with `wi`."""
 START = datetime(2026, 11, 20, tzinfo=UTC)
 
 
@@ -62,6 +68,13 @@ def labels(count: int) -> list[Label]:
     ]
 
 
+def jury_on(items: Sequence[Item], jury: Jury) -> JuryAgreement:
+    tally = JuryTally(jury)
+    for item in items:
+        tally.add(item, {}, PartialRule.FAILED)
+    return tally.result()
+
+
 def report(day: int, *names: str) -> dict[str, Any]:
     sets, rows = [], []
     for name in names:
@@ -69,7 +82,8 @@ def report(day: int, *names: str) -> dict[str, Any]:
         for item in items:
             tally.add(item)
         sets.append(tally.as_json("a" * 64))
-        rows += [bench_row(name, one, lambda model: None) for one in agreement_of_recorded(items)]
+        single = [bench_row(name, one, lambda model: None) for one in agreement_of_recorded(items)]
+        rows += [*single, *(jury_row(name, jury_on(items, jury), single) for jury in JURIES if name.startswith("wi"))]
     return bench_report(
         sets,
         rows,
@@ -113,13 +127,33 @@ async def test_newest_bench_is_shown_with_plot_and_table(benched: Served, chromi
         words = await plots.first.get_attribute("aria-label") or ""
         assert "1: " not in words and "kappa 0.83 (" in words  # the judge without a price is not plotted
         assert "wordlist (recorded), kappa 0.00" in words and "free" in words
-        assert "1 without price or kappa" in await reader.text("figcaption")
-        rows = reader.page.locator("table.benches tbody tr")
-        assert await rows.count() == 10
+        assert "2 without price or kappa" in await reader.text("figcaption")
+        rows = reader.page.locator("table.benches:not(.juries) tbody tr")
+        assert await rows.count() == 14
         careful = " ".join((await rows.nth(1).inner_text()).split())
         assert "2. careful (recorded) 60 0.917" in careful
         assert "$0.01" in careful and "1,050" in careful
         assert HOSTILE in await rows.nth(0).inner_text()
+
+
+async def test_juries_stand_beside_their_members_with_effective_votes_and_price_of_kappa(
+    benched: Served, chromium: Browser
+) -> None:
+    async with open_reader(chromium, benched.url) as reader:
+        await reader.go("/benches")
+        assert "squares: juries" in await reader.text("figcaption")
+        words = await reader.page.locator("svg.plot").first.get_attribute("aria-label") or ""
+        assert "6: majority of careful (recorded), middling (recorded), quick (recorded), kappa" in words
+        juries = reader.page.locator("table.juries").first.locator("tbody tr")
+        majority, unanimity = [" ".join(text.split()) for text in await juries.all_inner_texts()]
+        jury = (await benched.http.get(f"/v1/benches/bench_{2:024x}")).json()["rows"][5]["jury"]
+        votes = jury["effective_votes"]
+        shown = " ".join(f"{votes[name]:.3f}" for name in ("value", "low")) + f" to {votes['high']:.3f}"
+        assert f"60 {jury['error_correlation']:.3f} {shown} careful (recorded)" in majority
+        assert unanimity.startswith(f"unanimity of careful (recorded), {HOSTILE} (recorded) 60")
+        assert "effective votes" not in await reader.text("ul.plain-list")
+        assert await reader.violations() == []
+        assert reader.page_errors == []
 
 
 async def test_other_benches_are_listed_and_can_be_opened_and_downloaded(benched: Served, chromium: Browser) -> None:
@@ -140,7 +174,7 @@ async def test_api_lists_the_benches_newest_first(benched: Served) -> None:
     second = (await benched.http.get("/v1/benches", params={"cursor": first["next_cursor"]})).json()
     assert ([one["sets"] for one in second["items"]], second["next_cursor"]) == ([["older set"]], None)
     whole = (await benched.http.get(f"/v1/benches/{first['items'][0]['id']}")).json()
-    assert len(whole["rows"]) == 10
+    assert len(whole["rows"]) == 14
     assert (await benched.http.get(f"/v1/benches/bench_{99:024x}")).status_code == 404
     assert (await benched.http.get("/v1/benches/..%2Fjobs")).status_code in (404, 422)
 
