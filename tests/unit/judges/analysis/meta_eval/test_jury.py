@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
@@ -84,7 +85,7 @@ def test_jury_that_cannot_decide_is_refused(names: str, rule: JuryRule, message:
         Jury(tuple(map(member, names)), rule)
 
 
-def item(n: int, human: bool, votes: dict[str, bool | None], **fields: Any) -> Item:
+def item(n: int, human: bool, votes: Mapping[str, bool | None], **fields: Any) -> Item:
     outcomes = {True: Outcome.PASSED, False: Outcome.FAILED, None: Outcome.NOT_JUDGED}
     label = Label(
         human=HumanDecision.PASSED if human else HumanDecision.FAILED,
