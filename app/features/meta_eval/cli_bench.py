@@ -519,20 +519,23 @@ def _print(report: Mapping[str, Any]) -> None:
             soft_wrap=True,
         )
 
+    juries = jury_rows(report)
     # Two tables, because one is wider than a terminal.
     for columns in (_QUALITY, _COST):
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
         for n in columns:
             table.add_column(COLUMNS[n], overflow="fold", justify="left" if n < _FIRST_NUMBER else "right")
         for row in report["rows"]:
-            names, figures = table_cells(row)[:_FIRST_NUMBER], table_cells(row)[_FIRST_NUMBER:]
+            (name_of_set, judge), figures = table_cells(row)[:_FIRST_NUMBER], table_cells(row)[_FIRST_NUMBER:]
+            # The members of a jury do not fit into a column; the lines below name them.
+            names = name_of_set, f"jury {juries.index(row) + 1}" if row in juries else judge
             cells = [*names, *(cell.replace(" [", "\n").rstrip("]").replace(", ", " to ") for cell in figures)]
             table.add_row(*(escape(cells[n]) for n in columns))
         console.print(table)
-    for row in jury_rows(report):
+    for n, row in enumerate(juries, start=1):
         name_of_set, jury, *figures = jury_cells(row)
         words = ", ".join(f"{title}: {cell}" for title, cell in zip(JURY_COLUMNS[2:], figures, strict=True))
-        console.print(f"{name_of_set}, {jury}: {words}", markup=False, soft_wrap=True)
+        console.print(f"jury {n}, {name_of_set}, {jury}: {words}", markup=False, soft_wrap=True)
     for note in bench_notes(report):
         console.print(note, markup=False, soft_wrap=True)
     console.print(f"Partial support counts by the rule {report['rule']}.", markup=False)

@@ -263,7 +263,10 @@ async def test_jury_of_recorded_and_asked_judges_is_in_every_output(bench: Any, 
     last = list(csv.DictReader(io.StringIO(text_of("t.csv").removeprefix("\ufeff"))))[-1]
     assert (last["jury_rule"], last["verdicts"], last["best_member"]) == ("majority", "jury", "one (recorded)")
     assert float(last["effective_votes"]) == row["jury"]["effective_votes"]["value"]
-    assert "majority of one (recorded), two (recorded), three (recorded): common claims: 12, error" in ended.out
+    assert (
+        "jury 1, three, majority of one (recorded), two (recorded), three (recorded): common claims: 12, error"
+        in ended.out
+    )
     strict = await bench(
         *("--jury", "one,two,three", "--rule", "unanimity", "--json"), labels=("--labels", "three.jsonl")
     )
