@@ -8,6 +8,7 @@ event loop.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import reduce
@@ -85,6 +86,13 @@ def leaves(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield the leaves of a result's trees, in order."""
     for part in result.get("eval_breakdown") or []:
         yield from _leaves_below(part["verification_tree"])
+
+
+def judges_of(outcomes: Iterable[AnswerOutcome]) -> dict[str, int]:
+    """Return the number of answers by judge (name of the model), most first. A result may not name its judge."""
+    results = (one.result for one in outcomes if one.result is not None)
+    names = Counter(str(result.get("model") or result.get("judge_model") or "unknown") for result in results)
+    return dict(names.most_common())
 
 
 def leaves_not_judged(result: Mapping[str, Any]) -> int:
@@ -208,10 +216,12 @@ def _nothing_scored(agent: str) -> Summary:
 def full_summary(
     agent: str, outcomes: Iterable[AnswerOutcome], *, unfinished: int = 0, resampled: bool = True
 ) -> Summary:
-    """Return the summary of an agent and its ``statistics``. ``unfinished`` is the number of unfinished jobs."""
+    """Return the summary of an agent with judges and ``statistics``. ``unfinished``: number of unfinished jobs."""
     known = list(outcomes)
     statistics = statistics_json(known, resampled=resampled)
-    return agent_summary(agent, known) | {"unfinished": unfinished, "statistics": statistics}
+    return agent_summary(agent, known) | {
+        "judges": judges_of(known), "unfinished": unfinished, "statistics": statistics
+    }  # fmt: skip
 
 
 def statistics_json(outcomes: Sequence[AnswerOutcome], *, resampled: bool = True) -> dict[str, Any] | None:

@@ -22,7 +22,7 @@ from app.storage.records import JudgedAnswer
 router = APIRouter(prefix="/v1", tags=["results"])
 
 RunQuery = Annotated[str | None, Query(pattern=NAME_PATTERN, description="Only this run")]
-_SCORES = ("status", "score", "final_score")
+_SCORES = ("status", "score", "final_score", "model", "judge_model")
 _NOT_IN_LEADERBOARD = ("per_run", "tasks", "without_result")
 
 

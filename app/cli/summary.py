@@ -9,7 +9,7 @@ import typer
 
 from app.console.connection import URL, JsonOption, ResultsOption, UrlOption
 from app.console.streams import print_json, stdout_console
-from app.console.summaries import load_summary
+from app.console.summaries import MixJudgesOption, judges_text, load_summary
 from app.console.tables import bounds_text, interval_text, number_text, plain_table
 
 
@@ -18,10 +18,11 @@ def summary(
     run: Annotated[str | None, typer.Option(help="Only this run of the agent.")] = None,
     folder: ResultsOption = None,
     url: UrlOption = URL,
+    mix_judges: MixJudgesOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Summarise an agent's scores over all its tasks and runs."""
-    document = load_summary(agent, run=run, folder=folder, url=url)
+    document = load_summary(agent, run=run, folder=folder, url=url, mix_judges=mix_judges)
     if as_json:
         print_json(document)
         return
@@ -35,6 +36,7 @@ def _print_summary(document: Mapping[str, Any]) -> None:
     console.print(
         f"[bold]{escape(document['agent_name'])}[/]: {document['num_tasks']} task(s), {document['num_runs']} run(s)"
     )
+    console.print(judges_text(document), markup=False, soft_wrap=True)
     statistics = document.get("statistics")
     if statistics is not None:
         _print_figures(statistics)

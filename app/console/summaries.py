@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+
+import typer
 
 from app.console.connection import connect
 from app.console.errors import WrongUsage
@@ -13,13 +16,47 @@ if TYPE_CHECKING:
     from app.agent_summary import AnswerOutcome
 
 
-def load_summary(agent: str, *, run: str | None, folder: Path | None, url: str) -> dict[str, Any]:
+MixJudgesOption: TypeAlias = Annotated[
+    bool, typer.Option("--mix-judges", help="Accept scores of different judges in one figure or comparison.")
+]
+
+
+def check_judges(*counts: Mapping[str, int], mix: bool) -> None:
+    """Check that all answers have one judge. ``counts`` are numbers of answers by judge.
+
+    Raises:
+        WrongUsage: there are several judges, and ``mix`` is false.
+    """
+    judges = sum(map(Counter, counts), Counter[str]())
+    if len(judges) > 1 and not mix:
+        listed = ", ".join(f"{name} ({count} answers)" for name, count in judges.most_common())
+        raise WrongUsage(
+            f"the scores come from different judges: {listed}",
+            hint="Judge again with one model (assay rescore --model), check with `assay succession` whether scores of "
+            "these judges may be mixed, or accept it with --mix-judges.",
+        )
+
+
+def judges_text(document: Mapping[str, Any]) -> str:
+    """Return a line that names the judges of a summary or of a side of a comparison."""
+    judges = document.get("judges") or {}
+    return "judged by " + (", ".join(f"{name} ({count} answers)" for name, count in judges.items()) or "no model yet")
+
+
+def load_summary(agent: str, *, run: str | None, folder: Path | None, url: str, mix_judges: bool) -> dict[str, Any]:
     """Return the summary of an agent from a server or from result files.
 
     Raises:
-        WrongUsage: ``run`` is given with result files, or the agent has no judged answer.
+        WrongUsage: ``run`` is given with result files, the agent has no judged answer, or it has several judges and
+            ``mix_judges`` is false.
         ToolFailed: the server does not answer.
     """
+    summary = _summary(agent, run=run, folder=folder, url=url)
+    check_judges(summary.get("judges") or {}, mix=mix_judges)
+    return summary
+
+
+def _summary(agent: str, *, run: str | None, folder: Path | None, url: str) -> dict[str, Any]:
     if folder is None:
         with connect(url) as client:
             return client.summary(agent, run=run)

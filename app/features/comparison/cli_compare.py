@@ -9,6 +9,7 @@ import typer
 
 from app.console.connection import URL, JsonOption, UrlOption
 from app.console.streams import print_json, stdout_console
+from app.console.summaries import MixJudgesOption, judges_text
 from app.console.tables import bounds_text, interval_text, plain_table
 from app.features.comparison.cli_comparison_sides import SIDES, compare_sides
 
@@ -25,22 +26,25 @@ def compare(
     first: Annotated[str, typer.Argument(metavar="A", help=f"Baseline: {SIDES}.")],
     others: Annotated[list[str], typer.Argument(metavar="B...", help="One or more sides to compare with A.")],
     url: UrlOption = URL,
+    mix_judges: MixJudgesOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Compare agents, runs or results task by task. Differences are B - A."""
-    document = compare_sides(url, first, others)
+    document = compare_sides(url, first, others, mix_judges=mix_judges)
     if as_json:
         print_json(document)
         return
     for comparison in document["comparisons"]:
-        _print_comparison(document["a"]["name"], comparison, corrected=len(others) > 1)
+        _print_comparison(document["a"], comparison, corrected=len(others) > 1)
 
 
-def _print_comparison(before: str, comparison: Mapping[str, Any], *, corrected: bool) -> None:
+def _print_comparison(first: Mapping[str, Any], comparison: Mapping[str, Any], *, corrected: bool) -> None:
     from rich.markup import escape
 
-    console, after = stdout_console(), comparison["b"]["name"]
+    console, before, after = stdout_console(), first["name"], comparison["b"]["name"]
     console.print(f"{after} - {before}", style="bold", markup=False)
+    for side in (first, comparison["b"]):
+        console.print(f"{side['name']}: {judges_text(side)}", markup=False, soft_wrap=True)
     figures = plain_table("figure", "A", "B", "difference", "95 % interval", "p")
     for name, key in (("score", "score"), ("success rate", "success")):
         figure = comparison[key]

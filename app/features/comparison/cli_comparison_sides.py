@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.console.connection import connect
 from app.console.errors import WrongUsage
-from app.console.summaries import outcomes_in_folder
+from app.console.summaries import check_judges, outcomes_in_folder
 
 if TYPE_CHECKING:
     from app.features.comparison.paired_comparison import ComparisonSide
@@ -16,13 +16,21 @@ if TYPE_CHECKING:
 SIDES = "agent, agent@run or result id on the server, or a result folder OUT/AGENT"
 
 
-def compare_sides(url: str, first: str, others: Sequence[str]) -> dict[str, Any]:
+def compare_sides(url: str, first: str, others: Sequence[str], *, mix_judges: bool) -> dict[str, Any]:
     """Compare ``first`` with each of ``others``.
 
     Raises:
-        WrongUsage: the names mix folders with others, or one has no judged answer.
+        WrongUsage: the names mix folders with others, one has no judged answer, or the sides have several judges and
+            ``mix_judges`` is false.
         ToolFailed: the server does not answer.
     """
+    document = _comparison(url, first, others)
+    sides = [document["a"], *(comparison["b"] for comparison in document["comparisons"])]
+    check_judges(*(side.get("judges") or {} for side in sides), mix=mix_judges)
+    return document
+
+
+def _comparison(url: str, first: str, others: Sequence[str]) -> dict[str, Any]:
     if not _all_are_folders(first, *others):
         with connect(url) as client:
             return client.compare(first, others)

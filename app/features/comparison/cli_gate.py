@@ -13,7 +13,7 @@ import typer
 from app.console.connection import URL, JsonOption, ResultsOption, UrlOption
 from app.console.errors import Exit, ToolFailed, WrongUsage
 from app.console.streams import print_json, stderr_console, stdout_console
-from app.console.summaries import load_summary
+from app.console.summaries import MixJudgesOption, judges_text, load_summary
 from app.console.tables import plain_table
 from app.features.comparison.cli_comparison_sides import SIDES, compare_sides
 from app.features.comparison.gate import Check, Gate, GateState, RegressionRule, Thresholds
@@ -51,6 +51,7 @@ def gate(
     allow_missing_tasks: Annotated[
         bool, typer.Option("--allow-missing-tasks", help="Ignore baseline tasks without an answer now.")
     ] = False,
+    mix_judges: MixJudgesOption = False,
     junit: Annotated[Path | None, typer.Option(help="JUnit XML file to write.")] = None,
     markdown: Annotated[
         Path | None, typer.Option(help="File to append a Markdown table to, such as $GITHUB_STEP_SUMMARY.")
@@ -70,12 +71,12 @@ def gate(
         allow_missing_tasks=allow_missing_tasks,
     )
     _check_usage(thresholds, baseline=baseline, max_regression=max_regression)
-    summary = load_summary(agent, run=run, folder=folder, url=url)
+    summary = load_summary(agent, run=run, folder=folder, url=url, mix_judges=mix_judges)
     name = agent if run is None else f"{agent}@{run}"
     comparison = None
     if baseline is not None:
         now = name if folder is None else f"{folder}/{agent}"
-        [comparison] = compare_sides(url, baseline, [now])["comparisons"]
+        [comparison] = compare_sides(url, baseline, [now], mix_judges=mix_judges)["comparisons"]
     if summary.get("statistics") is None:
         raise WrongUsage(f"{name}: no answer has been judged yet", hint="See the state of its jobs: assay jobs")
     _report(
@@ -119,6 +120,7 @@ def _report(
         print_json(gate_json(gate_result, summary=summary, comparison=comparison) | {"exit_code": int(code)})
     else:
         _print_checks(gate_result)
+        stdout_console().print(judges_text(summary), markup=False, soft_wrap=True)
     for check in gate_result.checks:
         if check.state is not GateState.PASSED:
             stderr_console().print(f"{check.state}: {check.name}: {check.reason}", markup=False, soft_wrap=True)
@@ -173,6 +175,7 @@ def gate_json(gate: Gate, *, summary: Mapping[str, Any], comparison: Mapping[str
             }
             for check in gate.checks
         ],
+        "judges": summary.get("judges") or {},
         "statistics": summary["statistics"],
         "comparison": comparison,
     }

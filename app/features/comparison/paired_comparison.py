@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
 
-from app.agent_summary import AnswerOutcome, interval_json, score_of
+from app.agent_summary import AnswerOutcome, interval_json, judges_of, score_of
 from judges.analysis.flips import ComparableResult, Flip
 from judges.analysis.statistics.interval import LEVEL
 from judges.analysis.statistics.paired import MIN_TASKS_FOR_T, Paired, interval_over_bounds, paired
@@ -213,6 +213,7 @@ def _side_json(side: ComparisonSide) -> dict[str, Any]:
         "tasks": len({outcome.task_id for outcome in side.outcomes}),
         "answers": len(side.outcomes),
         "not_judged": sum(not outcome.complete for outcome in side.outcomes),
+        "judges": judges_of(side.outcomes),
     }
 
 

@@ -215,7 +215,7 @@ async def test_action_installs_assay_from_its_checkout(tmp_path: Path, monkeypat
 async def test_action_inputs_are_never_executed(tmp_path: Path):
     hostile = 'x"; touch stolen; echo "$(touch stolen)`touch stolen`'
     ended = await run_action(
-        tmp_path, agent=hostile, run="$(touch stolen)", assay=warm_assay(), min_score="0.8", out="nowhere"
+        tmp_path, agent=hostile, run="$(touch stolen)", assay=warm_assay(), min_score="0.8", results="nowhere"
     )
     assert ended.code == 2
     assert not (tmp_path / "stolen").exists()

@@ -57,6 +57,49 @@ def test_comparison_names_the_higher_side_and_its_p_value(assay: RunCommand, fol
     assert document["comparisons"][0]["score"]["sign_flip"]["p"] == 2 / 256
 
 
+@pytest.fixture
+def mixed(folder: Path) -> Path:
+    """Give one answer of the agent "half" another judge than all other answers. Return the folder."""
+    path = folder / "half" / TASKS[0] / "answer_1" / "results" / "20260101_000000_answer_1.md.json"
+    write_json(path, json.loads(path.read_text()) | {"model": "another-judge"})
+    return folder
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("summary", "--agent", "half", "--results", "out"),
+        ("compare", "out/right", "out/half"),
+        ("gate", "--agent", "half", "--results", "out", "--min-score", "0.1"),
+        ("gate", "--agent", "right", "--results", "out", "--baseline", "out/half"),
+    ],
+)
+def test_scores_of_different_judges_are_mixed_only_on_request(
+    assay: RunCommand, mixed: Path, arguments: tuple[str, ...]
+) -> None:
+    refused = assay(*arguments)
+    assert refused.code == 2 and refused.out == ""
+    assert "different judges" in refused.err and "another-judge (1 answers)" in refused.err
+    assert "--mix-judges" in refused.err
+    accepted = assay(*arguments, "--mix-judges")
+    assert accepted.code == 0, accepted.err
+
+
+def test_judges_of_a_figure_are_named(assay: RunCommand, mixed: Path) -> None:
+    model = result_of(rubric_of(leaf("a", claim="x"), task_id="x"), agent_name="right")["model"]
+    summary = ("summary", "--agent", "half", "--results", "out", "--mix-judges")
+    assert f"judged by {model} (7 answers), another-judge (1 answers)" in assay(*summary).out
+    assert json.loads(assay(*summary, "--json").out)["judges"] == {model: 7, "another-judge": 1}
+    compared = ("compare", "out/right", "out/half", "--mix-judges")
+    assert f"out/right: judged by {model} (8 answers)" in assay(*compared).out
+    document = json.loads(assay(*compared, "--json").out)
+    assert (document["a"]["judges"], document["comparisons"][0]["b"]["judges"]) == (
+        {model: 8}, {model: 7, "another-judge": 1},
+    )  # fmt: skip
+    gate = assay("gate", "--agent", "right", "--results", "out", "--min-score", "0.1", "--json")
+    assert json.loads(gate.out)["judges"] == {model: 8}
+
+
 def test_folder_and_server_cannot_be_compared(assay: RunCommand, folder: Path) -> None:
     ended = assay("compare", str(folder / "half"), "walker")
     assert ended.code == 2
