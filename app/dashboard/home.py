@@ -10,7 +10,7 @@ from fastapi import APIRouter, Path, Response
 from app.dashboard.downloads import Format, csv_file
 from app.dashboard.errors import NotFound
 from app.dashboard.html_route import HtmlRoute
-from app.dashboard.leaderboard import CSV_HEADER, AgentFigures, agent_figures, csv_row
+from app.dashboard.leaderboard import CSV_HEADER, AgentFigures, agent_figures, csv_row, mixed_judges_warning
 from app.dashboard.viewer import Viewer, ViewerDep
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
@@ -34,9 +34,10 @@ async def home(viewer: ViewerDep, format: Format = Format.HTML) -> Response:
     running = await open_submissions(viewer)
     tasks = [] if rows else (await viewer.api.get("/v1/tasks"))["items"]
     warnings = (await viewer.api.get("/v1/providers"))["warnings"]
+    mixed = mixed_judges_warning(rows)
     return await viewer.page(
         "home.html", title="Agents", here="home", json="/v1/leaderboard", csv="/?format=csv", rows=rows,
-        running=running, tasks=tasks, warnings=warnings,
+        running=running, tasks=tasks, warnings=[*warnings, *([mixed] if mixed else [])], is_mixed=mixed is not None,
     )  # fmt: skip
 
 
@@ -68,9 +69,10 @@ async def agent(agent: NamePath, viewer: ViewerDep, format: Format = Format.HTML
             "created_at",
         )
         return await csv_file(agent, header, ([row[name] for name in header] for row in history))
+    row = agent_figures(summary, history)
     return await viewer.page(
         "agent.html", title=agent, here="home", json=f"/v1/agents/{agent}/summary", csv=f"/agents/{agent}?format=csv",
-        row=agent_figures(summary, history), summary=summary, history=history, runs=_runs(history),
+        row=row, mixed=mixed_judges_warning([row]), summary=summary, history=history, runs=_runs(history),
     )  # fmt: skip
 
 

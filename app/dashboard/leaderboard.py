@@ -5,7 +5,7 @@ Pure functions. The API computes the averages and intervals.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, TypeAlias
@@ -43,6 +43,7 @@ class AgentFigures:
     warnings: Sequence[str]
     trend: tuple[TrendPoint, ...]
     last_judged_at: str | None
+    judges: tuple[str, ...] = ()
 
     @property
     def not_judged_share(self) -> float | None:
@@ -75,6 +76,18 @@ def agent_figures(summary: Mapping[str, Any], history: Sequence[Mapping[str, Any
         warnings=figures.get("warnings") or (),
         trend=trend(history),
         last_judged_at=str(history[0]["created_at"]) if history else None,
+        judges=tuple(summary.get("judges") or ()),
+    )
+
+
+def mixed_judges_warning(rows: Iterable[AgentFigures]) -> str | None:
+    """Return a warning if the figures of these agents come from different judges, else None."""
+    judges = sorted({judge for row in rows for judge in row.judges})
+    if len(judges) < 2:
+        return None
+    return (
+        f"These scores come from different judges ({', '.join(judges)}) and must not be compared, unless "
+        "assay succession shows that scores of these judges may be mixed."
     )
 
 
@@ -100,7 +113,7 @@ def trend(history: Sequence[Mapping[str, Any]]) -> tuple[TrendPoint, ...]:
 CSV_HEADER = (
     "agent", "partial_completion", "partial_low_95", "partial_high_95", "success_rate", "success_low_95",
     "success_high_95", "pass_at_k", "k", "tasks", "answers", "answers_not_judged", "leaves_not_judged", "usd",
-    "seconds",
+    "seconds", "judges",
 )  # fmt: skip
 
 
@@ -108,6 +121,7 @@ def csv_row(row: AgentFigures) -> list[Cell]:
     return [
         row.agent, row.partial, *_ends(row.partial_interval), row.success, *_ends(row.success_interval), row.pass_at_k,
         row.k, row.tasks, row.answers, row.not_judged, row.leaves_not_judged, row.usd, row.seconds,
+        ", ".join(row.judges),
     ]  # fmt: skip
 
 

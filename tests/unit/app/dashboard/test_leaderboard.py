@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from app.agent_summary import AnswerOutcome, full_summary
-from app.dashboard.leaderboard import CSV_HEADER, agent_figures, csv_row, trend
+from app.dashboard.leaderboard import CSV_HEADER, agent_figures, csv_row, mixed_judges_warning, trend
 from tests.fakes.judged import FAILED, NOT_JUDGED, leaf, result_of, rubric_of
 
 
@@ -64,6 +64,28 @@ def test_pass_at_k_has_no_interval_if_some_tasks_have_fewer_answers():
     ]
     assert agent_figures(full_summary("walker", outcomes, resampled=False), []).pass_interval is None
     assert agent_figures(full_summary("walker", outcomes[:2], resampled=False), []).pass_interval is not None
+
+
+def judged_by(agent: str, *models: str):
+    """Return the row of an agent with one answer per model."""
+    outcomes = [
+        AnswerOutcome(
+            task_id=model, answer_name="1.md", result=result_of(rubric_of(leaf("x"), task_id=model)) | {"model": model}
+        )
+        for model in models
+    ]
+    return agent_figures(full_summary(agent, outcomes, resampled=False), [])
+
+
+def test_agents_of_different_judges_have_a_warning():
+    old, new, both = judged_by("a", "old"), judged_by("b", "new"), judged_by("c", "old", "new")
+    assert (old.judges, set(both.judges)) == (("old",), {"old", "new"})
+    for rows in ([old, new], [both]):
+        warning = mixed_judges_warning(rows)
+        assert warning is not None and "different judges (new, old)" in warning
+    assert mixed_judges_warning([old, judged_by("d", "old")]) is None
+    assert mixed_judges_warning([]) is None
+    assert csv_row(old)[CSV_HEADER.index("judges")] == "old"
 
 
 def test_trend_is_by_run_or_by_day():
