@@ -166,7 +166,7 @@ def test_captures_can_be_exported_imported_and_indexed_again(home: Path, site: S
         ((), "missing option --agent"),
         (("--agent", "nobody"), "otter"),
         (("import", "nothing.zip"), "no such file"),
-        (("answers", "import"), "nothing to import"),
+        (("import", "answers"), "nothing to import"),
         (("reindex", "--cache", "answers"), "contains no captures"),
     ],
 )

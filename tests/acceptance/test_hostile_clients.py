@@ -113,7 +113,7 @@ def test_public_address_requires_an_api_key(home: Path):
         assert [item["state"] for item in json.loads(listed.stdout)["items"]] == ["good"]
         assert key["key"] not in listed.stdout
         for command in ("revoke", "rotate"):
-            unknown = run_command(home, environment, "keys", command, "nothing")
+            unknown = run_command(home, environment, "admin", "keys", command, "nothing")
             assert (unknown.returncode, len(unknown.stderr.splitlines())) == (2, 1), unknown.stderr
         assert run_command(home, environment, "admin", "keys", "revoke", key["id"]).returncode == 0
         revoked = time.monotonic()

@@ -110,6 +110,7 @@ async def test_objects_of_an_owner_do_not_exist_for_others_in_any_operation(open
         ids = {
             "submission_id": job["submission_id"],
             "job_id": job["id"],
+            "task_id": result["task_id"],
             "result_id": result["id"],
             "page_id": (await owner.upload(page_of(result)["page_id"])).json()["id"],
             "change_id": (await owner.change(action="flag")).json()["id"],
