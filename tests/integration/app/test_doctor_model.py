@@ -11,8 +11,6 @@ from app.maintenance.doctor import Check, State, check_model
 from tests.fakes.settings import settings_for_tests
 from tests.standin.llm import StandInLLM
 
-TODAY = datetime.now(UTC).date()
-
 
 @pytest.fixture
 async def model() -> AsyncIterator[StandInLLM]:
@@ -41,7 +39,7 @@ async def test_unlisted_model_gets_a_suggestion(model: StandInLLM) -> None:
 
 @pytest.mark.parametrize(("days", "state"), [(60, State.WARNING), (61, State.OK), (0, State.FAILED)])
 async def test_shutdown_within_sixty_days_is_a_warning(model: StandInLLM, days: int, state: State) -> None:
-    model.models = [{"id": "mine", "shutdown_date": (TODAY + timedelta(days=days)).isoformat()}]
+    model.models = [{"id": "mine", "shutdown_date": (datetime.now(UTC).date() + timedelta(days=days)).isoformat()}]
     check = await run_check(model, "openai/mine")
     assert check.state is state
     if state is not State.OK:
