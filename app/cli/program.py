@@ -138,7 +138,7 @@ def run(arguments: list[str] | None = None) -> None:
     """
     try:
         _command()(args=arguments, prog_name="assay")
-    except Exception as error:
+    except Exception as error:  # expected errors may be inside exception groups; all others are raised again
         ending = _ending_of(error)
         if ending is None:
             raise

@@ -168,7 +168,7 @@ def is_judge(recorded: object, model: str) -> bool:
         parsed = parse_model(model)
         names |= {parsed.model, str(parsed)}
     except ModelNotConfigured:
-        pass  # a judge of the past may have a name that is no longer valid
+        pass  # the name of an earlier judge may no longer be valid
     return recorded in names
 
 

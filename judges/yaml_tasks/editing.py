@@ -56,7 +56,7 @@ class TaskNode:
 
 
 def task_nodes(document: Document) -> list[TaskNode]:
-    """Return the nodes of the rubric, each before its children. What is not a node is left out."""
+    """Return the nodes of the rubric, each before its children. Other values are ignored."""
     rubric = document.value.get("rubric") if isinstance(document.value, dict) else None
     if not isinstance(rubric, dict):
         return []

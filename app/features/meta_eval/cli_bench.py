@@ -83,7 +83,7 @@ _JuryOption: TypeAlias = Annotated[
     typer.Option(
         "--jury",
         metavar="A,B,C...",
-        help="Jury of judges: models of --model, or judges with recorded verdicts (MODEL or MODEL@RUN). Asks nobody.",
+        help="Jury of models of --model, or of judges with recorded verdicts (MODEL or MODEL@RUN). Sends no requests.",
     ),
 ]
 
