@@ -58,6 +58,8 @@ LINT_ONE_S = 20.0
 MEMORY_BYTES = 2048 * MIB
 """Address space limit of the child process. The program itself needs about half of it."""
 TAIL_BYTES = 2_000
+MAX_TESTED_CHARS = 256 * 1024
+"""Limit of an answer on which a judge is tested: each of its hundreds of edits reads the whole text again."""
 _ANY_PAGE = "A page that says nothing in particular."
 _MADE_UP_ANSWER = f"An answer that is made up. See {PAGE}."
 
@@ -81,8 +83,9 @@ async def field_test(
     a seed and a maximum per kind: if given, the lexical judge also judges mutations of the answer's text.
 
     Raises:
-        TrialFailed: the judge ended the process or took too long.
+        TrialFailed: the answer is too long, or the judge ended the process or took too long.
     """
+    _require_short(answer)
     request = {
         "path": str(path),
         "answer": answer,
@@ -92,6 +95,14 @@ async def field_test(
         "answer_changes": answer_changes,
     }
     return await _in_child({"field_test": request}, timeout_s=FIELD_TEST_S)
+
+
+def _require_short(answer: str) -> None:
+    if len(answer) > MAX_TESTED_CHARS:
+        raise TrialFailed(
+            f"the answer has {len(answer):,} characters, and a judge is tested on answers of at most "
+            f"{MAX_TESTED_CHARS:,}: test it on a shorter one, for example on the sections that the rubric reads"
+        )
 
 
 ChangeAnswer: TypeAlias = Callable[[MutationTest, ObservedRun, Mapping[str, str]], Awaitable[Sequence[MutationResult]]]
@@ -113,8 +124,9 @@ async def model_test(
     Returns the run on the answer, and the report of ``field_test`` with the scores. ``seed`` is only reported.
 
     Raises:
-        TrialFailed: the judge ended the child process or took too long.
+        TrialFailed: the answer is too long, or the judge ended the child process or took too long.
     """
+    _require_short(answer)
     if judge.path is None:
         raise TrialFailed(f"the judge of {judge.task!r} was not loaded from a file")
     replies: dict[str, str] = {}

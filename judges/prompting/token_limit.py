@@ -58,6 +58,7 @@ def first_tokens(text: str, max_tokens: int = MAX_TEXT_TOKENS) -> str | None:
     """
     if fits_in_bytes(text, max_tokens):
         return None
+    text = _without_surrogates(text)
     if len(tokens_of(text, load_encoding(TEXT_ENCODING, _BOUND_RANKS))) <= max_tokens:
         return None
     encoding = text_encoding()
@@ -65,6 +66,15 @@ def first_tokens(text: str, max_tokens: int = MAX_TEXT_TOKENS) -> str | None:
     if len(tokens) <= max_tokens:
         return None
     return encoding.decode(tokens[: max(0, max_tokens)]).rstrip("\ufffd")  # an incomplete character
+
+
+def _without_surrogates(text: str) -> str:
+    """Replace lone surrogates as the tokenizer does, which is slow for texts with many of them."""
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return text
 
 
 def fits_in_bytes(text: str, max_bytes: int) -> bool:

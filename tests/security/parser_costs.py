@@ -1,6 +1,6 @@
 """CPU time of every parser of untrusted text for hostile inputs of 1 MiB: prints the slowest.
 
-Run ``python -m tests.security.parser_costs [--chars N] [--top N] [WORD ...]``; a WORD selects parsers whose names
+Run ``python -m tests.security.parser_costs [--bytes N] [--top N] [WORD ...]``; a WORD selects parsers whose names
 contain it. Each parser runs in its own child process, which is killed after ``--limit`` seconds per input. Pairs that
 are far from 1 s at an eighth of the length, even if they are quadratic, are not measured again.
 ``test_parser_costs.py`` runs the pairs of parser and shape that were quadratic.
@@ -20,7 +20,7 @@ import sys
 import time
 import urllib.parse
 import zipfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,6 +39,7 @@ from app.csv_tables import to_csv
 from app.dashboard.answer_html import render_answer
 from app.dashboard.answer_renderer import SHORT_CHARS, plain_answer
 from app.dashboard.passages import passages
+from app.engine.judge_trials import MAX_TESTED_CHARS
 from app.features.bundles.bundle_reader import open_bundle
 from app.features.bundles.content_redaction import redact_prompt, truncate_reply
 from app.features.bundles.errors import BundleRefused
@@ -91,6 +92,7 @@ from judges.prompting.token_limit import first_tokens, text_encoding, tokens_of
 from judges.suites.errors import DataUnreadable
 from judges.suites.json_items import read_items
 from judges.suites.mind2web import guide
+from judges.suites.mind2web.errors import PageUnusable
 from judges.suites.mind2web.page import Page
 from judges.suites.mind2web.parsing import op_f1, parse_llm, parse_seq2seq
 from judges.suites.multimodal.scoring import root_id
@@ -605,10 +607,13 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "lexical.facts": lambda text: lexical.fill(_Links, text),
     "forecast.entries": entries,
     # mutation tests of judges, on answers
-    "mutation.parts": lambda text: (text_parts.sections(text), text_parts.numbers(text), text_parts.names(text)),
-    "mutation.without_citation": lambda text: text_parts.without_citation(text, "http://a.b"),
-    "mutation.with_citation_of": lambda text: text_parts.with_citation_of(text, "http://a.b", "http://c.example"),
-    "mutation.replace_value": lambda text: text_parts.replace_value(text, text[:20] or "a", "b"),
+    "mutation.sections": lambda text: text_parts.sections(text[:MAX_TESTED_CHARS]),
+    "mutation.values": lambda text: [read(text[:MAX_TESTED_CHARS]) for read in (text_parts.numbers, text_parts.names)],
+    "mutation.without_citation": lambda text: text_parts.without_citation(text[:MAX_TESTED_CHARS], "http://a.b"),
+    "mutation.with_citation_of": lambda text: text_parts.with_citation_of(
+        text[:MAX_TESTED_CHARS], "http://a.b", "http://c.example"
+    ),
+    "mutation.replace_value": lambda text: text_parts.replace_value(text[:MAX_TESTED_CHARS], text[:20] or "a", "b"),
     "mutation.wrong_values": lambda text: wrong_values(text[:200], text),
     "mutation.other_urls": lambda text: other_urls(_URL + text, 1),
     # the public toolkit
@@ -638,7 +643,7 @@ WORTH_MEASURING_S: Final = 1.0
 _SCREENED_PART: Final = 8
 REJECTIONS: Final = (
     ValueError, RecursionError, csv.Error, InvalidSubmission, DocumentRejected, NoSingleObject, DataUnreadable,
-    LLMOutputUnusable, TooManyParts, ReportRejected, BundleRefused,
+    LLMOutputUnusable, TooManyParts, ReportRejected, BundleRefused, PageUnusable,
 )  # fmt: skip
 """Errors with which parsers reject a text."""
 
@@ -653,13 +658,31 @@ class Cost:
     error: str = ""
 
 
+def text_of_chars(shape: str, chars: int) -> str:
+    """Return the text of a shape with about this number of characters."""
+    return SHAPES[shape](chars)
+
+
+def text_of_bytes(shape: str, size: int) -> str:
+    """Return the text of a shape with about ``size`` bytes in UTF-8."""
+    text = SHAPES[shape](size)
+    encoded = len(text.encode("utf-8", "surrogatepass"))
+    return text if encoded <= size + len(text) // 100 else SHAPES[shape](max(1, size * len(text) // encoded))
+
+
 def run(parser: Parser, text: str) -> None:
     """Parse a text that may be rejected."""
     with suppress(*REJECTIONS):
         parser(text)
 
 
-def measure(name: str, chars: int, limit_s: int, shapes: Iterable[str] = SHAPES) -> Iterator[Cost]:
+def measure(
+    name: str,
+    size: int,
+    limit_s: int,
+    shapes: Iterable[str] = SHAPES,
+    make: Callable[[str, int], str] = text_of_chars,
+) -> Iterator[Cost]:
     """Measure one parser with these shapes in a child process, which is replaced if it exceeds the CPU time limit."""
     remaining = list(shapes)
     while remaining:
@@ -667,7 +690,7 @@ def measure(name: str, chars: int, limit_s: int, shapes: Iterable[str] = SHAPES)
         child = os.fork()
         if child == 0:
             with os.fdopen(writable, "w", buffering=1) as pipe:
-                _measure_in_child(name, remaining, chars, limit_s, pipe)
+                _measure_in_child(name, (make(shape, size) for shape in remaining), limit_s, pipe)
             os._exit(0)
         os.close(writable)
         with os.fdopen(readable) as pipe:
@@ -680,18 +703,18 @@ def measure(name: str, chars: int, limit_s: int, shapes: Iterable[str] = SHAPES)
         remaining = remaining[len(results) + 1 :]
 
 
-def screen(name: str, chars: int, limit_s: int) -> Iterator[Cost]:
+def screen(name: str, size: int, limit_s: int) -> Iterator[Cost]:
     """Measure one parser with the shapes that may take more than ``WORTH_MEASURING_S`` at full length."""
-    short = measure(name, chars // _SCREENED_PART, limit_s)
+    short = measure(name, size // _SCREENED_PART, limit_s, make=text_of_bytes)
     least = WORTH_MEASURING_S / _SCREENED_PART**2
     slow = [cost.shape for cost in short if cost.seconds is None or cost.error or cost.seconds >= least]
-    yield from measure(name, chars, limit_s, slow)
+    yield from measure(name, size, limit_s, slow, text_of_bytes)
 
 
-def _measure_in_child(name: str, shapes: Sequence[str], chars: int, limit_s: int, pipe: TextIO) -> None:
+def _measure_in_child(name: str, texts: Iterable[str], limit_s: int, pipe: TextIO) -> None:
     """Write one line per shape: CPU seconds and error. The kernel kills the process at its limit."""
-    for shape in shapes:
-        text, error = SHAPES[shape](chars), ""
+    for text in texts:
+        error = ""
         began = _cpu_s()
         resource.setrlimit(resource.RLIMIT_CPU, (int(time.process_time()) + limit_s + 1, resource.RLIM_INFINITY))
         try:
@@ -705,7 +728,7 @@ def main() -> None:
     """Print the slowest pairs of parser and shape."""
     arguments = argparse.ArgumentParser(description=__doc__)
     arguments.add_argument("words", nargs="*", help="only parsers whose names contain one of these words")
-    arguments.add_argument("--chars", type=int, default=MIB, help="length of the inputs (default: %(default)s)")
+    arguments.add_argument("--bytes", type=int, default=MIB, help="size of the inputs in UTF-8 (default: %(default)s)")
     arguments.add_argument("--limit", type=int, default=8, help="seconds per input (default: %(default)s)")
     arguments.add_argument("--top", type=int, default=40, help="number of results (default: %(default)s)")
     options = arguments.parse_args()
@@ -713,7 +736,7 @@ def main() -> None:
     costs: list[Cost] = []
     for name in PARSERS:
         if not options.words or any(word in name for word in options.words):
-            found = sorted(screen(name, options.chars, options.limit), key=_rank)
+            found = sorted(screen(name, options.bytes, options.limit), key=_rank)
             costs += found
             print(f"{name}: {_described(found[0]) if found else 'fast'}", file=sys.stderr, flush=True)
     for cost in sorted(costs, key=_rank)[: options.top]:

@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -298,12 +299,16 @@ def other_urls(url: str, number: int) -> tuple[str, str]:
 
 
 def _other_digits(text: str, known_text: str, *, low: bool) -> str:
+    known = _numbers_of(known_text)
     for candidate in _digit_candidates(text, low=low):
-        if candidate != text and not any(
-            len(run) > 1 and re.search(rf"(?<!\d){run}(?!\d)", known_text) for run in _RUN.findall(candidate)
-        ):
+        if candidate != text and not any(len(run) > 1 and run in known for run in _RUN.findall(candidate)):
             return candidate
     return next(iter(_digit_candidates(text, low=low)))
+
+
+@lru_cache(maxsize=2)
+def _numbers_of(text: str) -> frozenset[str]:
+    return frozenset(_RUN.findall(text))
 
 
 def _digit_candidates(text: str, *, low: bool) -> Iterator[str]:

@@ -168,3 +168,9 @@ def test_faulty_judge_ends_with_a_reason(tmp_path: Path, judge: str, message: st
     (tmp_path / "odd.py").write_text(judge)
     with pytest.raises(TrialFailed, match=message):
         asyncio.run(field_test(tmp_path / "odd.py", ANSWER, PAGES))
+
+
+def test_long_answer_is_refused_before_the_judge_runs(tmp_path: Path) -> None:
+    (tmp_path / "fair.py").write_text(NATIVE.format(body="pass"))
+    with pytest.raises(TrialFailed, match=r"300,000 characters, and a judge is tested on answers of at most 262,144"):
+        asyncio.run(field_test(tmp_path / "fair.py", "a" * 300_000, PAGES))
