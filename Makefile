@@ -62,8 +62,10 @@ format: setup-check ## Format the code and fix lint errors
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
 
-docs: setup-check ## Check the documents against the code: links, settings, commands, API operations
-	@$(BIN)/python -m pytest -q tests/architecture/test_documents.py
+docs: setup-check ## Check the documents against the code, and build them as a site with search in build/docs
+	@$(PYTEST) tests/architecture/test_documents.py
+	@NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --quiet --strict
+	@echo 'Built build/docs. To read it: $(BIN)/python -m http.server --bind 127.0.0.1 --directory build/docs 8001'
 
 LOCK := $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --universal --python-version 3.11
 lock: setup-check ## Regenerate the lock files (UPGRADE=--upgrade for newer versions); review the diff
@@ -82,4 +84,4 @@ sbom: $(SETUP) ## Write a CycloneDX SBOM of requirements.lock (SBOM=FILE)
 	@echo $(SBOM)
 
 clean: ## Remove the environment and all tool caches; keep ./data
-	rm -rf .venv .trainers .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv .trainers build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -59,15 +59,19 @@ def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "app.cli", "demo", *arguments]
 
 
-def environment() -> dict[str, str]:
+def environment(**more: str) -> dict[str, str]:
     """Environment without our settings and without a provider key."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "OPENAI_"))}
+    return {name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "OPENAI_"))} | more
 
 
 @pytest.fixture(scope="module")
 def first_run(home: Path) -> subprocess.CompletedProcess[str]:
+    places = {"HOME": home / "home", "TMPDIR": home / "temporary"}
+    for folder in places.values():
+        folder.mkdir(mode=0o755)
+    env = environment(**{name: str(folder) for name, folder in places.items()})
     return subprocess.run(
-        command("--json"), cwd=home, env=environment(), capture_output=True, text=True, timeout=600, check=False
+        command("--json"), cwd=home, env=env, capture_output=True, text=True, timeout=600, check=False
     )
 
 
@@ -164,6 +168,14 @@ def test_shipped_page_texts_equal_the_captured_texts(results: Results):
 def test_demo_leaves_no_processes(home: Path) -> None:
     # The browser's watchdog process cleans up after its owner and ends a second or two later.
     assert left_after_a_while(lambda: processes_of(home)) == []
+
+
+@pytest.mark.usefixtures("results")
+def test_demo_writes_only_into_its_data_folder(home: Path) -> None:
+    """As docs/removal.md says."""
+    assert left_after_a_while(lambda: processes_of(home)) == []  # the browser's watchdog removes temporary files
+    assert [*(home / "home").iterdir(), *(home / "temporary").iterdir()] == []
+    assert sorted(path.name for path in home.iterdir()) == ["data", "home", "temporary"]
 
 
 @pytest.mark.usefixtures("results")
