@@ -6,8 +6,8 @@ import secrets
 from datetime import UTC, datetime
 from typing import Protocol
 
-_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
-_ID_CHARS = 26
+ID_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
+ID_CHARS = 26
 _RANDOM_BITS = 80
 
 
@@ -53,4 +53,4 @@ class SortableIdGenerator:
 
 
 def _encode(number: int) -> str:
-    return "".join(_ALPHABET[number >> shift & 31] for shift in range(5 * (_ID_CHARS - 1), -1, -5))
+    return "".join(ID_ALPHABET[number >> shift & 31] for shift in range(5 * (ID_CHARS - 1), -1, -5))

@@ -13,7 +13,7 @@ from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
 from app.api.models import JobOut, ListOut
-from app.api.paging import IdPath, NameFilter, PageRequestDep
+from app.api.paging import IdPath, JobsPageDep, NameFilter
 from app.api.problems import Problem, not_found
 from app.service import Service
 from app.storage import jobs as rows
@@ -28,7 +28,7 @@ _KEEPALIVE_S = 15.0
 async def list_jobs(
     service: ServiceDep,
     caller: ReaderDep,
-    paging: PageRequestDep,
+    paging: JobsPageDep,
     status: JobStatus | None = None,
     agent: NameFilter = None,
     task_id: NameFilter = None,

@@ -17,7 +17,7 @@ from app.access.keys import Caller
 from app.api.access import ServiceDep, SubmitterDep
 from app.api.models import ListOut
 from app.api.page_models import PageChangeIn, PageChangeOut
-from app.api.paging import IdPath, NameFilter, PageRequestDep
+from app.api.paging import IdPath, NameFilter, PageRequest, pages_by_id
 from app.api.problems import Problem, not_found
 from app.api.strict_json import StrictJsonRoute
 from app.service import Service
@@ -46,7 +46,7 @@ _INVALID = "The request has invalid fields; see errors"
 async def changes(
     service: ServiceDep,
     caller: SubmitterDep,
-    paging: PageRequestDep,
+    paging: Annotated[PageRequest, pages_by_id("chg")],
     task_id: NameFilter = None,
     url: Annotated[str | None, Query(min_length=1, max_length=MAX_URL_CHARS)] = None,
 ) -> ListOut[PageChangeOut]:

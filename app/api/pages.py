@@ -14,7 +14,7 @@ from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep
 from app.api.models import ListOut, PageOut
 from app.api.page_models import CitedUrlOut, DependentsOut, TasksPagesOut
-from app.api.paging import IdPath, NameFilter, PageRequestDep
+from app.api.paging import CapturesPageDep, IdPath, NameFilter, UrlsPageDep
 from app.api.problems import Problem, not_found
 from app.service import Service
 from app.storage.captures import key_digest, list_captures, may_see
@@ -37,7 +37,7 @@ _UrlText = Annotated[str, Query(min_length=1, max_length=MAX_URL_CHARS)]
 async def urls(
     service: ServiceDep,
     caller: ReaderDep,
-    paging: PageRequestDep,
+    paging: UrlsPageDep,
     task_id: NameFilter = None,
     agent: NameFilter = None,
     needs_work: bool | None = None,
@@ -91,7 +91,7 @@ def _bytes_of(media_type: str) -> dict[int | str, dict[str, Any]]:
 async def pages(
     service: ServiceDep,
     caller: ReaderDep,
-    paging: PageRequestDep,
+    paging: CapturesPageDep,
     task_id: NameFilter = None,
     agent: NameFilter = None,
     problem: Annotated[

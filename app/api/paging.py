@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from typing import Annotated, TypeVar
 
-from fastapi import Depends, Path, Query
+from fastapi import Depends, Path, Query, params
+
+from app.clock import ID_ALPHABET, ID_CHARS
 
 T = TypeVar("T")
 MAX_LIMIT = 200
 ID_PATTERN = r"^[A-Za-z0-9_-]{1,64}$"
-POSITION_PATTERN = r"^[0-9]{1,9}$"
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 
 IdPath = Annotated[str, Path(pattern=ID_PATTERN)]
@@ -32,20 +33,26 @@ class PageRequest:
         return page, name(page[-1]) if len(rows) > self.limit else None
 
 
-async def _page_request(
-    cursor: Annotated[str | None, Query(pattern=ID_PATTERN)] = None,
-    limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = 50,
-) -> PageRequest:
-    return PageRequest(cursor, limit)
+def _page_request(cursor_pattern: str, example: str) -> Callable[..., Awaitable[PageRequest]]:
+    async def read(
+        cursor: str | None = Query(None, pattern=cursor_pattern, json_schema_extra={"example": example}),
+        limit: int = Query(50, ge=1, le=MAX_LIMIT),
+    ) -> PageRequest:
+        return PageRequest(cursor, limit)
+
+    return read
 
 
-async def _position_page_request(
-    cursor: Annotated[str | None, Query(pattern=POSITION_PATTERN, json_schema_extra={"example": "50"})] = None,
-    limit: Annotated[int, Query(ge=1, le=MAX_LIMIT)] = 50,
-) -> PageRequest:
-    return PageRequest(cursor, limit)
+def pages_by_id(prefix: str) -> params.Depends:
+    """Return the dependency of a list whose cursor is the id of an item. All other cursors are 422."""
+    pattern = f"^{prefix}_[{ID_ALPHABET}]{{{ID_CHARS}}}$"
+    dependency: params.Depends = Depends(_page_request(pattern, f"{prefix}_{ID_ALPHABET[:ID_CHARS]}"))
+    return dependency
 
 
-PageRequestDep = Annotated[PageRequest, Depends(_page_request)]
-PositionPageRequestDep = Annotated[PageRequest, Depends(_position_page_request)]
+JobsPageDep = Annotated[PageRequest, pages_by_id("job")]
+ResultsPageDep = Annotated[PageRequest, pages_by_id("res")]
+CapturesPageDep = Annotated[PageRequest, pages_by_id("page")]
+UrlsPageDep = Annotated[PageRequest, Depends(_page_request("^[0-9a-f]{64}$", "0" * 64))]
+PositionsPageDep = Annotated[PageRequest, Depends(_page_request("^[0-9]{1,9}$", "50"))]
 """Pagination of lists whose cursor is a number: a position or an offset."""

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from http import HTTPStatus
 from typing import Any
 
 import structlog
 from fastapi import FastAPI, Request, Response
+from fastapi.dependencies.models import Dependant
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
 from starlette.exceptions import HTTPException
@@ -21,6 +22,7 @@ from cache.errors import BlobStoreFull, CacheError
 from judges.errors import ModelNotConfigured
 
 MEDIA_TYPE = "application/problem+json"
+_INVALID = "The request has invalid fields; see errors"
 RETRY_AFTER_S = 2
 _QUEUE_RETRY_S = 10
 _FULL_RETRY_S = 30
@@ -111,6 +113,28 @@ def install_problems(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _answer)
 
 
+async def reject_unknown_query(request: Request) -> None:
+    """Check that the route declares every query parameter of the request. Misspelled filters would return other items.
+
+    Raises:
+        Problem: At least one parameter is unknown (422).
+    """
+    if not request.query_params:
+        return
+    declared = set(_query_names(request.scope["route"].dependant))
+    unknown = sorted(request.query_params.keys() - declared)
+    if unknown:
+        takes = f"this operation takes {', '.join(sorted(declared))}" if declared else "this operation takes none"
+        message = f"is not a query parameter: {takes}"
+        raise Problem(422, "INVALID", _INVALID, errors=[(name, message) for name in unknown])
+
+
+def _query_names(dependant: Dependant) -> Iterator[str]:
+    yield from (field.alias for field in dependant.query_params)
+    for dependency in dependant.dependencies:
+        yield from _query_names(dependency)
+
+
 async def _answer(request: Request, error: Exception) -> Response:
     if isinstance(error, HTTPException) and error.status_code == HTTPStatus.METHOD_NOT_ALLOWED:
         return _not_allowed(request)
@@ -193,8 +217,10 @@ def _invalid_request(error: RequestValidationError) -> Problem:
             errors.append(("", f"is not valid JSON: {part['ctx']['error']}"))
             continue
         message = str(part["msg"]).removeprefix("Value error, ")
+        if part["loc"] == ("query", "cursor"):
+            message = "is not a cursor of this list: send the next_cursor of the previous page"
         errors.append((".".join(map(str, path)) or ("" if place == "body" else str(place)), message))
-    return Problem(422, "INVALID", "The request has invalid fields; see errors", errors=errors)
+    return Problem(422, "INVALID", _INVALID, errors=errors)
 
 
 def _invalid_submission(error: InvalidSubmission) -> Problem:
@@ -202,4 +228,4 @@ def _invalid_submission(error: InvalidSubmission) -> Problem:
     errors = [(problem.path, problem.message) for problem in error.problems]
     if too_large:
         return Problem(413, "TOO_LARGE", "The request exceeds a limit; see errors", errors=errors)
-    return Problem(422, "INVALID", "The request has invalid fields; see errors", errors=errors)
+    return Problem(422, "INVALID", _INVALID, errors=errors)

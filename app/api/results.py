@@ -19,7 +19,7 @@ from fastapi import APIRouter, Header, Response
 from app.api.access import ReaderDep, ServiceDep
 from app.api.models import LintFindingOut, ListOut
 from app.api.overrides import override_fields
-from app.api.paging import IdPath, NameFilter, NamePath, PageRequestDep
+from app.api.paging import IdPath, NameFilter, NamePath, ResultsPageDep
 from app.api.problems import not_found
 from app.service import Service
 from app.storage import results as rows
@@ -35,7 +35,7 @@ _MARKDOWN = "text/markdown; charset=utf-8"
 
 @router.get("/results", responses={200: {"content": {_JSON: {}}}}, response_class=Response)
 async def list_results(
-    service: ServiceDep, caller: ReaderDep, paging: PageRequestDep, agent: NameFilter = None, task_id: NameFilter = None
+    service: ServiceDep, caller: ReaderDep, paging: ResultsPageDep, agent: NameFilter = None, task_id: NameFilter = None
 ) -> Response:
     """List results, newest first."""
     async with service.database.begin() as connection:
@@ -101,7 +101,7 @@ async def _served(body: str, added: Additions) -> str:
 
 @router.get("/agents/{agent}/history")
 async def history(
-    agent: NamePath, service: ServiceDep, caller: ReaderDep, paging: PageRequestDep
+    agent: NamePath, service: ServiceDep, caller: ReaderDep, paging: ResultsPageDep
 ) -> ListOut[ResultOrigin]:
     """List the results of an agent without their trees, newest first."""
     async with service.database.begin() as connection:

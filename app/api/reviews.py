@@ -23,7 +23,7 @@ from app.api.access import ReaderDep, ServiceDep, SubmitterDep
 from app.api.examples import EXAMPLE_ID, EXAMPLE_TIME
 from app.api.models import ListOut, RecordModel
 from app.api.overrides import override_json, overrides_json
-from app.api.paging import ID_PATTERN, IdPath, NameFilter, PageRequestDep
+from app.api.paging import ID_PATTERN, IdPath, NameFilter, PageRequest, pages_by_id
 from app.api.problems import Problem, not_found
 from app.api.request_fields import NOT_BLANK
 from app.api.strict_json import StrictJsonRoute
@@ -275,7 +275,11 @@ async def withdraw(
 
 @router.get("/reviews")
 async def reviews(
-    service: ServiceDep, caller: ReaderDep, paging: PageRequestDep, agent: NameFilter = None, task_id: NameFilter = None
+    service: ServiceDep,
+    caller: ReaderDep,
+    paging: Annotated[PageRequest, pages_by_id("ovr")],
+    agent: NameFilter = None,
+    task_id: NameFilter = None,
 ) -> ListOut[ReviewOut]:
     """List overrides, newest first."""
     async with service.database.begin() as connection:

@@ -10,7 +10,7 @@ from importlib.metadata import version
 from typing import Any
 
 import uvicorn
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from starlette.routing import BaseRoute
 
 from app.api import (
@@ -32,7 +32,7 @@ from app.api.access import authenticate
 from app.api.description import install_openapi
 from app.api.http_limits import LimitedHttpProtocol
 from app.api.middleware import BodyLimit, ExtensionOrigin, KeyGuard, OriginGuard, ResponseHeaders
-from app.api.problems import Problem, as_problem, install_problems
+from app.api.problems import Problem, as_problem, install_problems, reject_unknown_query
 from app.dashboard.install import PAGES, install_dashboard
 from app.feature import Feature, TokenCheck, contributions
 from app.features import FEATURES
@@ -129,7 +129,9 @@ def _routes(features: tuple[Feature, ...]) -> tuple[BaseRoute, ...]:
     operations = (*_ROUTERS, *(router for feature in features for router in feature.routers()))
     pages = (*(router for feature in features for router in feature.pages()), *PAGES)
     combined = APIRouter()
-    for router in (*operations, *pages):
+    for router in operations:
+        combined.include_router(router, dependencies=[Depends(reject_unknown_query)])
+    for router in pages:
         combined.include_router(router)
     return tuple(combined.routes)
 

@@ -14,7 +14,7 @@ from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
 from app.api.examples import EXAMPLE_ID
 from app.api.models import BudgetUsd, JobStateOut, ListOut, Priority, ProgressOut
-from app.api.paging import IdPath, PageRequestDep
+from app.api.paging import IdPath, JobsPageDep
 from app.api.problems import Problem, not_found
 from app.api.request_fields import FETCHABLE_URL, AnswerReply, Model
 from app.api.strict_json import StrictJsonRoute
@@ -163,7 +163,7 @@ async def check(
 
 
 @router.get("/checks")
-async def checks(service: ServiceDep, caller: ReaderDep, paging: PageRequestDep) -> ListOut[CheckSummaryOut]:
+async def checks(service: ServiceDep, caller: ReaderDep, paging: JobsPageDep) -> ListOut[CheckSummaryOut]:
     """List the checks, newest first, without their documents."""
     async with service.database.begin() as connection:
         newest = await rows.list_jobs(

@@ -18,7 +18,7 @@ from app.agent_summary import AnswerOutcome
 from app.api.access import ReaderDep, ServiceDep
 from app.api.examples import EXAMPLE_ID, EXAMPLE_RESULT
 from app.api.models import ListOut
-from app.api.paging import NAME_PATTERN, IdPath, NameFilter, NamePath, PositionPageRequestDep
+from app.api.paging import NAME_PATTERN, IdPath, NameFilter, NamePath, PositionsPageDep
 from app.api.problems import not_found
 from app.api.summaries import parse_answer
 from app.features.comparison.paired_comparison import ComparisonSide, add_flips, comparison_json
@@ -99,7 +99,7 @@ async def compare(a: SideQuery, b: Others, service: ServiceDep, caller: ReaderDe
 
 @router.get("/compare/flips")
 async def flipped_leaves(
-    a: SideQuery, b: SideQuery, service: ServiceDep, caller: ReaderDep, paging: PositionPageRequestDep
+    a: SideQuery, b: SideQuery, service: ServiceDep, caller: ReaderDep, paging: PositionsPageDep
 ) -> ListOut[Flip]:
     """List all leaves whose outcome differs between the two sides, with the causes. The cursor is an offset."""
     start = 0 if paging.cursor is None else int(paging.cursor)

@@ -18,7 +18,7 @@ from pydantic import Field
 
 from app.api.access import ServiceDep, SubmitterDep, service_of
 from app.api.models import ListOut, RecordModel
-from app.api.paging import IdPath, PageRequestDep
+from app.api.paging import IdPath, PageRequest, pages_by_id
 from app.api.problems import Problem, not_found
 from app.features.extension.storage import Pairing, find_pairing, insert_pairing, list_pairings, revoke_pairing
 from app.service import Service
@@ -85,7 +85,9 @@ async def make(service: ServiceDep, caller: SubmitterDep) -> NewPairingOut:
 
 
 @router.get("")
-async def pairings(service: ServiceDep, caller: SubmitterDep, paging: PageRequestDep) -> ListOut[PairingOut]:
+async def pairings(
+    service: ServiceDep, caller: SubmitterDep, paging: Annotated[PageRequest, pages_by_id("pair")]
+) -> ListOut[PairingOut]:
     """List paired browsers and unused codes, newest first."""
     async with service.database.begin() as connection:
         newest = await list_pairings(

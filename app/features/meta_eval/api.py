@@ -9,7 +9,7 @@ from fastapi import APIRouter, Path
 
 from app.api.access import ReaderDep, ServiceDep
 from app.api.models import ListOut
-from app.api.paging import PositionPageRequestDep
+from app.api.paging import PositionsPageDep
 from app.api.problems import not_found
 from app.features.meta_eval.benches import read_benches
 
@@ -19,9 +19,7 @@ BENCH_ID = r"^bench_[0-9a-f]{24}$"
 
 
 @router.get("")
-async def list_benches(
-    service: ServiceDep, caller: ReaderDep, paging: PositionPageRequestDep
-) -> ListOut[dict[str, Any]]:
+async def list_benches(service: ServiceDep, caller: ReaderDep, paging: PositionsPageDep) -> ListOut[dict[str, Any]]:
     """List the judge benches, newest first: id, time, rule, label sets and judges. The cursor is an offset."""
     reports = await asyncio.to_thread(read_benches, service.settings.data_dir)
     start = 0 if paging.cursor is None else int(paging.cursor)

@@ -16,7 +16,7 @@ from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
 from app.api.examples import EXAMPLE_ID
 from app.api.models import BudgetUsd, ListOut, Priority
-from app.api.paging import ID_PATTERN, NAME_PATTERN, IdPath, NameFilter, PageRequestDep
+from app.api.paging import ID_PATTERN, NAME_PATTERN, IdPath, NameFilter, PageRequest, pages_by_id
 from app.api.problems import Problem, not_found
 from app.api.request_fields import Model
 from app.api.strict_json import StrictJsonRoute
@@ -262,7 +262,9 @@ async def start_rescore(
 
 
 @router.get("")
-async def rescores(service: ServiceDep, caller: ReaderDep, paging: PageRequestDep) -> ListOut[RescoreSummaryOut]:
+async def rescores(
+    service: ServiceDep, caller: ReaderDep, paging: Annotated[PageRequest, pages_by_id(storage.ID_PREFIX)]
+) -> ListOut[RescoreSummaryOut]:
     """List rescores, newest first, without the comparisons."""
     async with service.database.begin() as connection:
         found = await storage.list_rescores(

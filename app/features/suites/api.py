@@ -19,7 +19,7 @@ from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
 from app.api.examples import EXAMPLE_ID
 from app.api.models import JobStateOut, ListOut, RecordModel
-from app.api.paging import ID_PATTERN, IdPath, PageRequestDep, PositionPageRequestDep
+from app.api.paging import ID_PATTERN, IdPath, JobsPageDep, PositionsPageDep
 from app.api.problems import Problem, not_found
 from app.api.strict_json import StrictJsonRoute
 from app.api.submissions import KeyHeader, accept_job
@@ -309,7 +309,7 @@ async def run_mm_mind2web(
 
 
 @router.get("/{suite}/runs")
-async def runs(suite: SuiteName, service: ServiceDep, caller: ReaderDep, paging: PageRequestDep) -> ListOut[RunOut]:
+async def runs(suite: SuiteName, service: ServiceDep, caller: ReaderDep, paging: JobsPageDep) -> ListOut[RunOut]:
     """List the runs of a suite, newest first."""
     async with service.database.begin() as connection:
         newest = await rows.list_jobs(
@@ -393,7 +393,7 @@ async def steps(
     run_id: IdPath,
     service: ServiceDep,
     caller: ReaderDep,
-    paging: PositionPageRequestDep,
+    paging: PositionsPageDep,
     status: StepStatus | None = None,
     task_id: Annotated[str | None, Query(max_length=200)] = None,
     success: Annotated[

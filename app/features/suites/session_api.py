@@ -15,7 +15,7 @@ from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
 from app.api.examples import EXAMPLE_ID
 from app.api.models import ListOut
-from app.api.paging import IdPath, PageRequestDep, PositionPageRequestDep
+from app.api.paging import IdPath, PageRequest, PositionsPageDep, pages_by_id
 from app.api.problems import Problem, not_found
 from app.api.strict_json import StrictJsonRoute
 from app.features.suites import storage
@@ -221,7 +221,7 @@ async def start_mm_mind2web_session(
 
 @router.get("/{suite}/sessions")
 async def sessions(
-    suite: SuiteName, service: ServiceDep, caller: ReaderDep, paging: PageRequestDep
+    suite: SuiteName, service: ServiceDep, caller: ReaderDep, paging: Annotated[PageRequest, pages_by_id(ID_PREFIX)]
 ) -> ListOut[SessionOut]:
     """List the sessions of a suite, newest first."""
     async with service.database.begin() as connection:
@@ -273,7 +273,7 @@ async def answer(
 
 @router.get("/{suite}/sessions/{session_id}/steps")
 async def session_steps(
-    suite: SuiteName, session_id: IdPath, service: ServiceDep, caller: ReaderDep, paging: PositionPageRequestDep
+    suite: SuiteName, session_id: IdPath, service: ServiceDep, caller: ReaderDep, paging: PositionsPageDep
 ) -> ListOut[StepSummaryOut]:
     """List the finished steps of a session in their order. ``position`` is the number of the step in the session."""
     row = await _find(service, caller, suite, session_id)

@@ -17,7 +17,7 @@ from app.access.keys import Caller
 from app.api.access import OperatorDep, ReaderDep, ServiceDep
 from app.api.examples import EXAMPLE_ID, EXAMPLE_TIME
 from app.api.models import BudgetUsd, JobStateOut, ListOut, ProgressOut, RecordModel
-from app.api.paging import ID_PATTERN, IdPath, NameFilter, NamePath, PageRequestDep
+from app.api.paging import ID_PATTERN, IdPath, NameFilter, NamePath, ResultsPageDep
 from app.api.problems import Problem, not_found
 from app.api.request_fields import Model
 from app.api.strict_json import StrictJsonRoute
@@ -262,7 +262,7 @@ async def scores(service: ServiceDep, caller: ReaderDep, task_id: NameFilter = N
 
 @scores_router.get("/tasks/{task_id}/answers")
 async def answers(
-    task_id: NamePath, service: ServiceDep, caller: ReaderDep, paging: PageRequestDep
+    task_id: NamePath, service: ServiceDep, caller: ReaderDep, paging: ResultsPageDep
 ) -> ListOut[ScoredAnswerOut]:
     """List the newest result of each answer to a task, without the trees, newest first."""
     async with service.database.begin() as connection:

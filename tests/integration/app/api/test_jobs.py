@@ -82,6 +82,9 @@ async def test_jobs_are_filtered_by_agent_task_and_status(api: httpx.AsyncClient
         ({"limit": "1000"}, "limit"),
         ({"limit": "many"}, "limit"),
         ({"cursor": "../x"}, "cursor"),
+        ({"cursor": "job_1"}, "cursor"),
+        ({"cursor": "res_0123456789abcdefghjkmnpqrs"}, "cursor"),
+        ({"stauts": "queued"}, "stauts"),
         ({"agent": "\0"}, "agent"),
     ],
 )

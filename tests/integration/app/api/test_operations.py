@@ -188,3 +188,17 @@ async def test_every_operation_has_valid_examples(api: httpx.AsyncClient):
 def validate_value(description: dict, schema: dict, value: object) -> None:
     """Validate the value; references of the schema point into the description."""
     Draft202012Validator({**schema, "components": description["components"]}).validate(value)
+
+
+async def test_every_operation_rejects_unknown_query_parameters(api: httpx.AsyncClient):
+    played = 0
+    for path, operations in (await api.get("/openapi.json")).json()["paths"].items():
+        for method in operations:
+            body = {} if method in ("post", "put", "patch") else None
+            url = path.replace("{", "").replace("}", "")
+            response = await api.request(method, url, params={"stauts": "queued"}, json=body)
+            read = assert_problem(response, 422, "INVALID")
+            assert read["errors"][0]["message"].startswith("is not a query parameter: this operation takes "), path
+            assert [error["path"] for error in read["errors"]] == ["stauts"]
+            played += 1
+    assert played >= 60
