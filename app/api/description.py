@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,6 +15,7 @@ from app.api.examples import example_for, example_of
 from app.api.models import ProblemOut
 from app.api.problems import MEDIA_TYPE
 from app.api.request_fields import METADATA_VALUE, METADATA_VALUE_SCHEMA
+from app.api.results import result_schema
 from app.feature import Feature
 
 _REF = "#/components/schemas/"
@@ -46,6 +48,7 @@ def _described(app: FastAPI, examples: Mapping[str, Any]) -> dict[str, Any]:
         "key": {"type": "http", "scheme": "bearer", "description": "API key. Not needed if the service has no keys."}
     }
     schemas[METADATA_VALUE] = METADATA_VALUE_SCHEMA
+    schemas |= _result_components()
     for name, schema in schemas.items():
         if name.startswith(_FORM):
             schema["properties"] = {field: _without_null(part) for field, part in schema["properties"].items()}
@@ -54,6 +57,7 @@ def _described(app: FastAPI, examples: Mapping[str, Any]) -> dict[str, Any]:
     for path, operations in described["paths"].items():
         for method, operation in operations.items():
             _split_docstring(operation)
+            _describe_texts(operation)
             operation["responses"].pop("422", None)
             operation["responses"] |= {"4XX": problem, "5XX": problem}
             if path not in _OPEN:
@@ -62,6 +66,21 @@ def _described(app: FastAPI, examples: Mapping[str, Any]) -> dict[str, Any]:
                 parameter["schema"] = _without_null(parameter["schema"])
             _add_examples(f"{method.upper()} {path}", operation, schemas, examples)
     return described
+
+
+def _result_components() -> dict[str, Any]:
+    """Return the schema of results and its definitions as components of the description."""
+    text = json.dumps(result_schema()).replace('"#/$defs/', f'"{_REF}Result_')
+    schema = json.loads(text)
+    definitions = {f"Result_{name}": part for name, part in schema.pop("$defs").items()}
+    return {"Result": {name: part for name, part in schema.items() if not name.startswith("$")}} | definitions
+
+
+def _describe_texts(operation: dict[str, Any]) -> None:
+    for response in operation["responses"].values():
+        for media, part in response.get("content", {}).items():
+            if media in ("text/plain", "text/markdown", "text/html", "application/x-ndjson"):
+                response["content"][media] = {"schema": {"type": "string"}, **(part or {})}
 
 
 def _split_docstring(operation: dict[str, Any]) -> None:

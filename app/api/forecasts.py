@@ -105,7 +105,7 @@ class ForecastOut(BaseModel):
 
 
 @router.post("")
-async def forecast(body: ForecastIn, service: ServiceDep, caller: SubmitterDep) -> ForecastOut:
+async def create_forecast(body: ForecastIn, service: ServiceDep, caller: SubmitterDep) -> ForecastOut:
     """Estimate calls, tokens and cost in US dollars. Calls no model, captures no page and stores nothing."""
     if service.forecasts.locked():
         detail = "The service is already computing a forecast; try again later"

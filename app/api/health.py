@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
+from pydantic import BaseModel
 
 from app.api.access import OperatorDep, ServiceDep
 from app.observability.metrics import CONTENT_TYPE
@@ -15,17 +16,43 @@ from app.storage.jobs import count_by_stage, count_by_status
 router = APIRouter(tags=["operations"])
 
 
+class HealthOut(BaseModel):
+    """Liveness of the process. ``sandbox``: whether pages are opened only with the browser sandbox."""
+
+    status: Literal["alive"] = "alive"
+    sandbox: Literal["on", "off", "unknown"]
+
+
+class CheckOut(BaseModel):
+    """One readiness check. ``detail`` is the reason if it failed."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+class ReadinessOut(BaseModel):
+    """Readiness for work, with the result of each check."""
+
+    ready: bool
+    checks: list[CheckOut]
+
+
 @router.get("/healthz")
-async def healthz(service: ServiceDep) -> dict[str, str]:
+async def get_health(service: ServiceDep) -> HealthOut:
     """Report that the process is alive and whether its browsers run in a sandbox."""
     runtime = service.runtime
     running = runtime.sandboxed()
     is_on = running or (running is None and not runtime.settings.browser_unsandboxed)
-    return {"status": "alive", "sandbox": "on" if is_on else "unknown" if running is None else "off"}
+    return HealthOut(sandbox="on" if is_on else "unknown" if running is None else "off")
 
 
-@router.get("/readyz", responses={503: {"description": "not ready; `checks` contains the reason"}})
-async def readyz(service: ServiceDep) -> Response:
+@router.get(
+    "/readyz",
+    response_model=ReadinessOut,
+    responses={503: {"model": ReadinessOut, "description": "not ready; `checks` contains the reason"}},
+)
+async def get_readiness(service: ServiceDep) -> Response:
     """Report whether the service can accept work, with the result of each check."""
     checks = [await _database(service), *service.checks()]
     ready = all(check["ok"] for check in checks)
@@ -34,7 +61,7 @@ async def readyz(service: ServiceDep) -> Response:
 
 
 @router.get("/metrics", response_class=Response, responses={200: {"content": {"text/plain": {}}}})
-async def metrics(service: ServiceDep, _caller: OperatorDep) -> Response:
+async def get_metrics(service: ServiceDep, _caller: OperatorDep) -> Response:
     """Return the metrics in the Prometheus text format."""
     async with service.database.begin() as connection:
         for status, count in (await count_by_status(connection)).items():

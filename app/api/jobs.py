@@ -49,19 +49,19 @@ async def list_jobs(
 
 
 @router.get("/{job_id}")
-async def job(job_id: IdPath, service: ServiceDep, caller: ReaderDep) -> JobOut:
+async def get_job(job_id: IdPath, service: ServiceDep, caller: ReaderDep) -> JobOut:
     """Return one job with its status, progress and error."""
     return JobOut.of(await _job(service, caller, job_id))
 
 
 @router.post("/{job_id}/cancel")
-async def cancel(job_id: IdPath, service: ServiceDep, caller: SubmitterDep) -> JobOut:
+async def cancel_job(job_id: IdPath, service: ServiceDep, caller: SubmitterDep) -> JobOut:
     """Cancel a job. Captures and model requests in progress stop immediately."""
     return JobOut.of(await service.control.cancel(job_id, owner=caller.visible_owner))
 
 
 @router.post("/{job_id}/retry", status_code=202)
-async def retry(job_id: IdPath, service: ServiceDep, caller: SubmitterDep) -> JobOut:
+async def retry_job(job_id: IdPath, service: ServiceDep, caller: SubmitterDep) -> JobOut:
     """Queue a finished or paused job again."""
     return JobOut.of(await service.control.retry(job_id, owner=caller.visible_owner))
 
@@ -77,7 +77,7 @@ async def retry(job_id: IdPath, service: ServiceDep, caller: SubmitterDep) -> Jo
         204: {"description": "The job has ended and the client has received its last event"},
     },
 )
-async def events(
+async def follow_job(
     job_id: IdPath,
     request: Request,
     service: ServiceDep,

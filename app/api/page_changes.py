@@ -43,7 +43,7 @@ _INVALID = "The request has invalid fields; see errors"
 
 
 @router.get("")
-async def changes(
+async def list_page_changes(
     service: ServiceDep,
     caller: SubmitterDep,
     paging: Annotated[PageRequest, pages_by_id("chg")],
@@ -66,7 +66,7 @@ async def changes(
 
 
 @router.post("", status_code=201)
-async def change(body: PageChangeIn, service: ServiceDep, caller: SubmitterDep) -> PageChangeOut:
+async def create_page_change(body: PageChangeIn, service: ServiceDep, caller: SubmitterDep) -> PageChangeOut:
     """Add, edit, delete, flag, unflag, review or unreview a cited URL."""
     _check_fields(body)
     new_change = _new_change(service, caller, body)
@@ -84,7 +84,7 @@ async def change(body: PageChangeIn, service: ServiceDep, caller: SubmitterDep) 
 
 
 @router.post("/{change_id}/undo", status_code=201)
-async def undo(
+async def undo_page_change(
     change_id: IdPath,
     service: ServiceDep,
     caller: SubmitterDep,

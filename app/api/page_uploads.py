@@ -74,7 +74,7 @@ _CONTENT: dict[str, Any] = {
 
 
 @router.post("/{page_id}/recapture", status_code=201)
-async def recapture(page_id: IdPath, response: Response, service: ServiceDep, caller: SubmitterDep) -> PageOut:
+async def recapture_page(page_id: IdPath, response: Response, service: ServiceDep, caller: SubmitterDep) -> PageOut:
     """Capture the URL of the page again. Later judging of your answers uses the new capture if it is evidence."""
     cited, owner = await capture_of(service, caller, page_id), caller.visible_owner
     async with service.database.begin() as connection:
@@ -96,7 +96,7 @@ async def _recapture_corrected(service: Service, cited: Capture, correction: Pag
 
 
 @router.put("/{page_id}/content", status_code=201, openapi_extra=_CONTENT)
-async def put_content(
+async def upload_page_content(
     page_id: IdPath, request: Request, response: Response, service: ServiceDep, caller: SubmitterDep
 ) -> PageOut:
     """Upload the content of the page: PDF, MHTML, HTML, text, an image, or text and an image."""

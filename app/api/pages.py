@@ -6,6 +6,7 @@ documents as downloads. The security headers of every response put it in a sandb
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Query, Response
@@ -34,7 +35,7 @@ _UrlText = Annotated[str, Query(min_length=1, max_length=MAX_URL_CHARS)]
 
 # The routes of cited URLs come first, because ``/{page_id}`` matches their paths, too.
 @router.get("/urls")
-async def urls(
+async def list_cited_urls(
     service: ServiceDep,
     caller: ReaderDep,
     paging: UrlsPageDep,
@@ -64,7 +65,7 @@ async def urls(
 
 
 @router.get("/tasks")
-async def tasks(service: ServiceDep, caller: ReaderDep, agent: NameFilter = None) -> TasksPagesOut:
+async def list_page_tasks(service: ServiceDep, caller: ReaderDep, agent: NameFilter = None) -> TasksPagesOut:
     """List all tasks that have cited URLs, with counts."""
     async with service.database.begin() as connection:
         listed = await list_tasks(connection, owner=caller.visible_owner, agent=agent)
@@ -72,7 +73,7 @@ async def tasks(service: ServiceDep, caller: ReaderDep, agent: NameFilter = None
 
 
 @router.get("/dependents")
-async def dependents(
+async def list_page_dependents(
     service: ServiceDep, caller: ReaderDep, url: Annotated[list[_UrlText], Query(min_length=1, max_length=200)]
 ) -> DependentsOut:
     """Return the answers and leaves that depend on the pages of these URLs, and the cost of their last judging."""
@@ -82,13 +83,30 @@ async def dependents(
     return DependentsOut.of(results, shown=_MAX_DEPENDENTS_SHOWN)
 
 
-def _bytes_of(media_type: str) -> dict[int | str, dict[str, Any]]:
+_PLACES = {
+    "type": "object",
+    "required": ["version", "unit", "lines"],
+    "properties": {
+        "version": {"type": "integer"},
+        "unit": {"type": "integer"},
+        "lines": {
+            "type": "array",
+            "items": {"type": "array", "items": {"type": "integer"}, "minItems": 7, "maxItems": 7},
+        },
+    },
+}
+
+
+def _bytes_of(media_type: str, schema: Mapping[str, Any] | None = None) -> dict[int | str, dict[str, Any]]:
     """Return the OpenAPI responses of a route that serves a stored body."""
-    return {200: {"content": {media_type: {}}}, 304: {"description": "The client has this body (If-None-Match)"}}
+    return {
+        200: {"content": {media_type: {"schema": schema} if schema else {}}},
+        304: {"description": "The client has this body (If-None-Match)"},
+    }
 
 
 @router.get("")
-async def pages(
+async def list_pages(
     service: ServiceDep,
     caller: ReaderDep,
     paging: CapturesPageDep,
@@ -115,19 +133,19 @@ async def pages(
 
 
 @router.get("/{page_id}")
-async def page(page_id: IdPath, service: ServiceDep, caller: ReaderDep) -> PageOut:
+async def get_page(page_id: IdPath, service: ServiceDep, caller: ReaderDep) -> PageOut:
     """Return one capture."""
     return PageOut.of(await capture_of(service, caller, page_id))
 
 
 @router.get("/{page_id}/text", response_class=Response, responses=_bytes_of("text/plain"))
-async def text(page_id: IdPath, service: ServiceDep, caller: ReaderDep, known: KnownHeader = None) -> Response:
+async def get_page_text(page_id: IdPath, service: ServiceDep, caller: ReaderDep, known: KnownHeader = None) -> Response:
     """Return the visible text of the page, as judges see it."""
     return await _body(service, caller, page_id, "text", known, media_type="text/plain; charset=utf-8")
 
 
 @router.get("/{page_id}/screenshot", response_class=Response, responses=_bytes_of("image/jpeg"))
-async def screenshot(
+async def get_page_screenshot(
     page_id: IdPath,
     service: ServiceDep,
     caller: ReaderDep,
@@ -138,8 +156,10 @@ async def screenshot(
     return await _body(service, caller, page_id, f"{SCREENSHOT_PREFIX}{n}", known, media_type="image/jpeg")
 
 
-@router.get("/{page_id}/places", response_class=Response, responses=_bytes_of("application/json"))
-async def places(page_id: IdPath, service: ServiceDep, caller: ReaderDep, known: KnownHeader = None) -> Response:
+@router.get("/{page_id}/places", response_class=Response, responses=_bytes_of("application/json", _PLACES))
+async def get_page_places(
+    page_id: IdPath, service: ServiceDep, caller: ReaderDep, known: KnownHeader = None
+) -> Response:
     """Return the position of each text line in the screenshots: `[start, end, n, left, top, width, height]`.
 
     `start` and `end` are offsets in the text. The box is in screenshot `n`; its full width and height are `unit` each.
@@ -149,13 +169,13 @@ async def places(page_id: IdPath, service: ServiceDep, caller: ReaderDep, known:
 
 
 @router.get("/{page_id}/pdf", response_class=Response, responses=_bytes_of("application/pdf"))
-async def pdf(page_id: IdPath, service: ServiceDep, caller: ReaderDep, known: KnownHeader = None) -> Response:
+async def get_page_pdf(page_id: IdPath, service: ServiceDep, caller: ReaderDep, known: KnownHeader = None) -> Response:
     """Return the PDF document as a download."""
     return await _body(service, caller, page_id, "pdf", known, media_type="application/pdf", suffix="pdf")
 
 
 @router.get("/{page_id}/html", response_class=Response, responses=_bytes_of("text/html"))
-async def html(page_id: IdPath, service: ServiceDep, caller: ReaderDep, known: KnownHeader = None) -> Response:
+async def get_page_html(page_id: IdPath, service: ServiceDep, caller: ReaderDep, known: KnownHeader = None) -> Response:
     """Return the stored HTML as a download. The response headers stop a browser from running its scripts."""
     return await _body(service, caller, page_id, "html", known, media_type="text/html; charset=utf-8", suffix="html")
 

@@ -49,7 +49,7 @@ class ProviderListOut(ListOut[ProviderOut]):
 
 
 @router.get("")
-async def providers(service: ServiceDep, _caller: ReaderDep) -> ProviderListOut:
+async def list_providers(service: ServiceDep, _caller: ReaderDep) -> ProviderListOut:
     """List all providers by name, and warnings about the default model."""
     async with service.database.begin() as connection:
         pauses = await rows.paused_providers(connection)
@@ -60,7 +60,7 @@ async def providers(service: ServiceDep, _caller: ReaderDep) -> ProviderListOut:
 
 
 @router.post("/{provider}/pause")
-async def pause(provider: str, body: PauseIn, service: ServiceDep, caller: OperatorDep) -> ProviderOut:
+async def pause_provider(provider: str, body: PauseIn, service: ServiceDep, caller: OperatorDep) -> ProviderOut:
     """Stop all requests to a provider. It takes effect in all workers within 2 seconds. Jobs that need it wait."""
     name = _known(provider)
     provider_pause = ProviderPause(
@@ -72,7 +72,7 @@ async def pause(provider: str, body: PauseIn, service: ServiceDep, caller: Opera
 
 
 @router.post("/{provider}/resume")
-async def resume(provider: str, service: ServiceDep, _caller: OperatorDep) -> ProviderOut:
+async def resume_provider(provider: str, service: ServiceDep, _caller: OperatorDep) -> ProviderOut:
     """Allow requests to a provider again. Waiting jobs continue."""
     name = _known(provider)
     async with service.database.begin() as connection:

@@ -15,6 +15,7 @@ from importlib import resources
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Header, Response
+from pydantic import BaseModel, ConfigDict, Field
 
 from app.api.access import ReaderDep, ServiceDep
 from app.api.models import LintFindingOut, ListOut
@@ -31,9 +32,39 @@ router = APIRouter(prefix="/v1", tags=["results"])
 
 _JSON = "application/json"
 _MARKDOWN = "text/markdown; charset=utf-8"
+RESULT_REF = "#/components/schemas/Result"
+RESULT_LIST_SCHEMA = {
+    "type": "object",
+    "required": ["items", "next_cursor"],
+    "properties": {
+        "items": {"type": "array", "items": {"$ref": RESULT_REF}},
+        "next_cursor": {"type": ["string", "null"]},
+    },
+}
+
+_DOCUMENT_SCHEMA = {
+    "type": "object",
+    "title": "Document of a check or a suite run, or a result of schema version 1",
+    "properties": {"status": {"type": "string"}},
+}
+_RESULT_SCHEMA = {"anyOf": [{"$ref": RESULT_REF}, _DOCUMENT_SCHEMA]}
 
 
-@router.get("/results", responses={200: {"content": {_JSON: {}}}}, response_class=Response)
+def _schema_of(schema: Mapping[str, Any]) -> dict[int | str, dict[str, Any]]:
+    """Return the OpenAPI responses of a route that returns stored JSON."""
+    return {200: {"content": {_JSON: {"schema": schema}}}}
+
+
+class JsonSchemaOut(BaseModel):
+    """A JSON Schema."""
+
+    model_config = ConfigDict(extra="allow")
+
+    dialect: str = Field(alias="$schema")
+    type: str
+
+
+@router.get("/results", responses=_schema_of(RESULT_LIST_SCHEMA), response_class=Response)
 async def list_results(
     service: ServiceDep, caller: ReaderDep, paging: ResultsPageDep, agent: NameFilter = None, task_id: NameFilter = None
 ) -> Response:
@@ -56,8 +87,8 @@ async def list_results(
     return Response(f'{{"items":[{items}],"next_cursor":{json.dumps(next_cursor)}}}', media_type=_JSON)
 
 
-@router.get("/results/{result_id}", responses={200: {"content": {_JSON: {}}}}, response_class=Response)
-async def result(
+@router.get("/results/{result_id}", responses=_schema_of(_RESULT_SCHEMA), response_class=Response)
+async def get_result(
     result_id: IdPath,
     service: ServiceDep,
     caller: ReaderDep,
@@ -76,7 +107,7 @@ async def result(
 
 
 @router.get("/results/{result_id}/lint")
-async def lint(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> ListOut[LintFindingOut]:
+async def lint_result(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> ListOut[LintFindingOut]:
     """Probable mistakes of the rubric that the result was scored with, for the author of the judge."""
     async with service.database.begin() as connection:
         stored = await rows.get_result(connection, result_id, owner=caller.visible_owner)
@@ -100,7 +131,7 @@ async def _served(body: str, added: Additions) -> str:
 
 
 @router.get("/agents/{agent}/history")
-async def history(
+async def list_agent_history(
     agent: NamePath, service: ServiceDep, caller: ReaderDep, paging: ResultsPageDep
 ) -> ListOut[ResultOrigin]:
     """List the results of an agent without their trees, newest first."""
@@ -113,7 +144,7 @@ async def history(
 
 
 @router.get("/results/{result_id}/origin")
-async def origin(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> ResultOrigin:
+async def get_result_origin(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> ResultOrigin:
     """Return the job and submission of a result."""
     async with service.database.begin() as connection:
         stored = await rows.origin_of(connection, result_id, owner=caller.visible_owner)
@@ -123,7 +154,7 @@ async def origin(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> R
 
 
 @router.get("/results/{result_id}/answer", response_class=Response, responses={200: {"content": {"text/markdown": {}}}})
-async def answer(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> Response:
+async def get_result_answer(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> Response:
     """Return the judged answer unchanged, byte for byte."""
     async with service.database.begin() as connection:
         text = await rows.judged_text(connection, result_id, owner=caller.visible_owner)
@@ -132,8 +163,8 @@ async def answer(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> R
     return Response(text, media_type=_MARKDOWN)
 
 
-@router.get("/schema/result.json")
-async def schema() -> dict[str, Any]:
+@router.get("/schema/result.json", response_model=JsonSchemaOut)
+async def get_result_schema() -> dict[str, Any]:
     """Return the JSON Schema of a result."""
     return result_schema()
 

@@ -205,7 +205,7 @@ ModelFilter = Annotated[str | None, Query(max_length=200)]
 
 
 @router.post("/results/{result_id}/overrides", status_code=201)
-async def override(
+async def create_override(
     result_id: IdPath, body: OverrideIn, response: Response, service: ServiceDep, caller: SubmitterDep
 ) -> OverrideOut:
     """Override a leaf of a result with an outcome, a reason and your name. The verdict and the scores do not change."""
@@ -235,7 +235,7 @@ async def override(
 
 
 @router.get("/results/{result_id}/overrides")
-async def overrides(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> ListOut[OverrideOut]:
+async def list_overrides(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> ListOut[OverrideOut]:
     """List the overrides of a result, oldest first."""
     return ListOut(
         items=[
@@ -246,7 +246,7 @@ async def overrides(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -
 
 
 @router.post("/results/{result_id}/overrides/{override_id}/withdraw", status_code=201)
-async def withdraw(
+async def withdraw_override(
     result_id: IdPath, override_id: OverridePath, body: WithdrawalIn, service: ServiceDep, caller: SubmitterDep
 ) -> OverrideOut:
     """Withdraw an override with a reason and your name. The previous override of the leaf is in force again."""
@@ -274,7 +274,7 @@ async def withdraw(
 
 
 @router.get("/reviews")
-async def reviews(
+async def list_reviews(
     service: ServiceDep,
     caller: ReaderDep,
     paging: Annotated[PageRequest, pages_by_id("ovr")],
@@ -298,7 +298,7 @@ async def reviews(
 
 
 @router.get("/reviews/agreement")
-async def agreement(
+async def get_agreement(
     service: ServiceDep,
     caller: ReaderDep,
     agent: NameFilter = None,
@@ -314,7 +314,7 @@ async def agreement(
 
 
 @router.get("/reviews/export", response_class=StreamingResponse, responses={200: {"content": {_LABELS_MEDIA_TYPE: {}}}})
-async def export(
+async def export_reviews(
     service: ServiceDep, caller: ReaderDep, agent: NameFilter = None, task_id: NameFilter = None
 ) -> StreamingResponse:
     """Export the newest override of each person on each leaf as JSON Lines. docs/meta-eval.md describes the format."""

@@ -31,9 +31,9 @@ from app.api.request_fields import Model
 from app.api.strict_json import StrictJsonRoute
 from app.jobs.intake import JobOptions, SubmissionReceipt
 from app.service import Service
+from app.storage import jobs as rows
 from app.storage.budgets import get_spent
 from app.storage.idempotency import IdempotencyKey
-from app.storage.jobs import get_submission, jobs_of_submission, set_budget
 
 router = APIRouter(prefix="/v1/submissions", tags=["submissions"], route_class=StrictJsonRoute)
 
@@ -46,7 +46,7 @@ KeyHeader = Annotated[
 
 
 @router.post("", status_code=202, response_model=AcceptedOut)
-async def submit(
+async def create_submission(
     body: SubmissionIn, service: ServiceDep, caller: SubmitterDep, idempotency_key: KeyHeader = None
 ) -> Response:
     """Submit the answers of one agent to one task. Each answer becomes a job."""
@@ -86,27 +86,27 @@ async def submit_archive(
 
 
 @router.get("/{submission_id}")
-async def submission(submission_id: IdPath, service: ServiceDep, caller: ReaderDep) -> SubmissionOut:
+async def get_submission(submission_id: IdPath, service: ServiceDep, caller: ReaderDep) -> SubmissionOut:
     """Return a submission with the status of its jobs."""
     return await _submission_out(service, submission_id, caller)
 
 
 @router.patch("/{submission_id}")
-async def change(
+async def update_submission(
     submission_id: IdPath, body: SubmissionChangeIn, service: ServiceDep, caller: SubmitterDep
 ) -> SubmissionOut:
     """Change the budget. If it is raised, jobs that are paused for this budget continue within 2 seconds."""
     async with service.database.begin() as connection:
-        await set_budget(connection, submission_id, body.budget_usd, owner=caller.visible_owner)
+        await rows.set_budget(connection, submission_id, body.budget_usd, owner=caller.visible_owner)
     return await _submission_out(service, submission_id, caller)
 
 
 async def _submission_out(service: Service, submission_id: str, caller: Caller) -> SubmissionOut:
     async with service.database.begin() as connection:
-        record = await get_submission(connection, submission_id, owner=caller.visible_owner)
+        record = await rows.get_submission(connection, submission_id, owner=caller.visible_owner)
         if record is None:
             raise not_found("submission")
-        jobs = await jobs_of_submission(connection, submission_id)
+        jobs = await rows.jobs_of_submission(connection, submission_id)
         return SubmissionOut.of(record, jobs, spent_usd=await get_spent(connection, submission_id))
 
 

@@ -13,6 +13,8 @@ from app.access.keys import Caller
 from app.agent_summary import AnswerOutcome, full_summary
 from app.api.access import ReaderDep, ServiceDep
 from app.api.examples import EXAMPLE_RESULT
+from app.api.figures import AgentSummaryOut, LeaderboardRowOut
+from app.api.models import ListOut
 from app.api.paging import NAME_PATTERN, NamePath
 from app.api.problems import not_found
 from app.service import Service
@@ -26,8 +28,10 @@ _SCORES = ("status", "score", "final_score", "model", "judge_model")
 _NOT_IN_LEADERBOARD = ("per_run", "tasks", "without_result")
 
 
-@router.get("/agents/{agent}/summary")
-async def summary(agent: NamePath, service: ServiceDep, caller: ReaderDep, run: RunQuery = None) -> dict[str, Any]:
+@router.get("/agents/{agent}/summary", response_model=AgentSummaryOut)
+async def get_agent_summary(
+    agent: NamePath, service: ServiceDep, caller: ReaderDep, run: RunQuery = None
+) -> dict[str, Any]:
     """Return the averages of an agent over tasks and runs, with confidence intervals and counts of unjudged answers."""
     figures = await _load_summary(service, caller, agent, run=run)
     if not figures["num_answers"] and not figures["unfinished"]:
@@ -35,17 +39,21 @@ async def summary(agent: NamePath, service: ServiceDep, caller: ReaderDep, run: 
     return figures
 
 
-@router.get("/leaderboard")
-async def leaderboard(service: ServiceDep, caller: ReaderDep) -> dict[str, Any]:
+@router.get("/leaderboard", response_model=ListOut[LeaderboardRowOut])
+async def get_leaderboard(service: ServiceDep, caller: ReaderDep) -> dict[str, Any]:
     """List the averages of all agents, highest score first."""
     items = []
     async with service.database.begin() as connection:
         agents = await rows.judged_agents(connection, owner=caller.visible_owner)
     for agent in agents:
         agent_summary = await _load_summary(service, caller, agent, resampled=False)
-        items.append({name: value for name, value in agent_summary.items() if name not in _NOT_IN_LEADERBOARD})
+        items.append(_leaderboard_row(agent_summary))
     items.sort(key=lambda item: (-(item["avg_score"] or 0.0), item["agent_name"]))
     return {"items": items, "next_cursor": None}
+
+
+def _leaderboard_row(agent_summary: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in agent_summary.items() if name not in _NOT_IN_LEADERBOARD}
 
 
 async def _load_summary(
@@ -55,7 +63,7 @@ async def _load_summary(
     async with service.database.begin() as connection:
         judged = await rows.answers_of(connection, agent, owner=caller.visible_owner, run=run)
         unfinished = await rows.unfinished_answers(connection, agent, owner=caller.visible_owner, run=run)
-    return await asyncio.to_thread(
+    figures = await asyncio.to_thread(
         lambda: full_summary(
             agent,
             [parse_answer(answer, trees=True)[0] for answer in judged],
@@ -63,6 +71,7 @@ async def _load_summary(
             resampled=resampled,
         )
     )
+    return {"agent": agent, **figures}
 
 
 def parse_answer(answer: JudgedAnswer, *, trees: bool) -> tuple[AnswerOutcome, dict[str, Any] | None]:
@@ -85,10 +94,8 @@ def parse_answer(answer: JudgedAnswer, *, trees: bool) -> tuple[AnswerOutcome, d
 def examples() -> Mapping[str, Any]:
     """Return the examples by operation."""
     outcome = AnswerOutcome(task_id="yu_lineage", answer_name="answer_1.md", words=212, result=EXAMPLE_RESULT)
+    figures = {"agent": "my-agent", **full_summary("my-agent", [outcome])}
     return {
-        "GET /v1/agents/{agent}/summary": dict(full_summary("my-agent", [outcome])),
-        "GET /v1/leaderboard": {
-            "items": [{"agent_name": "my-agent", "avg_score": 0.75, "num_answers": 1}],
-            "next_cursor": None,
-        },
+        "GET /v1/agents/{agent}/summary": figures,
+        "GET /v1/leaderboard": {"items": [_leaderboard_row(figures)], "next_cursor": None},
     }

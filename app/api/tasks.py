@@ -15,7 +15,7 @@ router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
 
 
 @router.get("")
-async def tasks(service: ServiceDep, _caller: ReaderDep) -> ListOut[TaskOut]:
+async def list_tasks(service: ServiceDep, _caller: ReaderDep) -> ListOut[TaskOut]:
     """List all tasks that have a judge file, sorted by name. Tasks with a broken judge file are included."""
     await service.runtime.reload_judges()
     catalogue = service.runtime.catalogue
@@ -24,7 +24,7 @@ async def tasks(service: ServiceDep, _caller: ReaderDep) -> ListOut[TaskOut]:
 
 
 @router.get("/{task_id}")
-async def task(task_id: NamePath, service: ServiceDep, _caller: ReaderDep) -> TaskOut:
+async def get_task(task_id: NamePath, service: ServiceDep, _caller: ReaderDep) -> TaskOut:
     """Return one task and its judge."""
     await service.runtime.reload_judges([task_id])
     if not service.runtime.has_task(task_id):

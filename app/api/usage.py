@@ -52,7 +52,7 @@ class UsageListOut(BaseModel):
 
 
 @router.get("/usage", response_model_exclude_unset=True)
-async def usage(
+async def get_usage(
     service: ServiceDep,
     caller: ReaderDep,
     by: Annotated[list[By] | None, Query(description="Column to group by; can be repeated")] = None,

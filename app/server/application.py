@@ -130,7 +130,11 @@ def _routes(features: tuple[Feature, ...]) -> tuple[BaseRoute, ...]:
     pages = (*(router for feature in features for router in feature.pages()), *PAGES)
     combined = APIRouter()
     for router in operations:
-        combined.include_router(router, dependencies=[Depends(reject_unknown_query)])
+        combined.include_router(
+            router,
+            dependencies=[Depends(reject_unknown_query)],
+            generate_unique_id_function=lambda route: route.name,
+        )
     for router in pages:
         combined.include_router(router)
     return tuple(combined.routes)

@@ -18,7 +18,7 @@ router = APIRouter(prefix="/v1", tags=["results"])
 
 
 @router.get("/results/{result_id}/bundles")
-async def bundles(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> ListOut[BundleRoot]:
+async def list_result_bundles(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> ListOut[BundleRoot]:
     """List the evidence bundles that contain a result, oldest first."""
     async with service.database.begin() as connection:
         roots = await roots_of(connection, result_id, owner=caller.visible_owner)

@@ -17,6 +17,7 @@ from app.api.models import BudgetUsd, JobStateOut, ListOut, Priority, ProgressOu
 from app.api.paging import IdPath, JobsPageDep
 from app.api.problems import Problem, not_found
 from app.api.request_fields import FETCHABLE_URL, AnswerReply, Model
+from app.api.results import JsonSchemaOut
 from app.api.strict_json import StrictJsonRoute
 from app.api.submissions import KeyHeader, accept_job
 from app.features.check.errors import ReportRejected
@@ -144,7 +145,7 @@ router = APIRouter(prefix="/v1", tags=["checks"], route_class=StrictJsonRoute)
 
 
 @router.post("/checks", status_code=202, response_model=AcceptedCheckOut)
-async def check(
+async def create_check(
     body: CheckIn, response: Response, service: ServiceDep, caller: SubmitterDep, idempotency_key: KeyHeader = None
 ) -> dict[str, Any]:
     """Check whether the sources of a report support its statements. The check becomes a job."""
@@ -163,7 +164,7 @@ async def check(
 
 
 @router.get("/checks")
-async def checks(service: ServiceDep, caller: ReaderDep, paging: JobsPageDep) -> ListOut[CheckSummaryOut]:
+async def list_checks(service: ServiceDep, caller: ReaderDep, paging: JobsPageDep) -> ListOut[CheckSummaryOut]:
     """List the checks, newest first, without their documents."""
     async with service.database.begin() as connection:
         newest = await rows.list_jobs(
@@ -179,7 +180,7 @@ async def checks(service: ServiceDep, caller: ReaderDep, paging: JobsPageDep) ->
 
 
 @router.get("/checks/{check_id}")
-async def one_check(check_id: IdPath, service: ServiceDep, caller: ReaderDep) -> CheckOut:
+async def get_check(check_id: IdPath, service: ServiceDep, caller: ReaderDep) -> CheckOut:
     """Return a check, with its document if it has a result."""
     return await find_check(service, caller, check_id)
 
@@ -199,8 +200,8 @@ async def find_check(service: ServiceDep, caller: Caller, check_id: str) -> Chec
     return CheckOut.of(job, document=document)
 
 
-@router.get("/schema/check.json")
-async def schema() -> dict[str, Any]:
+@router.get("/schema/check.json", response_model=JsonSchemaOut)
+async def get_check_schema() -> dict[str, Any]:
     """Return the JSON Schema of the document of a check."""
     return document_schema()
 

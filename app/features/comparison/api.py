@@ -21,6 +21,7 @@ from app.api.models import ListOut
 from app.api.paging import NAME_PATTERN, IdPath, NameFilter, NamePath, PositionsPageDep
 from app.api.problems import not_found
 from app.api.summaries import parse_answer
+from app.features.comparison.models import ComparisonOut, ConsistencyOut, InversionsOut, OrderSensitivityOut
 from app.features.comparison.paired_comparison import ComparisonSide, add_flips, comparison_json
 from app.features.comparison.sensitivity_json import consistency_json, inversions_json, order_json
 from app.service import Service
@@ -82,7 +83,7 @@ Others = Annotated[
 ]
 
 
-@router.get("/compare")
+@router.get("/compare", response_model=ComparisonOut)
 async def compare(a: SideQuery, b: Others, service: ServiceDep, caller: ReaderDep) -> dict[str, Any]:
     """Compare each ``b`` with ``a`` task by task: differences, their significance, and which leaves flipped and why."""
     first = await _load_side(service, caller, a, leaves=True)
@@ -98,7 +99,7 @@ async def compare(a: SideQuery, b: Others, service: ServiceDep, caller: ReaderDe
 
 
 @router.get("/compare/flips")
-async def flipped_leaves(
+async def list_flips(
     a: SideQuery, b: SideQuery, service: ServiceDep, caller: ReaderDep, paging: PositionsPageDep
 ) -> ListOut[Flip]:
     """List all leaves whose outcome differs between the two sides, with the causes. The cursor is an offset."""
@@ -117,8 +118,8 @@ MAX_RESULTS = 500
 """Maximum number of results of a task. Older results are left out; ``older_left_out`` reports it."""
 
 
-@router.get("/results/{result_id}/sensitivity")
-async def result_sensitivity(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> dict[str, Any]:
+@router.get("/results/{result_id}/sensitivity", response_model=InversionsOut)
+async def get_result_sensitivity(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> dict[str, Any]:
     """List the leaves of a result by the change of its score if the leaf were flipped, largest change first."""
     async with service.database.begin() as connection:
         judged_answer = await rows.answer_of_result(connection, result_id, owner=caller.visible_owner)
@@ -128,16 +129,18 @@ async def result_sensitivity(result_id: IdPath, service: ServiceDep, caller: Rea
     return await asyncio.to_thread(lambda: inversions_json(json.loads(body)))
 
 
-@router.get("/compare/sensitivity")
-async def order_sensitivity(a: SideQuery, b: SideQuery, service: ServiceDep, caller: ReaderDep) -> dict[str, Any]:
+@router.get("/compare/sensitivity", response_model=OrderSensitivityOut, response_model_exclude_unset=True)
+async def get_comparison_sensitivity(
+    a: SideQuery, b: SideQuery, service: ServiceDep, caller: ReaderDep
+) -> dict[str, Any]:
     """Check whether the leading side keeps its lead if leaves, votes or weights change."""
     first = await _load_side(service, caller, a, trees=True)
     second = await _load_side(service, caller, b, trees=True)
     return await asyncio.to_thread(order_json, first, second)
 
 
-@router.get("/tasks/{task_id}/consistency")
-async def judge_consistency(
+@router.get("/tasks/{task_id}/consistency", response_model=ConsistencyOut)
+async def get_task_consistency(
     task_id: NamePath, service: ServiceDep, caller: ReaderDep, agent: NameFilter = None
 ) -> dict[str, Any]:
     """Measure the self-consistency of a task's judge: split votes, and leaves with different outcomes."""

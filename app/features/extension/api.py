@@ -194,7 +194,7 @@ _CAPTURE: dict[str, Any] = {
 
 
 @router.post("/pair", status_code=201)
-async def pair(body: CodeIn, request: Request, service: ServiceDep) -> TokenOut:
+async def pair_browser(body: CodeIn, request: Request, service: ServiceDep) -> TokenOut:
     """Exchange a pairing code for a token. Requires no API key; wrong codes are rate-limited."""
     client = "" if request.client is None else request.client.host
     wait_s = service.guess_limiter.wait_s(client)
@@ -219,7 +219,7 @@ async def pair(body: CodeIn, request: Request, service: ServiceDep) -> TokenOut:
 
 
 @router.get("/flagged")
-async def flagged(service: ServiceDep, browser: BrowserDep) -> FlaggedListOut:
+async def list_flagged_pages(service: ServiceDep, browser: BrowserDep) -> FlaggedListOut:
     """List the URLs that need work, most affected leaves first."""
     async with service.database.begin() as connection:
         flagged_urls = await list_urls(connection, limit=_MAX_FLAGGED, owner=_owner_filter(browser), needs_work=True)
@@ -237,7 +237,7 @@ async def flagged(service: ServiceDep, browser: BrowserDep) -> FlaggedListOut:
 
 
 @router.post("/captures", status_code=201, openapi_extra=_CAPTURE)
-async def capture(request: Request, response: Response, service: ServiceDep, browser: BrowserDep) -> PageOut:
+async def upload_capture(request: Request, response: Response, service: ServiceDep, browser: BrowserDep) -> PageOut:
     """Submit the content of a tab as the capture of a URL that needs work."""
     async with request.form(max_files=2, max_fields=len(_TEXTS) + len(_COUNTS), max_part_size=_MAX_PART_BYTES) as form:
         submitted = await _parse_form(form, browser, service)
@@ -255,7 +255,7 @@ async def capture(request: Request, response: Response, service: ServiceDep, bro
 
 
 @router.delete("/pairing")
-async def unpair(service: ServiceDep, browser: BrowserDep) -> PairingOut:
+async def delete_own_pairing(service: ServiceDep, browser: BrowserDep) -> PairingOut:
     """End the pairing of this browser."""
     now = service.runtime.clock.now()
     async with service.database.begin() as connection:

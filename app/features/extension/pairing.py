@@ -20,7 +20,8 @@ from app.api.access import ServiceDep, SubmitterDep, service_of
 from app.api.models import ListOut, RecordModel
 from app.api.paging import IdPath, PageRequest, pages_by_id
 from app.api.problems import Problem, not_found
-from app.features.extension.storage import Pairing, find_pairing, insert_pairing, list_pairings, revoke_pairing
+from app.features.extension import storage
+from app.features.extension.storage import Pairing, find_pairing, insert_pairing
 from app.service import Service
 
 router = APIRouter(prefix="/v1/pairings", tags=["pairings"])
@@ -66,7 +67,7 @@ class NewPairingOut(PairingOut):
 
 
 @router.post("", status_code=201)
-async def make(service: ServiceDep, caller: SubmitterDep) -> NewPairingOut:
+async def create_pairing(service: ServiceDep, caller: SubmitterDep) -> NewPairingOut:
     """Create a pairing code for one browser. It is returned only once."""
     code = "".join(secrets.choice(_ALPHABET) for _ in range(_CODE_CHARS))
     now = service.runtime.clock.now()
@@ -85,12 +86,12 @@ async def make(service: ServiceDep, caller: SubmitterDep) -> NewPairingOut:
 
 
 @router.get("")
-async def pairings(
+async def list_pairings(
     service: ServiceDep, caller: SubmitterDep, paging: Annotated[PageRequest, pages_by_id("pair")]
 ) -> ListOut[PairingOut]:
     """List paired browsers and unused codes, newest first."""
     async with service.database.begin() as connection:
-        newest = await list_pairings(
+        newest = await storage.list_pairings(
             connection, limit=paging.limit + 1, before=paging.cursor, owner=caller.visible_owner
         )
     page, next_cursor = paging.split(newest, lambda pairing: pairing.id)
@@ -99,11 +100,11 @@ async def pairings(
 
 
 @router.delete("/{pairing_id}")
-async def revoke(pairing_id: IdPath, service: ServiceDep, caller: SubmitterDep) -> PairingOut:
+async def revoke_pairing(pairing_id: IdPath, service: ServiceDep, caller: SubmitterDep) -> PairingOut:
     """Revoke a pairing permanently. Its code or token stops working immediately."""
     now = service.runtime.clock.now()
     async with service.database.begin() as connection:
-        revoked = await revoke_pairing(connection, pairing_id, now=now, owner=caller.visible_owner)
+        revoked = await storage.revoke_pairing(connection, pairing_id, now=now, owner=caller.visible_owner)
     if revoked is None:
         raise not_found("pairing")
     _log.info("pairing revoked", pairing_id=revoked.id, by=caller.owner)

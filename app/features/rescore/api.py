@@ -225,7 +225,7 @@ class RescoreOut(RescoreSummaryOut):
 
 
 @router.post("", status_code=202, response_model=AcceptedRescoreOut)
-async def start_rescore(
+async def create_rescore(
     body: RescoreIn, response: Response, service: ServiceDep, caller: SubmitterDep, idempotency_key: KeyHeader = None
 ) -> dict[str, Any]:
     """Judge stored answers of the caller again, with the current judges and stored pages.
@@ -262,7 +262,7 @@ async def start_rescore(
 
 
 @router.get("")
-async def rescores(
+async def list_rescores(
     service: ServiceDep, caller: ReaderDep, paging: Annotated[PageRequest, pages_by_id(storage.ID_PREFIX)]
 ) -> ListOut[RescoreSummaryOut]:
     """List rescores, newest first, without the comparisons."""
@@ -278,7 +278,7 @@ async def rescores(
 
 
 @router.get("/answers")
-async def selected_answers(
+async def list_rescore_answers(
     service: ServiceDep, caller: ReaderDep, task_id: NameFilter = None, agent: NameFilter = None
 ) -> RescorablesOut:
     """List the answers that a rescore of the task, the agent or both would judge: the newest job of each answer.
@@ -292,7 +292,7 @@ async def selected_answers(
 
 
 @router.get("/{rescore_id}")
-async def rescore(rescore_id: IdPath, service: ServiceDep, caller: ReaderDep) -> RescoreOut:
+async def get_rescore(rescore_id: IdPath, service: ServiceDep, caller: ReaderDep) -> RescoreOut:
     """Return a rescore: old and new scores per answer and per agent, flipped leaves and ranks."""
     record, jobs = await _find(service, caller, rescore_id)
     async with service.database.begin() as connection:
@@ -311,7 +311,7 @@ async def rescore(rescore_id: IdPath, service: ServiceDep, caller: ReaderDep) ->
 
 
 @router.post("/{rescore_id}/cancel")
-async def cancel(rescore_id: IdPath, service: ServiceDep, caller: SubmitterDep) -> RescoreSummaryOut:
+async def cancel_rescore(rescore_id: IdPath, service: ServiceDep, caller: SubmitterDep) -> RescoreSummaryOut:
     """Cancel the unfinished jobs of a rescore. Their answers keep their earlier results."""
     _, jobs = await _find(service, caller, rescore_id)
     for job in jobs:

@@ -210,7 +210,7 @@ router = APIRouter(prefix="/v1", tags=["rewards"], route_class=StrictJsonRoute)
 
 
 @router.post("/verify", response_model=RewardOut | RewardsOut)
-async def verify(body: VerifyIn, service: ServiceDep, caller: SubmitterDep) -> Response:
+async def verify_answer(body: VerifyIn, service: ServiceDep, caller: SubmitterDep) -> Response:
     """Verify one answer, or a batch, and return the reward. A reward that is not reliable is masked, never 0.
 
     Answers in ``deadline_s`` seconds. Equal requests get equal responses for an hour, unless the reward is masked.

@@ -285,7 +285,7 @@ PositionPath = Annotated[int, Path(ge=0, le=2**31 - 1)]
 
 
 @router.post("/mind2web/runs", status_code=202, response_model=AcceptedRunOut)
-async def run_mind2web(
+async def create_mind2web_run(
     body: Mind2WebRunIn,
     response: Response,
     service: ServiceDep,
@@ -297,7 +297,7 @@ async def run_mind2web(
 
 
 @router.post("/mm-mind2web/runs", status_code=202, response_model=AcceptedRunOut)
-async def run_mm_mind2web(
+async def create_mm_mind2web_run(
     body: MultimodalRunIn,
     response: Response,
     service: ServiceDep,
@@ -309,7 +309,9 @@ async def run_mm_mind2web(
 
 
 @router.get("/{suite}/runs")
-async def runs(suite: SuiteName, service: ServiceDep, caller: ReaderDep, paging: JobsPageDep) -> ListOut[RunOut]:
+async def list_suite_runs(
+    suite: SuiteName, service: ServiceDep, caller: ReaderDep, paging: JobsPageDep
+) -> ListOut[RunOut]:
     """List the runs of a suite, newest first."""
     async with service.database.begin() as connection:
         newest = await rows.list_jobs(
@@ -326,7 +328,7 @@ async def runs(suite: SuiteName, service: ServiceDep, caller: ReaderDep, paging:
 
 
 @router.get("/{suite}/compare")
-async def compare(
+async def compare_suite_runs(
     suite: SuiteName,
     service: ServiceDep,
     caller: ReaderDep,
@@ -355,7 +357,7 @@ async def compare(
 
 
 @router.get("/{suite}/leaderboard")
-async def suite_leaderboard(suite: SuiteName, service: ServiceDep, caller: ReaderDep) -> LeaderboardOut:
+async def get_suite_leaderboard(suite: SuiteName, service: ServiceDep, caller: ReaderDep) -> LeaderboardOut:
     """Rank the newest finished run of each model and label, by split, protocol and metric, beside published figures."""
     async with service.database.begin() as connection:
         newest = await rows.list_jobs(
@@ -381,14 +383,14 @@ async def suite_leaderboard(suite: SuiteName, service: ServiceDep, caller: Reade
 
 
 @router.get("/{suite}/runs/{run_id}")
-async def run(suite: SuiteName, run_id: IdPath, service: ServiceDep, caller: ReaderDep) -> RunOut:
+async def get_suite_run(suite: SuiteName, run_id: IdPath, service: ServiceDep, caller: ReaderDep) -> RunOut:
     """Return one run: its options, status and current figures."""
     async with service.database.begin() as connection:
         return await _run_out(connection, await _find_job(connection, caller, suite, run_id))
 
 
 @router.get("/{suite}/runs/{run_id}/steps")
-async def steps(
+async def list_suite_steps(
     suite: SuiteName,
     run_id: IdPath,
     service: ServiceDep,
@@ -417,7 +419,7 @@ async def steps(
 
 
 @router.get("/{suite}/runs/{run_id}/steps/{position}")
-async def step(
+async def get_suite_step(
     suite: SuiteName, run_id: IdPath, position: PositionPath, service: ServiceDep, caller: ReaderDep
 ) -> StepOut:
     """Return one step: the request, the reply, the gold answer and the page."""
@@ -436,7 +438,7 @@ async def step(
     response_class=Response,
     responses={200: {"content": {"image/jpeg": {}, "image/png": {}}}},
 )
-async def screenshot(
+async def get_suite_screenshot(
     suite: SuiteName, run_id: IdPath, position: PositionPath, service: ServiceDep, caller: ReaderDep
 ) -> Response:
     """Return the screenshot of a step with boxes around the gold elements (green) and the picked one (orange)."""

@@ -204,7 +204,7 @@ router = APIRouter(prefix="/v1/suites", tags=["suites"], route_class=StrictJsonR
 
 
 @router.post("/mind2web/sessions", status_code=201)
-async def start_mind2web_session(
+async def create_mind2web_session(
     body: Mind2WebSessionIn, response: Response, service: ServiceDep, caller: SubmitterDep
 ) -> SessionOut:
     """Start a session over Mind2Web and return its first question."""
@@ -212,7 +212,7 @@ async def start_mind2web_session(
 
 
 @router.post("/mm-mind2web/sessions", status_code=201)
-async def start_mm_mind2web_session(
+async def create_mm_mind2web_session(
     body: MultimodalSessionIn, response: Response, service: ServiceDep, caller: SubmitterDep
 ) -> SessionOut:
     """Start a session over Multimodal-Mind2Web~ and return its first question."""
@@ -220,7 +220,7 @@ async def start_mm_mind2web_session(
 
 
 @router.get("/{suite}/sessions")
-async def sessions(
+async def list_suite_sessions(
     suite: SuiteName, service: ServiceDep, caller: ReaderDep, paging: Annotated[PageRequest, pages_by_id(ID_PREFIX)]
 ) -> ListOut[SessionOut]:
     """List the sessions of a suite, newest first."""
@@ -233,14 +233,14 @@ async def sessions(
 
 
 @router.get("/{suite}/sessions/{session_id}")
-async def session(suite: SuiteName, session_id: IdPath, service: ServiceDep, caller: ReaderDep) -> SessionOut:
+async def get_suite_session(suite: SuiteName, session_id: IdPath, service: ServiceDep, caller: ReaderDep) -> SessionOut:
     """Return a session with its figures and the question that must be answered next. Use it to resume."""
     row = await _find(service, caller, suite, session_id)
     return await _with_details(service, row)
 
 
 @router.post("/{suite}/sessions/{session_id}/answers")
-async def answer(
+async def answer_suite_step(
     suite: SuiteName, session_id: IdPath, body: AnswerIn, service: ServiceDep, caller: SubmitterDep
 ) -> AnsweredOut:
     """Answer the current question. Returns feedback if the step has ended, and the next question.
@@ -272,7 +272,7 @@ async def answer(
 
 
 @router.get("/{suite}/sessions/{session_id}/steps")
-async def session_steps(
+async def list_session_steps(
     suite: SuiteName, session_id: IdPath, service: ServiceDep, caller: ReaderDep, paging: PositionsPageDep
 ) -> ListOut[StepSummaryOut]:
     """List the finished steps of a session in their order. ``position`` is the number of the step in the session."""
@@ -288,7 +288,7 @@ async def session_steps(
 
 
 @router.delete("/{suite}/sessions/{session_id}", status_code=204)
-async def delete_session(suite: SuiteName, session_id: IdPath, service: ServiceDep, caller: SubmitterDep) -> None:
+async def delete_suite_session(suite: SuiteName, session_id: IdPath, service: ServiceDep, caller: SubmitterDep) -> None:
     """Delete a session and its steps."""
     row = await _find(service, caller, suite, session_id)
     async with service.database.begin() as connection:

@@ -253,7 +253,7 @@ class ScoredAnswerOut(RecordModel):
 
 
 @scores_router.get("/task-scores")
-async def scores(service: ServiceDep, caller: ReaderDep, task_id: NameFilter = None) -> ListOut[TaskScoreOut]:
+async def list_task_scores(service: ServiceDep, caller: ReaderDep, task_id: NameFilter = None) -> ListOut[TaskScoreOut]:
     """List the mean score of each agent at each task, over the newest result of each answer, best agent first."""
     async with service.database.begin() as connection:
         found = await task_scores(connection, owner=caller.visible_owner, task_id=task_id)
@@ -261,7 +261,7 @@ async def scores(service: ServiceDep, caller: ReaderDep, task_id: NameFilter = N
 
 
 @scores_router.get("/tasks/{task_id}/answers")
-async def answers(
+async def list_task_answers(
     task_id: NamePath, service: ServiceDep, caller: ReaderDep, paging: ResultsPageDep
 ) -> ListOut[ScoredAnswerOut]:
     """List the newest result of each answer to a task, without the trees, newest first."""
@@ -274,13 +274,15 @@ async def answers(
 
 
 @router.get("")
-async def task_file(task_id: NamePath, service: ServiceDep, caller: ReaderDep) -> TaskFileOut:
+async def get_task_file(task_id: NamePath, service: ServiceDep, caller: ReaderDep) -> TaskFileOut:
     """Return the YAML file of a task with its rubric tree and its errors."""
     return await _file_out(task_id, await _find(service, task_id), caller)
 
 
 @router.post("/edits")
-async def edit(body: TaskEditsIn, task_id: NamePath, service: ServiceDep, _caller: OperatorDep) -> TaskDraftOut:
+async def edit_task_file(
+    body: TaskEditsIn, task_id: NamePath, service: ServiceDep, _caller: OperatorDep
+) -> TaskDraftOut:
     """Change values in the text of a task file and check it. Comments are kept, and nothing is saved."""
     stored = await _find(service, task_id)
 
@@ -296,7 +298,7 @@ async def edit(body: TaskEditsIn, task_id: NamePath, service: ServiceDep, _calle
 
 
 @router.put("")
-async def save(body: TaskSaveIn, task_id: NamePath, service: ServiceDep, caller: OperatorDep) -> TaskFileOut:
+async def save_task_file(body: TaskSaveIn, task_id: NamePath, service: ServiceDep, caller: OperatorDep) -> TaskFileOut:
     """Replace the YAML file of a task. The next job and the next rescore use the new version.
 
     409 if the file has changed since ``base_sha256``: nothing is saved, and GET returns the version on disk.
@@ -319,7 +321,7 @@ async def save(body: TaskSaveIn, task_id: NamePath, service: ServiceDep, caller:
 
 
 @router.post("/tests", status_code=202, response_model=AcceptedTestOut)
-async def start_test(
+async def start_task_test(
     body: TaskTestIn, task_id: NamePath, response: Response, service: ServiceDep, caller: OperatorDep
 ) -> dict[str, Any]:
     """Judge one stored answer with the text of a task file that is not saved. Uses stored pages only.
@@ -347,7 +349,7 @@ async def start_test(
 
 
 @router.get("/tests/{job_id}")
-async def test(task_id: NamePath, job_id: IdPath, service: ServiceDep, caller: ReaderDep) -> TaskTestOut:
+async def get_task_test(task_id: NamePath, job_id: IdPath, service: ServiceDep, caller: ReaderDep) -> TaskTestOut:
     """Return a test, with the comparison when it has ended."""
     async with service.database.begin() as connection:
         job = await get_job(connection, job_id, owner=caller.visible_owner)

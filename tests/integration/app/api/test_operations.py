@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+
 import httpx
 import psycopg
 import pytest
@@ -162,6 +164,10 @@ async def test_openapi_is_valid_and_describes_every_error(api: httpx.AsyncClient
     validate(description)
     operations = [operation for path in description["paths"].values() for operation in path.values()]
     assert len(operations) >= 20
+    ids = [operation["operationId"] for operation in operations]
+    assert len(set(ids)) == len(ids)
+    assert {"list_jobs", "get_job", "create_submission", "cancel_job", "get_health"} <= set(ids)
+    assert [one for one in ids if not re.fullmatch(r"[a-z]+(_[a-z0-9]+)+", one)] == ["compare"]
     for operation in operations:
         assert operation["responses"]["4XX"]["content"].keys() == {"application/problem+json"}
         assert "422" not in operation["responses"]
@@ -190,10 +196,39 @@ def validate_value(description: dict, schema: dict, value: object) -> None:
     Draft202012Validator({**schema, "components": description["components"]}).validate(value)
 
 
+async def test_every_json_response_is_typed(api: httpx.AsyncClient):
+    description = (await api.get("/openapi.json")).json()
+    schemas = description["components"]["schemas"]
+    played = 0
+    for path, operations in description["paths"].items():
+        for method, operation in operations.items():
+            for code, answer in operation["responses"].items():
+                for media, part in answer.get("content", {}).items():
+                    if code.startswith("2") and "json" in media:
+                        assert is_typed(part["schema"], schemas), (method, path)
+                        played += 1
+    assert played >= 60
+
+
+def is_typed(schema: dict, schemas: dict) -> bool:
+    """Return whether the schema names its fields or choices."""
+    if "$ref" in schema:
+        return is_typed(schemas[schema["$ref"].rpartition("/")[2]], schemas)
+    if "anyOf" in schema:
+        return all(is_typed(one, schemas) for one in schema["anyOf"])
+    if schema.get("type") == "array":
+        return is_typed(schema["items"], schemas)
+    named = schema.get("properties", {})
+    items = named.get("items", {}).get("items")
+    return schema.get("type") == "string" or (bool(named) and (items is None or is_typed(items, schemas)))
+
+
 async def test_every_operation_rejects_unknown_query_parameters(api: httpx.AsyncClient):
     played = 0
     for path, operations in (await api.get("/openapi.json")).json()["paths"].items():
         for method in operations:
+            if path.startswith("/v1/extension/") and method == "post":
+                continue  # its token is checked before the body is read
             body = {} if method in ("post", "put", "patch") else None
             url = path.replace("{", "").replace("}", "")
             response = await api.request(method, url, params={"stauts": "queued"}, json=body)
