@@ -94,6 +94,7 @@ class _ConsoleWatcher:
 
 def _print_scores(console: Console, finished: DemoRun, out: Path) -> None:
     from app.agent_summary import scorecard_row
+    from app.console.not_judged import print_not_judged
     from app.console.scorecard import answer_table, scorecard
 
     answers = finished.answers
@@ -101,6 +102,10 @@ def _print_scores(console: Console, finished: DemoRun, out: Path) -> None:
     console.print(answer_table((answer.agent, answer.outcome) for answer in answers))
     rows = [scorecard_row(agent, [answer.outcome for answer in answers if answer.agent == agent]) for agent in agents]
     console.print(scorecard(rows, title="scorecard"))
+    print_not_judged(
+        (answer.outcome.result for answer in answers),
+        again="The demo expects this: its page asks for a password. docs/demo.md explains each score.",
+    )
     console.print("results with tree, verdicts, quotes and pages:")
     for answer in answers:
         if answer.path is not None:
@@ -111,11 +116,9 @@ def _print_scores(console: Console, finished: DemoRun, out: Path) -> None:
     if first is not None:
         console.print(
             "\nnext steps:\n"
-            "  docs/demo.md explains each score\n"
             "  `assay serve` shows the results in a browser and over HTTP:\n"
             f"    {URL}/results/{first['id']}\n"
-            f"    {URL}/v1/results/{first['id']}\n"
-            f"    {URL}/v1/leaderboard",
+            f"    {URL}/v1/results/{first['id']}",
             markup=False,
             soft_wrap=True,
         )

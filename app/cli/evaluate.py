@@ -239,16 +239,12 @@ class _BoardWatcher:
         from rich.markup import escape
 
         from app.console.scorecard import finished_line
-        from cache.capture import CaptureOutcome
 
         label = _label(evaluated.planned)
         reused = "  (from an earlier run)" if evaluated.reused else ""
         self._board.finish(label, finished_line(escape(label), evaluated.outcome) + reused)
         if evaluated.error is not None:
             self._board.print_line(escape(evaluated.error))
-        for page in (evaluated.outcome.result or {}).get("pages") or ():
-            if page.get("outcome") == CaptureOutcome.EGRESS_DENIED:
-                self._board.print_line(escape(f"not captured: {page.get('url')}: {page.get('detail')}"))
 
 
 def _label(planned: PlannedAnswer) -> str:
@@ -285,8 +281,9 @@ def _write_public_files(
 
 
 def _report(agent: str, out: Path, evaluated: Sequence[AnswerEvaluation], *, as_json: bool) -> None:
-    """Write the summaries and print the scores. Exit with INCOMPLETE if an answer is incomplete."""
+    """Write the summaries, print the scores, and why some are open. Exit with INCOMPLETE if any is."""
     from app.agent_summary import scorecard_row
+    from app.console.not_judged import print_not_judged
     from app.console.scorecard import answer_table, scorecard
     from app.engine.result_folder import write_summaries
 
@@ -298,7 +295,9 @@ def _report(agent: str, out: Path, evaluated: Sequence[AnswerEvaluation], *, as_
         console = stdout_console()
         console.print(answer_table((agent, outcome) for outcome in outcomes))
         console.print(scorecard([scorecard_row(agent, outcomes)]))
-        console.print(f"results: {out / agent}", markup=False, soft_wrap=True)
+        console.print(f"report: {out / agent / 'report.html'}\nresults: {out / agent}", markup=False, soft_wrap=True)
+    again = "Then run the same command again: it judges only the answers with an open score."
+    print_not_judged((outcome.result for outcome in outcomes), again=again)
     if not all(outcome.complete for outcome in outcomes):
         raise typer.Exit(Exit.INCOMPLETE)
 
