@@ -1,41 +1,51 @@
-"""``assay jobs`` and ``assay results``: list the jobs and results of a server."""
+"""``assay jobs`` and ``assay results``: the jobs and results of a server."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
-from typing import TYPE_CHECKING, Annotated, TypeVar
+from typing import Annotated, TypeVar
 
 import typer
 
 from app.cli.usage import usage
 from app.console.connection import URL, JsonOption, UrlOption, connect
 from app.console.groups import DefaultGroup
-from app.console.streams import print_json, stdout_console
+from app.console.streams import print_json, stderr_console, stdout_console
 from app.console.tables import plain_table
-
-if TYPE_CHECKING:
-    from app.client import Job
 
 AgentOption = Annotated[str | None, typer.Option(help="Only this agent.")]
 TaskOption = Annotated[str | None, typer.Option(help="Only this task.")]
 LimitOption = Annotated[int, typer.Option(min=1, help="Maximum number of entries, newest first.")]
 
+JobArgument = Annotated[str, typer.Argument(metavar="ID", help="Id of the job.")]
+JobArguments = Annotated[list[str], typer.Argument(metavar="ID...", help="Ids of the jobs.")]
+ResultArgument = Annotated[str, typer.Argument(metavar="ID", help="Id of the result.")]
+
 T = TypeVar("T")
 
 
-def program() -> typer.Typer:
+def jobs_program() -> typer.Typer:
+    """Build the ``jobs`` command with its subcommands."""
+    group = typer.Typer(cls=DefaultGroup, help="List, show, wait for, retry and cancel the jobs of a running server.")
+    group.command("list")(list_jobs)
+    group.command("show")(show_job)
+    group.command("wait")(wait)
+    group.command("retry")(retry)
+    group.command("cancel")(cancel)
+    return group
+
+
+def results_program() -> typer.Typer:
     """Build the ``results`` command with its subcommands."""
-    group = typer.Typer(
-        cls=DefaultGroup, help="List results, or print one: `assay results ID`. Export them; show tokens and cost."
-    )
-    group.command("show")(results)
+    group = typer.Typer(cls=DefaultGroup, help="List, show, export and rescore results; show tokens and cost.")
+    group.command("list")(list_results)
+    group.command("show")(show_result)
     group.command("usage")(usage)
     return group
 
 
-def jobs(
-    job_id: Annotated[str | None, typer.Argument(metavar="[ID]", help="Show one job in full.")] = None,
+def list_jobs(
     agent: AgentOption = None,
     task: TaskOption = None,
     status: Annotated[
@@ -45,11 +55,8 @@ def jobs(
     url: UrlOption = URL,
     as_json: JsonOption = False,
 ) -> None:
-    """List the jobs of a running server, or show one."""
+    """List the jobs of a running server."""
     with connect(url) as client:
-        if job_id is not None:
-            _show_job(client.job(job_id), as_json=as_json)
-            return
         listed = _first(client.jobs(status=status, agent=agent, task_id=task), limit)
     if as_json:
         print_json({"items": [dict(job.raw) for job in listed]})
@@ -62,19 +69,15 @@ def jobs(
     stdout_console().print(table if listed else "no jobs")
 
 
-def results(
-    result_id: Annotated[str | None, typer.Argument(metavar="[ID]", help="Print one result in full.")] = None,
+def list_results(
     agent: AgentOption = None,
     task: TaskOption = None,
     limit: LimitOption = 20,
     url: UrlOption = URL,
     as_json: JsonOption = False,
 ) -> None:
-    """List the results of a running server, or print one."""
+    """List the results of a running server."""
     with connect(url) as client:
-        if result_id is not None:
-            print_json(client.result(result_id))
-            return
         listed = _first(client.results(agent=agent, task_id=task), limit)
     if as_json:
         print_json({"items": listed})
@@ -90,17 +93,65 @@ def results(
     stdout_console().print(table if listed else "no results")
 
 
-def _show_job(job: Job, *, as_json: bool) -> None:
+def show_job(job_id: JobArgument, url: UrlOption = URL, as_json: JsonOption = False) -> None:
+    """Show one job: its state, its result, and why claims were not judged."""
+    from app.console.not_judged import print_not_judged
+
+    with connect(url) as client:
+        job = client.job(job_id)
+        result = None if job.result_id is None or as_json else client.result(job.result_id)
     if as_json:
         print_json(dict(job.raw))
         return
     console = stdout_console()
+    page = f"jobs/{job.id}" if result is None else f"results/{result['id']}"
+    console.print(f"{client.url}/{page}", soft_wrap=True)
     table = plain_table("field", "value")
     for key, value in job.raw.items():
         table.add_row(key, "" if value is None else str(value))
     console.print(table)
     if job.error is not None and job.error.traceback:
         console.print(job.error.traceback, markup=False)
+    print_not_judged([result], again=f"Then judge again what is open: assay jobs retry {job.id}")
+
+
+def wait(
+    job_ids: JobArguments,
+    timeout: Annotated[float | None, typer.Option(help="Stop waiting after this many seconds.")] = None,
+    url: UrlOption = URL,
+    as_json: JsonOption = False,
+) -> None:
+    """Wait for jobs and print their scores, as `assay submit --wait` does."""
+    from app.cli.submit import follow
+
+    with connect(url) as client:
+        labels = {job.id: f"{job.raw['task_id']} {job.raw['answer']}" for job in map(client.job, job_ids)}
+        follow(client, labels, timeout_s=timeout, as_json=as_json)
+
+
+def retry(job_ids: JobArguments, url: UrlOption = URL) -> None:
+    """Queue jobs again that have ended or are paused. Finished verdicts are reused."""
+    with connect(url) as client:
+        for job_id in job_ids:
+            client.retry(job_id)
+            stdout_console().print(f"{job_id} is queued")
+
+
+def cancel(job_ids: JobArguments, url: UrlOption = URL) -> None:
+    """Cancel jobs."""
+    with connect(url) as client:
+        for job_id in job_ids:
+            client.cancel(job_id)
+            stdout_console().print(f"{job_id} is cancelled")
+
+
+def show_result(result_id: ResultArgument, url: UrlOption = URL, as_json: JsonOption = False) -> None:
+    """Print one result: the address of its page, then its JSON. --json prints only the JSON."""
+    with connect(url) as client:
+        result = client.result(result_id)
+    if not as_json:
+        stderr_console().print(f"{client.url}/results/{result['id']}", soft_wrap=True)
+    print_json(result)
 
 
 def _first(items: Iterable[T], limit: int) -> list[T]:

@@ -84,19 +84,30 @@ def program() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     top.callback()(_options)
-    groups = {"capture": capture.program(), "tasks": tasks.program(), "results": jobs.program(), "admin": _admin()}
+    groups = {
+        "capture": capture.program(),
+        "jobs": jobs.jobs_program(),
+        "results": jobs.results_program(),
+        "tasks": tasks.program(),
+        "admin": _admin(),
+    }
     for section, name, command in (
         ("Evaluate", "demo", demo.demo),
         ("Evaluate", "evaluate", evaluate.evaluate),
         ("Evaluate", "submit", submit.submit),
-        ("Inspect", "jobs", jobs.jobs),
         ("Inspect", "summary", summary.summary),
         ("Operate", "serve", serve.serve),
         ("Operate", "worker", serve.worker),
         ("Operate", "doctor", doctor.doctor),
     ):
         top.command(name, rich_help_panel=section)(command)
-    for section, name in (("Evaluate", "capture"), ("Inspect", "results"), ("Author", "tasks"), ("Operate", "admin")):
+    for section, name in (
+        ("Evaluate", "capture"),
+        ("Inspect", "jobs"),
+        ("Inspect", "results"),
+        ("Author", "tasks"),
+        ("Operate", "admin"),
+    ):
         top.add_typer(groups[name], name=name, rich_help_panel=section)
     commands = Commands(program=top, groups=groups)
     for feature in FEATURES:

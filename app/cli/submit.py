@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -43,24 +43,31 @@ def submit(
         if not wait:
             _print_receipt(receipt, client.url, as_json=as_json)
             return
-        jobs = watch(client, {job.id: job.answer for job in receipt.jobs}, timeout_s=timeout)
-        ended = [(job, None if job.result_id is None else client.result(job.result_id)) for job in jobs]
-        if as_json:
-            print_json(
-                {"jobs": [dict(job.raw) for job, _ in ended], "results": [result for _, result in ended if result]}
-            )
-        else:
-            _print_scores(receipt, ended, client.url)
-    if not all(result is not None and result.get("status") == "complete" for _, result in ended):
-        raise typer.Exit(Exit.INCOMPLETE)
+        follow(client, {job.id: job.answer for job in receipt.jobs}, timeout_s=timeout, as_json=as_json)
 
 
-def watch(client: Client, labels: dict[str, str], *, timeout_s: float | None = None) -> list[Job]:
-    """Wait for jobs and show their progress on stderr. ``labels`` maps job ids to displayed names."""
+def follow(client: Client, labels: Mapping[str, str], *, timeout_s: float | None, as_json: bool) -> None:
+    """Wait for jobs, show their progress, print scores, pages and causes of claims that were not judged.
+
+    ``labels`` maps job ids to displayed names. Exits with INCOMPLETE if an answer is incomplete or has no result.
+    """
+    from app.console.not_judged import print_not_judged
     from app.console.progress import JobBoard, ProgressBoard
 
     with ProgressBoard(stderr_console(), len(labels)) as board:
-        return client.wait(labels, timeout_s=timeout_s, on_update=JobBoard(board, labels).show)
+        jobs = client.wait(labels, timeout_s=timeout_s, on_update=JobBoard(board, labels).show)
+    ended = [(job, None if job.result_id is None else client.result(job.result_id)) for job in jobs]
+    if as_json:
+        print_json({"jobs": [dict(job.raw) for job, _ in ended], "results": [result for _, result in ended if result]})
+    else:
+        _print_scores(ended, client.url)
+    incomplete = [job.id for job, result in ended if result is None or result.get("status") != "complete"]
+    retry = (
+        f"Then judge again what is open: assay jobs retry {' '.join(incomplete[:5])}{' ...' * (len(incomplete) > 5)}"
+    )
+    print_not_judged((result for _, result in ended), again=retry)
+    if incomplete:
+        raise typer.Exit(Exit.INCOMPLETE)
 
 
 def _print_forecast(
@@ -98,25 +105,28 @@ def _print_receipt(receipt: Receipt, base: str, *, as_json: bool) -> None:
     console = stdout_console()
     console.print(f"submission {receipt.id}: {len(receipt.jobs)} job(s)", soft_wrap=True)
     for job in receipt.jobs:
-        console.print(f"{job.answer}  {job.status}  {base}/v1/jobs/{job.id}", soft_wrap=True, markup=False)
+        console.print(f"{job.answer}  {job.status}  {base}/jobs/{job.id}", soft_wrap=True, markup=False)
+    console.print(f"wait for the scores: assay jobs wait {' '.join(job.id for job in receipt.jobs)}", soft_wrap=True)
 
 
-def _print_scores(receipt: Receipt, ended: Sequence[tuple[Job, dict[str, Any] | None]], base: str) -> None:
+def _print_scores(ended: Sequence[tuple[Job, dict[str, Any] | None]], base: str) -> None:
     from app.agent_summary import AnswerOutcome
     from app.console.scorecard import answer_table
 
-    names = {job.id: job.answer for job in receipt.jobs}
     outcomes = [
-        AnswerOutcome(
-            task_id=receipt.task_id,
-            answer_name=names[job.id],
-            result=result,
-            error_code=job.error.code if job.error else job.status,
+        (
+            str(job.raw["agent"]),
+            AnswerOutcome(
+                task_id=str(job.raw["task_id"]),
+                answer_name=str(job.raw["answer"]),
+                result=result,
+                error_code=job.error.code if job.error else job.status,
+            ),
         )
         for job, result in ended
     ]
     console = stdout_console()
-    console.print(answer_table((receipt.agent, outcome) for outcome in outcomes))
+    console.print(answer_table(outcomes))
     for _, result in ended:
         if result is not None:
-            console.print(f"{base}/v1/results/{result['id']}", soft_wrap=True, markup=False)
+            console.print(f"{base}/results/{result['id']}", soft_wrap=True, markup=False)

@@ -14,6 +14,7 @@ import typer
 from app.console import event_loop
 from app.console.connection import JsonOption
 from app.console.errors import Exit, WrongUsage
+from app.console.groups import DefaultGroup
 from app.console.judging_options import JudgesOption, judging_settings
 from app.console.streams import print_json, stderr_console, stdout_console, suggestion
 
@@ -25,18 +26,16 @@ if TYPE_CHECKING:
 
 def program() -> typer.Typer:
     """Build the ``tasks`` command with its subcommands."""
-    group = typer.Typer(help="List the tasks that have a judge; create and test judges.", no_args_is_help=False)
-    group.callback(invoke_without_command=True)(tasks)
+    group = typer.Typer(cls=DefaultGroup, help="List the tasks that have a judge; create and test judges.")
+    group.command("list")(list_tasks)
     group.command("show")(show)
     group.command("new")(new)
     group.command("schema")(schema)
     return group
 
 
-def tasks(context: typer.Context, judges: JudgesOption = None, as_json: JsonOption = False) -> None:
+def list_tasks(judges: JudgesOption = None, as_json: JsonOption = False) -> None:
     """List the tasks that have a judge, with the lint findings of their rubrics, and judge files that do not load."""
-    if context.invoked_subcommand is not None:
-        return
     from app.engine.judge_files import load_catalogue
     from app.engine.judge_trials import lint_judges
 
@@ -83,7 +82,7 @@ def show(
 
 def new(
     task_id: Annotated[str, typer.Argument(help="Id of the new task, and name of its file.")],
-    folder: Annotated[Path, typer.Option("--to", help="Folder for the task and its test.")] = Path("judges.d"),
+    folder: Annotated[Path, typer.Option("--out", help="Folder for the task and its test.")] = Path("judges.d"),
     python: Annotated[bool, typer.Option("--python", help="Write a Python judge instead of YAML.")] = False,
 ) -> None:
     """Create a task file and what tests it from a working example, as a starting point."""
@@ -97,7 +96,7 @@ def new(
     names = _python_files(folder, task_id, name) if python else _yaml_files(folder, task_id)
     for path in (*names, folder / f"{task_id}.{'yaml' if python else 'py'}"):
         if path.exists():
-            raise WrongUsage(f"{path} already exists", hint="Choose another id, or another folder with --to.")
+            raise WrongUsage(f"{path} already exists", hint="Choose another id, or another folder with --out.")
     values = {"task_id": task_id, "function": name if name.isidentifier() and not iskeyword(name) else f"judge_{name}"}
     for path, template in names.items():
         text = (files("app.cli") / "templates" / template).read_text(encoding="utf-8")
@@ -106,7 +105,7 @@ def new(
     created = "\n         ".join(map(str, names))
     paths = list(names)
     test = (
-        f"python -m pytest {paths[1]} (`make setup-test` installs pytest)"
+        f"python {paths[1]}"
         if python
         else f"assay tasks test {task_id} --judges {folder} --answer {paths[1]} --pages {paths[2]}"
     )

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import typer.core
 
 SECTIONS = ("Evaluate", "Inspect", "Author", "Operate", "Benchmarks")
 """Sections of ``assay --help``, in this order. Each command is registered with one as its ``rich_help_panel``."""
+
+
+_ID = re.compile(r"[a-z]+_\w+")
 
 
 class SectionedGroup(typer.core.TyperGroup):
@@ -28,11 +32,15 @@ class SectionedGroup(typer.core.TyperGroup):
 
 
 class DefaultGroup(typer.core.TyperGroup):
-    """Group that runs its first command if no command is named: ``assay results ID`` is ``assay results show ID``."""
+    """Group of a noun with implied verbs: ``assay jobs`` lists, ``assay jobs ID`` shows."""
+
+    def implied(self, args: list[str]) -> str | None:
+        """Return the command that ``args`` imply, None if they name one. Ids of the API look like ``res_1x``."""
+        if not args or args[0].startswith("-"):
+            return "list"
+        return "show" if _ID.fullmatch(args[0]) else None
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        default = next(iter(self.commands))
         is_named = args and (args[0] in self.commands or args[0] in ctx.help_option_names)
-        if not is_named and (args or not self.no_args_is_help):
-            args = [default, *args]
-        return super().parse_args(ctx, args)
+        command = None if is_named or (not args and self.no_args_is_help) else self.implied(args)
+        return super().parse_args(ctx, args if command is None else [command, *args])

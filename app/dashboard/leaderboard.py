@@ -87,7 +87,7 @@ def mixed_judges_warning(rows: Iterable[AgentFigures]) -> str | None:
         return None
     return (
         f"These scores come from different judges ({', '.join(judges)}) and must not be compared, unless "
-        "assay succession shows that scores of these judges may be mixed."
+        "assay judges succession shows that scores of these judges may be mixed."
     )
 
 

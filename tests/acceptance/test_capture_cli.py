@@ -143,7 +143,7 @@ def test_captures_can_be_exported_imported_and_indexed_again(home: Path, site: S
     captured = run(home, site, "--agent", "otter", ASSAY_WAYBACK=site.archive.url(""))
     assert captured.returncode == 3, captured.stderr
     assert site.archive.hits["/wayback/available"] == 2  # for the missing page and for the login wall
-    exported = run(home, site, "export", "--agent", "otter", "--to", "ours.zip", "--json")
+    exported = run(home, site, "export", "--agent", "otter", "--out", "ours.zip", "--json")
     assert exported.returncode == 3, exported.stderr
     [task] = json.loads(exported.stdout)["tasks"]
     assert (task["pages"], task["without"]) == (PAGES + 1, [site.web.url("/login")])

@@ -1,4 +1,4 @@
-"""``assay rescore``, ``usage`` and dry runs on a real server with the stand-in model."""
+"""``assay results rescore``, ``usage`` and dry runs on a real server with the stand-in model."""
 
 from __future__ import annotations
 
@@ -133,30 +133,32 @@ async def test_rescoring_requests_only_changed_claims_and_usage_counts_calls(hom
             assert first == 8
             assert forecast["total"]["calls"]["expected"] == pytest.approx(first, rel=0.2)
 
-            nothing = await assay_json(home, model, "rescore", "--agent", "otter", "--url", url, "--dry-run")
+            nothing = await assay_json(home, model, "results", "rescore", "--agent", "otter", "--url", url, "--dry-run")
             assert nothing["total"]["calls"]["expected"] == 0
-            same = await assay(home, model, "rescore", "--task", "bridge", "--url", url, "--leaves")
+            same = await assay(home, model, "results", "rescore", "--task", "bridge", "--url", url, "--leaves")
             assert len(model.calls) == first, same
             assert "reused" in same and " 0 leaves flipped, 0 calls" in same
 
             used = await assay_json(home, model, "results", "usage", "--url", url)
             assert sum(row["calls"] for row in used["items"]) == first
             for wrong in ((), (*named, "rescore_1"), ("--cancel", *named), ("--task", "unknown")):
-                await assay(home, model, "rescore", *wrong, "--url", url, code=2)
+                await assay(home, model, "results", "rescore", *wrong, "--url", url, code=2)
         judge.write_text(judge.read_text().replace("stands in Vellmar", "is in Vellmar"))
         async with serving(home, model) as url:
-            foreseen = await assay_json(home, model, "rescore", "--task", "bridge", "--url", url, "--dry-run")
+            foreseen = await assay_json(
+                home, model, "results", "rescore", "--task", "bridge", "--url", url, "--dry-run"
+            )
             assert foreseen["total"]["calls"]["expected"] == pytest.approx(4, rel=0.2)
             assert foreseen["total"]["usd"]["expected"] > 0
             assert len(model.calls) == first
-            again = await assay(home, model, "rescore", "--task", "bridge", "--url", url, "--leaves")
+            again = await assay(home, model, "results", "rescore", "--task", "bridge", "--url", url, "--leaves")
             [rescore_id] = re.findall(r"^(rescore_\w+): 2 leaves flipped, 4 calls", again, re.MULTILINE)
-            shown = await assay_json(home, model, "rescore", rescore_id, "--url", url)
+            shown = await assay_json(home, model, "results", "rescore", rescore_id, "--url", url)
             job = shown["answers"][0]["job_id"]
             budget = ("--model", "openai/gpt-4o", "--budget", "0.000001")
-            stopped = await assay(home, model, "rescore", "--job", job, *budget, "--url", url, code=3)
+            stopped = await assay(home, model, "results", "rescore", "--job", job, *budget, "--url", url, code=3)
             [stopped_id] = re.findall(r"^(rescore_\w+): ", stopped, re.MULTILINE)
-            await assay(home, model, "rescore", stopped_id, "--cancel", "--url", url, code=3)
+            await assay(home, model, "results", "rescore", stopped_id, "--cancel", "--url", url, code=3)
     # The script rewords one claim; the votes on the other claim remain valid.
     assert len(model.calls) == first + 4, again
     assert re.search(r"town .*the rubric changed", again), again

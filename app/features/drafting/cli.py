@@ -34,7 +34,7 @@ def draft(
         Path | None,
         typer.Option(help="JSON object that maps URL to page text. No page is captured; other URLs return 404."),
     ] = None,
-    folder: Annotated[Path, typer.Option("--to", help="Folder for the task file.")] = Path("judges.d"),
+    folder: Annotated[Path, typer.Option("--out", help="Folder for the task file.")] = Path("judges.d"),
     task_id: Annotated[
         str | None, typer.Option("--id", help="Id of the task (default: the first words of the question).")
     ] = None,

@@ -32,7 +32,7 @@ def import_(
     source: Annotated[Path, typer.Argument(help="Folder or archive in the public layout, or saved pages (MHTML).")],
     agent: Annotated[str | None, typer.Option("--agent", help="Only this agent.")] = None,
     task: TaskOption = None,
-    url: Annotated[str | None, typer.Option(help="URL of a single file, if the file does not contain it.")] = None,
+    page_url: Annotated[str | None, typer.Option(help="URL of a single file, if the file does not contain it.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Import captured pages: page caches in the public layout (folder, zip, tar), or saved pages (MHTML)."""
@@ -43,7 +43,7 @@ def import_(
     settings = judging_settings()
     quiet_logging(settings)
     if source.is_file() and not transfer.is_archive(source):
-        rows = event_loop.run(_import(settings, [], [source], url))
+        rows = event_loop.run(_import(settings, [], [source], page_url))
     else:
         with transfer.unpacked_source(source) as folder:
             caches = transfer.task_caches(folder, agent, task or ())
@@ -90,7 +90,7 @@ def _row_text(row: Mapping[str, Any]) -> str:
 
 def export(
     agent: AgentOption,
-    to: Annotated[Path, typer.Option("--to", help="Folder or zip file to write.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder or zip file to write.")],
     task: TaskOption = None,
     answers: AnswersOption = Path("answers"),
     as_json: JsonOption = False,
@@ -103,21 +103,21 @@ def export(
     settings = judging_settings()
     quiet_logging(settings)
     cited = cited_in(submissions)
-    if to.suffix.lower() == ".zip":
+    if out.suffix.lower() == ".zip":
         with tempfile.TemporaryDirectory(prefix="assay-export-") as folder:
             rows = event_loop.run(_export(settings, Path(folder), cited))
-            zip_folder(Path(folder), to)
+            zip_folder(Path(folder), out)
     else:
-        rows = event_loop.run(_export(settings, to, cited))
+        rows = event_loop.run(_export(settings, out, cited))
     if as_json:
-        print_json({"agent_name": agent, "to": str(to), "tasks": rows})
+        print_json({"agent_name": agent, "to": str(out), "tasks": rows})
     else:
         for row in rows:
             for url in row["without"]:
                 stderr_console().print(f"no evidence  {url}", markup=False, soft_wrap=True)
         for row in rows:
             stdout_console().print(f"{row['task_id']}  {row['pages']} of {row['cited']} pages", markup=False)
-        stdout_console().print(f"written: {to}", markup=False, soft_wrap=True)
+        stdout_console().print(f"written: {out}", markup=False, soft_wrap=True)
     if any(row["without"] for row in rows):
         raise typer.Exit(Exit.INCOMPLETE)
 

@@ -53,13 +53,21 @@ PartialOption: TypeAlias = Annotated[
 ]
 
 
+class _MeasureGroup(DefaultGroup):
+    """Group whose command ``measure`` is implied by a file or an option."""
+
+    def implied(self, args: list[str]) -> str | None:
+        is_file = bool(args) and (args[0].startswith("-") or "." in args[0] or "/" in args[0])
+        return "measure" if is_file else None
+
+
 def program() -> typer.Typer:
     from app.features.meta_eval.cli_bench import BenchCommand, bench
     from app.features.meta_eval.cli_correct import correct, sample
     from app.features.meta_eval.cli_import import import_labels
 
     group = typer.Typer(
-        cls=DefaultGroup,
+        cls=_MeasureGroup,
         no_args_is_help=True,
         help="Measure judges against labels of people. `assay meta-eval LABELS.jsonl` is short for measure.",
     )

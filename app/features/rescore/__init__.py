@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def _commands(cli: Commands) -> None:
     from app.features.rescore.cli import rescore
 
-    cli.program.command("rescore", rich_help_panel="Author")(rescore)
+    cli.groups["results"].command("rescore")(rescore)
 
 
 def _routers() -> Sequence[APIRouter]:

@@ -1,4 +1,4 @@
-"""``assay rescore``: judge stored answers of a running server again, and compare old and new scores."""
+"""``assay results rescore``: judge stored answers of a running server again, and compare old and new scores."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def _wait(client: Client, rescore_id: str, timeout_s: float | None) -> None:
         except _BudgetReached as reached:
             stderr_console().print(
                 f"paused: {reached}. Raise the budget of submission {rescore_id}, or cancel the rest with "
-                f"`assay rescore {rescore_id} --cancel`.",
+                f"`assay results rescore {rescore_id} --cancel`.",
                 markup=False,
             )
 

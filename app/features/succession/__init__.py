@@ -6,9 +6,13 @@ from app.feature import Commands, Feature
 
 
 def _commands(cli: Commands) -> None:
+    import typer
+
     from app.features.succession.cli import succession
 
-    cli.program.command("succession", rich_help_panel="Benchmarks")(succession)
+    group = typer.Typer(help="Replace a judge by another model.", no_args_is_help=True)
+    group.command("succession")(succession)
+    cli.program.add_typer(group, name="judges", rich_help_panel="Benchmarks")
 
 
 FEATURE = Feature(name="succession", commands=_commands)

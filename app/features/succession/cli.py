@@ -1,4 +1,4 @@
-"""``assay succession``: replay stored verification requests to a new judge, and compare it with the old one."""
+"""``assay judges succession``: replay stored verification requests to a new judge, and compare it with the old one."""
 
 from __future__ import annotations
 

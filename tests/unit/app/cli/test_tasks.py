@@ -23,7 +23,7 @@ def test_unknown_task_suggests_similar_tasks(assay: RunCommand) -> None:
 
 
 def test_new_task_is_a_yaml_file_with_an_answer_that_it_scores_in_full(assay: RunCommand, tmp_path: Path) -> None:
-    ended = assay("tasks", "new", "old_bridge", "--to", "mine")
+    ended = assay("tasks", "new", "old_bridge", "--out", "mine")
 
     assert ended.code == 0
     tests = tmp_path / "mine" / "tests"
@@ -36,13 +36,13 @@ def test_new_task_is_a_yaml_file_with_an_answer_that_it_scores_in_full(assay: Ru
 
 
 def test_new_python_task_loads_under_its_id(assay: RunCommand, tmp_path: Path) -> None:
-    ended = assay("tasks", "new", "old_bridge", "--to", "mine", "--python")
+    ended = assay("tasks", "new", "old_bridge", "--out", "mine", "--python")
 
     assert ended.code == 0
     judge = load_judge(tmp_path / "mine" / "old_bridge.py")
     assert (judge.task, judge.name) == ("old_bridge", "old_bridge")
     assert (tmp_path / "mine" / "tests" / "test_old_bridge.py").is_file()
-    assert "pytest mine/tests/test_old_bridge.py" in ended.err
+    assert "python mine/tests/test_old_bridge.py" in ended.err
 
 
 @pytest.mark.parametrize(("option", "suffix"), [(["--python"], ".py"), ([], ".yaml")])
@@ -50,7 +50,7 @@ def test_new_python_task_loads_under_its_id(assay: RunCommand, tmp_path: Path) -
 def test_any_task_id_makes_a_loadable_file(
     assay: RunCommand, tmp_path: Path, task_id: str, option: list[str], suffix: str
 ) -> None:
-    assert assay("tasks", "new", task_id, "--to", "mine", *option).code == 0
+    assert assay("tasks", "new", task_id, "--out", "mine", *option).code == 0
     assert load_judge(tmp_path / "mine" / f"{task_id}{suffix}").task == task_id
 
 
@@ -61,7 +61,7 @@ def test_new_task_overwrites_nothing_and_is_no_second_file_of_a_task(
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / existing).write_text("my work")
 
-    ended = assay("tasks", "new", "bridge", "--to", "mine")
+    ended = assay("tasks", "new", "bridge", "--out", "mine")
 
     assert ended.code == 2
     assert [path.name for path in (tmp_path / "mine").iterdir()] == [existing]
@@ -69,14 +69,14 @@ def test_new_task_overwrites_nothing_and_is_no_second_file_of_a_task(
 
 
 def test_invalid_task_id_writes_nothing(assay: RunCommand, tmp_path: Path) -> None:
-    ended = assay("tasks", "new", "../bridge", "--to", "mine")
+    ended = assay("tasks", "new", "../bridge", "--out", "mine")
 
     assert ended.code == 2
     assert list(tmp_path.iterdir()) == []
 
 
 def test_yaml_task_is_listed_and_shown_with_its_lint(assay: RunCommand, tmp_path: Path) -> None:
-    assay("tasks", "new", "old_bridge", "--to", "mine")
+    assay("tasks", "new", "old_bridge", "--out", "mine")
     file = tmp_path / "mine" / "old_bridge.yaml"
     file.write_text(file.read_text().replace("weight: 2", "weight: 2, critical: true"))
 
@@ -89,7 +89,7 @@ def test_yaml_task_is_listed_and_shown_with_its_lint(assay: RunCommand, tmp_path
 
 
 def test_yaml_task_with_problems_is_shown_with_file_line_and_column(assay: RunCommand, tmp_path: Path) -> None:
-    assay("tasks", "new", "old_bridge", "--to", "mine")
+    assay("tasks", "new", "old_bridge", "--out", "mine")
     file = tmp_path / "mine" / "old_bridge.yaml"
     file.write_text(file.read_text().replace("{builder} built", "{bilder} built"))
 
@@ -100,7 +100,7 @@ def test_yaml_task_with_problems_is_shown_with_file_line_and_column(assay: RunCo
 
 
 def test_group_that_is_all_or_nothing_by_declaration_is_no_finding(assay: RunCommand, tmp_path: Path) -> None:
-    assay("tasks", "new", "old_bridge", "--to", "mine")
+    assay("tasks", "new", "old_bridge", "--out", "mine")
     file = tmp_path / "mine" / "old_bridge.yaml"
     facts = "    facts:\n"
     text = file.read_text().replace(facts, f"{facts}      all_or_nothing: true\n").replace(", weight: 2", "")
@@ -111,7 +111,7 @@ def test_group_that_is_all_or_nothing_by_declaration_is_no_finding(assay: RunCom
 
 
 def test_all_problems_of_a_yaml_task_are_listed(assay: RunCommand, tmp_path: Path) -> None:
-    assay("tasks", "new", "old_bridge", "--to", "mine")
+    assay("tasks", "new", "old_bridge", "--out", "mine")
     file = tmp_path / "mine" / "old_bridge.yaml"
     file.write_text(file.read_text().replace("{builder} built", "{bilder} built").replace("in {year}", "in {yaer}"))
 

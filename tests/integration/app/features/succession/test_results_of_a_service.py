@@ -1,4 +1,4 @@
-"""`assay succession` with the results and the stored pages of a service."""
+"""`assay judges succession` with the results and the stored pages of a service."""
 
 from __future__ import annotations
 
@@ -45,9 +45,9 @@ async def test_newest_results_of_the_old_judge_are_replayed_with_stored_pages(
             asked = len(stand_in.calls)
             monkeypatch.setenv("ASSAY_DATA_DIR", str(data))
             monkeypatch.setenv("ASSAY_DATABASE_URL", database_url)
-            arguments = ("succession", "openai/gpt-6-luna", "lexical", "--url", url, "--json")
+            arguments = ("judges", "succession", "openai/gpt-6-luna", "lexical", "--url", url, "--json")
             ended = await asyncio.to_thread(assay, *arguments)
-            other = await asyncio.to_thread(assay, "succession", "gpt-4", "lexical", "--url", url)
+            other = await asyncio.to_thread(assay, "judges", "succession", "gpt-4", "lexical", "--url", url)
         assert len(stand_in.calls) == asked
     assert ended.code == 100, ended.err
     found = json.loads(ended.out[ended.out.index("{\n") :])

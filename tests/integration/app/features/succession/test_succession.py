@@ -1,4 +1,4 @@
-"""`assay succession` with a new judge over HTTP whose confusion matrix with the old one is known."""
+"""`assay judges succession` with a new judge over HTTP whose confusion matrix with the old one is known."""
 
 from __future__ import annotations
 
@@ -95,7 +95,7 @@ def call(assay: RunCommand, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> 
 
     async def run(server: StandInLLM, *arguments: str) -> CommandResult:
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
-        return await asyncio.to_thread(assay, "succession", OLD, NEW, *arguments)
+        return await asyncio.to_thread(assay, "judges", "succession", OLD, NEW, *arguments)
 
     return run
 

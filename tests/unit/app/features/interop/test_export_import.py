@@ -105,12 +105,12 @@ def json_lines(*answers: dict[str, object]) -> str:
 def test_json_lines_become_a_folder_for_evaluate(assay: RunCommand, tmp_path: Path) -> None:
     Path("a.jsonl").write_text(json_lines({}, {"text": "New."}, {"task_id": "tower", "name": "mine"}))
 
-    ended = assay("answers", "import", "a.jsonl", "--to", "in")
+    ended = assay("answers", "import", "a.jsonl", "--out", "in")
     assert (ended.code, ended.out) == (0, "3 written, 0 unchanged: in\n")
     assert ended.err.startswith("warning: in/otter/tower/mine.md will not be judged")
     assert (tmp_path / "in/otter/bridge/answer_2.md").read_text() == "New."
     assert (tmp_path / "in/otter/tower/mine.md").is_file()
-    assert assay("answers", "import", "a.jsonl", "--to", "in").out == "0 written, 3 unchanged: in\n"
+    assert assay("answers", "import", "a.jsonl", "--out", "in").out == "0 written, 3 unchanged: in\n"
 
 
 def test_existing_answer_that_differs_is_replaced_only_with_overwrite(assay: RunCommand, tmp_path: Path) -> None:
@@ -134,8 +134,8 @@ def test_public_layout_is_imported_from_a_folder_and_an_archive(assay: RunComman
         archive.writestr("otter/bridge/answer_1.md", "By otter.")
 
     assert assay("answers", "import", "theirs").out.startswith("2 written")
-    assert assay("answers", "import", "theirs.zip", "--to", "zipped").out.startswith("1 written")
-    assert assay("answers", "import", "theirs", "--agent", "heron", "--to", "one").out.startswith("1 written")
+    assert assay("answers", "import", "theirs.zip", "--out", "zipped").out.startswith("1 written")
+    assert assay("answers", "import", "theirs", "--agent", "heron", "--out", "one").out.startswith("1 written")
     assert Path("zipped/otter/bridge/answer_1.md").read_text() == "By otter."
     assert [path.name for path in Path("one").iterdir()] == ["heron"]
 
