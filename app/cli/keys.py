@@ -13,6 +13,7 @@ from app.console.database import run_in_database
 from app.console.durations import duration
 from app.console.errors import WrongUsage
 from app.console.streams import print_json, stderr_console, stdout_console
+from app.console.tables import plain_table
 
 if TYPE_CHECKING:
     from app.storage.records import KeyRecord, Scope
@@ -58,16 +59,13 @@ def create(
 
 def list_(as_json: JsonOption = False) -> None:
     """List all keys with owner, scope and state."""
-    from rich import box
-    from rich.table import Table
-
     from app.access.keys import load_keys
 
     keys = run_in_database(lambda _, database: load_keys(database))
     if as_json:
         print_json({"items": [_as_json(record) for record in keys]})
         return
-    table = Table("id", "owner", "scope", "created", "state", box=box.SIMPLE_HEAD, pad_edge=False)
+    table = plain_table("id", "owner", "scope", "created", "state")
     for record in keys:
         table.add_row(record.id, record.owner, record.scope, _day(record.created_at), _state(record))
     stdout_console().print(table if keys else "no keys")

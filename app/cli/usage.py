@@ -11,6 +11,7 @@ import typer
 
 from app.console.connection import URL, JsonOption, ResultsOption, UrlOption, connect
 from app.console.streams import print_json, stdout_console
+from app.console.tables import plain_table
 
 
 class By(StrEnum):
@@ -82,18 +83,14 @@ def _priced(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _print(report: Mapping[str, Any], groups: Sequence[str]) -> None:
-    from rich import box
-    from rich.table import Table
+    from rich.markup import escape
 
     from app.console.scorecard import usd_text
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for name in groups:
-        table.add_column(name.removesuffix("_id"), overflow="fold")
-    for heading in ("calls", "tokens in", "out", "usd"):
-        table.add_column(heading, justify="right")
+    numbers = ("calls", "tokens in", "out", "usd")
+    table = plain_table(*(name.removesuffix("_id") for name in groups), *numbers, right=numbers)
     for item in report["items"]:
-        table.add_row(*(str(item[name]) for name in groups), *_cells(item, usd_text))
+        table.add_row(*(escape(str(item[name])) for name in groups), *_cells(item, usd_text))
     if len(report["items"]) > 1:
         table.add_section()
         table.add_row("all", *[""] * (len(groups) - 1), *_cells(report["total"], usd_text))

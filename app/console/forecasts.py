@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from app.console.streams import print_json, stderr_console, stdout_console
+from app.console.tables import plain_table
 
 if TYPE_CHECKING:
     from app.engine.evaluation import PlannedAnswer
@@ -26,15 +27,8 @@ def print_plan(
     if as_json:
         print_json({"model": model, "prices_as_of": prices_as_of().isoformat(), "answers": answers, "forecast": total})
         return
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for heading in ("task", "answer"):
-        table.add_column(heading, overflow="fold")
-    for heading in ("pages", "calls", "usd"):
-        table.add_column(heading, justify="right")
-    table.add_column("reason", overflow="fold")
+    numbers = ("pages", "calls", "usd")
+    table = plain_table("task", "answer", *numbers, "reason", right=numbers)
     for answer in answers:
         foreseen = answer["forecast"]
         cells = ["-", "-"] if foreseen is None else [count_text(foreseen["calls"]), usd_text(foreseen["usd"])]
@@ -46,14 +40,8 @@ def print_plan(
 
 def print_server_forecast(forecast: dict[str, Any], *, stored_pages: bool = False) -> None:
     """Print a forecast of the server: each answer, and the total. ``stored_pages``: no page will be captured."""
-    from rich import box
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    for heading in ("task", "answer"):
-        table.add_column(heading, overflow="fold")
-    for heading in ("calls", "cached", "usd"):
-        table.add_column(heading, justify="right")
+    numbers = ("calls", "cached", "usd")
+    table = plain_table("task", "answer", *numbers, right=numbers)
     for item in forecast["items"]:
         foreseen = item["forecast"]
         cells = (count_text(foreseen["calls"]), count_text(foreseen["cached_calls"]), usd_text(foreseen["usd"]))

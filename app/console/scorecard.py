@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from rich import box
-from rich.table import Table
+from rich.markup import escape
 from rich.text import Text
 
 from app.agent_summary import AnswerOutcome, ScorecardRow, leaves, leaves_not_judged, score_of, seconds_of
+from app.console.tables import PlainTable, plain_table
 from rubrics.scoring import Score
 from rubrics.verdict import Outcome
 
@@ -22,17 +22,14 @@ def score_text(score: Score | None) -> str:
     return f"{score.low:.2f}-{score.high:.2f}"
 
 
-def scorecard(rows: Sequence[ScorecardRow], *, title: str | None = None) -> Table:
+def scorecard(rows: Sequence[ScorecardRow], *, title: str | None = None) -> PlainTable:
     """Build the scorecard, with one row per agent."""
-    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("agent", overflow="fold")
     runs = {row.k for row in rows}
     k = str(runs.pop()) if len(runs) == 1 else "k"
-    for heading in ("partial\ncompletion", "success\nrate", f"\npass@{k}", "not\njudged", "\nanswers", "\nseconds"):
-        table.add_column(heading, justify="right")
     priced = any(row.usage.usd != 0 for row in rows)
-    if priced:
-        table.add_column("\nusd", justify="right")
+    numbers = ["partial\ncompletion", "success\nrate", f"\npass@{k}", "not\njudged", "\nanswers", "\nseconds"]
+    numbers += ["\nusd"] if priced else []
+    table = plain_table("\nagent", *numbers, right=numbers, title=title)
     for row in rows:
         cells = [
             score_text(row.partial),
@@ -42,7 +39,7 @@ def scorecard(rows: Sequence[ScorecardRow], *, title: str | None = None) -> Tabl
             str(row.answers),
             f"{row.seconds:.1f}",
         ]
-        table.add_row(row.agent, *cells, *([usd_text(row.usage.usd)] if priced else []))
+        table.add_row(escape(row.agent), *cells, *([usd_text(row.usage.usd)] if priced else []))
     return table
 
 
@@ -50,21 +47,19 @@ def usd_text(usd: float | None) -> str:
     return "unknown" if usd is None else f"{usd:.4f}"
 
 
-def answer_table(outcomes: Iterable[tuple[str, AnswerOutcome]]) -> Table:
+def answer_table(outcomes: Iterable[tuple[str, AnswerOutcome]]) -> PlainTable:
     """Build a table with one row per answer.
 
     The columns "not judged" and "final score" appear only if there are leaves that were not judged.
     """
     known = list(outcomes)
     unsure = any(one.result is not None and leaves_not_judged(one.result) for _, one in known)
-    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
-    for heading in ("agent", "task", "answer"):
-        table.add_column(f"\n{heading}", overflow="fold")
     if_unsure = ["final\nscore", "not\njudged"] if unsure else []
-    for heading in ("\nscore", *if_unsure[:1], "checks\npassed", *if_unsure[1:], "time\n(s)"):
-        table.add_column(heading, justify="right")
+    numbers = ["\nscore", *if_unsure[:1], "checks\npassed", *if_unsure[1:], "time\n(s)"]
+    table = plain_table("\nagent", "\ntask", "\nanswer", *numbers, right=numbers)
     for agent, one in known:
-        table.add_row(agent, one.task_id, one.answer_name.removesuffix(".md"), *_cells(one, unsure=unsure))
+        names = map(escape, (agent, one.task_id, one.answer_name.removesuffix(".md")))
+        table.add_row(*names, *_cells(one, unsure=unsure))
     return table
 
 

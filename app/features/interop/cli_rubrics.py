@@ -11,6 +11,7 @@ import typer
 from app.console.connection import JsonOption
 from app.console.errors import Exit, WrongUsage
 from app.console.streams import print_json, stderr_console, stdout_console
+from app.console.tables import plain_table
 from app.features.interop.rubrics import RubricFormat
 
 if TYPE_CHECKING:
@@ -107,13 +108,12 @@ def _task_json(task: ImportedTask, path: Path | None) -> dict[str, Any]:
 
 
 def _print(tasks: Sequence[ImportedTask]) -> None:
-    from rich.table import Table
     from rich.text import Text
 
     differences = [(task, each) for task in tasks for each in task.differences]
     if not differences:
         return
-    table = Table("task", "where", "what", "result", "why", title="No exact equivalent")
+    table = plain_table("task", "where", "what", "outcome", "why", title="No exact equivalent")
     for task, each in differences[:_MAX_TABLE_ROWS]:
         where = each.where if each.count == 1 else f"{each.where} and {each.count - 1} more"
         cells = (task.id, where, each.what, "left out" if each.left_out else "changed", each.why)

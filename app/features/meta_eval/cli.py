@@ -24,6 +24,7 @@ from app.console.judging_options import (
     quiet_logging,
 )
 from app.console.streams import print_json, stderr_console, stdout_console
+from app.console.tables import plain_table
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -220,15 +221,11 @@ _FIGURES = ("raw", "kappa", "ac1", "tpr", "tnr")
 
 def print_report(console: Console, report: dict[str, Any]) -> None:
     """Print the output of ``report_json``."""
-    from rich import box
     from rich.markup import escape
-    from rich.table import Table
 
     _print_labels(console, report["labels"])
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-    table.add_column("judge", overflow="fold")
-    for heading in ("n", "raw", "kappa", "AC1", "TPR", "TNR", "not judged", "USD"):
-        table.add_column(heading, justify="right")
+    numbers = ("n", "raw", "kappa", "AC1", "TPR", "TNR", "not judged", "USD")
+    table = plain_table("judge", *numbers, right=numbers)
     for judge in report["judges"]:
         figures = (_figure(judge[name]) for name in _FIGURES)
         table.add_row(escape(_name(judge)), str(judge["n"]), *figures, str(len(judge["not_judged"])), _usd(judge))

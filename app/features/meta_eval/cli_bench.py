@@ -27,6 +27,7 @@ from app.console.judging_options import (
     quiet_logging,
 )
 from app.console.streams import print_json, stderr_console, stdout_console
+from app.console.tables import plain_table
 from app.features.meta_eval.cli import MAX_SHOWN, VOTES, PartialOption, PartialSupport, issue_certificates
 
 if TYPE_CHECKING:
@@ -503,9 +504,7 @@ def bench_csv(report: Mapping[str, Any]) -> str:
 
 
 def _print(report: Mapping[str, Any]) -> None:
-    from rich import box
     from rich.markup import escape
-    from rich.table import Table
 
     from judges.analysis.meta_eval.bench import COLUMNS, JURY_COLUMNS, bench_notes, jury_cells, jury_rows, table_cells
 
@@ -522,9 +521,8 @@ def _print(report: Mapping[str, Any]) -> None:
     juries = jury_rows(report)
     # Two tables, because one is wider than a terminal.
     for columns in (_QUALITY, _COST):
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
-        for n in columns:
-            table.add_column(COLUMNS[n], overflow="fold", justify="left" if n < _FIRST_NUMBER else "right")
+        headings = [COLUMNS[n] for n in columns]
+        table = plain_table(*headings, right=[COLUMNS[n] for n in columns if n >= _FIRST_NUMBER])
         for row in report["rows"]:
             (name_of_set, judge), figures = table_cells(row)[:_FIRST_NUMBER], table_cells(row)[_FIRST_NUMBER:]
             # The members of a jury do not fit into a column; the lines below name them.

@@ -4,17 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from app.console.connection import JsonOption
 from app.console.errors import WrongUsage
 from app.console.streams import print_json, stdout_console
-from app.features.suites.cli_suite_run import simple_table
-
-if TYPE_CHECKING:
-    from rich.table import Table
+from app.console.tables import PlainTable, plain_table
 
 _RUN = "its --output-dir, or its mind2web_predictions.json"
 _MEANS = {"micro": "steps (micro)", "macro": "tasks (macro)"}
@@ -44,7 +41,7 @@ def compare(
         console.print(part, markup=False, soft_wrap=isinstance(part, str))
 
 
-def _summary(document: Mapping[str, Any]) -> Iterator[Table | str]:
+def _summary(document: Mapping[str, Any]) -> Iterator[PlainTable | str]:
     for one in document["settings"]:
         yield f"{one['setting']}: A {one['a']}, B {one['b']}"
     if not document["steps"]:
@@ -63,12 +60,10 @@ def _summary(document: Mapping[str, Any]) -> Iterator[Table | str]:
         yield "steps left out: " + ", ".join(f"{count} {what}" for what, count in left_out.items() if count)
 
 
-def _table(document: Mapping[str, Any]) -> Table:
-    table = simple_table(f"{document['steps']} steps of {document['tasks']} tasks in both runs, percent")
-    for heading in ("mean over", "figure"):
-        table.add_column(heading, no_wrap=True)
-    for heading in ("A", "B", "B - A", "95 % interval", "p"):
-        table.add_column(heading, justify="right", no_wrap=True)
+def _table(document: Mapping[str, Any]) -> PlainTable:
+    numbers = ("A", "B", "B - A", "95 % interval", "p")
+    title = f"{document['steps']} steps of {document['tasks']} tasks in both runs, percent"
+    table = plain_table("mean over", "figure", *numbers, right=numbers, title=title)
     for mean, label in _MEANS.items():
         for measure, name in _MEASURES.items():
             table.add_row(label, name, *_cells(document[mean][measure]))

@@ -13,6 +13,7 @@ from app.console.connection import JsonOption
 from app.console.errors import WrongUsage
 from app.console.judging_options import judging_settings, quiet_logging
 from app.console.streams import print_json, stderr_console, stdout_console
+from app.console.tables import PlainTable, plain_table
 from app.features.suites.cli_compare_runs import compare
 from app.features.suites.cli_suite_run import (
     ConfigOption,
@@ -30,13 +31,10 @@ from app.features.suites.cli_suite_run import (
     published_table,
     run_and_print,
     seed_lines,
-    simple_table,
 )
 from judges.suites.mind2web.rules import MAX_HTML_CHARS, Metric, NoPositive, Protocol, Shuffle
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from app.features.suites.mindact_run import MindActInput, MindActOptions
     from app.features.suites.records import Record
     from app.settings import Settings
@@ -258,7 +256,7 @@ def _print_input(options: MindActOptions, run_input: MindActInput) -> None:
         )
 
 
-def _summary(metrics: Mapping[str, Any]) -> Iterator[Table | str]:
+def _summary(metrics: Mapping[str, Any]) -> Iterator[PlainTable | str]:
     yield figures_table(metrics)
     yield from seed_lines(metrics)
     yield from policy_lines(metrics)
@@ -270,19 +268,17 @@ def _summary(metrics: Mapping[str, Any]) -> Iterator[Table | str]:
 _MEANS = {"micro": "steps (micro)", "macro": "tasks (macro)"}
 
 
-def figures_table(metrics: Mapping[str, Any]) -> Table:
+def figures_table(metrics: Mapping[str, Any]) -> PlainTable:
     """Return the figures for each policy on steps without a gold element, over steps and over tasks.
 
     Figures are ranges if steps were not judged.
     """
     source = metrics["model"] or metrics["predictions"]
     title = f"{metrics['suite']} ({metrics['protocol']})  {source}  {metrics['split']}  top {metrics['top_k']}"
-    table = simple_table(f"{title}, seed {metrics['seed']}, percent")
-    for heading in ("no positive", "mean over"):
-        table.add_column(heading)
     second = "op F1" if metrics["metric"] == "mindact" else "action acc"
-    for heading in ("steps", "element acc", second, "step success", "task success"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    numbers = ("steps", "element acc", second, "step success", "task success")
+    title = f"{title}, seed {metrics['seed']}, percent"
+    table = plain_table("no positive", "mean over", *numbers, right=numbers, title=title)
     for policy, figures in metrics["policies"].items():
         chosen = " *" if policy == metrics["no_positive"] else ""
         for mean, label in _MEANS.items():

@@ -13,6 +13,7 @@ from app.console.connection import JsonOption
 from app.console.errors import WrongUsage
 from app.console.judging_options import judging_settings, quiet_logging
 from app.console.streams import print_json, stderr_console, stdout_console
+from app.console.tables import PlainTable, plain_table
 from app.features.suites.cli_compare_runs import compare
 from app.features.suites.cli_suite_run import (
     DryRunOption,
@@ -29,13 +30,10 @@ from app.features.suites.cli_suite_run import (
     published_table,
     run_and_print,
     seed_lines,
-    simple_table,
 )
 from judges.suites.multimodal.readings import Counting
 
 if TYPE_CHECKING:
-    from rich.table import Table
-
     from app.features.suites.multimodal import TildeInput, TildeOptions
     from app.features.suites.records import Record
     from app.settings import Settings
@@ -197,7 +195,7 @@ def _print_input(run_input: TildeInput, options: TildeOptions) -> None:
         console.print(f"splits are mixed: {', '.join(run_input.splits)}; use --split to select one", markup=False)
 
 
-def _summary(metrics: Mapping[str, Any]) -> Iterator[Table | str]:
+def _summary(metrics: Mapping[str, Any]) -> Iterator[PlainTable | str]:
     yield tilde_table(metrics)
     yield from seed_lines(metrics)
     yield published_table(metrics, PUBLISHED_TITLE)
@@ -206,16 +204,13 @@ def _summary(metrics: Mapping[str, Any]) -> Iterator[Table | str]:
 _COLUMNS = ("element_accuracy", "operation_token_f1", "step_success")
 
 
-def tilde_table(metrics: Mapping[str, Any]) -> Table:
+def tilde_table(metrics: Mapping[str, Any]) -> PlainTable:
     """Return the figures, micro and macro, for each way of counting tokens.
 
     Figures are ranges if steps were not judged.
     """
-    table = simple_table(_title(metrics))
-    for heading in ("tokens", "mean over"):
-        table.add_column(heading, no_wrap=True)
-    for heading in ("element", "op F1", "step", "task"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    numbers = ("element", "op F1", "step", "task")
+    table = plain_table("tokens", "mean over", *numbers, right=numbers, title=_title(metrics))
     for reading, values in metrics["readings"].items():
         chosen = " *" if reading == metrics["tokens"] else ""
         for mean, label in (("micro", "steps, micro"), ("macro", "tasks, macro")):

@@ -13,10 +13,10 @@ import typer
 from app.console import event_loop
 from app.console.errors import Exit, Interrupted, WrongUsage
 from app.console.streams import print_json, stderr_console, stdout_console
+from app.console.tables import PlainTable, plain_table
 
 if TYPE_CHECKING:
     from rich.console import Console
-    from rich.table import Table
 
     from app.features.suites.records import Record
     from app.features.suites.step_loop import Journal, Plan
@@ -256,7 +256,7 @@ async def _judge_steps(plan: Plan[Any], settings: Settings, journal: Journal) ->
 
 def run_and_print(
     compute: Callable[[], dict[str, Any]],
-    summary: Callable[[Mapping[str, Any]], Iterable[Table | str]],
+    summary: Callable[[Mapping[str, Any]], Iterable[PlainTable | str]],
     folder: Path | None,
     *,
     as_json: bool,
@@ -282,21 +282,10 @@ def run_and_print(
         raise typer.Exit(Exit.INCOMPLETE)
 
 
-def simple_table(title: str | None = None) -> Table:
-    """Return an empty table without vertical lines."""
-    from rich import box
-    from rich.table import Table
-
-    return Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0), title=title, title_justify="left")
-
-
-def published_table(metrics: Mapping[str, Any], title: str) -> Table:
+def published_table(metrics: Mapping[str, Any], title: str) -> PlainTable:
     """Return the published figures."""
-    table = simple_table(title)
-    table.add_column("system", no_wrap=True)
-    table.add_column("candidates")
-    for heading in ("element acc", "op F1", "step success", "task success"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    numbers = ("element acc", "op F1", "step success", "task success")
+    table = plain_table("system", "candidates", *numbers, right=numbers, title=title)
     for row in metrics["published"]:
         figures = (row[name] for name in ("element_acc", "op_f1", "step_success", "task_success"))
         table.add_row(row["system"], row["setting"], *("" if value is None else f"{value:.1f}" for value in figures))
