@@ -54,6 +54,7 @@ class PlainTable:
             cells = (_wrapped(cell, width) for cell, width in zip(row, widths, strict=True))
             table.add_row(*cells, end_section=number in self._sections)
         yield table
+        yield ""
 
     def _widths(self, available: int) -> tuple[list[int], int]:
         """Return the width of each column, and the width of the gaps between them."""

@@ -33,7 +33,7 @@ def import_(
     agent: Annotated[
         str | None, typer.Option(help="Import only this agent. For JSON lines without an agent: the agent to assign.")
     ] = None,
-    to: Annotated[Path, typer.Option(help="Folder in the public layout to write to.")] = Path("answers"),
+    out: Annotated[Path, typer.Option(help="Folder in the public layout to write to.")] = Path("answers"),
     submit: Annotated[bool, typer.Option("--submit", help="Submit the answers to a running server instead.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing answers that differ.")] = False,
     url: UrlOption = URL,
@@ -44,7 +44,7 @@ def import_(
     if submit:
         report = _submit(submissions, url)
     else:
-        report = _write(submissions, to, overwrite=overwrite)
+        report = _write(submissions, out, overwrite=overwrite)
         incomplete = sum(bool(submission.run or submission.model or submission.metadata) for submission in submissions)
         if incomplete:
             stderr_console().print(
@@ -54,7 +54,7 @@ def import_(
         print_json(report)
         return
     counted = ", ".join(f"{count} {name}" for name, count in report.items() if isinstance(count, int))
-    stdout_console().print(f"{counted}: {url if submit else to}", markup=False, soft_wrap=True)
+    stdout_console().print(f"{counted}: {url if submit else out}", markup=False, soft_wrap=True)
 
 
 def _read(source: Path, agent: str | None) -> tuple[Submission, ...]:

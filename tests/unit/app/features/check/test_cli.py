@@ -57,7 +57,7 @@ def test_table_names_unbound_marks_and_unused_sources_with_lines(
     assert check(report, "--bind") == 0
     printed = capsys.readouterr().out
     assert printed.split()[:5] == ["citations", "bound", "unbound", "sources", "unused"]
-    assert [line.split() for line in printed.splitlines()][3] == ["3", "2", "1", "3", "1"]
+    assert [line.split() for line in printed.splitlines()][2] == ["3", "2", "1", "3", "1"]
     assert "1 of the bound citations refer to a source without a URL." in printed
     assert "  line 3: [7]  Fire is hot [7]." in printed
     assert "  line 8: https://c.example/z  Title C" in printed
