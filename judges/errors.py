@@ -168,6 +168,8 @@ class UnusableKind(StrEnum):
     EMPTY = "empty"
     MALFORMED = "malformed"
     OFF_SCHEMA = "off_schema"
+    WRONG_WORDS = "wrong_unsupported_words"
+    """The words that it marks as unsupported are not words of the claim, or contradict its verdict."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,7 +16,8 @@ from typing import Any, Final, TypeAlias
 from cache.capture import Evidence
 from cache.errors import CacheError
 from judges.cpu_bound import run_cpu_bound
-from judges.errors import LLMError, LLMRejected, ReplyNotCached
+from judges.errors import LLMError, LLMOutputUnusable, LLMRejected, ReplyNotCached, UnusableKind
+from judges.grounding.claim_words import locate_words
 from judges.grounding.quotes import find_quotes
 from judges.grounding.support import ClaimGrounds
 from judges.llm.client import LLMReply, LLMRequest
@@ -24,13 +25,14 @@ from judges.prompted_model import PromptedModel
 from judges.prompting.page_view import PreparedPage
 from judges.prompting.rendering import Question, Rendered, Style, render_claim, render_transcription
 from judges.prompting.transcription import Transcription, is_all_picture, lacks_quote, picture_quotes
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.prompting.verdict_reply import BinaryEvalResult, PartialEvalResult
 from judges.source_policy import check_of, combine_verdicts, no_source_verdict, verdict_without_evidence
 from judges.voting import NO_MAJORITY, decide_votes, votes_needed
-from rubrics.verdict import Claim, ModelRequest, Outcome, Quote, Reason, Usage, Verdict, Vote
+from rubrics.verdict import Claim, ClaimSpan, ModelRequest, Outcome, Quote, Reason, Support, Usage, Verdict, Vote
 
 log = logging.getLogger(__name__)
 
+VoteReply: TypeAlias = BinaryEvalResult | PartialEvalResult
 EvidenceLookup: TypeAlias = Callable[[str], Awaitable[Evidence]]
 """Returns the evidence of a URL or raises an error of ``cache.errors``."""
 
@@ -46,7 +48,7 @@ class VoteRecord:
 
     vote: Vote
     usage: Usage
-    reply: BinaryEvalResult | None = None
+    reply: VoteReply | None = None
     fault: LLMError | None = None
     text_only: bool = False
 
@@ -117,7 +119,7 @@ class ClaimJudge(ABC):
             verdict = await self.judge(claim, task=task, answer=answer, trials=trials)
             return replace(verdict, checks=(check_of(None, verdict),))
         if not claim.sources:
-            return no_source_verdict()
+            return _with_support(no_source_verdict(), claim)
 
         question = ClaimQuestion(claim=claim, task=task, answer=answer, trials=trials, use_screenshot=use_screenshot)
 
@@ -125,7 +127,7 @@ class ClaimJudge(ABC):
             try:
                 evidence = await evidence_for(url)
             except CacheError as error:
-                verdict = verdict_without_evidence(error)
+                verdict = _with_support(verdict_without_evidence(error), claim)
             else:
                 try:
                     verdict = await self.settle(replace(question, evidence=evidence), cache_only=cache_only)
@@ -151,7 +153,12 @@ class Verifier(PromptedModel, ClaimJudge):
         if evidence is not None:
             page = await self._pages.prepare(evidence, use_screenshot=question.use_screenshot)
         shown = Question(
-            task=question.task, answer=question.answer, claim=claim.text, instruction=claim.instruction, page=page
+            task=question.task,
+            answer=question.answer,
+            claim=claim.text,
+            instruction=claim.instruction,
+            page=page,
+            partial=claim.partial and page is not None,
         )
         return await self._judge_question(shown, question.trials, cache_only=cache_only)
 
@@ -176,7 +183,8 @@ class Verifier(PromptedModel, ClaimJudge):
             grounds = ClaimGrounds.of(
                 question.claim, task=question.task, answer=question.answer, page=page, search_page=search_page
             )
-            return grounds, self._verdict(votes, trials, rendered, grounds)
+            verdict = self._verdict(votes, trials, rendered, grounds)
+            return grounds, _with_words(verdict, votes, trials, question.claim) if shown.partial else verdict
 
         if search_page:
             grounds, verdict = await self._pages.run_page_check(ground, page)
@@ -192,7 +200,12 @@ class Verifier(PromptedModel, ClaimJudge):
     ) -> list[VoteRecord]:
         """Collect votes until they decide. Votes that are needed in any case are requested concurrently."""
         votes: list[VoteRecord] = []
-        while count := votes_needed([self._counted(vote) for vote in votes], trials):
+
+        def needed() -> int:
+            count = votes_needed([self._counted(vote) for vote in votes], trials)
+            return max(count, votes_needed(_partly(votes), trials)) if rendered.partial else count
+
+        while count := needed():
             indices = range(len(votes), len(votes) + count)
             if cache_only:
                 # Sequential, because cached replies need no waiting. The ExceptionGroup of a TaskGroup would create a
@@ -221,7 +234,7 @@ class Verifier(PromptedModel, ClaimJudge):
         request = LLMRequest(
             model=self.model,
             messages=rendered.messages,
-            schema=BinaryEvalResult,
+            schema=PartialEvalResult if rendered.partial else BinaryEvalResult,
             purpose="verify",
             prompt=rendered.prompt,
             vote=index,
@@ -236,13 +249,20 @@ class Verifier(PromptedModel, ClaimJudge):
             log.warning("vote lost", extra={"reason": fault.reason, "error": str(fault)})
             lost_vote = Vote(result=None, model=self.model, fault=fault.reason, request=fault.key)
             return VoteRecord(lost_vote, fault.usage, fault=fault)
-        parsed = _binary_result(reply)
+        parsed = _parsed_vote(reply)
         if reply.text_only and not parsed.result and page is not None and is_all_picture(page):
             # The evidence may be in the pictures, which this model cannot see.
             error = LLMRejected(f"{self.model} does not accept images, and this page has almost no text")
             lost_vote = Vote(result=None, model=reply.model, cached=reply.cached, fault=error.reason, request=reply.key)
             return VoteRecord(lost_vote, reply.usage, fault=error, text_only=True)
-        vote = Vote(result=parsed.result, model=reply.model, cached=reply.cached, request=reply.key)
+        if isinstance(parsed, PartialEvalResult) and not parsed.fits(rendered.parts["claim"]):
+            unusable = LLMOutputUnusable(UnusableKind.WRONG_WORDS, "the marked words are not words of the claim")
+            lost_vote = Vote(
+                result=None, model=reply.model, cached=reply.cached, fault=unusable.reason, request=reply.key
+            )
+            return VoteRecord(lost_vote, reply.usage, fault=unusable, text_only=reply.text_only)
+        support = parsed.support if isinstance(parsed, PartialEvalResult) else None
+        vote = Vote(result=parsed.result, model=reply.model, cached=reply.cached, request=reply.key, support=support)
         return VoteRecord(vote, reply.usage, parsed, text_only=reply.text_only)
 
     async def _transcribed(
@@ -321,9 +341,45 @@ def _with_request(verdict: Verdict, key: str, usage: Usage) -> Verdict:
     return replace(verdict, usage=verdict.usage + usage, requests=requests)
 
 
-def _binary_result(reply: LLMReply) -> BinaryEvalResult:
+def _partly(votes: Sequence[VoteRecord]) -> list[bool | None]:
+    """Return whether each vote says that the page supports at least a part of the claim; None for a lost vote."""
+    supports = [vote.vote.support for vote in votes]
+    return [None if support is None else support is not Support.NOT_SUPPORTED for support in supports]
+
+
+def _with_words(verdict: Verdict, votes: Sequence[VoteRecord], trials: int, claim: str) -> Verdict:
+    """Return the verdict with the support of the claim, and the words that the first vote with this support marks.
+
+    The support is the median of the votes: supported, partly supported and not supported are in order, and each
+    threshold is decided by its own majority. If lost votes leave the lower one open, the support is None.
+    """
+    if verdict.outcome is Outcome.PASSED:
+        return replace(verdict, support=Support.SUPPORTED)
+    if verdict.outcome is not Outcome.FAILED:
+        return verdict
+    is_partly = decide_votes(_partly(votes), trials)
+    if is_partly is not True:
+        return replace(verdict, support=Support.NOT_SUPPORTED if is_partly is False else None)
+    replies = [vote.reply for vote in votes if isinstance(vote.reply, PartialEvalResult)]
+    reply = next(each for each in replies if each.support is Support.PARTLY_SUPPORTED)
+    spans = locate_words(claim, reply.unsupported) or ()  # not empty, because the vote fits the claim
+    return replace(
+        verdict,
+        reasoning=reply.reasoning[:MAX_REASONING_CHARS],
+        support=Support.PARTLY_SUPPORTED,
+        unsupported=tuple(ClaimSpan(text=claim[start:end], start=start, end=end) for start, end in spans),
+    )
+
+
+def _with_support(verdict: Verdict, claim: Claim) -> Verdict:
+    """Return a verdict without votes with the support of the claim: none if there is no source, or it is gone."""
+    is_failed = claim.partial and verdict.outcome is Outcome.FAILED
+    return replace(verdict, support=Support.NOT_SUPPORTED) if is_failed else verdict
+
+
+def _parsed_vote(reply: LLMReply) -> VoteReply:
     """Return the reply as a vote. A reply with only the public toolkit's two fields is accepted too."""
-    if isinstance(reply.parsed, BinaryEvalResult):
+    if isinstance(reply.parsed, BinaryEvalResult | PartialEvalResult):
         return reply.parsed
     return BinaryEvalResult.model_validate(reply.parsed, from_attributes=True)
 
@@ -337,7 +393,7 @@ def _loss_reason(votes: Sequence[VoteRecord]) -> tuple[Reason, str]:
     return only or Reason.NO_MAJORITY, reasoning
 
 
-def _supporting_quotes(replies: Sequence[BinaryEvalResult], grounds: ClaimGrounds) -> tuple[Quote, ...]:
+def _supporting_quotes(replies: Sequence[VoteReply], grounds: ClaimGrounds) -> tuple[Quote, ...]:
     """Return the quotes of the first supporting vote whose quotes are in the page and count as grounds."""
     page = grounds.page
     if page is None or not grounds.search_page:

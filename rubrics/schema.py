@@ -68,10 +68,11 @@ def check_json(check: SourceCheck) -> dict[str, Any]:
 def leaf_json(claim: Claim | None, verdict: Verdict | None) -> dict[str, Any]:
     """Return the additional fields of a leaf: its claim and its verdict.
 
-    ``sources`` is null for a claim about the answer alone and for a leaf decided by code.
+    ``sources`` is null for a claim about the answer alone and for a leaf decided by code. ``support`` and
+    ``unsupported`` are only present if the claim is judged for partial support.
     """
     verdict = verdict or Verdict(outcome=Outcome.UNDECIDED)
-    return {
+    fields: dict[str, Any] = {
         "outcome": verdict.outcome.value,
         "reason": verdict.reason and verdict.reason.value,
         "reasoning": verdict.reasoning,
@@ -89,8 +90,13 @@ def leaf_json(claim: Claim | None, verdict: Verdict | None) -> dict[str, Any]:
         "grounding": verdict.grounding and verdict.grounding.value,
         "signals": list(verdict.signals),
     }
+    if claim is not None and claim.partial:
+        fields["support"] = verdict.support and verdict.support.value
+        fields["unsupported"] = [asdict(span) for span in verdict.unsupported]
+    return fields
 
 
 def _vote_json(vote: Vote) -> dict[str, Any]:
     fault = vote.fault and vote.fault.value
-    return {"result": vote.result, "model": vote.model, "cached": vote.cached, "fault": fault}
+    fields = {"result": vote.result, "model": vote.model, "cached": vote.cached, "fault": fault}
+    return fields if vote.support is None else {**fields, "support": vote.support.value}

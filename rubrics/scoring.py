@@ -8,15 +8,15 @@ Pure functions over any ``TreeNode``. The same rules compute the compatible scor
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from rubrics.errors import InvalidNode
 from rubrics.node import RubricNode, Status, Strategy
 from rubrics.rubric import Rubric
 from rubrics.tree import N, TreeNode
-from rubrics.verdict import Outcome, Verdict
+from rubrics.verdict import Outcome, Support, Verdict
 
 _JUST_BELOW_ONE = math.nextafter(1.0, 0.0)
 
@@ -184,3 +184,25 @@ def _score(rubric: Rubric, accept: Callable[[Verdict], bool]) -> Score:
         return points, points
 
     return bounds(rubric.root, interval)
+
+
+def partial_support(leaves: Iterable[tuple[Outcome, Support | None]]) -> dict[str, Any]:
+    """Return the share of partly supported claims among those that no gate skipped.
+
+    ``leaves`` are outcome and support of the claims that are judged for partial support. ``share`` is that of the
+    ``judged`` claims. ``low`` and ``high`` are the shares if all others were not partly supported, or were.
+
+    >>> partial_support([(Outcome.FAILED, Support.PARTLY_SUPPORTED), (Outcome.PASSED, Support.SUPPORTED)])["share"]
+    0.5
+    """
+    supports = [support for outcome, support in leaves if outcome is not Outcome.SKIPPED]
+    judged = [support for support in supports if support is not None]
+    partly, unknown = judged.count(Support.PARTLY_SUPPORTED), len(supports) - len(judged)
+    return {
+        "partly_supported": partly,
+        "judged": len(judged),
+        "not_judged": unknown,
+        "share": partly / len(judged) if judged else None,
+        "low": partly / len(supports) if supports else 0.0,
+        "high": (partly + unknown) / len(supports) if supports else 1.0,
+    }

@@ -64,24 +64,45 @@ class Reason(StrEnum):
     """The values for this leaf could not be extracted from the answer or page."""
 
 
+class Support(StrEnum):
+    """How far a page supports a claim. A claim passes only if it is supported."""
+
+    SUPPORTED = "supported"
+    PARTLY_SUPPORTED = "partly_supported"
+    """The page supports a part of the claim that is a fact by itself. The leaf fails."""
+    NOT_SUPPORTED = "not_supported"
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
     """One checkable sentence and the URLs that should support it.
 
     ``sources`` is None if the claim is about the answer itself. It is empty if a page must support the claim but the
-    answer cites none.
+    answer cites none. With ``partial``, the model also says whether a page supports a part of the claim, and marks the
+    unsupported words.
     """
 
     text: str
     sources: tuple[str, ...] | None = None
     instruction: str | None = None
+    partial: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClaimSpan:
+    """Passage of a claim: ``[start:end]`` of its text in characters."""
+
+    text: str
+    start: int
+    end: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vote:
     """One reply of a model to a claim. ``result`` is None if a fault prevented the vote.
 
-    ``request`` is the key of the request, empty if it has none.
+    ``request`` is the key of the request, empty if it has none. ``support`` is None if the model was not asked about
+    partial support.
     """
 
     result: bool | None
@@ -89,6 +110,7 @@ class Vote:
     cached: bool = False
     fault: Reason | None = None
     request: str = ""
+    support: Support | None = None
 
 
 class CheckNote(StrEnum):
@@ -198,6 +220,10 @@ class Verdict:
     another source decided are left out."""
     signals: tuple[str, ...] = ()
     """Warnings that code attached about the answer, the page or its URL, sorted."""
+    support: Support | None = None
+    """None if the claim is not judged for partial support, or if lost votes leave open whether a part is supported."""
+    unsupported: tuple[ClaimSpan, ...] = ()
+    """Words of a partly supported claim that no source supports, in text order. Code found them in the claim."""
 
     @property
     def spent(self) -> Usage:

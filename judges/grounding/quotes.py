@@ -143,7 +143,7 @@ def _trimmed(text: str, start: int, end: int) -> Span:
 
 def _in_order(text: str, parts: Sequence[str]) -> list[Span]:
     """Return the first occurrence of each part, in order and with permitted gaps; empty if there is none."""
-    *earlier, last = (list(_whole_occurrences(text, part)) for part in parts)
+    *earlier, last = (list(_quoted_occurrences(text, part)) for part in parts)
     chains = [[span] for span in last]
     for spans in reversed(earlier):
         starts = [(chain[0][0], _negation_before(text, chain[0][0]), chain) for chain in chains]
@@ -172,10 +172,15 @@ def _negation_before(text: str, start: int) -> int:
     return start - len(sentence) + ends[-1] if ends else 0
 
 
-def _whole_occurrences(text: str, needle: str) -> Iterator[Span]:
+def _quoted_occurrences(text: str, needle: str) -> Iterator[Span]:
+    return (span for span in whole_occurrences(text, needle) if not _loses_negation(text, span[0]))
+
+
+def whole_occurrences(text: str, needle: str) -> Iterator[Span]:
+    """Yield the spans of ``needle``, not empty, at which no word or number extends beyond its edges."""
     for start in _occurrences(text, needle):
         end = start + len(needle)
-        if _is_whole(text, start, end) and not _loses_negation(text, start):
+        if _is_whole(text, start, end):
             yield start, end
 
 

@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
-from itertools import count, islice, pairwise
+from itertools import count, groupby, islice, pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 from pydantic import BaseModel, ValidationError
@@ -21,10 +21,11 @@ from pydantic import BaseModel, ValidationError
 from answers.citations import unique_urls
 from judges.cpu_bound import run_cpu_bound
 from judges.errors import LLMOutputUnusable, UnusableKind
+from judges.grounding.claim_words import locate_words
 from judges.llm import json_schema
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.json_schema import JSONSchema, ReplyType, as_reply, fit, json_schema_of, resolve, schema_name
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.prompting.verdict_reply import BinaryEvalResult, PartialEvalResult
 from rubrics.verdict import Usage
 
 MODEL = "lexical"
@@ -125,13 +126,13 @@ def same(one: str, other: str) -> bool:
     return alike and figures[0] == figures[1] and (len(few) > 1 or few == many[-1:] != [])
 
 
-def decide(claim: str, parts: Mapping[str, str]) -> BinaryEvalResult:
-    """Judge one claim by the page, or by the answer if there is no page."""
-    said, text = words(claim[:MAX_CLAIM_CHARS]), parts.get("page", parts.get("answer", ""))
-    pair = None if "page" in parts else _PAIR.search(claim[:MAX_CLAIM_CHARS])
-    if pair and re.search("same|equal|match|identical|equivalent|refer", pair[2] + pair[4]):
-        result = same(pair[1], pair[3]) != bool(re.search(r"\b(?:not|different)\b", pair[2] + pair[4]))
-        return BinaryEvalResult(result=result, reasoning=f"Compared the spellings {pair[1]!r} and {pair[3]!r}.")
+def closest(claim: str, text: str) -> tuple[Passage, frozenset[str], frozenset[str], frozenset[str], bool] | None:
+    """Return the passage closest to a claim; None if there is none, or nothing to compare.
+
+    After it come the keys of the claim, the required ones that it lacks, all that it lacks, and whether both or neither
+    have a negation.
+    """
+    said = words(claim[:MAX_CLAIM_CHARS])
     # The first word is always capitalised. It is a name only if the second word is capitalised, too.
     capital = {key(word) for word in said[not (said[1:] and said[1][0].isupper()) :] if word[0].isupper()}
     figures = frozenset(key(word) for word in said if word[0].isdigit()) | (capital & CALENDAR)
@@ -146,16 +147,47 @@ def decide(claim: str, parts: Mapping[str, str]) -> BinaryEvalResult:
 
     ranked = ((-len(missing(each)), len(about.intersection(map(key, each.words))), each) for each in passages(text))
     best = max(ranked, key=lambda each: each[:2], default=(0, 0, None))[2]
-    lacking = missing(best) if best and about else {"anything to compare"}
-    if best is None or lacking:
-        return BinaryEvalResult(result=False, reasoning=f"The closest passage lacks {', '.join(sorted(lacking))}.")
+    if best is None or not about:
+        return None
+    absent = (figures - best.under) | ((names | plain) - best.near)
+    return best, about, missing(best), absent, denies(best.words, about) == denies(said, about)
+
+
+def decide(claim: str, parts: Mapping[str, str]) -> BinaryEvalResult:
+    """Judge one claim by the page, or by the answer if there is no page."""
+    text = parts.get("page", parts.get("answer", ""))
+    pair = None if "page" in parts else _PAIR.search(claim[:MAX_CLAIM_CHARS])
+    if pair and re.search("same|equal|match|identical|equivalent|refer", pair[2] + pair[4]):
+        result = same(pair[1], pair[3]) != bool(re.search(r"\b(?:not|different)\b", pair[2] + pair[4]))
+        return BinaryEvalResult(result=result, reasoning=f"Compared the spellings {pair[1]!r} and {pair[3]!r}.")
+    found = closest(claim, text)
+    if found is None or found[2]:
+        missing = "anything to compare" if found is None else ", ".join(sorted(found[2]))
+        return BinaryEvalResult(result=False, reasoning=f"The closest passage lacks {missing}.")
+    best, *_, agrees = found
     # A passage of one or two words is quoted with the line before it.
     start = text.rfind("\n", 0, max(best.start - 1, 0)) + 1 if len(best.words) < 3 else best.start
     quote = text[start : best.end].strip()
     quote = quote if len(quote) <= MAX_QUOTE_CHARS else quote[:MAX_QUOTE_CHARS].rpartition(" ")[0]
-    agrees = denies(best.words, about) == denies(said, about)
     reasoning = "A passage says so." if agrees else "The closest passage differs by a negation."
     return BinaryEvalResult(result=agrees, reasoning=reasoning, quotes=[quote])
+
+
+def decide_partly(claim: str, parts: Mapping[str, str]) -> PartialEvalResult:
+    """Judge one claim as ``decide``. It is partly supported if the closest passage has at least half of its words.
+
+    The words that the passage lacks are unsupported. Adjacent ones are one passage.
+    """
+    whole, found = decide(claim, parts), closest(claim, parts.get("page", ""))
+    if whole.result:
+        return PartialEvalResult(verdict="supported", reasoning=whole.reasoning, quotes=whole.quotes)
+    _, about, _, absent, agrees = found or (None, frozenset(), None, frozenset(), False)
+    by_absence = groupby(_WORD.finditer(claim, 0, MAX_CLAIM_CHARS), key=lambda word: key(word[0]) in absent)
+    runs = [list(run) for is_absent, run in by_absence if is_absent]
+    unsupported = [claim[run[0].start() : run[-1].end()] for run in runs]
+    if not agrees or 2 * len(absent) > len(about) or not locate_words(claim, unsupported):
+        return PartialEvalResult(verdict="not_supported", reasoning=whole.reasoning)
+    return PartialEvalResult(verdict="partly_supported", reasoning=whole.reasoning, unsupported=unsupported)
 
 
 class Label(NamedTuple):
@@ -283,7 +315,8 @@ def reply(request: LLMRequest) -> tuple[str, BaseModel | None]:
         raise LLMOutputUnusable(UnusableKind.REFUSED, "the lexical judge only verifies and extracts")
     if request.purpose == "extract":
         return fill(schema, parts.get("page", parts.get("answer", "")), parts.get("page_links", ""))
-    return as_reply(decide(parts.get("claim", ""), parts).model_dump(), schema)
+    decided = decide_partly if schema is PartialEvalResult else decide
+    return as_reply(decided(parts.get("claim", ""), parts).model_dump(), schema)
 
 
 class LexicalClient:

@@ -7,7 +7,7 @@ that differ, an object without any requested field, and a word instead of a bool
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final
 
@@ -33,8 +33,12 @@ _UNUSABLE_FINISH = {
 }
 
 
-def read_reply(raw: RawReply, schema: ReplyType | None, *, strict: bool) -> BaseModel | None:
+def read_reply(
+    raw: RawReply, schema: ReplyType | None, *, strict: bool, parts: Mapping[str, str] | None = None
+) -> BaseModel | None:
     """Return the reply as an instance of ``schema``; None for a request without a class in this process.
+
+    ``parts`` are the texts of the request, the validation context of the class.
 
     ``strict`` is for verdicts: it accepts only values of the declared JSON types, and the strings "true" and "false" as
     booleans. In the lax mode for extractions, "yes" is a boolean and "2020" is a number.
@@ -63,7 +67,7 @@ def read_reply(raw: RawReply, schema: ReplyType | None, *, strict: bool) -> Base
     )
     for candidate in _unwrapped(value, schema):
         try:
-            return _fitted(candidate, schema, strict=strict)
+            return _fitted(candidate, schema, strict=strict, parts=parts)
         except LLMOutputUnusable as error:
             unusable = error
     raise unusable
@@ -127,7 +131,7 @@ def _fields(schema: ReplyType) -> frozenset[str] | None:
     return frozenset(names)
 
 
-def _fitted(value: Any, schema: ReplyType, *, strict: bool) -> BaseModel | None:
+def _fitted(value: Any, schema: ReplyType, *, strict: bool, parts: Mapping[str, str] | None) -> BaseModel | None:
     if isinstance(schema, ReplySchema):
         return None
     if strict and isinstance(value, dict):
@@ -135,7 +139,7 @@ def _fitted(value: Any, schema: ReplyType, *, strict: bool) -> BaseModel | None:
     try:
         # The class comes from a judge file, and its validators may raise any exception for an unexpected value.
         with judge_code(f"a validator of {schema.__name__} raised"):
-            model = schema.model_validate_json(json.dumps(value), strict=strict)
+            model = schema.model_validate_json(json.dumps(value), strict=strict, context=parts)
     except JudgeBug as bug:
         cause = bug.__cause__
         if isinstance(cause, ValidationError):
@@ -160,6 +164,8 @@ def _translated(error: ValidationError) -> LLMOutputUnusable:
     first = error.errors(include_input=False, include_url=False)[0]
     if first["type"] == "json_invalid":
         return LLMOutputUnusable(UnusableKind.MALFORMED, "the reply is not one JSON object")
+    if first["type"] == UnusableKind.WRONG_WORDS:
+        return LLMOutputUnusable(UnusableKind.WRONG_WORDS, "the marked words are not words of the claim")
     location = ".".join(str(part) for part in first["loc"]) or "the whole"
     return LLMOutputUnusable(
         UnusableKind.OFF_SCHEMA, f"the reply does not fit the schema at {location}: {first['type']}"

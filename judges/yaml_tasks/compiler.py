@@ -162,7 +162,7 @@ def compile_task(source: str | bytes, name: str = "task.yaml") -> CompiledTask:
     """
     task, document = read_task(source, name)
     schema, types = _record("Values", task.fields)
-    compiler = _Compiler(document)
+    compiler = _Compiler(document, partial=task.partial)
     scope = {
         **{each: Variable(kind) for each, kind in types.fields.items()},
         "answer": Variable(Scalar.TEXT),
@@ -296,8 +296,9 @@ class _Place:
 class _Compiler:
     """Compiles nodes to plans, and collects the problems of the whole file."""
 
-    def __init__(self, document: Document) -> None:
+    def __init__(self, document: Document, *, partial: bool) -> None:
         self._document = document
+        self._partial = partial
         self._leaves = 0
         self._requires: list[tuple[_Place, list[str], _Required]] = []
         self._invalid_names: set[str] = set()
@@ -397,7 +398,13 @@ class _Compiler:
             urls = None if sources is None else [url for each in sources for url in _texts(each.evaluate(values))]
 
             return lambda group, _: group.verify(
-                id, text, urls, critical=critical, weight=weight, instruction=leaf.instruction
+                id,
+                text,
+                urls,
+                critical=critical,
+                weight=weight,
+                instruction=leaf.instruction,
+                partial=self._partial,
             )
 
         return plan_claim

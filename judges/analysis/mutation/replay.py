@@ -19,6 +19,7 @@ from judges.llm.client import LLMClient, LLMReply, LLMRequest
 from judges.llm.json_schema import JSONSchema, ReplyType, as_reply, json_schema_of, options
 from judges.llm.provider_adapter import FinishReason, RawReply
 from judges.llm.replies import read_reply
+from judges.prompting.verdict_reply import verdict_values
 from rubrics.verdict import Usage
 
 MODEL = "replay"
@@ -103,7 +104,7 @@ class ConfirmingClient:
             self.has_refused = True
             raise LLMOutputUnusable(UnusableKind.REFUSED, "without a model, only claims and extractions are supported")
         if request.purpose == "verify":
-            values: Any = {"result": True, "reasoning": "Confirmed without asking a model."}
+            values: Any = verdict_values(reply_class, holds=True, reasoning="Confirmed without asking a model.")
         else:
             values = await self.values(request)
         try:

@@ -18,7 +18,7 @@ from judges.llm.client import LLMRequest
 from judges.llm.lexical import MODEL, LexicalClient, decide
 from judges.prompting.verdict_reply import BinaryEvalResult
 
-MAX_LINES = 300
+MAX_LINES = 350
 
 BRIDGE = """# The Aldermoor Bridge
 The Aldermoor Bridge crosses the river Tarn at Wexcombe. It was opened to traffic on 3 September 1884 by the engineer \
