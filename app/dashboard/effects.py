@@ -104,13 +104,13 @@ def _description(
     cause_name = cause_node.name if cause_node is not None else ""
     match kind:
         case EffectKind.GATE_OPEN:
-            return "gate open" if not alone else "gate open; there are no other children"
+            return "required: met" if not alone else "required: met; there are no other claims"
         case EffectKind.GATE_SHUT if unknown:
-            return f"gate not judged: {parent.name} counts 0 until it is"
+            return f"required: not judged; {parent.name} counts 0 until it is"
         case EffectKind.GATE_SHUT:
-            return f"gate shut: {parent.name} counts 0"
+            return f"required: not met; {parent.name} counts 0"
         case EffectKind.GATED:
-            return f"gated by {cause_name}: counts 0"
+            return f"{cause_name} is required and not met: counts 0"
         case EffectKind.TOO_LATE:
             return f"after {cause_name}, which did not pass: counts 0"
         case _ if unknown:

@@ -56,11 +56,11 @@ async def test_tree_shows_how_each_child_changed_its_parent(served: Served, read
     said = {
         await row.get_attribute("id"): " ".join((await row.text_content() or "").split()) for row in await rows.all()
     }
-    assert "gate" in said["river/named"] and "gate open" in said["river/named"]
+    assert "required: met" in said["river/named"]
     assert "\u00d72" in said["river/through"] and "adds 0.67 of 0.67" in said["river/through"]
     assert "adds 0.00 of 0.33" in said["river/length"]
-    assert "gate shut: bridge counts 0" in said["bridge/given"]
-    assert "gated by given: counts 0" in said["bridge/year"]
+    assert "required: not met; bridge counts 0" in said["bridge/given"]
+    assert "given is required and not met: counts 0" in said["bridge/year"]
     assert "open up to 0.25" in said["town"]
     assert "not judged" in (await rows.last.locator(".unseen").text_content() or "")
 

@@ -32,7 +32,7 @@ def test_failed_gate_zeroes_its_siblings():
     assert found["gate"].kind is EffectKind.GATE_SHUT
     assert found["gate"].worth == 1.0
     assert (found["fine"].kind, found["fine"].cause, found["fine"].gained) == (EffectKind.GATED, "gate", 0.0)
-    assert found["fine"].text == "gated by gate: counts 0"
+    assert found["fine"].text == "gate is required and not met: counts 0"
 
 
 def test_passed_gate_adds_nothing():
