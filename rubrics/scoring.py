@@ -37,6 +37,11 @@ class Score:
     high: float
 
 
+def bounded_score(low: float, high: float) -> Score:
+    """Return the score with these bounds."""
+    return Score(value=low if low == high else None, low=low, high=high)
+
+
 def score_nodes(root: N, leaf: Callable[[N], tuple[float, Status]]) -> dict[int, NodeScore]:
     """Return score and status of every node. ``leaf`` returns those of a leaf.
 

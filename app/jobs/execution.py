@@ -325,10 +325,15 @@ def _is_cancelled() -> bool:
 
 
 def _row(result_id: str, result: dict[str, Any]) -> NewResult:
+    final = float(result["final_score"])
+    score = result.get("score")
+    low, high = (score["low"], score["high"]) if isinstance(score, dict) else (final, final)
     return NewResult(
         id=result_id,
         status=str(result["status"]),
-        final_score=float(result["final_score"]),
+        final_score=final,
+        score_low=float(low),
+        score_high=float(high),
         body=storable_text(json.dumps(result, allow_nan=False, ensure_ascii=False)),
         page_ids=tuple(page["page_id"] for page in result["pages"] if page["page_id"] is not None),
     )

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import dataclasses
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -19,7 +20,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.progress import NO_PROGRESS, Progress
 from app.storage.direct_pool import DirectConnection
 from app.storage.records import PAUSED, TERMINAL, Fence, Job, JobError, JobKind, JobStatus, SubmissionRecord
-from app.storage.tables import answers, jobs, submissions
+from app.storage.tables import answers, jobs, results, submissions
+from rubrics.scoring import Score, bounded_score
 
 CHANNEL = "assay_jobs"
 _FIELDS = tuple(field.name for field in dataclasses.fields(Job))
@@ -52,6 +54,15 @@ async def jobs_of_submission(connection: AsyncConnection, submission_id: str) ->
     return [_job(row) for row in (await connection.execute(query)).mappings()]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListedJob:
+    """Job with the run of its submission and the score of its result, if any."""
+
+    job: Job
+    run: str | None
+    score: Score | None
+
+
 async def list_jobs(
     connection: AsyncConnection,
     *,
@@ -62,6 +73,7 @@ async def list_jobs(
     agent: str | None = None,
     task_id: str | None = None,
     kind: JobKind | None = None,
+    submission_id: str | None = None,
 ) -> list[Job]:
     """Return jobs, newest first. ``before`` is the ID of the last job of the previous page."""
     filters = _owned_by(owner)
@@ -75,8 +87,30 @@ async def list_jobs(
         filters.append(jobs.c.task_id == task_id)
     if kind is not None:
         filters.append(jobs.c.kind == kind)
+    if submission_id is not None:
+        filters.append(jobs.c.submission_id == submission_id)
     query = select(jobs).where(and_(True, *filters)).order_by(jobs.c.id.desc()).limit(limit)
     return [_job(row) for row in (await connection.execute(query)).mappings()]
+
+
+async def with_scores(connection: AsyncConnection, listed: Sequence[Job]) -> list[ListedJob]:
+    """Return the jobs with their runs and scores, in the same order."""
+    query = (
+        select(jobs.c.id, submissions.c.run, results.c.score_low, results.c.score_high)
+        .join(submissions, submissions.c.id == jobs.c.submission_id)
+        .outerjoin(results, results.c.id == jobs.c.result_id)
+        .where(jobs.c.id.in_([job.id for job in listed]))
+    )
+    found = {row.id: row for row in await connection.execute(query)}
+    return [
+        ListedJob(
+            job=job,
+            run=row.run,
+            score=None if row.score_low is None else bounded_score(row.score_low, row.score_high),
+        )
+        for job in listed
+        if (row := found.get(job.id)) is not None
+    ]
 
 
 async def count_by_status(connection: AsyncConnection) -> dict[JobStatus, int]:

@@ -128,6 +128,8 @@ class NewResult:
     id: str
     status: str
     final_score: float
+    score_low: float
+    score_high: float
     body: str
     page_ids: tuple[str, ...]
 

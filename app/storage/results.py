@@ -22,6 +22,7 @@ from app.storage.records import Job, JobKind, JobStatus, JudgedAnswer, NewResult
 from app.storage.tables import answers, jobs, result_pages, result_sources, results, submissions
 from app.storage.text_cleanup import storable_text
 from cache.urls import canonical_key
+from rubrics.scoring import Score, bounded_score
 
 _COLUMNS = (results.c.id, results.c.job_id, results.c.body, results.c.created_at)
 _OPEN_OUTCOMES = frozenset({"not_judged", "undecided"})
@@ -40,6 +41,8 @@ async def insert_result(connection: AsyncConnection, job: Job, result: NewResult
             answer_name=job.answer_name,
             status=result.status,
             final_score=result.final_score,
+            score_low=result.score_low,
+            score_high=result.score_high,
             body=result.body,
             created_at=now,
             kind=job.kind,
@@ -194,13 +197,14 @@ class ResultOrigin:
     model: str | None
     status: str
     final_score: float
+    score: Score
     created_at: datetime
 
 
 async def origin_of(connection: AsyncConnection, result_id: str, *, owner: str | None = None) -> ResultOrigin | None:
     """Return the origin of one result, or None. ``owner`` limits the query to one owner."""
     row = (await connection.execute(_origins().where(results.c.id == result_id, *owned_by(owner)))).mappings().first()
-    return None if row is None else ResultOrigin(**row)
+    return None if row is None else _origin(row)
 
 
 async def list_origins(
@@ -211,7 +215,7 @@ async def list_origins(
     answers_only = results.c.kind == JobKind.ANSWER
     origins = _origins().where(results.c.agent == agent, answers_only, earlier, *owned_by(owner))
     query = origins.order_by(results.c.id.desc()).limit(limit)
-    return [ResultOrigin(**row) for row in (await connection.execute(query)).mappings()]
+    return [_origin(row) for row in (await connection.execute(query)).mappings()]
 
 
 async def judged_text(connection: AsyncConnection, result_id: str, *, owner: str | None = None) -> str | None:
@@ -223,6 +227,11 @@ async def judged_text(connection: AsyncConnection, result_id: str, *, owner: str
         .where(results.c.id == result_id, *owned_by(owner))
     )
     return (await connection.execute(query)).scalar_one_or_none()
+
+
+def _origin(row: RowMapping) -> ResultOrigin:
+    values = dict(row)
+    return ResultOrigin(score=bounded_score(values.pop("score_low"), values.pop("score_high")), **values)
 
 
 def _origins() -> Select[tuple[object, ...]]:
@@ -239,6 +248,8 @@ def _origins() -> Select[tuple[object, ...]]:
             jobs.c.model,
             results.c.status,
             results.c.final_score,
+            results.c.score_low,
+            results.c.score_high,
             results.c.created_at,
         )
         .join(jobs, jobs.c.id == results.c.job_id)

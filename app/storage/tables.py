@@ -111,6 +111,9 @@ results = Table(
     Column("body", Text, nullable=False),
     Column("created_at", DateTime(timezone=True), nullable=False),
     Column("kind", Text, nullable=False, server_default=text("'answer'")),
+    # Bounds of the score; equal unless leaves were not judged.
+    Column("score_low", Float, nullable=False),
+    Column("score_high", Float, nullable=False),
     UniqueConstraint("job_id", "attempt", name="one_result_per_attempt"),
     Index("results_by_agent", "agent", "task_id", "id"),
     Index("results_by_owner", "owner", "id"),
