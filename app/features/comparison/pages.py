@@ -22,7 +22,15 @@ Side = Annotated[str, Query(max_length=400)]
 _MAX_AGENTS = 100
 _MAX_HISTORY = 2000
 _MAX_FLIPS = 20_000
-_TASKS_CSV = ("task_id", "before_low", "before_high", "now_low", "now_high", "difference", "leaves_flipped")
+_TASKS_CSV = (
+    "task_id",
+    "baseline_low",
+    "baseline_high",
+    "candidate_low",
+    "candidate_high",
+    "difference",
+    "leaves_flipped",
+)
 _FLIPS_CSV = (
     "task_id",
     "answer_name",
@@ -65,7 +73,7 @@ class AnswerFlips:
 async def compare_page(
     viewer: ViewerDep, a: Side = "", b: Side = "", table: Table = Table.FLIPS, format: Format = Format.HTML
 ) -> Response:
-    """Show the comparison of ``b`` (now) with ``a`` (before): ``agent``, ``agent@run`` or a result id each."""
+    """Show the comparison of ``b`` (candidate) with ``a`` (baseline): ``agent``, ``agent@run`` or a result id each."""
     choices = await _choices(viewer)
     compared: dict[str, Any] | None = None
     if a and b:

@@ -59,10 +59,16 @@ async def test_two_runs_are_compared_leaf_by_leaf_with_causes(served: Served, re
     await two_runs(served, "changer")
     await reader.go("/agents/changer")
     await reader.page.click("text=Compare the two newest runs")
-    figures = await reader.text(".figures")
-    assert "Before: changer@monday" in figures and "Now: changer@tuesday" in figures
-    assert "+0.00" in figures and "3 2 certain" in figures
-    assert "lies in -0.11 to +0.00" in await reader.text(".verdict")
+    outcome = await reader.text(".outcome")
+    assert outcome.startswith(
+        "Too few tasks to tell 2 tasks have a certain score on both sides; a test needs at least 6."
+    )
+    assert "Baseline changer@monday" in outcome and "Candidate changer@tuesday" in outcome and "+0.00" in outcome
+    assert "p-value" not in outcome
+    await reader.page.click("summary:has-text('Statistics')")
+    assert "-0.11 to +0.00 depending on the claims that were not judged" in await reader.text(".statistics")
+    assert await reader.text("tr:has(a[href='#task-towers']) td[data-label='Difference']") == "-0.33 to +0.00"
+    assert await reader.violations() == []
     rows = await reader.page.locator("#task-towers tbody tr").all_inner_texts()
     row_by_leaf = {row.split()[0]: " ".join(row.split()) for row in rows}
     assert "failed passed" in row_by_leaf["said"] and "answer the claim in the answer changed" in row_by_leaf["said"]
@@ -101,10 +107,10 @@ async def test_two_agents_can_be_selected_and_swapped(served: Served, reader: Re
     await reader.go("/compare")
     await reader.page.select_option('select[name="a"]', "alpha")
     await reader.page.select_option('select[name="b"]', "beta")
-    await reader.page.click('button:has-text("Compare")')
-    assert "Before: alpha" in await reader.text(".figures")
+    await reader.page.wait_for_selector('.outcome:has-text("Baseline alpha")')
+    assert reader.page.url.endswith("/compare?a=alpha&b=beta")
     await reader.page.click("text=Swap")
-    await reader.page.wait_for_selector('.figures:has-text("Before: beta")')
+    await reader.page.wait_for_selector('.outcome:has-text("Baseline beta")')
 
 
 async def test_flip_links_to_its_leaf_and_tables_can_be_downloaded(served: Served, reader: Reader):
