@@ -12,3 +12,5 @@ class Tab:
     name: str
     path: str
     label: str
+    job_kind: str | None = None
+    """Kind of the jobs that the pages show. The entry is hidden until there is one."""

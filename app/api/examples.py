@@ -64,6 +64,7 @@ _NAMED_IN: Mapping[tuple[str, str], Any] = {
     ("AcceptedOut", "id"): f"sub_{EXAMPLE_ID}",
     ("SubmissionOut", "id"): f"sub_{EXAMPLE_ID}",
     ("JobOut", "id"): f"job_{EXAMPLE_ID}",
+    ("ListedJobOut", "id"): f"job_{EXAMPLE_ID}",
     ("JobRefOut", "id"): f"job_{EXAMPLE_ID}",
     ("JobRefOut", "url"): f"/v1/jobs/job_{EXAMPLE_ID}",
     ("JobRefOut", "status"): "queued",

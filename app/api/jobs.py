@@ -12,16 +12,19 @@ from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 
 from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
-from app.api.models import JobOut, ListOut
-from app.api.paging import IdPath, JobsPageDep, NameFilter
+from app.api.models import JobOut, ListedJobOut, ListOut
+from app.api.paging import IdFilter, IdPath, JobsPageDep, NameFilter
 from app.api.problems import Problem, not_found
+from app.async_tools import cancellable_sleep
 from app.service import Service
 from app.storage import jobs as rows
-from app.storage.records import Job, JobStatus
+from app.storage.records import Job, JobKind, JobStatus
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"])
 
 _KEEPALIVE_S = 15.0
+_BATCH_S = 1.0
+"""Minimum time between two batches of a stream of all jobs."""
 
 
 @router.get("")
@@ -32,7 +35,9 @@ async def list_jobs(
     status: JobStatus | None = None,
     agent: NameFilter = None,
     task_id: NameFilter = None,
-) -> ListOut[JobOut]:
+    submission_id: IdFilter = None,
+    kind: JobKind | None = None,
+) -> ListOut[ListedJobOut]:
     """List jobs, newest first."""
     async with service.database.begin() as connection:
         jobs = await rows.list_jobs(
@@ -43,9 +48,33 @@ async def list_jobs(
             status=status,
             agent=agent,
             task_id=task_id,
+            submission_id=submission_id,
+            kind=kind,
         )
-    page, next_cursor = paging.split(jobs, lambda job: job.id)
-    return ListOut(items=[JobOut.of(job) for job in page], next_cursor=next_cursor)
+        page, next_cursor = paging.split(jobs, lambda job: job.id)
+        listed = await rows.with_scores(connection, page)
+    return ListOut(items=[ListedJobOut.of_listed(one) for one in listed], next_cursor=next_cursor)
+
+
+@router.get(
+    "/events",
+    response_class=StreamingResponse,
+    responses={
+        200: {
+            "content": {"text/event-stream": {}},
+            "description": "An event ``open``, then an event ``job`` for each changed job",
+        }
+    },
+)
+async def follow_jobs(service: ServiceDep, caller: ReaderDep) -> Response:
+    """Follow all jobs by server-sent events. Changes of a job within a second are one event with the whole job.
+
+    The stream contains no earlier changes: read the list of jobs after each event ``open``.
+    """
+    _check_streams(service, caller)
+    return StreamingResponse(
+        _stream_all(service, caller), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
+    )
 
 
 @router.get("/{job_id}")
@@ -89,14 +118,28 @@ async def follow_job(
     present = await _job(service, caller, job_id)
     if present.has_ended and present.revision <= seen:
         return Response(status_code=204)
-    if service.streams.is_full(caller.owner):
-        detail = f"The keys of one owner can have at most {service.settings.max_streams} open event streams"
-        raise Problem(429, "TOO_MANY_STREAMS", detail, headers={"Retry-After": "5"})
+    _check_streams(service, caller)
     return StreamingResponse(
         _stream(service, caller, job_id, seen),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-store"},
     )
+
+
+def _check_streams(service: Service, caller: Caller) -> None:
+    if service.streams.is_full(caller.owner):
+        detail = f"The keys of one owner can have at most {service.settings.max_streams} open event streams"
+        raise Problem(429, "TOO_MANY_STREAMS", detail, headers={"Retry-After": "5"})
+
+
+async def _stream_all(service: Service, caller: Caller) -> AsyncIterator[bytes]:
+    with service.streams.open_stream(caller.owner), service.events.follow_owner(caller.visible_owner) as follower:
+        yield format_sse_event(data_str="{}", event="open")
+        while not follower.is_interrupted:
+            for changed in await follower.next(timeout_s=_KEEPALIVE_S):
+                yield format_sse_event(data_str=json.dumps(JobOut.of(changed).model_dump(mode="json")), event="job")
+            yield KEEPALIVE_COMMENT
+            await cancellable_sleep(_BATCH_S)
 
 
 async def _stream(service: Service, caller: Caller, job_id: str, seen: int) -> AsyncIterator[bytes]:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from answers.submission import AnswerContent
 from app.api.examples import EXAMPLE_ANSWER
 from app.api.request_fields import WHOLE_NUMBER, AnswerName, AnswerReply, AnswerText, Metadata, Model, Name
+from app.storage.jobs import ListedJob
 from app.storage.records import Job, JobError, JobKind, JobStatus, SubmissionRecord
 from cache.capture import Blob, Capture
 
@@ -207,6 +208,32 @@ class JobOut(JobStateOut):
     @classmethod
     def of(cls, job: Job) -> JobOut:
         return cls.of_record(job, answer=job.answer_name, progress=ProgressOut.of_record(job))
+
+
+class ScoreOut(RecordModel):
+    """Score with its bounds. ``value`` is null while claims that were not judged could change it."""
+
+    value: float | None
+    low: float
+    high: float
+
+
+class ListedJobOut(JobOut):
+    """A job in a list, with its run and score."""
+
+    run: str | None
+    score: ScoreOut | None = Field(description="null: no result yet")
+
+    @classmethod
+    def of_listed(cls, listed: ListedJob) -> ListedJobOut:
+        job, score = listed.job, listed.score
+        return cls.of_record(
+            job,
+            answer=job.answer_name,
+            progress=ProgressOut.of_record(job),
+            run=listed.run,
+            score=None if score is None else ScoreOut.of_record(score),
+        )
 
 
 class PageOut(RecordModel):

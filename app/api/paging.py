@@ -17,6 +17,7 @@ NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 
 IdPath = Annotated[str, Path(pattern=ID_PATTERN)]
 NamePath = Annotated[str, Path(pattern=NAME_PATTERN)]
+IdFilter = Annotated[str | None, Query(pattern=ID_PATTERN)]
 NameFilter = Annotated[str | None, Query(pattern=NAME_PATTERN)]
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 from urllib.parse import urlencode
 
-from fastapi import Request, Response
+from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
@@ -21,7 +21,7 @@ from app.dashboard.viewer import Dashboard, dashboard_of
 _REMEDIES = {
     401: "Sign in with an API key.",
     403: "Sign in with an API key that has the required scope.",
-    404: "It may have been deleted or belong to another owner. Go back, or start from the home page.",
+    404: "Check the address. It may have been deleted or belong to another owner.",
     409: "Reload the page: its content has changed since it was loaded.",
     422: "Check the address: part of it is invalid.",
     429: "Wait a moment, then reload the page.",
@@ -51,6 +51,20 @@ class HtmlRoute(APIRoute):
                 return _page(request, error.status_code, str(error.detail), "")
 
         return as_page
+
+
+def show_not_found(app: FastAPI) -> None:
+    """Show a page for unknown paths outside the API if a browser requests them. Call after all other handlers."""
+    answer = app.exception_handlers[HTTPException]
+
+    async def not_found(request: Request, error: Exception) -> Response:
+        wants_page = "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/v1/")
+        if wants_page and request.method in {"GET", "HEAD"}:
+            return _page(request, 404, "This page does not exist", "")
+        response: Response = await answer(request, error)  # type: ignore[misc]  # all our handlers are coroutines
+        return response
+
+    app.add_exception_handler(404, not_found)
 
 
 def _api_error_page(request: Request, error: ApiError) -> Response:
@@ -85,6 +99,7 @@ def _page(request: Request, status: int, title: str, detail: str) -> Response:
         detail=detail,
         remedy=_REMEDIES.get(status, ""),
         here="",
+        tabs=[tab for tab in dashboard.renderer.tabs if tab.job_kind is None],
         csv=None,
         json=None,
         viewer={

@@ -11,7 +11,7 @@ from app.dashboard import captures, home, jobs, page_panels, results, review, si
 from app.dashboard.answer_renderer import AnswerRenderer
 from app.dashboard.assets import Assets
 from app.dashboard.errors import NotFound
-from app.dashboard.html_route import HtmlRoute
+from app.dashboard.html_route import HtmlRoute, show_not_found
 from app.dashboard.rendering import HEADERS, FeaturePages, Renderer
 from app.dashboard.result_cache import ResultCache
 from app.dashboard.sessions import Sessions
@@ -58,3 +58,4 @@ def install_dashboard(app: FastAPI, *, keys: Callable[[], bool], features: Seque
         keys=keys,
     )
     app.include_router(assets.router())
+    show_not_found(app)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import AsyncIterator
 from typing import Annotated, Any
@@ -26,7 +25,7 @@ STATUSES = ("queued", "running", "succeeded", "failed", "cancelled")
 TERMINAL = frozenset({"succeeded", "failed", "cancelled"})
 _PER_PAGE = 50
 _MAX_CSV = 10_000
-_CSV = ("id", "status", "stage", "agent", "task_id", "answer", "model", "attempts", "result_id", "created_at",
+_CSV = ("id", "status", "stage", "agent", "task_id", "answer", "run", "model", "attempts", "result_id", "created_at",
         "started_at", "finished_at")  # fmt: skip
 _PROGRESS_CSV = ("pages_done", "pages_total", "leaves_done", "leaves_total")
 _RECONNECT_MS = 3000
@@ -52,6 +51,17 @@ async def jobs(
         "jobs.html", title="Jobs", here="jobs", json=f"/v1/jobs?{query}", csv=f"/jobs?format=csv&{query}",
         jobs=listed["items"], following=listed["next_cursor"], chosen=chosen, statuses=STATUSES, query=query,
     )  # fmt: skip
+
+
+@router.get("/events")
+async def events(request: Request) -> Response:
+    """Stream an event ``changed`` when the stream opens and after each batch of changes of any job."""
+
+    async def changes(viewer: Viewer) -> AsyncIterator[bytes]:
+        async for _ in viewer.api.events("/v1/jobs/events"):
+            yield _event("changed", "")
+
+    return await _stream(request, changes, check="/v1/jobs?limit=1")
 
 
 @router.get("/jobs/{job_id}")
@@ -85,58 +95,16 @@ async def act(job_id: IdPath, action: Annotated[str, Path(pattern="^(cancel|retr
 
 @router.get("/submissions/{submission_id}")
 async def submission(submission_id: IdPath, viewer: ViewerDep, format: Format = Format.HTML) -> Response:
-    """Show a submission with all its jobs, with live updates until all have ended."""
+    """Show a submission with all its jobs."""
     stored = await viewer.api.get(f"/v1/submissions/{submission_id}")
-    members = await asyncio.gather(*(viewer.api.get(f"/v1/jobs/{job['id']}") for job in stored["jobs"]))
+    members = (await viewer.api.items("/v1/jobs", at_most=_MAX_CSV, submission_id=submission_id))[::-1]
     if format is Format.CSV:
         return await _csv(submission_id, members)
     return await viewer.page(
         "submission.html", title=f"{stored['agent']} · {stored['task_id']}", here="jobs",
         json=f"/v1/submissions/{submission_id}", csv=f"/submissions/{submission_id}?format=csv", submission=stored,
-        jobs=members, live=any(job["status"] not in TERMINAL for job in members),
+        jobs=members,
     )  # fmt: skip
-
-
-@router.get("/submissions/{submission_id}/events")
-async def submission_events(submission_id: IdPath, request: Request) -> Response:
-    """Stream the changes of all jobs in one connection, because browsers open at most six per server."""
-
-    async def rendered(viewer: Viewer) -> AsyncIterator[bytes]:
-        stored = await viewer.api.get(f"/v1/submissions/{submission_id}")
-        open_jobs = [job["id"] for job in stored["jobs"] if job["status"] not in TERMINAL]
-        async for changed in _merged_events(viewer, open_jobs):
-            row = viewer.dashboard.renderer.fragment("job_row.html", job=changed, with_agent=False)
-            yield _event(f"job-{changed['id']}", row)
-        yield _event("end", "")
-
-    return await _stream(request, rendered, check=f"/v1/submissions/{submission_id}")
-
-
-async def _merged_events(viewer: Viewer, job_ids: list[str]) -> AsyncIterator[dict[str, Any]]:
-    """Yield the events of several jobs until all have ended."""
-    changes: asyncio.Queue[dict[str, Any] | None] = asyncio.Queue()
-
-    async def follow(job_id: str) -> None:
-        async for event in viewer.api.events(f"/v1/jobs/{job_id}/events"):
-            changes.put_nowait(event)
-
-    async def follow_all() -> None:
-        try:
-            async with asyncio.TaskGroup() as group:
-                for job_id in job_ids:
-                    group.create_task(follow(job_id))
-        finally:
-            changes.put_nowait(None)
-
-    following = asyncio.create_task(follow_all())
-    try:
-        while (changed := await changes.get()) is not None:
-            yield changed
-    finally:
-        following.cancel()
-        await asyncio.wait({following})
-        if not following.cancelled():
-            following.exception()
 
 
 async def _stream(request: Request, rendered: Any, *, check: str) -> Response:
@@ -168,10 +136,12 @@ def _event(name: str, html: str) -> bytes:
 
 async def _csv(name: str, jobs: list[dict[str, Any]]) -> Response:
     """Return a table of jobs as CSV."""
-    header = (*_CSV, *_PROGRESS_CSV, "error")
+    header = (*_CSV, *_PROGRESS_CSV, "score_low", "score_high", "error")
     return await csv_file(name, header, map(_csv_row, jobs))
 
 
 def _csv_row(job: dict[str, Any]) -> list[Cell]:
     error = job["error"]["code"] if job["error"] else None
-    return [*(job[name] for name in _CSV), *(job["progress"][name] for name in _PROGRESS_CSV), error]
+    score = job["score"] or {"low": None, "high": None}
+    progress = (job["progress"][name] for name in _PROGRESS_CSV)
+    return [*(job[name] for name in _CSV), *progress, score["low"], score["high"], error]

@@ -44,6 +44,7 @@ _FILTERS = {
     "reason": wording.reason_words,
     "signal": wording.signal_words,
     "utc_time": wording.utc_time,
+    "ago": wording.ago,
     "shorten": wording.shorten,
 }
 
@@ -77,7 +78,6 @@ def create_environment(assets: Assets, features: Sequence[FeaturePages] = ()) ->
         "trend_line": charts.trend_line,
         "duration": wording.duration,
         "job_errors": wording.JOB_ERRORS,
-        "tabs": (*TABS, *(tab for feature in features for tab in feature.tabs)),
         "features": frozenset(feature.name for feature in features),
     }
     return environment
@@ -88,6 +88,7 @@ class Renderer:
 
     def __init__(self, assets: Assets, features: Sequence[FeaturePages] = ()) -> None:
         self._environment = create_environment(assets, features)
+        self.tabs: Sequence[Tab] = (*TABS, *(tab for feature in features for tab in feature.tabs))
 
     def fragment(self, template: str, /, **values: Any) -> Markup:
         """Return the HTML of a template for use inside a page."""

@@ -13,12 +13,14 @@ from fastapi import Depends, Form, Request
 from fastapi.responses import HTMLResponse
 from starlette.types import ASGIApp
 
+from app.client.errors import ClientError
 from app.dashboard.answer_renderer import AnswerRenderer
 from app.dashboard.api_access import Api
 from app.dashboard.errors import InvalidFormToken
 from app.dashboard.rendering import Renderer
 from app.dashboard.result_cache import ResultCache
 from app.dashboard.sessions import COOKIE, Sessions
+from app.tabs import Tab
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +48,22 @@ class Viewer:
         self, template: str, /, *, status: int = 200, json: str | None = None, **values: Any
     ) -> HTMLResponse:
         """Render a page. ``json`` is the API path of its data, ``csv`` (in ``values``) the URL of its table."""
-        values = {"csv": None, "title": "assay", "here": "", **values}
+        values = {"csv": None, "title": "assay", "here": "", "tabs": await self._tabs(), **values}
         # Rendering a large tree takes tens of milliseconds.
         render = partial(self.dashboard.renderer.page, template, status=status, json=json_link(json), viewer=self)
         return await asyncio.to_thread(render, **values)
+
+    async def _tabs(self) -> list[Tab]:
+        """Return the entries of the main menu that the viewer uses."""
+        return [
+            tab for tab in self.dashboard.renderer.tabs if tab.job_kind is None or await self._has_job(tab.job_kind)
+        ]
+
+    async def _has_job(self, kind: str) -> bool:
+        try:
+            return bool((await self.api.get("/v1/jobs", kind=kind, limit=1))["items"])
+        except ClientError:  # not signed in, or the database is unavailable; the page reports that itself
+            return False
 
     async def fragment(self, template: str, /, **values: Any) -> HTMLResponse:
         """Render a part of a page for htmx."""

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
+
+from markupsafe import Markup, escape
 
 NONE = "\u2013"
 
@@ -184,6 +186,29 @@ def parse_time(value: str | datetime | None) -> datetime | None:
     except ValueError:
         return None
     return time if time.tzinfo else time.replace(tzinfo=UTC)
+
+
+_WEEK = timedelta(days=7)
+
+
+def ago(value: str | datetime | None) -> Markup:
+    """Format a time relative to now, as an element with the absolute time in UTC as its title."""
+    time = parse_time(value)
+    if time is None:
+        return escape(NONE)
+    age = datetime.now(UTC) - time
+    utc = time.astimezone(UTC)
+    if age > _WEEK:
+        text = f"{utc:%Y-%m-%d}"
+    elif age >= timedelta(days=1):
+        text = f"{plural(age.days, 'day', 'days')} ago"
+    elif age >= timedelta(hours=1):
+        text = f"{plural(age.seconds // 3600, 'hour', 'hours')} ago"
+    else:
+        text = f"{age.seconds // 60} min ago" if age >= timedelta(minutes=1) else "just now"
+    return Markup('<time data-ago datetime="{}" title="{:%Y-%m-%d %H:%M} UTC">{}</time>').format(
+        utc.isoformat(timespec="seconds"), utc, text
+    )
 
 
 def utc_time(value: str | datetime | None) -> str:

@@ -50,19 +50,53 @@ class Follower:
             self._has_new.set()
 
 
+class OwnerFollower:
+    """Subscription of one reader to all jobs of ``owner`` (None: of all owners)."""
+
+    def __init__(self, owner: str | None) -> None:
+        self._owner = owner
+        self._changed: dict[str, Job] = {}
+        self._has_new = asyncio.Event()
+        self.is_interrupted = False
+        """Whether changes may have been missed."""
+
+    async def next(self, *, timeout_s: float) -> list[Job]:
+        """Wait for changes and return the newest state of each changed job; empty after ``timeout_s``."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._has_new.wait()
+        except TimeoutError:
+            return []
+        self._has_new.clear()
+        changed, self._changed = self._changed, {}
+        return list(changed.values())
+
+    def notify(self, job: Job) -> None:
+        """Publish a state if the job belongs to the owner."""
+        if self._owner is None or job.owner == self._owner:
+            self._changed[job.id] = job
+            self._has_new.set()
+
+    def interrupt(self) -> None:
+        """Report that changes may have been missed."""
+        self.is_interrupted = True
+        self._has_new.set()
+
+
 class JobEvents:
     """Registry of followers. Requires ``run`` as a background task."""
 
     def __init__(self, database: Database) -> None:
         self._database = database
         self._followers: dict[str, set[Follower]] = defaultdict(set)
+        self._owner_followers: set[OwnerFollower] = set()
         self._changed: set[str] = set()
         self._wake = asyncio.Event()
 
     @property
     def followers(self) -> int:
         """Number of open followers."""
-        return sum(map(len, self._followers.values()))
+        return sum(map(len, self._followers.values())) + len(self._owner_followers)
 
     @contextmanager
     def follow(self, job_id: str) -> Iterator[Follower]:
@@ -77,6 +111,16 @@ class JobEvents:
             if not self._followers[job_id]:
                 del self._followers[job_id]
 
+    @contextmanager
+    def follow_owner(self, owner: str | None) -> Iterator[OwnerFollower]:
+        """Follow the changes of all jobs of an owner (None: of all owners) during the block."""
+        follower = OwnerFollower(owner)
+        self._owner_followers.add(follower)
+        try:
+            yield follower
+        finally:
+            self._owner_followers.discard(follower)
+
     async def run(self) -> None:
         """Listen for changes and notify followers until cancelled."""
         async with asyncio.TaskGroup() as group:
@@ -84,7 +128,7 @@ class JobEvents:
             group.create_task(self._notify(), name="job events: notify")
 
     def _mark_changed(self, job_id: str) -> None:
-        if job_id in self._followers:
+        if self._owner_followers or job_id in self._followers:
             self._changed.add(job_id)
             self._wake.set()
 
@@ -98,6 +142,8 @@ class JobEvents:
                     # Changes before LISTEN are not announced again, so read every followed job once.
                     for job_id in list(self._followers):
                         self._mark_changed(job_id)
+                    for follower in self._owner_followers:
+                        follower.interrupt()
                     while True:
                         async for notification in connection.notifies(timeout=_RECHECK_S):
                             self._mark_changed(notification.payload)
@@ -114,7 +160,7 @@ class JobEvents:
             except TimeoutError:
                 self._changed.update(self._followers)
             self._wake.clear()
-            changed, self._changed = self._changed & self._followers.keys(), set()
+            changed, self._changed = self._changed, set()
             if changed:
                 await self._publish(changed)
             await cancellable_sleep(0.0)
@@ -127,5 +173,5 @@ class JobEvents:
             _log.warning("job states not read", detail=str(error))
             return
         for job in jobs:
-            for follower in self._followers.get(job.id, ()):
+            for follower in (*self._followers.get(job.id, ()), *self._owner_followers):
                 follower.notify(job)

@@ -1,5 +1,5 @@
 // Entry point of all pages. Pages also work without scripts, because they use links and forms.
-import { follow } from "./live.js";
+import { applyWhenChanged, follow, followChanges, updateTimes } from "./live.js";
 import { startEditor } from "./editor.js";
 import { startPanels } from "./pages.js";
 import { acceptDrops } from "./repair.js";
@@ -8,6 +8,9 @@ import { stepKeys } from "./steps.js";
 import { startTree } from "./tree.js";
 
 for (const element of document.querySelectorAll("[data-events]")) follow(element);
+if (document.querySelector("[data-live=jobs]")) followChanges();
+for (const form of document.querySelectorAll("form[data-auto]")) applyWhenChanged(form);
+setInterval(updateTimes, 30_000);
 const tree = document.getElementById("tree");
 if (tree) startTree(tree);
 const panels = document.getElementById("panels");

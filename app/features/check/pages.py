@@ -6,7 +6,7 @@ import secrets
 from collections.abc import Mapping
 from typing import Annotated, Any
 
-from fastapi import APIRouter, File, Form, Request, Response, UploadFile
+from fastapi import APIRouter, File, Form, Response, UploadFile
 from fastapi.responses import HTMLResponse, RedirectResponse
 
 from app.dashboard.errors import EmptyForm
@@ -59,19 +59,14 @@ async def submit(
 
 
 @router.get("/checks/{check_id}")
-async def check(check_id: IdPath, request: Request, viewer: ViewerDep) -> Response:
+async def check(check_id: IdPath, viewer: ViewerDep) -> Response:
     """Show the reading view of a check, or its state if it has no document yet."""
     found = await viewer.api.get(f"/v1/checks/{check_id}")
-    polled = "HX-Request" in request.headers
     if found["document"] is None:
-        values: dict[str, Any] = {"check": found, "live": found["status"] not in TERMINAL}
-        if polled:
-            return await viewer.fragment("check_state.html", **values)
         return await viewer.page(
-            "check.html", title=found["name"], here="checks", json=f"/v1/checks/{check_id}", **values
-        )
-    if polled:
-        return Response(status_code=204, headers={**HEADERS, "HX-Redirect": f"/checks/{check_id}"})
+            "check.html", title=found["name"], here="checks", json=f"/v1/checks/{check_id}", check=found,
+            live=found["status"] not in TERMINAL,
+        )  # fmt: skip
     document = CheckDocument.model_validate(found["document"])
     nonce = secrets.token_urlsafe(18)
     view = await render_view(document, _bodies(viewer, document), home="/checks", nonce=nonce)

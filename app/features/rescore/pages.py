@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Form, Request, Response
+from fastapi import APIRouter, Form, Response
 from fastapi.responses import RedirectResponse
 
 from app.csv_tables import Cell
@@ -59,14 +59,8 @@ async def start(
 
 
 @router.get("/rescores/{rescore_id}")
-async def rescore(rescore_id: IdPath, request: Request, viewer: ViewerDep, format: Format = Format.HTML) -> Response:
-    """Show old and new scores side by side. While jobs run, the page polls their progress."""
-    if "HX-Request" in request.headers:
-        submission = await viewer.api.get(f"/v1/submissions/{rescore_id}")
-        progress = _progress(job["status"] for job in submission["jobs"])
-        if progress["ended"] == progress["total"]:
-            return Response(status_code=204, headers={**HEADERS, "HX-Redirect": f"/rescores/{rescore_id}"})
-        return await viewer.fragment("rescore_progress.html", progress=progress)
+async def rescore(rescore_id: IdPath, viewer: ViewerDep, format: Format = Format.HTML) -> Response:
+    """Show old and new scores side by side."""
     found = await viewer.api.get(f"/v1/rescores/{rescore_id}")
     if format is Format.CSV:
         return await csv_file(f"rescore-{rescore_id}", _CSV, map(_row, found["answers"]))

@@ -63,6 +63,6 @@ FEATURE = Feature(
     tables=("suite_runs", "suite_steps", "suite_sessions", "suite_session_steps"),
     routers=_routers,
     pages=_pages,
-    tabs=(Tab(name="suites", path="/suites", label="Suites"),),
+    tabs=(Tab(name="suites", path="/suites", label="Suites", job_kind="suite"),),
     job_runners=_job_runners,
 )

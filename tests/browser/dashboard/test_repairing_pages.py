@@ -63,7 +63,7 @@ async def test_pages_with_most_dependent_leaves_come_first(shop):
     await reader.go("/pages")
     found = await listed_rows(reader)
     assert [row.split()[0] for row in found] == [MANY, FEW, FINE]
-    assert "login wall" in found[0] and "3 leaves" in found[0]
+    assert "login wall" in found[0] and "3 claims" in found[0]
     assert "2 of 3" in await reader.text(".tasks")
     assert await selected_url(reader) == MANY
     assert await reader.page.locator("#preview .shots img").count() == 1
@@ -177,7 +177,9 @@ async def test_url_can_be_corrected_and_the_correction_undone(shop):
     await wait_for_message(reader, "Corrected")
     assert (await page_state(served, MANY))["to_url"] == RIGHT
     assert RIGHT in await reader.text("#preview .notice")
-    await reader.page.wait_for_selector('#pages-forecast:has-text("Re-judge 3 affected claims In 1 answer. Forecast: ")')
+    await reader.page.wait_for_selector(
+        '#pages-forecast:has-text("Re-judge 3 affected claims In 1 answer. Forecast: ")'
+    )
     assert "a letter is wrong" in (await reader.page.locator("#preview .changes").text_content() or "")
     await reader.page.evaluate("document.activeElement.blur()")
     await press_keys(reader, "u")
@@ -299,7 +301,9 @@ async def test_answers_that_depend_on_a_page_are_judged_again(shop):
     served, reader, job = shop
     before = (await served.http.get(f"/v1/jobs/{job}")).json()["result_id"]
     await reader.go("/pages")
-    assert "Re-judge 3 affected claims In 1 answer. Forecast: about $0.0093 and 6 calls" in await reader.text("#preview .forecast")
+    assert "Re-judge 3 affected claims In 1 answer. Forecast: about $0.0093 and 6 calls" in await reader.text(
+        "#preview .forecast"
+    )
     await reader.page.click("#preview .forecast button")
     await wait_for_message(reader, "1 answer is being judged again")
     async with asyncio.timeout(240):

@@ -101,3 +101,17 @@ async def test_followers_are_removed_when_they_leave(rig: Rig):
     with events.follow(job_id), events.follow(job_id):
         assert events.followers == 2
     assert events.followers == 0
+
+
+async def test_follower_of_an_owner_gets_the_changes_of_all_its_jobs(rig: Rig):
+    async with running_events(rig) as events:
+        with events.follow_owner("local") as own, events.follow_owner("another") as other:
+            await own.next(timeout_s=60.0)
+            assert own.is_interrupted  # the listener has started, and earlier changes were not followed
+            ids = set(await rig.submit("one") + await rig.submit("two"))
+            ended: set[str] = set()
+            async with asyncio.timeout(240), rig.running_worker(ScriptedEvaluation()):
+                while ended != ids:
+                    ended |= {job.id for job in await own.next(timeout_s=60.0) if job.has_ended}
+            assert await other.next(timeout_s=0.01) == []
+    assert events.followers == 0
