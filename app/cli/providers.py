@@ -26,7 +26,7 @@ def program() -> typer.Typer:
 def list_(url: UrlOption = URL, as_json: JsonOption = False) -> None:
     """List the providers; for paused ones also by whom, since when and why."""
     with connect(url) as client:
-        body = client.providers()
+        body = client.list_providers()["items"]
     if as_json:
         print_json({"items": body})
         return
@@ -44,7 +44,7 @@ def pause(
 ) -> None:
     """Pause a provider. Running requests finish; jobs that need it wait. Requires an admin key."""
     with connect(url) as client:
-        _show(client.pause_provider(provider, reason=reason), as_json=as_json)
+        _show(client.pause_provider(provider, {"reason": reason}), as_json=as_json)
 
 
 def resume(provider: ProviderArgument, url: UrlOption = URL, as_json: JsonOption = False) -> None:

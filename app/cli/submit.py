@@ -14,7 +14,7 @@ from app.console.errors import Exit, WrongUsage
 from app.console.streams import print_json, stderr_console, stdout_console, suggestion
 
 if TYPE_CHECKING:
-    from app.client import Client, Job, Receipt
+    from assay_client import Client, Job, Receipt
 
 
 def submit(
@@ -86,7 +86,7 @@ def _print_forecast(
 def _submit(
     client: Client, agent: str, task: str, answers: list[tuple[str, str]], model: str | None, run: str | None
 ) -> Receipt:
-    from app.client import ApiError
+    from assay_client import ApiError
 
     try:
         return client.submit(agent, task, answers, model=model, run=run)

@@ -41,7 +41,7 @@ def usage(
     groups = ["task_id" if one is By.TASK else one.value for one in dict.fromkeys(by or _DEFAULT)]
     if folder is None:
         with connect(url) as client:
-            report = client.usage(by=groups, agent=agent, task_id=task)
+            report = client.get_usage(by=groups, agent=agent, task_id=task)
     else:
         report = _of_files(folder, groups, agent, task)
     if as_json:

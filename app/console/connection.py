@@ -12,7 +12,7 @@ import typer
 from app.console.errors import CliError, ToolFailed, WrongUsage
 
 if TYPE_CHECKING:
-    from app.client import ApiError, Client
+    from assay_client import ApiError, Client
 
 URL = "http://127.0.0.1:8000"
 """Default of the client, repeated here because importing the client takes longer than printing the help."""
@@ -35,7 +35,7 @@ def connect(url: str) -> Iterator[Client]:
         ToolFailed: The server is not reachable, or failed.
         WrongUsage: The server rejected the request.
     """
-    from app.client import ApiError, Client, ServerUnreachable, UnexpectedReply, WaitTimeout
+    from assay_client import ApiError, Client, ServerUnreachable, UnexpectedReply, WaitTimeout
     from app.settings import load_settings
 
     settings = load_settings()

@@ -15,7 +15,7 @@ from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
 if TYPE_CHECKING:
-    from app.client import Job
+    from assay_client import Job
 
 
 LABEL_WIDTH = 34

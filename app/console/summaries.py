@@ -59,7 +59,7 @@ def load_summary(agent: str, *, run: str | None, folder: Path | None, url: str, 
 def _summary(agent: str, *, run: str | None, folder: Path | None, url: str) -> dict[str, Any]:
     if folder is None:
         with connect(url) as client:
-            return client.summary(agent, run=run)
+            return client.get_agent_summary(agent, run=run)
     from app.agent_summary import full_summary
 
     if run is not None:

@@ -12,8 +12,8 @@ from typing import Any, TypeAlias
 import httpx
 from starlette.types import ASGIApp, Message, Scope
 
-from app.client import wire
-from app.client.errors import ServerUnreachable
+from assay_client import wire
+from assay_client.errors import ServerUnreachable
 
 BASE_URL = "http://localhost"
 TIMEOUT_S = 60.0
@@ -26,7 +26,7 @@ FormField: TypeAlias = tuple[str | None, bytes, str]
 
 
 class Api:
-    """Client of the API with the viewer's key. Raises only the exceptions of ``app.client.errors``."""
+    """Client of the API with the viewer's key. Raises only the exceptions of ``assay_client.errors``."""
 
     def __init__(self, app: ASGIApp, key: str | None) -> None:
         self._http = httpx.AsyncClient(
@@ -38,11 +38,11 @@ class Api:
 
     async def get(self, path: str, **params: str | int | None) -> Any:
         """Return the JSON at ``path``."""
-        return wire.read_json(await self.request("GET", path, params=wire.query(**params)))
+        return wire.read_json(await self.request("GET", path, params=wire.given(**params)))
 
     async def get_or_none(self, path: str, **params: str | int | None) -> Any | None:
         """Return the JSON at ``path``, or None if the API returns 404."""
-        response = await self.request("GET", path, params=wire.query(**params))
+        response = await self.request("GET", path, params=wire.given(**params))
         return None if response.status_code == httpx.codes.NOT_FOUND else wire.read_json(response)
 
     async def text(self, path: str) -> str | None:

@@ -12,7 +12,7 @@ from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
-from app.client.errors import ApiError, ClientError
+from assay_client.errors import ApiError, ClientError
 from app.dashboard.errors import DashboardError
 from app.dashboard.rendering import HEADERS
 from app.dashboard.sessions import COOKIE

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from fastapi import APIRouter, FastAPI, Request, Response
 
-from app.client import wire
+from assay_client import wire
 from app.dashboard import captures, home, jobs, page_panels, results, review, sign_in
 from app.dashboard.answer_renderer import AnswerRenderer
 from app.dashboard.assets import Assets

@@ -17,8 +17,8 @@ from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
 from markupsafe import Markup
 
-from app.client import wire
-from app.client.errors import ApiError
+from assay_client import wire
+from assay_client.errors import ApiError
 from app.dashboard.answer_html import page_mark
 from app.dashboard.downloads import Format, csv_file
 from app.dashboard.errors import NotFound

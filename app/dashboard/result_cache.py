@@ -10,7 +10,7 @@ from typing import Any
 
 import httpx
 
-from app.client import wire
+from assay_client import wire
 from app.dashboard.api_access import Api
 from app.dashboard.effects import Effect, EffectKind, effects
 from app.dashboard.errors import NotFound

@@ -21,7 +21,7 @@ from typing import Any, Protocol
 from answers.bundle import read_folder
 from answers.submission import Submission
 from app.agent_summary import AnswerOutcome, score_of
-from app.client import AsyncClient, ClientError, Job
+from assay_client import AsyncClient, ClientError, Job
 from app.clock import SystemClock
 from app.demo.expected import EXPECTED, EXPECTED_CHECK, examples_dir, report_path
 from app.demo.site import DemoSite
@@ -110,9 +110,9 @@ async def run_demo(settings: Settings, observer: DemoObserver) -> DemoRun:
 async def _check(client: AsyncClient) -> dict[str, Any] | None:
     """Check the shipped report and return its document; None if the job failed."""
     text = await asyncio.to_thread(report_path().read_text, "utf-8")
-    accepted = await client.submit_check({"name": report_path().name, "text": text, "model": MODEL})
+    accepted = await client.create_check({"name": report_path().name, "text": text, "model": MODEL})
     await client.wait([accepted["id"]], timeout_s=WAIT_S, poll_s=POLL_S)
-    document: dict[str, Any] | None = (await client.check(accepted["id"]))["document"]
+    document: dict[str, Any] | None = (await client.get_check(accepted["id"]))["document"]
     return document
 
 
@@ -164,7 +164,7 @@ async def _judge(
     observer.submitted(labels)
     jobs = await client.wait(by_job, timeout_s=WAIT_S, poll_s=POLL_S, on_update=observer.polled)
     return [
-        (by_job[job.id], job, None if job.result_id is None else await client.result(job.result_id)) for job in jobs
+        (by_job[job.id], job, None if job.result_id is None else await client.get_result(job.result_id)) for job in jobs
     ]
 
 

@@ -19,7 +19,7 @@ import httpx
 import psutil
 import pytest
 
-from app.client import Client
+from assay_client import Client
 from app.features.suites import example_agent
 from judges.suites.multimodal.snapshot import SamplingOptions, build_snapshot
 from tests.fakes import mind2web

@@ -48,7 +48,7 @@ def check_order(url: str, first: str, second: str) -> dict[str, Any]:
     """
     if not _all_are_folders(first, second):
         with connect(url) as client:
-            return client.order_sensitivity(first, second)
+            return client.get_comparison_sensitivity(first, second)
     from app.features.comparison.sensitivity_json import order_json
 
     return order_json(_side(first), _side(second))

@@ -40,7 +40,7 @@ def result(
         document = inversions_json(_read(Path(result_id)))
     else:
         with connect(url) as client:
-            document = client.sensitivity(result_id)
+            document = client.get_result_sensitivity(result_id)
     if as_json:
         print_json(document)
         return
@@ -108,7 +108,7 @@ def judge(
     """Measure the self-consistency of a task's judge: split votes, and leaves with different outcomes."""
     if folder is None:
         with connect(url) as client:
-            document = client.consistency(task)
+            document = client.get_task_consistency(task)
     else:
         from app.features.comparison.sensitivity_json import consistency_json
 

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from answers.submission import with_suffix
-from app.client import Client
+from assay_client import Client
 from app.engine.result_folder import newest_result
 from judges import result_files
 from judges.result_files import STAMP_FORMAT
@@ -70,14 +70,14 @@ def from_server(
 ) -> list[ExportedResult]:
     """Return the newest result of every answer of an agent on a server, per run."""
     newest: dict[tuple[str, str, str | None], Mapping[str, Any]] = {}
-    for origin in client.history(agent):
+    for origin in client.list_agent_history(agent):
         key = str(origin["task_id"]), str(origin["answer_name"]), origin.get("run")
         if (not task_ids or key[0] in task_ids) and (run is None or key[2] == run):
             newest.setdefault(key, origin)  # newest first
     return sorted_results(
         ExportedResult(
-            result=client.result(str(origin["result_id"])),
-            answer=client.answer(str(origin["result_id"])),
+            result=client.get_result(str(origin["result_id"])),
+            answer=client.get_result_answer(str(origin["result_id"])),
             created_at=datetime.fromisoformat(str(origin["created_at"])),
             run=origin.get("run"),
         )

@@ -137,11 +137,11 @@ def _from_server(agent: str, url: str, *, texts: bool = False) -> Iterator[tuple
     """Yield the newest result of each answer, with the text of the answer if ``texts``."""
     seen: set[tuple[str, str]] = set()
     with connect(url) as client:
-        for result in client.results(agent=agent):
+        for result in client.list_results(agent=agent):
             answer = str(result["task_id"]), str(result["answer_name"])
             if answer not in seen:
                 seen.add(answer)
-                yield result, client.answer(result["id"]) if texts else ""
+                yield result, client.get_result_answer(result["id"]) if texts else ""
 
 
 def _labelled(results: Iterable[Mapping[str, Any]], items: Iterable[Item]) -> tuple[list[LabelledAnswer], int]:

@@ -13,7 +13,7 @@ from app.console.streams import print_json, stderr_console, stdout_console
 from app.console.tables import bounds_text, plain_table
 
 if TYPE_CHECKING:
-    from app.client import Client, Job
+    from assay_client import Client, Job
 
 _CAUSES = {
     "answer": "the answer changed",
@@ -70,13 +70,13 @@ def rescore(
             return
         if rescore_id is None:
             options = {"capture": capture} | ({} if budget is None else {"budget_usd": budget})
-            rescore_id = str(client.start_rescore({**selection, **options})["id"])
+            rescore_id = str(client.create_rescore({**selection, **options})["id"])
             _wait(client, rescore_id, timeout)
         elif cancel:
             client.cancel_rescore(rescore_id)
-        document = client.rescore(rescore_id)
+        document = client.get_rescore(rescore_id)
         results = [
-            client.result(each["after"]["result_id"]) for each in document["answers"] if leaves and each["after"]
+            client.get_result(each["after"]["result_id"]) for each in document["answers"] if leaves and each["after"]
         ]
     if as_json:
         print_json(document | ({"leaves": [_leaves_json(result) for result in results]} if leaves else {}))
@@ -89,7 +89,7 @@ def rescore(
 def _wait(client: Client, rescore_id: str, timeout_s: float | None) -> None:
     from app.console.progress import JobBoard, ProgressBoard
 
-    answers = client.rescore(rescore_id)["answers"]
+    answers = client.get_rescore(rescore_id)["answers"]
     labels = {each["job_id"]: f"{each['agent']} {each['task_id']} {each['answer_name']}" for each in answers}
     stderr_console().print(f"{rescore_id}: {len(labels)} answer(s)", markup=False)
     waiting = set(labels)
@@ -124,10 +124,11 @@ def _print_forecast(client: Client, selection: Mapping[str, Any], *, stored_page
     from app.console.forecasts import print_server_forecast
 
     jobs = selection.get("jobs") or [
-        each["id"] for each in client.rescorable(agent=selection.get("agent"), task_id=selection.get("task_id"))
+        each["id"]
+        for each in client.list_rescore_answers(agent=selection.get("agent"), task_id=selection.get("task_id"))
     ]
     forecasts = [
-        client.forecast(
+        client.create_forecast(
             {
                 "jobs": jobs[start : start + _FORECAST_BATCH],
                 "model": selection.get("model"),

@@ -15,7 +15,7 @@ import sys
 from collections.abc import Mapping
 from typing import Any
 
-from app.client import Client, Feedback, Question, SuiteSession
+from assay_client import Client, Feedback, Question, SuiteSession
 
 _ID = re.compile(r" (?:backend_node_id|id|bnid)=\S+?(?=[ >])")
 _NOTE = re.compile(r" \((?:rank|score) [^()]*\)$")

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Form, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
 
-from app.client.errors import ApiError
+from assay_client.errors import ApiError
 from app.dashboard.errors import EmptyForm, NotFound
 from app.dashboard.home import NamePath
 from app.dashboard.html_route import HtmlRoute

@@ -20,7 +20,7 @@ from nemo_gym.base_resources_server import (
 )
 from pydantic import ConfigDict, Field
 
-from app.client import AsyncClient
+from assay_client import AsyncClient
 
 
 class AssayConfig(BaseResourcesServerConfig):
@@ -65,7 +65,7 @@ class AssayResourcesServer(SimpleResourcesServer):
     async def verify(self, body: AssayVerifyRequest) -> AssayVerifyResponse:
         rubric = {"task_id": body.task_id} if body.rubric is None else {"rubric": body.rubric}
         answer = _answer(body.response.model_dump()["output"])
-        found = await self.client.verify(
+        found = await self.client.verify_answer(
             {"answer": answer, **rubric, **self.config.options, "deadline_s": self.config.deadline_s}
         )
         bounds = found["bounds"]

@@ -19,7 +19,7 @@ from fastapi import FastAPI
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
 
-from app.client import ApiError, AsyncClient, ServerUnreachable
+from assay_client import ApiError, AsyncClient, ServerUnreachable
 
 _DEADLINE_S = 150.0
 """Shorter than the 180 s after which OpenRLHF gives up."""
@@ -52,7 +52,7 @@ def create_app(
             for query, prompt, label in zip(body.query, body.prompts, labels, strict=True)
         ]
         try:
-            found = (await client.verify({"items": items, "deadline_s": deadline_s}))["items"]
+            found = (await client.verify_answer({"items": items, "deadline_s": deadline_s}))["items"]
         except ServerUnreachable as error:
             return JSONResponse({"detail": str(error)}, 503)
         except ApiError as error:

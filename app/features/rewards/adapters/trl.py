@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from app.client import Client
+from assay_client import Client
 
 MAX_ITEMS = 1000
 
@@ -42,7 +42,7 @@ def assay_reward(
         with Client(url, api_key=api_key) as client:
             for start in range(0, len(items), MAX_ITEMS):
                 body = {"items": items[start : start + MAX_ITEMS], "deadline_s": deadline_s}
-                found += client.verify(body)["items"]
+                found += client.verify_answer(body)["items"]
         if log_metric is not None:
             _log(found, log_metric)
         return [item["reward"] for item in found]

@@ -18,7 +18,7 @@ from typing import Any
 import verifiers.v1 as vf
 from pydantic import Field
 
-from app.client import AsyncClient
+from assay_client import AsyncClient
 
 __all__ = ["AssayTaskset"]
 
@@ -67,7 +67,7 @@ class AssayTask(vf.Task[AssayTaskData, vf.State, AssayTaskConfig]):
         rubric = {"task_id": self.data.task_id} if self.data.rubric is None else {"rubric": self.data.rubric}
         answer = trace.last_reply or "-"  # supports no claim
         config = self.config
-        found = await self._client.verify(
+        found = await self._client.verify_answer(
             {"answer": answer, **rubric, **config.options, "deadline_s": config.deadline_s}
         )
         if found["mask"]:

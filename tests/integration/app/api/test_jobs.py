@@ -5,7 +5,7 @@ import asyncio
 import httpx
 import pytest
 
-from app.client.wire import EventReader
+from assay_client.wire import EventReader
 from judges.errors import JudgeBug
 from tests.fakes.evaluating import ScriptedEvaluation
 from tests.integration.app.api.api_calls import FINAL_STATUSES, assert_problem, submit, wait_for_job

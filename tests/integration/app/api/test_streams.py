@@ -12,7 +12,7 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from app.client.wire import EventReader
+from assay_client.wire import EventReader
 from app.progress import Progress, Stage
 from app.server.application import create_app
 from app.storage import jobs as rows

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.client import DEFAULT_URL
+from assay_client import DEFAULT_URL
 from app.console.answer_files import read_answers
 from app.console.connection import URL
 from app.console.errors import WrongUsage

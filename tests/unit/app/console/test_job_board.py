@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from app.client import Job
+from assay_client import Job
 from app.console.progress import JobBoard, ProgressBoard
 
 

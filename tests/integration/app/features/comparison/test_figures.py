@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.client import AsyncClient, Client
+from assay_client import AsyncClient, Client
 from rubrics.rubric import Rubric
 from tests.fakes.evaluating import ScriptedEvaluation
 from tests.fakes.judged import FAILED, PASSED, SKIPPED, JudgedByText, leaf, rubric_of
@@ -131,7 +131,7 @@ async def flips(api: httpx.AsyncClient, one: dict[str, Any]) -> None:
         cursor = found["next_cursor"]
     assert paged == listed
     async with AsyncClient(str(api.base_url), api_key="mine") as client:
-        assert [flip async for flip in client.flips(sides["a"], sides["b"])] == listed
+        assert [flip async for flip in client.list_flips(sides["a"], sides["b"])] == listed
     with Client(str(api.base_url), api_key="mine") as blocking:
         assert await asyncio.to_thread(lambda: list(blocking.flips(sides["a"], sides["b"]))) == listed
     back = (await api.get("/v1/compare/flips", params={"a": sides["b"], "b": sides["a"]})).json()["items"]

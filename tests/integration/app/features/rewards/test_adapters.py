@@ -13,7 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.client import AsyncClient
+from assay_client import AsyncClient
 from app.features.rewards.adapters import harbor
 from app.features.rewards.adapters.openrlhf import create_app
 from app.features.rewards.adapters.trl import assay_reward

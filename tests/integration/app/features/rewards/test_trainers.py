@@ -18,7 +18,7 @@ import pytest
 from fastapi import FastAPI
 from prometheus_client.parser import text_string_to_metric_families
 
-from app.client import AsyncClient
+from assay_client import AsyncClient
 from app.features.rewards.adapters.openrlhf import create_app
 from app.server.application import HttpServer, server_config
 from tests.integration.app.features.rewards.rollouts import RUBRIC, grpo_script, rollout

@@ -5,7 +5,7 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from app.client import ApiError, Client
+from assay_client import ApiError, Client
 from app.features.interop.exported_results import from_server
 
 
@@ -70,4 +70,4 @@ def test_error_of_the_server_is_raised() -> None:
         return httpx.Response(404, json={"title": "Not found", "status": 404, "detail": "no such result", "code": "X"})
 
     with Client("http://assay.test", transport=httpx.MockTransport(reject)) as client, pytest.raises(ApiError):
-        client.answer("res_9")
+        client.get_result_answer("res_9")

@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.client import AsyncClient, Client, ClientError, Question, UnexpectedReply
+from assay_client import AsyncClient, Client, ClientError, Question, UnexpectedReply
 
 FEEDBACK = {
     "sample_id": "T_0", "phase": "train", "element": 1, "operation": 1, "f1": 1.0, "step_success": True,

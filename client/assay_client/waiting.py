@@ -5,8 +5,8 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable
 
-from app.client.errors import ApiError, WaitTimeout
-from app.client.values import Job
+from assay_client.errors import ApiError, WaitTimeout
+from assay_client.values import Job
 
 
 class JobWait:

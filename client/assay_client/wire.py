@@ -6,11 +6,12 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
+from urllib.parse import quote
 
 import httpx
 
-from app.client.errors import ApiError, ServerUnreachable, UnexpectedReply
-from app.client.values import Event
+from assay_client.errors import ApiError, ServerUnreachable, UnexpectedReply
+from assay_client.values import Event
 
 DEFAULT_URL = "http://127.0.0.1:8000"
 TIMEOUT_S = 30.0
@@ -48,14 +49,40 @@ def submission(
     return body | {key: value for key, value in optional.items() if value is not None}
 
 
-def query(**values: str | int | None) -> dict[str, str | int]:
-    """Return the parameters that are not None."""
+def path(template: str, *parts: str | int) -> str:
+    """Return a path with escaped parts in the place of ``{}``.
+
+    >>> path("/v1/agents/{}/history", "a/b")
+    '/v1/agents/a%2Fb/history'
+    """
+    return template.format(*(quote(str(part), safe="") for part in parts))
+
+
+def given(**values: Any) -> dict[str, Any]:
+    """Return the values that are not None."""
     return {key: value for key, value in values.items() if value is not None}
 
 
 def verification_timeout_s(request: Mapping[str, Any]) -> float:
     """Return the seconds to wait for a verification: longer than its deadline, after which the server answers."""
     return float(request.get("deadline_s", _VERIFICATION_DEADLINE_S)) + TIMEOUT_S
+
+
+def event_headers(after: str | None) -> dict[str, str]:
+    """Return the headers of a request for events; with ``after``, only for those after the event with this id."""
+    return {"Accept": "text/event-stream"} | ({} if after is None else {"Last-Event-ID": after})
+
+
+def checked(response: httpx.Response) -> httpx.Response:
+    """Return a successful response unchanged.
+
+    Raises:
+        ApiError: The server returned an error.
+        UnexpectedReply: The error is not one of the API.
+    """
+    if response.is_error:
+        raise _problem(response)
+    return response
 
 
 def read_json(response: httpx.Response) -> Any:
@@ -65,25 +92,25 @@ def read_json(response: httpx.Response) -> Any:
         ApiError: The server returned an error.
         UnexpectedReply: The response is not JSON.
     """
-    if response.is_error:
-        raise _problem(response)
     try:
-        return response.json()
+        return checked(response).json()
     except ValueError as exc:
         raise UnexpectedReply(
             f"{response.url} returned HTTP {response.status_code} with a body that is not JSON", body=response.text
         ) from exc
 
 
-def read_text(response: httpx.Response) -> str:
-    """Return the text of a successful response.
+def read_object(response: httpx.Response) -> dict[str, Any]:
+    """Return the JSON object of a successful response.
 
     Raises:
         ApiError: The server returned an error.
+        UnexpectedReply: The response is not a JSON object.
     """
-    if response.is_error:
-        raise _problem(response)
-    return response.text
+    body = read_json(response)
+    if not isinstance(body, dict):
+        raise UnexpectedReply(f"{response.url} returned JSON that is not an object", body=response.text)
+    return body
 
 
 def parse_as(reader: Callable[[Mapping[str, Any]], T], data: Any) -> T:

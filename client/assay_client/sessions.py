@@ -15,8 +15,8 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from app.client import wire
-from app.client.errors import ClientError
+from assay_client import wire
+from assay_client.errors import ClientError
 
 Call: TypeAlias = Callable[..., Any]
 """Sends a request and returns the JSON of its response: method, path, and ``json``."""

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.client import ApiError, AsyncClient, Client, Job, ServerUnreachable, UnexpectedReply, WaitTimeout
+from assay_client import ApiError, AsyncClient, Client, Job, ServerUnreachable, UnexpectedReply, WaitTimeout
 
 Handler = Callable[[httpx.Request], httpx.Response]
 

@@ -1,0 +1,1215 @@
+"""A method for each operation of the API. Generated from the OpenAPI document by `make client`. Do not edit."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+from assay_client.sending import AsyncSender, Sender
+from assay_client.values import Event
+from assay_client.wire import given, path
+
+if TYPE_CHECKING:
+    from assay_client import types
+
+
+class Operations(Sender):
+    """Methods of the blocking client."""
+
+    def create_submission(
+        self, body: types.SubmissionIn | Mapping[str, Any], *, idempotency_key: str | None = None
+    ) -> types.AcceptedOut:
+        """Submit the answers of one agent to one task.
+
+        Each answer becomes a job.
+        """
+        return self._json("POST", "/v1/submissions", headers=given(**{"Idempotency-Key": idempotency_key}), json=body)
+
+    def submit_archive(
+        self,
+        file: bytes,
+        *,
+        idempotency_key: str | None = None,
+        model: str | None = None,
+        priority: int | None = None,
+        budget_usd: float | None = None,
+    ) -> types.AcceptedArchiveOut:
+        """Submit the answers of many tasks in one archive: all of them or none.
+
+        The budget applies to each submission.
+        """
+        return self._json(
+            "POST",
+            "/v1/submissions/archive",
+            headers=given(**{"Idempotency-Key": idempotency_key}),
+            files={"file": file},
+            data=given(model=model, priority=priority, budget_usd=budget_usd),
+        )
+
+    def get_submission(self, submission_id: str) -> types.SubmissionOut:
+        """Return a submission with the status of its jobs."""
+        return self._json("GET", path("/v1/submissions/{}", submission_id))
+
+    def update_submission(
+        self, submission_id: str, body: types.SubmissionChangeIn | Mapping[str, Any]
+    ) -> types.SubmissionOut:
+        """Change the budget.
+
+        If it is raised, jobs that are paused for this budget continue within 2 seconds.
+        """
+        return self._json("PATCH", path("/v1/submissions/{}", submission_id), json=body)
+
+    def list_jobs(
+        self,
+        *,
+        status: types.JobStatus | None = None,
+        agent: str | None = None,
+        task_id: str | None = None,
+        limit: int | None = None,
+    ) -> Iterator[types.JobOut]:
+        """List jobs, newest first."""
+        return self._items("/v1/jobs", given(status=status, agent=agent, task_id=task_id, limit=limit))
+
+    def get_job(self, job_id: str) -> types.JobOut:
+        """Return one job with its status, progress and error."""
+        return self._json("GET", path("/v1/jobs/{}", job_id))
+
+    def cancel_job(self, job_id: str) -> types.JobOut:
+        """Cancel a job.
+
+        Captures and model requests in progress stop immediately.
+        """
+        return self._json("POST", path("/v1/jobs/{}/cancel", job_id))
+
+    def retry_job(self, job_id: str) -> types.JobOut:
+        """Queue a finished or paused job again."""
+        return self._json("POST", path("/v1/jobs/{}/retry", job_id))
+
+    def follow_job(self, job_id: str, *, after: str | None = None) -> Iterator[Event]:
+        """Follow a job by server-sent events.
+
+        Each event contains the whole job. The stream ends when the job has ended.
+        """
+        return self._events(path("/v1/jobs/{}/events", job_id), after)
+
+    def list_results(
+        self, *, agent: str | None = None, task_id: str | None = None, limit: int | None = None
+    ) -> Iterator[types.Result]:
+        """List results, newest first."""
+        return self._items("/v1/results", given(agent=agent, task_id=task_id, limit=limit))
+
+    def get_result(self, result_id: str) -> types.Result | dict[str, Any]:
+        """Return one result as it was stored, byte for byte, followed by its overrides and bundles."""
+        return self._json("GET", path("/v1/results/{}", result_id))
+
+    def lint_result(self, result_id: str) -> Iterator[types.LintFindingOut]:
+        """Probable mistakes of the rubric that the result was scored with, for the author of the judge."""
+        return self._items(path("/v1/results/{}/lint", result_id), given())
+
+    def list_agent_history(self, agent: str, *, limit: int | None = None) -> Iterator[types.ResultOrigin]:
+        """List the results of an agent without their trees, newest first."""
+        return self._items(path("/v1/agents/{}/history", agent), given(limit=limit))
+
+    def get_result_origin(self, result_id: str) -> types.ResultOrigin:
+        """Return the job and submission of a result."""
+        return self._json("GET", path("/v1/results/{}/origin", result_id))
+
+    def get_result_answer(self, result_id: str) -> str:
+        """Return the judged answer unchanged, byte for byte."""
+        return (self._send("GET", path("/v1/results/{}/answer", result_id))).text
+
+    def get_result_schema(self) -> types.JsonSchemaOut:
+        """Return the JSON Schema of a result."""
+        return self._json("GET", "/v1/schema/result.json")
+
+    def get_agent_summary(self, agent: str, *, run: str | None = None) -> types.AgentSummaryOut:
+        """Return the averages of an agent over tasks and runs, with confidence intervals and counts of unjudged
+        answers.
+        """
+        return self._json("GET", path("/v1/agents/{}/summary", agent), params=given(run=run))
+
+    def get_leaderboard(self) -> Iterator[types.LeaderboardRowOut]:
+        """List the averages of all agents, highest score first."""
+        return self._items("/v1/leaderboard", given())
+
+    def create_override(self, result_id: str, body: types.OverrideIn | Mapping[str, Any]) -> types.OverrideOut:
+        """Override a leaf of a result with an outcome, a reason and your name.
+
+        The verdict and the scores do not change.
+        """
+        return self._json("POST", path("/v1/results/{}/overrides", result_id), json=body)
+
+    def list_overrides(self, result_id: str) -> Iterator[types.OverrideOut]:
+        """List the overrides of a result, oldest first."""
+        return self._items(path("/v1/results/{}/overrides", result_id), given())
+
+    def withdraw_override(
+        self, result_id: str, override_id: str, body: types.WithdrawalIn | Mapping[str, Any]
+    ) -> types.OverrideOut:
+        """Withdraw an override with a reason and your name.
+
+        The previous override of the leaf is in force again.
+        """
+        return self._json("POST", path("/v1/results/{}/overrides/{}/withdraw", result_id, override_id), json=body)
+
+    def list_reviews(
+        self, *, agent: str | None = None, task_id: str | None = None, limit: int | None = None
+    ) -> Iterator[types.ReviewOut]:
+        """List overrides, newest first."""
+        return self._items("/v1/reviews", given(agent=agent, task_id=task_id, limit=limit))
+
+    def get_agreement(
+        self, *, agent: str | None = None, task_id: str | None = None, model: str | None = None
+    ) -> types.AgreementOut:
+        """Return the agreement of the judge and people on overridden leaves, in total and by task and model."""
+        return self._json("GET", "/v1/reviews/agreement", params=given(agent=agent, task_id=task_id, model=model))
+
+    def export_reviews(self, *, agent: str | None = None, task_id: str | None = None) -> str:
+        """Export the newest override of each person on each leaf as JSON Lines.
+
+        docs/meta-eval.md describes the format.
+        """
+        return (self._send("GET", "/v1/reviews/export", params=given(agent=agent, task_id=task_id))).text
+
+    def list_tasks(self) -> Iterator[types.TaskOut]:
+        """List all tasks that have a judge file, sorted by name.
+
+        Tasks with a broken judge file are included.
+        """
+        return self._items("/v1/tasks", given())
+
+    def get_task(self, task_id: str) -> types.TaskOut:
+        """Return one task and its judge."""
+        return self._json("GET", path("/v1/tasks/{}", task_id))
+
+    def list_page_changes(
+        self, *, task_id: str | None = None, url: str | None = None, limit: int | None = None
+    ) -> Iterator[types.PageChangeOut]:
+        """List page changes, newest first."""
+        return self._items("/v1/pages/changes", given(task_id=task_id, url=url, limit=limit))
+
+    def create_page_change(self, body: types.PageChangeIn | Mapping[str, Any]) -> types.PageChangeOut:
+        """Add, edit, delete, flag, unflag, review or unreview a cited URL."""
+        return self._json("POST", "/v1/pages/changes", json=body)
+
+    def undo_page_change(
+        self, change_id: str, *, reason: str | None = None, by: str | None = None
+    ) -> types.PageChangeOut:
+        """Undo a change.
+
+        The undo is stored as a further change.
+        """
+        return self._json("POST", path("/v1/pages/changes/{}/undo", change_id), params=given(reason=reason, by=by))
+
+    def list_cited_urls(
+        self,
+        *,
+        task_id: str | None = None,
+        agent: str | None = None,
+        needs_work: bool | None = None,
+        deleted: bool | None = None,
+        url: str | None = None,
+        limit: int | None = None,
+    ) -> Iterator[types.CitedUrlOut]:
+        """List cited URLs.
+
+        URLs that need work come first, sorted by the number of leaves that depend on them in the newest results.
+        """
+        return self._items(
+            "/v1/pages/urls",
+            given(task_id=task_id, agent=agent, needs_work=needs_work, deleted=deleted, url=url, limit=limit),
+        )
+
+    def list_page_tasks(self, *, agent: str | None = None) -> types.TasksPagesOut:
+        """List all tasks that have cited URLs, with counts."""
+        return self._json("GET", "/v1/pages/tasks", params=given(agent=agent))
+
+    def list_page_dependents(self, url: Sequence[str]) -> types.DependentsOut:
+        """Return the answers and leaves that depend on the pages of these URLs, and the cost of their last judging."""
+        return self._json("GET", "/v1/pages/dependents", params=given(url=url))
+
+    def list_pages(
+        self,
+        *,
+        task_id: str | None = None,
+        agent: str | None = None,
+        problem: bool | types.CaptureOutcome | None = None,
+        limit: int | None = None,
+    ) -> Iterator[types.PageOut]:
+        """List captures, newest first.
+
+        With a task or an agent, list the captures that its results used.
+        """
+        return self._items("/v1/pages", given(task_id=task_id, agent=agent, problem=problem, limit=limit))
+
+    def get_page(self, page_id: str) -> types.PageOut:
+        """Return one capture."""
+        return self._json("GET", path("/v1/pages/{}", page_id))
+
+    def get_page_text(self, page_id: str) -> str:
+        """Return the visible text of the page, as judges see it."""
+        return (self._send("GET", path("/v1/pages/{}/text", page_id))).text
+
+    def get_page_screenshot(self, page_id: str, *, n: int | None = None) -> bytes:
+        """Return screenshot ``n`` of the page, counted from the top."""
+        return (self._send("GET", path("/v1/pages/{}/screenshot", page_id), params=given(n=n))).content
+
+    def get_page_places(self, page_id: str) -> dict[str, Any]:
+        """Return the position of each text line in the screenshots: `[start, end, n, left, top, width, height]`.
+
+        `start` and `end` are offsets in the text. The box is in screenshot `n`; its full width and height are
+        `unit` each. Uploaded pages and old captures may have no positions.
+        """
+        return self._json("GET", path("/v1/pages/{}/places", page_id))
+
+    def get_page_pdf(self, page_id: str) -> bytes:
+        """Return the PDF document as a download."""
+        return (self._send("GET", path("/v1/pages/{}/pdf", page_id))).content
+
+    def get_page_html(self, page_id: str) -> str:
+        """Return the stored HTML as a download.
+
+        The response headers stop a browser from running its scripts.
+        """
+        return (self._send("GET", path("/v1/pages/{}/html", page_id))).text
+
+    def recapture_page(self, page_id: str) -> types.PageOut:
+        """Capture the URL of the page again.
+
+        Later judging of your answers uses the new capture if it is evidence.
+        """
+        return self._json("POST", path("/v1/pages/{}/recapture", page_id))
+
+    def upload_page_content(
+        self,
+        page_id: str,
+        content: bytes,
+        content_type: Literal["application/pdf", "text/html", "text/plain", "image/png", "image/jpeg"],
+    ) -> types.PageOut:
+        """Upload the content of the page: PDF, MHTML, HTML, text, an image, or text and an image."""
+        return self._json(
+            "PUT", path("/v1/pages/{}/content", page_id), content=content, headers={"Content-Type": content_type}
+        )
+
+    def list_providers(self) -> types.ProviderListOut:
+        """List all providers by name, and warnings about the default model."""
+        return self._json("GET", "/v1/providers")
+
+    def pause_provider(self, provider: str, body: types.PauseIn | Mapping[str, Any]) -> types.ProviderOut:
+        """Stop all requests to a provider.
+
+        It takes effect in all workers within 2 seconds. Jobs that need it wait.
+        """
+        return self._json("POST", path("/v1/providers/{}/pause", provider), json=body)
+
+    def resume_provider(self, provider: str) -> types.ProviderOut:
+        """Allow requests to a provider again.
+
+        Waiting jobs continue.
+        """
+        return self._json("POST", path("/v1/providers/{}/resume", provider))
+
+    def create_forecast(self, body: types.ForecastIn | Mapping[str, Any]) -> types.ForecastOut:
+        """Estimate calls, tokens and cost in US dollars.
+
+        Calls no model, captures no page and stores nothing.
+        """
+        return self._json("POST", "/v1/forecasts", json=body)
+
+    def get_usage(
+        self,
+        *,
+        by: Sequence[types.By] | None = None,
+        agent: str | None = None,
+        task_id: str | None = None,
+        model: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+    ) -> types.UsageListOut:
+        """Return calls, tokens and cost of models by group.
+
+        Failed and cancelled jobs are included.
+        """
+        return self._json(
+            "GET", "/v1/usage", params=given(by=by, agent=agent, task_id=task_id, model=model, since=since, until=until)
+        )
+
+    def get_health(self) -> types.HealthOut:
+        """Report that the process is alive and whether its browsers run in a sandbox."""
+        return self._json("GET", "/healthz")
+
+    def get_readiness(self) -> types.ReadinessOut:
+        """Report whether the service can accept work, with the result of each check."""
+        return self._json("GET", "/readyz")
+
+    def get_metrics(self) -> str:
+        """Return the metrics in the Prometheus text format."""
+        return (self._send("GET", "/metrics")).text
+
+    def get_task_file(self, task_id: str) -> types.TaskFileOut:
+        """Return the YAML file of a task with its rubric tree and its errors."""
+        return self._json("GET", path("/v1/tasks/{}/file", task_id))
+
+    def save_task_file(self, task_id: str, body: types.TaskSaveIn | Mapping[str, Any]) -> types.TaskFileOut:
+        """Replace the YAML file of a task.
+
+        The next job and the next rescore use the new version. 409 if the file has changed since ``base_sha256``:
+        nothing is saved, and GET returns the version on disk.
+        """
+        return self._json("PUT", path("/v1/tasks/{}/file", task_id), json=body)
+
+    def edit_task_file(self, task_id: str, body: types.TaskEditsIn | Mapping[str, Any]) -> types.TaskDraftOut:
+        """Change values in the text of a task file and check it.
+
+        Comments are kept, and nothing is saved.
+        """
+        return self._json("POST", path("/v1/tasks/{}/file/edits", task_id), json=body)
+
+    def start_task_test(self, task_id: str, body: types.TaskTestIn | Mapping[str, Any]) -> types.AcceptedTestOut:
+        """Judge one stored answer with the text of a task file that is not saved.
+
+        Uses stored pages only. The test becomes a job. Its result does not count in the scores of the agent.
+        """
+        return self._json("POST", path("/v1/tasks/{}/file/tests", task_id), json=body)
+
+    def get_task_test(self, task_id: str, job_id: str) -> types.TaskTestOut:
+        """Return a test, with the comparison when it has ended."""
+        return self._json("GET", path("/v1/tasks/{}/file/tests/{}", task_id, job_id))
+
+    def list_task_scores(self, *, task_id: str | None = None) -> Iterator[types.TaskScoreOut]:
+        """List the mean score of each agent at each task, over the newest result of each answer, best agent first."""
+        return self._items("/v1/task-scores", given(task_id=task_id))
+
+    def list_task_answers(self, task_id: str, *, limit: int | None = None) -> Iterator[types.ScoredAnswerOut]:
+        """List the newest result of each answer to a task, without the trees, newest first."""
+        return self._items(path("/v1/tasks/{}/answers", task_id), given(limit=limit))
+
+    def create_check(
+        self, body: types.CheckIn | Mapping[str, Any], *, idempotency_key: str | None = None
+    ) -> types.AcceptedCheckOut:
+        """Check whether the sources of a report support its statements.
+
+        The check becomes a job.
+        """
+        return self._json("POST", "/v1/checks", headers=given(**{"Idempotency-Key": idempotency_key}), json=body)
+
+    def list_checks(self, *, limit: int | None = None) -> Iterator[types.CheckSummaryOut]:
+        """List the checks, newest first, without their documents."""
+        return self._items("/v1/checks", given(limit=limit))
+
+    def get_check(self, check_id: str) -> types.CheckApiCheckOut:
+        """Return a check, with its document if it has a result."""
+        return self._json("GET", path("/v1/checks/{}", check_id))
+
+    def get_check_schema(self) -> types.JsonSchemaOut:
+        """Return the JSON Schema of the document of a check."""
+        return self._json("GET", "/v1/schema/check.json")
+
+    def compare(self, a: str, b: Sequence[str]) -> types.ComparisonOut:
+        """Compare each ``b`` with ``a`` task by task: differences, their significance, and which leaves flipped and
+        why.
+        """
+        return self._json("GET", "/v1/compare", params=given(a=a, b=b))
+
+    def list_flips(self, a: str, b: str, *, limit: int | None = None) -> Iterator[types.Flip]:
+        """List all leaves whose outcome differs between the two sides, with the causes.
+
+        The cursor is an offset.
+        """
+        return self._items("/v1/compare/flips", given(a=a, b=b, limit=limit))
+
+    def get_result_sensitivity(self, result_id: str) -> types.InversionsOut:
+        """List the leaves of a result by the change of its score if the leaf were flipped, largest change first."""
+        return self._json("GET", path("/v1/results/{}/sensitivity", result_id))
+
+    def get_comparison_sensitivity(self, a: str, b: str) -> types.OrderSensitivityOut:
+        """Check whether the leading side keeps its lead if leaves, votes or weights change."""
+        return self._json("GET", "/v1/compare/sensitivity", params=given(a=a, b=b))
+
+    def get_task_consistency(self, task_id: str, *, agent: str | None = None) -> types.ConsistencyOut:
+        """Measure the self-consistency of a task's judge: split votes, and leaves with different outcomes."""
+        return self._json("GET", path("/v1/tasks/{}/consistency", task_id), params=given(agent=agent))
+
+    def create_rescore(
+        self, body: types.RescoreIn | Mapping[str, Any], *, idempotency_key: str | None = None
+    ) -> types.AcceptedRescoreOut:
+        """Judge stored answers of the caller again, with the current judges and stored pages.
+
+        Verdicts whose inputs did not change are reused without a model request.
+        """
+        return self._json("POST", "/v1/rescores", headers=given(**{"Idempotency-Key": idempotency_key}), json=body)
+
+    def list_rescores(self, *, limit: int | None = None) -> Iterator[types.RescoreSummaryOut]:
+        """List rescores, newest first, without the comparisons."""
+        return self._items("/v1/rescores", given(limit=limit))
+
+    def list_rescore_answers(self, *, task_id: str | None = None, agent: str | None = None) -> types.RescorablesOut:
+        """List the answers that a rescore of the task, the agent or both would judge: the newest job of each answer.
+
+        Send the job ids to `POST /v1/forecasts` to estimate calls and cost.
+        """
+        return self._json("GET", "/v1/rescores/answers", params=given(task_id=task_id, agent=agent))
+
+    def get_rescore(self, rescore_id: str) -> types.RescoreOut:
+        """Return a rescore: old and new scores per answer and per agent, flipped leaves and ranks."""
+        return self._json("GET", path("/v1/rescores/{}", rescore_id))
+
+    def cancel_rescore(self, rescore_id: str) -> types.RescoreSummaryOut:
+        """Cancel the unfinished jobs of a rescore.
+
+        Their answers keep their earlier results.
+        """
+        return self._json("POST", path("/v1/rescores/{}/cancel", rescore_id))
+
+    def verify_answer(self, body: types.VerifyIn | Mapping[str, Any]) -> types.RewardOut | types.RewardsOut:
+        """Verify one answer, or a batch, and return the reward.
+
+        A reward that is not reliable is masked, never 0. Answers in ``deadline_s`` seconds. Equal requests get
+        equal responses for an hour, unless the reward is masked.
+        """
+        return self._json("POST", "/v1/verify", json=body)
+
+    def list_result_bundles(self, result_id: str) -> Iterator[types.BundleRoot]:
+        """List the evidence bundles that contain a result, oldest first."""
+        return self._items(path("/v1/results/{}/bundles", result_id), given())
+
+    def list_benches(self, *, limit: int | None = None) -> Iterator[types.BenchSummaryOut]:
+        """List the judge benches, newest first: id, time, rule, label sets and judges.
+
+        The cursor is an offset.
+        """
+        return self._items("/v1/benches", given(limit=limit))
+
+    def get_bench(self, bench_id: str) -> types.BenchOut:
+        """Return a bench report: one row per label set and judge, with agreement and costs."""
+        return self._json("GET", path("/v1/benches/{}", bench_id))
+
+    def create_mind2web_run(
+        self, body: types.Mind2WebRunIn | Mapping[str, Any], *, idempotency_key: str | None = None
+    ) -> types.AcceptedRunOut:
+        """Start a run of a model over Mind2Web, or score predictions from a file."""
+        return self._json(
+            "POST", "/v1/suites/mind2web/runs", headers=given(**{"Idempotency-Key": idempotency_key}), json=body
+        )
+
+    def create_mm_mind2web_run(
+        self, body: types.MultimodalRunIn | Mapping[str, Any], *, idempotency_key: str | None = None
+    ) -> types.AcceptedRunOut:
+        """Start a run of a model over Multimodal-Mind2Web~, or score answers from a file."""
+        return self._json(
+            "POST", "/v1/suites/mm-mind2web/runs", headers=given(**{"Idempotency-Key": idempotency_key}), json=body
+        )
+
+    def list_suite_runs(self, suite: types.SuiteName, *, limit: int | None = None) -> Iterator[types.RunOut]:
+        """List the runs of a suite, newest first."""
+        return self._items(path("/v1/suites/{}/runs", suite), given(limit=limit))
+
+    def compare_suite_runs(
+        self, suite: types.SuiteName, a: str, b: str, *, seed: int | None = None
+    ) -> types.RunComparisonOut:
+        """Compare two finished runs, paired by step and task.
+
+        Differences are B - A.
+        """
+        return self._json("GET", path("/v1/suites/{}/compare", suite), params=given(a=a, b=b, seed=seed))
+
+    def get_suite_leaderboard(self, suite: types.SuiteName) -> types.LeaderboardOut:
+        """Rank the newest finished run of each model and label, by split, protocol and metric, beside published
+        figures.
+        """
+        return self._json("GET", path("/v1/suites/{}/leaderboard", suite))
+
+    def get_suite_run(self, suite: types.SuiteName, run_id: str) -> types.RunOut:
+        """Return one run: its options, status and current figures."""
+        return self._json("GET", path("/v1/suites/{}/runs/{}", suite, run_id))
+
+    def list_suite_steps(
+        self,
+        suite: types.SuiteName,
+        run_id: str,
+        *,
+        status: types.StepStatus | None = None,
+        task_id: str | None = None,
+        success: bool | None = None,
+        limit: int | None = None,
+    ) -> Iterator[types.StepSummaryOut]:
+        """List the judged steps of a run in data order."""
+        return self._items(
+            path("/v1/suites/{}/runs/{}/steps", suite, run_id),
+            given(status=status, task_id=task_id, success=success, limit=limit),
+        )
+
+    def get_suite_step(self, suite: types.SuiteName, run_id: str, position: int) -> types.StepOut:
+        """Return one step: the request, the reply, the gold answer and the page."""
+        return self._json("GET", path("/v1/suites/{}/runs/{}/steps/{}", suite, run_id, position))
+
+    def get_suite_screenshot(self, suite: types.SuiteName, run_id: str, position: int) -> bytes:
+        """Return the screenshot of a step with boxes around the gold elements (green) and the picked one (orange)."""
+        return (self._send("GET", path("/v1/suites/{}/runs/{}/steps/{}/screenshot", suite, run_id, position))).content
+
+    def create_mind2web_session(self, body: types.Mind2WebSessionIn | Mapping[str, Any]) -> types.SessionOut:
+        """Start a session over Mind2Web and return its first question."""
+        return self._json("POST", "/v1/suites/mind2web/sessions", json=body)
+
+    def create_mm_mind2web_session(self, body: types.MultimodalSessionIn | Mapping[str, Any]) -> types.SessionOut:
+        """Start a session over Multimodal-Mind2Web~ and return its first question."""
+        return self._json("POST", "/v1/suites/mm-mind2web/sessions", json=body)
+
+    def list_suite_sessions(self, suite: types.SuiteName, *, limit: int | None = None) -> Iterator[types.SessionOut]:
+        """List the sessions of a suite, newest first."""
+        return self._items(path("/v1/suites/{}/sessions", suite), given(limit=limit))
+
+    def get_suite_session(self, suite: types.SuiteName, session_id: str) -> types.SessionOut:
+        """Return a session with its figures and the question that must be answered next.
+
+        Use it to resume.
+        """
+        return self._json("GET", path("/v1/suites/{}/sessions/{}", suite, session_id))
+
+    def delete_suite_session(self, suite: types.SuiteName, session_id: str) -> None:
+        """Delete a session and its steps."""
+        self._send("DELETE", path("/v1/suites/{}/sessions/{}", suite, session_id))
+
+    def answer_suite_step(
+        self, suite: types.SuiteName, session_id: str, body: types.SuitesSessionApiAnswerIn | Mapping[str, Any]
+    ) -> types.AnsweredOut:
+        """Answer the current question.
+
+        Returns feedback if the step has ended, and the next question. The same answer to the previous question
+        returns the same feedback, so a request can be repeated.
+        """
+        return self._json("POST", path("/v1/suites/{}/sessions/{}/answers", suite, session_id), json=body)
+
+    def list_session_steps(
+        self, suite: types.SuiteName, session_id: str, *, limit: int | None = None
+    ) -> Iterator[types.StepSummaryOut]:
+        """List the finished steps of a session in their order.
+
+        ``position`` is the number of the step in the session.
+        """
+        return self._items(path("/v1/suites/{}/sessions/{}/steps", suite, session_id), given(limit=limit))
+
+    def create_pairing(self) -> types.NewPairingOut:
+        """Create a pairing code for one browser.
+
+        It is returned only once.
+        """
+        return self._json("POST", "/v1/pairings")
+
+    def list_pairings(self, *, limit: int | None = None) -> Iterator[types.PairingOut]:
+        """List paired browsers and unused codes, newest first."""
+        return self._items("/v1/pairings", given(limit=limit))
+
+    def revoke_pairing(self, pairing_id: str) -> types.PairingOut:
+        """Revoke a pairing permanently.
+
+        Its code or token stops working immediately.
+        """
+        return self._json("DELETE", path("/v1/pairings/{}", pairing_id))
+
+
+class AsyncOperations(AsyncSender):
+    """Methods of the asyncio client."""
+
+    async def create_submission(
+        self, body: types.SubmissionIn | Mapping[str, Any], *, idempotency_key: str | None = None
+    ) -> types.AcceptedOut:
+        """Submit the answers of one agent to one task.
+
+        Each answer becomes a job.
+        """
+        return await self._json(
+            "POST", "/v1/submissions", headers=given(**{"Idempotency-Key": idempotency_key}), json=body
+        )
+
+    async def submit_archive(
+        self,
+        file: bytes,
+        *,
+        idempotency_key: str | None = None,
+        model: str | None = None,
+        priority: int | None = None,
+        budget_usd: float | None = None,
+    ) -> types.AcceptedArchiveOut:
+        """Submit the answers of many tasks in one archive: all of them or none.
+
+        The budget applies to each submission.
+        """
+        return await self._json(
+            "POST",
+            "/v1/submissions/archive",
+            headers=given(**{"Idempotency-Key": idempotency_key}),
+            files={"file": file},
+            data=given(model=model, priority=priority, budget_usd=budget_usd),
+        )
+
+    async def get_submission(self, submission_id: str) -> types.SubmissionOut:
+        """Return a submission with the status of its jobs."""
+        return await self._json("GET", path("/v1/submissions/{}", submission_id))
+
+    async def update_submission(
+        self, submission_id: str, body: types.SubmissionChangeIn | Mapping[str, Any]
+    ) -> types.SubmissionOut:
+        """Change the budget.
+
+        If it is raised, jobs that are paused for this budget continue within 2 seconds.
+        """
+        return await self._json("PATCH", path("/v1/submissions/{}", submission_id), json=body)
+
+    def list_jobs(
+        self,
+        *,
+        status: types.JobStatus | None = None,
+        agent: str | None = None,
+        task_id: str | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[types.JobOut]:
+        """List jobs, newest first."""
+        return self._items("/v1/jobs", given(status=status, agent=agent, task_id=task_id, limit=limit))
+
+    async def get_job(self, job_id: str) -> types.JobOut:
+        """Return one job with its status, progress and error."""
+        return await self._json("GET", path("/v1/jobs/{}", job_id))
+
+    async def cancel_job(self, job_id: str) -> types.JobOut:
+        """Cancel a job.
+
+        Captures and model requests in progress stop immediately.
+        """
+        return await self._json("POST", path("/v1/jobs/{}/cancel", job_id))
+
+    async def retry_job(self, job_id: str) -> types.JobOut:
+        """Queue a finished or paused job again."""
+        return await self._json("POST", path("/v1/jobs/{}/retry", job_id))
+
+    def follow_job(self, job_id: str, *, after: str | None = None) -> AsyncIterator[Event]:
+        """Follow a job by server-sent events.
+
+        Each event contains the whole job. The stream ends when the job has ended.
+        """
+        return self._events(path("/v1/jobs/{}/events", job_id), after)
+
+    def list_results(
+        self, *, agent: str | None = None, task_id: str | None = None, limit: int | None = None
+    ) -> AsyncIterator[types.Result]:
+        """List results, newest first."""
+        return self._items("/v1/results", given(agent=agent, task_id=task_id, limit=limit))
+
+    async def get_result(self, result_id: str) -> types.Result | dict[str, Any]:
+        """Return one result as it was stored, byte for byte, followed by its overrides and bundles."""
+        return await self._json("GET", path("/v1/results/{}", result_id))
+
+    def lint_result(self, result_id: str) -> AsyncIterator[types.LintFindingOut]:
+        """Probable mistakes of the rubric that the result was scored with, for the author of the judge."""
+        return self._items(path("/v1/results/{}/lint", result_id), given())
+
+    def list_agent_history(self, agent: str, *, limit: int | None = None) -> AsyncIterator[types.ResultOrigin]:
+        """List the results of an agent without their trees, newest first."""
+        return self._items(path("/v1/agents/{}/history", agent), given(limit=limit))
+
+    async def get_result_origin(self, result_id: str) -> types.ResultOrigin:
+        """Return the job and submission of a result."""
+        return await self._json("GET", path("/v1/results/{}/origin", result_id))
+
+    async def get_result_answer(self, result_id: str) -> str:
+        """Return the judged answer unchanged, byte for byte."""
+        return (await self._send("GET", path("/v1/results/{}/answer", result_id))).text
+
+    async def get_result_schema(self) -> types.JsonSchemaOut:
+        """Return the JSON Schema of a result."""
+        return await self._json("GET", "/v1/schema/result.json")
+
+    async def get_agent_summary(self, agent: str, *, run: str | None = None) -> types.AgentSummaryOut:
+        """Return the averages of an agent over tasks and runs, with confidence intervals and counts of unjudged
+        answers.
+        """
+        return await self._json("GET", path("/v1/agents/{}/summary", agent), params=given(run=run))
+
+    def get_leaderboard(self) -> AsyncIterator[types.LeaderboardRowOut]:
+        """List the averages of all agents, highest score first."""
+        return self._items("/v1/leaderboard", given())
+
+    async def create_override(self, result_id: str, body: types.OverrideIn | Mapping[str, Any]) -> types.OverrideOut:
+        """Override a leaf of a result with an outcome, a reason and your name.
+
+        The verdict and the scores do not change.
+        """
+        return await self._json("POST", path("/v1/results/{}/overrides", result_id), json=body)
+
+    def list_overrides(self, result_id: str) -> AsyncIterator[types.OverrideOut]:
+        """List the overrides of a result, oldest first."""
+        return self._items(path("/v1/results/{}/overrides", result_id), given())
+
+    async def withdraw_override(
+        self, result_id: str, override_id: str, body: types.WithdrawalIn | Mapping[str, Any]
+    ) -> types.OverrideOut:
+        """Withdraw an override with a reason and your name.
+
+        The previous override of the leaf is in force again.
+        """
+        return await self._json("POST", path("/v1/results/{}/overrides/{}/withdraw", result_id, override_id), json=body)
+
+    def list_reviews(
+        self, *, agent: str | None = None, task_id: str | None = None, limit: int | None = None
+    ) -> AsyncIterator[types.ReviewOut]:
+        """List overrides, newest first."""
+        return self._items("/v1/reviews", given(agent=agent, task_id=task_id, limit=limit))
+
+    async def get_agreement(
+        self, *, agent: str | None = None, task_id: str | None = None, model: str | None = None
+    ) -> types.AgreementOut:
+        """Return the agreement of the judge and people on overridden leaves, in total and by task and model."""
+        return await self._json("GET", "/v1/reviews/agreement", params=given(agent=agent, task_id=task_id, model=model))
+
+    async def export_reviews(self, *, agent: str | None = None, task_id: str | None = None) -> str:
+        """Export the newest override of each person on each leaf as JSON Lines.
+
+        docs/meta-eval.md describes the format.
+        """
+        return (await self._send("GET", "/v1/reviews/export", params=given(agent=agent, task_id=task_id))).text
+
+    def list_tasks(self) -> AsyncIterator[types.TaskOut]:
+        """List all tasks that have a judge file, sorted by name.
+
+        Tasks with a broken judge file are included.
+        """
+        return self._items("/v1/tasks", given())
+
+    async def get_task(self, task_id: str) -> types.TaskOut:
+        """Return one task and its judge."""
+        return await self._json("GET", path("/v1/tasks/{}", task_id))
+
+    def list_page_changes(
+        self, *, task_id: str | None = None, url: str | None = None, limit: int | None = None
+    ) -> AsyncIterator[types.PageChangeOut]:
+        """List page changes, newest first."""
+        return self._items("/v1/pages/changes", given(task_id=task_id, url=url, limit=limit))
+
+    async def create_page_change(self, body: types.PageChangeIn | Mapping[str, Any]) -> types.PageChangeOut:
+        """Add, edit, delete, flag, unflag, review or unreview a cited URL."""
+        return await self._json("POST", "/v1/pages/changes", json=body)
+
+    async def undo_page_change(
+        self, change_id: str, *, reason: str | None = None, by: str | None = None
+    ) -> types.PageChangeOut:
+        """Undo a change.
+
+        The undo is stored as a further change.
+        """
+        return await self._json(
+            "POST", path("/v1/pages/changes/{}/undo", change_id), params=given(reason=reason, by=by)
+        )
+
+    def list_cited_urls(
+        self,
+        *,
+        task_id: str | None = None,
+        agent: str | None = None,
+        needs_work: bool | None = None,
+        deleted: bool | None = None,
+        url: str | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[types.CitedUrlOut]:
+        """List cited URLs.
+
+        URLs that need work come first, sorted by the number of leaves that depend on them in the newest results.
+        """
+        return self._items(
+            "/v1/pages/urls",
+            given(task_id=task_id, agent=agent, needs_work=needs_work, deleted=deleted, url=url, limit=limit),
+        )
+
+    async def list_page_tasks(self, *, agent: str | None = None) -> types.TasksPagesOut:
+        """List all tasks that have cited URLs, with counts."""
+        return await self._json("GET", "/v1/pages/tasks", params=given(agent=agent))
+
+    async def list_page_dependents(self, url: Sequence[str]) -> types.DependentsOut:
+        """Return the answers and leaves that depend on the pages of these URLs, and the cost of their last judging."""
+        return await self._json("GET", "/v1/pages/dependents", params=given(url=url))
+
+    def list_pages(
+        self,
+        *,
+        task_id: str | None = None,
+        agent: str | None = None,
+        problem: bool | types.CaptureOutcome | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[types.PageOut]:
+        """List captures, newest first.
+
+        With a task or an agent, list the captures that its results used.
+        """
+        return self._items("/v1/pages", given(task_id=task_id, agent=agent, problem=problem, limit=limit))
+
+    async def get_page(self, page_id: str) -> types.PageOut:
+        """Return one capture."""
+        return await self._json("GET", path("/v1/pages/{}", page_id))
+
+    async def get_page_text(self, page_id: str) -> str:
+        """Return the visible text of the page, as judges see it."""
+        return (await self._send("GET", path("/v1/pages/{}/text", page_id))).text
+
+    async def get_page_screenshot(self, page_id: str, *, n: int | None = None) -> bytes:
+        """Return screenshot ``n`` of the page, counted from the top."""
+        return (await self._send("GET", path("/v1/pages/{}/screenshot", page_id), params=given(n=n))).content
+
+    async def get_page_places(self, page_id: str) -> dict[str, Any]:
+        """Return the position of each text line in the screenshots: `[start, end, n, left, top, width, height]`.
+
+        `start` and `end` are offsets in the text. The box is in screenshot `n`; its full width and height are
+        `unit` each. Uploaded pages and old captures may have no positions.
+        """
+        return await self._json("GET", path("/v1/pages/{}/places", page_id))
+
+    async def get_page_pdf(self, page_id: str) -> bytes:
+        """Return the PDF document as a download."""
+        return (await self._send("GET", path("/v1/pages/{}/pdf", page_id))).content
+
+    async def get_page_html(self, page_id: str) -> str:
+        """Return the stored HTML as a download.
+
+        The response headers stop a browser from running its scripts.
+        """
+        return (await self._send("GET", path("/v1/pages/{}/html", page_id))).text
+
+    async def recapture_page(self, page_id: str) -> types.PageOut:
+        """Capture the URL of the page again.
+
+        Later judging of your answers uses the new capture if it is evidence.
+        """
+        return await self._json("POST", path("/v1/pages/{}/recapture", page_id))
+
+    async def upload_page_content(
+        self,
+        page_id: str,
+        content: bytes,
+        content_type: Literal["application/pdf", "text/html", "text/plain", "image/png", "image/jpeg"],
+    ) -> types.PageOut:
+        """Upload the content of the page: PDF, MHTML, HTML, text, an image, or text and an image."""
+        return await self._json(
+            "PUT", path("/v1/pages/{}/content", page_id), content=content, headers={"Content-Type": content_type}
+        )
+
+    async def list_providers(self) -> types.ProviderListOut:
+        """List all providers by name, and warnings about the default model."""
+        return await self._json("GET", "/v1/providers")
+
+    async def pause_provider(self, provider: str, body: types.PauseIn | Mapping[str, Any]) -> types.ProviderOut:
+        """Stop all requests to a provider.
+
+        It takes effect in all workers within 2 seconds. Jobs that need it wait.
+        """
+        return await self._json("POST", path("/v1/providers/{}/pause", provider), json=body)
+
+    async def resume_provider(self, provider: str) -> types.ProviderOut:
+        """Allow requests to a provider again.
+
+        Waiting jobs continue.
+        """
+        return await self._json("POST", path("/v1/providers/{}/resume", provider))
+
+    async def create_forecast(self, body: types.ForecastIn | Mapping[str, Any]) -> types.ForecastOut:
+        """Estimate calls, tokens and cost in US dollars.
+
+        Calls no model, captures no page and stores nothing.
+        """
+        return await self._json("POST", "/v1/forecasts", json=body)
+
+    async def get_usage(
+        self,
+        *,
+        by: Sequence[types.By] | None = None,
+        agent: str | None = None,
+        task_id: str | None = None,
+        model: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+    ) -> types.UsageListOut:
+        """Return calls, tokens and cost of models by group.
+
+        Failed and cancelled jobs are included.
+        """
+        return await self._json(
+            "GET", "/v1/usage", params=given(by=by, agent=agent, task_id=task_id, model=model, since=since, until=until)
+        )
+
+    async def get_health(self) -> types.HealthOut:
+        """Report that the process is alive and whether its browsers run in a sandbox."""
+        return await self._json("GET", "/healthz")
+
+    async def get_readiness(self) -> types.ReadinessOut:
+        """Report whether the service can accept work, with the result of each check."""
+        return await self._json("GET", "/readyz")
+
+    async def get_metrics(self) -> str:
+        """Return the metrics in the Prometheus text format."""
+        return (await self._send("GET", "/metrics")).text
+
+    async def get_task_file(self, task_id: str) -> types.TaskFileOut:
+        """Return the YAML file of a task with its rubric tree and its errors."""
+        return await self._json("GET", path("/v1/tasks/{}/file", task_id))
+
+    async def save_task_file(self, task_id: str, body: types.TaskSaveIn | Mapping[str, Any]) -> types.TaskFileOut:
+        """Replace the YAML file of a task.
+
+        The next job and the next rescore use the new version. 409 if the file has changed since ``base_sha256``:
+        nothing is saved, and GET returns the version on disk.
+        """
+        return await self._json("PUT", path("/v1/tasks/{}/file", task_id), json=body)
+
+    async def edit_task_file(self, task_id: str, body: types.TaskEditsIn | Mapping[str, Any]) -> types.TaskDraftOut:
+        """Change values in the text of a task file and check it.
+
+        Comments are kept, and nothing is saved.
+        """
+        return await self._json("POST", path("/v1/tasks/{}/file/edits", task_id), json=body)
+
+    async def start_task_test(self, task_id: str, body: types.TaskTestIn | Mapping[str, Any]) -> types.AcceptedTestOut:
+        """Judge one stored answer with the text of a task file that is not saved.
+
+        Uses stored pages only. The test becomes a job. Its result does not count in the scores of the agent.
+        """
+        return await self._json("POST", path("/v1/tasks/{}/file/tests", task_id), json=body)
+
+    async def get_task_test(self, task_id: str, job_id: str) -> types.TaskTestOut:
+        """Return a test, with the comparison when it has ended."""
+        return await self._json("GET", path("/v1/tasks/{}/file/tests/{}", task_id, job_id))
+
+    def list_task_scores(self, *, task_id: str | None = None) -> AsyncIterator[types.TaskScoreOut]:
+        """List the mean score of each agent at each task, over the newest result of each answer, best agent first."""
+        return self._items("/v1/task-scores", given(task_id=task_id))
+
+    def list_task_answers(self, task_id: str, *, limit: int | None = None) -> AsyncIterator[types.ScoredAnswerOut]:
+        """List the newest result of each answer to a task, without the trees, newest first."""
+        return self._items(path("/v1/tasks/{}/answers", task_id), given(limit=limit))
+
+    async def create_check(
+        self, body: types.CheckIn | Mapping[str, Any], *, idempotency_key: str | None = None
+    ) -> types.AcceptedCheckOut:
+        """Check whether the sources of a report support its statements.
+
+        The check becomes a job.
+        """
+        return await self._json("POST", "/v1/checks", headers=given(**{"Idempotency-Key": idempotency_key}), json=body)
+
+    def list_checks(self, *, limit: int | None = None) -> AsyncIterator[types.CheckSummaryOut]:
+        """List the checks, newest first, without their documents."""
+        return self._items("/v1/checks", given(limit=limit))
+
+    async def get_check(self, check_id: str) -> types.CheckApiCheckOut:
+        """Return a check, with its document if it has a result."""
+        return await self._json("GET", path("/v1/checks/{}", check_id))
+
+    async def get_check_schema(self) -> types.JsonSchemaOut:
+        """Return the JSON Schema of the document of a check."""
+        return await self._json("GET", "/v1/schema/check.json")
+
+    async def compare(self, a: str, b: Sequence[str]) -> types.ComparisonOut:
+        """Compare each ``b`` with ``a`` task by task: differences, their significance, and which leaves flipped and
+        why.
+        """
+        return await self._json("GET", "/v1/compare", params=given(a=a, b=b))
+
+    def list_flips(self, a: str, b: str, *, limit: int | None = None) -> AsyncIterator[types.Flip]:
+        """List all leaves whose outcome differs between the two sides, with the causes.
+
+        The cursor is an offset.
+        """
+        return self._items("/v1/compare/flips", given(a=a, b=b, limit=limit))
+
+    async def get_result_sensitivity(self, result_id: str) -> types.InversionsOut:
+        """List the leaves of a result by the change of its score if the leaf were flipped, largest change first."""
+        return await self._json("GET", path("/v1/results/{}/sensitivity", result_id))
+
+    async def get_comparison_sensitivity(self, a: str, b: str) -> types.OrderSensitivityOut:
+        """Check whether the leading side keeps its lead if leaves, votes or weights change."""
+        return await self._json("GET", "/v1/compare/sensitivity", params=given(a=a, b=b))
+
+    async def get_task_consistency(self, task_id: str, *, agent: str | None = None) -> types.ConsistencyOut:
+        """Measure the self-consistency of a task's judge: split votes, and leaves with different outcomes."""
+        return await self._json("GET", path("/v1/tasks/{}/consistency", task_id), params=given(agent=agent))
+
+    async def create_rescore(
+        self, body: types.RescoreIn | Mapping[str, Any], *, idempotency_key: str | None = None
+    ) -> types.AcceptedRescoreOut:
+        """Judge stored answers of the caller again, with the current judges and stored pages.
+
+        Verdicts whose inputs did not change are reused without a model request.
+        """
+        return await self._json(
+            "POST", "/v1/rescores", headers=given(**{"Idempotency-Key": idempotency_key}), json=body
+        )
+
+    def list_rescores(self, *, limit: int | None = None) -> AsyncIterator[types.RescoreSummaryOut]:
+        """List rescores, newest first, without the comparisons."""
+        return self._items("/v1/rescores", given(limit=limit))
+
+    async def list_rescore_answers(
+        self, *, task_id: str | None = None, agent: str | None = None
+    ) -> types.RescorablesOut:
+        """List the answers that a rescore of the task, the agent or both would judge: the newest job of each answer.
+
+        Send the job ids to `POST /v1/forecasts` to estimate calls and cost.
+        """
+        return await self._json("GET", "/v1/rescores/answers", params=given(task_id=task_id, agent=agent))
+
+    async def get_rescore(self, rescore_id: str) -> types.RescoreOut:
+        """Return a rescore: old and new scores per answer and per agent, flipped leaves and ranks."""
+        return await self._json("GET", path("/v1/rescores/{}", rescore_id))
+
+    async def cancel_rescore(self, rescore_id: str) -> types.RescoreSummaryOut:
+        """Cancel the unfinished jobs of a rescore.
+
+        Their answers keep their earlier results.
+        """
+        return await self._json("POST", path("/v1/rescores/{}/cancel", rescore_id))
+
+    async def verify_answer(self, body: types.VerifyIn | Mapping[str, Any]) -> types.RewardOut | types.RewardsOut:
+        """Verify one answer, or a batch, and return the reward.
+
+        A reward that is not reliable is masked, never 0. Answers in ``deadline_s`` seconds. Equal requests get
+        equal responses for an hour, unless the reward is masked.
+        """
+        return await self._json("POST", "/v1/verify", json=body)
+
+    def list_result_bundles(self, result_id: str) -> AsyncIterator[types.BundleRoot]:
+        """List the evidence bundles that contain a result, oldest first."""
+        return self._items(path("/v1/results/{}/bundles", result_id), given())
+
+    def list_benches(self, *, limit: int | None = None) -> AsyncIterator[types.BenchSummaryOut]:
+        """List the judge benches, newest first: id, time, rule, label sets and judges.
+
+        The cursor is an offset.
+        """
+        return self._items("/v1/benches", given(limit=limit))
+
+    async def get_bench(self, bench_id: str) -> types.BenchOut:
+        """Return a bench report: one row per label set and judge, with agreement and costs."""
+        return await self._json("GET", path("/v1/benches/{}", bench_id))
+
+    async def create_mind2web_run(
+        self, body: types.Mind2WebRunIn | Mapping[str, Any], *, idempotency_key: str | None = None
+    ) -> types.AcceptedRunOut:
+        """Start a run of a model over Mind2Web, or score predictions from a file."""
+        return await self._json(
+            "POST", "/v1/suites/mind2web/runs", headers=given(**{"Idempotency-Key": idempotency_key}), json=body
+        )
+
+    async def create_mm_mind2web_run(
+        self, body: types.MultimodalRunIn | Mapping[str, Any], *, idempotency_key: str | None = None
+    ) -> types.AcceptedRunOut:
+        """Start a run of a model over Multimodal-Mind2Web~, or score answers from a file."""
+        return await self._json(
+            "POST", "/v1/suites/mm-mind2web/runs", headers=given(**{"Idempotency-Key": idempotency_key}), json=body
+        )
+
+    def list_suite_runs(self, suite: types.SuiteName, *, limit: int | None = None) -> AsyncIterator[types.RunOut]:
+        """List the runs of a suite, newest first."""
+        return self._items(path("/v1/suites/{}/runs", suite), given(limit=limit))
+
+    async def compare_suite_runs(
+        self, suite: types.SuiteName, a: str, b: str, *, seed: int | None = None
+    ) -> types.RunComparisonOut:
+        """Compare two finished runs, paired by step and task.
+
+        Differences are B - A.
+        """
+        return await self._json("GET", path("/v1/suites/{}/compare", suite), params=given(a=a, b=b, seed=seed))
+
+    async def get_suite_leaderboard(self, suite: types.SuiteName) -> types.LeaderboardOut:
+        """Rank the newest finished run of each model and label, by split, protocol and metric, beside published
+        figures.
+        """
+        return await self._json("GET", path("/v1/suites/{}/leaderboard", suite))
+
+    async def get_suite_run(self, suite: types.SuiteName, run_id: str) -> types.RunOut:
+        """Return one run: its options, status and current figures."""
+        return await self._json("GET", path("/v1/suites/{}/runs/{}", suite, run_id))
+
+    def list_suite_steps(
+        self,
+        suite: types.SuiteName,
+        run_id: str,
+        *,
+        status: types.StepStatus | None = None,
+        task_id: str | None = None,
+        success: bool | None = None,
+        limit: int | None = None,
+    ) -> AsyncIterator[types.StepSummaryOut]:
+        """List the judged steps of a run in data order."""
+        return self._items(
+            path("/v1/suites/{}/runs/{}/steps", suite, run_id),
+            given(status=status, task_id=task_id, success=success, limit=limit),
+        )
+
+    async def get_suite_step(self, suite: types.SuiteName, run_id: str, position: int) -> types.StepOut:
+        """Return one step: the request, the reply, the gold answer and the page."""
+        return await self._json("GET", path("/v1/suites/{}/runs/{}/steps/{}", suite, run_id, position))
+
+    async def get_suite_screenshot(self, suite: types.SuiteName, run_id: str, position: int) -> bytes:
+        """Return the screenshot of a step with boxes around the gold elements (green) and the picked one (orange)."""
+        return (
+            await self._send("GET", path("/v1/suites/{}/runs/{}/steps/{}/screenshot", suite, run_id, position))
+        ).content
+
+    async def create_mind2web_session(self, body: types.Mind2WebSessionIn | Mapping[str, Any]) -> types.SessionOut:
+        """Start a session over Mind2Web and return its first question."""
+        return await self._json("POST", "/v1/suites/mind2web/sessions", json=body)
+
+    async def create_mm_mind2web_session(self, body: types.MultimodalSessionIn | Mapping[str, Any]) -> types.SessionOut:
+        """Start a session over Multimodal-Mind2Web~ and return its first question."""
+        return await self._json("POST", "/v1/suites/mm-mind2web/sessions", json=body)
+
+    def list_suite_sessions(
+        self, suite: types.SuiteName, *, limit: int | None = None
+    ) -> AsyncIterator[types.SessionOut]:
+        """List the sessions of a suite, newest first."""
+        return self._items(path("/v1/suites/{}/sessions", suite), given(limit=limit))
+
+    async def get_suite_session(self, suite: types.SuiteName, session_id: str) -> types.SessionOut:
+        """Return a session with its figures and the question that must be answered next.
+
+        Use it to resume.
+        """
+        return await self._json("GET", path("/v1/suites/{}/sessions/{}", suite, session_id))
+
+    async def delete_suite_session(self, suite: types.SuiteName, session_id: str) -> None:
+        """Delete a session and its steps."""
+        await self._send("DELETE", path("/v1/suites/{}/sessions/{}", suite, session_id))
+
+    async def answer_suite_step(
+        self, suite: types.SuiteName, session_id: str, body: types.SuitesSessionApiAnswerIn | Mapping[str, Any]
+    ) -> types.AnsweredOut:
+        """Answer the current question.
+
+        Returns feedback if the step has ended, and the next question. The same answer to the previous question
+        returns the same feedback, so a request can be repeated.
+        """
+        return await self._json("POST", path("/v1/suites/{}/sessions/{}/answers", suite, session_id), json=body)
+
+    def list_session_steps(
+        self, suite: types.SuiteName, session_id: str, *, limit: int | None = None
+    ) -> AsyncIterator[types.StepSummaryOut]:
+        """List the finished steps of a session in their order.
+
+        ``position`` is the number of the step in the session.
+        """
+        return self._items(path("/v1/suites/{}/sessions/{}/steps", suite, session_id), given(limit=limit))
+
+    async def create_pairing(self) -> types.NewPairingOut:
+        """Create a pairing code for one browser.
+
+        It is returned only once.
+        """
+        return await self._json("POST", "/v1/pairings")
+
+    def list_pairings(self, *, limit: int | None = None) -> AsyncIterator[types.PairingOut]:
+        """List paired browsers and unused codes, newest first."""
+        return self._items("/v1/pairings", given(limit=limit))
+
+    async def revoke_pairing(self, pairing_id: str) -> types.PairingOut:
+        """Revoke a pairing permanently.
+
+        Its code or token stops working immediately.
+        """
+        return await self._json("DELETE", path("/v1/pairings/{}", pairing_id))

@@ -1,0 +1,2109 @@
+"""Types of requests and responses: the JSON objects of the API. Generated from the OpenAPI document by `make client`. Do not edit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal, NotRequired, TypeAlias, TypedDict
+
+
+class AcceptedArchiveOut(TypedDict):
+    """The accepted submissions of an archive, one per agent and task."""
+
+    submissions: list[AcceptedOut]
+
+
+class AcceptedCheckOut(TypedDict):
+    """Accepted check. ``id`` is the id of its job."""
+
+    id: str
+    status: JobStatus
+    url: str
+    job_url: str
+    citations: int | None
+    pages: int | None
+
+
+class AcceptedOut(TypedDict):
+    """An accepted submission."""
+
+    id: str
+    agent: str
+    task_id: str
+    jobs: list[JobRefOut]
+
+
+class AcceptedRescoreOut(TypedDict):
+    """Accepted rescore. ``answers`` is the number of answers, each of which becomes a job."""
+
+    id: str
+    url: str
+    submission_url: str
+    answers: int
+
+
+class AcceptedRunOut(TypedDict):
+    """Accepted run. ``id`` is the id of its job."""
+
+    id: str
+    suite: str
+    status: JobStatus
+    url: str
+    job_url: str
+
+
+class AcceptedTestOut(TypedDict):
+    """Accepted test. ``id`` is the id of its job."""
+
+    id: str
+    status: JobStatus
+    url: str
+    job_url: str
+
+
+class AgentSummaryOut(TypedDict):
+    """Averages of an agent, by run and by task."""
+
+    agent: str
+    agent_name: str
+    num_tasks: int
+    num_runs: int
+    num_answers: int
+    avg_score: float | None
+    avg_score_std: float | None
+    success_rate: float | None
+    success_rate_std: float | None
+    avg_answer_word_count: float | None
+    avg_answer_word_count_std: float | None
+    not_judged: NotJudgedOut
+    bounds: ApiFiguresBoundsOut
+    usage: UsageTotalsOut
+    seconds: float
+    judges: dict[str, int]
+    unfinished: int
+    statistics: StatisticsOut | None
+    per_run: dict[str, RunAveragesOut]
+    tasks: dict[str, TaskAveragesOut]
+    without_result: list[WithoutResultOut]
+
+
+class AgreementFiguresOut(TypedDict):
+    """Agreement of the judge and people on overridden leaves. Positive is "passed"."""
+
+    leaves: int
+    left_out: int
+    true_positive: int
+    false_positive: int
+    false_negative: int
+    true_negative: int
+    raw: ApiReviewsFigureOut
+    kappa: ApiReviewsFigureOut
+    ac1: ApiReviewsFigureOut
+    tpr: ApiReviewsFigureOut
+    tnr: ApiReviewsFigureOut
+
+
+class AgreementGroupOut(TypedDict):
+    """Agreement for one task and one model; ``model`` is null for checks by code."""
+
+    leaves: int
+    left_out: int
+    true_positive: int
+    false_positive: int
+    false_negative: int
+    true_negative: int
+    raw: ApiReviewsFigureOut
+    kappa: ApiReviewsFigureOut
+    ac1: ApiReviewsFigureOut
+    tpr: ApiReviewsFigureOut
+    tnr: ApiReviewsFigureOut
+    task_id: str
+    model: str | None
+
+
+class AgreementOut(TypedDict):
+    """Agreement over all overridden leaves, and by task and model."""
+
+    whole: AgreementFiguresOut
+    items: list[AgreementGroupOut]
+
+
+class AnsweredOut(TypedDict):
+    """Feedback, and the next question."""
+
+    feedback: FeedbackOut | None
+    done: bool
+    question: QuestionOut | None
+
+
+class BenchOut(TypedDict):
+    """A bench report: one row per label set and judge."""
+
+    id: str
+    created_at: str
+    rule: str
+    sample: Any
+    sets: list[dict[str, Any]]
+    rows: list[BenchRowOut]
+
+
+class BenchRowOut(TypedDict):
+    """Figures of one judge on one label set."""
+
+    set: str
+    model: str
+    verdicts: str
+    n: int
+    per_claim: dict[str, Any]
+    jury: dict[str, Any] | None
+
+
+class BenchSummaryOut(TypedDict):
+    """A bench without its figures."""
+
+    id: str
+    created_at: str
+    rule: str
+    sets: list[str]
+    judges: list[str]
+
+
+class Blob(TypedDict):
+    """Reference to a stored body: hash, size in bytes and media type."""
+
+    sha256: str
+    size: int
+    media_type: str
+
+
+class BundleRoot(TypedDict):
+    """Bundle that contains a result. ``content``: whether the bundle includes page contents. ``created_at``: time of
+    the first export.
+    """
+
+    root_sha256: str
+    content: bool
+    created_at: str
+
+
+By: TypeAlias = Literal["agent", "task_id", "model", "role", "day"]
+"""Columns to group usage by."""
+
+CaptureOutcome: TypeAlias = Literal[
+    "ok",
+    "partial",
+    "http_error",
+    "blocked",
+    "captcha",
+    "login_wall",
+    "consent_wall",
+    "soft_404",
+    "empty",
+    "dns_error",
+    "connect_error",
+    "tls_error",
+    "timeout",
+    "too_large",
+    "unsupported",
+    "egress_denied",
+    "redirect_loop",
+    "damaged",
+    "crash",
+    "corrupt",
+    "not_stored",
+]
+"""Outcome of a capture attempt. Only ``ok`` and ``partial`` are evidence."""
+
+
+class CapturedPage(TypedDict):
+    """Capture that a source was judged on. Bodies are in the blob store, by SHA-256."""
+
+    page_id: str
+    url: str
+    final_url: NotRequired[str | None]
+    title: NotRequired[str]
+    kind: NotRequired[str]
+    outcome: str
+    http_status: NotRequired[int | None]
+    detail: NotRequired[str]
+    captured_at: str
+    sha256: NotRequired[str | None]
+    bodies: NotRequired[dict[str, str]]
+    source: NotRequired[str]
+
+
+Cause: TypeAlias = Literal["answer", "page", "judge", "model", "gate", "vote"]
+"""Cause of a flipped leaf: what differs between the two sides."""
+
+
+class ChangeOut(TypedDict):
+    """Change of a score if a leaf is inverted."""
+
+    least: float
+    greatest: float
+
+
+class CheckBudget(TypedDict):
+    """Budget of a check. ``limit_usd`` is null without a limit."""
+
+    limit_usd: NotRequired[float | None]
+    exhausted: NotRequired[bool]
+
+
+class CheckDocument(TypedDict):
+    """Finished citation check of one report."""
+
+    schema_version: NotRequired[int]
+    id: NotRequired[str | None]
+    status: CheckStatus
+    baseline: bool
+    notice: NotRequired[str | None]
+    model: str
+    prompts: NotRequired[list[str]]
+    created_at: str
+    tool_version: str
+    report: CheckedReport
+    statements: list[Statement]
+    sources: list[ReportSource]
+    sentences: int
+    counts: dict[str, int]
+    figures: Figures
+    not_judged: NotRequired[dict[str, int]]
+    usage: NotRequired[CheckUsage]
+    budget: NotRequired[CheckBudget]
+    warnings: NotRequired[list[str]]
+
+
+class CheckIn(TypedDict):
+    """Report to check: its ``text``, the JSON ``reply`` of a model provider, or the ``url`` of a published page."""
+
+    name: NotRequired[str]
+    text: NotRequired[str | None]
+    reply: NotRequired[Any]
+    url: NotRequired[str | None]
+    model: NotRequired[str | None]
+    budget_usd: NotRequired[float | None]
+    priority: NotRequired[int]
+
+
+CheckStatus: TypeAlias = Literal["complete", "incomplete", "stopped"]
+"""Whether everything was judged."""
+
+
+class CheckSummaryOut(TypedDict):
+    """State of a check. ``document`` is only in the response of a single check."""
+
+    id: str
+    model: str | None
+    status: JobStatus
+    stage: str | None
+    attempts: int
+    error: JobError | None
+    result_id: str | None
+    created_at: str
+    started_at: str | None
+    finished_at: str | None
+    name: str
+    progress: ProgressOut
+    job_url: str
+
+
+class CheckUsage(TypedDict):
+    """Model requests of a check."""
+
+    calls: NotRequired[int]
+    cached_calls: NotRequired[int]
+    input_tokens: NotRequired[int]
+    output_tokens: NotRequired[int]
+    usd: NotRequired[float | None]
+
+
+class CheckedReport(TypedDict):
+    """The report as it was checked."""
+
+    name: str
+    url: NotRequired[str | None]
+    text: str
+    sha256: str
+    page_id: NotRequired[str | None]
+
+
+class CitedUrlOut(TypedDict):
+    """A cited URL and its state."""
+
+    key: str
+    url: str
+    tasks: list[str]
+    leaves: int
+    open_leaves: int
+    answers: int
+    added: bool
+    deleted: bool
+    problem: bool
+    flagged: bool
+    flagged_by: str | None
+    reviewed: bool
+    reviewed_by: str | None
+    needs_work: bool
+    to_url: str | None
+    page_id: str | None
+    latest_id: str | None
+    outcome: str | None
+    title: str
+    detail: str
+    http_status: int | None
+    source: str | None
+    captured_at: str | None
+
+
+ClaimOutcome: TypeAlias = Literal[
+    "supported", "partly_supported", "contradicted", "not_supported", "unreadable", "dead", "not_judged"
+]
+"""Verdict on one claim and one source."""
+
+
+class ClaimVerdict(TypedDict):
+    """Verdict on a claim and one of its sources."""
+
+    source: int
+    outcome: ClaimOutcome
+    reason: NotRequired[str | None]
+    reasoning: NotRequired[str]
+    quotes: NotRequired[list[PageQuote]]
+    unsupported: NotRequired[list[Span]]
+    grounded: NotRequired[bool | None]
+    signals: NotRequired[list[str]]
+    model: NotRequired[str | None]
+    prompt: NotRequired[str | None]
+    baseline: NotRequired[bool]
+    cached: NotRequired[bool]
+
+
+class CodeIn(TypedDict):
+    """A pairing code and a name for the browser."""
+
+    code: str
+    name: NotRequired[str]
+
+
+class ComparisonOut(TypedDict):
+    """Comparison of each ``b`` with ``a`` over the tasks that both have."""
+
+    level: float
+    a: SideOut
+    comparisons: list[SideComparisonOut]
+
+
+class ComponentOut(TypedDict):
+    """Leaf of the rubric. Its scores are null if it was not judged, or waits for such a leaf."""
+
+    id: str
+    description: str
+    critical: bool
+    weight: float
+    outcome: str
+    reason: str | None
+    score: float | None
+    score_strict: float | None
+
+
+class ConsistencyOut(TypedDict):
+    """Self-consistency of a task's judge."""
+
+    task_id: str
+    results: int
+    votes: list[VoteStatistics]
+    judged_again: int
+    flaky_leaves: int
+    flaky_share: Interval | None
+    flaky: list[FlakyLeafOut]
+    older_left_out: bool
+
+
+class CostOut(TypedDict):
+    """Model calls, tokens and US dollars of the verification. Cached calls cost nothing."""
+
+    calls: int
+    cached_calls: int
+    input_tokens: int
+    output_tokens: int
+    usd: float | None
+
+
+Counting: TypeAlias = Literal["set", "multiset"]
+"""Token counting: each distinct token once, or every occurrence."""
+
+
+class DependentResult(TypedDict):
+    """Newest result of an answer with leaves that cite a URL. ``calls`` and ``usd`` are the calls and cost of judging
+    those leaves last time (``usd`` None: unknown).
+    """
+
+    result_id: str
+    job_id: str
+    agent: str
+    task_id: str
+    answer_name: str
+    leaves: int
+    open_leaves: int
+    calls: int
+    usd: float | None
+    created_at: str
+
+
+class DependentsOut(TypedDict):
+    """Results that depend on pages: totals, and the first answers."""
+
+    answers: int
+    leaves: int
+    open_leaves: int
+    calls: int
+    usd: float | None
+    items: list[DependentResult]
+
+
+class DifferenceOut(TypedDict):
+    """b - a with bounds, and the side that is ahead in any case."""
+
+    low: float
+    high: float
+    ahead: Literal["a", "b"] | None
+
+
+class FeedbackOut(TypedDict):
+    """Feedback to the answer that ended a step. Scores and gold are null in the test phase with ``feedback: train``."""
+
+    sample_id: str
+    phase: str
+    element: int | None
+    operation: int | None
+    f1: float | None
+    step_success: bool | None
+    task_done: bool
+    task_success: bool | None
+    gold: dict[str, Any] | None
+
+
+class Figure(TypedDict):
+    """Share of a population. ``value`` is ``count / judged``. ``low`` and ``high`` are the shares if everything that
+    was not judged counted against it or for it.
+    """
+
+    value: float | None
+    count: int
+    judged: int
+    not_judged: NotRequired[int]
+    low: NotRequired[float]
+    high: NotRequired[float]
+    interval: NotRequired[FigureInterval | None]
+    definition: str
+    reference: NotRequired[str | None]
+
+
+class FigureComparisonOut(TypedDict):
+    """One figure on both sides. The difference is b - a."""
+
+    a: ApiFiguresScoreOut | None
+    b: ApiFiguresScoreOut | None
+    tasks: int
+    certain: int
+    difference: float | None
+    low: float | None
+    high: float | None
+    student_t: Interval | None
+    bootstrap: Interval | None
+    whatever_is_open: Interval | None
+    sign_flip: SignFlipOut | None
+    smallest_detectable_difference: float | None
+    verdict: Literal["b_higher", "b_lower", "not_told_apart", "too_few_tasks", "nothing_to_compare"]
+    warnings: list[str]
+
+
+class FigureInterval(TypedDict):
+    """Confidence interval at 95 %."""
+
+    low: float
+    high: float
+    method: str
+
+
+class Figures(TypedDict):
+    """Figures of a check. The names of the first four contain the publication that defines them."""
+
+    citation_precision_liu2023: Figure
+    citation_recall_liu2023: Figure
+    citation_precision_alce: Figure
+    citation_recall_alce: Figure
+    unreadable: Figure
+    dead: Figure
+    fabricated: Figure
+    uncited: Figure
+
+
+class FlaggedListOut(TypedDict):
+    """URLs that need work, sorted by the number of leaves that cite them, highest first."""
+
+    items: list[FlaggedOut]
+
+
+class FlaggedOut(TypedDict):
+    """A cited URL that needs work and that a person can open in a browser."""
+
+    url: str
+    opens: str
+    outcome: str | None
+    leaves: int
+    tasks: list[str]
+
+
+class FlakyLeafOut(TypedDict):
+    """Leaf with different outcomes for equal inputs."""
+
+    task_id: str
+    leaf: str
+    model: str
+    answer_sha256: str
+    passed: int
+    judged: int
+    results: list[JudgedResultOut]
+
+
+class Flip(TypedDict):
+    """Leaf whose outcome differs. An outcome is null if the tree of that side has no such leaf."""
+
+    task_id: str
+    answer_name: str
+    leaf: str
+    description: str
+    before: str | None
+    after: str | None
+    causes: list[FlipCause]
+    result_before: str
+    result_after: str
+
+
+class FlipCause(TypedDict):
+    """Cause of a flip: something that differs between the two sides."""
+
+    cause: Cause
+    detail: str
+
+
+class ForecastIn(TypedDict):
+    """Either ``jobs`` to retry, or the ``answers`` of an agent to a task as in a submission."""
+
+    jobs: NotRequired[Sequence[str] | None]
+    agent: NotRequired[str | None]
+    task_id: NotRequired[str | None]
+    answers: NotRequired[Sequence[ApiModelsAnswerIn] | None]
+    model: NotRequired[str | None]
+    stored_pages: NotRequired[bool]
+
+
+class ForecastItemOut(TypedDict):
+    """Forecast of one answer. Each value of ``forecast`` is ``{low, expected, high}``, or null if a price is unknown."""
+
+    job_id: str | None
+    agent: str
+    task_id: str
+    answer: str
+    model: str
+    forecast: dict[str, Any]
+
+
+class ForecastOut(TypedDict):
+    """Forecast of each answer, and the total."""
+
+    items: list[ForecastItemOut]
+    total: dict[str, Any]
+    prices_as_of: str
+
+
+GivenFeedback: TypeAlias = Literal["always", "train"]
+"""Steps whose answers get feedback."""
+
+
+class HealthOut(TypedDict):
+    """Liveness of the process. ``sandbox``: whether pages are opened only with the browser sandbox."""
+
+    status: NotRequired[Literal["alive"]]
+    sandbox: Literal["on", "off", "unknown"]
+
+
+History: TypeAlias = Literal["gold", "own"]
+"""Previous actions in the questions of a session."""
+
+
+class Interval(TypedDict):
+    """Confidence interval at ``LEVEL``. ``method`` describes how it was computed."""
+
+    low: float
+    high: float
+    method: str
+
+
+class InversionOut(TypedDict):
+    """Effect of inverting the outcome of one leaf."""
+
+    leaf: str
+    desc: str
+    outcome: str
+    to: str
+    score: ApiFiguresScoreOut
+    change: ChangeOut
+    votes: VotesOut
+
+
+class InversionsOut(TypedDict):
+    """Leaves of a result by the change of its score if they were inverted."""
+
+    result_id: str | None
+    task_id: str | None
+    answer_name: str | None
+    score: ApiFiguresScoreOut | None
+    flips: list[InversionOut]
+    without_effect: int
+    left_out: int
+
+
+class JobError(TypedDict):
+    """Error of a failed or paused job. ``traceback`` is set only for errors in a judge file."""
+
+    code: str
+    detail: str
+    traceback: NotRequired[str | None]
+
+
+JobKind: TypeAlias = Literal["answer", "suite", "check", "test"]
+"""Kind of work of a job."""
+
+
+class JobOut(TypedDict):
+    """Current state of a job."""
+
+    id: str
+    model: str | None
+    status: JobStatus
+    stage: str | None
+    attempts: int
+    error: JobError | None
+    result_id: str | None
+    created_at: str
+    started_at: str | None
+    finished_at: str | None
+    kind: JobKind
+    submission_id: str
+    agent: str
+    task_id: str
+    answer: str
+    progress: ProgressOut
+
+
+class JobRefOut(TypedDict):
+    """Reference to a job of a submission."""
+
+    id: str
+    answer: str
+    status: JobStatus
+    url: str
+
+
+JobStatus: TypeAlias = Literal["queued", "running", "succeeded", "failed", "cancelled"]
+"""Status of a job, as in the HTTP API."""
+
+
+JsonSchemaOut = TypedDict("JsonSchemaOut", {"$schema": "str", "type": "str"})
+"""A JSON Schema."""
+
+
+class JudgedResultOut(TypedDict):
+    """Outcome of a leaf in one result."""
+
+    result_id: str
+    outcome: str
+
+
+class LeaderboardOut(TypedDict):
+    """Ranked runs of a suite in groups of equal split, protocol, metric and policy."""
+
+    suite: str
+    groups: list[dict[str, Any]]
+
+
+class LeaderboardRowOut(TypedDict):
+    """Averages of an agent. ``pass_at_<number of runs>`` is a further field."""
+
+    agent: str
+    agent_name: str
+    num_tasks: int
+    num_runs: int
+    num_answers: int
+    avg_score: float | None
+    avg_score_std: float | None
+    success_rate: float | None
+    success_rate_std: float | None
+    avg_answer_word_count: float | None
+    avg_answer_word_count_std: float | None
+    not_judged: NotJudgedOut
+    bounds: ApiFiguresBoundsOut
+    usage: UsageTotalsOut
+    seconds: float
+    judges: dict[str, int]
+    unfinished: int
+    statistics: StatisticsOut | None
+
+
+class LeafChangeOut(TypedDict):
+    """One change of one leaf, and the resulting difference."""
+
+    task_id: str
+    leaf: str
+    difference: DifferenceOut
+
+
+class LintFindingOut(TypedDict):
+    """One finding of the rubric linter: the rule, the id of the node, and a message that states the problem and how to
+    fix it.
+    """
+
+    code: str
+    node_id: str
+    message: str
+
+
+MaskReason: TypeAlias = Literal[
+    "deadline",
+    "budget",
+    "model_unavailable",
+    "model_output",
+    "pages_unreadable",
+    "browser_unavailable",
+    "storage_unavailable",
+    "judge_failed",
+    "not_judged",
+]
+"""Why a reward is masked."""
+
+
+class MessageIn(TypedDict):
+    """Message of a conversation. Other fields than these, such as tool calls, are ignored."""
+
+    role: str
+    content: NotRequired[str | Sequence[Mapping[str, Any]] | None]
+
+
+MetadataValue: TypeAlias = "Any"
+"""Any JSON value. Neither strings nor field names contain NUL."""
+
+Metric: TypeAlias = Literal["mindact", "action"]
+"""Criterion for a successful step."""
+
+
+class Mind2WebRunIn(TypedDict):
+    """Options of a Mind2Web run."""
+
+    scores: NotRequired[str | None]
+    prompt_template: NotRequired[str | None]
+    protocol: NotRequired[Protocol]
+    top_k: NotRequired[int]
+    max_html_chars: NotRequired[int]
+    metric: NotRequired[Metric | None]
+    no_positive: NotRequired[NoPositive | None]
+    data: str
+    split: NotRequired[str | None]
+    seed: NotRequired[int]
+    run: NotRequired[str | None]
+    model: NotRequired[str | None]
+    predictions: NotRequired[str | None]
+    max_examples: NotRequired[int | None]
+    seeds: NotRequired[Sequence[int] | None]
+    priority: NotRequired[int]
+    budget_usd: NotRequired[float | None]
+    temperature: NotRequired[float]
+    max_tokens: NotRequired[int | None]
+    shuffle: NotRequired[Shuffle]
+    compat_trailing: NotRequired[bool]
+
+
+class Mind2WebSessionIn(TypedDict):
+    """Options of a Mind2Web session."""
+
+    scores: NotRequired[str | None]
+    prompt_template: NotRequired[str | None]
+    protocol: NotRequired[Protocol]
+    top_k: NotRequired[int]
+    max_html_chars: NotRequired[int]
+    metric: NotRequired[Metric | None]
+    no_positive: NotRequired[NoPositive | None]
+    data: str
+    split: NotRequired[str | None]
+    seed: NotRequired[int]
+    run: NotRequired[str | None]
+    train_split: NotRequired[str | None]
+    train_tasks: NotRequired[int | None]
+    max_tasks: NotRequired[int | None]
+    shuffle_tasks: NotRequired[bool]
+    feedback: NotRequired[GivenFeedback]
+    history: NotRequired[History]
+
+
+class MultimodalRunIn(TypedDict):
+    """Options of a Multimodal-Mind2Web~ run."""
+
+    tokens: NotRequired[Counting]
+    data: str
+    split: NotRequired[str | None]
+    seed: NotRequired[int]
+    run: NotRequired[str | None]
+    model: NotRequired[str | None]
+    predictions: NotRequired[str | None]
+    max_examples: NotRequired[int | None]
+    seeds: NotRequired[Sequence[int] | None]
+    priority: NotRequired[int]
+    budget_usd: NotRequired[float | None]
+
+
+class MultimodalSessionIn(TypedDict):
+    """Options of a Multimodal-Mind2Web~ session."""
+
+    tokens: NotRequired[Counting]
+    data: str
+    split: NotRequired[str | None]
+    seed: NotRequired[int]
+    run: NotRequired[str | None]
+    train_split: NotRequired[str | None]
+    train_tasks: NotRequired[int | None]
+    max_tasks: NotRequired[int | None]
+    shuffle_tasks: NotRequired[bool]
+    feedback: NotRequired[GivenFeedback]
+
+
+class NewPairingOut(TypedDict):
+    """A new pairing with its code. The code is returned only once."""
+
+    id: str
+    owner: str
+    state: str
+    name: str | None
+    created_at: str
+    code_expires_at: str
+    paired_at: str | None
+    expires_at: str | None
+    revoked_at: str | None
+    code: str
+
+
+NoPositive: TypeAlias = Literal["zero", "skip"]
+"""Policy for steps without a correct element within top k."""
+
+
+class NotJudgedOut(TypedDict):
+    """Counts of what was not judged."""
+
+    answers: int
+    incomplete: int
+    without_result: int
+    leaves: int
+
+
+class NotJudgedShareOut(TypedDict):
+    """Number and share of answers that were not judged completely."""
+
+    answers: int
+    share: float
+
+
+class OptionOut(TypedDict):
+    """Option of a question."""
+
+    letter: str
+    text: str
+
+
+class OrderSensitivityOut(TypedDict):
+    """Whether the leading side keeps its lead. The last three fields are absent if the sides share no task."""
+
+    a: str
+    b: str
+    tasks: int
+    ahead: Literal["a", "b"] | None
+    difference: DifferenceOut | None
+    leave_one_leaf_out: NotRequired[SingleChangesOut | None]
+    votes: NotRequired[VoteSensitivityOut | None]
+    weights: NotRequired[WeightSensitivityOut | None]
+
+
+class OverrideIn(TypedDict):
+    """A person's decision on one leaf, which confirms or contradicts the verdict."""
+
+    leaf: str
+    outcome: Literal["passed", "failed"]
+    reason: str
+    by: str
+
+
+class OverrideOut(TypedDict):
+    """An override, or the withdrawal of one."""
+
+    id: str
+    result_id: str
+    leaf: str
+    outcome: Literal["passed", "failed"] | None
+    verdict: str
+    model: str | None
+    reason: str
+    by: str
+    key_owner: str
+    withdraws: str | None
+    in_force: bool
+    created_at: str
+
+
+class PageChangeIn(TypedDict):
+    """A change to a cited URL."""
+
+    action: Literal["add", "edit", "delete", "flag", "unflag", "review", "unreview"]
+    url: str
+    to: NotRequired[str | None]
+    task_id: NotRequired[str | None]
+    reason: NotRequired[str]
+    by: NotRequired[str]
+
+
+class PageChangeOut(TypedDict):
+    """A stored page change."""
+
+    id: str
+    action: str
+    url: str
+    to_url: str | None
+    task_id: str | None
+    page_id: str | None
+    reason: str
+    by: str
+    key_owner: str
+    created_at: str
+    undoes: str | None
+    undone_by: str | None
+
+
+class PageOut(TypedDict):
+    """A capture: one attempt to load a URL."""
+
+    id: str
+    url: str
+    final_url: str | None
+    outcome: str
+    problem: bool
+    detail: str
+    http_status: int | None
+    kind: str
+    title: str
+    captured_at: str
+    duration_s: float
+    backend: str
+    chain: list[str]
+    headers: dict[str, str]
+    versions: dict[str, str]
+    hidden_words: int
+    gone: bool
+    source: str
+    provenance: dict[str, str]
+    alias_of: str | None
+    owner: str | None
+    blobs: dict[str, Blob]
+
+
+class PageQuote(TypedDict):
+    """Passage of a page that code found: ``[start:end]`` of its text, or 0 and 0 if ``origin`` is ``image``."""
+
+    text: str
+    start: int
+    end: int
+    origin: NotRequired[str]
+
+
+class PagesOut(TypedDict):
+    """Number of pages that are cited or were read, and of those without usable content."""
+
+    total: int
+    unreadable: int
+
+
+class PairingOut(TypedDict):
+    """A paired browser that can upload pages, or an unused pairing code."""
+
+    id: str
+    owner: str
+    state: str
+    name: str | None
+    created_at: str
+    code_expires_at: str
+    paired_at: str | None
+    expires_at: str | None
+    revoked_at: str | None
+
+
+class PassEstimateOut(TypedDict):
+    """Estimate of pass@k or pass^k for one k."""
+
+    value: float | None
+    low: float
+    high: float
+    k: int
+    tasks: int
+    interval: Interval | None
+
+
+class PauseIn(TypedDict):
+    """Reason for a pause. The error of every waiting job contains it."""
+
+    reason: str
+
+
+class ProblemErrorOut(TypedDict):
+    """Error of one input field."""
+
+    path: str
+    message: str
+
+
+class ProblemOut(TypedDict):
+    """Error response (RFC 9457)."""
+
+    type: str
+    title: str
+    status: int
+    detail: str
+    code: str
+    errors: NotRequired[list[ProblemErrorOut] | None]
+
+
+class ProgressOut(TypedDict):
+    """Progress of a job."""
+
+    pages_done: int
+    pages_total: int
+    leaves_done: int
+    leaves_total: int
+
+
+Protocol: TypeAlias = Literal["tournament", "guide"]
+"""How a model is asked about a step."""
+
+
+class ProviderListOut(TypedDict):
+    """All providers, and warnings about the default model."""
+
+    items: list[ProviderOut]
+    next_cursor: NotRequired[str | None]
+    warnings: NotRequired[list[str]]
+
+
+class ProviderOut(TypedDict):
+    """A provider and, if it is paused, the details of the pause."""
+
+    provider: str
+    status: Literal["in_use", "paused"]
+    reason: NotRequired[str | None]
+    paused_by: NotRequired[str | None]
+    paused_at: NotRequired[str | None]
+
+
+class QuestionOut(TypedDict):
+    """Question that must be answered next."""
+
+    id: str
+    phase: str
+    sample_id: str
+    task_id: str
+    task: str
+    website: str
+    step: int
+    round: int
+    prompt: list[dict[str, str]]
+    images: list[dict[str, Any]]
+    options: list[OptionOut]
+    none_option: str | None
+
+
+class RandomChangesOut(TypedDict):
+    """Random changes of everything at once."""
+
+    tried: int
+    holds: int
+    lost: int
+    open: int
+    seed: int
+    low: float
+    high: float
+
+
+class ReadinessOut(TypedDict):
+    """Readiness for work, with the result of each check."""
+
+    ready: bool
+    checks: list[ApiHealthCheckOut]
+
+
+class ReportCitation(TypedDict):
+    """Citation mark of a statement and one source."""
+
+    mark: str
+    start: int
+    end: int
+    source: int | None
+    supports: bool | None
+    contributes: bool | None
+
+
+class ReportClaim(TypedDict):
+    """Claim that a statement was split into. ``spans`` are its words in the report, in text order."""
+
+    text: str
+    spans: list[Span]
+    verdicts: NotRequired[list[ClaimVerdict]]
+
+
+class ReportSource(TypedDict):
+    """Source of the report: entry of a reference list, or link."""
+
+    url: str | None
+    title: NotRequired[str]
+    state: SourceState
+    reason: NotRequired[str | None]
+    detail: NotRequired[str]
+    marks: NotRequired[int]
+    page: NotRequired[CapturedPage | None]
+    archived_url: NotRequired[str | None]
+
+
+class RescorableOut(TypedDict):
+    """Finished job whose answer a rescore would judge again."""
+
+    id: str
+    agent: str
+    task_id: str
+    answer: str
+
+
+class RescorablesOut(TypedDict):
+    """Answers that a rescore would judge again."""
+
+    items: list[RescorableOut]
+
+
+class RescoreIn(TypedDict):
+    """Which answers to rescore: those of a task, of an agent, or of both; or those of ``jobs``."""
+
+    task_id: NotRequired[str | None]
+    agent: NotRequired[str | None]
+    jobs: NotRequired[Sequence[str] | None]
+    model: NotRequired[str | None]
+    capture: NotRequired[bool]
+    priority: NotRequired[int]
+    budget_usd: NotRequired[float | None]
+
+
+class RescoreOut(TypedDict):
+    """Rescore with old and new scores side by side."""
+
+    id: str
+    agent: str | None
+    task_id: str | None
+    model: str | None
+    created_at: str
+    budget_usd: float | None
+    done: bool
+    jobs: dict[str, int]
+    spent_usd: float
+    stored_pages: bool
+    answers: list[dict[str, Any]]
+    agents: list[dict[str, Any]]
+    flips: list[dict[str, Any]]
+    flipped: int
+    usage: dict[str, Any]
+
+
+class RescoreSummaryOut(TypedDict):
+    """State of a rescore. ``done``: all jobs have ended. ``agent`` and ``task_id`` are null if there are several."""
+
+    id: str
+    agent: str | None
+    task_id: str | None
+    model: str | None
+    created_at: str
+    budget_usd: float | None
+    done: bool
+    jobs: dict[str, int]
+
+
+class Result(TypedDict):
+    """The result of judging one answer, with everything needed to check it. New versions may add fields, but do not
+    remove or rename any.
+    """
+
+    schema_version: int
+    id: str | None
+    task_id: str
+    status: Literal["complete", "incomplete"]
+    score: Result_score
+    score_strict: Result_score
+    final_score: float
+    agent_name: str
+    answer_name: str
+    judge_model: str | None
+    extract_model: str | None
+    eval_breakdown: list[dict[str, Any]]
+    tree_statistics: NotRequired[dict[str, Any]]
+    judge: dict[str, Any]
+    script: dict[str, Any]
+    eval_script_sha256: str | None
+    parameters: NotRequired[dict[str, dict[str, Any]]]
+    judge_usage: NotRequired[dict[str, Any]]
+    evaluator_config: NotRequired[dict[str, Any]]
+    scoring_version: NotRequired[int]
+    eval_date: NotRequired[str | None]
+    warnings: NotRequired[list[str]]
+    model: str
+    prompts: list[str]
+    answer_sha256: str
+    tool_version: str
+    usage: Result_usage
+    calls: NotRequired[dict[str, Any] | None]
+    timing: dict[str, float | str | None]
+    pages: list[dict[str, Any]]
+    usage_by: NotRequired[list[dict[str, Any]]]
+    asked_in: NotRequired[str | None]
+    rejudged: NotRequired[Result_rejudged | None]
+    certification: NotRequired[dict[str, Any]]
+    certificate: NotRequired[dict[str, Any]]
+    overrides: NotRequired[list[Result_override]]
+    with_overrides: NotRequired[Result_with_overrides | None]
+    bundles: NotRequired[list[dict[str, Any]]]
+
+
+class ResultOrigin(TypedDict):
+    """Result without its body. ``run`` is the label that the owner gave to the submission."""
+
+    result_id: str
+    job_id: str
+    submission_id: str
+    agent: str
+    task_id: str
+    answer_name: str
+    answer_sha256: str
+    run: str | None
+    model: str | None
+    status: str
+    final_score: float
+    created_at: str
+
+
+Result_cause: TypeAlias = Literal["answer", "page", "script", "prompt", "model", "new", "not_kept"]
+"""new: the earlier result has no verdict; not_kept: nothing changed, but the replies were no longer in the reply cache"""
+
+
+class Result_evidence(TypedDict):
+    """Object Result_evidence."""
+
+    claim: str
+    sources: list[str]
+    checks: list[dict[str, Any]]
+    skipped_because: NotRequired[str]
+    error: NotRequired[str]
+
+
+class Result_leaf(TypedDict):
+    """Object Result_leaf."""
+
+    outcome: Literal["passed", "failed", "skipped", "not_judged", "undecided"]
+    reason: str | None
+    reasoning: str
+    sources: list[str] | None
+    votes: list[dict[str, Any]]
+    quotes: list[dict[str, Any]]
+    grounding: NotRequired[Literal["text", "image"] | None]
+    blocked_by: str | None
+    page_digests: NotRequired[list[str]]
+    rejudged: NotRequired[dict[str, Any] | None]
+
+
+class Result_node(TypedDict):
+    """Object Result_node."""
+
+    id: str
+    desc: str
+    critical: bool
+    score: float
+    status: Literal["passed", "failed", "partial", "skipped", "initialized"]
+    strategy: Literal["parallel", "sequential"]
+    children: list[Result_node]
+    weight: NotRequired[float]
+    evidence: NotRequired[Result_evidence | None]
+
+
+class Result_override(TypedDict):
+    """Object Result_override."""
+
+    id: str
+    result_id: str
+    leaf: str
+    outcome: Literal["passed", "failed"] | None
+    verdict: Literal["passed", "failed", "skipped", "not_judged", "undecided"]
+    model: str | None
+    reason: str
+    by: str
+    key_owner: str
+    withdraws: str | None
+    in_force: bool
+    created_at: str
+
+
+class Result_rejudged(TypedDict):
+    """Object Result_rejudged."""
+
+    of: str | None
+    reused: int
+    again: int
+    because: dict[str, int]
+
+
+class Result_score(TypedDict):
+    """Object Result_score."""
+
+    value: float | None
+    low: float
+    high: float
+
+
+class Result_usage(TypedDict):
+    """Object Result_usage."""
+
+    calls: int
+    cached_calls: int
+    input_tokens: int
+    output_tokens: int
+    usd: float | None
+
+
+class Result_with_overrides(TypedDict):
+    """Object Result_with_overrides."""
+
+    score: Result_score
+    score_strict: Result_score
+    final_score: float
+    leaves: int
+
+
+class ReviewOut(TypedDict):
+    """An override with the answer that it refers to."""
+
+    id: str
+    result_id: str
+    leaf: str
+    outcome: Literal["passed", "failed"] | None
+    verdict: str
+    model: str | None
+    reason: str
+    by: str
+    key_owner: str
+    withdraws: str | None
+    in_force: bool
+    created_at: str
+    agent: str
+    task_id: str
+    answer_name: str
+
+
+class RewardOut(TypedDict):
+    """Reward in [0, 1]; null with ``mask: true`` if the verdict is not reliable."""
+
+    reward: float | None
+    mask: bool
+    mask_reason: MaskReason | None
+    mask_detail: str | None
+    score: ScoreKind
+    bounds: RewardsApiBoundsOut
+    scores: dict[str, RewardsApiScoreOut]
+    components: list[ComponentOut]
+    pages: PagesOut | None
+    cost: CostOut
+    timing: TimingOut
+    task_id: str
+    judge_sha256: str | None
+    answer_sha256: str
+    model: str
+
+
+class RewardsOut(TypedDict):
+    """Rewards of a batch, in the order of its items."""
+
+    items: list[RewardOut]
+
+
+class RunAveragesOut(TypedDict):
+    """Averages of one run."""
+
+    num_tasks: int
+    avg_score: float
+    success_rate: float
+    avg_word_count: float
+
+
+class RunComparisonOut(TypedDict):
+    """Comparison of two runs over the steps that were scored in both."""
+
+    a: str
+    b: str
+    settings: list[dict[str, Any]]
+    steps: int
+    tasks: int
+    only_a: int
+    only_b: int
+    not_scored: int
+    micro: dict[str, Any] | None
+    macro: dict[str, Any] | None
+    task_success: dict[str, Any] | None
+    changes: dict[str, Any]
+
+
+class RunMeansOut(TypedDict):
+    """Means over the steps scored so far (micro), null before the first one. The result has all figures."""
+
+    element_acc: float | None
+    action_f1: float | None
+    step_acc: float | None
+
+
+class RunOut(TypedDict):
+    """Current state of a run."""
+
+    id: str
+    model: str | None
+    status: JobStatus
+    stage: str | None
+    attempts: int
+    error: JobError | None
+    result_id: str | None
+    created_at: str
+    started_at: str | None
+    finished_at: str | None
+    suite: str
+    order: dict[str, Any]
+    progress: RunProgressOut
+    means: RunMeansOut
+    job_url: str
+
+
+class RunProgressOut(TypedDict):
+    """Progress of a run. ``steps_total`` is null until the data were read."""
+
+    steps_done: int
+    steps_total: int | None
+    scored: int
+    not_judged: int
+
+
+ScoreKind: TypeAlias = Literal["compatible", "strict"]
+"""Score that becomes the reward."""
+
+
+class ScoredAnswerOut(TypedDict):
+    """Newest result of an answer, without its tree."""
+
+    result_id: str
+    job_id: str
+    agent: str
+    answer_name: str
+    status: str
+    final_score: float
+    created_at: str
+
+
+class SessionOut(TypedDict):
+    """Session with its progress. ``figures`` are those of the finished steps of each phase."""
+
+    id: str
+    suite: str
+    status: str
+    url: str
+    options: dict[str, Any]
+    created_at: str
+    updated_at: str
+    steps_total: int
+    steps_done: int
+    tasks_total: int
+    tasks_done: int
+    figures: dict[str, dict[str, Any] | None] | None
+    question: QuestionOut | None
+
+
+Shuffle: TypeAlias = Literal["step", "stream"]
+"""How the seed determines the order of play. Both are reproducible, even if a run is interrupted and resumed."""
+
+
+class SideComparisonOut(TypedDict):
+    """Comparison of one side with ``a``."""
+
+    b: SideOut
+    score: FigureComparisonOut
+    success: FigureComparisonOut
+    tasks: list[TaskComparisonOut]
+    only_a: list[str]
+    only_b: list[str]
+    flipped: int
+    flips_left_out: int
+
+
+class SideOut(TypedDict):
+    """One side of a comparison: an agent, a run or a result."""
+
+    name: str
+    tasks: int
+    answers: int
+    not_judged: int
+    judges: dict[str, int]
+
+
+class SignFlipOut(TypedDict):
+    """Sign-flip test of the task differences."""
+
+    p: float
+    p_holm: float
+    exact: bool
+    patterns: int
+    tasks_that_differ: int
+    smallest_p: float
+    method: str
+
+
+class SingleChangesOut(TypedDict):
+    """Changes of one leaf at a time."""
+
+    tried: int
+    holds: int
+    lost: int
+    open: int
+    turns: list[LeafChangeOut]
+
+
+SourceState: TypeAlias = Literal["readable", "unreadable", "dead", "fabricated", "no_url", "not_checked"]
+"""State of a source."""
+
+
+class Span(TypedDict):
+    """Part of the report: ``report.text[start:end]``."""
+
+    start: int
+    end: int
+
+
+class Statement(TypedDict):
+    """Sentence, heading or table row that has a citation or states a fact."""
+
+    start: int
+    end: int
+    text: str
+    kind: StatementKind
+    factual: bool
+    outcome: StatementOutcome
+    reason: NotRequired[str | None]
+    unsupported: NotRequired[list[Span]]
+    claims: NotRequired[list[ReportClaim]]
+    citations: NotRequired[list[ReportCitation]]
+
+
+StatementKind: TypeAlias = Literal["sentence", "heading", "table_row"]
+"""Form of a statement in the report."""
+
+StatementOutcome: TypeAlias = Literal[
+    "supported", "partly_supported", "contradicted", "not_supported", "unreadable", "dead", "uncited", "not_judged"
+]
+"""Outcome of a statement of the report."""
+
+
+class StatisticsOut(TypedDict):
+    """Headline figures with bounds and intervals."""
+
+    level: float
+    tasks: int
+    answers: int
+    not_judged: NotJudgedShareOut
+    score: ApiFiguresFigureOut
+    success: ApiFiguresFigureOut
+    pass_at_k: list[PassEstimateOut]
+    pass_hat_k: list[PassEstimateOut]
+    smallest_detectable_difference: float | None
+    warnings: list[str]
+
+
+class StepOut(TypedDict):
+    """Step with all details. ``step`` is its entry in the predictions file; ``page`` is read from the data again."""
+
+    step: dict[str, Any]
+    page: str | None
+    page_problem: NotRequired[str | None]
+    screenshot: NotRequired[str | None]
+    boxes: NotRequired[list[dict[str, Any]]]
+
+
+StepStatus: TypeAlias = Literal["scored", "skipped", "not_judged"]
+"""Status of a step."""
+
+
+class StepSummaryOut(TypedDict):
+    """Step in a list."""
+
+    position: int
+    id: str
+    task_id: str
+    website: str
+    domain: str
+    status: str
+    reason: str | None
+    element_acc: float | None
+    action_f1: float | None
+    step_acc: float | None
+
+
+class SubmissionChangeIn(TypedDict):
+    """Change of a submission."""
+
+    budget_usd: float | None
+
+
+class SubmissionIn(TypedDict):
+    """Answers of one agent to one task."""
+
+    agent: str
+    task_id: str
+    answers: Sequence[ApiModelsAnswerIn]
+    model: NotRequired[str | None]
+    run: NotRequired[str | None]
+    metadata: NotRequired[Mapping[str, MetadataValue] | None]
+    priority: NotRequired[int]
+    budget_usd: NotRequired[float | None]
+
+
+class SubmissionOut(TypedDict):
+    """A submission with the current status of its jobs."""
+
+    id: str
+    agent: str
+    task_id: str
+    jobs: list[JobRefOut]
+    model: str | None
+    run: str | None
+    metadata: dict[str, Any]
+    created_at: str
+    priority: int
+    budget_usd: float | None
+    spent_usd: float
+
+
+SuiteName: TypeAlias = Literal["mind2web", "mm-mind2web"]
+"""Suites that run over HTTP."""
+
+
+class TaskAnswerOut(TypedDict):
+    """Score of one answer."""
+
+    answer_name: str
+    score: float
+    success: bool
+    word_count: int
+
+
+TaskAveragesOut = TypedDict(
+    "TaskAveragesOut", {"answers": "list[TaskAnswerOut]", "best_score": "float", "avg_score": "float", "pass": "bool"}
+)
+"""Averages of one task."""
+
+
+class TaskComparisonOut(TypedDict):
+    """One task on both sides, with the leaves that flipped."""
+
+    task_id: str
+    a: ApiFiguresScoreOut
+    b: ApiFiguresScoreOut
+    difference: ApiFiguresScoreOut
+    flipped: int
+    flips: list[Flip]
+
+
+class TaskDraftOut(TypedDict):
+    """Edited text of a task file, with the difference to the text that was edited."""
+
+    sha256: str
+    problems: list[TaskProblemOut]
+    head: dict[str, str | bool | int | float]
+    nodes: list[TaskNodeOut]
+    text: str
+    diff: str
+
+
+class TaskEditsIn(TypedDict):
+    """Values to change in a text. A field is the path of a node, ``/`` and the key, or the key of the task."""
+
+    text: str
+    values: NotRequired[Mapping[str, str | bool]]
+
+
+class TaskFileOut(TypedDict):
+    """YAML file of a task. ``read_only``: why this caller cannot save it; null if they can."""
+
+    sha256: str
+    problems: list[TaskProblemOut]
+    head: dict[str, str | bool | int | float]
+    nodes: list[TaskNodeOut]
+    task_id: str
+    file: str
+    text: str
+    read_only: str | None
+
+
+class TaskNodeOut(TypedDict):
+    """Node of the rubric, before its children. ``path`` with ``/`` and a key of ``values`` names a field. ``gated``:
+    its group makes it critical. ``sources`` is the list of a ``for_each``, or the sources of a claim.
+    """
+
+    path: str
+    id: str
+    kind: str
+    depth: int
+    line: int
+    values: dict[str, str | bool | int | float]
+    sources: str
+    gated: bool
+    children: int
+
+
+class TaskOut(TypedDict):
+    """A task with a judge. ``error``: why a broken judge file cannot be loaded."""
+
+    task_id: str
+    status: str
+    kind: str | None
+    name: str | None
+    version: str | None
+    sha256: str | None
+    description: str
+    file: str | None
+    error: NotRequired[str | None]
+
+
+class TaskProblemOut(TypedDict):
+    """Error in a task file. ``line`` and ``column`` start at 1. ``field`` is the nearest field or node."""
+
+    line: int
+    column: int
+    message: str
+    field: str
+
+
+class TaskSaveIn(TypedDict):
+    """New text of a task file. ``base_sha256`` is the digest of the version that was edited."""
+
+    text: str
+    base_sha256: str
+
+
+class TaskScoreOut(TypedDict):
+    """Scores of an agent at a task. ``mean_score``: leaves that were not judged count 0."""
+
+    task_id: str
+    agent: str
+    mean_score: float
+    answers: int
+    incomplete: int
+
+
+class TaskTestIn(TypedDict):
+    """Text of a task file, and the finished job whose answer it judges."""
+
+    text: str
+    job_id: str
+    model: NotRequired[str | None]
+    budget_usd: NotRequired[float | None]
+
+
+class TaskTestOut(TypedDict):
+    """Test of an unsaved task file. The comparison with the answer's earlier result is null until it has ended."""
+
+    id: str
+    model: str | None
+    status: JobStatus
+    stage: str | None
+    attempts: int
+    error: JobError | None
+    result_id: str | None
+    created_at: str
+    started_at: str | None
+    finished_at: str | None
+    progress: ProgressOut
+    comparison: dict[str, Any] | None
+
+
+class TaskUrlCounts(TypedDict):
+    """Counts of a task's cited URLs. ``leaves_waiting``: number of leaves that cite a URL that needs work."""
+
+    task_id: str
+    urls: int
+    problems: int
+    flagged: int
+    reviewed: int
+    needs_work: int
+    leaves_waiting: int
+
+
+class TasksPagesOut(TypedDict):
+    """All tasks with cited URLs, sorted by ``leaves_waiting``, highest first."""
+
+    items: list[TaskUrlCounts]
+
+
+class TimingOut(TypedDict):
+    """Seconds. ``model_s`` is the time in which at least one model request was running."""
+
+    total_s: float
+    queued_s: float
+    capture_s: float
+    model_s: float
+
+
+class TokenOut(TypedDict):
+    """Token of a paired browser, which it sends as ``Authorization: Bearer``."""
+
+    token: str
+    pairing_id: str
+    expires_at: str
+    by: str
+
+
+class UsageListOut(TypedDict):
+    """Usage by group, highest cost first."""
+
+    items: list[UsageOut]
+    total: UsageOut
+    prices_as_of: str
+
+
+class UsageOut(TypedDict):
+    """Sums of one group."""
+
+    agent: NotRequired[str | None]
+    task_id: NotRequired[str | None]
+    model: NotRequired[str | None]
+    role: NotRequired[str | None]
+    day: NotRequired[str | None]
+    calls: int
+    input_tokens: int
+    output_tokens: int
+    usd: float | None
+    usd_known: float
+    unpriced_calls: int
+
+
+class UsageTotalsOut(TypedDict):
+    """Model calls, tokens and cost."""
+
+    calls: int
+    cached_calls: int
+    input_tokens: int
+    output_tokens: int
+    usd: float | None
+
+
+class VerifyIn(TypedDict):
+    """One answer to verify, or ``items`` with up to 1,000 of them."""
+
+    task_id: NotRequired[str | None]
+    rubric: NotRequired[Mapping[str, Any] | None]
+    answer: NotRequired[str | None]
+    messages: NotRequired[Sequence[MessageIn] | None]
+    model: NotRequired[str | None]
+    score: NotRequired[ScoreKind]
+    max_unreadable_share: NotRequired[float]
+    share_claims: NotRequired[bool]
+    budget_usd: NotRequired[float | None]
+    items: NotRequired[Sequence[VerifyItemIn] | None]
+    deadline_s: NotRequired[float]
+
+
+class VerifyItemIn(TypedDict):
+    """Answer, and the task or the rubric to verify it with."""
+
+    task_id: NotRequired[str | None]
+    rubric: NotRequired[Mapping[str, Any] | None]
+    answer: NotRequired[str | None]
+    messages: NotRequired[Sequence[MessageIn] | None]
+    model: NotRequired[str | None]
+    score: NotRequired[ScoreKind]
+    max_unreadable_share: NotRequired[float]
+    share_claims: NotRequired[bool]
+    budget_usd: NotRequired[float | None]
+
+
+class VoteSensitivityOut(TypedDict):
+    """Effect of other votes."""
+
+    split_leaves: int
+    minority_wins: SingleChangesOut
+    minority_wins_everywhere: DifferenceOut
+    redrawn: RandomChangesOut
+
+
+class VoteStatistics(TypedDict):
+    """Vote statistics of one model with one prompt. ``leaves`` counts leaves with at least two votes, ``split`` those
+    with differing votes. ``agreement`` is the probability that two votes on one leaf agree, averaged over leaves;
+    None without such a leaf. Voting stops once the majority is certain, so leaves whose first votes agreed have
+    fewer votes. ``lost`` counts votes without a verdict because of a fault, ``cached`` votes from the reply cache.
+    """
+
+    model: str
+    prompt: str | None
+    leaves: int
+    split: int
+    split_share: Interval | None
+    agreement: float | None
+    votes: int
+    lost: int
+    cached: int
+
+
+class VotesOut(TypedDict):
+    """Votes for and against a claim."""
+
+    yes: int
+    no: int
+
+
+class WeightSensitivityOut(TypedDict):
+    """Effect of other weights."""
+
+    equal: DifferenceOut
+    redrawn: WeightsRedrawnOut
+
+
+class WeightsRedrawnOut(TypedDict):
+    """Random changes of the weights."""
+
+    tried: int
+    holds: int
+    lost: int
+    open: int
+    seed: int
+    low: float
+    high: float
+    scheme: str
+
+
+class WithdrawalIn(TypedDict):
+    """Reason for withdrawing an override."""
+
+    reason: str
+    by: str
+
+
+class WithoutResultOut(TypedDict):
+    """An answer whose job failed."""
+
+    task_id: str
+    answer_name: str
+    error_code: str | None
+
+
+class ApiFiguresBoundsOut(TypedDict):
+    """Averages with bounds."""
+
+    score: ApiFiguresScoreOut | None
+    success: ApiFiguresScoreOut | None
+    pass_at_k: ApiFiguresScoreOut | None
+
+
+class ApiFiguresFigureOut(TypedDict):
+    """A headline figure over tasks, with intervals."""
+
+    value: float | None
+    low: float
+    high: float
+    tasks: int
+    interval: Interval | None
+    student_t: Interval | None
+    bootstrap: Interval | None
+
+
+class ApiFiguresScoreOut(TypedDict):
+    """A score. ``value`` is null while leaves that were not judged could change it; then the bounds differ."""
+
+    value: float | None
+    low: float
+    high: float
+
+
+class ApiHealthCheckOut(TypedDict):
+    """One readiness check. ``detail`` is the reason if it failed."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
+class ApiModelsAnswerIn(TypedDict):
+    """One answer in a request: its ``text``, or the JSON ``reply`` of a model provider."""
+
+    name: Any
+    text: NotRequired[str | None]
+    reply: NotRequired[Any]
+
+
+class ApiReviewsFigureOut(TypedDict):
+    """A figure with its 95 % interval."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    method: str
+    reason: str | None
+
+
+class CheckApiCheckOut(TypedDict):
+    """One check, with its document when it is finished or stopped by its budget."""
+
+    id: str
+    model: str | None
+    status: JobStatus
+    stage: str | None
+    attempts: int
+    error: JobError | None
+    result_id: str | None
+    created_at: str
+    started_at: str | None
+    finished_at: str | None
+    name: str
+    progress: ProgressOut
+    job_url: str
+    document: CheckDocument | None
+
+
+class RewardsApiBoundsOut(TypedDict):
+    """Bounds of a score. They are equal if nothing is unknown."""
+
+    low: float
+    high: float
+
+
+class RewardsApiScoreOut(TypedDict):
+    """Score with its bounds. ``value`` is null while unknown leaves could change it."""
+
+    low: float
+    high: float
+    value: float | None
+
+
+class SuitesSessionApiAnswerIn(TypedDict):
+    """Answer to a question."""
+
+    question: str
+    text: str
