@@ -10,7 +10,7 @@ REST   := $(PYTEST) -n auto --dist loadfile --no-loadscope-reorder -m "slow or h
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test setup-check demo serve quick check test trainers screenshots bench format docs lock audit sbom clean
+.PHONY: help setup setup-test setup-check demo serve quick check test trainers screenshots bench format client docs lock audit sbom clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -61,6 +61,9 @@ bench: setup-test ## Run the benchmarks against their targets, with a fake model
 format: setup-check ## Format the code and fix lint errors
 	@$(BIN)/ruff format .
 	@$(BIN)/ruff check --fix .
+
+client: setup-check ## Generate the methods and types of client/ from the OpenAPI document
+	@$(BIN)/python scripts/generate_client.py
 
 docs: setup-check ## Check the documents against the code, and build them as a site with search in build/docs
 	@$(PYTEST) tests/architecture/test_documents.py

@@ -21,10 +21,10 @@ from patchright.async_api import Browser, Page, async_playwright
 from PIL import Image, ImageDraw
 
 from answers.bundle import read_folder
-from assay_client import AsyncClient
 from app.demo.expected import examples_dir, report_path
 from app.demo.run import MODEL, running_service
 from app.demo.site import DemoSite
+from assay_client import AsyncClient
 from judges.analysis.overrides import judged_leaves
 from judges.suites.multimodal.snapshot import SamplingOptions, build_snapshot
 from tests.fakes.mind2web import mind2web_reply, nine_steps, ranks_of_nine_steps, write_scores, write_split

@@ -16,19 +16,19 @@ from app.console.streams import print_json, stderr_console, stdout_console
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from assay_client import Job
     from app.console.progress import JobBoard
     from app.demo.run import DemoAnswer, DemoRun
     from app.settings import Settings
+    from assay_client import Job
 
 
 def demo(as_json: JsonOption = False) -> None:
     """Judge the shipped example with the real service and browser. Needs no API key and no internet."""
     from asyncio import CancelledError
 
-    from assay_client import ClientError
     from app.demo.run import MODEL, results_folder
     from app.settings import load_settings
+    from assay_client import ClientError
 
     settings = load_settings()
     console = stderr_console()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from itertools import islice
-from typing import Annotated, TypeVar
+from typing import Annotated, Literal, TypeVar
 
 import typer
 
@@ -16,6 +16,7 @@ from app.console.tables import plain_table
 
 AgentOption = Annotated[str | None, typer.Option(help="Only this agent.")]
 TaskOption = Annotated[str | None, typer.Option(help="Only this task.")]
+Status = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 LimitOption = Annotated[int, typer.Option(min=1, help="Maximum number of entries, newest first.")]
 
 JobArgument = Annotated[str, typer.Argument(metavar="ID", help="Id of the job.")]
@@ -48,24 +49,22 @@ def results_program() -> typer.Typer:
 def list_jobs(
     agent: AgentOption = None,
     task: TaskOption = None,
-    status: Annotated[
-        str | None, typer.Option(help="Only this status: queued, running, succeeded, failed or cancelled.")
-    ] = None,
+    status: Annotated[Status | None, typer.Option(help="Only this status.")] = None,
     limit: LimitOption = 20,
     url: UrlOption = URL,
     as_json: JsonOption = False,
 ) -> None:
     """List the jobs of a running server."""
     with connect(url) as client:
-        listed = _first(client.jobs(status=status, agent=agent, task_id=task), limit)
+        listed = _first(client.list_jobs(status=status, agent=agent, task_id=task), limit)
     if as_json:
-        print_json({"items": [dict(job.raw) for job in listed]})
+        print_json({"items": listed})
         return
     table = plain_table("job", "agent", "task", "answer", "status")
     for job in listed:
-        cells = (str(job.raw.get(key) or "") for key in ("agent", "task_id", "answer"))
-        state = job.error.code if job.error else job.stage
-        table.add_row(job.id, *cells, f"{job.status} {state}" if state else job.status)
+        state = job["error"]["code"] if job["error"] else job["stage"]
+        shown = f"{job['status']} {state}" if state else job["status"]
+        table.add_row(job["id"], job["agent"], job["task_id"], job["answer"], shown)
     stdout_console().print(table if listed else "no jobs")
 
 
@@ -78,7 +77,7 @@ def list_results(
 ) -> None:
     """List the results of a running server."""
     with connect(url) as client:
-        listed = _first(client.results(agent=agent, task_id=task), limit)
+        listed = _first(client.list_results(agent=agent, task_id=task), limit)
     if as_json:
         print_json({"items": listed})
         return
@@ -96,10 +95,11 @@ def list_results(
 def show_job(job_id: JobArgument, url: UrlOption = URL, as_json: JsonOption = False) -> None:
     """Show one job: its state, its result, and why claims were not judged."""
     from app.console.not_judged import print_not_judged
+    from assay_client import Job
 
     with connect(url) as client:
-        job = client.job(job_id)
-        result = None if job.result_id is None or as_json else client.result(job.result_id)
+        job = Job.from_json(client.get_job(job_id))
+        result = None if job.result_id is None or as_json else client.get_result(job.result_id)
     if as_json:
         print_json(dict(job.raw))
         return
@@ -125,7 +125,7 @@ def wait(
     from app.cli.submit import follow
 
     with connect(url) as client:
-        labels = {job.id: f"{job.raw['task_id']} {job.raw['answer']}" for job in map(client.job, job_ids)}
+        labels = {job["id"]: f"{job['task_id']} {job['answer']}" for job in map(client.get_job, job_ids)}
         follow(client, labels, timeout_s=timeout, as_json=as_json)
 
 
@@ -133,7 +133,7 @@ def retry(job_ids: JobArguments, url: UrlOption = URL) -> None:
     """Queue jobs again that have ended or are paused. Finished verdicts are reused."""
     with connect(url) as client:
         for job_id in job_ids:
-            client.retry(job_id)
+            client.retry_job(job_id)
             stdout_console().print(f"{job_id} is queued")
 
 
@@ -141,14 +141,14 @@ def cancel(job_ids: JobArguments, url: UrlOption = URL) -> None:
     """Cancel jobs."""
     with connect(url) as client:
         for job_id in job_ids:
-            client.cancel(job_id)
+            client.cancel_job(job_id)
             stdout_console().print(f"{job_id} is cancelled")
 
 
 def show_result(result_id: ResultArgument, url: UrlOption = URL, as_json: JsonOption = False) -> None:
     """Print one result: the address of its page, then its JSON. --json prints only the JSON."""
     with connect(url) as client:
-        result = client.result(result_id)
+        result = client.get_result(result_id)
     if not as_json:
         stderr_console().print(f"{client.url}/results/{result['id']}", soft_wrap=True)
     print_json(result)

@@ -56,7 +56,7 @@ def follow(client: Client, labels: Mapping[str, str], *, timeout_s: float | None
 
     with ProgressBoard(stderr_console(), len(labels)) as board:
         jobs = client.wait(labels, timeout_s=timeout_s, on_update=JobBoard(board, labels).show)
-    ended = [(job, None if job.result_id is None else client.result(job.result_id)) for job in jobs]
+    ended = [(job, None if job.result_id is None else client.get_result(job.result_id)) for job in jobs]
     if as_json:
         print_json({"jobs": [dict(job.raw) for job, _ in ended], "results": [result for _, result in ended if result]})
     else:
@@ -76,7 +76,7 @@ def _print_forecast(
     from app.console.forecasts import print_server_forecast
 
     named_answers = [{"name": name, "text": text} for name, text in answers]
-    forecast = client.forecast({"agent": agent, "task_id": task, "answers": named_answers, "model": model})
+    forecast = client.create_forecast({"agent": agent, "task_id": task, "answers": named_answers, "model": model})
     if as_json:
         print_json(forecast)
     else:
@@ -91,7 +91,7 @@ def _submit(
     try:
         return client.submit(agent, task, answers, model=model, run=run)
     except ApiError as error:
-        known = [str(one["task_id"]) for one in client.tasks()] if error.status in (404, 422) else []
+        known = [str(one["task_id"]) for one in client.list_tasks()] if error.status in (404, 422) else []
         if known and task not in known:
             raise WrongUsage(f"the server has no judge for task {task!r}", hint=suggestion(task, known)) from error
         raise
@@ -109,7 +109,7 @@ def _print_receipt(receipt: Receipt, base: str, *, as_json: bool) -> None:
     console.print(f"wait for the scores: assay jobs wait {' '.join(job.id for job in receipt.jobs)}", soft_wrap=True)
 
 
-def _print_scores(ended: Sequence[tuple[Job, dict[str, Any] | None]], base: str) -> None:
+def _print_scores(ended: Sequence[tuple[Job, Mapping[str, Any] | None]], base: str) -> None:
     from app.agent_summary import AnswerOutcome
     from app.console.scorecard import answer_table
 

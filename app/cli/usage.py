@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
 
@@ -23,6 +23,8 @@ class By(StrEnum):
     ROLE = "role"
 
 
+Dimension: TypeAlias = Literal["agent", "task_id", "model", "role"]
+_DIMENSIONS: dict[By, Dimension] = {By.AGENT: "agent", By.TASK: "task_id", By.MODEL: "model", By.ROLE: "role"}
 _DEFAULT = [By.AGENT, By.TASK, By.MODEL, By.ROLE]
 _SUMS = ("calls", "input_tokens", "output_tokens")
 
@@ -38,10 +40,10 @@ def usage(
     as_json: JsonOption = False,
 ) -> None:
     """Show model requests, tokens and cost by agent, task, model and role."""
-    groups = ["task_id" if one is By.TASK else one.value for one in dict.fromkeys(by or _DEFAULT)]
+    groups = [_DIMENSIONS[one] for one in dict.fromkeys(by or _DEFAULT)]
     if folder is None:
         with connect(url) as client:
-            report = client.get_usage(by=groups, agent=agent, task_id=task)
+            report: Mapping[str, Any] = client.get_usage(by=groups, agent=agent, task_id=task)
     else:
         report = _of_files(folder, groups, agent, task)
     if as_json:

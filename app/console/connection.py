@@ -35,8 +35,8 @@ def connect(url: str) -> Iterator[Client]:
         ToolFailed: The server is not reachable, or failed.
         WrongUsage: The server rejected the request.
     """
-    from assay_client import ApiError, Client, ServerUnreachable, UnexpectedReply, WaitTimeout
     from app.settings import load_settings
+    from assay_client import ApiError, Client, ServerUnreachable, UnexpectedReply, WaitTimeout
 
     settings = load_settings()
     first = next((one.key for one in settings.configured_keys), None)

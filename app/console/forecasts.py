@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from app.console.streams import print_json, stderr_console, stdout_console
@@ -38,7 +38,7 @@ def print_plan(
     print_total(total, model)
 
 
-def print_server_forecast(forecast: dict[str, Any], *, stored_pages: bool = False) -> None:
+def print_server_forecast(forecast: Mapping[str, Any], *, stored_pages: bool = False) -> None:
     """Print a forecast of the server: each answer, and the total. ``stored_pages``: no page will be captured."""
     numbers = ("calls", "cached", "usd")
     table = plain_table("task", "answer", *numbers, right=numbers)
@@ -51,7 +51,7 @@ def print_server_forecast(forecast: dict[str, Any], *, stored_pages: bool = Fals
     print_total(forecast["total"], models, stored_pages=stored_pages)
 
 
-def print_total(total: dict[str, Any], model: str, *, stored_pages: bool = False) -> None:
+def print_total(total: Mapping[str, Any], model: str, *, stored_pages: bool = False) -> None:
     """Print a total as sentences, to stderr."""
     console = stderr_console()
     console.print(f"{model}: {_range_text(total['calls'], count_text, 'calls')}", markup=False)
@@ -84,7 +84,7 @@ def _range_text(figure: dict[str, float] | None, format_value: Any, unit: str) -
     return f"{format_value(figure)} {unit} expected, {ends[0]} to {ends[1]}"
 
 
-def _by_batch(total: dict[str, Any]) -> str:
+def _by_batch(total: Mapping[str, Any]) -> str:
     figure = total["usd_batch"]
     return f" ({usd_text(figure)} with the batch API of the provider)" if figure and figure["expected"] else ""
 

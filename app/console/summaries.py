@@ -43,7 +43,7 @@ def judges_text(document: Mapping[str, Any]) -> str:
     return "judged by " + (", ".join(f"{name} ({count} answers)" for name, count in judges.items()) or "no model yet")
 
 
-def load_summary(agent: str, *, run: str | None, folder: Path | None, url: str, mix_judges: bool) -> dict[str, Any]:
+def load_summary(agent: str, *, run: str | None, folder: Path | None, url: str, mix_judges: bool) -> Mapping[str, Any]:
     """Return the summary of an agent from a server or from result files.
 
     Raises:
@@ -56,7 +56,7 @@ def load_summary(agent: str, *, run: str | None, folder: Path | None, url: str, 
     return summary
 
 
-def _summary(agent: str, *, run: str | None, folder: Path | None, url: str) -> dict[str, Any]:
+def _summary(agent: str, *, run: str | None, folder: Path | None, url: str) -> Mapping[str, Any]:
     if folder is None:
         with connect(url) as client:
             return client.get_agent_summary(agent, run=run)

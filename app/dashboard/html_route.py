@@ -12,11 +12,11 @@ from fastapi.responses import RedirectResponse
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
-from assay_client.errors import ApiError, ClientError
 from app.dashboard.errors import DashboardError
 from app.dashboard.rendering import HEADERS
 from app.dashboard.sessions import COOKIE
 from app.dashboard.viewer import Dashboard, dashboard_of
+from assay_client.errors import ApiError, ClientError
 
 _REMEDIES = {
     401: "Sign in with an API key.",

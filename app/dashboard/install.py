@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 
 from fastapi import APIRouter, FastAPI, Request, Response
 
-from assay_client import wire
 from app.dashboard import captures, home, jobs, page_panels, results, review, sign_in
 from app.dashboard.answer_renderer import AnswerRenderer
 from app.dashboard.assets import Assets
@@ -16,6 +15,7 @@ from app.dashboard.rendering import HEADERS, FeaturePages, Renderer
 from app.dashboard.result_cache import ResultCache
 from app.dashboard.sessions import Sessions
 from app.dashboard.viewer import Dashboard, ViewerDep
+from assay_client import wire
 
 _json_router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 

@@ -9,12 +9,12 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Path, Query, Request, Response
 from fastapi.responses import RedirectResponse, StreamingResponse
 
-from assay_client.errors import ClientError
 from app.csv_tables import Cell
 from app.dashboard.downloads import Format, csv_file
 from app.dashboard.html_route import HtmlRoute
 from app.dashboard.rendering import HEADERS
 from app.dashboard.viewer import FormCheck, Viewer, ViewerDep, query_of, viewer_of
+from assay_client.errors import ClientError
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 

@@ -17,8 +17,6 @@ from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
 from markupsafe import Markup
 
-from assay_client import wire
-from assay_client.errors import ApiError
 from app.dashboard.answer_html import page_mark
 from app.dashboard.downloads import Format, csv_file
 from app.dashboard.errors import NotFound
@@ -27,6 +25,8 @@ from app.dashboard.jobs import IdPath, IdQuery
 from app.dashboard.leaf_view import screenshot_numbers
 from app.dashboard.rendering import HEADERS
 from app.dashboard.viewer import FormCheck, Viewer, ViewerDep, query_of
+from assay_client import wire
+from assay_client.errors import ApiError
 
 MAX_ANSWERS = 5
 MAX_TEXT_CHARS = 400_000

@@ -10,13 +10,13 @@ from typing import Any
 
 import httpx
 
-from assay_client import wire
 from app.dashboard.api_access import Api
 from app.dashboard.effects import Effect, EffectKind, effects
 from app.dashboard.errors import NotFound
 from app.dashboard.leaf_overrides import ResultOverrides, result_overrides
 from app.dashboard.open_leaves import OpenLeaf, open_leaves
 from app.dashboard.outline import Node, Outline, outline
+from assay_client import wire
 
 MAX_CACHED = 16
 _RANKS = {

@@ -21,7 +21,6 @@ from typing import Any, Protocol
 from answers.bundle import read_folder
 from answers.submission import Submission
 from app.agent_summary import AnswerOutcome, score_of
-from assay_client import AsyncClient, ClientError, Job
 from app.clock import SystemClock
 from app.demo.expected import EXPECTED, EXPECTED_CHECK, examples_dir, report_path
 from app.demo.site import DemoSite
@@ -29,6 +28,7 @@ from app.engine.result_folder import write_result, write_summaries
 from app.errors import AppError
 from app.maintenance.doctor import browsers_sandboxed
 from app.settings import Settings
+from assay_client import AsyncClient, ClientError, Job
 from judges.public_summary import word_count
 from judges.result_files import AnswerFolder
 
@@ -107,13 +107,12 @@ async def run_demo(settings: Settings, observer: DemoObserver) -> DemoRun:
     return DemoRun(answers=tuple(answers), sandboxed=browsers_sandboxed(lines), check=check)
 
 
-async def _check(client: AsyncClient) -> dict[str, Any] | None:
+async def _check(client: AsyncClient) -> Mapping[str, Any] | None:
     """Check the shipped report and return its document; None if the job failed."""
     text = await asyncio.to_thread(report_path().read_text, "utf-8")
     accepted = await client.create_check({"name": report_path().name, "text": text, "model": MODEL})
     await client.wait([accepted["id"]], timeout_s=WAIT_S, poll_s=POLL_S)
-    document: dict[str, Any] | None = (await client.get_check(accepted["id"]))["document"]
-    return document
+    return (await client.get_check(accepted["id"]))["document"]
 
 
 def check_differences(check: Mapping[str, Any] | None) -> list[str]:
@@ -151,7 +150,7 @@ def _service_environment(settings: Settings, site: DemoSite) -> dict[str, str]:
 
 async def _judge(
     client: AsyncClient, submissions: Sequence[Submission], observer: DemoObserver
-) -> list[tuple[Submission, Job, dict[str, Any] | None]]:
+) -> list[tuple[Submission, Job, Mapping[str, Any] | None]]:
     """Submit the answers, wait, and return the jobs with their results in the order of ``submissions``."""
     by_job: dict[str, Submission] = {}
     labels: dict[str, str] = {}
@@ -168,7 +167,7 @@ async def _judge(
     ]
 
 
-def _write_results(out: Path, judged: Sequence[tuple[Submission, Job, dict[str, Any] | None]]) -> list[DemoAnswer]:
+def _write_results(out: Path, judged: Sequence[tuple[Submission, Job, Mapping[str, Any] | None]]) -> list[DemoAnswer]:
     """Write results and summaries in the public layout. Blocks on the disk."""
     answers: list[DemoAnswer] = []
     for submission, job, result in judged:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from assay_client import wire
@@ -68,8 +69,12 @@ class AsyncClient(AsyncOperations):
                 await asyncio.sleep(poll_s)
         return job_wait.jobs()
 
-    async def verify_answer(self, body: types.VerifyIn | Mapping[str, Any]) -> types.RewardOut | types.RewardsOut:
-        """Verify one answer, or a batch, and return the reward. Waits longer than the deadline of the request."""
+    async def verify_answer(self, body: types.VerifyIn | Mapping[str, Any]) -> types.RewardOut:
+        """Verify one answer and return its reward. Waits longer than the deadline of the request."""
+        return await self._json("POST", "/v1/verify", json=body, timeout=wire.verification_timeout_s(body))
+
+    async def verify_answers(self, body: types.VerifyIn | Mapping[str, Any]) -> types.RewardsOut:
+        """Verify the ``items`` of a batch and return their rewards. Waits longer than the deadline of the request."""
         return await self._json("POST", "/v1/verify", json=body, timeout=wire.verification_timeout_s(body))
 
     async def start_session(self, suite: str, options: Mapping[str, Any]) -> AsyncSuiteSession:
@@ -77,15 +82,13 @@ class AsyncClient(AsyncOperations):
 
         ``options`` is the body of ``POST /v1/suites/{suite}/sessions``.
         """
-        return AsyncSuiteSession(
-            self._json, await self._json("POST", f"/v1/suites/{suite}/sessions", json=dict(options))
-        )
+        started = await self._json("POST", wire.path("/v1/suites/{}/sessions", suite), json=dict(options))
+        return wire.parse_as(partial(AsyncSuiteSession, self._json), started)
 
     async def session(self, suite: str, session_id: str) -> AsyncSuiteSession:
         """Resume a session."""
-        return AsyncSuiteSession(
-            self._json, await self._json("GET", wire.path("/v1/suites/{}/sessions/{}", suite, session_id))
-        )
+        found = await self._json("GET", wire.path("/v1/suites/{}/sessions/{}", suite, session_id))
+        return wire.parse_as(partial(AsyncSuiteSession, self._json), found)
 
     async def healthy(self) -> bool:
         """Return whether the server responds and can accept work."""

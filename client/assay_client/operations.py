@@ -461,14 +461,6 @@ class Operations(Sender):
         """
         return self._json("POST", path("/v1/rescores/{}/cancel", rescore_id))
 
-    def verify_answer(self, body: types.VerifyIn | Mapping[str, Any]) -> types.RewardOut | types.RewardsOut:
-        """Verify one answer, or a batch, and return the reward.
-
-        A reward that is not reliable is masked, never 0. Answers in ``deadline_s`` seconds. Equal requests get
-        equal responses for an hour, unless the reward is masked.
-        """
-        return self._json("POST", "/v1/verify", json=body)
-
     def list_result_bundles(self, result_id: str) -> Iterator[types.BundleRoot]:
         """List the evidence bundles that contain a result, oldest first."""
         return self._items(path("/v1/results/{}/bundles", result_id), given())
@@ -1063,14 +1055,6 @@ class AsyncOperations(AsyncSender):
         Their answers keep their earlier results.
         """
         return await self._json("POST", path("/v1/rescores/{}/cancel", rescore_id))
-
-    async def verify_answer(self, body: types.VerifyIn | Mapping[str, Any]) -> types.RewardOut | types.RewardsOut:
-        """Verify one answer, or a batch, and return the reward.
-
-        A reward that is not reliable is masked, never 0. Answers in ``deadline_s`` seconds. Equal requests get
-        equal responses for an hour, unless the reward is masked.
-        """
-        return await self._json("POST", "/v1/verify", json=body)
 
     def list_result_bundles(self, result_id: str) -> AsyncIterator[types.BundleRoot]:
         """List the evidence bundles that contain a result, oldest first."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from assay_client import wire
@@ -71,8 +72,12 @@ class Client(Operations):
                 time.sleep(poll_s)
         return job_wait.jobs()
 
-    def verify_answer(self, body: types.VerifyIn | Mapping[str, Any]) -> types.RewardOut | types.RewardsOut:
-        """Verify one answer, or a batch, and return the reward. Waits longer than the deadline of the request."""
+    def verify_answer(self, body: types.VerifyIn | Mapping[str, Any]) -> types.RewardOut:
+        """Verify one answer and return its reward. Waits longer than the deadline of the request."""
+        return self._json("POST", "/v1/verify", json=body, timeout=wire.verification_timeout_s(body))
+
+    def verify_answers(self, body: types.VerifyIn | Mapping[str, Any]) -> types.RewardsOut:
+        """Verify the ``items`` of a batch and return their rewards. Waits longer than the deadline of the request."""
         return self._json("POST", "/v1/verify", json=body, timeout=wire.verification_timeout_s(body))
 
     def start_session(self, suite: str, options: Mapping[str, Any]) -> SuiteSession:
@@ -80,11 +85,13 @@ class Client(Operations):
 
         ``options`` is the body of ``POST /v1/suites/{suite}/sessions``.
         """
-        return SuiteSession(self._json, self._json("POST", f"/v1/suites/{suite}/sessions", json=dict(options)))
+        started = self._json("POST", wire.path("/v1/suites/{}/sessions", suite), json=dict(options))
+        return wire.parse_as(partial(SuiteSession, self._json), started)
 
     def session(self, suite: str, session_id: str) -> SuiteSession:
         """Resume a session."""
-        return SuiteSession(self._json, self._json("GET", wire.path("/v1/suites/{}/sessions/{}", suite, session_id)))
+        found = self._json("GET", wire.path("/v1/suites/{}/sessions/{}", suite, session_id))
+        return wire.parse_as(partial(SuiteSession, self._json), found)
 
     def healthy(self) -> bool:
         """Return whether the server responds and can accept work."""

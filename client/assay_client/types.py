@@ -1248,6 +1248,7 @@ class Result(TypedDict):
     status: Literal["complete", "incomplete"]
     score: Result_score
     score_strict: Result_score
+    partial_support: NotRequired[dict[str, Any]]
     final_score: float
     agent_name: str
     answer_name: str
@@ -1321,6 +1322,8 @@ class Result_leaf(TypedDict):
     reasoning: str
     sources: list[str] | None
     votes: list[dict[str, Any]]
+    support: NotRequired[Result_support]
+    unsupported: NotRequired[list[dict[str, Any]]]
     quotes: list[dict[str, Any]]
     grounding: NotRequired[Literal["text", "image"] | None]
     blocked_by: str | None
@@ -1374,6 +1377,9 @@ class Result_score(TypedDict):
     value: float | None
     low: float
     high: float
+
+
+Result_support: TypeAlias = Literal["supported", "partly_supported", "not_supported"] | None
 
 
 class Result_usage(TypedDict):

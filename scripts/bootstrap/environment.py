@@ -21,7 +21,7 @@ from bootstrap.system_packages import SystemPackages
 BOOTSTRAP_LOCK = "requirements-bootstrap.lock"
 SYSTEM_CERTIFICATES = Path("/etc/ssl/certs/ca-certificates.crt")
 
-PROJECT_FOLDERS = ("answers", "app", "cache", "judges", "rubrics")
+PROJECT_FOLDERS = ("answers", "app", "cache", "client", "judges", "rubrics")
 CREATE_TIMEOUT_S = 180.0
 QUERY_TIMEOUT_S = 60.0
 UV_TIMEOUT_S = 600.0

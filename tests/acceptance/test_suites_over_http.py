@@ -19,8 +19,8 @@ import httpx
 import psutil
 import pytest
 
-from assay_client import Client
 from app.features.suites import example_agent
+from assay_client import Client
 from judges.suites.multimodal.snapshot import SamplingOptions, build_snapshot
 from tests.fakes import mind2web
 from tests.fakes.folders import memory_folder

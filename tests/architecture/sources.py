@@ -9,7 +9,7 @@ from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[2]
-PACKAGES = ("rubrics", "answers", "cache", "judges", "app")
+PACKAGES = ("rubrics", "answers", "cache", "judges", "app", "client")
 COMPAT = Path("judges") / "compat"
 STANDARD = sys.stdlib_module_names
 IGNORED_FOLDERS = {"data", "__pycache__", "node_modules", "results", "build", "dist"}
@@ -47,14 +47,15 @@ def parsed(path: Path) -> ast.Module:
 
 
 def module_name(path: Path) -> str:
-    """Return the import name of a file, without the prefix ``judges/compat``.
+    """Return the import name of a file, without the prefixes ``judges/compat`` and ``client``.
 
     >>> module_name(ROOT / "judges" / "compat" / "mind2web2" / "__init__.py")
     'mind2web2'
     """
     relative = path.relative_to(ROOT)
-    if relative.is_relative_to(COMPAT):
-        relative = relative.relative_to(COMPAT)
+    for root in (COMPAT, Path("client")):
+        if relative.is_relative_to(root):
+            relative = relative.relative_to(root)
     parts = relative.with_suffix("").parts
     return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
 

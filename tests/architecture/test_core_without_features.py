@@ -14,7 +14,7 @@ from tests.architecture.sources import ROOT
 
 pytestmark = pytest.mark.slow
 
-PACKAGES = ("app", "judges", "rubrics", "cache", "answers")
+PACKAGES = ("app", "judges", "rubrics", "cache", "answers", "client")
 EMPTY_LIST = """
 from app.feature import Feature
 
@@ -65,7 +65,7 @@ def core(tmp_path: Path) -> Path:
 
 
 def test_core_without_features_imports_and_describes_its_api_and_commands(core: Path):
-    search_path = os.pathsep.join([str(core), str(core / "judges" / "compat")])
+    search_path = os.pathsep.join([str(core), str(core / "judges" / "compat"), str(core / "client")])
     ended = subprocess.run(
         [sys.executable, "-c", USE_EVERYTHING, str(core)],
         cwd=core,

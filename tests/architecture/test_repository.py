@@ -92,7 +92,7 @@ def _imported(tree: ast.Module) -> set[str]:
         elif isinstance(node, ast.ImportFrom) and node.module and node.level == 0:
             names.add(node.module)
     roots = {name.partition(".")[0] for name in names}
-    return roots - set(STANDARD) - {*PACKAGES, "mind2web2", "tests"}
+    return roots - set(STANDARD) - {*PACKAGES, "assay_client", "mind2web2", "tests"}
 
 
 def _names(requirements) -> set[str]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 SIDES = "agent, agent@run or result id on the server, or a result folder OUT/AGENT"
 
 
-def compare_sides(url: str, first: str, others: Sequence[str], *, mix_judges: bool) -> dict[str, Any]:
+def compare_sides(url: str, first: str, others: Sequence[str], *, mix_judges: bool) -> Mapping[str, Any]:
     """Compare ``first`` with each of ``others``.
 
     Raises:
@@ -30,7 +30,7 @@ def compare_sides(url: str, first: str, others: Sequence[str], *, mix_judges: bo
     return document
 
 
-def _comparison(url: str, first: str, others: Sequence[str]) -> dict[str, Any]:
+def _comparison(url: str, first: str, others: Sequence[str]) -> Mapping[str, Any]:
     if not _all_are_folders(first, *others):
         with connect(url) as client:
             return client.compare(first, others)
@@ -40,7 +40,7 @@ def _comparison(url: str, first: str, others: Sequence[str]) -> dict[str, Any]:
     return comparison_json(before, after)
 
 
-def check_order(url: str, first: str, second: str) -> dict[str, Any]:
+def check_order(url: str, first: str, second: str) -> Mapping[str, Any]:
     """Check whether the leading side of two keeps its lead.
 
     Raises:

@@ -102,8 +102,8 @@ def _check_usage(thresholds: Thresholds, *, baseline: str | None, max_regression
 
 def _report(
     gate_result: Gate,
-    summary: dict[str, Any],
-    comparison: dict[str, Any] | None,
+    summary: Mapping[str, Any],
+    comparison: Mapping[str, Any] | None,
     *,
     junit: Path | None,
     markdown: Path | None,

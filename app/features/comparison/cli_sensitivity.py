@@ -37,7 +37,7 @@ def result(
     if is_folder(result_id) or result_id.endswith(".json"):
         from app.features.comparison.sensitivity_json import inversions_json
 
-        document = inversions_json(_read(Path(result_id)))
+        document: Mapping[str, Any] = inversions_json(_read(Path(result_id)))
     else:
         with connect(url) as client:
             document = client.get_result_sensitivity(result_id)
@@ -108,7 +108,7 @@ def judge(
     """Measure the self-consistency of a task's judge: split votes, and leaves with different outcomes."""
     if folder is None:
         with connect(url) as client:
-            document = client.get_task_consistency(task)
+            document: Mapping[str, Any] = client.get_task_consistency(task)
     else:
         from app.features.comparison.sensitivity_json import consistency_json
 

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from answers.submission import with_suffix
-from assay_client import Client
 from app.engine.result_folder import newest_result
+from assay_client import Client
 from judges import result_files
 from judges.result_files import STAMP_FORMAT
 

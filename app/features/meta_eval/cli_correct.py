@@ -141,7 +141,7 @@ def _from_server(agent: str, url: str, *, texts: bool = False) -> Iterator[tuple
             answer = str(result["task_id"]), str(result["answer_name"])
             if answer not in seen:
                 seen.add(answer)
-                yield result, client.get_result_answer(result["id"]) if texts else ""
+                yield result, client.get_result_answer(str(result["id"])) if texts else ""
 
 
 def _labelled(results: Iterable[Mapping[str, Any]], items: Iterable[Item]) -> tuple[list[LabelledAnswer], int]:

@@ -161,7 +161,7 @@ def _from_server(agents: Sequence[str], url: str, old: str) -> Iterator[tuple[Ma
         for agent in agents or (None,):
             for result in client.list_results(agent=agent):
                 is_asked = any(True for _ in requests_of(result, "", old=old, group=""))
-                yield result, client.get_result_answer(result["id"]) if is_asked else ""
+                yield result, client.get_result_answer(str(result["id"])) if is_asked else ""
 
 
 def _of_labels(paths: Sequence[Path], old: str) -> _Stored:

@@ -12,7 +12,6 @@ from typing import Annotated, Any, Final
 from fastapi import APIRouter, Form, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
 
-from assay_client.errors import ApiError
 from app.dashboard.errors import EmptyForm, NotFound
 from app.dashboard.home import NamePath
 from app.dashboard.html_route import HtmlRoute
@@ -20,6 +19,7 @@ from app.dashboard.jobs import TERMINAL, IdPath
 from app.dashboard.outline import Node
 from app.dashboard.rendering import HEADERS
 from app.dashboard.viewer import FormCheck, Viewer, ViewerDep
+from assay_client.errors import ApiError
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 

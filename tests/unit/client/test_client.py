@@ -93,13 +93,14 @@ def test_submit_sends_the_request_of_the_contract_and_reads_the_receipt(connect:
 
 
 def test_job_has_typed_times_and_progress(connect: Callable[..., Any]) -> None:
-    job = connect(respond_with(200, job_json(error={"code": "JUDGE_BUG", "detail": "boom"}))).job("j1")
+    reply = respond_with(200, job_json(status="failed", error={"code": "JUDGE_BUG", "detail": "boom"}))
+    (job,) = connect(reply).wait(["j1"])
 
     assert job.created_at is not None
     assert job.created_at.utcoffset() is not None
     assert (job.progress.pages_done, job.progress.pages_total, job.progress.leaves_total) == (2, 3, 0)
     assert (job.error.code, job.error.detail) == ("JUDGE_BUG", "boom")
-    assert not job.done
+    assert job.done
 
 
 def test_lists_follow_the_cursor_to_the_end(connect: Callable[..., Any]) -> None:
@@ -111,9 +112,9 @@ def test_lists_follow_the_cursor_to_the_end(connect: Callable[..., Any]) -> None
         items = [job_json("j3"), job_json("j2")] if first else [job_json("j1")]
         return httpx.Response(200, json={"items": items, "next_cursor": "c2" if first else None})
 
-    jobs = list(connect(handler).jobs(agent="otter"))
+    jobs = list(connect(handler).list_jobs(agent="otter"))
 
-    assert [job.id for job in jobs] == ["j3", "j2", "j1"]
+    assert [job["id"] for job in jobs] == ["j3", "j2", "j1"]
     assert seen == ["agent=otter", "agent=otter&cursor=c2"]
 
 
@@ -152,7 +153,7 @@ def test_events_are_read_until_the_stream_ends(connect: Callable[..., Any]) -> N
         seen.append(request.headers.get("last-event-id"))
         return httpx.Response(200, text=stream, headers={"content-type": "text/event-stream"})
 
-    events = list(connect(handler).events("j1", after="0"))
+    events = list(connect(handler).follow_job("j1", after="0"))
 
     assert [(event.id, event.name, event.data) for event in events] == [
         ("1", "progress", {"pages_done": 1}),
@@ -178,7 +179,7 @@ def test_problem_response_becomes_an_api_error_with_its_fields(connect: Callable
 
 def test_retry_after_is_in_the_error(connect: Callable[..., Any]) -> None:
     with pytest.raises(ApiError) as caught:
-        connect(respond_with(503, {"detail": "busy", "code": "BUSY"}, {"Retry-After": "7"})).tasks()
+        connect(respond_with(503, {"detail": "busy", "code": "BUSY"}, {"Retry-After": "7"})).get_usage()
 
     assert caught.value.retry_after_s == 7.0
 
@@ -195,7 +196,7 @@ def test_retry_after_is_in_the_error(connect: Callable[..., Any]) -> None:
 )
 def test_unexpected_reply_raises(connect: Callable[..., Any], handler: Handler) -> None:
     with pytest.raises(UnexpectedReply):
-        connect(handler).job("j1")
+        connect(handler).wait(["j1"])
 
 
 def test_failed_connection_names_the_url(connect: Callable[..., Any]) -> None:
@@ -203,7 +204,7 @@ def test_failed_connection_names_the_url(connect: Callable[..., Any]) -> None:
         raise httpx.ConnectError("refused", request=request)
 
     with pytest.raises(ServerUnreachable, match="http://server") as caught:
-        connect(handler).summary("otter")
+        connect(handler).get_agent_summary("otter")
 
     assert caught.value.url == "http://server"
 
@@ -212,8 +213,8 @@ def test_both_clients_have_the_same_methods() -> None:
     def calls(kind: type) -> dict[str, list[str]]:
         return {
             name: list(inspect.signature(member).parameters)
-            for name, member in vars(kind).items()
-            if callable(member) and not name.startswith("_") and name not in ("close", "aclose")
+            for name, member in inspect.getmembers(kind, callable)
+            if not name.startswith("_") and name not in ("close", "aclose")
         }
 
     assert calls(Client) == calls(AsyncClient)
@@ -247,14 +248,14 @@ def test_figures_are_requested_at_the_urls_of_the_contract(connect: Callable[...
         return httpx.Response(200, json={})
 
     client = connect(handler)
-    client.summary("walker")
-    client.summary("walker", run="nightly")
+    client.get_agent_summary("walker/a b")
+    client.get_agent_summary("walker", run="nightly")
     client.compare("walker@a", ["walker@b", "res_1"])
-    client.sensitivity("res_1")
-    client.order_sensitivity("walker", "runner")
-    client.consistency("bridges")
+    client.get_result_sensitivity("res_1")
+    client.get_comparison_sensitivity("walker", "runner")
+    client.get_task_consistency("bridges")
     assert urls == [
-        "/v1/agents/walker/summary",
+        "/v1/agents/walker%2Fa%20b/summary",
         "/v1/agents/walker/summary?run=nightly",
         "/v1/compare?a=walker%40a&b=walker%40b&b=res_1",
         "/v1/results/res_1/sensitivity",

@@ -52,7 +52,7 @@ def create_app(
             for query, prompt, label in zip(body.query, body.prompts, labels, strict=True)
         ]
         try:
-            found = (await client.verify_answer({"items": items, "deadline_s": deadline_s}))["items"]
+            found = (await client.verify_answers({"items": items, "deadline_s": deadline_s}))["items"]
         except ServerUnreachable as error:
             return JSONResponse({"detail": str(error)}, 503)
         except ApiError as error:

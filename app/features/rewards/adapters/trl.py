@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from assay_client import Client
+from assay_client import Client, types
 
 MAX_ITEMS = 1000
 
@@ -38,11 +38,11 @@ def assay_reward(
             }
             for number, completion in enumerate(completions)
         ]
-        found: list[dict[str, Any]] = []
+        found: list[types.RewardOut] = []
         with Client(url, api_key=api_key) as client:
             for start in range(0, len(items), MAX_ITEMS):
                 body = {"items": items[start : start + MAX_ITEMS], "deadline_s": deadline_s}
-                found += client.verify_answer(body)["items"]
+                found += client.verify_answers(body)["items"]
         if log_metric is not None:
             _log(found, log_metric)
         return [item["reward"] for item in found]
@@ -67,7 +67,7 @@ def _rubric(task_id: str | None, rubric: Any) -> dict[str, Any]:
     return {"rubric": json.loads(rubric) if isinstance(rubric, str) else rubric}
 
 
-def _log(found: Sequence[dict[str, Any]], log_metric: Callable[[str, float], None]) -> None:
+def _log(found: Sequence[types.RewardOut], log_metric: Callable[[str, float], None]) -> None:
     log_metric("assay/masked", sum(item["mask"] for item in found) / len(found))
     for kind in ("compatible", "strict"):
         values = [item["scores"][kind]["value"] for item in found if not item["mask"]]

@@ -70,7 +70,7 @@ class AssayTask(vf.Task[AssayTaskData, vf.State, AssayTaskConfig]):
         found = await self._client.verify_answer(
             {"answer": answer, **rubric, **config.options, "deadline_s": config.deadline_s}
         )
-        if found["mask"]:
+        if found["mask"] or found["reward"] is None:
             raise RewardMasked(f"{found['mask_reason']}: {found['mask_detail']}")
         for kind, score in found["scores"].items():
             if score["value"] is not None:

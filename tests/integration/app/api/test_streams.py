@@ -12,12 +12,12 @@ import httpx
 import pytest
 from fastapi import FastAPI
 
-from assay_client.wire import EventReader
 from app.progress import Progress, Stage
 from app.server.application import create_app
 from app.storage import jobs as rows
 from app.storage.database import Database
 from app.storage.records import Job
+from assay_client.wire import EventReader
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
 from tests.fakes.web_server import served

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
-from assay_client import DEFAULT_URL
 from app.console.answer_files import read_answers
 from app.console.connection import URL
 from app.console.errors import WrongUsage
+from assay_client import DEFAULT_URL
 from tests.unit.app.conftest import RunCommand
 
 pytestmark = pytest.mark.slow

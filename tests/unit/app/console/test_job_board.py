@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from rich.console import Console
 
-from assay_client import Job
 from app.console.progress import JobBoard, ProgressBoard
+from assay_client import Job
 
 
 def job(status: str, **more: Any) -> Job:

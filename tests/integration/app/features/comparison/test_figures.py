@@ -133,7 +133,7 @@ async def flips(api: httpx.AsyncClient, one: dict[str, Any]) -> None:
     async with AsyncClient(str(api.base_url), api_key="mine") as client:
         assert [flip async for flip in client.list_flips(sides["a"], sides["b"])] == listed
     with Client(str(api.base_url), api_key="mine") as blocking:
-        assert await asyncio.to_thread(lambda: list(blocking.flips(sides["a"], sides["b"]))) == listed
+        assert await asyncio.to_thread(lambda: list(blocking.list_flips(sides["a"], sides["b"]))) == listed
     back = (await api.get("/v1/compare/flips", params={"a": sides["b"], "b": sides["a"]})).json()["items"]
     assert {(flip["before"], flip["after"]) for flip in back} == {(flip["after"], flip["before"]) for flip in listed}
     beyond = (await api.get("/v1/compare/flips", params={**sides, "cursor": "999999999"})).json()

@@ -13,10 +13,10 @@ from typing import Any
 import httpx
 import pytest
 
-from assay_client import AsyncClient
 from app.features.rewards.adapters import harbor
 from app.features.rewards.adapters.openrlhf import create_app
 from app.features.rewards.adapters.trl import assay_reward
+from assay_client import AsyncClient
 from tests.integration.app.features.rewards.rollouts import RUBRIC, grpo_script, rollout
 from tests.standin.faults import Fault
 from tests.standin.llm import StandInLLM

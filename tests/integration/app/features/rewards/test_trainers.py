@@ -18,9 +18,9 @@ import pytest
 from fastapi import FastAPI
 from prometheus_client.parser import text_string_to_metric_families
 
-from assay_client import AsyncClient
 from app.features.rewards.adapters.openrlhf import create_app
 from app.server.application import HttpServer, server_config
+from assay_client import AsyncClient
 from tests.integration.app.features.rewards.rollouts import RUBRIC, grpo_script, rollout
 from tests.standin.call import Call
 from tests.standin.faults import Fault

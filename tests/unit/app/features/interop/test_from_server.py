@@ -5,8 +5,8 @@ from __future__ import annotations
 import httpx
 import pytest
 
-from assay_client import ApiError, Client
 from app.features.interop.exported_results import from_server
+from assay_client import ApiError, Client
 
 
 def history_entry(result_id: str, task: str, *, run: str | None = None, name: str = "answer_1.md") -> dict[str, object]:
