@@ -13,7 +13,6 @@ from fastapi import Depends, Form, Request
 from fastapi.responses import HTMLResponse
 from starlette.types import ASGIApp
 
-from app.client.errors import ClientError
 from app.dashboard.answer_renderer import AnswerRenderer
 from app.dashboard.api_access import Api
 from app.dashboard.errors import InvalidFormToken
@@ -21,6 +20,7 @@ from app.dashboard.rendering import Renderer
 from app.dashboard.result_cache import ResultCache
 from app.dashboard.sessions import COOKIE, Sessions
 from app.tabs import Tab
+from assay_client.errors import ClientError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -65,10 +65,23 @@ class Operations(Sender):
         status: types.JobStatus | None = None,
         agent: str | None = None,
         task_id: str | None = None,
+        submission_id: str | None = None,
+        kind: types.JobKind | None = None,
         limit: int | None = None,
-    ) -> Iterator[types.JobOut]:
+    ) -> Iterator[types.ListedJobOut]:
         """List jobs, newest first."""
-        return self._items("/v1/jobs", given(status=status, agent=agent, task_id=task_id, limit=limit))
+        return self._items(
+            "/v1/jobs",
+            given(status=status, agent=agent, task_id=task_id, submission_id=submission_id, kind=kind, limit=limit),
+        )
+
+    def follow_jobs(self, *, after: str | None = None) -> Iterator[Event]:
+        """Follow all jobs by server-sent events.
+
+        Changes of a job within a second are one event with the whole job. The stream contains no earlier changes:
+        read the list of jobs after each event ``open``.
+        """
+        return self._events("/v1/jobs/events", after)
 
     def get_job(self, job_id: str) -> types.JobOut:
         """Return one job with its status, progress and error."""
@@ -654,10 +667,23 @@ class AsyncOperations(AsyncSender):
         status: types.JobStatus | None = None,
         agent: str | None = None,
         task_id: str | None = None,
+        submission_id: str | None = None,
+        kind: types.JobKind | None = None,
         limit: int | None = None,
-    ) -> AsyncIterator[types.JobOut]:
+    ) -> AsyncIterator[types.ListedJobOut]:
         """List jobs, newest first."""
-        return self._items("/v1/jobs", given(status=status, agent=agent, task_id=task_id, limit=limit))
+        return self._items(
+            "/v1/jobs",
+            given(status=status, agent=agent, task_id=task_id, submission_id=submission_id, kind=kind, limit=limit),
+        )
+
+    def follow_jobs(self, *, after: str | None = None) -> AsyncIterator[Event]:
+        """Follow all jobs by server-sent events.
+
+        Changes of a job within a second are one event with the whole job. The stream contains no earlier changes:
+        read the list of jobs after each event ``open``.
+        """
+        return self._events("/v1/jobs/events", after)
 
     async def get_job(self, job_id: str) -> types.JobOut:
         """Return one job with its status, progress and error."""

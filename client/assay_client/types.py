@@ -770,6 +770,29 @@ class LintFindingOut(TypedDict):
     message: str
 
 
+class ListedJobOut(TypedDict):
+    """A job in a list, with its run and score."""
+
+    id: str
+    model: str | None
+    status: JobStatus
+    stage: str | None
+    attempts: int
+    error: JobError | None
+    result_id: str | None
+    created_at: str
+    started_at: str | None
+    finished_at: str | None
+    kind: JobKind
+    submission_id: str
+    agent: str
+    task_id: str
+    answer: str
+    progress: ProgressOut
+    run: str | None
+    score: ApiModelsScoreOut | None
+
+
 MaskReason: TypeAlias = Literal[
     "deadline",
     "budget",
@@ -1297,6 +1320,7 @@ class ResultOrigin(TypedDict):
     model: str | None
     status: str
     final_score: float
+    score: Score
     created_at: str
 
 
@@ -1508,6 +1532,14 @@ class RunProgressOut(TypedDict):
     steps_total: int | None
     scored: int
     not_judged: int
+
+
+class Score(TypedDict):
+    """Score from 0 to 1 with its bounds. ``value`` is None while unknown leaves could change it."""
+
+    value: float | None
+    low: float
+    high: float
 
 
 ScoreKind: TypeAlias = Literal["compatible", "strict"]
@@ -2061,6 +2093,14 @@ class ApiModelsAnswerIn(TypedDict):
     name: Any
     text: NotRequired[str | None]
     reply: NotRequired[Any]
+
+
+class ApiModelsScoreOut(TypedDict):
+    """Score with its bounds. ``value`` is null while claims that were not judged could change it."""
+
+    value: float | None
+    low: float
+    high: float
 
 
 class ApiReviewsFigureOut(TypedDict):
