@@ -137,6 +137,11 @@ class Label:
     words: tuple[str, ...] = ()
     unsupported_words: tuple[_Count, ...] = ()
 
+    def __post_init__(self) -> None:
+        beyond = [index for index in self.unsupported_words if index >= len(self.words)]
+        if beyond:
+            raise ValueError(f"unsupported_words: {beyond[0]} is not the index of one of the {len(self.words)} words")
+
     @property
     def recorded(self) -> tuple[RecordedVerdict, ...]:
         """Return the recorded verdicts of models."""

@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from judges.analysis.meta_eval.items import Item, PartialRule
     from judges.analysis.meta_eval.judge_agreement import JudgeAgreement
     from judges.analysis.meta_eval.jury import Jury, JuryAgreement, Member
+    from judges.analysis.meta_eval.partial import WordRule
 
 _REPEATABLE: Final = ("--labels", "--model", "--jury")
 _FIRST_NUMBER: Final = 2
@@ -103,6 +104,28 @@ _RuleOption: TypeAlias = Annotated[
         help="How a jury decides: more than half of all members, or passed by all and failed by any one.",
     ),
 ]
+
+
+class Words(StrEnum):
+    """Rule for words that several people marked."""
+
+    MAJORITY = "majority"
+    ANY = "any"
+    ALL = "all"
+
+
+_MarkWordsOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--mark-words",
+        help="Ask models for partial support with the unsupported words marked, and compare three-way verdicts and "
+        "words with the labels.",
+    ),
+]
+_WordsOption: TypeAlias = Annotated[
+    Words,
+    typer.Option("--words", help="Which words of a claim are unsupported if several people marked some."),
+]
 _SampleOption: TypeAlias = Annotated[
     int | None, typer.Option("--sample", min=1, metavar="N", help="Use N random claims per set (default: all).")
 ]
@@ -121,6 +144,8 @@ def bench(
     jury: _JuryOption = None,
     rule: _RuleOption = Rule.MAJORITY,
     partial: PartialOption = PartialSupport.FAILED,
+    mark_words: _MarkWordsOption = False,
+    words: _WordsOption = Words.MAJORITY,
     sample: _SampleOption = None,
     votes: Annotated[int, typer.Option(min=1, max=15, help="Votes per claim.")] = VOTES,
     reasoning_effort: EffortOption = None,
@@ -143,8 +168,11 @@ def bench(
     panels = [_names_in(each) for each in (*(each for each in model or () if "," in each), *(jury or ()))]
     models = list(dict.fromkeys(name for each in model or () for name in _names_in(each)))
     _check(models, certify=certify, dry_run=dry_run, votes=votes, out=out or ())
+    if mark_words and partial is PartialSupport.EXCLUDED:
+        raise WrongUsage("--mark-words measures partly supported claims, which --partial excluded leaves out")
 
     from judges.analysis.meta_eval.items import PartialRule
+    from judges.analysis.meta_eval.partial import WordRule
 
     sets = [_scan(path, name, sample) for path, name in _names(labels).items()]
     juries = {one.name: [_jury(names, rule, models, one) for names in panels] for one in sets}
@@ -156,7 +184,15 @@ def bench(
         budget_usd=budget,
     )
     quiet_logging(settings)
-    run = _Bench(sets=sets, models=models, juries=juries, rule=PartialRule.of(partial), votes=votes, sample=sample)
+    run = _Bench(
+        sets=sets,
+        models=models,
+        juries=juries,
+        rule=PartialRule.of(partial),
+        words=WordRule.of(words) if mark_words else None,
+        votes=votes,
+        sample=sample,
+    )
     try:
         if dry_run:
             _print_forecast(event_loop.run(run.forecast(settings)), as_json=as_json)
@@ -332,6 +368,7 @@ class _Bench:
     models: Sequence[str]
     juries: Mapping[str, Sequence[Jury]]
     rule: PartialRule
+    words: WordRule | None
     votes: int
     sample: int | None
     measured: list[tuple[dict[str, Any], list[JudgeAgreement], list[JuryAgreement]]] = field(default_factory=list)
@@ -429,7 +466,7 @@ class _Bench:
     def _live(self, runtime: Runtime) -> list[LiveJudge]:
         from app.features.meta_eval.judging import LiveJudge
 
-        return [LiveJudge(runtime, model, votes=self.votes, listed=0) for model in self.models]
+        return [LiveJudge(runtime, model, votes=self.votes, listed=0, words=self.words) for model in self.models]
 
     def _counted(self, one: _LabelSet, live: Sequence[LiveJudge]) -> Iterator[list[Item]]:
         """Yield the usable items of a set, count the recorded verdicts, and at the end store the measurement.
@@ -440,7 +477,10 @@ class _Bench:
         from judges.analysis.meta_eval.jury import JuryTally
         from judges.analysis.meta_eval.report import SetTally
 
-        summary, recorded = SetTally(one.name, detect_languages=True), RecordedTallies(self.rule, listed=0)
+        summary, recorded = (
+            SetTally(one.name, detect_languages=True),
+            RecordedTallies(self.rule, listed=0, words=self.words),
+        )
         juries = [JuryTally(jury) for jury in self.juries[one.name]]
         for batch in _batches(one, self.rule):
             for item in batch:
@@ -534,9 +574,24 @@ def _print(report: Mapping[str, Any]) -> None:
         name_of_set, jury, *figures = jury_cells(row)
         words = ", ".join(f"{title}: {cell}" for title, cell in zip(JURY_COLUMNS[2:], figures, strict=True))
         console.print(f"jury {n}, {name_of_set}, {jury}: {words}", markup=False, soft_wrap=True)
+    _print_support(report)
     for note in bench_notes(report):
         console.print(note, markup=False, soft_wrap=True)
     console.print(f"Partial support counts by the rule {report['rule']}.", markup=False)
+
+
+def _print_support(report: Mapping[str, Any]) -> None:
+    """Print the three-way verdicts and the marked words, one judge per paragraph."""
+    from judges.analysis.meta_eval.bench import SUPPORT_COLUMNS, support_cells, support_rows
+
+    console = stdout_console()
+    rows = support_rows(report)
+    for row in rows:
+        name_of_set, judge, *figures = support_cells(row)
+        words = ", ".join(f"{title}: {cell}" for title, cell in zip(SUPPORT_COLUMNS[2:], figures, strict=True))
+        console.print(f"{name_of_set}, {judge}: {words}", markup=False, soft_wrap=True)
+    if rows:
+        console.print(f"Words count by the rule {rows[0]['support']['rule']}.", markup=False)
 
 
 def _print_forecast(forecasts: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:

@@ -15,6 +15,7 @@ from judges.analysis.forecasts.simulation import BOUNDS, LIKELY, LexicalReplies,
 from judges.analysis.meta_eval.ask import JudgedItem, ask_all
 from judges.analysis.meta_eval.items import Item
 from judges.analysis.meta_eval.judge_agreement import JudgeAgreement, JudgeTally
+from judges.analysis.meta_eval.partial import WordRule
 from judges.llm.client import LLMClient
 from judges.llm.observed import ObservedLLM, RejectionMonitor
 from judges.llm.parameters import RequestParameters
@@ -29,17 +30,21 @@ _SIMULATIONS: Final = (LIKELY[0], *BOUNDS)
 class LiveJudge:
     """A model (``provider/model``) that is asked about labelled items. No page is captured.
 
-    ``listed`` limits the disagreements that are kept, see ``JudgeTally``.
+    ``listed`` limits the disagreements that are kept. With ``words``, the model also marks unsupported words, see
+    ``JudgeTally``.
 
     Raises:
         ModelNotConfigured: the model does not exist or its API key is missing.
     """
 
-    def __init__(self, runtime: Runtime, model: str, *, votes: int, listed: int | None = None) -> None:
+    def __init__(
+        self, runtime: Runtime, model: str, *, votes: int, listed: int | None = None, words: WordRule | None = None
+    ) -> None:
         client, self.name = runtime.models.client(model)
         self.model = str(parse_model(model))
         self._runtime, self._client, self._votes = runtime, client, votes
-        self._tally = JudgeTally(self.model, asked=True, votes=votes, listed=listed)
+        self._partial = words is not None
+        self._tally = JudgeTally(self.model, asked=True, votes=votes, listed=listed, words=words)
         self._simulated = [UsageByRole() for _ in _SIMULATIONS]
 
     async def ask(self, items: Sequence[Item], done: Callable[[JudgedItem], None]) -> None:
@@ -52,7 +57,7 @@ class LiveJudge:
         judge = self._verifier(self._client, monitor)
         for start in range(0, len(items), _CHUNK):
             chunk = items[start : start + _CHUNK]
-            for one in await ask_all(chunk, judge, stored=self._stored, votes=self._votes, done=done):
+            for one in await self._ask_all(chunk, judge, done):
                 self._tally.add_asked(one)
             if monitor.rejection is not None:
                 raise monitor.rejection
@@ -75,7 +80,7 @@ class LiveJudge:
                 )
                 judge = self._verifier(simulated, RejectionMonitor(self.name))
                 chunk = items[start : start + _CHUNK]
-                await ask_all(chunk, judge, stored=self._stored, votes=self._votes, done=done)
+                await self._ask_all(chunk, judge, done)
 
     def result(self) -> JudgeAgreement:
         """Return the agreement with the labels so far."""
@@ -84,6 +89,11 @@ class LiveJudge:
     def forecast(self) -> Forecast:
         """Return the forecast of the simulated items."""
         return forecast_from_runs(self._simulated[:1], self._simulated[1:])
+
+    async def _ask_all(
+        self, items: Sequence[Item], judge: Verifier, done: Callable[[JudgedItem], None]
+    ) -> tuple[JudgedItem, ...]:
+        return await ask_all(items, judge, stored=self._stored, votes=self._votes, partial=self._partial, done=done)
 
     def _verifier(self, client: LLMClient, monitor: RejectionMonitor) -> Verifier:
         provider = parse_model(self.model).provider

@@ -72,6 +72,7 @@ def bench_row(name: str, one: JudgeAgreement, price_of: Callable[[str], Price | 
         if not one.asked
         else {"calls": one.usage.calls, "cached_calls": one.usage.cached_calls, "usd": one.usage.usd},
         "jury": None,
+        **({} if one.support is None else {"support": one.support.as_json()}),
     }
 
 
@@ -267,6 +268,62 @@ def jury_rows(report: Mapping[str, Any]) -> list[Mapping[str, Any]]:
     return [row for row in report["rows"] if row.get("jury")]
 
 
+SUPPORT_COLUMNS: Final = (
+    "set",
+    "judge",
+    "three-way agreement",
+    "three-way kappa",
+    "claims with words",
+    "word precision",
+    "word recall",
+    "word F1",
+    "precision if partly",
+    "recall if partly",
+)
+
+
+def support_cells(row: Mapping[str, Any]) -> list[str]:
+    """Return the cells of a row with three-way verdicts for people, in the order of ``SUPPORT_COLUMNS``."""
+    support = row["support"]
+    words, if_partly = support["words"], support["words_if_partly"]
+    return [
+        str(row["set"]),
+        judge_name(row),
+        _figure(support["raw"]),
+        _figure(support["kappa"]),
+        str(words["claims"]),
+        *(_figure(words[name]) for name in WORD_FIGURES),
+        *(_figure(if_partly[name]) for name in WORD_FIGURES[:2]),
+    ]
+
+
+def support_rows(report: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """Return the rows with three-way verdicts."""
+    return [row for row in report["rows"] if row.get("support")]
+
+
+def _support_notes(report: Mapping[str, Any]) -> list[str]:
+    """Return the confusion of each judge with people in words, and what is not counted."""
+    notes = []
+    for row in support_rows(report):
+        support = row["support"]
+        names = [name.replace("_", " ") for name in support["order"]]
+        parts = []
+        for judge, counts in zip(names, support["table"], strict=True):
+            by_people = ", ".join(f"{count} {name}" for count, name in zip(counts, names, strict=True))
+            parts.append(f"{sum(counts)} {judge} by the judge, by people {by_people}")
+        parts += [f"{support['disputed']} on which people disagree"] if support["disputed"] else []
+        parts += [f"{support['open']} without a three-way verdict"] if support["open"] else []
+        parts += [
+            f"words of {count} not counted ({problem.replace('_', ' ')})"
+            for problem, count in support["problems"].items()
+            if count
+        ]
+        notes.append(f"{row['set']}, {judge_name(row)}, claims: {'; '.join(parts)}")
+    return notes
+
+
+WORD_FIGURES: Final = ("precision", "recall", "f1")
 _JURY_FIGURES: Final = ("effective_votes", "kappa_gain")
 CSV_COLUMNS: Final = (
     "set", "model", "run", "verdicts", "votes", "n", "items",
@@ -276,6 +333,8 @@ CSV_COLUMNS: Final = (
     "jury_rule", "common_claims", "error_correlation",
     *(f"{name}{end}" for name in _JURY_FIGURES for end in ("", "_low", "_high")),
     "best_member", "usd_per_point",
+    "three_way_raw", "three_way_kappa", "word_claims",
+    *(f"word_{name}{end}" for name in WORD_FIGURES for end in ("", "_low", "_high")),
 )  # fmt: skip
 
 
@@ -293,6 +352,19 @@ def csv_cells(row: Mapping[str, Any]) -> list[Any]:
         row["quotes_found"]["of"],
         *(costs[name] for name in ("usd", "usd_source", "input_tokens", "output_tokens", "seconds")),
         *_jury_values(row.get("jury")),
+        *_support_values(row.get("support")),
+    ]
+
+
+def _support_values(support: Mapping[str, Any] | None) -> list[Any]:
+    if support is None:
+        return [None] * (3 + 3 * len(WORD_FIGURES))
+    words = support["words"]
+    return [
+        support["raw"]["value"],
+        support["kappa"]["value"],
+        words["claims"],
+        *(words[name][end] for name in WORD_FIGURES for end in ("value", "low", "high")),
     ]
 
 
@@ -327,6 +399,10 @@ def bench_markdown(report: Mapping[str, Any]) -> str:
     if juries := jury_rows(report):
         lines += ["", _line(JURY_COLUMNS), _line("-" * 3 for _ in JURY_COLUMNS)]
         lines += [_line(map(_escaped, jury_cells(row))) for row in juries]
+    if rows := support_rows(report):
+        lines += ["", _line(SUPPORT_COLUMNS), _line("-" * 3 for _ in SUPPORT_COLUMNS)]
+        lines += [_line(map(_escaped, support_cells(row))) for row in rows]
+        lines += ["", f"Words that several people marked count by the rule `{rows[0]['support']['rule']}`."]
     notes = bench_notes(report)
     lines += ["", *(f"- {_escaped(note)}" for note in notes)] if notes else []
     return "\n".join(lines) + "\n"
@@ -358,7 +434,7 @@ def bench_notes(report: Mapping[str, Any]) -> list[str]:
             parts += [f"no {title}, because {reason}" for title, value, reason in reasons_of_jury if value is None]
         if parts:
             notes.append(f"{row['set']}, {judge_name(row)}: {'; '.join(parts)}")
-    return notes
+    return [*_support_notes(report), *notes]
 
 
 def _line(cells: Iterable[str]) -> str:
