@@ -133,6 +133,9 @@ _BudgetOption: TypeAlias = Annotated[
     float | None,
     typer.Option(metavar="USD", help="Stop asking when this cost is reached (default: ASSAY_BUDGET_USD)."),
 ]
+_CertifyOption: TypeAlias = Annotated[
+    bool, typer.Option("--certify", help="Store a certificate for each model over all sets.")
+]
 _OutOption: TypeAlias = Annotated[
     list[Path] | None, typer.Option("--out", help="Also write the table to this .md, .csv or .json file; repeatable.")
 ]
@@ -153,9 +156,7 @@ def bench(
     max_output_tokens: MaxOutputOption = None,
     budget: _BudgetOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Estimate requests, tokens and cost only.")] = False,
-    certify: Annotated[
-        bool, typer.Option("--certify", help="Store a certificate for each model over all sets.")
-    ] = False,
+    certify: _CertifyOption = False,
     out: _OutOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -168,11 +169,8 @@ def bench(
     panels = [_names_in(each) for each in (*(each for each in model or () if "," in each), *(jury or ()))]
     models = list(dict.fromkeys(name for each in model or () for name in _names_in(each)))
     _check(models, certify=certify, dry_run=dry_run, votes=votes, out=out or ())
-    if mark_words and partial is PartialSupport.EXCLUDED:
-        raise WrongUsage("--mark-words measures partly supported claims, which --partial excluded leaves out")
 
     from judges.analysis.meta_eval.items import PartialRule
-    from judges.analysis.meta_eval.partial import WordRule
 
     sets = [_scan(path, name, sample) for path, name in _names(labels).items()]
     juries = {one.name: [_jury(names, rule, models, one) for names in panels] for one in sets}
@@ -189,7 +187,7 @@ def bench(
         models=models,
         juries=juries,
         rule=PartialRule.of(partial),
-        words=WordRule.of(words) if mark_words else None,
+        words=_word_rule(words, partial) if mark_words else None,
         votes=votes,
         sample=sample,
     )
@@ -209,6 +207,14 @@ def bench(
     is_incomplete = any(row["verdicts"] == "asked" and row["not_judged"]["by_reason"] for row in report["rows"])
     if failures or is_incomplete or (certify and len(report["certificates"]) < len(models)):
         raise typer.Exit(Exit.INCOMPLETE)
+
+
+def _word_rule(words: Words, partial: PartialSupport) -> WordRule:
+    from judges.analysis.meta_eval.partial import WordRule
+
+    if partial is PartialSupport.EXCLUDED:
+        raise WrongUsage("--mark-words measures partly supported claims, which --partial excluded leaves out")
+    return WordRule.of(words)
 
 
 def _names_in(panel: str) -> list[str]:
