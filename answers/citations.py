@@ -291,6 +291,8 @@ def _without_trailing_punctuation(text: str, start: int, end: int) -> int:
     if end - start > MAX_URL_CHARS:
         return end
     url = text[start:end]
+    if url[-1:].isalnum() and not url.endswith("'s"):  # most URLs
+        return end
     emphasis: int | None = None
     while True:
         trimmed = url.rstrip(_TRAILING_PUNCTUATION)
@@ -362,7 +364,8 @@ def clean(written: str) -> str | None:
     """
     if len(written) > MAX_URL_CHARS:
         return None
-    url = _ESCAPED.sub(lambda match: match[0][1], written).replace("&amp;", "&")
+    url = _ESCAPED.sub(lambda match: match[0][1], written) if "\\" in written else written
+    url = url.replace("&amp;", "&")
     if url[:4].lower() == "www.":
         url = f"https://{url}"
     match = _HOST.match(url)

@@ -4,7 +4,7 @@ import gc
 import os
 
 from cache.confinement.privileges import set_dumpable
-from judges.gc_tuning import raise_gc_thresholds
+from judges.gc_tuning import delay_collection
 
 
 def main() -> None:
@@ -15,7 +15,7 @@ def main() -> None:
     """
     os.umask(0o077)
     set_dumpable(allowed=False)
-    raise_gc_thresholds()
+    delay_collection()
     from app.cli.program import run
 
     try:

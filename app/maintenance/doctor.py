@@ -16,20 +16,17 @@ from importlib.metadata import version
 from io import StringIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from app.access.keys import load_keys
 from app.engine.judge_files import load_catalogue
 from app.engine.judge_trials import lint_judges
 from app.engine.limits import Limits
 from app.engine.model_clients import ModelClients
 from app.engine.runtime import open_blobs, open_runtime
 from app.errors import AppError
-from app.maintenance.retention import missing_bodies
 from app.observability.logs import configure_logging
 from app.observability.redaction import Redactor
 from app.settings import Settings
-from app.storage.database import Database, connect_database, open_database
 from app.storage.embedded import EmbeddedPostgres
 from cache.backends.browser_process import own_network_problem
 from cache.confinement.landlock import LANDLOCK_TCP, landlock_version
@@ -39,6 +36,9 @@ from judges.errors import JudgeError, LLMError
 from judges.llm.missing_models import suggestions
 from judges.llm.probing import probe
 from judges.llm.providers import LEXICAL, parse_model
+
+if TYPE_CHECKING:
+    from app.storage.database import Database
 
 WARN_BELOW_BYTES = 2 * 1024**3
 FAIL_BELOW_BYTES = 200 * 1024**2
@@ -182,6 +182,9 @@ async def check_storage(settings: Settings) -> StorageChecks:
     stored_keys = 0
     try:
         if _has_database(settings):
+            from app.access.keys import load_keys  # imported here because SQLAlchemy loads slowly
+            from app.storage.database import open_database
+
             async with open_database(settings) as database:
                 await database.ping()
                 opened = time.monotonic()
@@ -191,8 +194,7 @@ async def check_storage(settings: Settings) -> StorageChecks:
         else:
             with TemporaryDirectory(prefix="assay-doctor-") as folder:
                 server = EmbeddedPostgres(Path(folder), durable=False)
-                async with server.running() as url, connect_database(url) as database:
-                    await database.ping()
+                async with server.running():  # has connected once
                     opened = time.monotonic()
             location = f"will be created in {settings.data_dir} (a temporary one works)"
     except AppError as error:
@@ -215,6 +217,8 @@ def _has_database(settings: Settings) -> bool:
 
 async def check_evidence(settings: Settings, database: Database) -> Check:
     """Check that every page body that the database refers to is stored. Some can be missing after a restore."""
+    from app.maintenance.retention import missing_bodies  # imported here because SQLAlchemy loads slowly
+
     try:
         referenced, missing = await missing_bodies(database, await asyncio.to_thread(open_blobs, settings))
     except (AppError, CacheError, ValueError) as error:

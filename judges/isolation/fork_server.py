@@ -27,7 +27,7 @@ from typing import Any, Final, NoReturn
 
 from cache.confinement.privileges import exit_with_parent, set_dumpable
 from cache.confinement.seccomp import refuse_system_calls
-from judges.gc_tuning import freeze_loaded_objects, raise_gc_thresholds
+from judges.gc_tuning import delay_collection, freeze_loaded_objects
 from judges.isolation.limits import ScriptLimits
 from judges.isolation.process_limits import (
     apply_limits,
@@ -103,11 +103,11 @@ def main(arguments: Sequence[str]) -> None:
     descriptor, folder, uid, *modules = arguments
     control = socket.socket(fileno=int(descriptor))
     set_dumpable(allowed=False)
+    delay_collection()
     for module in modules:
         preload = getattr(importlib.import_module(module), "preload", None)
         if preload is not None:
             preload()
-    raise_gc_thresholds()
     freeze_loaded_objects()  # keeps pages shared with children: their collector does not write to them
     user = int(uid) if uid else None
     if user is not None:

@@ -68,6 +68,9 @@ CLAIMS: Final[Mapping[str, Sequence[str]]] = {
     "recipe_notes": ("{name} takes the minutes of {name}.",),
 }
 """Claims that each script checks on the pages of an entry."""
+MAX_CITATIONS: Final = 60
+UNCITED: Final = ("recipe_notes", 1)
+"""Task and number of the answer that cites nothing."""
 STATEMENTS: Final[Mapping[str, str]] = {
     "film_directors": "The years given for {name} fit those of the film.",
     "meeting_dates": "{name} takes place at the place of {name}.",
@@ -164,17 +167,32 @@ def cache_folder(*, tiny: bool) -> Path:
 
 
 def answer_text(task: Task, number: int) -> str:
-    """Return an answer with its numbered entries. Additional answers describe the same entries in other words."""
+    """Return an answer with its numbered entries and up to 60 citations.
+
+    Additional answers describe the same entries in other words.
+    """
     random = Random(f"{task.id} {number}")
+    is_cited = (task.id, number) != UNCITED
     lines = [f"# What was found on {task.id.replace('_', ' ')}", "", pages.prose(random, 900), ""]
     for entry in range(task.entries):
         links = ", ".join(
             f"[source {source + 1}]({task.url(number % task.answers, entry, source)})" for source in range(task.sources)
         )
-        lines += [f"{entry + 1}. **{task.name(number, entry)}** {pages.prose(random, 120)} ({links})"]
+        sources = f" ({links})" if is_cited else ""
+        lines += [f"{entry + 1}. **{task.name(number, entry)}** {pages.prose(random, 120)}{sources}"]
     statement = STATEMENTS.get(task.id, "")
     lines += ["", *(statement.format(name=task.name(number, entry)) for entry in range(task.entries) if statement)]
-    return "\n".join([*lines, "", pages.prose(random, 500)])
+    lines += ["", pages.prose(random, 500)]
+    return "\n".join([*lines, *_further_reading(task, number)] if is_cited else lines)
+
+
+def _further_reading(task: Task, number: int) -> Iterator[str]:
+    """Yield a list of links that no script checks, until the answer has between its own number of citations and 60."""
+    random = Random(f"further {task.id} {number}")
+    places = [place for place in task.places() if place[0] == number % task.answers]
+    yield from ("", "## Further reading", "")
+    for _ in range(random.randint(0, MAX_CITATIONS - task.entries * task.sources)):
+        yield f"- [{pages.prose(random, 30)}]({task.url(*random.choice(places))})"
 
 
 def _nth(place: int) -> tuple[Task, int]:

@@ -344,11 +344,16 @@ def complete_from_outline(read: Any, schema: Mapping[str, Any], *, request: str,
 
 
 def entries(text: str) -> list[Entry]:
-    """Return the items of a text: numbered items, otherwise headed sections, otherwise the whole text as one item."""
+    """Return the items of a text: numbered items, otherwise headed sections, otherwise the whole text as one item.
+
+    A numbered item ends at the next heading, so the list of sources at the end of an answer is not part of the last.
+    """
     for mark in (_NUMBERED, _HEADED):
         starts = [match.start() for match in mark.finditer(text)]
         if len(starts) > 1:
             parts = [text[start:end] for start, end in zip(starts, [*starts[1:], len(text)], strict=True)]
+            if mark is _NUMBERED:
+                parts = [_HEADED.split(part, maxsplit=1)[0] for part in parts]
             return [_entry(mark.sub("", part, count=1)) for part in parts[:MAX_OUTLINE_ENTRIES]]
     return [_entry(text)]
 

@@ -74,7 +74,7 @@ def _parts(call: Call) -> dict[str, str]:
 
 
 class CountingModel(BenchModel):
-    """Stand-in model that counts requests and their cost per answer. Cited URLs contain script and number."""
+    """Stand-in model that counts requests and cost per answer. Entries and cited URLs contain script and number."""
 
     def __init__(self) -> None:
         super().__init__(delay_s=0.05, quotes=True)
@@ -82,14 +82,22 @@ class CountingModel(BenchModel):
         self.usd: defaultdict[str, float] = defaultdict(float)
 
     async def _reply(self, call: Call, writer: asyncio.StreamWriter) -> bytes:
-        host = re.search(r"www\.([a-z-]+)\.example/(\d+)/", call.text)
         price = price_of(MODEL)
-        assert host is not None and price is not None
-        answer = f"{host[1].replace('-', '_')}/answer_{int(host[2]) + 1}"
+        assert price is not None
+        answer = _answer_of(call.text)
         written = max(1, len(json.dumps(self._content(call), ensure_ascii=False)) // 4)
         self.asked[answer] += 1
         self.usd[answer] += price.usd(input_tokens=call.prompt_tokens, output_tokens=written)
         return await super()._reply(call, writer)
+
+
+def _answer_of(request: str) -> str:
+    host = re.search(r"www\.([a-z-]+)\.example/(\d+)/", request)
+    if host is not None:
+        return f"{host[1].replace('-', '_')}/answer_{int(host[2]) + 1}"
+    entry = re.search(r"\*\*(\w+) (\d+)-\d+\*\*", request)  # of the answer that cites nothing
+    assert entry is not None
+    return f"{next(task.id for task in TASKS if task.id.startswith(entry[1].lower()))}/answer_{entry[2]}"
 
 
 class Workspace:
