@@ -76,7 +76,7 @@ def capture(
     try:
         pages = event_loop.run(_run(settings, submissions, public, refresh=refresh, near=near))
     except KeyboardInterrupt:
-        raise Interrupted("interrupted. Finished captures are saved; run the same command to resume.") from None
+        raise Interrupted("Finished captures are saved; run the same command to resume.") from None
     if as_json:
         print_json({"agent_name": agent, "pages": [_as_json(page) for page in pages]})
     if not all(page.is_conclusive for page in pages):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import signal
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -24,8 +23,6 @@ if TYPE_CHECKING:
 
 def demo(as_json: JsonOption = False) -> None:
     """Judge the shipped example with the real service and browser. Needs no API key and no internet."""
-    from asyncio import CancelledError
-
     from app.demo.run import MODEL, results_folder
     from app.settings import load_settings
     from assay_client import ClientError
@@ -38,8 +35,8 @@ def demo(as_json: JsonOption = False) -> None:
     )
     try:
         finished = event_loop.run(_run_with_progress(settings, console))
-    except (KeyboardInterrupt, CancelledError):
-        raise Interrupted("interrupted; all processes of the demo have stopped") from None
+    except KeyboardInterrupt:
+        raise Interrupted from None
     except ClientError as error:
         raise ToolFailed(f"the service failed: {error}") from error
     if as_json:
@@ -50,14 +47,9 @@ def demo(as_json: JsonOption = False) -> None:
 
 
 async def _run_with_progress(settings: Settings, console: Console) -> DemoRun:
-    """Run the demo and show its progress. SIGTERM stops it like Ctrl-C, so that no process is left running."""
-    import asyncio
-
+    """Run the demo and show its progress."""
     from app.demo.run import run_demo
 
-    running = asyncio.current_task()
-    if running is not None:
-        asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, running.cancel)
     with _ConsoleWatcher(console) as watcher:
         return await run_demo(settings, watcher)
 

@@ -114,7 +114,7 @@ def evaluate(
     try:
         evaluated = event_loop.run(_run(settings, submissions, task or (), answers, out, public, **modes))
     except KeyboardInterrupt:
-        raise Interrupted("interrupted. Finished results are saved; run the same command to resume.") from None
+        raise Interrupted("Finished results are saved; run the same command to resume.") from None
     if evaluated is None:
         return
     _write_public_files(agent, answers, out, cache, evaluated, with_metrics=not task)

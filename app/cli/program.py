@@ -30,12 +30,13 @@ from app.cli import (
     summary,
     tasks,
 )
-from app.console.errors import CliError, Exit
+from app.console.errors import CliError, Exit, Interrupted
 from app.console.groups import SectionedGroup
 from app.console.streams import print_error
 from app.errors import AppError
 from app.feature import Commands
 from app.features import FEATURES
+from app.interruption import INTERRUPTION
 from cache.errors import BrowserUnavailable, CacheError
 from judges.errors import JudgeBug, JudgeError
 
@@ -150,9 +151,12 @@ def run(arguments: list[str] | None = None) -> None:
     try:
         _command()(args=arguments, prog_name="assay")
     except Exception as error:  # expected errors may be inside exception groups; all others are raised again
+        if isinstance(error, Interrupted):
+            INTERRUPTION.announce(str(error))
+            raise SystemExit(INTERRUPTION.exit_code) from None
         ending = _ending_of(error)
-        if ending is None:
-            raise
+        if ending is None or INTERRUPTION.signal_number is not None:
+            raise  # errors of a command that is being interrupted are not printed
         print_error(ending.message, ending.hint)
         raise SystemExit(ending.code) from None
 

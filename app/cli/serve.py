@@ -1,4 +1,4 @@
-"""``assay serve`` and ``assay worker``: the long-running processes. Both drain on SIGTERM or Ctrl-C and exit with 0."""
+"""``assay serve`` and ``assay worker``: the long-running processes. Both drain on SIGTERM and exit with 0."""
 
 from __future__ import annotations
 
@@ -94,14 +94,12 @@ def _run(program: Coroutine[Any, Any, None]) -> None:
     """Run until the process is stopped.
 
     Raises:
-        Interrupted: A second signal stopped it before it had drained.
+        Interrupted: Ctrl-C or a second SIGTERM stopped it before it had drained.
     """
-    from asyncio import CancelledError
-
     try:
         event_loop.run(program)
-    except CancelledError:
-        raise Interrupted("stopped without draining; running jobs return to the queue") from None
+    except KeyboardInterrupt:
+        raise Interrupted from None
 
 
 def _prepared(isolate: OnOff | None) -> Settings:

@@ -46,9 +46,12 @@ class Incomplete(CliError):
 
 
 class Interrupted(CliError):
-    """The command was stopped by Ctrl-C or SIGTERM."""
+    """The command was stopped by Ctrl-C (exit code 130) or SIGTERM (143). ``saved`` says what a user should know."""
 
     exit_code = Exit.INTERRUPTED
+
+    def __init__(self, saved: str = "") -> None:
+        super().__init__(f"Interrupted. {saved}".removesuffix(". "))
 
 
 class ToolFailed(CliError):

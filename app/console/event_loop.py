@@ -9,14 +9,39 @@ from __future__ import annotations
 from collections.abc import Coroutine
 from typing import Any, TypeVar
 
+from app.interruption import INTERRUPTION, SIGNALS
+
 _Found = TypeVar("_Found")
 
 
 def run(main: Coroutine[Any, Any, _Found]) -> _Found:
-    """Run a coroutine as ``asyncio.run`` does, on uvloop if it is installed."""
+    """Run a coroutine as ``asyncio.run`` does, on uvloop if it is installed. Ctrl-C and SIGTERM cancel it.
+
+    Raises:
+        KeyboardInterrupt: A signal cancelled it.
+    """
     import asyncio
 
     from uvicorn.loops.auto import auto_loop_factory
 
-    with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:
-        return runner.run(main)
+    async def interruptible() -> _Found:
+        loop, task = asyncio.get_running_loop(), asyncio.current_task()
+
+        def on_signal(signum: int) -> None:
+            if INTERRUPTION.begin(signum) and task is not None:
+                task.cancel()
+
+        for signum in SIGNALS if INTERRUPTION.is_installed else ():
+            loop.add_signal_handler(signum, on_signal, signum)
+        return await main
+
+    try:
+        with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:
+            return runner.run(interruptible())
+    except asyncio.CancelledError:
+        if INTERRUPTION.signal_number is None:
+            raise
+        raise KeyboardInterrupt from None
+    finally:
+        if INTERRUPTION.is_installed:
+            INTERRUPTION.install()  # the loop has replaced its handlers

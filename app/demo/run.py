@@ -26,8 +26,10 @@ from app.demo.expected import EXPECTED, EXPECTED_CHECK, examples_dir, report_pat
 from app.demo.site import DemoSite
 from app.engine.result_folder import write_result, write_summaries
 from app.errors import AppError
+from app.interruption import INTERRUPTION
 from app.maintenance.doctor import browsers_sandboxed
 from app.settings import Settings
+from app.storage.embedded import EmbeddedPostgres
 from assay_client import AsyncClient, ClientError, Job
 from judges.public_summary import word_count
 from judges.result_files import AnswerFolder
@@ -90,6 +92,8 @@ async def run_demo(settings: Settings, observer: DemoObserver) -> DemoRun:
         ClientError: A request to the service failed.
     """
     submissions = shipped_submissions()
+    if settings.database_url is None:
+        INTERRUPTION.at_forced_exit(EmbeddedPostgres(settings.data_dir).request_stop)
     key = next((configured.key for configured in settings.configured_keys), None)
     observer.stage("starting the demo website")
     async with DemoSite() as site:
@@ -218,11 +222,15 @@ async def running_service(environment: Mapping[str, str], log: Path, *, api_key:
             stdin=asyncio.subprocess.DEVNULL, stdout=output, stderr=output, start_new_session=True,
         )  # fmt: skip
     url = f"http://{HOST}:{port}"
+    end = signal.SIGTERM
     try:
         await _until_ready(url, process, log, api_key)
         yield url
+    except asyncio.CancelledError:
+        end = signal.SIGINT  # without waiting for running jobs
+        raise
     finally:
-        await _stop(process)
+        await _stop(process, end)
 
 
 async def _until_ready(url: str, process: asyncio.subprocess.Process, log: Path, api_key: str | None) -> None:
@@ -238,10 +246,10 @@ async def _until_ready(url: str, process: asyncio.subprocess.Process, log: Path,
     raise ServiceDidNotStart(f"the service exited with code {process.returncode}; end of {log}:\n{_tail(log)}")
 
 
-async def _stop(process: asyncio.subprocess.Process) -> None:
-    """Terminate the service. Kill its process group if it does not exit within STOP_S."""
+async def _stop(process: asyncio.subprocess.Process, end: signal.Signals) -> None:
+    """Stop the service with a signal. Kill its process group if it does not exit within STOP_S."""
     if process.returncode is None:
-        process.terminate()
+        process.send_signal(end)
     try:
         async with asyncio.timeout(STOP_S):
             await process.wait()

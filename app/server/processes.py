@@ -15,18 +15,17 @@ from collections.abc import AsyncIterator, Callable, Iterator
 from app.errors import InvalidSettings
 from app.feature import contributions
 from app.features import FEATURES
+from app.interruption import INTERRUPTION
 from app.observability.metrics import Metrics
 from app.service import open_service
 from app.settings import Settings
 from judges.gc_tuning import freeze_loaded_objects
 
-_STOP_SIGNALS = (signal.SIGTERM, signal.SIGINT)
-
 
 async def run_server(
     settings: Settings, listener: socket.socket, *, host: str, workers: int | None, on_ready: Callable[[], None]
 ) -> None:
-    """Serve HTTP on ``listener``, with embedded workers, until SIGTERM or SIGINT.
+    """Serve HTTP on ``listener``, with embedded workers, until SIGTERM.
 
     ``on_ready`` is called when the server accepts requests.
 
@@ -53,7 +52,7 @@ async def run_server(
 
 
 async def run_worker(settings: Settings, *, jobs: int, on_ready: Callable[[], None]) -> None:
-    """Run a worker with up to ``jobs`` concurrent jobs until SIGTERM or SIGINT.
+    """Run a worker with up to ``jobs`` concurrent jobs until SIGTERM.
 
     Raises:
         InvalidSettings, StorageError, CacheError, JudgeError: The worker cannot start.
@@ -95,19 +94,17 @@ def _metrics_server(metrics: Metrics, bind: str) -> Iterator[None]:
 
 @contextlib.asynccontextmanager
 async def _stop_signal() -> AsyncIterator[asyncio.Event]:
-    """Yield an event that the first SIGTERM or SIGINT sets. A second signal cancels the current task."""
+    """Yield an event that the first SIGTERM sets. A second one interrupts the process, as Ctrl-C does at any time."""
     stop = asyncio.Event()
     loop, main_task = asyncio.get_running_loop(), asyncio.current_task()
 
     def on_signal() -> None:
-        if stop.is_set() and main_task is not None:
+        if stop.is_set() and INTERRUPTION.begin(signal.SIGTERM) and main_task is not None:
             main_task.cancel()
         stop.set()
 
-    for signum in _STOP_SIGNALS:
-        loop.add_signal_handler(signum, on_signal)
+    loop.add_signal_handler(signal.SIGTERM, on_signal)
     try:
         yield stop
     finally:
-        for signum in _STOP_SIGNALS:
-            loop.remove_signal_handler(signum)
+        loop.remove_signal_handler(signal.SIGTERM)

@@ -18,6 +18,7 @@ import os
 import pwd
 import shlex
 import shutil
+import signal
 import subprocess
 import tempfile
 import time
@@ -31,6 +32,7 @@ import psutil
 import psycopg
 import structlog
 
+from app.interruption import INTERRUPTION
 from app.storage.data_folder import open_for_group, prepare_data_folder
 from app.storage.errors import DatabaseUnavailable, DataFolderRefused
 from cache.confinement.privileges import make_reachable, make_readable
@@ -160,6 +162,7 @@ class EmbeddedPostgres:
     def start(self) -> str:
         """Create the database and start the server if necessary, and return its URL. Blocking."""
         self._account = server_user()
+        INTERRUPTION.at_forced_exit(self.request_stop)
         try:
             prepare_data_folder(self._data_dir)
             check_owner(self._pgdata, self._account)
@@ -187,6 +190,20 @@ class EmbeddedPostgres:
             finally:
                 os.close(users)
             self._stop_server()
+
+    def request_stop(self) -> None:
+        """Ask the server to stop if no other process uses it. Does not wait: for the end of an interrupted process.
+
+        Raises:
+            OSError, ValueError, psutil.Error: There is no server, or another process uses it.
+        """
+        if self._users is not None:
+            os.close(self._users)
+        users = os.open(self._data_dir / ".postgres.users", os.O_RDWR | os.O_CLOEXEC)
+        fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        server = psutil.Process(int((self._pgdata / "postmaster.pid").read_text().split()[0]))
+        if str(self._pgdata) in server.cmdline():
+            server.send_signal(signal.SIGINT)  # "fast" shutdown
 
     def _stop_server(self) -> None:
         socket_folder = self._socket_folder()

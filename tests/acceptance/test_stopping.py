@@ -179,7 +179,7 @@ def test_second_signal_ends_the_service_at_once(folder: Path, start: Callable[[]
     service.process.send_signal(signal.SIGTERM)
     service.wait_until_stopping()
     service.process.send_signal(signal.SIGTERM)
-    assert service.process.wait(240) == 130
+    assert service.process.wait(240) == 143
     assert left_after_a_while(lambda: left_over(folder)) == []
 
 

@@ -87,9 +87,7 @@ class CheckCommand:
         try:
             document, page = event_loop.run(self._check(with_page=html is not None))
         except KeyboardInterrupt:
-            raise Interrupted(
-                "interrupted. Captured pages and replies are saved; run the same command to resume."
-            ) from None
+            raise Interrupted("Captured pages and replies are saved; run the same command to resume.") from None
         except ModelNotConfigured as error:
             hint = "Run with --model lexical for a baseline that compares words and needs no key."
             raise ToolFailed(str(error), hint=hint) from error

@@ -68,7 +68,7 @@ def draft(
     try:
         result = event_loop.run(_drafted(settings, inputs, texts))
     except KeyboardInterrupt:
-        raise Interrupted("Interrupted. Replies are cached; run the same command to continue.") from None
+        raise Interrupted("Replies are cached; run the same command to continue.") from None
     target = path if result.draft.is_valid else rejected
     _write(target, result.draft.commented(settings.model, result.stopped), overwrite=overwrite)
     _report(result, target)

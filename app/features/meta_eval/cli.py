@@ -124,7 +124,7 @@ def measure(
         try:
             measured = event_loop.run(_measure(settings, items, models, votes)) + measured
         except KeyboardInterrupt:
-            raise Interrupted("Interrupted. Received replies are saved; run the same command to resume.") from None
+            raise Interrupted("Received replies are saved; run the same command to resume.") from None
     report = report_json(labels.stem, file, items, measured, rule=rule, detect_languages=certify)
     asked_agreements = [agreement for agreement in measured if agreement.asked]
     if certify:

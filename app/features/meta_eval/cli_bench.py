@@ -197,7 +197,7 @@ def bench(
             return
         failures = event_loop.run(run.measure(settings)) if models else run.measure_recorded()
     except KeyboardInterrupt:
-        raise Interrupted("Interrupted. Received replies are saved; run the same command to resume.") from None
+        raise Interrupted("Received replies are saved; run the same command to resume.") from None
     report = run.report(settings)
     if certify:
         report["certificates"] = issue_certificates(settings, run.asked_by_model(), run.rule)

@@ -89,7 +89,7 @@ def test_judge(
     try:
         report = _run_test(settings, inputs)
     except KeyboardInterrupt:
-        raise Interrupted("Interrupted.") from None
+        raise Interrupted from None
     base, changes, fields, scores = (report[part] for part in ("base", "answer_changes", "fields", "scores"))
     if not base["passed"]:
         _refuse_without_passing_claim(base)

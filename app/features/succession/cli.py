@@ -100,7 +100,7 @@ def succession(
             return
         replayed = event_loop.run(_replay(settings, new, stored.requests, votes))
     except KeyboardInterrupt:
-        raise Interrupted("Interrupted. Received replies are saved; run the same command to resume.") from None
+        raise Interrupted("Received replies are saved; run the same command to resume.") from None
     document = _report(old, new, stored, replayed, margin=margin, votes=votes, ranked=not labels)
     if as_json:
         print_json(document)

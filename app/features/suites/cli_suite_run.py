@@ -270,7 +270,7 @@ def run_and_print(
     try:
         metrics = compute()
     except KeyboardInterrupt:
-        raise Interrupted("Interrupted. Finished steps are saved; run the same command to resume.") from None
+        raise Interrupted("Finished steps are saved; run the same command to resume.") from None
     if as_json:
         print_json(metrics)
     else:
