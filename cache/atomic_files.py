@@ -25,12 +25,16 @@ def atomic_path(target: Path, *, synced: bool = False) -> Iterator[Path]:
         draft.replace(target)
         if synced:
             sync_file(target.parent)
+    except OSError as error:
+        if error.filename is None or error.filename == str(draft):
+            error.filename = str(target)  # a full disk is reported without a path, or with that of the draft
+        raise
     finally:
         draft.unlink(missing_ok=True)
 
 
 def write_atomic(target: Path, data: bytes, *, synced: bool = False) -> None:
-    """Write a file atomically, see ``atomic_path``. Raises OSError."""
+    """Write a file atomically, see ``atomic_path``. Raises OSError with the path."""
     with atomic_path(target, synced=synced) as draft:
         draft.write_bytes(data)
 

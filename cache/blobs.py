@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import hashlib
+import re
 from collections.abc import AsyncIterator, Callable, Container, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -38,7 +39,8 @@ from cache.errors import BlobCorrupt, BlobMissing, BlobStoreFailed, BlobStoreFul
 _log = structlog.get_logger(__name__)
 _HASH_INLINE_BYTES = 256 * 1024
 _STORE_FAULTS = (ObstoreError, OSError, ValueError)
-_ENOSPC_TEXT = f"(os error {errno.ENOSPC})"
+_FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
+_FULL_TEXT = re.compile(rf"\(os error ({'|'.join(map(str, sorted(_FULL)))})\)")
 _RECORDS = "records"
 _DRAFTS = "drafts"
 _S3_RETRY = {
@@ -179,8 +181,10 @@ class BlobStore:
             else:
                 await self._write_confirmed(path, data)
         except _STORE_FAULTS as fault:
-            if _ENOSPC_TEXT in str(fault) or getattr(fault, "errno", None) in (errno.ENOSPC, errno.EDQUOT):
-                raise BlobStoreFull(sha256, "no space left in the blob store; free some space and retry") from fault
+            if _FULL_TEXT.search(str(fault)) or getattr(fault, "errno", None) in _FULL:
+                place = self._folder or "the blob store"
+                detail = f"no space left in {place}; free some, or set ASSAY_DATA_DIR or ASSAY_BLOBS to another place"
+                raise BlobStoreFull(sha256, detail) from fault
             raise BlobStoreFailed(sha256, str(fault)) from fault
 
     def _write_synced(self, folder: Path, path: str, data: bytes) -> None:
@@ -206,7 +210,7 @@ class BlobStore:
             sync(*paths)
         except OSError as fault:
             # After a failed fsync, the kernel may have dropped the dirty pages. A later success proves nothing.
-            if fault.errno not in (errno.ENOSPC, errno.EDQUOT):
+            if fault.errno not in _FULL:
                 self._read_only_reason = f"the disk failed ({fault}); the store is read-only until the process restarts"
                 _log.critical("blob store read only", error=str(fault))
             raise

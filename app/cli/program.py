@@ -37,11 +37,12 @@ from app.errors import AppError
 from app.feature import Commands
 from app.features import FEATURES
 from app.interruption import INTERRUPTION
+from cache.backends.browser_search import INSTALL_BROWSER
 from cache.errors import BrowserUnavailable, CacheError
 from judges.errors import JudgeBug, JudgeError
 
 _UNWRITABLE = frozenset(
-    {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.ENOTDIR, errno.EISDIR}
+    {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOTDIR, errno.EISDIR}
 )
 """Errors of the operating system that mean that a file or folder cannot be written."""
 
@@ -177,10 +178,12 @@ def _ending_of(error: Exception) -> _Ending | None:
     if isinstance(error, JudgeBug):
         return _Ending(str(error), error.traceback)
     if isinstance(error, BrowserUnavailable):
-        return _Ending(str(error), "Run `assay doctor` to test the browser.")
+        hint = "" if INSTALL_BROWSER in str(error) else f"{INSTALL_BROWSER}. "
+        return _Ending(str(error), f"{hint}`assay doctor` tests the browser.")
     if isinstance(error, AppError | JudgeError | CacheError | AnswersError):
         return _Ending(str(error))
-    if isinstance(error, OSError) and error.errno in _UNWRITABLE and error.filename is not None:
+    if isinstance(error, OSError) and error.errno in _UNWRITABLE:
+        path = error.filename or "a file"
         hint = "Free some space, or choose another folder: --out or --cache of this command, or ASSAY_DATA_DIR."
-        return _Ending(f"cannot write {error.filename}: {error.strerror}", hint)
+        return _Ending(f"cannot write {path}: {error.strerror}", hint)
     return None

@@ -14,6 +14,7 @@ MAX_GROUPS = 8
 """Causes that are listed; the others are counted."""
 _EVIDENCE = ("ok", "partial")
 _DENIED = re.compile(r"(?P<cause>.*) \(ASSAY_EGRESS_ALLOW=(?P<entry>\S+) would allow it\)", re.DOTALL)
+_BLOB = re.compile(r"^blob [0-9a-f]+: ")
 _BLOCKED = {
     "login_wall": "behind a sign-in form",
     "captcha": "behind a captcha",
@@ -92,7 +93,8 @@ def _causes(leaf: Mapping[str, Any], pages: Mapping[Any, Mapping[str, Any]]) -> 
     ]
     if unread:
         return [(_page_cause(page, reason), page["url"]) for page in unread]
-    text, remedy = _REMEDIES.get(reason, (reason.replace("_", " "), "See the result for details."))
+    reasoning = " ".join(str(leaf.get("reasoning") or reason.replace("_", " ")).split())[:300]
+    text, remedy = _REMEDIES.get(reason, (_BLOB.sub("", reasoning), "Remove the cause."))
     return [(_Cause(f"because {text}", remedy, is_page=False), None)]
 
 

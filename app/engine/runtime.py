@@ -24,7 +24,7 @@ from app.errors import InvalidSettings, UnknownTask
 from app.observability.redaction import Redactor
 from app.settings import Settings
 from app.storage.data_folder import prepare_data_folder
-from cache.backends.browser_search import find_browser
+from cache.backends.browser_search import INSTALL_BROWSER, find_browser
 from cache.backends.http import HttpCapturer
 from cache.backends.patchright import BrowserCapturer
 from cache.backends.router import RoutedCapturer
@@ -184,7 +184,10 @@ def _open_folders(settings: Settings) -> tuple[bytes, BlobStore]:
     try:
         return _installation_secret(settings.data_dir), open_blobs(settings)
     except (OSError, ValueError) as error:
-        raise InvalidSettings(f"{settings.data_dir} or ASSAY_BLOBS cannot be used: {error}") from error
+        raise InvalidSettings(
+            f"ASSAY_DATA_DIR {settings.data_dir} or ASSAY_BLOBS cannot be used: {error}. Set ASSAY_DATA_DIR to a "
+            "folder that can be written"
+        ) from error
 
 
 def _limits(settings: Settings, sharing: SharedState | None) -> Limits:
@@ -276,7 +279,7 @@ def _capturer(
     programs = [program for program in (browser.shell, browser.full) if program is not None]
     if not programs:
         searched = ", ".join(map(str, browser.searched_paths))
-        return NoBrowser(browser.problem or f"no Chromium in {searched}: install it, or set ASSAY_BROWSER")
+        return NoBrowser(f"{browser.problem or f'no Chromium or Chrome in {searched}'}. {INSTALL_BROWSER}")
     exempt_hosts = frozenset(parse_host_port(entry) for entry in settings.egress_allow)
     browsers = [
         PacedCapturer(

@@ -29,6 +29,7 @@ from app.observability.redaction import Redactor
 from app.settings import Settings
 from app.storage.embedded import EmbeddedPostgres
 from cache.backends.browser_process import own_network_problem
+from cache.backends.browser_search import INSTALL_BROWSER
 from cache.confinement.landlock import LANDLOCK_TCP, landlock_version
 from cache.confinement.privileges import user_change_problem
 from cache.errors import CacheError
@@ -132,8 +133,7 @@ async def check_browser(settings: Settings, log: StringIO) -> Check:
                     capture = await runtime.pages.get(f"http://{address}/")
                     text = (await runtime.pages.evidence(capture)).text if capture.is_evidence else ""
     except (AppError, CacheError) as error:
-        remedy = "Install Chromium (Debian: apt-get install chromium), or set ASSAY_BROWSER to its path."
-        return Check(name="browser", state=State.FAILED, detail=str(error), remedy=remedy)
+        return Check(name="browser", state=State.FAILED, detail=str(error), remedy=f"{INSTALL_BROWSER}.")
     seconds = time.monotonic() - began
     program = f"{capture.backend.removeprefix('browser:')} {capture.versions.get('browser', '')}".strip()
     if SCRIPTED_TEXT not in text:

@@ -12,6 +12,7 @@ The owner is checked before anything is changed, because taking over a folder wo
 from __future__ import annotations
 
 import asyncio
+import errno
 import fcntl
 import importlib.util
 import os
@@ -173,7 +174,10 @@ class EmbeddedPostgres:
                 self._ensure_server()
                 self._register()
         except OSError as error:
-            raise DataFolderRefused(f"Cannot use the data folder {self._data_dir}: {error}") from error
+            raise DataFolderRefused(
+                f"Cannot use the data folder {self._data_dir}: {error}. Set ASSAY_DATA_DIR to a folder that can be "
+                "written"
+            ) from error
         return self.url()
 
     def stop(self) -> None:
@@ -365,6 +369,11 @@ class EmbeddedPostgres:
             if result.returncode != 0:
                 output.seek(0)
                 message = output.read().decode(errors="replace").strip()
+                if os.strerror(errno.ENOSPC) in message:
+                    raise DatabaseUnavailable(
+                        f"No space left for the database in {self._pgdata}: free about 100 MB, or set ASSAY_DATA_DIR "
+                        "to another folder"
+                    )
                 raise DatabaseUnavailable(f"{program} failed with exit code {result.returncode}: {message}")
 
 

@@ -19,6 +19,10 @@ SYSTEM_FOLDERS: tuple[Path, ...] = tuple(
         "/Applications/Chromium.app/Contents/MacOS",
     )
 )
+INSTALL_BROWSER = (
+    "Install one with `patchright install chromium` or `apt-get install chromium`, or set ASSAY_BROWSER to the path of "
+    "Chromium or Chrome"
+)
 SHELL_NAMES = ("chromium-headless-shell", "chrome-headless-shell", "headless_shell")
 FULL_NAMES = (
     "chromium",
@@ -75,7 +79,7 @@ def find_browser(
 
 def _explicit_browser(explicit: Path) -> FoundBrowser:
     if not _is_program(explicit):
-        problem = f"{explicit} is {'not a program that can be run' if explicit.exists() else 'not there'}"
+        problem = f"ASSAY_BROWSER={explicit} is {'not a program that can be run' if explicit.exists() else 'not there'}"
         return FoundBrowser(shell=None, full=None, searched_paths=(explicit,), problem=problem)
     program = _resolve_start_script(explicit)
     is_shell = "headless" in program.name

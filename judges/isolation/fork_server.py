@@ -111,7 +111,8 @@ def main(arguments: Sequence[str]) -> None:
     freeze_loaded_objects()  # keeps pages shared with children: their collector does not write to them
     user = int(uid) if uid else None
     if user is not None:
-        Path(folder).chmod(0o711)
+        with suppress(FileNotFoundError):  # the service has ended meanwhile
+            Path(folder).chmod(0o711)
     program_is_open_to(os.geteuid() if user is None else user)  # once for all children
     control.send(READY)
     _Server(control, user).serve()
