@@ -1,0 +1,126 @@
+"""A page that the settings deny is named with its remedy, and captured as soon as the settings allow it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+from tests.fakes.folders import service_folder
+from tests.fakes.program import environment_for, run_command, running_service
+from tests.fakes.sandbox import sandbox_variables
+
+pytestmark = pytest.mark.browser
+
+JUDGE = """
+from judges.registry import judge
+
+@judge(task="bridge", description="When was the old bridge of Vellmar built?")
+async def bridge(ctx):
+    urls = [word for word in ctx.answer.text.split() if word.startswith("http")]
+    for n, url in enumerate(urls):
+        ctx.verify(f"built{n}", "The old bridge of Vellmar was built in 1764", sources=[url])
+"""
+PAGE = b"<!doctype html><title>Vellmar</title><h1>Vellmar</h1><p>The old bridge of Vellmar was built in 1764.</p>"
+
+
+class Handler(BaseHTTPRequestHandler):
+    def do_GET(self) -> None:
+        self.send_response(200)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(PAGE)))
+        self.end_headers()
+        self.wfile.write(PAGE)
+
+    def log_message(self, *_: object) -> None: ...
+
+
+@pytest.fixture
+def site() -> Iterator[str]:
+    """Address (host:port) of a local site that every setting denies by default."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    yield f"127.0.0.1:{server.server_port}"
+    server.shutdown()
+    server.server_close()
+
+
+@pytest.fixture
+def home(site: str) -> Iterator[Path]:
+    folder = service_folder("assay-denied-")
+    (folder / "judges.d").mkdir()
+    (folder / "judges.d" / "bridge.py").write_text(JUDGE)
+    answers = folder / "answers" / "otter" / "bridge"
+    answers.mkdir(parents=True)
+    (answers / "answer_1.md").write_text(f"In 1764: http://{site}/a http://{site}/b")
+    (folder / "report.md").write_text(
+        f"The old bridge of Vellmar was built in 1764 [1].\n\n[1]: http://{site}/a\n", encoding="utf-8"
+    )
+    yield folder
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def environment(home: Path, allowed: str) -> dict[str, str]:
+    variables = {"ASSAY_JUDGES": str(home / "judges.d"), "ASSAY_EGRESS_ALLOW": allowed, **sandbox_variables()}
+    return environment_for(home, **variables)
+
+
+def assay(home: Path, allowed: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return run_command(home, environment(home, allowed), *arguments)
+
+
+def assert_denied(errors: str, site: str) -> None:
+    assert "not judged: 2 claims" in errors, errors
+    assert f"  2 pages denied: {site} is not in ASSAY_EGRESS_ALLOW (" in errors
+    assert f"    Add {site} to ASSAY_EGRESS_ALLOW." in errors
+
+
+@pytest.mark.parametrize("cache", [(), ("--cache", "cache")], ids=["own-captures", "public-cache"])
+def test_evaluate_names_denied_pages_and_captures_them_when_allowed(
+    home: Path, site: str, cache: tuple[str, ...]
+) -> None:
+    command = ("evaluate", "--agent", "otter", *cache, "--json")
+    denied = assay(home, "", *command)
+    assert denied.returncode == 3
+    assert_denied(denied.stderr, site)
+    assert "run the same command again" in denied.stderr
+
+    allowed = assay(home, site, *command)
+    assert allowed.returncode == 0, allowed.stderr
+    assert json.loads(allowed.stdout)["answers"][0]["score"]["value"] == 1.0
+    assert "not judged" not in allowed.stderr
+
+
+def test_check_captures_a_denied_page_when_allowed(home: Path, site: str) -> None:
+    outcomes = [json.loads(assay(home, allowed, "check", "report.md", "--json").stdout) for allowed in ("", site)]
+
+    assert [document["counts"] for document in outcomes] == [{"unreadable": 1}, {"supported": 1}]
+
+
+@pytest.mark.postgres
+def test_service_names_denied_pages_and_captures_them_at_a_retry(home: Path, site: str) -> None:
+    submission = ("submit", "answers/otter/bridge", "--agent", "otter", "--task", "bridge", "--wait")
+    with running_service(home, environment(home, "")) as service:
+        denied = assay(home, "", *submission, "--url", service.url)
+        assert denied.returncode == 3
+        assert_denied(denied.stderr, site)
+        result = re.search(rf"{service.url}/results/(res_\w+)", denied.stdout)
+        command = re.search(r"assay (jobs retry (job_\w+))", denied.stderr)
+        assert result is not None and command is not None, denied.stdout + denied.stderr
+        assert_denied(assay(home, "", "jobs", command[2], "--url", service.url).stderr, site)
+        shown = assay(home, "", "results", result[1], "--url", service.url)
+        assert (shown.stderr, json.loads(shown.stdout)["id"]) == (f"{result[0]}\n", result[1])
+
+    with running_service(home, environment(home, site)) as service:
+        retried = assay(home, site, *command[1].split(), "--url", service.url)
+        assert retried.stdout == f"{command[2]} is queued\n"
+        judged = assay(home, site, "jobs", "wait", command[2], "--url", service.url)
+        assert judged.returncode == 0, judged.stderr
+        assert "1.00" in judged.stdout
