@@ -23,6 +23,8 @@ MAY_READ_ENVIRONMENT = {
 MAY_CATCH_EVERYTHING = {
     "judges.source_code": "a judge file may raise any exception when it is imported or run",
     "app.cli.program": "errors of a task group are in an exception group; those that are not expected are raised again",
+    "app.cli": "an error of a command that was interrupted is not shown",
+    "app.interruption": "a failed action must not prevent the end of the process",
     "app.jobs.execution": "an error in one job must not stop the others",
     "cache.backends.patchright": "the browser library raises Exception when its driver has exited",
     "mind2web2.foreign_client": "a public script may use its own client, which may raise any exception",
