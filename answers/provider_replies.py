@@ -463,7 +463,7 @@ def _numbered(text_field: _Field, sources: Sequence[tuple[str | None, str]]) -> 
     return _Part("".join(pieces), cited)
 
 
-_UNSAFE = re.compile(r"[\s\x00-\x1f\x7f<>\"`\\|]")
+_UNSAFE = re.compile(r"[\s\x00-\x1f\x7f<>\"`\\|]+")
 _ENTITY = re.compile(r"&(?=#?\w{1,31};)")
 _PARENTHESES = re.compile(r"[()]")
 

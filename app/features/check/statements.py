@@ -147,7 +147,8 @@ def plain_text(text: str, start: int, end: int, marks: Sequence[Mark]) -> str:
     """Return a statement on one line without its marks. Labels of links stay, unless they are numbers or bracketed."""
     pieces: list[str] = []
     at = start
-    for mark_start, mark_end in sorted({(mark.start, mark.end) for mark in marks if start <= mark.start < end}):
+    within = sorted({(mark.start, mark.end) for mark in marks if start <= mark.start < end}) if marks else ()
+    for mark_start, mark_end in within:
         if mark_start < at:
             continue
         pieces.append(text[at:mark_start])
@@ -188,8 +189,10 @@ def clauses(statement: ReportStatement, text: str) -> list[tuple[str, int, int]]
     for end in _CLAUSE_END.finditer(text, statement.start, statement.end):
         spans.append((start, end.start()))
         start = end.end()
+    if not spans:
+        return [(statement.plain, statement.start, statement.end)]
     spans.append((start, statement.end))
     parts = [(plain_text(text, *span, statement.marks), *span) for span in spans]
-    if len(parts) == 1 or any(len(_WORD.findall(plain)) < _MIN_WORDS - 1 for plain, _, _ in parts):
+    if any(len(_WORD.findall(plain)) < _MIN_WORDS - 1 for plain, _, _ in parts):
         return [(statement.plain, statement.start, statement.end)]
     return parts
