@@ -70,6 +70,30 @@ def check_of(url: str | None, verdict: Verdict) -> SourceCheck:
     )
 
 
+def combine_checks(checks: Sequence[Sequence[SourceCheck]], *, passed: bool) -> tuple[SourceCheck, ...]:
+    """Combine the judgements of several judges on the same sources. Without ``passed``, no source supports the claim.
+
+    The reasoning is that of the first judge with the result. A note is kept only if no judge gave a verdict.
+    """
+    by_url: dict[str | None, list[SourceCheck]] = {}
+    for check in (check for each in checks for check in each):
+        by_url.setdefault(check.url, []).append(check)
+    return tuple(_combined_check(url, each, passed=passed) for url, each in by_url.items())
+
+
+def _combined_check(url: str | None, checks: Sequence[SourceCheck], *, passed: bool) -> SourceCheck:
+    is_passed = passed and any(check.passed for check in checks)
+    judged = [check for check in checks if check.reasoning is not None]
+    agreeing = next((check for check in judged if check.passed is is_passed), judged[0] if judged else None)
+    return SourceCheck(
+        url=url,
+        passed=is_passed,
+        votes=tuple(vote for check in checks for vote in check.votes),
+        reasoning=None if agreeing is None else agreeing.reasoning,
+        note=None if judged else next((check.note for check in checks if check.note is not None), None),
+    )
+
+
 def _note(verdict: Verdict) -> CheckNote | None:
     if not verdict.votes:
         # Without votes, only a request that stayed too long was rejected.

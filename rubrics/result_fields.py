@@ -35,6 +35,12 @@ def parameters_of(result: Mapping[str, Any]) -> Mapping[str, Any] | None:
     return parameters if isinstance(parameters, Mapping) else None
 
 
+def members_of(result: Mapping[str, Any]) -> tuple[Mapping[str, Any], ...]:
+    """Return the members of the jury that judged a result, with their parameters; empty if one model judged it."""
+    members = _mapping(_mapping(result.get("judge")).get("jury")).get("members")
+    return tuple(map(_mapping, members)) if isinstance(members, list | tuple) else ()
+
+
 def page_digests_of(leaf: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the SHA-256 digests (hex) of the page content that a leaf was judged on."""
     digests = leaf.get("page_digests", leaf.get("evidence"))

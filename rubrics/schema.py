@@ -14,7 +14,7 @@ from typing import Any
 from rubrics.node import RubricNode
 from rubrics.rubric import Rubric
 from rubrics.scoring import NodeScore, compatible_score, score_nodes
-from rubrics.verdict import Claim, Outcome, SourceCheck, Verdict, Vote
+from rubrics.verdict import Claim, MemberVerdict, Outcome, SourceCheck, Verdict, Vote
 
 
 def tree_json(rubric: Rubric) -> dict[str, Any]:
@@ -66,7 +66,7 @@ def check_json(check: SourceCheck) -> dict[str, Any]:
 
 
 def leaf_json(claim: Claim | None, verdict: Verdict | None) -> dict[str, Any]:
-    """Return the additional fields of a leaf: its claim and its verdict.
+    """Return the additional fields of a leaf: its claim and its verdict. ``jury`` is only present if a jury decided.
 
     ``sources`` is null for a claim about the answer alone and for a leaf decided by code. ``support`` and
     ``unsupported`` are only present if the claim is judged for partial support.
@@ -90,10 +90,16 @@ def leaf_json(claim: Claim | None, verdict: Verdict | None) -> dict[str, Any]:
         "grounding": verdict.grounding and verdict.grounding.value,
         "signals": list(verdict.signals),
     }
+    if verdict.members:
+        fields["jury"] = [_member_json(member) for member in verdict.members]
     if claim is not None and claim.partial:
         fields["support"] = verdict.support and verdict.support.value
         fields["unsupported"] = [asdict(span) for span in verdict.unsupported]
     return fields
+
+
+def _member_json(member: MemberVerdict) -> dict[str, Any]:
+    return {**asdict(member), "outcome": member.outcome.value, "reason": member.reason and member.reason.value}
 
 
 def _vote_json(vote: Vote) -> dict[str, Any]:

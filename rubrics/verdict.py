@@ -113,6 +113,16 @@ class Vote:
     support: Support | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MemberVerdict:
+    """Verdict of one member of a jury on a claim."""
+
+    model: str
+    outcome: Outcome
+    reason: Reason | None = None
+    reasoning: str = ""
+
+
 class CheckNote(StrEnum):
     """Why a source did not get the judgement of a model."""
 
@@ -218,6 +228,8 @@ class Verdict:
     checks: tuple[SourceCheck, ...] = ()
     """The judgement of each source, in the order in which they are cited. Sources whose requests were cancelled because
     another source decided are left out."""
+    members: tuple[MemberVerdict, ...] = ()
+    """Verdicts of the members if a jury decided, in their order."""
     signals: tuple[str, ...] = ()
     """Warnings that code attached about the answer, the page or its URL, sorted."""
     support: Support | None = None

@@ -26,7 +26,7 @@ from app.storage.records import JobKind
 from app.storage.results import earlier_result, list_results
 from judges.analysis.forecasts.forecast import EMPTY_FORECAST
 from judges.llm.pricing import prices_as_of
-from judges.llm.providers import parse_model
+from judges.llm.providers import parse_judge
 
 router = APIRouter(prefix="/v1/forecasts", tags=["forecasts"], route_class=StrictJsonRoute)
 
@@ -152,7 +152,7 @@ async def _job_requests(service: Service, caller: Caller, body: ForecastIn) -> l
             judge=service.runtime.judge(job.task_id),
             agent=job.agent,
             answer=answer,
-            model=str(parse_model(model)),
+            model=str(parse_judge(model)),
             owner=job.owner,
             past=past,
             stored_reply=checkpoint_lookup(replies),
@@ -177,7 +177,7 @@ async def _answer_requests(
         detail = f"task {submission.task_id!r} does not exist; GET /v1/tasks lists all tasks"
         raise Problem(404, "UNKNOWN_TASK", "This task has no judge", errors=[("task_id", detail)])
     past = await _past(service, caller, submission.task_id, None)
-    model = str(parse_model(submission.model or service.settings.model))
+    model = str(parse_judge(submission.model or service.settings.model))
     judge = service.runtime.judge(submission.task_id)
     return [
         (

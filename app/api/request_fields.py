@@ -7,12 +7,13 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Final, TypeAlias
 
-from pydantic import AfterValidator, BeforeValidator, Field
+from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from answers.provider_replies import REPLY_LISTS
 from answers.submission import MAX_ANSWER_BYTES, MAX_LABEL_CHARS, MAX_NAME_CHARS, label_problems
 from judges.errors import ModelNotConfigured
-from judges.llm.providers import LEXICAL, PROVIDERS, parse_model
+from judges.llm.providers import LEXICAL, PROVIDERS, parse_judge
+from judges.voting import MAX_MEMBERS, JuryRule
 
 _NAME: Final = r"^[A-Za-z0-9](\.?[A-Za-z0-9_-])*\.?"
 NOT_BLANK: Final = r"^[^\x00]*[^\x00\s][^\x00]*$"
@@ -37,10 +38,23 @@ def _known_model(name: str) -> str:
     for problem in label_problems(name, "model"):
         raise ValueError(problem.message)
     try:
-        parse_model(name)
+        parse_judge(name)
     except ModelNotConfigured as error:
         raise ValueError(str(error)) from error
     return name
+
+
+def _single_model(name: str) -> str:
+    if parse_judge(_known_model(name)).is_jury:
+        raise ValueError("name one model: a jury judges answers only")
+    return name
+
+
+def _jury_of(value: Any) -> Any:
+    """Return the name of the jury whose models are listed, any other value as it is."""
+    if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
+        return ",".join(value) if len(value) > 1 else f"{JuryRule.MAJORITY}:{value[0]}"
+    return value
 
 
 def _whole(value: Any) -> Any:
@@ -88,17 +102,53 @@ AnswerReply: TypeAlias = Annotated[
         },
     ),
 ]
+_MODEL: Final = rf"(({'|'.join(sorted(PROVIDERS))})[/:][!-+\x2d-~]+|[A-Za-z0-9_.-]+)"
+_MODEL_SCHEMA: Final[dict[str, Any]] = {
+    "type": "string",
+    "pattern": f"^{_MODEL}$",
+    "maxLength": MAX_LABEL_CHARS,
+    "not": {"enum": sorted(PROVIDERS.keys() - {LEXICAL})},
+}
+_JURY_SCHEMA: Final[dict[str, Any]] = {
+    "type": "string",
+    "pattern": f"^((majority:)?{_MODEL}(,{_MODEL},{_MODEL}){{1,4}}|unanimity:{_MODEL}(,{_MODEL}){{1,8}})$",
+    "maxLength": MAX_LABEL_CHARS,
+}
+_MODEL_TEXT: Final = (
+    "provider/model, or the name of an OpenAI model (default: the model of the service). A jury of 3, 5, 7 or 9 models "
+    "is `a,b,c`; one of 2 to 9 models that must agree is `unanimity:a,b`"
+)
+SingleModel: TypeAlias = Annotated[
+    str,
+    AfterValidator(_single_model),
+    WithJsonSchema(
+        {"description": "provider/model, or the name of an OpenAI model (default: the model of the service)"}
+        | _MODEL_SCHEMA
+    ),
+]
+ModelText: TypeAlias = Annotated[
+    str,
+    Field(description=_MODEL_TEXT),
+    AfterValidator(_known_model),
+    WithJsonSchema({"description": _MODEL_TEXT, "anyOf": [_MODEL_SCHEMA, _JURY_SCHEMA]}),
+]
 Model: TypeAlias = Annotated[
     str,
-    Field(
-        description="provider/model, or the name of an OpenAI model (default: the model of the service)",
-        json_schema_extra={
-            "pattern": f"^(({'|'.join(sorted(PROVIDERS))})[/:][!-~]+|[A-Za-z0-9_.-]+)$",
-            "maxLength": MAX_LABEL_CHARS,
-            "not": {"enum": sorted(PROVIDERS.keys() - {LEXICAL})},
-        },
-    ),
+    BeforeValidator(_jury_of),
     AfterValidator(_known_model),
+    WithJsonSchema(
+        {
+            "description": f"{_MODEL_TEXT}. A list of models is the jury of its models",
+            "anyOf": [
+                _MODEL_SCHEMA,
+                _JURY_SCHEMA,
+                *(
+                    {"type": "array", "items": _MODEL_SCHEMA, "minItems": n, "maxItems": n, "uniqueItems": True}
+                    for n in range(3, MAX_MEMBERS + 1, 2)
+                ),
+            ],
+        }
+    ),
 ]
 Metadata: TypeAlias = Annotated[
     dict[str, Any],

@@ -27,7 +27,7 @@ from app.api.models import (
 )
 from app.api.paging import IdPath
 from app.api.problems import Problem, not_found
-from app.api.request_fields import Model
+from app.api.request_fields import ModelText
 from app.api.strict_json import StrictJsonRoute
 from app.jobs.intake import JobOptions, SubmissionReceipt
 from app.service import Service
@@ -68,7 +68,7 @@ async def submit_archive(
     service: ServiceDep,
     caller: SubmitterDep,
     file: Annotated[UploadFile, File(description="zip or tar of <agent>/<task_id>/answer_k.md")],
-    model: Annotated[Model | None, Form()] = None,
+    model: Annotated[ModelText | None, Form()] = None,
     priority: Annotated[Priority, Form()] = _ARCHIVE_PRIORITY,
     budget_usd: Annotated[BudgetUsd | None, Form()] = None,
     idempotency_key: KeyHeader = None,

@@ -18,7 +18,9 @@ from app.console.judging_options import (
     CacheOption,
     EffortOption,
     IsolateOption,
+    JudgeOption,
     JudgesOption,
+    JuryOption,
     MaxOutputOption,
     MaxPagesOption,
     OnOff,
@@ -69,7 +71,8 @@ def evaluate(
     judges: JudgesOption = None,
     cache: CacheOption = None,
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("eval_results"),
-    model: Annotated[str | None, typer.Option(help="Model, as provider/model (default: ASSAY_MODEL).")] = None,
+    model: JudgeOption = None,
+    jury: JuryOption = None,
     reasoning_effort: EffortOption = None,
     temperature: TemperatureOption = None,
     max_output_tokens: MaxOutputOption = None,
@@ -104,6 +107,7 @@ def evaluate(
         judges=judges,
         evidence=None if public is None else public.evidence_folder(agent),
         model=model,
+        jury=jury,
         **parameters,
         **limits,
         reply_cache_bytes=0 if no_cache else None,
@@ -149,7 +153,7 @@ async def _run(
     from app.engine.judge_files import load_catalogue
     from app.engine.page_freshness import CurrentPages
     from app.engine.runtime import create_fork_server_pool
-    from judges.llm.providers import parse_model
+    from judges.llm.providers import parse_judge
 
     async with AsyncExitStack() as stack:
         process_pool = create_fork_server_pool(settings)
@@ -163,7 +167,7 @@ async def _run(
             submissions,
             catalogue,
             out=out,
-            model=parse_model(settings.model).model,
+            model=parse_judge(settings.model).model,
             overwrite=overwrite,
             pages=pages,
             parameters=settings.parameters,

@@ -42,6 +42,7 @@ _FILTERS = {
     "seconds": wording.seconds,
     "state": wording.state_words,
     "reason": wording.reason_words,
+    "jury": wording.jury_words,
     "signal": wording.signal_words,
     "utc_time": wording.utc_time,
     "ago": wording.ago,

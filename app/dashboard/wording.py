@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
@@ -175,6 +175,18 @@ def reason_words(code: str | None) -> str:
 
 def signal_words(code: str) -> str:
     return SIGNALS.get(code, code.replace("_", " "))
+
+
+def jury_words(members: Sequence[Mapping[str, Any]]) -> str:
+    """Describe the votes of a jury.
+
+    >>> jury_words([{"model": "a", "outcome": "passed"}, {"model": "b", "outcome": "failed"}])
+    '1 of 2 yes: a yes, b no'
+    """
+    words = {"passed": "yes", "failed": "no"}
+    votes = [words.get(member["outcome"], f"no verdict ({reason_words(member.get('reason'))})") for member in members]
+    said = ", ".join(f"{member['model']} {vote}" for member, vote in zip(members, votes, strict=True))
+    return f"{votes.count('yes')} of {len(members)} yes: {said}"
 
 
 def parse_time(value: str | datetime | None) -> datetime | None:

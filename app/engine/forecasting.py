@@ -49,8 +49,9 @@ from judges.errors import JudgeBug, JudgeError, ModelNotConfigured
 from judges.llm.cached import CachedLLM, parse_stored
 from judges.llm.client import LLMClient, LLMReply, LLMRequest, UnconfiguredLLM
 from judges.llm.encoding import request_key
+from judges.llm.jury_client import JuryClient
 from judges.llm.lexical import MODEL as LEXICAL
-from judges.llm.providers import parse_model
+from judges.llm.providers import parse_judge
 from judges.llm.remote import sent_params
 from judges.llm.response_cache import CheckpointedReply
 from judges.loader import JudgeCatalogue
@@ -89,7 +90,8 @@ class ForecastRequest:
 
 async def forecast(runtime_copy: Runtime, forecast_request: ForecastRequest) -> Forecast:
     """Forecast the judging of one answer. ``runtime_copy`` is a runtime from ``forecast_runtime``."""
-    name = parse_model(forecast_request.model).model
+    judged_by = parse_judge(forecast_request.model)
+    name = judged_by.model
     past = past_results_of(
         forecast_request.past,
         script_sha256=forecast_request.judge.sha256,
@@ -177,6 +179,8 @@ StoredReply: TypeAlias = Callable[[str, LLMRequest], LLMReply | None]
 
 def reply_lookup(client: LLMClient, stored_reply: StoredReply = lambda key, request: None) -> tuple[CachedReply, KeyOf]:
     """Return the lookup function for cached replies, and the function that computes the key of a request."""
+    if isinstance(client, JuryClient):
+        return _jury_lookup(client, stored_reply)
     if not isinstance(client, CachedLLM):
 
         async def no_reply(request: LLMRequest) -> LLMReply | None:
@@ -189,6 +193,13 @@ def reply_lookup(client: LLMClient, stored_reply: StoredReply = lambda key, requ
         return stored_reply(key, request) or await client.cached_reply(request)
 
     return cached_reply, client.key_of
+
+
+def _jury_lookup(client: JuryClient, stored_reply: StoredReply) -> tuple[CachedReply, KeyOf]:
+    async def cached_reply(request: LLMRequest) -> LLMReply | None:
+        return await reply_lookup(client.of(request.model), stored_reply)[0](request)
+
+    return cached_reply, lambda request: reply_lookup(client.of(request.model), stored_reply)[1](request)
 
 
 def _key_without_client(request: LLMRequest) -> str:
@@ -394,7 +405,10 @@ class _OfflineModels(ModelClients):
         try:
             return self._base.client(model)
         except ModelNotConfigured:
-            return UnconfiguredLLM(), parse_model(model).model
+            judge = parse_judge(model)
+            if judge.is_jury:
+                return super().client(model)
+            return UnconfiguredLLM(), judge.model
 
     def check(self, model: str | None) -> None:
         """Do nothing: a forecast is possible even if the key was rejected."""

@@ -7,7 +7,7 @@ import hmac
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import SecretStr
 
@@ -17,6 +17,7 @@ from judges.errors import ModelNotConfigured
 from judges.llm.budget import ProcessBudget, unknown_price_message
 from judges.llm.circuit import CircuitBreaker, CircuitState, not_sent_error
 from judges.llm.client import LLMClient
+from judges.llm.jury_client import JuryClient
 from judges.llm.learned_formats import FormatFile
 from judges.llm.missing_models import ListedModel, ModelList, shutdown_of, shutdown_warning
 from judges.llm.observed import rejects_all_requests
@@ -28,7 +29,7 @@ from judges.llm.providers import (
     ModelName,
     account_identity,
     make_client,
-    parse_model,
+    parse_judge,
 )
 from judges.llm.response_cache import FolderReplyCache, ReplyCache
 from judges.llm.retry import RetryPolicy
@@ -36,6 +37,9 @@ from judges.llm.retry import RetryPolicy
 if TYPE_CHECKING:
     # A suite run uses models but no database, and the database libraries take seconds to import.
     from app.storage.provider_status import SharedProviderStatus
+
+
+_LEAST_FAVOURABLE: Final = (CircuitState.OPEN, CircuitState.HALF_OPEN, CircuitState.UNTRIED, CircuitState.CLOSED)
 
 
 def folder_reply_cache(settings: Settings) -> FolderReplyCache | None:
@@ -88,13 +92,16 @@ class ModelClients:
         self._circuits: dict[str, CircuitBreaker] = {}
 
     def client(self, model: str) -> tuple[LLMClient, str]:
-        """Return the client for ``provider/model``, and the name of the model without the provider.
+        """Return the client for ``provider/model`` or a jury, and its name without providers.
 
         Raises:
             ModelNotConfigured: The provider is unknown, its key is missing, or the price of the model is unknown and
                 there is only a budget in USD.
         """
-        name = parse_model(model)
+        judge = parse_judge(model)
+        if judge.is_jury:
+            return JuryClient({one.model: self.client(str(one))[0] for one in judge.members}), judge.model
+        name = judge.first
         self._check_price(name)
         if name.provider not in self._clients:
             # One client serves all models of a provider, because the request names the model.
@@ -120,7 +127,7 @@ class ModelClients:
             ModelNotConfigured: See ``client``.
         """
         async with self._open_lock:
-            if parse_model(model).provider not in self._clients:
+            if any(member.provider not in self._clients for member in parse_judge(model).members):
                 await asyncio.to_thread(self.client, model)
         return self.client(model)
 
@@ -129,7 +136,10 @@ class ModelClients:
 
         The first call requests the model list of the server. ``wait``: wait for the list until its deadline.
         """
-        name = parse_model(model or self._settings.model)
+        members = parse_judge(model or self._settings.model).members
+        if len(members) > 1:
+            return [warning for one in members for warning in await self.warnings(str(one), wait=wait)]
+        [name] = members
         if name.provider == LEXICAL:
             return []
         with suppress(ModelNotConfigured):  # the price table may still contain the model
@@ -164,29 +174,33 @@ class ModelClients:
             LLMRejected: The circuit breaker is open, because an earlier request was rejected for its key, account or
                 access.
         """
-        name = parse_model(model or self._settings.model)
-        circuit = self._circuit(name.provider)
-        rejection = circuit.rejection(name.model)
-        if rejection is None or not rejects_all_requests(rejection):
-            return
-        if circuit.state(name.model) is CircuitState.OPEN:
-            raise not_sent_error(rejection) from rejection
+        for name in parse_judge(model or self._settings.model).members:
+            circuit = self._circuit(name.provider)
+            rejection = circuit.rejection(name.model)
+            if rejection is None or not rejects_all_requests(rejection):
+                continue
+            if circuit.state(name.model) is CircuitState.OPEN:
+                raise not_sent_error(rejection) from rejection
 
     def state(self, model: str | None) -> CircuitState:
-        """Return the state of the circuit breaker for ``model`` (None: that of the settings)."""
-        name = parse_model(model or self._settings.model)
+        """Return the state of the circuit breaker for ``model`` (None: that of the settings).
+
+        That of a jury is the least favourable one of its members.
+        """
+        judge = parse_judge(model or self._settings.model)
         try:
-            self.client(str(name))
+            self.client(str(judge))
         except ModelNotConfigured:
             return CircuitState.OPEN
-        return self._circuit(name.provider).state(name.model)
+        states = [self._circuit(name.provider).state(name.model) for name in judge.members]
+        return min(states, key=_LEAST_FAVOURABLE.index)
 
     def allow_probe(self, model: str | None) -> None:
         """Allow one probe request to ``model``, after an operator fixed its key or account."""
-        name = parse_model(model or self._settings.model)
-        self._circuit(name.provider).allow_probe(name.model)
-        if self._provider_status is not None:
-            self._provider_status.request_probe(name.provider)
+        for name in parse_judge(model or self._settings.model).members:
+            self._circuit(name.provider).allow_probe(name.model)
+            if self._provider_status is not None:
+                self._provider_status.request_probe(name.provider)
 
     def _circuit(self, provider: str) -> CircuitBreaker:
         circuit = self._circuits.get(provider)

@@ -9,7 +9,7 @@ import asyncio
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from importlib.metadata import version
 from types import TracebackType
@@ -20,6 +20,7 @@ import structlog
 from answers.citations import unique_urls
 from answers.submission import Answer
 from app.agent_summary import leaves
+from app.engine.benches import measured_jury
 from app.engine.certificates import certify_result
 from app.engine.runtime import Runtime
 from app.progress import Progress, ProgressCallback, Stage, ignore_progress
@@ -32,12 +33,14 @@ from judges.analysis.rejudging import with_rejudged
 from judges.errors import JudgeBug
 from judges.extractor import Extractor
 from judges.isolation.native import judge_isolated
+from judges.jury import judge_named
 from judges.llm.cached import CachedLLM
 from judges.llm.call_recording import CallRecorder, recording_calls
 from judges.llm.client import LLMClient, LLMRequest
+from judges.llm.jury_client import JuryClient
 from judges.llm.observed import ObservedLLM, RejectionMonitor, RequestObserver, UsageMeter
 from judges.llm.parameters import TOOLKIT_DEFAULTS, RequestParameters, RunParameters
-from judges.llm.providers import parse_model
+from judges.llm.providers import JudgeName, parse_judge
 from judges.registry import Judge, JudgeKind
 from judges.result import build_result, native_summary, page_json
 from judges.runner import JudgeTools, run_judge
@@ -62,12 +65,17 @@ class _Case:
     agent: str
     answer: Answer
     llm: LLMClient
-    model: str
+    judged_by: JudgeName
     parameters: RunParameters
     pages: AnswerPages
     reporter: _ProgressReporter
     deadline_s: float
     verifier: type[Verifier]
+
+    @property
+    def model(self) -> str:
+        """Name of the judge without providers."""
+        return self.judged_by.model
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +111,7 @@ async def evaluate(
     """Judge one answer and return the result as JSON values.
 
     Args:
-        model: ``provider/model`` (default: that of the settings).
+        model: ``provider/model``, or a jury of several (default: that of the settings).
         owner: Owner of the answer. Their private captures are used besides the shared ones. None: shared captures only.
         replace_client: Replaces the client of the model, for example by one that replays recorded replies.
         prepare: Changes each request before it is sent, for example by adding the checkpoints and the budget of a job.
@@ -121,13 +129,13 @@ async def evaluate(
         ModelNotConfigured, BrowserUnavailable: The model or the browser cannot be used on this machine.
         LLMRejected: The provider rejects every request. Replies that were paid for are in the reply cache.
     """
-    name, parameters = parse_model(model or runtime.settings.model), parameters or runtime.settings.parameters
-    client, model_name = await _opened(runtime, model)
+    judged_by, parameters = parse_judge(model or runtime.settings.model), parameters or runtime.settings.parameters
+    client = await _opened(runtime, judged_by)
     urls, watch = unique_urls(answer.text), _Stopwatch()
     pages = AnswerPages(runtime.pages, near=answered_at, owner=owner, stored_only=stored_pages)
     call_log = CallLog(runtime, pages, result_id, is_stored=has_call_log)
-    meter, rejections = UsageMeter(), RejectionMonitor(model_name)
-    request_parameters = RequestParameters(parameters, provider=name.provider, model=model_name)
+    meter, rejections = UsageMeter(), RejectionMonitor(*judged_by.providers)
+    request_parameters = RequestParameters(parameters, judged_by.providers)
     llm = ObservedLLM(
         replace_client(client),
         (*observers, meter, rejections, *call_log.observers),
@@ -143,7 +151,7 @@ async def evaluate(
         agent=agent,
         answer=answer,
         llm=llm,
-        model=model_name,
+        judged_by=judged_by,
         parameters=parameters,
         pages=pages,
         reporter=reporter,
@@ -157,18 +165,18 @@ async def evaluate(
         calls = await call_log.store(judge)
     result = _result(case, judged, id=result_id, usage=meter.total, timing=watch.seconds(), calls=calls)
     result |= {"judge_usage": _judge_usage(result, meter), "usage_by": meter.rows()}
-    result["asked_in"] = _configuration_hash(client, request_parameters, model_name)
-    await _add_warnings_and_certificate(result, case, model=str(name))
+    result["asked_in"] = _configuration_hash(client, request_parameters, judged_by.model)
+    await _add_warnings_and_certificate(result, case)
     return await asyncio.to_thread(with_rejudged, result, earlier)
 
 
-async def _opened(runtime: Runtime, model: str | None) -> tuple[LLMClient, str]:
-    """Return the client of the model and its name without the provider, and start the fork server if there is one."""
-    opened = await runtime.models.open_client(str(parse_model(model or runtime.settings.model)))
-    runtime.models.check(model)
+async def _opened(runtime: Runtime, judged_by: JudgeName) -> LLMClient:
+    """Return the client of the judge, and start the fork server if there is one."""
+    client, _ = await runtime.models.open_client(str(judged_by))
+    runtime.models.check(str(judged_by))
     if runtime.process_pool is not None:
         runtime.process_pool.start_in_background()
-    return opened
+    return client
 
 
 def _stored_pages_only() -> AbstractContextManager[None]:
@@ -192,7 +200,7 @@ def _judge_usage(result: Mapping[str, Any], meter: UsageMeter) -> dict[str, Any]
 
 def _configuration_hash(client: LLMClient, parameters: RequestParameters, model: str) -> str | None:
     """Return a hash of provider, address and parameters of verifications; None if the client has no request keys."""
-    if not isinstance(client, CachedLLM):
+    if not isinstance(client, CachedLLM | JuryClient):
         return None
     return client.configuration_hash(parameters.add_to(replace(_VERIFY_REQUEST, model=model)))
 
@@ -211,7 +219,7 @@ def _result(
         id=id,
         task_id=case.judge.task,
         judge=case.judge,
-        judged_with=_judged_with(case.parameters, case.model) | rules(),
+        judged_with=_judged_with(case.parameters, case.judged_by) | rules(),
         model=case.model,
         prompts=judged.prompts,
         answer_sha256=case.answer.sha256,
@@ -232,17 +240,30 @@ def _actual_models(summary: Mapping[str, Any], model: str) -> dict[str, str]:
     return {name: model for name in names if summary.get(name) in TOOLKIT_DEFAULTS}
 
 
-def _judged_with(parameters: RunParameters, model: str) -> dict[str, Any]:
-    """Return the judge model and its parameters in the format of results. ``judge`` has those of verdict requests."""
-    by_role = parameters.as_json(model)
+def _judged_with(parameters: RunParameters, judged_by: JudgeName) -> dict[str, Any]:
+    """Return the judge and its parameters in the format of results. ``judge`` has those of verdict requests.
+
+    Those of a jury are the ones of its first member; ``jury`` has the members with their own.
+    """
+    by_role = parameters.as_json(judged_by.model)
     verdicts = by_role["verify"]
-    judge = {name: verdicts[name] for name in ("reasoning_effort", "temperature")}
-    return {"judge": {"model": model, **judge}, "parameters": by_role}
+    judge = {"model": judged_by.model, **{name: verdicts[name] for name in ("reasoning_effort", "temperature")}}
+    if judged_by.is_jury:
+        members = [
+            {"model": one.model, "provider": one.provider, **asdict(parameters.sent_for("verify", one.model))}
+            for one in judged_by.members
+        ]
+        judge["jury"] = {"rule": judged_by.rule.value, "members": members}
+    return {"judge": judge, "parameters": by_role}
 
 
-async def _add_warnings_and_certificate(result: dict[str, Any], case: _Case, *, model: str) -> None:
-    """Add warnings about ``model`` (``provider/model``) to the result, and what is certified about it."""
+async def _add_warnings_and_certificate(result: dict[str, Any], case: _Case) -> None:
+    """Add warnings about the models of the judge to the result, and what is certified about it."""
+    model = str(case.judged_by)
     result["warnings"] = await case.runtime.models.warnings(model)
+    if case.judged_by.is_jury:
+        found = await asyncio.to_thread(measured_jury, case.runtime.settings.data_dir, case.judged_by)
+        result["judge"]["jury"]["measured"] = found
     result |= await certify_result(result, case.runtime.settings, model=model, answer=case.answer.text)
 
 
@@ -281,7 +302,9 @@ async def _run_native(case: _Case) -> _Judged:
         )
         return _Judged(summary=isolated.summary, prompts=isolated.prompts, usage=isolated.usage)
     tools = JudgeTools(
-        verifier=case.verifier(case.llm, case.model, block_builder=block_builder, pages=prepared),
+        verifier=judge_named(
+            case.model, lambda model: case.verifier(case.llm, model, block_builder=block_builder, pages=prepared)
+        ),
         extractor=Extractor(case.llm, case.model, block_builder=block_builder, pages=prepared),
         evidence_for=case.pages.evidence_for,
     )

@@ -40,7 +40,7 @@ from cache.sources.wayback import Wayback
 from judges.errors import JudgeNotLoadable
 from judges.isolation.fork_server_pool import ForkServerPool
 from judges.isolation.limits import ScriptLimits
-from judges.llm.providers import parse_model
+from judges.llm.providers import parse_judge
 from judges.loader import JudgeCatalogue
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
@@ -124,9 +124,9 @@ async def open_runtime(
 
     Raises:
         InvalidSettings: A folder or store of the settings cannot be used.
-        ModelNotConfigured: The model of the settings names no known provider.
+        ModelNotConfigured: The model of the settings names no known provider, or an invalid jury.
     """
-    parse_model(settings.model)
+    parse_judge(settings.model)
     clock = SystemClock()
     ids = SortableIdGenerator(clock)
     async with AsyncExitStack() as stack:

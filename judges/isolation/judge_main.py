@@ -32,6 +32,7 @@ from judges.isolation.rpc_framing import (
 )
 from judges.isolation.rpc_server import REAL_RUN
 from judges.isolation.serialization import error_to_json, to_json_value
+from judges.jury import judge_named
 from judges.loader import run_native_file
 from judges.prompting.rendering import Style
 from judges.result import native_summary
@@ -98,7 +99,7 @@ async def _judge(rpc: RpcClient, job: JobMessage) -> Any:
     task, path = str(job["task"]), str(job["path"])
     judge = run_native_file(code_in(job), path, task)
     tools = JudgeTools(
-        verifier=RemoteClaimJudge(rpc, REAL_RUN, model, answer=text),
+        verifier=judge_named(model, lambda member: RemoteClaimJudge(rpc, REAL_RUN, member, answer=text)),
         extractor=RemoteExtractor(rpc, REAL_RUN, model, answer=text, style=Style.NATIVE),
         evidence_for=RemotePages(rpc, REAL_RUN).reference,
     )

@@ -129,11 +129,11 @@ class UsageMeter:
 class RejectionMonitor:
     """Stores the first rejection of the key, the account or the model, so that judging stops.
 
-    Rejections of a model other than ``model``, that of the run, do not stop it.
+    Rejections of a model other than ``models``, those of the run, do not stop it.
     """
 
-    def __init__(self, model: str) -> None:
-        self._model = model
+    def __init__(self, *models: str) -> None:
+        self._models = models
         self.rejection: LLMRejected | None = None
 
     async def replied(self, request: LLMRequest, reply: LLMReply, seconds: float) -> None:
@@ -142,7 +142,7 @@ class RejectionMonitor:
     async def failed(self, request: LLMRequest, error: LLMError) -> None:
         if self.rejection is not None or not isinstance(error, LLMRejected):
             return
-        is_affected = error.scope is RejectionScope.ENDPOINT or request.model == self._model
+        is_affected = error.scope is RejectionScope.ENDPOINT or request.model in self._models
         if is_affected and rejects_all_requests(error):
             self.rejection = error
 

@@ -13,7 +13,8 @@ from typing import Any, Final, Literal, Self, TypeAlias
 from judges.errors import ModelNotConfigured
 from judges.llm.client import OWN_ROLE, LLMRequest, role_of
 from judges.llm.families import DEFAULT_MODEL, family_of, is_reasoning_model, params_for
-from rubrics.result_fields import parameters_of
+from judges.voting import members_in
+from rubrics.result_fields import members_of, parameters_of
 
 Effort: TypeAlias = Literal["default", "none", "minimal", "low", "medium", "high", "xhigh", "max"]
 PROVIDER_DEFAULT: Final = "default"
@@ -46,10 +47,14 @@ NO_PARAMETERS: Final = Parameters()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunParameters:
-    """Parameters of one run: for ``every`` request, and overrides for ``roles`` (verify, extract)."""
+    """Parameters of one run: for ``every`` request, and overrides for ``roles`` (verify, extract).
+
+    ``members`` replaces those of verdict requests by model, for the members of a recorded jury.
+    """
 
     every: Parameters = NO_PARAMETERS
     roles: Mapping[str, Parameters] = field(default_factory=dict)
+    members: Mapping[str, Parameters] = field(default_factory=dict)
 
     def set_for(self, role: str) -> Parameters:
         """Return the user's parameters for a role."""
@@ -59,7 +64,8 @@ class RunParameters:
         """Return the parameters to send for a role: the user's, else those of the model family."""
         family = params_for(model)
         defaults = Parameters(reasoning_effort=family.get("reasoning_effort"), temperature=family.get("temperature"))
-        parameters = self.set_for(role).or_else(defaults)
+        own = self.members.get(model) if role == "verify" else None
+        parameters = (own or self.set_for(role)).or_else(defaults)
         return (
             replace(parameters, reasoning_effort=None)
             if parameters.reasoning_effort == PROVIDER_DEFAULT
@@ -67,7 +73,8 @@ class RunParameters:
         )
 
     def as_json(self, model: str) -> dict[str, Any]:
-        """Return the JSON value in results, by role. Null: not sent."""
+        """Return the JSON value in results, by role; of a jury, for its first member. Null: not sent."""
+        model = members_in(model)[0][0]
         sent = {role: asdict(self.sent_for(role, model)) for role in ROLES}
         return {**sent, OWN_ROLE: asdict(self.set_for(OWN_ROLE))}
 
@@ -83,37 +90,48 @@ class RunParameters:
             values = written.get(role) or {}
             return Parameters(**{name: values.get(name) for name in known})
 
-        roles = {role: read(role) for role in ROLES}
-        exact = {
-            role: one if one.reasoning_effort else replace(one, reasoning_effort=PROVIDER_DEFAULT)
-            for role, one in roles.items()
+        def exact(values: Parameters) -> Parameters:
+            return values if values.reasoning_effort else replace(values, reasoning_effort=PROVIDER_DEFAULT)
+
+        members = {
+            str(member.get("model")): exact(Parameters(**{name: member.get(name) for name in known}))
+            for member in members_of(result)
         }
-        return cls(every=read(OWN_ROLE), roles=exact)
+        return cls(every=read(OWN_ROLE), roles={role: exact(read(role)) for role in ROLES}, members=members)
 
 
 class RequestParameters:
-    """Adds the parameters of a run to its requests. ``provider`` and ``model`` are those of the run.
+    """Adds the parameters of a run to its requests. ``providers`` has the provider of each model of the run.
+
+    The first model replaces the default models of the public toolkit, and the name of a jury in requests that are not
+    for a verdict.
 
     Raises:
-        ModelNotConfigured: a reasoning effort is set, and the provider supports none.
+        ModelNotConfigured: a reasoning effort is set, and a provider supports none.
     """
 
-    def __init__(self, parameters: RunParameters, *, provider: str, model: str) -> None:
-        if provider == "bedrock" and any(_effort(parameters.set_for(role)) for role in (*ROLES, OWN_ROLE)):
-            raise ModelNotConfigured(f"{provider}/{model} supports no reasoning effort: unset ASSAY_REASONING_EFFORT")
+    def __init__(self, parameters: RunParameters, providers: Mapping[str, str]) -> None:
+        has_effort = any(_effort(parameters.set_for(role)) for role in (*ROLES, OWN_ROLE))
+        without_effort = next((name for name, each in providers.items() if each == "bedrock"), None)
+        if without_effort is not None and has_effort:
+            raise ModelNotConfigured(
+                f"bedrock/{without_effort} supports no reasoning effort: unset ASSAY_REASONING_EFFORT"
+            )
         self._parameters = parameters
-        self._provider = provider
-        self._model = model
+        self._providers = providers
+        self._model, self._provider = next(iter(providers.items()))
 
     def add_to(self, request: LLMRequest) -> LLMRequest:
         """Return the request with model and parameters of the run."""
         params = dict(request.params)
-        if request.model in TOOLKIT_DEFAULTS and request.model != self._model:
+        if len(members_in(request.model)[0]) > 1:
+            request = replace(request, model=self._model)
+        if request.model in TOOLKIT_DEFAULTS and request.model not in self._providers:
             # The script set these parameters for another model.
             params = {name: value for name, value in params.items() if name not in ("temperature", "reasoning_effort")}
             request = replace(request, model=self._model)
         role = role_of(request)
-        limit = output_limit_name(self._provider, request.model)
+        limit = output_limit_name(self._providers.get(request.model, self._provider), request.model)
         if role in ROLES:
             parameters = self._parameters.sent_for(role, request.model)
             params |= {"reasoning_effort": parameters.reasoning_effort, "temperature": parameters.temperature}

@@ -24,6 +24,7 @@ from judges.llm.provider_adapter import ProviderAdapter
 from judges.llm.remote import RemoteLLM
 from judges.llm.response_cache import ReplyCache
 from judges.llm.retry import RetryPolicy
+from judges.voting import JuryRule, check_members, jury_name, members_in
 
 DEFAULT_PROVIDER: Final = "openai"
 LEXICAL: Final = "lexical"
@@ -196,6 +197,8 @@ def parse_model(name: str) -> ModelName:
         ModelNotConfigured: the provider is unknown, or the model name is missing.
     """
     trimmed = name.strip()
+    if "," in trimmed:
+        raise ModelNotConfigured(f"invalid model {name!r}: name one model, a jury cannot be used here")
     if trimmed == LEXICAL:
         return ModelName(LEXICAL, LEXICAL)
     match = _NAME.fullmatch(trimmed)
@@ -208,6 +211,59 @@ def parse_model(name: str) -> ModelName:
         known = ", ".join(sorted(set(PROVIDERS.values())))
         raise ModelNotConfigured(f"invalid model {name!r}: unknown provider {match['provider']!r}; use one of {known}")
     return ModelName(provider, match["model"])
+
+
+@dataclass(frozen=True, slots=True)
+class JudgeName:
+    """Name of a judge: a model, or a jury of 2 to 9 models with different names and its rule.
+
+    The first model of a jury gives the replies that are not verdicts, for example extractions.
+    """
+
+    members: tuple[ModelName, ...]
+    rule: JuryRule = JuryRule.MAJORITY
+
+    def __str__(self) -> str:
+        return jury_name([str(member) for member in self.members], self.rule)
+
+    @property
+    def model(self) -> str:
+        """Name without providers, as in results."""
+        return jury_name([member.model for member in self.members], self.rule)
+
+    @property
+    def first(self) -> ModelName:
+        return self.members[0]
+
+    @property
+    def providers(self) -> dict[str, str]:
+        """Provider by model."""
+        return {member.model: member.provider for member in self.members}
+
+    @property
+    def is_jury(self) -> bool:
+        return len(self.members) > 1
+
+
+def parse_judge(name: str, rule: JuryRule | None = None) -> JudgeName:
+    """Parse the name of a model, or ``a,b,c`` or ``unanimity:a,b,c`` for a jury. ``rule`` replaces its rule.
+
+    >>> str(parse_judge("gpt-6-sol, azure:mine,lexical")), parse_judge("unanimity:gpt-6-sol,lexical").model
+    ('openai/gpt-6-sol,azure/mine,lexical/lexical', 'unanimity:gpt-6-sol,lexical')
+
+    Raises:
+        ModelNotConfigured: a model is invalid, a model is in the jury twice, or the number of members does not fit the
+            rule.
+    """
+    names, named_rule = members_in(name)
+    if len(names) == 1 and rule is None and names[0] == name.strip():
+        return JudgeName((parse_model(name),))
+    try:
+        judge = JudgeName(tuple(map(parse_model, names)), rule or named_rule)
+        check_members([member.model for member in judge.members], judge.rule)
+    except (ModelNotConfigured, ValueError) as error:
+        raise ModelNotConfigured(f"invalid jury {name!r}: {error}") from error
+    return judge
 
 
 def make_client(

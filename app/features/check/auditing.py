@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from pydantic import BaseModel, Field
 
-from app.features.check.report import ClaimOutcome, ClaimVerdict, PageQuote, Span
+from app.features.check.report import ClaimOutcome, ClaimVerdict, MemberOutcome, PageQuote, Span
 from app.features.check.splitting import Claim, find_words
 from app.features.check.statements import ReportStatement
 from cache.capture import Evidence
@@ -27,6 +28,7 @@ from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer, PreparedPage
 from judges.prompting.rendering import render_texts
 from judges.verifier import Verifier
+from judges.voting import JuryRule, jury_verdict
 from rubrics.verdict import Claim as JudgedClaim
 from rubrics.verdict import Outcome, Quote, Reason, Verdict
 
@@ -36,6 +38,15 @@ CLAIMS_PER_REQUEST: Final = 12
 _MAX_REASONING_CHARS: Final = 2_000
 _MAX_STATEMENT_CHARS: Final = 1_000
 _MAX_UNSUPPORTED: Final = 10
+
+_JUDGED: Final = frozenset(
+    {
+        ClaimOutcome.SUPPORTED,
+        ClaimOutcome.PARTLY_SUPPORTED,
+        ClaimOutcome.CONTRADICTED,
+        ClaimOutcome.NOT_SUPPORTED,
+    }
+)
 
 ModelVerdict = Literal["supported", "partly_supported", "contradicted", "not_supported"]
 
@@ -244,6 +255,51 @@ class BaselineAuditor:
             prompt=None,
             baseline=True,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JuryAuditor:
+    """Asks all members of a jury. ``name`` is that of the jury, ``members`` the auditors of its members by model."""
+
+    name: str
+    members: Mapping[str, PageAuditor | BaselineAuditor]
+    rule: JuryRule
+
+    async def decide(self, asked: Sequence[PageClaim], evidence: Evidence) -> dict[int, ClaimVerdict]:
+        """Return the verdicts by index."""
+        async with asyncio.TaskGroup() as group:
+            tasks = [group.create_task(member.decide(asked, evidence)) for member in self.members.values()]
+        given = [task.result() for task in tasks]
+        return {one.index: self._combined([each[one.index] for each in given]) for one in asked}
+
+    def _combined(self, verdicts: Sequence[ClaimVerdict]) -> ClaimVerdict:
+        """Return the verdict of the jury: whether the page supports the claim is decided by the rule.
+
+        If not, the most frequent outcome of the members on that side counts, and the first one among equals.
+        """
+        votes = [one.outcome is ClaimOutcome.SUPPORTED if one.outcome in _JUDGED else None for one in verdicts]
+        members = [
+            MemberOutcome(model=model, outcome=one.outcome, reason=one.reason, reasoning=one.reasoning)
+            for model, one in zip(self.members, verdicts, strict=True)
+        ]
+        decided = jury_verdict(votes, self.rule)
+        side = [one for one, vote in zip(verdicts, votes, strict=True) if vote is decided and vote is not None]
+        if side:
+            [(outcome, _)] = Counter(one.outcome for one in side).most_common(1)
+            side = [one for one in side if one.outcome is outcome]
+            deciding = next((one for one in side if one.quotes), side[0])
+        else:
+            reasons = {one.reason for one in verdicts}
+            deciding = ClaimVerdict(
+                source=verdicts[0].source,
+                outcome=ClaimOutcome.NOT_JUDGED,
+                reason=verdicts[0].reason if len(reasons) == 1 else Reason.NO_MAJORITY.value,
+                reasoning="\n".join(
+                    f"{one.model}: {one.reasoning or one.reason}" for one in members if one.outcome not in _JUDGED
+                ),
+            )
+        cached = all(one.cached for one in verdicts)
+        return deciding.model_copy(update={"model": self.name, "cached": cached, "jury": members})
 
 
 def quotes_json(quotes: Sequence[Quote]) -> list[PageQuote]:

@@ -11,7 +11,7 @@ import typer
 
 from app.console.connection import JsonOption
 from app.console.errors import WrongUsage
-from app.console.judging_options import MaxPagesOption
+from app.console.judging_options import JuryOption, MaxPagesOption
 from app.console.streams import print_json, stdout_console
 from app.console.tables import plain_table
 
@@ -54,8 +54,12 @@ def check(
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option(help="Model, as provider/model; lexical is a baseline without a model (default: ASSAY_MODEL)."),
+        typer.Option(
+            help="Model, as provider/model; lexical is a baseline without a model. Several, with commas between them, "
+            "are a jury: its first model also divides the statements into claims (default: ASSAY_MODEL)."
+        ),
     ] = None,
+    jury: JuryOption = None,
     max_pages: MaxPagesOption = None,
 ) -> None:
     """Check whether the sources of a report support its statements.
@@ -73,7 +77,7 @@ def check(
     if bind and report is not None:
         _bind(str(source), report, as_json=as_json)
         return
-    command = CheckCommand(source=source, text=report, model=model, budget=budget, max_pages=max_pages)
+    command = CheckCommand(source=source, text=report, model=model, jury=jury, budget=budget, max_pages=max_pages)
     if bind:
         _bind(str(source), command.published_text(), as_json=as_json)
     elif dry_run:

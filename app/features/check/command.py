@@ -38,6 +38,7 @@ from app.settings import Settings
 from cache.errors import BlobError
 from judges.errors import ModelNotConfigured
 from judges.llm.providers import LEXICAL
+from judges.voting import JuryRule
 
 _MAX_LISTED = 20
 _MAX_CELL_CHARS = 160
@@ -50,6 +51,7 @@ class CheckCommand:
     source: str | None
     text: str | None
     model: str | None
+    jury: JuryRule | None
     budget: float | None
     max_pages: int | None
 
@@ -103,7 +105,7 @@ class CheckCommand:
 
     def _settings(self) -> Settings:
         model = self.model or (LEXICAL if self.source is None else None)
-        settings = judging_settings(model=model, budget_usd=self.budget, max_pages=self.max_pages)
+        settings = judging_settings(model=model, jury=self.jury, budget_usd=self.budget, max_pages=self.max_pages)
         if self.source is None:
             # The demo opens only its own pages, so it may run on machines without a browser sandbox.
             allowed = settings.egress_allow | {DemoSite().egress_allow}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -15,7 +16,7 @@ from cache.errors import CacheError
 from cache.urls import canonical_key
 from judges.llm.budget import estimate_tokens
 from judges.llm.client import LLMRequest
-from judges.llm.providers import LEXICAL, parse_model
+from judges.llm.providers import LEXICAL, parse_judge
 from judges.loader import JudgeCatalogue
 
 _TOKENS_PER_CLAIM: Final = 150
@@ -48,7 +49,8 @@ class CheckEstimate:
 
 async def estimate_check(settings: Settings, plan: CheckPlan, model: str) -> CheckEstimate:
     """Return the likely effort of a check. Statements are divided by rules, so the number of claims is a guess."""
-    name = parse_model(model)
+    judged_by = parse_judge(model)
+    asked = [one.model for one in judged_by.members if one.provider != LEXICAL]
     text = plan.report.text
     claimed = await asyncio.to_thread(
         lambda: statements_in_order([split_by_rules(section, text) for section in plan.sections])
@@ -64,17 +66,18 @@ async def estimate_check(settings: Settings, plan: CheckPlan, model: str) -> Che
         url = plan.binding.sources[pair.source].url
         if url is not None:
             by_page.setdefault(canonical_key(url), []).append(pair)
-    calls = input_tokens = output_tokens = unknown = 0
+    calls, unknown = 0, 0
+    tokens_in, tokens_out = Counter[str](), Counter[str]()
     async with open_forecast_runtime(settings, JudgeCatalogue(judges={}, broken={})) as runtime:
 
         def add(request: LLMRequest, claims: int) -> None:
-            nonlocal calls, input_tokens, output_tokens
+            nonlocal calls
             calls += 1
-            input_tokens += estimate_tokens(request.messages)
-            output_tokens += _TOKENS_PER_REPLY + _TOKENS_PER_CLAIM * claims
+            tokens_in[request.model] += estimate_tokens(request.messages)
+            tokens_out[request.model] += _TOKENS_PER_REPLY + _TOKENS_PER_CLAIM * claims
 
-        for section in plan.sections if name.provider != LEXICAL else ():
-            add(split_request(section, name.model, runtime.block_builder), len(section.statements))
+        for section in plan.sections if judged_by.first.provider != LEXICAL else ():
+            add(split_request(section, judged_by.first.model, runtime.block_builder), len(section.statements))
         for key, claims in by_page.items():
             unknown += await runtime.index.find(key) is None
             url = str(plan.binding.sources[claims[0].source].url)
@@ -82,17 +85,18 @@ async def estimate_check(settings: Settings, plan: CheckPlan, model: str) -> Che
                 evidence = await runtime.pages.evidence_for(url)
             except CacheError:
                 continue  # known not to be readable
-            if name.provider == LEXICAL:
+            if not asked:
                 continue
             page = await runtime.page_preparer.prepare(evidence, use_screenshot=bool(evidence.capture.part_names))
             for part in requests_of(claims):
-                add(audit_request(part, page, name.model, runtime.block_builder), len(part))
-    price = settings.prices.of(name.model)
-    usd = 0.0 if name.provider == LEXICAL else None
-    if price is not None:
-        usd = price.usd(input_tokens=input_tokens, output_tokens=output_tokens)
+                for member in asked:
+                    add(audit_request(part, page, member, runtime.block_builder), len(part))
+    costs = [
+        None if price is None else price.usd(input_tokens=tokens_in[member], output_tokens=tokens_out[member])
+        for member, price in ((each, settings.prices.of(each)) for each in asked)
+    ]
     return CheckEstimate(
-        model=LEXICAL if name.provider == LEXICAL else str(name),
+        model=str(judged_by) if asked else LEXICAL,
         sentences=plan.sentences,
         statements=len(claimed),
         cited_statements=sum(bool(one.statement.marks) for one in claimed),
@@ -100,7 +104,7 @@ async def estimate_check(settings: Settings, plan: CheckPlan, model: str) -> Che
         pages=len(plan.urls),
         unknown_pages=unknown,
         calls=calls,
-        input_tokens=input_tokens,
-        output_tokens=output_tokens,
-        usd=usd,
+        input_tokens=tokens_in.total(),
+        output_tokens=tokens_out.total(),
+        usd=None if None in costs else sum(cost for cost in costs if cost is not None),
     )

@@ -25,6 +25,7 @@ from app.engine.pipeline import AnswerPages
 from app.engine.runtime import Runtime
 from app.features.check.auditing import (
     BaselineAuditor,
+    JuryAuditor,
     PageAuditor,
     PageClaim,
     requests_of,
@@ -62,7 +63,7 @@ from cache.urls import canonical_key
 from judges.llm.client import LLMClient
 from judges.llm.observed import ObservedLLM, RejectionMonitor, UsageMeter
 from judges.llm.parameters import RequestParameters
-from judges.llm.providers import LEXICAL, parse_model
+from judges.llm.providers import LEXICAL, JudgeName, ModelName, parse_judge
 from judges.prompting.prompts.library import load_prompt
 from judges.result import LEXICAL_NOTICE, page_json
 from judges.source_policy import verdict_without_evidence
@@ -212,28 +213,29 @@ async def check_report(runtime: Runtime, plan: CheckPlan, options: CheckOptions)
         LLMRejected: The provider rejects every request. Replies that were paid for are in the reply cache.
     """
     settings = runtime.settings
-    name = parse_model(options.model or settings.model)
-    client, model = await runtime.models.open_client(str(name))
-    runtime.models.check(str(name))
-    meter, rejections = UsageMeter(), RejectionMonitor(model)
-    parameters = RequestParameters(settings.parameters, provider=name.provider, model=model)
+    judged_by = parse_judge(options.model or settings.model)
+    model = judged_by.first.model
+    client, _ = await runtime.models.open_client(str(judged_by))
+    runtime.models.check(str(judged_by))
+    meter, rejections = UsageMeter(), RejectionMonitor(*judged_by.providers)
+    parameters = RequestParameters(settings.parameters, judged_by.providers)
     llm = ObservedLLM(options.job_client(client), (meter, rejections), prepare=parameters.add_to)
-    is_baseline = name.provider == LEXICAL
+    by_rules = judged_by.first.provider == LEXICAL
     pages = AnswerPages(runtime.pages, owner=options.owner)
     now_s = asyncio.get_running_loop().time()
     run = _Run(plan, options, None if options.deadline_s is None else now_s + options.deadline_s)
-    claimed = await _split_and_capture(runtime, run, pages, llm, model, is_baseline=is_baseline)
+    claimed = await _split_and_capture(runtime, run, pages, llm, model, is_baseline=by_rules)
     if rejections.rejection is not None:
         raise rejections.rejection
     pairs = list(_pairs(claimed))
     run.claims_total = len(pairs)
     run.report(Stage.JUDGING)
-    auditor = _auditor(runtime, llm, model, plan.report.text, is_baseline=is_baseline)
+    auditor = _auditor(runtime, llm, judged_by, plan.report.text)
     sources = await _judge(runtime, run, pages, pairs, auditor)
     if rejections.rejection is not None:
         raise rejections.rejection
     run.report(Stage.STORING)
-    prompts = {verdict.prompt for verdict in run.verdicts.values() if verdict.prompt is not None}
+    prompts = _prompts(run, by_rules=by_rules)
     usage = meter.total
     document = await asyncio.to_thread(
         _document,
@@ -241,8 +243,7 @@ async def check_report(runtime: Runtime, plan: CheckPlan, options: CheckOptions)
         claimed,
         pairs,
         sources,
-        LEXICAL if is_baseline else str(name),
-        is_baseline,
+        judged_by,
         prompts,
         runtime.clock.now(),
     )
@@ -270,6 +271,12 @@ async def check_report(runtime: Runtime, plan: CheckPlan, options: CheckOptions)
             "warnings": [*document.warnings, *_fault_warnings(by_reason)],
         }
     )
+
+
+def _prompts(run: _Run, *, by_rules: bool) -> set[str]:
+    """Return the prompts that were sent. ``by_rules``: the statements were divided without a model."""
+    sent = {verdict.prompt for verdict in run.verdicts.values() if verdict.prompt is not None}
+    return sent if by_rules or not run.plan.sections else sent | {load_prompt("split_claims").ref}
 
 
 async def _split_and_capture(
@@ -312,13 +319,20 @@ def _pairs(claimed: Sequence[ClaimedStatement]) -> list[PageClaim]:
 
 
 def _auditor(
-    runtime: Runtime, llm: LLMClient, model: str, text: str, *, is_baseline: bool
-) -> PageAuditor | BaselineAuditor:
+    runtime: Runtime, llm: LLMClient, judged_by: JudgeName, text: str
+) -> PageAuditor | BaselineAuditor | JuryAuditor:
     builder, preparer = runtime.block_builder, runtime.page_preparer
-    if is_baseline:
-        verifier = Verifier(llm, model, block_builder=builder, pages=preparer)
-        return BaselineAuditor(verifier=verifier, pages=preparer, text=text)
-    return PageAuditor(llm=llm, model=model, block_builder=builder, pages=preparer, text=text)
+
+    def member(name: ModelName) -> PageAuditor | BaselineAuditor:
+        if name.provider == LEXICAL:
+            verifier = Verifier(llm, name.model, block_builder=builder, pages=preparer)
+            return BaselineAuditor(verifier=verifier, pages=preparer, text=text)
+        return PageAuditor(llm=llm, model=name.model, block_builder=builder, pages=preparer, text=text)
+
+    if not judged_by.is_jury:
+        return member(judged_by.first)
+    members = {one.model: member(one) for one in judged_by.members}
+    return JuryAuditor(name=judged_by.model, members=members, rule=judged_by.rule)
 
 
 async def _judge(
@@ -326,7 +340,7 @@ async def _judge(
     run: _Run,
     pages: AnswerPages,
     pairs: Sequence[PageClaim],
-    auditor: PageAuditor | BaselineAuditor,
+    auditor: PageAuditor | BaselineAuditor | JuryAuditor,
 ) -> dict[int, _SourcePage]:
     """Judge all pairs of claim and source, page by page. Return what is known about each source, by index."""
     binding = run.plan.binding
@@ -435,24 +449,22 @@ def _document(
     claimed: Sequence[ClaimedStatement],
     pairs: Sequence[PageClaim],
     found: Mapping[int, _SourcePage],
-    model: str,
-    is_baseline: bool,
+    judged_by: JudgeName,
     prompts: set[str],
     created_at: datetime,
 ) -> CheckDocument:
     plan, binding = run.plan, run.plan.binding
+    is_baseline = judged_by.model == LEXICAL
     sources = _sources(binding, found)
     by_claim: dict[int, list[ClaimVerdict]] = {}
     for pair in pairs:
         by_claim.setdefault(id(pair.claim), []).append(run.verdicts[pair.index])
     statements = [_statement(one, binding.text, by_claim, sources) for one in claimed]
-    if not is_baseline and plan.sections:
-        prompts = prompts | {load_prompt("split_claims").ref}
     return CheckDocument(
         status=CheckStatus.COMPLETE,
         baseline=is_baseline,
         notice=LEXICAL_NOTICE if is_baseline else None,
-        model=model,
+        model=LEXICAL if is_baseline else str(judged_by),
         prompts=sorted(prompts),
         created_at=created_at,
         tool_version=version("assay"),

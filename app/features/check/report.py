@@ -102,6 +102,15 @@ class PageQuote(_Part):
     origin: str = Field(default="text", description="`text`, or `image` if a model transcribed it from a screenshot")
 
 
+class MemberOutcome(_Part):
+    """Verdict of one member of a jury on a claim and one of its sources."""
+
+    model: str
+    outcome: ClaimOutcome
+    reason: str | None = None
+    reasoning: str = ""
+
+
 class ClaimVerdict(_Part):
     """Verdict on a claim and one of its sources."""
 
@@ -119,6 +128,7 @@ class ClaimVerdict(_Part):
     prompt: str | None = Field(default=None, description="`id@version` of the prompt; null if no model was asked")
     baseline: bool = Field(default=False, description="Judged by comparing words, without a model")
     cached: bool = Field(default=False, description="The reply came from the reply cache")
+    jury: list[MemberOutcome] = Field(default_factory=list, description="Verdicts of the members if a jury decided")
 
 
 class ReportClaim(_Part):

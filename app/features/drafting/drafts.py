@@ -135,7 +135,7 @@ async def draft_task(runtime: Runtime, inputs: DraftInputs, report: Callable[[in
     """
     name = parse_model(inputs.model)
     client, model_name = await runtime.models.open_client(inputs.model)
-    parameters = RequestParameters(runtime.settings.parameters, provider=name.provider, model=model_name)
+    parameters = RequestParameters(runtime.settings.parameters, {model_name: name.provider})
     meter = UsageMeter()
     llm = ObservedLLM(client, (meter,), prepare=parameters.add_to)
     drafts: list[Draft] = []

@@ -14,7 +14,7 @@ from app.api.figures import OpenModel
 from app.api.models import ListOut
 from app.api.paging import PositionsPageDep
 from app.api.problems import not_found
-from app.features.meta_eval.benches import read_benches
+from app.engine.benches import read_benches
 
 router = APIRouter(prefix="/v1/benches", tags=["benches"])
 

@@ -231,7 +231,8 @@ def _jury(names: Sequence[str], rule: Rule, models: Sequence[str], one: _LabelSe
     Raises:
         WrongUsage: a judge is neither asked nor recorded in the set, or the number of members does not fit the rule.
     """
-    from judges.analysis.meta_eval.jury import Jury, JuryRule
+    from judges.analysis.meta_eval.jury import Jury
+    from judges.voting import JuryRule
 
     try:
         return Jury(tuple(_member(name, models, one) for name in names), JuryRule(rule.value))
@@ -438,7 +439,7 @@ class _Bench:
 
     def report(self, settings: Settings) -> dict[str, Any]:
         """Return the bench report."""
-        from app.features.meta_eval.benches import read_benches
+        from app.engine.benches import read_benches
         from judges.analysis.meta_eval.bench import bench_report, bench_row, jury_row, with_earlier_costs
 
         now = datetime.now(UTC)
@@ -516,7 +517,7 @@ def _progress(name: str) -> Iterator[Callable[[JudgedItem], None]]:
 
 
 def _output(report: Mapping[str, Any], settings: Settings, out: Sequence[Path], *, as_json: bool) -> None:
-    from app.features.meta_eval.benches import write_bench
+    from app.engine.benches import write_bench
     from judges.analysis.meta_eval.bench import bench_markdown
     from judges.result_files import write_json
 

@@ -97,7 +97,7 @@ class LiveJudge:
 
     def _verifier(self, client: LLMClient, monitor: RejectionMonitor) -> Verifier:
         provider = parse_model(self.model).provider
-        parameters = RequestParameters(self._runtime.settings.parameters, provider=provider, model=self.name)
+        parameters = RequestParameters(self._runtime.settings.parameters, {self.name: provider})
         observed = ObservedLLM(client, (monitor,), prepare=parameters.add_to)
         return Verifier(
             observed, self.name, block_builder=self._runtime.block_builder, pages=self._runtime.page_preparer

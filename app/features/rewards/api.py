@@ -23,7 +23,7 @@ from app.features.rewards.rubrics import InvalidRubric, inline_judge
 from app.features.rewards.verification import RewardVerifier, Verification
 from app.service import Service
 from judges.errors import JudgeNotLoadable
-from judges.llm.providers import parse_model
+from judges.llm.providers import parse_judge
 from judges.registry import Judge
 
 MAX_ITEMS = 1000
@@ -252,7 +252,7 @@ async def _verifications(
         Verification(
             judge=judge,
             text=text,
-            model=str(parse_model(item.model or service.settings.model)),
+            model=str(parse_judge(item.model or service.settings.model)),
             owner=caller.owner,
             score=item.score,
             max_unreadable_share=item.max_unreadable_share,

@@ -73,7 +73,7 @@ class Replayer:
         monitor: RejectionMonitor,
         done: Callable[[JudgedItem], None],
     ) -> list[Replayed]:
-        parameters = RequestParameters(self._runtime.settings.parameters, provider=self._provider, model=self._name)
+        parameters = RequestParameters(self._runtime.settings.parameters, {self._name: self._provider})
         judge = Verifier(
             ObservedLLM(client, (monitor,), prepare=parameters.add_to),
             self._name,

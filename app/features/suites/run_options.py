@@ -7,7 +7,7 @@ from typing import Annotated, Self
 
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
-from app.api.request_fields import WHOLE_NUMBER, Model
+from app.api.request_fields import WHOLE_NUMBER, SingleModel
 from judges.suites.mind2web.rules import MAX_HTML_CHARS, Metric, NoPositive, Protocol, Shuffle
 from judges.suites.multimodal.readings import Counting
 
@@ -44,7 +44,7 @@ class DataIn(BaseModel):
 class SuiteRunIn(DataIn):
     """Options of the runs of all suites."""
 
-    model: Model | None = None
+    model: SingleModel | None = None
     predictions: Annotated[
         DataPath | None, Field(description="Score the answers in this file instead of asking a model")
     ] = None

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
+from judges.voting import members_in
 from rubrics.result_fields import page_digests_of, script_sha256_of
 
 Result: TypeAlias = Mapping[str, Any]
@@ -60,6 +61,8 @@ def past_results_of(
     voted = [leaf for leaf in judged if len(leaf["votes"]) > 1 and len(leaf.get("sources") or ()) <= 1]
     passed = sum(leaf["outcome"] == "passed" for leaf in judged)
     split = sum(len({vote["result"] for vote in leaf["votes"]}) > 1 for leaf in voted)
+    # A jury sends several times as many requests as a single model.
+    as_many = [one for one in past if _members(one.get("model")) == _members(model)]
     # Output length depends on the model; pass rates depend on the answers.
     same_model = [one for one in past if one.get("model") == model]
     verdicts = [leaf["usage"] for one in same_model for leaf in _judged_leaves(one) if _has_calls(leaf["usage"])]
@@ -69,10 +72,14 @@ def past_results_of(
         split_rate=(split + _PRIOR_WEIGHT * SPLIT_RATE) / (len(voted) + _PRIOR_WEIGHT),
         verdict_tokens=_per_call(verdicts),
         extract_tokens=_per_call(list(map(_extraction_usage, filter(_is_uncached, same_model)))),
-        calls=_calls(past),
-        calls_for_answer=_calls(one for one in past if one.get("answer_sha256") == answer_sha256),
+        calls=_calls(as_many),
+        calls_for_answer=_calls(one for one in as_many if one.get("answer_sha256") == answer_sha256),
         earlier_verdicts=_earlier_verdicts(past, answer_sha256, model),
     )
+
+
+def _members(model: object) -> int:
+    return len(members_in(str(model))[0])
 
 
 def _calls(results: Iterable[Result]) -> tuple[int, ...]:

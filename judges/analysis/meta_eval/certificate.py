@@ -23,6 +23,7 @@ from judges.analysis.meta_eval.judge_agreement import JudgeAgreement
 from judges.analysis.meta_eval.report import FIGURES, agreement_json
 from judges.analysis.statistics.agreement import agreement, sum_of
 from judges.errors import JudgeError
+from judges.voting import members_in
 
 CERTIFICATE_VERSION = 1
 SUFFIX = ".json"
@@ -119,6 +120,9 @@ def certification(
         page_kinds: Kinds of the pages that the judge was shown.
     """
     if certificate is None:
+        if len(members_in(model)[0]) > 1:
+            note = f"Certificates are for single models; there is none for the jury {model}."
+            return {"status": "none", "certificate": None, "not_covered": [], "note": note}
         note = f"The agreement of {model} with people is not certified for the prompts of this result."
         return {"status": "none", "certificate": None, "not_covered": [], "note": note}
     languages, kinds = certificate.get("languages") or (), certificate.get("page_kinds") or ()

@@ -6,53 +6,18 @@ No judge is asked for a jury: its votes are the verdicts of its members, asked n
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Final, NamedTuple
 
 from judges.analysis.meta_eval.items import Item, PartialRule, judged_as
 from judges.analysis.meta_eval.judge_agreement import JudgeAgreement, JudgeTally
 from judges.analysis.statistics.agreement import Estimate, confusion_of, kappa
 from judges.analysis.statistics.panel import effective_votes, kappa_gain
-from judges.voting import decide_votes, majority_of
+from judges.voting import JuryRule, check_members, jury_verdict
 
-MIN_MEMBERS: Final = 2
-MAX_MEMBERS: Final = 9
-"""Maximum number of members. It bounds the number of different votes that are counted."""
 MISSING_VOTES: Final = "member_not_judged"
 """Reason of a jury without a verdict: too few members have one."""
-
-
-class JuryRule(StrEnum):
-    """Rule that combines the votes of a jury."""
-
-    MAJORITY = "majority"
-    """More than half of all members, also of those without a verdict."""
-    UNANIMITY = "unanimity"
-    """Passed if all members passed the claim, failed if a member failed it."""
-
-
-def jury_verdict(votes: Sequence[bool | None], rule: JuryRule) -> bool | None:
-    """Return whether the jury passes the claim. ``votes`` has one entry per member, None for a missing verdict.
-
-    A missing verdict counts for neither side: the jury has a verdict if no verdict of the missing members could change
-    it, and None otherwise.
-
-    >>> jury_verdict([True, True, None], JuryRule.MAJORITY), jury_verdict([True, None, None], JuryRule.MAJORITY)
-    (True, None)
-    >>> jury_verdict([True, False, None], JuryRule.UNANIMITY), jury_verdict([True, None], JuryRule.UNANIMITY)
-    (False, None)
-
-    Raises:
-        ValueError: the majority rule is used with an even number of members.
-    """
-    if rule is JuryRule.MAJORITY:
-        decided = decide_votes(votes, len(votes))
-        return decided if isinstance(decided, bool) else None
-    if False in votes:
-        return False
-    return None if None in votes else True
 
 
 class Member(NamedTuple):
@@ -75,15 +40,7 @@ class Jury:
     rule: JuryRule
 
     def __post_init__(self) -> None:
-        if not MIN_MEMBERS <= len(self.members) <= MAX_MEMBERS:
-            raise ValueError(f"a jury has {MIN_MEMBERS} to {MAX_MEMBERS} members, not {len(self.members)}")
-        if len(set(self.members)) < len(self.members):
-            raise ValueError("a judge is in the jury twice")
-        if self.rule is JuryRule.MAJORITY:
-            try:
-                majority_of(len(self.members))
-            except ValueError:
-                raise ValueError("a majority needs an odd number of members: add one, or use unanimity") from None
+        check_members(self.members, self.rule)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

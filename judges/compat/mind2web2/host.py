@@ -96,7 +96,7 @@ async def run_script(
         arguments,
         partial(_load_in_thread, judge),
         client_for=_ClientFor(
-            llm=llm, replies=replies, block_builder=block_builder, preparer=preparer, progress=progress
+            llm=llm, model=model, replies=replies, block_builder=block_builder, preparer=preparer, progress=progress
         ),
         replies=replies,
         pages=pages,
@@ -112,6 +112,7 @@ class _ClientFor:
     """Creates the clients of runs in this process. Replies are shared only if there are two runs."""
 
     llm: LLMClient
+    model: str
     replies: SharedReplies
     block_builder: BlockBuilder
     preparer: PagePreparer
@@ -122,7 +123,9 @@ class _ClientFor:
         llm = self.llm if alone else self.replies.view(real=scout is None)
         return HostedClient(
             llm=llm,
-            judging=LocalJudgeFactory(llm=llm, block_builder=self.block_builder, preparer=self.preparer),
+            judging=LocalJudgeFactory(
+                llm=llm, model=self.model, block_builder=self.block_builder, preparer=self.preparer
+            ),
             progress=self.progress if scout is None else None,
             scout=scout,
             scouted_by=scouted_by,

@@ -22,12 +22,15 @@ from cache.page_text.tiles import join_tiles
 from cache.urls import canonical_key
 from judges.errors import LLMError
 from judges.extractor import Extractor, ExtractorBase
+from judges.jury import judge_named
 from judges.llm.client import LLMClient
+from judges.llm.parameters import TOOLKIT_DEFAULTS
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.prompting.rendering import Style
 from judges.settling import Progress
 from judges.verifier import ClaimJudge
+from judges.voting import members_in
 from mind2web2.config import EvaluatorConfig
 from mind2web2.judging import StrictVerifier
 from mind2web2.llm_client.judge import AnswerScope, JudgeConfig, JudgeUsage
@@ -56,16 +59,26 @@ class JudgeFactory(Protocol):
         """Return ``pages`` as these judges need them: complete, or only references to pages in the service."""
 
 
+def judge_of_run(model: str, run_model: str) -> str:
+    """Return the judge for claims that a script wants ``model`` to judge, in a run with ``run_model``.
+
+    The default models of the public toolkit stand for the model of the run. A single model replaces them in requests.
+    """
+    is_jury = len(members_in(run_model)[0]) > 1
+    return run_model if is_jury and model in TOOLKIT_DEFAULTS else model
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocalJudgeFactory:
-    """Judges in this process. ``block_builder`` and ``preparer`` belong to the installation."""
+    """Judges in this process. ``block_builder`` and ``preparer`` belong to the installation, ``model`` to the run."""
 
     llm: LLMClient
+    model: str
     block_builder: BlockBuilder
     preparer: PagePreparer
 
     def claim_judge(self, model: str) -> ClaimJudge:
-        return StrictVerifier(**self._arguments(model))
+        return judge_named(judge_of_run(model, self.model), lambda name: StrictVerifier(**self._arguments(name)))
 
     def extractor_for(self, model: str) -> ExtractorBase:
         return Extractor(**self._arguments(model))

@@ -18,6 +18,7 @@ from judges.isolation.remote import RemoteClaimJudge, RemoteExtractor, RemoteMod
 from judges.isolation.rpc_client import RpcClient
 from judges.isolation.rpc_server import REAL_RUN, SCOUTING_RUN
 from judges.isolation.serialization import Content, from_base64, from_json_value, observation_from_json, to_base64
+from judges.jury import judge_named
 from judges.llm.client import LLMClient
 from judges.prompting.rendering import Style
 from judges.settling import Progress
@@ -25,7 +26,7 @@ from judges.source_code import judge_import
 from judges.verifier import ClaimJudge
 from mind2web2.environment import set_value
 from mind2web2.external_services import DEADLINE_S, LiveBrowser, use_services
-from mind2web2.hosted_objects import EvidenceSource, HostedClient
+from mind2web2.hosted_objects import EvidenceSource, HostedClient, judge_of_run
 from mind2web2.look_ahead import Scout
 from mind2web2.results import EVAL_DATE_VARIABLE
 from mind2web2.scouting import ScriptArguments
@@ -64,7 +65,7 @@ async def _run(rpc: RpcClient, job: JobMessage) -> Any:
     return await run_with_look_ahead(
         arguments,
         load,
-        client_for=_ClientFor(rpc, text),
+        client_for=_ClientFor(rpc, text, arguments.model),
         replies=replies,
         pages=RemotePages(rpc, REAL_RUN),
         look_ahead_pages=RemotePages(rpc, SCOUTING_RUN) if job["look_ahead"] else None,
@@ -89,14 +90,21 @@ class _RemoteReplies:
 
 @dataclass(frozen=True, slots=True)
 class _RemoteJudging:
-    """Judges that call the service, for one run. ``answer`` is the text that the service already has."""
+    """Judges that call the service, for one run. ``answer`` is the text that the service already has.
+
+    ``model`` is the judge of the run.
+    """
 
     rpc: RpcClient
     run: str
     answer: str
+    model: str
 
     def claim_judge(self, model: str) -> ClaimJudge:
-        return RemoteClaimJudge(self.rpc, self.run, model, answer=self.answer)
+        return judge_named(
+            judge_of_run(model, self.model),
+            lambda name: RemoteClaimJudge(self.rpc, self.run, name, answer=self.answer),
+        )
 
     def extractor_for(self, model: str) -> ExtractorBase:
         return RemoteExtractor(self.rpc, self.run, model, answer=self.answer, style=Style.COMPAT)
@@ -121,6 +129,7 @@ class _ClientFor:
 
     rpc: RpcClient
     answer: str
+    model: str
 
     def __call__(self, *, scout: Scout | None = None, scouted_by: Scout | None = None) -> HostedClient:
         run = REAL_RUN if scout is None else SCOUTING_RUN
@@ -132,7 +141,7 @@ class _ClientFor:
 
         return HostedClient(
             llm=RemoteModel(self.rpc, run=run),
-            judging=_RemoteJudging(self.rpc, run, self.answer),
+            judging=_RemoteJudging(self.rpc, run, self.answer, self.model),
             progress=progress,
             scout=scout,
             scouted_by=scouted_by,

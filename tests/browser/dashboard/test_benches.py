@@ -14,13 +14,14 @@ import pytest
 import pytest_asyncio
 from patchright.async_api import Browser
 
-from app.features.meta_eval.benches import write_bench
+from app.engine.benches import write_bench
 from judges.analysis.labels import HumanDecision, Label, RecordedVerdict
 from judges.analysis.meta_eval.bench import bench_report, bench_row, jury_row
 from judges.analysis.meta_eval.items import Item, PartialRule, items_of
 from judges.analysis.meta_eval.judge_agreement import agreement_of_recorded
-from judges.analysis.meta_eval.jury import Jury, JuryAgreement, JuryRule, JuryTally, Member
+from judges.analysis.meta_eval.jury import Jury, JuryAgreement, JuryTally, Member
 from judges.analysis.meta_eval.report import SetTally
+from judges.voting import JuryRule
 from rubrics.verdict import Outcome
 from tests.browser.dashboard.conftest import LAPTOP, PHONE, OpenDashboard, Served, open_reader
 from tests.browser.dashboard.test_fit import problems_of

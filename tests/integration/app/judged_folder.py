@@ -14,7 +14,7 @@ from app.engine.public_cache import PublicCache
 from app.engine.runtime import open_runtime
 from app.progress import Progress, Stage
 from app.settings import Settings
-from judges.llm.providers import parse_model
+from judges.llm.providers import parse_judge
 from mind2web2.utils.cache_filesys import CacheFileSys
 from tests.fakes.settings import settings_for_tests
 
@@ -121,6 +121,6 @@ class AnswerFolder:
         settings = self.settings(**overrides)
         async with open_runtime(settings) as runtime:
             pages = await CurrentPages.open(settings.data_dir / "captures", self.public)
-            model_name = parse_model(settings.model).model
+            model_name = parse_judge(settings.model).model
             planned = await self.plan(settings, overwrite=overwrite, model=model_name, pages=pages)
             return await evaluate_all(runtime, planned, self.observer, cache=self.public)

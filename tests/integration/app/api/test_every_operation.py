@@ -96,6 +96,13 @@ EXEMPTIONS = (
         reason="the replies of providers have many more fields than a schema should repeat",
     ),
     Exemption(
+        operations="POST /v1/",
+        code="INVALID",
+        path=r"(items\.\d+\.)?model",
+        message="invalid jury",
+        reason="a model must not be in a jury twice, also not with another provider, and compares items",
+    ),
+    Exemption(
         operations="POST /v1/verify$",
         code="INVALID",
         path=r"(items\.\d+\.)?(rubric(\..+)?|messages)",

@@ -133,3 +133,25 @@ def test_invalid_effort_is_rejected(evaluate: RunCommand) -> None:
     ended = evaluate("--reasoning-effort", "extreme")
     assert ended.code != 0
     assert "ASSAY_REASONING_EFFORT" in ended.err
+
+
+def test_jury_of_the_command_line_asks_every_member(evaluate: RunCommand, model: StandInLLM, tmp_path: Path) -> None:
+    model.rule = lambda call: call.model == "gpt-4.1"
+    ended = evaluate("--model", "gpt-4.1,openai/gpt-4o", "--jury", "unanimity", "--json")
+    assert ended.code == 0, ended.err
+    [answer] = json.loads(ended.out)["answers"]
+    assert answer["score"]["value"] == 0.0
+    assert json.loads((tmp_path / answer["path"]).read_text())["model"] == "unanimity:gpt-4.1,gpt-4o"
+    assert {call.model for call in model.calls} == {"gpt-4.1", "gpt-4o"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [(("--model", "gpt-4.1,gpt-4o"), "odd number of members"), (("--jury", "majority"), "2 to 9 members, not 1")],
+)
+def test_jury_that_does_not_fit_its_rule_is_refused(
+    evaluate: RunCommand, model: StandInLLM, arguments: tuple[str, ...], message: str
+) -> None:
+    ended = evaluate(*arguments)
+    assert ended.code in (1, 2) and message in ended.err
+    assert model.calls == []

@@ -22,7 +22,7 @@ HIGH = RunParameters(every=Parameters(reasoning_effort="high"))
 def sent(
     request: LLMRequest, parameters: RunParameters, *, provider: str = "openai", model: str = ""
 ) -> dict[str, Any]:
-    return sent_params(RequestParameters(parameters, provider=provider, model=model or request.model).add_to(request))
+    return sent_params(RequestParameters(parameters, {model or request.model: provider}).add_to(request))
 
 
 def test_only_the_default_model_gets_the_maximum_reasoning_effort():
@@ -72,7 +72,7 @@ def test_small_output_limit_of_a_script_is_dropped_for_reasoning_models(limit: s
 @pytest.mark.parametrize("named", ["o4-mini", "gpt-6-luna"])
 def test_default_model_of_the_toolkit_in_a_script_means_the_model_of_the_run(named: str):
     asked = replace(OWN, model=named, params={"temperature": 0.7, "top_p": 0.5})
-    added = RequestParameters(RunParameters(), provider="openai", model="mine")
+    added = RequestParameters(RunParameters(), {"mine": "openai"})
     found = added.add_to(asked)
     assert (found.model, dict(found.params)) == ("mine", {"top_p": 0.5})
     assert added.add_to(replace(asked, model="gpt-4o")).model == "gpt-4o"

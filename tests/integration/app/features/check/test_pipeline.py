@@ -352,3 +352,35 @@ async def test_dead_sources_are_judged_on_copies_and_unknown_ones_are_fabricated
     assert by_url[f"{SITE}/yard"].state.value == "fabricated"
     assert (document.figures.dead.count, document.figures.fabricated.count) == (2, 1)
     assert document.figures.fabricated.not_judged == 0
+
+
+async def test_jury_decides_the_claims_of_a_page(tmp_path: Path) -> None:
+    """Of three members, one finds support everywhere, one nowhere, and one decides by the page."""
+
+    def auditing(call: Call) -> Mapping[str, Any]:
+        reply = audit(call)
+        verdict = {"gpt-4.1": "supported", "gpt-4o": "not_supported"}.get(call.model)
+        return reply if verdict is None else {"claims": [{**one, "verdict": verdict} for one in reply["claims"]]}
+
+    jury = "openai/gpt-4.1,openai/gpt-4o,openai/gpt-6-luna"
+    document, calls = await check(tmp_path, auditing=auditing, settings={"model": jury})
+    alone, _ = await check(tmp_path / "alone")
+    assert {call.model for call in calls if call.schema_name == "SplitReply"} == {"gpt-4.1"}
+    assert {call.model for call in calls if call.schema_name == "PageAudit"} == {"gpt-4.1", "gpt-4o", "gpt-6-luna"}
+    expected = outcomes(alone) | {"The autumn lecture is on 21 November 2025 [2].": "not_supported"}
+    assert outcomes(document) == expected
+    first = document.statements[0].claims[0].verdicts[0]
+    assert [member.outcome for member in first.jury] == ["supported", "not_supported", "supported"]
+    assert first.quotes and first.model == "gpt-4.1,gpt-4o,gpt-6-luna" == document.model.replace("openai/", "")
+    assert document.usage.calls == len(calls)
+
+
+async def test_member_that_fails_leaves_split_claims_not_judged(tmp_path: Path) -> None:
+    def fault_for(call: Call) -> Any:
+        return EMPTY if call.model == "gpt-4o" else None
+
+    jury = "unanimity:openai/gpt-6-luna,openai/gpt-4o"
+    document, _ = await check(tmp_path, settings={"model": jury}, fault_for=fault_for)
+    found = outcomes(document)
+    assert found["The Velm Institute was founded in 1931 [1]."] == "not_judged"
+    assert found["The autumn lecture is on 21 November 2025 [2]."] == "contradicted"

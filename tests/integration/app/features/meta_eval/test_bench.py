@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from app.features.meta_eval.benches import read_benches
+from app.engine.benches import read_benches
 from cache.capture import PageKind
 from judges.analysis.labels import HumanDecision, Label, LabelledPage, RecordedVerdict, label_line
 from judges.analysis.meta_eval.certificate import read_certificates

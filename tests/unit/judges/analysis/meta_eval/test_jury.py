@@ -14,7 +14,8 @@ from judges.analysis.labels import HumanDecision, Label, RecordedVerdict
 from judges.analysis.meta_eval.bench import bench_notes, bench_row, csv_cells, jury_cells, jury_row
 from judges.analysis.meta_eval.items import Item, PartialRule, items_of
 from judges.analysis.meta_eval.judge_agreement import agreement_of_recorded
-from judges.analysis.meta_eval.jury import Jury, JuryAgreement, JuryRule, JuryTally, Member, jury_verdict
+from judges.analysis.meta_eval.jury import Jury, JuryAgreement, JuryTally, Member
+from judges.voting import JuryRule, jury_verdict
 from rubrics.verdict import Outcome
 
 VOTES = st.lists(st.sampled_from([True, False, None]), min_size=2, max_size=7)

@@ -1,0 +1,131 @@
+"""Claim judge that asks a jury of models and combines their verdicts on a claim.
+
+A member that could not judge a claim counts for neither side, see ``judges.voting.jury_verdict``.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Coroutine, Sequence
+from typing import Any
+
+from judges.source_policy import combine_checks
+from judges.verifier import DEFAULT_TRIALS, ClaimJudge, ClaimQuestion, EvidenceLookup
+from judges.voting import JuryRule, jury_verdict, members_in
+from rubrics.verdict import Claim, MemberVerdict, Outcome, Reason, Support, Usage, Verdict
+
+_SIDES = {Outcome.PASSED: True, Outcome.FAILED: False}
+
+
+def judge_named(name: str, judge_of: Callable[[str], ClaimJudge]) -> ClaimJudge:
+    """Return the judge of a model, or of a jury (``a,b,c``) whose members ``judge_of`` creates."""
+    members, rule = members_in(name)
+    if len(members) == 1:
+        return judge_of(name)
+    return JuryJudge(name, [judge_of(member) for member in members], rule)
+
+
+class JuryJudge(ClaimJudge):
+    """Claim judge that asks all members of a jury concurrently. ``name`` is that of the jury."""
+
+    def __init__(self, name: str, members: Sequence[ClaimJudge], rule: JuryRule) -> None:
+        self.model = name
+        self._members = members
+        self._rule = rule
+
+    async def settle(self, question: ClaimQuestion, *, cache_only: bool = False) -> Verdict:
+        return await self._combined(lambda member: member.settle(question, cache_only=cache_only))
+
+    async def judge_any(
+        self,
+        claim: Claim,
+        *,
+        task: str,
+        answer: str,
+        evidence_for: EvidenceLookup,
+        trials: int = DEFAULT_TRIALS,
+        use_screenshot: bool = True,
+    ) -> Verdict:
+        """Settle a claim as the base class does. Each member decides about all sources, not the jury about each."""
+        return await self._combined(
+            lambda member: member.judge_any(
+                claim,
+                task=task,
+                answer=answer,
+                evidence_for=evidence_for,
+                trials=trials,
+                use_screenshot=use_screenshot,
+            )
+        )
+
+    async def _combined(self, ask: Callable[[ClaimJudge], Coroutine[Any, Any, Verdict]]) -> Verdict:
+        verdicts = await asyncio.gather(*(ask(member) for member in self._members), return_exceptions=True)
+        for verdict in verdicts:
+            if isinstance(verdict, BaseException):
+                raise verdict
+        given = [verdict for verdict in verdicts if isinstance(verdict, Verdict)]
+        return combine_members(self.model, [member.model for member in self._members], given, self._rule)
+
+
+def combine_members(jury: str, models: Sequence[str], verdicts: Sequence[Verdict], rule: JuryRule) -> Verdict:
+    """Return the verdict of a jury from those of its members, in their order.
+
+    Reasoning, prompt and quotes are those of a member of the winning side: the first whose quotes were found, else the
+    first. If no model decided (no source, no page), the verdicts are equal and the first is returned.
+    """
+    if all(verdict.model is None for verdict in verdicts):
+        return verdicts[0]
+    decided = jury_verdict([_SIDES.get(verdict.outcome) for verdict in verdicts], rule)
+    winners = [verdict for verdict in verdicts if _SIDES.get(verdict.outcome) is decided and decided is not None]
+    deciding = next((verdict for verdict in winners if verdict.grounded), winners[0] if winners else None)
+    outcome = Outcome.NOT_JUDGED if deciding is None else deciding.outcome
+    support, marking = _support(verdicts, rule) if outcome is Outcome.FAILED else (deciding and deciding.support, None)
+    deciding = marking or deciding
+    asked = next(verdict for verdict in verdicts if verdict.model is not None)
+    return Verdict(
+        outcome=outcome,
+        reason=_loss_reason(verdicts) if deciding is None else deciding.reason,
+        reasoning=_losses(models, verdicts) if deciding is None else deciding.reasoning,
+        votes=tuple(vote for verdict in verdicts for vote in verdict.votes),
+        quotes=() if deciding is None else deciding.quotes,
+        evidence=tuple(dict.fromkeys(digest for verdict in verdicts for digest in verdict.evidence)),
+        prompt=(deciding and deciding.prompt) or asked.prompt,
+        model=jury,
+        usage=sum((verdict.usage for verdict in verdicts), Usage()),
+        requests=tuple(request for verdict in verdicts for request in verdict.requests),
+        unneeded=tuple(request for verdict in verdicts for request in verdict.unneeded),
+        grounded=None if deciding is None else deciding.grounded,
+        checks=combine_checks([verdict.checks for verdict in (winners or verdicts)], passed=outcome is Outcome.PASSED),
+        signals=tuple(sorted({signal for verdict in verdicts for signal in verdict.signals})),
+        support=support,
+        unsupported=() if marking is None else marking.unsupported,
+        members=tuple(
+            MemberVerdict(model=model, outcome=one.outcome, reason=one.reason, reasoning=one.reasoning)
+            for model, one in zip(models, verdicts, strict=True)
+        ),
+    )
+
+
+def _support(verdicts: Sequence[Verdict], rule: JuryRule) -> tuple[Support | None, Verdict | None]:
+    """Return the support of a claim that the jury failed, and the verdict whose words are marked, if it is partial.
+
+    Whether at least a part is supported is decided by the rule, as whether the claim is.
+    """
+    supports = [verdict.support for verdict in verdicts]
+    is_partly = jury_verdict([None if each is None else each is not Support.NOT_SUPPORTED for each in supports], rule)
+    if is_partly is not True:
+        return None if is_partly is None else Support.NOT_SUPPORTED, None
+    return Support.PARTLY_SUPPORTED, next(one for one in verdicts if one.support is Support.PARTLY_SUPPORTED)
+
+
+def _loss_reason(verdicts: Sequence[Verdict]) -> Reason:
+    """Return the common reason of all members without a verdict if no member has one, else ``NO_MAJORITY``."""
+    reasons = {verdict.reason for verdict in verdicts}
+    only = reasons.pop() if len(reasons) == 1 else None
+    return only or Reason.NO_MAJORITY
+
+
+def _losses(models: Sequence[str], verdicts: Sequence[Verdict]) -> str:
+    """Return what the members without a verdict report."""
+    lost = [(model, one) for model, one in zip(models, verdicts, strict=True) if one.outcome not in _SIDES]
+    return "\n".join(f"{model}: {one.reasoning or one.reason}" for model, one in lost)

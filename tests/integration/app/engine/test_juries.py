@@ -1,0 +1,189 @@
+"""Runs with a jury of models behind one server: what is asked, paid, recorded and reused, and what a fault does."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from app.agent_summary import leaves
+from app.engine.forecasting import forecast_plan
+from app.engine.judge_files import load_catalogue
+from app.features.bundles.replaying import first_difference, replay
+from app.features.bundles.rerunning import rerun
+from app.features.bundles.verifying import verify
+from judges.errors import LLMRejected
+from judges.llm.jury_client import JuryClient
+from judges.llm.providers import Access, make_client
+from tests.fakes.bundled import LAMPS, InMemoryJudging
+from tests.integration.app.judged_folder import SCRIPT, AnswerFolder
+from tests.standin.faults import UNKNOWN_MODEL, Fault
+from tests.standin.llm import StandInLLM
+
+JURY = "openai/gpt-4.1,openai/gpt-4o,openai/gpt-6-luna"
+YEAR, ARCHES = "The old bridge of Vellmar was built in 1764", "The old bridge of Vellmar has nine arches"
+NO = {("gpt-4.1", ARCHES), ("gpt-4o", YEAR), ("gpt-4o", ARCHES)}
+"""Claims that a member fails: the year passes by two votes to one, the arches fail by two to one."""
+DOWN = Fault(status=503)
+JUDGED = f"""
+from judges.registry import judge
+
+@judge(task="museum", description="Of lamps.")
+async def museum(ctx):
+    ctx.verify("lamp", "Every lamp in this catalogue is green", sources=["{LAMPS}"])
+"""
+
+
+@pytest.fixture
+async def server() -> AsyncIterator[StandInLLM]:
+    async with StandInLLM(rule=lambda call: (call.model, call.claim) not in NO) as model:
+        yield model
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> AnswerFolder:
+    created = AnswerFolder(tmp_path)
+    created.cache_page("https://towns.example/vellmar", "The old bridge of Vellmar was built in 1764.")
+    created.cache_page("https://towns.example/arches", "The old bridge of Vellmar has nine arches and a clock.")
+    return created
+
+
+async def judged(folder: AnswerFolder, server: StandInLLM, model: str = JURY, **overrides: Any) -> dict[str, Any]:
+    (one,) = await folder.evaluate(model=model, openai_base_url=server.base_url, **overrides)
+    assert one.outcome.result is not None, one.error
+    return dict(one.outcome.result)
+
+
+def by_leaf(result: dict[str, Any]) -> Iterator[tuple[str, str, list[str]]]:
+    for leaf in leaves(result):
+        yield leaf["id"], leaf["outcome"], [member["outcome"] for member in leaf["jury"]]
+
+
+async def test_jury_decides_each_claim_and_the_result_names_it(folder: AnswerFolder, server: StandInLLM) -> None:
+    result = await judged(folder, server)
+    assert list(by_leaf(result)) == [
+        ("year", "passed", ["passed", "failed", "passed"]),
+        ("arches", "failed", ["failed", "failed", "passed"]),
+    ]
+    assert result["model"] == result["judge"]["model"] == "gpt-4.1,gpt-4o,gpt-6-luna"
+    members = result["judge"]["jury"]["members"]
+    assert [(one["provider"], one["model"], one["temperature"], one["reasoning_effort"]) for one in members] == [
+        ("openai", "gpt-4.1", 0.0, None),
+        ("openai", "gpt-4o", 0.0, None),
+        ("openai", "gpt-6-luna", None, "max"),
+    ]
+    assert result["judge"]["jury"]["rule"] == "majority"
+    sent = Counter((call.model, call.claim) for call in server.calls)
+    assert sent == {(model, claim): 2 for model in ("gpt-4.1", "gpt-4o", "gpt-6-luna") for claim in (YEAR, ARCHES)}
+    assert {(row["model"], row["role"]): row["calls"] for row in result["usage_by"]} == {
+        (model, "verify"): 4 for model in ("gpt-4.1", "gpt-4o", "gpt-6-luna")
+    }
+    assert result["usage"]["calls"] == 12
+    assert result["usage"]["usd"] == pytest.approx(sum(row["usd"] for row in result["usage_by"]))
+    [year, _] = leaves(result)
+    assert Counter((vote["model"], vote["result"]) for vote in year["votes"]) == {
+        ("gpt-4.1", True): 2, ("gpt-4o", False): 2, ("gpt-6-luna", True): 2
+    }  # fmt: skip
+    assert [quote["text"] for quote in year["quotes"]] == ["The old bridge of Vellmar was built in 1764"]
+
+
+async def test_members_share_the_replies_of_earlier_runs(folder: AnswerFolder, server: StandInLLM) -> None:
+    alone = await judged(folder, server, "openai/gpt-4o")
+    assert "jury" not in alone["judge"] and not any("jury" in leaf for leaf in leaves(alone))
+    server.calls.clear()
+    jury = await judged(folder, server)
+    assert Counter(call.model for call in server.calls) == {"gpt-4.1": 4, "gpt-6-luna": 4}
+    assert jury["usage"]["cached_calls"] == 4
+    server.calls.clear()
+    other = await judged(folder, server, "unanimity:openai/gpt-6-luna,openai/gpt-4.1")
+    assert server.calls == []
+    assert other["model"] == "unanimity:gpt-6-luna,gpt-4.1"
+    assert list(by_leaf(other)) == [
+        ("year", "passed", ["passed", "passed"]),
+        ("arches", "failed", ["passed", "failed"]),
+    ]
+
+
+async def test_result_of_another_judge_or_rule_is_not_reused(folder: AnswerFolder, server: StandInLLM) -> None:
+    options: dict[str, Any] = {"openai_base_url": server.base_url}
+    await folder.evaluate(model=JURY, **options)
+    (same,) = await folder.evaluate(model=JURY, **options)
+    (other,) = await folder.evaluate(model=f"unanimity:{JURY}", **options)
+    assert (same.reused, other.reused) == (True, False)
+
+
+async def test_fault_of_a_member_leaves_open_only_what_it_decides(folder: AnswerFolder, server: StandInLLM) -> None:
+    server.fault_for = lambda call: DOWN if call.model == "gpt-6-luna" else None
+    result = await judged(folder, server, llm_timeout_s=1.0)
+    assert list(by_leaf(result)) == [
+        ("year", "not_judged", ["passed", "failed", "not_judged"]),
+        ("arches", "failed", ["failed", "failed", "not_judged"]),
+    ]
+    assert result["score"] == {"value": None, "low": 0.0, "high": 0.5}
+    assert result["status"] == "incomplete"
+
+
+async def test_rejected_key_of_a_member_stops_the_run(folder: AnswerFolder, server: StandInLLM) -> None:
+    """A result must not name three judges if one of them can never be asked."""
+    server.fault_for = lambda call: UNKNOWN_MODEL if call.model == "gpt-4o" else None
+    with pytest.raises(LLMRejected):
+        await judged(folder, server)
+
+
+async def test_public_script_gets_the_verdicts_of_the_jury(folder: AnswerFolder, server: StandInLLM) -> None:
+    folder.write_judge("bridge", SCRIPT)
+    for isolate in (False, True):
+        result = await judged(folder, server, isolate=isolate)
+        assert list(by_leaf(result)) == [("year", "passed", ["passed", "failed", "passed"])]
+        assert result["judge_model"] == result["extract_model"] == "gpt-4.1,gpt-4o,gpt-6-luna"
+    default = SCRIPT.replace("default_model=model", "default_model='gpt-6-luna'")
+    folder.write_judge("bridge", default)
+    result = await judged(folder, server)
+    assert list(by_leaf(result)) == [("year", "passed", ["passed", "failed", "passed"])]
+
+
+async def test_forecast_counts_every_member(folder: AnswerFolder, server: StandInLLM) -> None:
+    async def calls(model: str) -> tuple[float, float | None]:
+        settings = folder.settings(model=model, openai_base_url=server.base_url)
+        planned = await folder.plan(settings)
+        [forecast] = await forecast_plan(
+            settings, await load_catalogue(settings), planned, out=folder.out, public=folder.public
+        )
+        assert forecast is not None
+        return forecast.expected.calls, forecast.expected.usd
+
+    single, jury = await calls("openai/gpt-4.1"), await calls(JURY)
+    assert single[0] >= 4
+    assert jury[0] >= 3 * 4
+    assert single[1] is not None and jury[1] is not None and jury[1] > 2 * single[1]
+    await judged(folder, server)
+    assert (await calls(JURY))[0] == 0
+    assert server.calls and len(server.calls) == 12
+
+
+async def test_bundle_of_a_jury_is_replayed(tmp_path: Path, server: StandInLLM) -> None:
+    access = Access(openai_base_url=server.base_url)
+    clients = {
+        name: make_client(f"openai/{name}", semaphore=asyncio.Semaphore(4), access=access)[0]
+        for name in ("gpt-4.1", "gpt-6-luna", "gpt-4o")
+    }
+    world = InMemoryJudging(tmp_path, JuryClient(clients))
+    world.settings = world.settings.model_copy(update={"model": JURY})
+    server.rule = lambda call: call.model != "gpt-4o" or "lamp" not in call.claim
+    result = await world.judge(JUDGED)
+    assert [(leaf["id"], [one["outcome"] for one in leaf["jury"]]) for leaf in leaves(result)] == [
+        ("lamp", ["passed", "failed", "passed"])
+    ]
+    bundle, _ = await world.bundle()
+    for client in clients.values():
+        await client.aclose()
+    sent = len(server.calls)
+    assert verify(bundle).valid
+    found = replay(bundle)
+    assert first_difference(found) is None
+    assert first_difference(await rerun(bundle, found, world.settings)) is None
+    assert len(server.calls) == sent

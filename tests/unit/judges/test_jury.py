@@ -1,0 +1,217 @@
+"""Juries in real runs: who is asked, how verdicts, quotes and costs combine, and what a fault of a member does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+import pytest
+
+from cache.capture import CaptureOutcome, Evidence
+from judges.errors import LLMUnavailable, ModelNotConfigured
+from judges.jury import JuryJudge, combine_members, judge_named
+from judges.llm.client import LLMRequest
+from judges.llm.jury_client import JuryClient
+from judges.llm.parameters import RequestParameters, RunParameters
+from judges.llm.providers import parse_judge
+from judges.prompting.blocks import BlockBuilder
+from judges.prompting.page_view import PagePreparer
+from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.verifier import Verifier
+from judges.voting import JuryRule
+from rubrics.schema import leaf_json
+from rubrics.verdict import Claim, ClaimSpan, Outcome, QuoteOrigin, Reason, Support, Verdict
+from tests.fakes.llm import RuleLLM
+from tests.fakes.pages import FixedEvidence, missing, page
+
+BLOCK_BUILDER = BlockBuilder(b"0123456789abcdef")
+TEXT = "Ida Norrstad was director of the institute until 2004."
+QUOTE = "Ida Norrstad was director of the institute until 2004"
+CLAIM = Claim(text="Ida Norrstad was director of the institute until 2004.")
+LOST = LLMUnavailable("the server is down", status=503)
+
+Votes = Mapping[str, "bool | Exception | BinaryEvalResult"]
+
+
+def jury(votes: Votes, rule: JuryRule = JuryRule.MAJORITY) -> tuple[JuryJudge, RuleLLM]:
+    llm = RuleLLM(lambda request: votes[request.model])
+    preparer = PagePreparer(BLOCK_BUILDER)
+    name = ("unanimity:" if rule is JuryRule.UNANIMITY else "") + ",".join(votes)
+    judge = judge_named(name, lambda model: Verifier(llm, model, block_builder=BLOCK_BUILDER, pages=preparer))
+    assert isinstance(judge, JuryJudge)
+    return judge, llm
+
+
+async def judged(votes: Votes, rule: JuryRule = JuryRule.MAJORITY, *, evidence: Evidence | None = None) -> Verdict:
+    judge, _ = jury(votes, rule)
+    return await judge.judge(CLAIM, task="t", answer="a", evidence=evidence)
+
+
+def says(result: bool, *quotes: str, reasoning: str = "because") -> BinaryEvalResult:
+    return BinaryEvalResult(reasoning=reasoning, result=result, quotes=list(quotes))
+
+
+@pytest.mark.parametrize(
+    ("votes", "rule", "outcome"),
+    [
+        ((True, True, False), JuryRule.MAJORITY, Outcome.PASSED),
+        ((False, True, False), JuryRule.MAJORITY, Outcome.FAILED),
+        ((True, LOST, True), JuryRule.MAJORITY, Outcome.PASSED),
+        ((LOST, False, False), JuryRule.MAJORITY, Outcome.FAILED),
+        ((True, False, LOST), JuryRule.MAJORITY, Outcome.NOT_JUDGED),
+        ((LOST, LOST, True), JuryRule.MAJORITY, Outcome.NOT_JUDGED),
+        ((True, True), JuryRule.UNANIMITY, Outcome.PASSED),
+        ((True, False), JuryRule.UNANIMITY, Outcome.FAILED),
+        ((LOST, False), JuryRule.UNANIMITY, Outcome.FAILED),
+        ((LOST, True), JuryRule.UNANIMITY, Outcome.NOT_JUDGED),
+    ],
+)
+async def test_members_decide_by_the_rule_and_a_fault_is_no_vote(
+    votes: tuple[bool | Exception, ...], rule: JuryRule, outcome: Outcome
+) -> None:
+    verdict = await judged(dict(zip("abc", votes, strict=False)), rule)
+    assert verdict.outcome is outcome
+    sides: dict[bool | Exception, Outcome] = {True: Outcome.PASSED, False: Outcome.FAILED}
+    assert [one.outcome for one in verdict.members] == [sides.get(vote, Outcome.NOT_JUDGED) for vote in votes]
+
+
+async def test_reason_is_that_of_the_members_only_if_none_has_a_verdict() -> None:
+    lost = await judged({"a": LOST, "b": LOST, "c": LOST})
+    split = await judged({"a": True, "b": False, "c": LOST})
+    assert (lost.reason, split.reason) == (Reason.LLM_UNAVAILABLE, Reason.NO_MAJORITY)
+    assert split.reasoning == "c: the server is down"
+
+
+async def test_every_member_is_asked_as_often_as_alone_and_all_of_them_are_charged() -> None:
+    judge, llm = jury({"a": True, "b": True, "c": False})
+    verdict = await judge.judge(CLAIM, task="t", answer="a")
+    assert sorted((request.model, request.vote) for request in llm.requests) == [
+        (model, vote) for model in "abc" for vote in (0, 1)
+    ]
+    assert (verdict.usage.calls, verdict.usage.input_tokens, verdict.usage.usd) == (6, 600, pytest.approx(0.006))
+    assert len(verdict.requests) == len(verdict.votes) == 6
+
+
+async def test_reasoning_and_quotes_come_from_the_winning_side() -> None:
+    votes = {
+        "a": says(False, QUOTE, reasoning="a: no"),
+        "b": says(True, "a passage that the page does not have", reasoning="b: yes"),
+        "c": says(True, QUOTE, reasoning="c: yes"),
+    }
+    verdict = await judged(votes, evidence=page(text=TEXT))
+    assert verdict.outcome is Outcome.PASSED
+    assert verdict.reasoning == "c: yes"
+    assert [(quote.text, quote.origin) for quote in verdict.quotes] == [(QUOTE, QuoteOrigin.TEXT)]
+    assert verdict.grounded is True
+    failed = await judged({**votes, "b": says(False, reasoning="b: no")}, evidence=page(text=TEXT))
+    assert (failed.outcome, failed.reasoning, failed.quotes) == (Outcome.FAILED, "a: no", ())
+
+
+async def test_each_member_decides_over_all_sources() -> None:
+    """Members may find a claim on different pages: no page has a majority, but the claim has one."""
+    supports = {"a": "one", "b": "two", "c": ""}
+    pages = {f"https://pages.example/{name}": page(text=f"Page {name}. {TEXT}") for name in ("one", "two")}
+
+    def on(request: LLMRequest) -> BinaryEvalResult:
+        return says(f"Page {supports[request.model]}." in request.parts["page"])
+
+    llm, preparer = RuleLLM(on), PagePreparer(BLOCK_BUILDER)
+    judge = judge_named("a,b,c", lambda model: Verifier(llm, model, block_builder=BLOCK_BUILDER, pages=preparer))
+    claim = Claim(text=CLAIM.text, sources=tuple(pages))
+    verdict = await judge.judge_any(claim, task="t", answer="a", evidence_for=FixedEvidence(pages))
+    assert verdict.outcome is Outcome.PASSED
+    assert [one.outcome for one in verdict.members] == [Outcome.PASSED, Outcome.PASSED, Outcome.FAILED]
+    assert {check.url: check.passed for check in verdict.checks} == dict.fromkeys(pages, True)
+
+
+async def test_claim_without_a_page_is_no_verdict_of_a_jury() -> None:
+    url = "https://pages.example/gone"
+    judge, llm = jury({"a": True, "b": True, "c": True})
+    verdict = await judge.judge_any(
+        Claim(text=CLAIM.text, sources=(url,)),
+        task="t",
+        answer="a",
+        evidence_for=FixedEvidence({url: missing(url, CaptureOutcome.TIMEOUT)}),
+    )
+    assert (verdict.outcome, verdict.members, llm.requests) == (Outcome.NOT_JUDGED, (), [])
+
+
+async def test_leaf_names_the_verdict_of_each_member() -> None:
+    verdict = await judged({"a": says(True, reasoning="yes"), "b": says(False, reasoning="no"), "c": LOST})
+    assert leaf_json(CLAIM, verdict)["jury"] == [
+        {"model": "a", "outcome": "passed", "reason": None, "reasoning": "yes"},
+        {"model": "b", "outcome": "failed", "reason": "refuted", "reasoning": "no"},
+        {"model": "c", "outcome": "not_judged", "reason": "llm_unavailable", "reasoning": "the server is down"},
+    ]
+    assert "jury" not in leaf_json(CLAIM, Verdict(outcome=Outcome.PASSED))
+
+
+@pytest.mark.parametrize(
+    ("supports", "rule", "outcome", "support", "unsupported"),
+    [
+        ("spn", JuryRule.MAJORITY, Outcome.FAILED, Support.PARTLY_SUPPORTED, ["until 2004"]),
+        ("ssn", JuryRule.MAJORITY, Outcome.PASSED, Support.SUPPORTED, []),
+        ("snn", JuryRule.MAJORITY, Outcome.FAILED, Support.NOT_SUPPORTED, []),
+        ("nlp", JuryRule.MAJORITY, Outcome.FAILED, None, []),
+        ("sp", JuryRule.UNANIMITY, Outcome.FAILED, Support.PARTLY_SUPPORTED, ["until 2004"]),
+        ("pn", JuryRule.UNANIMITY, Outcome.FAILED, Support.NOT_SUPPORTED, []),
+    ],
+)
+def test_partial_support_is_decided_by_the_same_rule(
+    supports: str, rule: JuryRule, outcome: Outcome, support: Support | None, unsupported: list[str]
+) -> None:
+    words = (ClaimSpan(text="until 2004", start=0, end=10),)
+    failed = Verdict(outcome=Outcome.FAILED, reason=Reason.REFUTED, model="m")
+    by_letter = {
+        "s": Verdict(outcome=Outcome.PASSED, support=Support.SUPPORTED, model="m"),
+        "p": replace(failed, support=Support.PARTLY_SUPPORTED, unsupported=words),
+        "n": replace(failed, support=Support.NOT_SUPPORTED),
+        "l": failed,  # lost votes left open whether a part is supported
+    }
+    verdict = combine_members("jury", list(supports), [by_letter[each] for each in supports], rule)
+    assert (verdict.outcome, verdict.support) == (outcome, support)
+    assert [span.text for span in verdict.unsupported] == unsupported
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("a,b", "odd number of members"),
+        ("a,b,a", "twice"),
+        ("azure/a,openai/a,b", "twice"),
+        ("a,,b", "invalid model ''"),
+        ("unanimity:a", "2 to 9 members"),
+        ("majority:a,b,c,d,e,f,g,h,i,j,k", "2 to 9 members"),
+        ("nowhere/a,b,c", "unknown provider 'nowhere'"),
+    ],
+)
+def test_invalid_juries_are_refused(name: str, message: str) -> None:
+    with pytest.raises(ModelNotConfigured, match="invalid jury") as refused:
+        parse_judge(name)
+    assert message in str(refused.value)
+
+
+def test_names_of_juries_are_read_and_written() -> None:
+    judge = parse_judge(" gpt-6-sol, azure:mine,lexical ")
+    assert (str(judge), judge.model) == ("openai/gpt-6-sol,azure/mine,lexical/lexical", "gpt-6-sol,mine,lexical")
+    agreeing = parse_judge("gpt-6-sol,lexical", JuryRule.UNANIMITY)
+    assert parse_judge(str(agreeing)) == agreeing
+    assert agreeing.model == "unanimity:gpt-6-sol,lexical"
+
+
+async def test_requests_go_to_the_client_of_their_model_and_others_to_the_first() -> None:
+    clients = {"a": RuleLLM(), "b": RuleLLM()}
+    llm = JuryClient(clients)
+    for model in ("a", "b", "a script's own choice"):
+        await llm.complete(LLMRequest(model=model, messages=(), purpose="verify", schema=BinaryEvalResult))
+    assert [len(client.requests) for client in clients.values()] == [2, 1]
+    await llm.aclose()
+    assert not any(client.closed for client in clients.values())
+
+
+@pytest.mark.parametrize(
+    ("asked", "sent"), [("gpt-6-luna,mine", "gpt-6-luna"), ("mine", "mine"), ("o4-mini", "gpt-6-luna")]
+)
+def test_requests_that_are_no_verdicts_use_the_first_member(asked: str, sent: str) -> None:
+    parameters = RequestParameters(RunParameters(), {"gpt-6-luna": "openai", "mine": "azure"})
+    assert parameters.add_to(LLMRequest(model=asked, messages=(), purpose="extract")).model == sent
