@@ -79,7 +79,9 @@ def combine_members(jury: str, models: Sequence[str], verdicts: Sequence[Verdict
     winners = [verdict for verdict in verdicts if _SIDES.get(verdict.outcome) is decided and decided is not None]
     deciding = next((verdict for verdict in winners if verdict.grounded), winners[0] if winners else None)
     outcome = Outcome.NOT_JUDGED if deciding is None else deciding.outcome
-    support, marking = _support(verdicts, rule) if outcome is Outcome.FAILED else (deciding and deciding.support, None)
+    support, marking = (None if deciding is None else deciding.support), None
+    if outcome is Outcome.FAILED:
+        support, marking = _support(verdicts, rule)
     deciding = marking or deciding
     asked = next(verdict for verdict in verdicts if verdict.model is not None)
     return Verdict(

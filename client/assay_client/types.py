@@ -280,7 +280,7 @@ class CheckIn(TypedDict):
     text: NotRequired[str | None]
     reply: NotRequired[Any]
     url: NotRequired[str | None]
-    model: NotRequired[str | None]
+    model: NotRequired[str | Sequence[str] | None]
     budget_usd: NotRequired[float | None]
     priority: NotRequired[int]
 
@@ -376,6 +376,7 @@ class ClaimVerdict(TypedDict):
     prompt: NotRequired[str | None]
     baseline: NotRequired[bool]
     cached: NotRequired[bool]
+    jury: NotRequired[list[MemberOutcome]]
 
 
 class CodeIn(TypedDict):
@@ -595,7 +596,7 @@ class ForecastIn(TypedDict):
     agent: NotRequired[str | None]
     task_id: NotRequired[str | None]
     answers: NotRequired[Sequence[ApiModelsAnswerIn] | None]
-    model: NotRequired[str | None]
+    model: NotRequired[str | Sequence[str] | None]
     stored_pages: NotRequired[bool]
 
 
@@ -805,6 +806,15 @@ MaskReason: TypeAlias = Literal[
     "not_judged",
 ]
 """Why a reward is masked."""
+
+
+class MemberOutcome(TypedDict):
+    """Verdict of one member of a jury on a claim and one of its sources."""
+
+    model: str
+    outcome: ClaimOutcome
+    reason: NotRequired[str | None]
+    reasoning: NotRequired[str]
 
 
 class MessageIn(TypedDict):
@@ -1221,7 +1231,7 @@ class RescoreIn(TypedDict):
     task_id: NotRequired[str | None]
     agent: NotRequired[str | None]
     jobs: NotRequired[Sequence[str] | None]
-    model: NotRequired[str | None]
+    model: NotRequired[str | Sequence[str] | None]
     capture: NotRequired[bool]
     priority: NotRequired[int]
     budget_usd: NotRequired[float | None]
@@ -1348,6 +1358,7 @@ class Result_leaf(TypedDict):
     votes: list[dict[str, Any]]
     support: NotRequired[Result_support]
     unsupported: NotRequired[list[dict[str, Any]]]
+    jury: NotRequired[list[dict[str, Any]]]
     quotes: list[dict[str, Any]]
     grounding: NotRequired[Literal["text", "image"] | None]
     blocked_by: str | None
@@ -1716,7 +1727,7 @@ class SubmissionIn(TypedDict):
     agent: str
     task_id: str
     answers: Sequence[ApiModelsAnswerIn]
-    model: NotRequired[str | None]
+    model: NotRequired[str | Sequence[str] | None]
     run: NotRequired[str | None]
     metadata: NotRequired[Mapping[str, MetadataValue] | None]
     priority: NotRequired[int]
@@ -1861,7 +1872,7 @@ class TaskTestIn(TypedDict):
 
     text: str
     job_id: str
-    model: NotRequired[str | None]
+    model: NotRequired[str | Sequence[str] | None]
     budget_usd: NotRequired[float | None]
 
 
@@ -1959,7 +1970,7 @@ class VerifyIn(TypedDict):
     rubric: NotRequired[Mapping[str, Any] | None]
     answer: NotRequired[str | None]
     messages: NotRequired[Sequence[MessageIn] | None]
-    model: NotRequired[str | None]
+    model: NotRequired[str | Sequence[str] | None]
     score: NotRequired[ScoreKind]
     max_unreadable_share: NotRequired[float]
     share_claims: NotRequired[bool]
@@ -1975,7 +1986,7 @@ class VerifyItemIn(TypedDict):
     rubric: NotRequired[Mapping[str, Any] | None]
     answer: NotRequired[str | None]
     messages: NotRequired[Sequence[MessageIn] | None]
-    model: NotRequired[str | None]
+    model: NotRequired[str | Sequence[str] | None]
     score: NotRequired[ScoreKind]
     max_unreadable_share: NotRequired[float]
     share_claims: NotRequired[bool]
