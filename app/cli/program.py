@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import errno
 import functools
-from collections.abc import Callable
+import sys
+from collections.abc import Callable, Sequence
 from typing import Annotated, NamedTuple
 
 import typer
@@ -32,7 +33,7 @@ from app.cli import (
 )
 from app.console.errors import CliError, Exit, Interrupted
 from app.console.groups import SectionedGroup
-from app.console.streams import print_error
+from app.console.streams import print_error, suggestion
 from app.errors import AppError
 from app.feature import Commands
 from app.features import FEATURES
@@ -158,8 +159,22 @@ def run(arguments: list[str] | None = None) -> None:
         ending = _ending_of(error)
         if ending is None or INTERRUPTION.signal_number is not None:
             raise  # errors of a command that is being interrupted are not printed
-        print_error(ending.message, ending.hint)
+        hints = (_similar_file(sys.argv[1:] if arguments is None else arguments, ending.message), ending.hint)
+        print_error(ending.message, "\n".join(filter(None, hints)))
         raise SystemExit(ending.code) from None
+
+
+def _similar_file(arguments: Sequence[str], message: str) -> str | None:
+    """Return a suggestion for an argument that names a missing file or folder, if the message is about it."""
+    from pathlib import Path
+
+    for path in map(Path, arguments):
+        if str(path) in message and not path.exists() and path.absolute().parent.is_dir():
+            names = [each.name for each in path.absolute().parent.iterdir()]
+            found = suggestion(path.name, names)
+            if found.startswith("Did you mean"):
+                return found
+    return None
 
 
 class _Ending(NamedTuple):

@@ -38,10 +38,6 @@ _REMEDIES = {
         "the time limit was exceeded",
         "Raise ASSAY_JOB_DEADLINE_S or ASSAY_LLM_TIMEOUT_S if it happens again.",
     ),
-    "extraction_failed": (
-        "the values that they need could not be extracted",
-        "If it happens again, use another model.",
-    ),
     "evidence_corrupt": ("a stored page is damaged", "The page is captured again."),
 }
 

@@ -11,6 +11,7 @@ import typer
 
 from app.console.connection import connect
 from app.console.errors import WrongUsage
+from app.console.streams import suggestion
 
 if TYPE_CHECKING:
     from app.agent_summary import AnswerOutcome
@@ -78,6 +79,9 @@ def outcomes_in_folder(folder: Path) -> Sequence[AnswerOutcome]:
     from app.engine.result_folder import read_attempts
 
     outcomes = read_attempts(folder.parent, folder.name)
+    agents = [path.name for path in folder.parent.iterdir() if path.is_dir()] if folder.parent.is_dir() else []
+    if not outcomes and folder.name not in agents and agents:
+        raise WrongUsage(f"{folder}: no such folder", hint=suggestion(folder.name, agents))
     if not outcomes:
         raise WrongUsage(
             f"{folder}: contains no judged answer",

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
+from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, Final
 
@@ -203,13 +204,17 @@ def parse_model(name: str) -> ModelName:
         return ModelName(LEXICAL, LEXICAL)
     match = _NAME.fullmatch(trimmed)
     if match is None:
+        if get_close_matches(trimmed.lower(), [LEXICAL], cutoff=0.8):
+            raise ModelNotConfigured(f"invalid model {name!r}: did you mean {LEXICAL!r}?")
         if re.fullmatch(r"[\w.-]+", trimmed) and trimmed not in PROVIDERS:
             return ModelName(DEFAULT_PROVIDER, trimmed)
         raise ModelNotConfigured(f"invalid model {name!r}: use provider/model, for example openai/{DEFAULT_MODEL}")
     provider = PROVIDERS.get(match["provider"])
     if provider is None:
         known = ", ".join(sorted(set(PROVIDERS.values())))
-        raise ModelNotConfigured(f"invalid model {name!r}: unknown provider {match['provider']!r}; use one of {known}")
+        close = get_close_matches(match["provider"].lower(), list(PROVIDERS), n=1)
+        meant = f"; did you mean '{close[0]}/{match['model']}'?" if close else f"; use one of {known}"
+        raise ModelNotConfigured(f"invalid model {name!r}: unknown provider {match['provider']!r}{meant}")
     return ModelName(provider, match["model"])
 
 

@@ -142,6 +142,42 @@ def test_folder_that_cannot_be_written_is_named_without_a_traceback(
     assert f"cannot write {tmp_path}/file/out: Not a directory" in ended.err
 
 
+@pytest.mark.parametrize(
+    ("arguments", "suggested"),
+    [
+        (("evaluat",), "'evaluate'"),
+        (("admin", "kyes"), "'keys'"),
+        (("jobs", "lst"), "'list'"),
+        (("meta-eval", "bnch"), "'bench'"),
+        (("evaluate", "--agnt", "otter"), "--agent"),
+        (("evaluate", "--agent", "oter"), "otter"),
+        (("evaluate", "--agent", "otter", "--answers", "answer"), "answers"),
+        (("evaluate", "--agent", "otter", "--task", "karow_visit"), "karrow_visit"),
+        (("tasks", "show", "karow_visit"), "karrow_visit"),
+        (("summary", "--agent", "oter", "--results", "answers"), "otter"),
+        (("submit", "reprot.md", "--agent", "a", "--task", "b"), "report.md"),
+        (("check", "reprot.md"), "report.md"),
+        (("meta-eval", "lables.jsonl"), "labels.jsonl"),
+        (("mind2web", "--data-root", "answer"), "answers"),
+        (("evaluate", "--agent", "otter", "--model", "opnai/gpt-6-luna"), "'openai/gpt-6-luna'"),
+        (("evaluate", "--agent", "otter", "--model", "lexcal"), "'lexical'"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_mistyped_name_is_answered_with_the_similar_one(
+    assay: RunCommand, tmp_path: Path, arguments: tuple[str, ...], suggested: str
+) -> None:
+    (tmp_path / "answers" / "otter" / "karrow_visit").mkdir(parents=True)
+    (tmp_path / "answers" / "otter" / "karrow_visit" / "answer_1.md").write_text("An answer.")
+    for name in ("report.md", "labels.jsonl"):
+        (tmp_path / name).touch()
+
+    ended = assay(*arguments)
+
+    assert ended.code in (1, 2)
+    assert re.search(rf"(?i)(did you mean|possible options)[^\n]*{re.escape(suggested)}", ended.err), ended.err
+
+
 def error_of(action: Callable[[], object]) -> Exception:
     try:
         action()
