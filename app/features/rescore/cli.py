@@ -81,6 +81,7 @@ def rescore(
     if as_json:
         print_json(document | ({"leaves": [_leaves_json(result) for result in results]} if leaves else {}))
     else:
+        stdout_console().print(f"{client.url}/rescores/{rescore_id}", soft_wrap=True, markup=False)
         _print(document, results)
     if not all(each["after"] is not None and each["after"]["status"] == "complete" for each in document["answers"]):
         raise typer.Exit(Exit.INCOMPLETE)
