@@ -7,9 +7,9 @@ ARG PYTHON=python:3.11.14-slim-bookworm@sha256:65a93d69fa75478d554f4ad27c85c1e69
 FROM ${PYTHON} AS build
 WORKDIR /opt/assay
 RUN python -m venv .venv
-COPY requirements-bootstrap.lock requirements.lock ./
+COPY requirements-bootstrap.lock requirements-all.lock ./
 RUN .venv/bin/pip install --no-cache-dir --require-hashes --no-build-isolation -r requirements-bootstrap.lock \
- && .venv/bin/pip install --no-cache-dir --require-hashes --no-build-isolation -r requirements.lock
+ && .venv/bin/pip install --no-cache-dir --require-hashes --no-build-isolation -r requirements-all.lock
 COPY . .
 RUN .venv/bin/pip install --no-cache-dir --no-deps --no-build-isolation --editable .
 

@@ -10,13 +10,16 @@ REST   := $(PYTEST) -n auto --dist loadfile --no-loadscope-reorder -m "slow or h
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-test setup-check demo serve quick check test trainers screenshots bench format client docs lock audit sbom clean
+.PHONY: help setup setup-all setup-test setup-check demo serve quick check test trainers screenshots bench format client docs lock audit sbom clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
 
 setup: ## Install what `demo` and `serve` need: environment, packages, browser
 	@$(PYTHON) scripts/setup.py demo
+
+setup-all: ## Install also the extras: statistics, suites, bundles, bedrock
+	@$(PYTHON) scripts/setup.py all
 
 setup-test:
 	@$(PYTHON) scripts/setup.py test
@@ -72,7 +75,8 @@ docs: setup-check ## Check the documents against the code, and build them as a s
 
 LOCK := $(BIN)/uv pip compile --quiet --generate-hashes --no-emit-index-url --no-header --universal --python-version 3.11
 lock: setup-check ## Regenerate the lock files (UPGRADE=--upgrade for newer versions); review the diff
-	@$(LOCK) $(UPGRADE) pyproject.toml --group dev -o requirements-dev.lock
+	@$(LOCK) $(UPGRADE) pyproject.toml --all-extras --group dev -o requirements-dev.lock
+	@$(LOCK) pyproject.toml --all-extras -c requirements-dev.lock -o requirements-all.lock
 	@$(LOCK) pyproject.toml -c requirements-dev.lock -o requirements.lock
 	@$(LOCK) --group pyproject.toml:bootstrap -c requirements-dev.lock -o requirements-bootstrap.lock
 
@@ -81,9 +85,9 @@ audit: $(SETUP) ## Check the locked packages for known vulnerabilities (needs th
 	@$(BIN)/python scripts/audit.py
 
 SBOM ?= build/sbom.cdx.json
-sbom: $(SETUP) ## Write a CycloneDX SBOM of requirements.lock (SBOM=FILE)
+sbom: $(SETUP) ## Write a CycloneDX SBOM of requirements-all.lock (SBOM=FILE)
 	@mkdir -p $(dir $(SBOM))
-	@$(BIN)/cyclonedx-py requirements --output-reproducible --of JSON -o $(SBOM) requirements.lock
+	@$(BIN)/cyclonedx-py requirements --output-reproducible --of JSON -o $(SBOM) requirements-all.lock
 	@echo $(SBOM)
 
 clean: ## Remove the environment and all tool caches; keep ./data

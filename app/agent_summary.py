@@ -18,6 +18,7 @@ from typing import Any
 from judges import public_summary as public
 from judges.analysis.statistics.headline import Figure, Headline, PassEstimate, Trial, headline
 from judges.analysis.statistics.interval import LEVEL, Interval
+from judges.extras import installed
 from judges.public_summary import ScoredAnswer, Summary
 from rubrics.scoring import Score
 from rubrics.verdict import Outcome, Usage
@@ -225,10 +226,12 @@ def full_summary(
 
 
 def statistics_json(outcomes: Sequence[AnswerOutcome], *, resampled: bool = True) -> dict[str, Any] | None:
-    """Return the headline figures with bounds and intervals, or None without answers.
+    """Return the headline figures with bounds and intervals, or None without answers or the extra ``statistics``.
 
     ``resampled`` adds the bootstrap intervals, which take about 0.1 s per agent.
     """
+    if not installed("statistics"):
+        return None
     figures = headline([trial_of(outcome) for outcome in outcomes], resampled=resampled)
     if figures is None:
         return None

@@ -14,7 +14,7 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-LOCKS = ("requirements.lock", "requirements-dev.lock", "requirements-bootstrap.lock")
+LOCKS = ("requirements-all.lock", "requirements-dev.lock", "requirements-bootstrap.lock")
 CLEAN, VULNERABLE, NOT_AUDITED = 0, 1, 2
 AUDIT_TIMEOUT_S = 900
 REQUEST_TIMEOUT_S = 15

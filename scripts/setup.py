@@ -1,4 +1,4 @@
-"""Set-up of a checkout: environment, packages, browser. ``python3 scripts/setup.py demo|test [--no-browser]``.
+"""Set-up of a checkout: environment, packages, browser. ``python3 scripts/setup.py demo|all|test [--no-browser]``.
 
 Needs only the system's Python and its standard library. Skips steps that are already done. If a step fails, prints the
 cause and the command that fixes it.
@@ -27,7 +27,9 @@ def main() -> int:
 
     parser = argparse.ArgumentParser(description="Install the environment, packages and browser for this checkout.")
     parser.add_argument(
-        "profile", choices=("demo", "test"), help="demo: packages to run the service; test: also packages for the tests"
+        "profile",
+        choices=("demo", "all", "test"),
+        help="demo: packages to run the service; all: also the extras; test: also packages for the tests",
     )
     parser.add_argument("--no-browser", action="store_true", help="do not search for or install a browser")
     arguments = parser.parse_args()

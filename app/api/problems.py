@@ -20,6 +20,7 @@ from app.jobs.errors import JobNotFound, JobStateConflict, QueueFull
 from app.storage.errors import DatabaseUnavailable, KeyInProgress, KeyReused, StorageFull
 from cache.errors import BlobStoreFull, CacheError
 from judges.errors import ModelNotConfigured
+from judges.extras import missing_extra
 
 MEDIA_TYPE = "application/problem+json"
 _INVALID = "The request has invalid fields; see errors"
@@ -38,6 +39,7 @@ _KNOWN = (
     KeyReused,
     DatabaseUnavailable,
     CacheError,
+    ModuleNotFoundError,
     OSError,
 )
 _log = structlog.get_logger(__name__)
@@ -181,6 +183,8 @@ def as_problem(error: Exception) -> Problem:
             return Problem(error.status_code, code, str(error.detail), headers=error.headers)
         case ModelNotConfigured():
             return Problem(422, "INVALID", str(error), errors=[("model", str(error))])
+        case ModuleNotFoundError() if (missing := missing_extra(error)) is not None:
+            return Problem(501, "NOT_INSTALLED", missing)
         case JobNotFound():
             return not_found("job")
         case JobStateConflict():

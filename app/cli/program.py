@@ -41,6 +41,7 @@ from app.interruption import INTERRUPTION
 from cache.backends.browser_search import INSTALL_BROWSER
 from cache.errors import BrowserUnavailable, CacheError
 from judges.errors import JudgeBug, JudgeError
+from judges.extras import missing_extra
 
 _UNWRITABLE = frozenset(
     {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOTDIR, errno.EISDIR}
@@ -188,6 +189,8 @@ def _ending_of(error: Exception) -> _Ending | None:
     if isinstance(error, ExceptionGroup):
         endings = [_ending_of(each) for each in error.exceptions]
         return None if None in endings else endings[0]
+    if (missing := missing_extra(error)) is not None:
+        return _Ending(missing)
     if isinstance(error, CliError):
         return _Ending(str(error), error.hint, error.exit_code)
     if isinstance(error, JudgeBug):

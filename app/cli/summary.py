@@ -11,6 +11,7 @@ from app.console.connection import URL, JsonOption, ResultsOption, UrlOption
 from app.console.streams import print_json, stdout_console
 from app.console.summaries import MixJudgesOption, judges_text, load_summary
 from app.console.tables import bounds_text, interval_text, number_text, plain_table
+from judges.extras import advice
 
 
 def summary(
@@ -40,6 +41,8 @@ def _print_summary(document: Mapping[str, Any]) -> None:
     statistics = document.get("statistics")
     if statistics is not None:
         _print_figures(statistics)
+    elif document.get("avg_score") is not None:
+        console.print(f"For confidence intervals, {advice('statistics')}.", markup=False, soft_wrap=True)
     public = plain_table("public figure", "value", "std. dev. over runs")
     for name in ("avg_score", "success_rate", "avg_answer_word_count"):
         public.add_row(name, number_text(document.get(name)), number_text(document.get(f"{name}_std")))

@@ -32,6 +32,7 @@ from app.storage.results import insert_result
 from app.storage.text_cleanup import storable_text
 from cache.errors import BrowserUnavailable
 from judges.errors import JudgeBug, LLMRejected, ModelNotConfigured, ScriptStopped
+from judges.extras import missing_extra
 from judges.suites.errors import SuiteError
 
 _INTERVAL_S = 0.25
@@ -314,6 +315,8 @@ class JobExecutor:
                 return JobError(code="BROWSER_UNAVAILABLE", detail=detail)
             case SuiteError():
                 return JobError(code="SUITE_DATA", detail=detail)
+            case ModuleNotFoundError() if (missing := missing_extra(error)) is not None:
+                return JobError(code="NOT_INSTALLED", detail=missing)
             case _:
                 return JobError(code="INTERNAL", detail=f"{type(error).__name__}: {detail}")
 

@@ -34,6 +34,7 @@ from cache.confinement.landlock import LANDLOCK_TCP, landlock_version
 from cache.confinement.privileges import user_change_problem
 from cache.errors import CacheError
 from judges.errors import JudgeError, LLMError
+from judges.extras import EXTRAS, installed
 from judges.llm.missing_models import suggestions
 from judges.llm.probing import probe
 from judges.llm.providers import LEXICAL, parse_model
@@ -111,7 +112,9 @@ async def run_checks(
 
 def check_program() -> Check:
     detail = f"assay {version('assay')} on Python {platform.python_version()}, {platform.system()} {platform.machine()}"
-    return Check(name="program", state=State.OK, detail=detail)
+    missing = sorted({extra for extra in EXTRAS.values() if not installed(extra)})
+    absent = f"; without the extras {', '.join(missing)} (`make setup-all`)" if missing else ""
+    return Check(name="program", state=State.OK, detail=detail + absent)
 
 
 async def check_browser(settings: Settings, log: StringIO) -> Check:

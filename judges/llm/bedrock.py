@@ -14,6 +14,7 @@ from dataclasses import replace
 from typing import Any
 
 from judges.errors import ModelNotConfigured
+from judges.extras import advice
 from judges.llm.chat_body import has_images, without_images
 from judges.llm.client import LLMRequest, Message
 from judges.llm.error_mapping import ErrorResponse, connection_error, error_for_response, images_rejected, timeout_error
@@ -115,7 +116,7 @@ def open_bedrock(
     try:
         sdk: Any = importlib.import_module("anthropic")
     except ImportError as error:
-        raise ModelNotConfigured("bedrock models need the anthropic SDK: pip install 'assay[bedrock]'") from error
+        raise ModelNotConfigured(f"bedrock models need the anthropic SDK: {advice('bedrock')}") from error
     client = sdk.AsyncAnthropicBedrock(
         aws_access_key=access_key,
         aws_secret_key=secret_key,

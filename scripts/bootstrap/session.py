@@ -18,7 +18,8 @@ from bootstrap.errors import SetupFailed
 from bootstrap.stamp import Stamp
 from bootstrap.system_packages import SystemPackages
 
-LOCKS = {"demo": "requirements.lock", "test": "requirements-dev.lock"}
+LOCKS = {"demo": "requirements.lock", "all": "requirements-all.lock", "test": "requirements-dev.lock"}
+"""Lock of each profile. Each one contains the packages of those before it."""
 INPUTS = ("pyproject.toml", BOOTSTRAP_LOCK, *LOCKS.values())
 
 
@@ -35,7 +36,7 @@ class Session:
         self._browser = Browser(self._environment.python, self._commands, packages, say)
 
     def prepare(self, profile: str, *, with_browser: bool) -> None:
-        """Install ``profile`` ("demo" or "test") and, if ``with_browser``, find a browser.
+        """Install ``profile`` (a name in ``LOCKS``) and, if ``with_browser``, find a browser.
 
         Raises:
             SetupFailed: a step failed.

@@ -31,8 +31,9 @@ class Stamp:
     wish: str | None = None
 
     def covers(self, profile: str) -> bool:
-        """Return whether ``profile`` is installed. The test profile includes the demo profile."""
-        return profile in self.profiles or "test" in self.profiles
+        """Return whether ``profile`` is installed, alone or as a part of a larger one."""
+        larger = {"demo": ("all", "test"), "all": ("test",)}
+        return not {profile, *larger.get(profile, ())}.isdisjoint(self.profiles)
 
     def has_browser(self, wish: str | None) -> bool:
         """Return whether the recorded browser still exists and ASSAY_BROWSER has not changed."""

@@ -6,7 +6,6 @@ import shutil
 import subprocess
 import sys
 import zipfile
-from collections.abc import Iterator
 from importlib import metadata
 from pathlib import Path
 
@@ -14,6 +13,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from tests.architecture.sources import ROOT
+from tests.fakes.environments import environment_with
 from tests.fakes.folders import service_folder
 from tests.fakes.program import environment_for, running_service
 from tests.fakes.sandbox import sandbox_variables
@@ -92,29 +92,13 @@ def test_service_wheel_contains_its_packages_and_the_client(tmp_path: Path):
     assert top_level(wheel(ROOT, tmp_path)) == packages
 
 
-def distributions(name: str) -> Iterator[metadata.Distribution]:
-    """Yield an installed distribution and those that it needs here."""
-    found = metadata.distribution(name)
-    yield found
-    for one in map(Requirement, found.requires or ()):
-        if one.marker is None or one.marker.evaluate({"extra": ""}):
-            yield from distributions(one.name)
-
-
 @pytest.fixture(scope="module")
 def python(client_wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Interpreter of an environment with the client and the packages that it declares, and nothing else."""
-    folder = tmp_path_factory.mktemp("environment")
-    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True, timeout=120)
-    [site] = folder.glob("lib/python*/site-packages")
-    for distribution in distributions("httpx"):
-        for file in distribution.files or ():
-            if ".." not in file.parts:
-                (site / file).parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy(str(file.locate()), site / file)
+    environment = environment_with(tmp_path_factory.mktemp("environment"), ["httpx"])
     with zipfile.ZipFile(client_wheel) as archive:
-        archive.extractall(site)
-    return folder / "bin" / "python"
+        archive.extractall(environment.site_packages)
+    return environment.python
 
 
 @pytest.mark.postgres

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
+from judges.extras import EXTRAS
 from tests.architecture.sources import PACKAGES, ROOT, STANDARD, parsed, python_files, texts
 
 LOCKS = sorted(ROOT.glob("requirements*.lock"))
@@ -52,10 +53,35 @@ def _pins(lock: str) -> dict[str, list[str]]:
 
 def test_locks_contain_every_declared_dependency():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
-    declared = project["project"]["dependencies"]
-    runtime, dev = (_locked(name) for name in ("requirements.lock", "requirements-dev.lock"))
-    assert _names(declared) <= runtime <= dev
+    core, full, dev = (_locked(f"requirements{name}.lock") for name in ("", "-all", "-dev"))
+    assert _names(project["project"]["dependencies"]) <= core < full < dev
+    optional = {item for group in project["project"]["optional-dependencies"].values() for item in group}
+    assert _names(item for item in optional if not item.startswith("assay[")) <= full
     assert _names(item for item in project["dependency-groups"]["dev"] if isinstance(item, str)) <= dev
+
+
+def test_core_lock_contains_no_package_of_an_extra():
+    distributions = {name.replace("_", "-") for name in EXTRAS}
+    assert distributions & _locked("requirements.lock") == set()
+    assert distributions <= _locked("requirements-all.lock")
+
+
+def test_extras_declare_their_packages():
+    """The error for a missing package names the extra that contains it."""
+    optional = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]["optional-dependencies"]
+    assert {(extra, package) for package, extra in EXTRAS.items()} == {
+        (extra, name) for extra, items in optional.items() for name in _names(items) if name != "assay"
+    }
+
+
+def test_every_dependency_has_a_lower_bound():
+    for folder in ("", "client"):
+        project = tomllib.loads((ROOT / folder / "pyproject.toml").read_text("utf-8"))["project"]
+        items = [
+            *project["dependencies"],
+            *(one for group in project.get("optional-dependencies", {}).values() for one in group),
+        ]
+        assert [item for item in items if ">=" not in item and not item.startswith("assay[")] == []
 
 
 def test_every_imported_library_is_declared():

@@ -18,6 +18,7 @@ from app.console.tables import plain_table
 from app.features.comparison.cli_comparison_sides import SIDES, compare_sides
 from app.features.comparison.gate import Check, Gate, GateState, RegressionRule, Thresholds
 from app.features.comparison.gate import gate as run_gate
+from judges.extras import advice
 
 if TYPE_CHECKING:
     from app.features.comparison.gate import Gate
@@ -77,6 +78,8 @@ def gate(
     if baseline is not None:
         now = name if folder is None else f"{folder}/{agent}"
         [comparison] = compare_sides(url, baseline, [now], mix_judges=mix_judges)["comparisons"]
+    if summary.get("statistics") is None and summary.get("avg_score") is not None:
+        raise ToolFailed("a gate needs confidence intervals", hint=f"Where the scores are: {advice('statistics')}.")
     if summary.get("statistics") is None:
         raise WrongUsage(f"{name}: no answer has been judged yet", hint="See the state of its jobs: assay jobs")
     _report(

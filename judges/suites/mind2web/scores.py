@@ -17,9 +17,6 @@ from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
-
 from cache.atomic_files import atomic_path
 from judges.suites.errors import DataMissing, DataUnreadable
 from judges.suites.mind2web import scores_child
@@ -51,6 +48,9 @@ class ScoreTable:
         Raises:
             DataMissing, DataUnreadable: the file does not exist, or was not written by ``convert_pickle``.
         """
+        import pyarrow as pa
+        import pyarrow.parquet as pq
+
         self.name = name or path.name
         if not path.is_file():
             raise DataMissing(f"{path} does not exist")
@@ -82,6 +82,8 @@ class ScoreTable:
         return {} if group is None else self._scores(group)[sample_id]
 
     def _read(self, group: int, column: str) -> dict[str, dict[str, Any]]:
+        import pyarrow as pa
+
         try:
             table = self._file.read_row_group(group, columns=["sample_id", "ids", column])
         except (pa.ArrowException, OSError) as error:

@@ -6,10 +6,10 @@ import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-import pyarrow.parquet as pq
+if TYPE_CHECKING:
+    import pyarrow.parquet as pq
 
 from judges.suites.errors import DataMissing, DataUnreadable
 
@@ -121,6 +121,8 @@ def _parquet_row(source: pq.ParquetFile, number: int, file: Path) -> dict[str, A
 def _decode_batches(
     source: pq.ParquetFile, groups: Sequence[int], columns: list[str] | None, file: Path
 ) -> Iterator[dict[str, Any]]:
+    import pyarrow as pa
+
     try:
         for batch in source.iter_batches(
             batch_size=_ROWS_AT_ONCE, row_groups=list(groups), columns=columns, use_threads=False
@@ -131,6 +133,9 @@ def _decode_batches(
 
 
 def _open_parquet(file: Path) -> pq.ParquetFile:
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
     try:
         # Without a buffer size, a whole column of a row group is read at once: hundreds of megabytes of screenshots.
         return pq.ParquetFile(file, buffer_size=_BUFFER_BYTES, pre_buffer=False)

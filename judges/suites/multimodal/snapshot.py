@@ -20,10 +20,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 from lxml import etree
 
 from cache.atomic_files import atomic_path
@@ -42,6 +40,9 @@ from judges.suites.multimodal.source_rows import (
     check_layout,
     read_source_step,
 )
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 PROMPTS = ("step_navigator", "step_look", "step_choose", "step_answer")
 DISTRACTORS = 20
@@ -230,32 +231,6 @@ def _data_uri(image: bytes, place: str) -> str:
 
 _ROWS_PER_GROUP = 16
 """A row group is buffered in memory until it is complete, and a lookup of one row reads the whole group."""
-_PICTURE = pa.struct([("url", pa.string()), ("detail", pa.string())])
-_PART = pa.struct([("type", pa.string()), ("text", pa.string()), ("image_url", _PICTURE)])
-_MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("content", pa.list_(_PART))]))
-_SCHEMA = pa.schema(
-    [
-        ("task_id", pa.string()),
-        ("split", pa.string()),
-        ("step", pa.int64()),
-        ("task_description", pa.string()),
-        ("prompt_0", _MESSAGES),
-        ("prompt_1", _MESSAGES),
-        ("raw_html", pa.string()),
-        ("cleaned_html", pa.string()),
-        ("candidates", pa.list_(pa.string())),
-        ("target_elements", pa.list_(pa.string())),
-        ("target_op", pa.string()),
-        ("target_op_value", pa.string()),
-        ("website", pa.string()),
-        ("domain", pa.string()),
-        ("subdomain", pa.string()),
-        ("is_valid", pa.bool_()),
-        ("action_uid", pa.string()),
-        ("boxes", pa.string()),
-        ("prompts", pa.string()),
-    ]
-)
 
 
 class SnapshotUnwritable(SuiteError):
@@ -277,6 +252,7 @@ def open_writer(path: Path) -> Iterator[RowWriter]:
     """
     if path.suffix not in SUFFIXES:
         raise SnapshotUnwritable(f"{path} must end in .parquet or .jsonl")
+    expected = _write_errors(path)
     try:
         with atomic_path(path) as draft:
             writer = _ParquetWriter(draft) if path.suffix == ".parquet" else _JsonLinesWriter(draft)
@@ -285,8 +261,16 @@ def open_writer(path: Path) -> Iterator[RowWriter]:
                 writer.close()
             finally:
                 writer.abandon()
-    except (OSError, pa.ArrowException) as error:
+    except expected as error:
         raise SnapshotUnwritable(f"{path} cannot be written: {error}") from error
+
+
+def _write_errors(path: Path) -> tuple[type[Exception], ...]:
+    if path.suffix != ".parquet":
+        return (OSError,)
+    import pyarrow as pa
+
+    return (OSError, pa.ArrowException)
 
 
 class _JsonLinesWriter:
@@ -302,10 +286,44 @@ class _JsonLinesWriter:
     abandon = close
 
 
+def _schema() -> pa.Schema:
+    import pyarrow as pa
+
+    picture = pa.struct([("url", pa.string()), ("detail", pa.string())])
+    part = pa.struct([("type", pa.string()), ("text", pa.string()), ("image_url", picture)])
+    messages = pa.list_(pa.struct([("role", pa.string()), ("content", pa.list_(part))]))
+    return pa.schema(
+        [
+            ("task_id", pa.string()),
+            ("split", pa.string()),
+            ("step", pa.int64()),
+            ("task_description", pa.string()),
+            ("prompt_0", messages),
+            ("prompt_1", messages),
+            ("raw_html", pa.string()),
+            ("cleaned_html", pa.string()),
+            ("candidates", pa.list_(pa.string())),
+            ("target_elements", pa.list_(pa.string())),
+            ("target_op", pa.string()),
+            ("target_op_value", pa.string()),
+            ("website", pa.string()),
+            ("domain", pa.string()),
+            ("subdomain", pa.string()),
+            ("is_valid", pa.bool_()),
+            ("action_uid", pa.string()),
+            ("boxes", pa.string()),
+            ("prompts", pa.string()),
+        ]
+    )
+
+
 class _ParquetWriter:
     def __init__(self, path: Path) -> None:
+        import pyarrow.parquet as pq
+
         self._rows: list[dict[str, Any]] = []
-        self._writer = pq.ParquetWriter(path, _SCHEMA, compression="zstd", use_dictionary=False)
+        self._schema = _schema()
+        self._writer = pq.ParquetWriter(path, self._schema, compression="zstd", use_dictionary=False)
 
     def write(self, values: dict[str, Any]) -> None:
         self._rows.append(values)
@@ -321,5 +339,7 @@ class _ParquetWriter:
         self._writer.close()
 
     def _flush(self) -> None:
-        self._writer.write_table(pa.Table.from_pylist(self._rows, schema=_SCHEMA))
+        import pyarrow as pa
+
+        self._writer.write_table(pa.Table.from_pylist(self._rows, schema=self._schema))
         self._rows = []

@@ -87,7 +87,7 @@ def test_sbom_lists_all_pinned_packages(tmp_path: Path) -> None:
     assert ended.returncode == 0, ended.stderr
     bill = json.loads(out.read_text())
     assert (bill["bomFormat"], bill["specVersion"]) == ("CycloneDX", "1.6")
-    pinned = [line.split("==")[0] for line in (ROOT / "requirements.lock").read_text().splitlines() if "==" in line]
+    pinned = [line.split("==")[0] for line in (ROOT / "requirements-all.lock").read_text().splitlines() if "==" in line]
     listed = {part["name"].lower().replace("_", "-") for part in bill["components"]}
     assert {name.split("[")[0].lower() for name in pinned} <= listed
     assert all(part["purl"].startswith("pkg:pypi/") for part in bill["components"])

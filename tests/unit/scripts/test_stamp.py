@@ -22,9 +22,10 @@ def test_damaged_stamp_is_ignored(tmp_path: Path, text: str):
     assert stamps.load(tmp_path / "stamp.json") is None
 
 
-def test_test_environment_covers_the_demo_but_not_the_reverse():
-    assert Stamp("a", ("test",)).covers("demo")
-    assert not Stamp("a", ("demo",)).covers("test")
+def test_larger_environments_cover_smaller_ones_but_not_the_reverse():
+    order = ("demo", "all", "test")
+    covered = {(one, other): Stamp("a", (one,)).covers(other) for one in order for other in order}
+    assert covered == {(one, other): order.index(one) >= order.index(other) for one in order for other in order}
 
 
 def test_fingerprint_depends_on_lock_interpreter_and_folder(tmp_path: Path):
