@@ -133,6 +133,23 @@ def stems_in(plain: str) -> frozenset[str]:
     return frozenset(stems)
 
 
+def tokens_of(text: str, start: int, end: int) -> Iterator[str]:
+    """Yield the words and numbers in ``text[start:end]`` as written."""
+    return (token[0] for token in _TOKEN.finditer(text, start, end))
+
+
+def stems_of_token(token: str) -> frozenset[str]:
+    """Return the stem of a word, a number in its normal form, or the two-letter parts of a word without spaces."""
+    if token[0].isdecimal():
+        return frozenset({_number(token)})
+    word = _word(_SIGNS.get(token, token))
+    if word in _NUMBERS:
+        return frozenset({_NUMBERS[word]})
+    if ord(word[:1] or " ") >= _UNSPACED:
+        return frozenset(word[start : start + 2] for start in range(max(1, len(word) - 1)))
+    return frozenset({_stem(word)})
+
+
 def terms(text: str) -> Terms:
     """Return the numbers, names and significant words of a text. A name is a capitalised word inside a sentence."""
     text = fold_marks(text)
