@@ -36,31 +36,42 @@ class EffectKind(StrEnum):
 class Effect:
     """Effect of one node: ``gained`` out of ``share``, both as parts of the parent's score.
 
-    ``worth`` is the part of the whole score at stake. ``cause`` is the key of the sibling because of which the node
-    counts 0.
+    ``worth`` is the part of the whole score at stake. ``lost`` are the least and the most points of the whole score
+    that the node costs; they differ if leaves below it were not judged. ``cause`` is the key of the sibling because of
+    which the node counts 0.
     """
 
     kind: EffectKind
     share: float = 0.0
     gained: float = 0.0
     worth: float = 1.0
+    lost: tuple[float, float] = (0.0, 0.0)
     cause: str | None = None
     text: str
 
 
 def effects(outline: Outline) -> Mapping[str, Effect]:
     """Return the effect of every node, by key."""
-    by_key = {outline.root.key: Effect(kind=EffectKind.TOP, share=1.0, gained=outline.root.score, text="the score")}
+    root = outline.root
+    low, high = outline.bounds_of(root)
+    by_key = {
+        root.key: Effect(
+            kind=EffectKind.TOP, share=1.0, gained=root.score, lost=(1.0 - high, 1.0 - low), text="the score"
+        )
+    }
     open_leaves = _open(outline)
-    pending = [outline.root]
+    pending = [root] if root.children else []
     while pending:
         parent = pending.pop()
-        by_key |= _effects_of_children(parent, by_key[parent.key].worth, open_leaves)
-        pending.extend(parent.children)
+        by_key.update(_effects_of_children(parent, by_key[parent.key], open_leaves, outline))
+        pending.extend(child for child in parent.children if child.children)
     return by_key
 
 
-def _effects_of_children(parent: Node, worth: float, open_nodes: frozenset[str]) -> dict[str, Effect]:
+def _effects_of_children(
+    parent: Node, parent_effect: Effect, open_nodes: frozenset[str], outline: Outline
+) -> dict[str, Effect]:
+    worth = parent_effect.worth
     failed_gate = next((child for child in parent.children if child.critical and child.score < 1.0), None)
     first_failed_step = _first_failed_step(parent)
     total = sum(child.weight for child in parent.children if not child.critical)
@@ -75,8 +86,25 @@ def _effects_of_children(parent: Node, worth: float, open_nodes: frozenset[str])
         if unknown and kind in {EffectKind.ADDS, EffectKind.GATE_SHUT}:
             kind = EffectKind.UNKNOWN
         cause = None if cause_node is None else cause_node.key
-        by_key[child.key] = Effect(kind=kind, share=share, gained=gained, worth=at_stake, cause=cause, text=words)
+        lost = _lost(kind, child, at_stake, outline.bounds_of(child)) if parent_effect.lost[1] else (0.0, 0.0)
+        by_key[child.key] = Effect(
+            kind=kind, share=share, gained=gained, worth=at_stake, lost=lost, cause=cause, text=words
+        )
     return by_key
+
+
+def _lost(kind: EffectKind, child: Node, at_stake: float, bounds: tuple[float, float]) -> tuple[float, float]:
+    """Return the points of the whole score that a node costs, the least and the most."""
+    low, high = bounds
+    match kind:
+        case EffectKind.GATE_OPEN | EffectKind.GATED:
+            return 0.0, 0.0
+        case EffectKind.TOO_LATE:
+            return (0.0, 0.0) if child.critical else (at_stake * (1.0 - high), at_stake)
+        case _ if child.critical:
+            return at_stake * (high < 1.0), at_stake * (low < 1.0)
+        case _:
+            return at_stake * (1.0 - high), at_stake * (1.0 - low)
 
 
 def _cause_and_kind(

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+import asyncio
+from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -13,7 +14,9 @@ from app.dashboard.effects import Effect
 from app.dashboard.outline import Node
 from app.dashboard.passages import Passage, passages
 from app.dashboard.result_cache import Tree
+from judges.grounding.closest_passage import closest_passage
 from rubrics.result_fields import page_digests_of
+from rubrics.verdict import Outcome
 
 _MAX_BOXES = 200
 
@@ -76,15 +79,17 @@ def _box_of_part(start: int, end: int, box: Sequence[int], low: int, high: int) 
 
 _SCREENSHOT = "screenshot-"
 MAX_QUOTED_PAGES = 12
+MAX_CLOSEST_PAGES = 3
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class QuotedPage:
-    """Page with quotes of the leaf.
+    """Page with quotes of the leaf, or with the passage closest to its claim.
 
     Attributes:
         passages: The quotes with the text around them.
         spans: Ranges of the quotes in the text.
+        is_closest: The only span is the closest passage, found by code, and no quote.
         from_images: Quotes that were transcribed from screenshots.
         mismatched: Quotes that the stored text does not contain at the recorded position.
         places: Boxes of the quotes in the screenshots.
@@ -99,6 +104,7 @@ class QuotedPage:
     source: str
     passages: Sequence[Passage]
     spans: Sequence[tuple[int, int]]
+    is_closest: bool
     from_images: Sequence[str]
     mismatched: Sequence[str]
     places: Places
@@ -107,9 +113,16 @@ class QuotedPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeafView:
-    """Content of a leaf panel. ``sources`` are triples (URL, page of the result or None, judgement or "")."""
+    """Content of a leaf panel.
+
+    ``sources`` are triples (URL, page of the result or None, judgement or ""). ``number`` is the position of a leaf
+    among all leaves, from 1. ``neighbours`` are leaves by the name of the step that leads there: ``previous``,
+    ``next``, ``previous-missed``, ``next-missed``.
+    """
 
     node: Node
+    number: int | None
+    neighbours: Mapping[str, Node]
     effect: Effect
     path: Sequence[Node]
     sources: Sequence[tuple[str, Mapping[str, Any] | None, str]]
@@ -129,19 +142,39 @@ async def leaf_view(api: Api, result: Mapping[str, Any], tree: Tree, key: str) -
     evidence = node.fields.get("evidence")
     checks = evidence.get("checks") or () if isinstance(evidence, Mapping) else ()  # a list in schema version 1
     judgements = {check["url"]: _judgement(check) for check in checks}
+    sources = [(url, pages.get(url) or by_mark.get(page_mark(url)), judgements.get(url, "")) for url in urls]
     quoted_pages = list(dict.fromkeys(str(quote["page_id"]) for quote in quotes))[:MAX_QUOTED_PAGES]
+    place = tree.positions.get(key)
     return LeafView(
         node=node,
+        number=None if place is None else place + 1,
+        neighbours=_neighbours(tree, place),
         effect=tree.effects[key],
         path=tree.outline.path(key)[:-1],
-        sources=[(url, pages.get(url) or by_mark.get(page_mark(url)), judgements.get(url, "")) for url in urls],
+        sources=sources,
         quoted=[
-            await _quoted_page(api, page_id, [q for q in quotes if q["page_id"] == page_id]) for page_id in quoted_pages
+            *[await _quoted_page(api, each, [q for q in quotes if q["page_id"] == each]) for each in quoted_pages],
+            *await _closest(api, node, [page for _, page, _ in sources if page], quoted_pages),
         ],
         blocker=tree.outline.by_id(node.fields.get("blocked_by")),
         marks=" ".join(page_mark(url) for url in urls),
         page_digests=page_digests_of(node.fields),
     )
+
+
+def _neighbours(tree: Tree, place: int | None) -> dict[str, Node]:
+    if place is None:  # from a group, the next leaf is the first one
+        place = -1
+    missed = tree.not_passed
+    below = bisect_left(missed, place, key=lambda leaf: tree.positions[leaf.key])
+    above = bisect_right(missed, place, key=lambda leaf: tree.positions[leaf.key])
+    steps = {
+        "previous": tree.outline.leaves[max(place - 1, 0) : max(place, 0)],
+        "next": tree.outline.leaves[place + 1 : place + 2],
+        "previous-missed": missed[max(below - 1, 0) : below],
+        "next-missed": missed[above : above + 1],
+    }
+    return {name: leaves[0] for name, leaves in steps.items() if leaves}
 
 
 def _judgement(check: Mapping[str, Any]) -> str:
@@ -153,11 +186,49 @@ def _judgement(check: Mapping[str, Any]) -> str:
     return f"no verdict: {check['note']}" if check.get("note") else "no verdict"
 
 
+async def _closest(api: Api, node: Node, pages: Sequence[Mapping[str, Any]], quoted: Sequence[str]) -> list[QuotedPage]:
+    """Return the pages of a claim with the passages closest to it, closest first. A supported claim has quotes."""
+    claim = node.fields.get("claim")
+    if not claim or (quoted and node.outcome == Outcome.PASSED):
+        return []
+    ids = dict.fromkeys(str(page["page_id"]) for page in pages if page.get("page_id"))
+    found: list[tuple[float, QuotedPage]] = []
+    for page_id in [each for each in ids if each not in quoted][:MAX_CLOSEST_PAGES]:
+        text = await api.text(f"/v1/pages/{page_id}/text")
+        if not text:
+            continue
+        passage = await asyncio.to_thread(closest_passage, str(claim), text)
+        if passage is not None:
+            spans = [(passage.start, passage.end)]
+            found.append((passage.score, await _page_with(api, page_id, text, spans, is_closest=True)))
+    return [page for _, page in sorted(found, key=lambda each: -each[0])]
+
+
 async def _quoted_page(api: Api, page_id: str, quotes: Sequence[Mapping[str, Any]]) -> QuotedPage:
-    page = await api.get_or_none(f"/v1/pages/{page_id}") or {}
     text = await api.text(f"/v1/pages/{page_id}/text") or ""
     in_text = [quote for quote in quotes if quote.get("origin", "text") == "text"]
     spans = [(int(q["start"]), int(q["end"])) for q in in_text if text[int(q["start"]) : int(q["end"])] == q["text"]]
+    return await _page_with(
+        api,
+        page_id,
+        text,
+        spans,
+        from_images=[str(q["text"]) for q in quotes if q.get("origin") == "image"],
+        mismatched=[str(q["text"]) for q in in_text if text[int(q["start"]) : int(q["end"])] != q["text"]],
+    )
+
+
+async def _page_with(
+    api: Api,
+    page_id: str,
+    text: str,
+    spans: Sequence[tuple[int, int]],
+    *,
+    is_closest: bool = False,
+    from_images: Sequence[str] = (),
+    mismatched: Sequence[str] = (),
+) -> QuotedPage:
+    page = await api.get_or_none(f"/v1/pages/{page_id}") or {}
     return QuotedPage(
         page_id=page_id,
         url=str(page.get("url") or ""),
@@ -167,8 +238,9 @@ async def _quoted_page(api: Api, page_id: str, quotes: Sequence[Mapping[str, Any
         source=str(page.get("source") or ""),
         passages=passages(text, spans),
         spans=spans,
-        from_images=[str(q["text"]) for q in quotes if q.get("origin") == "image"],
-        mismatched=[str(q["text"]) for q in in_text if text[int(q["start"]) : int(q["end"])] != q["text"]],
+        is_closest=is_closest,
+        from_images=from_images,
+        mismatched=mismatched,
         places=places_of(await api.get_or_none(f"/v1/pages/{page_id}/places") if spans else None, spans),
         screenshots=screenshot_numbers(page),
     )

@@ -8,7 +8,7 @@ from typing import Any
 
 from app.dashboard.effects import Effect
 from app.dashboard.outline import Node, Outline
-from app.dashboard.wording import REASONS, REMEDIES
+from app.dashboard.wording import REASONS, remedy_words
 from rubrics.scoring import Score, bounds
 from rubrics.verdict import Outcome, Reason
 
@@ -50,7 +50,7 @@ def open_leaves(
             if_passed=_score_if(outline, leaf, 1.0),
             if_failed=_score_if(outline, leaf, 0.0),
             reason=REASONS.get(str(leaf.fields.get("reason")), "It was not judged."),
-            remedy=REMEDIES.get(str(leaf.fields.get("reason")), "Retry the job."),
+            remedy=remedy_words(str(leaf.fields.get("reason"))),
             unusable_url=_unusable_url(leaf, unusable_urls),
         )
         for leaf in unjudged[:MAX_LEAVES]

@@ -8,11 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 from rubrics.addresses import NodeKeys
-from rubrics.scoring import unknown_leaves
-from rubrics.tree import leaves_below, walk
+from rubrics.errors import InvalidNode
+from rubrics.node import Status
+from rubrics.scoring import score_nodes, unknown_leaves
+from rubrics.tree import walk
 from rubrics.verdict import Outcome, Verdict
 
 
@@ -47,16 +50,21 @@ class Node:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outline:
-    """Tree of a result. ``unknown`` are the keys of leaves whose score is unknown because they were not judged."""
+    """Tree of a result. ``unknown`` are the keys of leaves whose score is unknown because they were not judged.
+
+    ``bounds`` has the lowest and highest possible score of each node that has such a leaf, by key.
+    """
 
     root: Node
     by_key: Mapping[str, Node]
     parents: Mapping[str, Node]
+    leaves: Sequence[Node]
     unknown: frozenset[str]
+    bounds: Mapping[str, tuple[float, float]]
 
-    @property
-    def leaves(self) -> Sequence[Node]:
-        return tuple(leaves_below(self.root))
+    def bounds_of(self, node: Node) -> tuple[float, float]:
+        """Return the lowest and highest possible score of a node."""
+        return self.bounds.get(node.key, (node.score, node.score))
 
     def path(self, key: str) -> list[Node]:
         """Return the nodes from the root to a node."""
@@ -76,9 +84,18 @@ def outline(result: Mapping[str, Any]) -> Outline:
     parts = result.get("eval_breakdown") or []
     tree = parts[0]["verification_tree"] if parts else _EMPTY_TREE
     root = _node(tree, 0, NodeKeys())
-    parents = {child.key: node for node in walk(root) for child in node.children}
-    ordered = {node.key: node for node in walk(root)}
-    return Outline(root=root, by_key=ordered, parents=parents, unknown=_unknown(root))
+    nodes = list(walk(root))
+    parents = {child.key: node for node in nodes for child in node.children}
+    leaves = tuple(node for node in nodes if not node.children)
+    unknown = _unknown(leaves)
+    return Outline(
+        root=root,
+        by_key={node.key: node for node in nodes},
+        parents=parents,
+        leaves=leaves,
+        unknown=unknown,
+        bounds=_bounds(root, parents, unknown),
+    )
 
 
 _EMPTY_TREE: Mapping[str, Any] = {"id": "root", "desc": "This result has no tree"}
@@ -113,11 +130,34 @@ def _outcome(data: Mapping[str, Any]) -> str:
     return {"passed": "passed", "failed": "failed", "skipped": "skipped"}.get(str(data.get("status")), "undecided")
 
 
-def _unknown(root: Node) -> frozenset[str]:
-    leaves = list(leaves_below(root))
+def _unknown(leaves: Sequence[Node]) -> frozenset[str]:
+    if all(leaf.outcome != Outcome.NOT_JUDGED for leaf in leaves):
+        return frozenset()
     verdicts: dict[str, Verdict | None] = {
         leaf.id: Verdict(outcome=Outcome(leaf.state), blocked_by=leaf.fields.get("blocked_by"))
         for leaf in reversed(leaves)
     }
     ids = unknown_leaves(verdicts)
     return frozenset(leaf.key for leaf in leaves if leaf.id in ids)
+
+
+def _bounds(root: Node, parents: Mapping[str, Node], unknown: frozenset[str]) -> dict[str, tuple[float, float]]:
+    """Return the bounds of the unknown leaves and of all nodes above them; empty if a weight is invalid."""
+    if not unknown:
+        return {}
+
+    def points(leaf: Node, unknown_points: float) -> tuple[float, Status]:
+        known = 1.0 if leaf.outcome == Outcome.PASSED else 0.0
+        return unknown_points if leaf.key in unknown else known, Status.INITIALIZED
+
+    try:
+        low, high = (score_nodes(root, partial(points, unknown_points=each)) for each in (0.0, 1.0))
+    except InvalidNode:  # public scripts may store such trees
+        return {}
+    above: dict[str, Node] = {}
+    for node in walk(root):
+        if node.key in unknown:
+            while node.key not in above:
+                above[node.key] = node
+                node = parents.get(node.key, root)
+    return {key: (low[id(node)].score, high[id(node)].score) for key, node in above.items()}

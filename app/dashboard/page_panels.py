@@ -25,6 +25,7 @@ from app.dashboard.jobs import IdPath, IdQuery
 from app.dashboard.leaf_view import screenshot_numbers
 from app.dashboard.rendering import HEADERS
 from app.dashboard.viewer import FormCheck, Viewer, ViewerDep, query_of
+from app.dashboard.wording import is_web_url
 from assay_client import wire
 from assay_client.errors import ApiError
 
@@ -74,8 +75,7 @@ class Preview:
 
     @property
     def is_web_url(self) -> bool:
-        """Return whether the URL may be shown as a link."""
-        return str(self.cited["url"]).lower().startswith(("http://", "https://"))
+        return is_web_url(str(self.cited["url"]))
 
 
 async def preview_of(viewer: Viewer, url: str, view: View) -> Preview | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-CONTEXT_CHARS = 420
+CONTEXT_CHARS = 160
 """Characters of context before and after a quote."""
 
 

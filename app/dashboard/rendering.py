@@ -43,6 +43,8 @@ _FILTERS = {
     "state": wording.state_words,
     "reason": wording.reason_words,
     "jury": wording.jury_words,
+    "remedy": wording.remedy_words,
+    "is_web": wording.is_web_url,
     "signal": wording.signal_words,
     "utc_time": wording.utc_time,
     "ago": wording.ago,

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import httpx
@@ -14,46 +15,43 @@ from app.dashboard.api_access import Api
 from app.dashboard.effects import Effect, EffectKind, effects
 from app.dashboard.errors import NotFound
 from app.dashboard.leaf_overrides import ResultOverrides, result_overrides
-from app.dashboard.open_leaves import OpenLeaf, open_leaves
 from app.dashboard.outline import Node, Outline, outline
 from assay_client import wire
+from rubrics.scoring import Score
+from rubrics.verdict import Outcome
 
 MAX_CACHED = 16
-_RANKS = {
-    "failed": 0,
-    "not_judged": 1,
-    "open": 1,
-    "undecided": 2,
-    "partial": 3,
-    "initialized": 4,
-    "skipped": 5,
-    "passed": 6,
-}
-_SMALL_TREE = 60
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tree:
-    """Values derived from a result that all parts of its page use."""
+    """Values derived from a result that all parts of its page use. ``not_passed`` are leaves in tree order."""
 
     outline: Outline
     effects: Mapping[str, Effect]
-    open_leaves: Sequence[OpenLeaf]
     counts: Mapping[str, int]
     overrides: ResultOverrides
+    not_passed: Sequence[Node]
+    positions: Mapping[str, int]
+    """Positions of the leaves in ``outline.leaves``, by key."""
 
     def state(self, node: Node) -> str:
         """Return the displayed state. An inner node that scores 0 only because of unjudged leaves is "open"."""
         unknown = self.effects[node.key].kind is EffectKind.UNKNOWN
         return "open" if node.children and unknown and node.score == 0.0 else node.state
 
-    def rank(self, node: Node) -> int:
-        """Return the sort key of a node among its siblings if failures come first."""
-        return _RANKS.get(self.state(node), 6) * 1000 + 999 - round(999 * self.effects[node.key].worth)
+    def score(self, node: Node) -> Score:
+        """Return the score of a node, or its bounds if leaves below it were not judged."""
+        low, high = self.outline.bounds_of(node)
+        return Score(value=low if low == high else None, low=low, high=high)
 
-    def is_open(self, node: Node) -> bool:
-        """Return whether a node is initially expanded: all nodes of a small tree, otherwise only the root."""
-        return node.depth < 1 or len(self.outline.by_key) <= _SMALL_TREE
+    @property
+    def first_leaf(self) -> Node | None:
+        """Return the leaf to show first: the first failed claim, else what did not pass, else the first claim."""
+        claims = [leaf for leaf in self.not_passed if leaf.fields.get("claim")]
+        failed = (leaf for leaf in (*claims, *self.not_passed) if leaf.outcome == Outcome.FAILED)
+        judged = (leaf for leaf in self.outline.leaves if leaf.fields.get("claim"))
+        return next(chain(failed, self.not_passed, judged), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,19 +94,18 @@ def _parse(response: httpx.Response) -> CachedResult:
             "This is the result of a suite run or of a citation check, which has no tree. Its JSON is available from "
             "the API"
         )
-    return CachedResult(result=result, tag=response.headers.get("etag"), tree=_tree(result))
+    return CachedResult(result=result, tag=response.headers.get("etag"), tree=tree_of(result))
 
 
-def _tree(result: Mapping[str, Any]) -> Tree:
+def tree_of(result: Mapping[str, Any]) -> Tree:
+    """Return the tree of a result. CPU-bound: about 0.3 s for 10,000 leaves."""
     parsed_outline = outline(result)
     node_effects = effects(parsed_outline)
-    counts: dict[str, int] = {}
-    for node in parsed_outline.leaves:
-        counts[node.state] = counts.get(node.state, 0) + 1
     return Tree(
         outline=parsed_outline,
         effects=node_effects,
-        open_leaves=open_leaves(parsed_outline, node_effects, result.get("pages") or ()),
-        counts=counts,
+        counts=Counter(leaf.state for leaf in parsed_outline.leaves),
         overrides=result_overrides(result),
+        not_passed=[leaf for leaf in parsed_outline.leaves if leaf.outcome != Outcome.PASSED],
+        positions={leaf.key: place for place, leaf in enumerate(parsed_outline.leaves)},
     )

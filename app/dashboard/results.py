@@ -20,9 +20,11 @@ from app.dashboard.html_route import HtmlRoute
 from app.dashboard.jobs import IdPath
 from app.dashboard.leaf_overrides import LeafOverride
 from app.dashboard.leaf_view import leaf_view
+from app.dashboard.open_leaves import OpenLeaf, open_leaves
 from app.dashboard.outline import Node
 from app.dashboard.rendering import HEADERS
 from app.dashboard.result_cache import Tree
+from app.dashboard.tree_rows import Row, Show, TreeRows, Unloaded
 from app.dashboard.viewer import FormCheck, ViewerDep
 from rubrics.result_fields import script_of
 
@@ -60,35 +62,71 @@ async def result(
     body, tree = cached.result, cached.tree
     if format is Format.CSV:
         name = f"{body['agent_name']}-{body['task_id']}-{body['answer_name']}-{table}"
-        return await csv_file(name, *_table(table, body, tree))
-    if leaf is not None and leaf not in tree.outline.by_key:
-        raise NotFound(f"This result has no leaf {leaf!r}")
+        return await csv_file(name, *await asyncio.to_thread(_table, table, body, tree))
+    chosen = _chosen(tree, leaf) if leaf is not None else tree.first_leaf
     judged = body.get("tested_result", result_id)  # a test judges the answer of an earlier result
-    origin, answer, lint, task = await asyncio.gather(
+    origin, answer, task = await asyncio.gather(
         viewer.api.get_or_none(f"/v1/results/{result_id}/origin"),
         viewer.api.text(f"/v1/results/{judged}/answer"),
-        viewer.api.get(f"/v1/results/{result_id}/lint"),
         viewer.api.get_or_none(f"/v1/tasks/{quote(str(body['task_id']), safe='')}"),
     )
     rendered = (
         RenderedAnswer(html="", marks=frozenset()) if answer is None else await viewer.dashboard.answers.render(answer)
     )
-    panel = None if leaf is None else await leaf_view(viewer.api, body, tree, leaf)
+    key = None if chosen is None else chosen.key
+    panel = None if key is None else await leaf_view(viewer.api, body, tree, key)
     return await viewer.page(
         "result.html", title=f"{body['agent_name']} · {body['task_id']}", here="home", result=body, tree=tree,
         json=f"/v1/results/{result_id}", csv=f"/results/{result_id}?format=csv", origin=origin, answer=rendered,
-        panel=panel, chosen=leaf, lint=lint["items"], script=script_of(body), task=task,
+        panel=panel, chosen=key, rows=[TreeRows(tree, chosen=key).root()], script=script_of(body), task=task,
     )  # fmt: skip
 
 
 @router.get("/results/{result_id}/leaf")
 async def leaf(result_id: IdPath, viewer: ViewerDep, leaf: Annotated[str, Query(max_length=2000)]) -> Response:
-    """Return the panel of one leaf. Panels are loaded on demand because a result can have hundreds of leaves."""
+    """Return the panel of one leaf. Panels are loaded on demand because a result can have thousands of leaves."""
     cached = await viewer.dashboard.results.get(viewer.api, result_id)
-    if leaf not in cached.tree.outline.by_key:
-        raise NotFound(f"This result has no leaf {leaf!r}")
-    panel = await leaf_view(viewer.api, cached.result, cached.tree, leaf)
+    panel = await leaf_view(viewer.api, cached.result, cached.tree, _chosen(cached.tree, leaf).key)
     return await viewer.fragment("leaf.html", panel=panel, result=cached.result, tree=cached.tree)
+
+
+@router.get("/results/{result_id}/tree")
+async def rows(
+    result_id: IdPath,
+    viewer: ViewerDep,
+    leaf: LeafQuery = None,
+    group: LeafQuery = None,
+    at: Annotated[int, Query(ge=0)] = 0,
+    earlier: bool = False,
+    show: Show = Show.ALL,
+    expand: bool = False,
+) -> Response:
+    """Return rows of the tree: from the root, with ``leaf`` in view, or children of ``group`` from position ``at``."""
+    tree = (await viewer.dashboard.results.get(viewer.api, result_id)).tree
+    chosen = None if leaf is None else _chosen(tree, leaf).key
+    builder = TreeRows(tree, show=show, chosen=chosen, expand=expand)
+    if group is None:
+        tree_rows: Sequence[Row | Unloaded] = [builder.root()]
+    else:
+        tree_rows = builder.section(_chosen(tree, group).key, at, earlier=earlier)
+    return await viewer.fragment("tree_rows.html", rows=tree_rows, tree=tree, result_id=result_id, chosen=chosen)
+
+
+@router.get("/results/{result_id}/open")
+async def open_claims(result_id: IdPath, viewer: ViewerDep) -> Response:
+    """Return the table of leaves that keep the score open."""
+    cached = await viewer.dashboard.results.get(viewer.api, result_id)
+    origin = await viewer.api.get_or_none(f"/v1/results/{result_id}/origin")
+    leaves = await asyncio.to_thread(_open_leaves, cached.result, cached.tree)
+    return await viewer.fragment("open_leaves.html", leaves=leaves, result=cached.result, origin=origin)
+
+
+@router.get("/results/{result_id}/lint")
+async def lint(result_id: IdPath, viewer: ViewerDep) -> Response:
+    """Return the findings of the rubric linter."""
+    cached = await viewer.dashboard.results.get(viewer.api, result_id)
+    findings = (await viewer.api.get(f"/v1/results/{result_id}/lint"))["items"]
+    return await viewer.fragment("lint.html", lint=findings, result=cached.result, tree=cached.tree)
 
 
 @router.post("/results/{result_id}/overrides", dependencies=[FormCheck])
@@ -124,6 +162,17 @@ def _redirect_to_leaf(result_id: str, leaf: str) -> Response:
     return RedirectResponse(f"/results/{result_id}?{urlencode({'leaf': leaf})}#detail", 303, headers=HEADERS)
 
 
+def _chosen(tree: Tree, key: str) -> Node:
+    node = tree.outline.by_key.get(key)
+    if node is None:
+        raise NotFound(f"This result has no leaf {key!r}")
+    return node
+
+
+def _open_leaves(body: Mapping[str, Any], tree: Tree) -> Sequence[OpenLeaf]:
+    return open_leaves(tree.outline, tree.effects, body.get("pages") or ())
+
+
 def _table(table: Table, body: Mapping[str, Any], tree: Tree) -> tuple[Sequence[str], Iterable[list[Cell]]]:
     """Return the header and rows of one of the page's tables."""
     if table is Table.PAGES:
@@ -132,7 +181,7 @@ def _table(table: Table, body: Mapping[str, Any], tree: Tree) -> tuple[Sequence[
         return _OPEN_CSV, (
             [item.leaf.key, item.reason, item.remedy, item.if_failed.low, item.if_failed.high, item.if_passed.low,
              item.if_passed.high]
-            for item in tree.open_leaves
+            for item in _open_leaves(body, tree)
         )  # fmt: skip
     overrides = tree.overrides.in_force
     return _CSV, (_csv_row(node, tree.effects[node.key], overrides.get(node.key)) for node in tree.outline.leaves)

@@ -173,6 +173,15 @@ def reason_words(code: str | None) -> str:
     return REASONS.get(code or "", (code or "").replace("_", " "))
 
 
+def remedy_words(code: str | None) -> str:
+    return REMEDIES.get(code or "", "Retry the job.")
+
+
+def is_web_url(url: str) -> bool:
+    """Return whether a URL may be shown as a link."""
+    return url.lower().startswith(("http://", "https://"))
+
+
 def signal_words(code: str) -> str:
     return SIGNALS.get(code, code.replace("_", " "))
 

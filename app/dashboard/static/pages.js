@@ -1,5 +1,6 @@
 // The three panels at /pages: selection, repair, undo and keys. Every action is a form of the page. This script sends
 // the form without leaving the page and then reloads the panels.
+import { listenForKeys } from "./keys.js";
 import { acceptDrops } from "./repair.js";
 
 const AT_ONCE = 3;
@@ -11,7 +12,6 @@ export function startPanels(panels) {
   const preview = document.getElementById("preview");
   const bar = document.getElementById("pages-message");
   const forecast = document.getElementById("pages-forecast");
-  const help = document.getElementById("keys-help");
   const token = panels.dataset.formToken;
   const state = { task: panels.dataset.task, show: panels.dataset.show, view: panels.dataset.view };
   const undoableChanges = bar.dataset.done ? [bar.dataset.done] : []; // ids of changes that can be undone, newest last
@@ -273,22 +273,9 @@ export function startPanels(panels) {
     u: undoLast,
     o: () => preview.querySelector("[data-open]")?.click(),
     " ": toggleReviewed,
-    "?": () => { help.open = !help.open; if (help.open) help.scrollIntoView({ block: "nearest" }); },
   };
-
-  // Single-letter keys can conflict with speech input and switch devices, so they can be disabled.
-  const keysOn = document.getElementById("keys-on");
-  keysOn.checked = localStorage.getItem("single-keys") !== "off";
-  keysOn.addEventListener("change", () => localStorage.setItem("single-keys", keysOn.checked ? "on" : "off"));
-
-  document.addEventListener("keydown", (event) => {
-    if (!keysOn.checked || event.metaKey || event.ctrlKey || event.altKey || event.isComposing) return;
-    if (event.target.closest("input, select, textarea, [contenteditable]")) return;
-    if (event.key === " " && event.target.closest("button, summary, a:not(.cited a), [tabindex='0']")) return;
-    if (!Object.hasOwn(keys, event.key) || (event.repeat && !"jknN".includes(event.key))) return;
-    event.preventDefault();
-    keys[event.key]();
-  });
+  const usesSpace = (event) => event.key === " " && event.target.closest("button, summary, a:not(.cited a), [tabindex='0']");
+  listenForKeys(keys, { usesKey: usesSpace });
 
   document.addEventListener("click", (event) => {
     if (event.metaKey || event.ctrlKey || event.shiftKey) return;

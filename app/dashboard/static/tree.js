@@ -1,14 +1,18 @@
-// Result page: leaf selection, collapsing the tree, failures first, and keys.
+// Result page: selection of leaves, rows of the tree that are loaded on demand, folding, and keys.
+import { listenForKeys } from "./keys.js";
 
 export function startTree(tree) {
   const detail = document.getElementById("detail");
   const prose = document.querySelector(".prose");
-  const originalOrder = new Map(); // items of each list in the order of the tree
+  const missedButton = document.querySelector('[data-tree="missed"]');
+  const address = `/results/${tree.dataset.result}`;
+  const view = { show: "all", expand: "false" };
+  let request = 0;
 
-  const leaves = () => [...tree.querySelectorAll(".leaf")].filter((row) => row.checkVisibility());
   const linkOf = (row) => row.querySelector("[data-leaf]");
   const rowOf = (key) => document.getElementById(key)?.closest("#tree .node");
   const selected = () => tree.querySelector('[aria-current="true"]');
+  const panel = () => detail.querySelector(".leaf-panel");
 
   function fold(row, open) {
     row.querySelector(".fold")?.setAttribute("aria-expanded", String(open));
@@ -31,30 +35,70 @@ export function startTree(tree) {
     reveal(row);
     row.classList.add("chosen");
     linkOf(row).setAttribute("aria-current", "true");
-    row.scrollIntoView({ block: "nearest" });
+    const box = row.getBoundingClientRect();
+    const frame = tree.getBoundingClientRect();
+    if (box.top < frame.top || box.bottom > frame.bottom) tree.scrollTop += box.top - frame.top - tree.clientHeight / 3;
   }
 
-  async function select(key, { push = true } = {}) {
-    markSelected(key);
-    const address = `/results/${tree.dataset.result}`;
+  async function rows(params) {
+    const response = await fetch(`${address}/tree?${new URLSearchParams({ ...view, ...params })}`, { headers: { "HX-Request": "true" } });
+    if (response.headers.get("HX-Redirect")) location.assign(response.headers.get("HX-Redirect"));
+    return response.ok ? response.text() : null;
+  }
+
+  // Load the tree anew with the path to one leaf, for another view or if the leaf is not loaded.
+  async function loadTree(key) {
+    const html = await rows(key ? { leaf: key } : {});
+    if (html === null) return;
+    tree.innerHTML = html;
+    watchUnloaded();
+  }
+
+  async function loadSection(item) {
+    const link = item.firstElementChild;
+    if (item.dataset.loading) return;
+    item.dataset.loading = "true";
+    const html = await rows({ group: link.dataset.group, at: link.dataset.at, earlier: String("earlier" in link.dataset) });
+    if (html === null) {
+      delete item.dataset.loading;
+      return;
+    }
+    const key = selected()?.dataset.leaf;
+    item.insertAdjacentHTML("beforebegin", html);
+    item.remove();
+    if (key) markSelected(key);
+    watchUnloaded();
+  }
+
+  // Rows that are not loaded yet are loaded shortly before they scroll into view.
+  const observer = new IntersectionObserver((entries) => {
+    for (const entry of entries) if (entry.isIntersecting) loadSection(entry.target);
+  }, { root: tree, rootMargin: "400px" });
+
+  function watchUnloaded() {
+    for (const item of tree.querySelectorAll(".unloaded")) observer.observe(item);
+  }
+
+  async function select(key, { push = true, focus = false } = {}) {
+    const current = ++request;
     if (push) history.pushState({ leaf: key }, "", `${address}?leaf=${encodeURIComponent(key)}`);
+    if (!rowOf(key)) await loadTree(key);
+    if (current !== request) return;
+    markSelected(key);
+    if (focus) rowOf(key) && linkOf(rowOf(key)).focus({ preventScroll: true });
     await htmx.ajax("GET", `${address}/leaf?leaf=${encodeURIComponent(key)}`, { target: detail, swap: "innerHTML" });
     highlightEvidence();
-    if (detail.getBoundingClientRect().top > innerHeight * 0.7) detail.scrollIntoView({ block: "start" });
-    else detail.scrollTop = 0;
+    const top = detail.getBoundingClientRect().top;
+    if (top > innerHeight * 0.7 || top < 0) detail.scrollIntoView({ block: "start" });
+    detail.scrollTop = 0;
   }
-
-  // Single-letter keys can conflict with speech input and switch devices, so they can be disabled.
-  const keysOn = document.getElementById("keys-on");
-  keysOn.checked = localStorage.getItem("single-keys") !== "off";
-  keysOn.addEventListener("change", () => localStorage.setItem("single-keys", keysOn.checked ? "on" : "off"));
 
   // Announce the selected leaf, highlight its sentences in the answer and scroll to its quotes in the screenshots.
   function highlightEvidence() {
-    const panel = detail.querySelector(".leaf-panel");
-    const row = panel && rowOf(panel.dataset.key);
-    if (row) document.getElementById("announcement").textContent = `${panel.dataset.key}, ${row.querySelector(".unseen").textContent}`;
-    const wanted = new Set((panel?.dataset.cites ?? "").split(" ").filter(Boolean));
+    const key = panel()?.dataset.key;
+    const row = key && rowOf(key);
+    if (row) document.getElementById("announcement").textContent = `${key}, ${row.querySelector(".unseen").textContent}`;
+    const wanted = new Set((panel()?.dataset.cites ?? "").split(" ").filter(Boolean));
     let first = null;
     for (const span of document.querySelectorAll(".prose [data-cites]")) {
       const on = span.dataset.cites.split(" ").some((mark) => wanted.has(mark));
@@ -75,84 +119,72 @@ export function startTree(tree) {
     }
   }
 
-  function failuresFirst(on) {
-    for (const list of [tree, ...tree.querySelectorAll("ul")]) {
-      if (!originalOrder.has(list)) originalOrder.set(list, [...list.children]);
-      const order = [...originalOrder.get(list)];
-      if (on) order.sort((one, other) => one.dataset.rank - other.dataset.rank);
-      if (order.some((item, place) => item !== list.children[place])) list.append(...order);
-    }
-    if (!on) return;
-    for (const item of tree.querySelectorAll('[data-state="failed"], [data-state="not_judged"]')) {
-      const row = item.firstElementChild;
-      if (row.classList.contains("leaf")) reveal(row);
-    }
+  async function showOnly(show) {
+    view.show = show;
+    missedButton.setAttribute("aria-pressed", String(show === "missed"));
+    const key = panel()?.dataset.key;
+    await loadTree(key);
+    if (key) markSelected(key);
   }
 
   function foldAll(open) {
+    view.expand = String(open);
     for (const row of tree.querySelectorAll(".node:not(.leaf)")) {
       fold(row, open || row.parentElement.parentElement === tree);
     }
   }
 
-  const actions = {
-    failures: (button) => failuresFirst(toggled(button)),
-    missed: (button) => tree.classList.toggle("missed", toggled(button)),
-    open: () => foldAll(true),
-    close: () => foldAll(false),
-  };
+  const toggleMissed = () => showOnly(view.show === "all" ? "missed" : "all");
+  const actions = { missed: toggleMissed, open: () => foldAll(true), close: () => foldAll(false) };
 
-  // Select the next or previous visible leaf; with ``missesOnly``, the next one that did not pass.
-  function step(offset, missesOnly) {
-    const here = selected()?.closest(".leaf");
-    const all = leaves().filter((row) => !missesOnly || row === here || row.parentElement.dataset.state !== "passed");
-    if (all.length === 0) return;
-    const at = all.indexOf(here);
-    const next = linkOf(all[at < 0 ? 0 : (at + offset + all.length) % all.length]);
-    next.focus({ preventScroll: true });
-    select(next.dataset.leaf);
+  // Follow a step of the panel, for example to the next leaf that did not pass. At the end, nothing happens.
+  function step(name) {
+    const key = panel()?.getAttribute(`data-${view.show === "missed" ? name.replace("-missed", "") + "-missed" : name}`);
+    if (key) select(key, { focus: true });
   }
 
   document.addEventListener("click", (event) => {
     const button = event.target.closest("#tree .fold");
     if (button) fold(button.closest(".node"), button.getAttribute("aria-expanded") !== "true");
+    if (event.metaKey || event.ctrlKey || event.shiftKey) return;
     const link = event.target.closest("[data-leaf]");
-    if (!link || event.metaKey || event.ctrlKey || event.shiftKey) return;
+    const unloaded = event.target.closest("#tree .unloaded");
+    if (!link && !unloaded) return;
     event.preventDefault();
-    select(link.dataset.leaf);
+    if (link) select(link.dataset.leaf);
+    else loadSection(unloaded);
   });
   for (const button of document.querySelectorAll("[data-tree]")) {
     button.addEventListener("click", () => actions[button.dataset.tree](button));
   }
-  document.addEventListener("keydown", (event) => {
-    if (!keysOn.checked || event.target.closest("input, select, textarea") || event.metaKey || event.ctrlKey || event.altKey) return;
-    if (event.key === "j") step(1, false);
-    else if (event.key === "k") step(-1, false);
-    else if (event.key === "n") step(1, true);
-    else if (event.key === "f") document.querySelector('[data-tree="failures"]').click();
+  listenForKeys({
+    j: () => step("next"),
+    k: () => step("previous"),
+    n: () => step("next-missed"),
+    N: () => step("previous-missed"),
+    f: () => missedButton && toggleMissed(),
+    o: () => detail.querySelector("[data-open]")?.click(),
   });
 
   const fromAddress = () => new URLSearchParams(location.search).get("leaf");
   window.addEventListener("popstate", () => {
     const key = fromAddress();
     if (key) select(key, { push: false });
+    else if (!location.hash) location.reload();
   });
   const followHash = () => {
     const key = decodeURIComponent(location.hash.slice(1));
-    if (key && rowOf(key)) select(key, { push: false });
+    const isRow = document.getElementById(key) ? rowOf(key) : tree.querySelector(".unloaded");
+    if (key && isRow) select(key, { push: false });
   };
   window.addEventListener("hashchange", followHash);
 
-  const initial = fromAddress();
+  watchUnloaded();
+  const initial = panel()?.dataset.key;
   if (initial) {
     markSelected(initial);
     highlightEvidence();
-    if (location.hash === "#detail") detail.scrollIntoView({ block: "nearest" });
-  } else followHash();
-}
-
-function toggled(button) {
-  const on = button.getAttribute("aria-pressed") !== "true";
-  button.setAttribute("aria-pressed", String(on));
-  return on;
+  }
+  if (location.hash === "#detail") detail.scrollIntoView({ block: "nearest" });
+  else followHash();
 }

@@ -211,7 +211,7 @@ def certified(status: str, note: str, *, issued: bool) -> dict[str, Any]:
         ),
         (
             certified("none", "The agreement of m with people is not certified for the prompts.", issued=False),
-            "Certificate The agreement of m with people is not certified for the prompts.",
+            "Certificate none the agreement of this judge with people was not measured for its prompts",
         ),
     ],
     ids=["covered", "partly-covered", "none"],
@@ -224,6 +224,7 @@ async def test_result_shows_the_certificate_of_its_judge(
     result = await benched.result("walker", text)
     async with open_reader(chromium, benched.url) as reader:
         await reader.go(f"/results/{result}")
-        assert shown in await reader.text("dl.pairs")
+        await reader.page.click(".about summary")
+        assert shown in await reader.text(".about dl")
         assert await reader.violations() == []
         assert reader.page_errors == []

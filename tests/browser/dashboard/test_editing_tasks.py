@@ -101,7 +101,8 @@ async def test_task_is_edited_tested_and_saved_and_judges_the_next_answer(reader
     script = (await served.http.get(f"/v1/results/{result}")).json()["script"]
     assert script["version"] == "2"
     await reader.go(f"/results/{result}")
-    assert f"v2 {script['sha256'][:10]}" in " ".join((await reader.text(".scores")).split())
+    await reader.page.click(".about summary")
+    assert f"v2 {script['sha256'][:10]}" in " ".join((await reader.text(".about")).split())
 
 
 async def test_change_on_disk_is_shown_and_merged(reader: Reader, folder: Path):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from patchright.async_api import Browser
 
+from app.dashboard.tree_rows import MAX_ROWS, SECTION
 from tests.browser.dashboard.conftest import LAPTOP, PHONE, OpenDashboard, Reader, Served, open_reader
 from tests.browser.dashboard.test_reading_results import judged
 from tests.fakes.judged import leaf, many_leaves, rubric_of
@@ -169,26 +170,57 @@ async def test_print_shows_the_tree_and_no_controls(served: Served, reader: Read
     assert await reader.page.locator(".leaf-panel").is_visible()
 
 
-async def test_tree_of_six_hundred_nodes_can_be_folded_filtered_and_opened(served: Served, reader: Reader):
-    text = served.judging.register("big", lambda: rubric_of(*many_leaves(24, 24), task_id="bridges"))
+async def test_tree_of_ten_thousand_leaves_is_loaded_in_parts(served: Served, reader: Reader):
+    text = served.judging.register("big", lambda: rubric_of(*many_leaves(20, 500), task_id="bridges"))
     result = await served.result("giant", text, task="bridges")
+    page = await served.http.get(f"/results/{result}")
+    assert page.text.count('class="node') < 2 * MAX_ROWS and len(page.content) < 400_000
+    section = await served.http.get(f"/results/{result}/tree?group=part3&at=400&expand=true")
+    assert section.text.count('class="node') == SECTION
+
     await reader.go(f"/results/{result}")
-    assert await reader.page.locator("#tree .node").count() == 1 + 24 + 24 * 24
+    loaded = reader.page.locator("#tree .node")
+    assert await reader.page.locator(".leaf-panel").get_attribute("data-key") == "part0/leaf7"
+    # Rows are loaded when they scroll into view.
+    before = await loaded.count()
+    await reader.page.evaluate("document.querySelector('#tree .unloaded').scrollIntoView()")
+    await reader.wait_until(f"document.querySelectorAll('#tree .node').length > {before}")
+    # A leaf whose row is not loaded brings its section with it.
+    await reader.go(f"/results/{result}#part9/leaf4750")
+    await reader.page.locator('.leaf-panel[data-key="part9/leaf4750"]').wait_for()
+    await reader.page.locator('#tree .chosen[id="part9/leaf4750"]').wait_for()
+    assert await loaded.count() < 2 * MAX_ROWS
+    await reader.page.keyboard.press("n")
+    await reader.page.locator('.leaf-panel[data-key="part9/leaf4753"]').wait_for()
+    # What did not pass, in all groups.
+    await reader.page.locator('[data-tree="missed"]').click()
+    await reader.wait_until("document.querySelector('#tree .leaf .state-passed') === null")
+    assert 0 < await loaded.count() < 2 * MAX_ROWS
+    assert reader.page_errors == []
 
-    async def visible_after(control: str, nodes: str = ".node") -> list[str]:
-        """Click a control of the tree, and return the ids of the visible nodes."""
-        await reader.page.locator(f'[data-tree="{control}"]').click()
-        visible: list[str] = await reader.page.evaluate(
-            f"[...document.querySelectorAll('#tree {nodes}')]"
-            ".filter(node => node.checkVisibility()).map(node => node.id)"
-        )
-        return visible
 
-    assert len(await visible_after("close")) <= 1 + 24
-    assert len(await visible_after("open")) == 1 + 24 + 24 * 24
-    missed = await visible_after("missed", ".leaf")
-    assert 0 < len(missed) < 24 * 24
-    passed = "[...document.querySelectorAll('#tree .leaf .state-passed')].filter(icon => icon.checkVisibility()).length"
-    assert await reader.page.evaluate(passed) == 0
-    await reader.page.locator(f'#tree [data-leaf="{missed[-1]}"]').click()
-    await reader.page.locator(f'.leaf-panel[data-key="{missed[-1]}"]').wait_for()
+async def test_groups_of_a_large_tree_are_loaded_when_they_are_opened(served: Served, reader: Reader):
+    text = served.judging.register("wide", lambda: rubric_of(*many_leaves(24, 24), task_id="bridges"))
+    result = await served.result("wide", text, task="bridges")
+    await reader.go(f"/results/{result}")
+    loaded = reader.page.locator("#tree .node")
+    assert await loaded.count() == 1 + 24 + 24  # the group of the first failed claim is open
+    await reader.page.locator('[id="part5"] .fold').click()
+    await reader.page.locator('[id="part5/leaf125"]').wait_for()
+    assert await loaded.count() == 1 + 24 + 2 * 24
+    await reader.page.locator('[data-tree="close"]').click()
+    assert not await reader.page.locator('[id="part5/leaf125"]').is_visible()
+    await reader.page.locator('[data-tree="open"]').click()
+    await reader.page.locator('[id="part1/leaf30"]').wait_for()
+
+
+async def test_all_rows_of_a_large_tree_can_be_reached_without_scripts(served: Served, chromium: Browser):
+    text = served.judging.register("scriptless", lambda: rubric_of(*many_leaves(2, 250), task_id="bridges"))
+    result = await served.result("scriptless", text, task="bridges")
+    async with open_reader(chromium, served.url, scripts=False) as reader:
+        await reader.go(f"/results/{result}")
+        await reader.page.locator(".unloaded a", has_text="150 more").click()
+        assert await reader.page.locator(".leaf-panel").get_attribute("data-key") == "part0/leaf101"
+        assert await reader.page.locator('[id="part0/leaf200"]').is_visible()
+        await reader.page.locator(".unloaded a", has_text="100 earlier").click()
+        assert await reader.page.locator('[id="part0/leaf1"]').is_visible()

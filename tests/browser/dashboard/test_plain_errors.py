@@ -104,6 +104,8 @@ async def test_job_with_a_spent_budget_continues_after_a_raise(served: Served, r
     )
     assert "the submission's budget_usd" in said
     await reader.page.click("text=Open the result")
+    await reader.page.click(".open-leaves summary")
+    await reader.page.wait_for_selector(".open-leaves tbody tr")
     assert "The budget for model requests is used up." in await reader.text(".open-leaves tbody tr")
     submission = (await served.http.get(f"/v1/jobs/{job}")).json()["submission_id"]
     await served.http.patch(f"/v1/submissions/{submission}", json={"budget_usd": 1.0})

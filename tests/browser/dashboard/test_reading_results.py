@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from patchright.async_api import Browser
 
-from tests.browser.dashboard.conftest import Reader, Served
+from tests.browser.dashboard.conftest import PHONE, Reader, Served, open_reader
 from tests.fakes.judged import FAILED, NOT_JUDGED, PASSED, SKIPPED, group, leaf, page_entry, rubric_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
@@ -49,34 +50,106 @@ async def judged(served: Served) -> str:
     return await served.result("walker", ANSWER)
 
 
-async def test_tree_shows_how_each_child_changed_its_parent(served: Served, reader: Reader):
+async def test_tree_shows_points_only_where_they_were_lost(served: Served, reader: Reader):
     result = await judged(served)
     await reader.go(f"/results/{result}")
     rows = reader.page.locator("#tree .node")
     said = {
         await row.get_attribute("id"): " ".join((await row.text_content() or "").split()) for row in await rows.all()
     }
-    assert "required: met" in said["river/named"]
-    assert "\u00d72" in said["river/through"] and "adds 0.67 of 0.67" in said["river/through"]
-    assert "adds 0.00 of 0.33" in said["river/length"]
-    assert "required: not met; bridge counts 0" in said["bridge/given"]
-    assert "given is required and not met: counts 0" in said["bridge/year"]
-    assert "open up to 0.25" in said["town"]
+    assert said["river/named"].endswith("required")
+    assert said["river/through"].endswith("\u00d72")  # a passed leaf has lost no points
+    assert said["river/length"].endswith("\u22120.17") and said["river"].endswith("\u22120.17")
+    assert said["bridge/given"].endswith("\u22120.25required: not met; bridge counts 0")
+    assert said["bridge/year"].endswith("given is required and not met: counts 0")
+    assert said["town"].endswith("\u22120.00\u20130.25") and said["root"].endswith("0.33\u20130.58")
     assert "not judged" in (await rows.last.locator(".unseen").text_content() or "")
 
 
-async def test_scores_are_side_by_side_with_the_open_leaves(served: Served, reader: Reader):
+async def test_one_score_is_shown_and_the_others_are_folded(served: Served, reader: Reader):
     await reader.go(f"/results/{await judged(served)}")
-    assert await reader.text(".score-card:nth-of-type(1) .score") == "0.33\u20130.58"
-    assert await reader.text(".score-card:nth-of-type(2) h2") == "Strict"
-    assert await reader.text(".score-card:nth-of-type(3) .score") == "0.33"
-    tops = await reader.page.locator(".score-card").evaluate_all("(all) => all.map((one) => one.offsetTop)")
-    assert len(tops) == 3 and len(set(tops)) == 1  # side by side
+    assert await reader.text(".result-score > .score") == "0.33\u20130.58"
+    assert not await reader.page.locator(".about dl").is_visible()
+    await reader.page.click(".about summary")
+    folded = await reader.text(".about dl")
+    assert (
+        folded.startswith("Score 0.33\u20130.58") and "Strict 0.33\u20130.58" in folded and "Compatible 0.33" in folded
+    )
+
+
+async def test_claims_that_were_not_judged_are_listed_on_demand(served: Served, reader: Reader):
+    await reader.go(f"/results/{await judged(served)}")
+    summary = await reader.text(".open-leaves summary")
+    assert summary == "1 claim was not judged the score stays between 0.33 and 0.58"
+    await reader.page.click(".open-leaves summary")
+    await reader.page.wait_for_selector(".open-leaves tbody tr")
     open_leaf = await reader.text(".open-leaves tbody tr")
     assert open_leaf.startswith("town A captcha, sign-in form or consent dialog appeared instead of the cited page")
     assert open_leaf.endswith("0.33 0.58")
     await reader.page.click('.open-leaves td a:has-text("Pages")')
     await reader.page.wait_for_selector(f'.preview-body[data-url="{WALL}"]')
+
+
+async def test_first_failed_claim_is_selected(served: Served, reader: Reader):
+    result = await judged(served)
+    await reader.go(f"/results/{result}")
+    assert await reader.page.locator(".leaf-panel").get_attribute("data-key") == "river/length"
+    assert await reader.page.locator("#tree .chosen").get_attribute("id") == "river/length"
+    assert (await reader.text("#detail")).count("The Ahne is 25 km long") == 1
+    assert await reader.page.locator(".prose .on").count() == 1
+
+
+async def test_answer_tree_and_evidence_are_in_the_first_screen(served: Served, reader: Reader):
+    result = await judged(served)
+    await reader.page.set_viewport_size({"width": 1440, "height": 900})
+    await reader.go(f"/results/{result}")
+    for part in (".prose", "#tree .leaf", ".leaf-panel .claim", ".leaf-panel .passage mark"):
+        box = await reader.page.locator(part).first.bounding_box()
+        assert box is not None and 0 < box["y"] < 800, part
+    view = await reader.page.locator(".result-view").bounding_box()
+    assert view is not None and view["y"] + view["height"] <= 900
+
+
+async def test_phone_opens_on_the_claim(served: Served, chromium: Browser):
+    result = await judged(served)
+    async with open_reader(chromium, served.url, size=PHONE) as reader:
+        await reader.go(f"/results/{result}")
+        claim = await reader.page.locator(".leaf-panel .claim").bounding_box()
+        assert claim is not None and claim["y"] + claim["height"] < PHONE[1]
+        assert await reader.text(".leaf-panel .claim") == "The Ahne is 25 km long"
+        await reader.page.click(".leaf-panel .to-tree")
+        await reader.page.locator('#tree [data-leaf="river/through"]').click()
+        await reader.page.wait_for_selector('.leaf-panel[data-key="river/through"]')
+        await reader.wait_until(
+            "(top => top >= 0 && top < innerHeight / 2)(document.querySelector('.claim').getBoundingClientRect().top)"
+        )
+
+
+async def test_failed_claim_shows_the_closest_passage_of_its_page(served: Served, reader: Reader):
+    await reader.go(f"/results/{await judged(served)}?leaf=river%2Flength")
+    assert await reader.text(".closest h3") == "CLOSEST PASSAGE by shared words, not chosen by the judge"
+    assert await reader.text(".closest mark") == "The river Ahne flows through Vellmar. It is 21 kilometres long."
+    assert await reader.text(".closest figcaption") == "The frame marks the passage."
+    frame = await reader.page.locator(".closest .frames rect").first.bounding_box()
+    shot = await reader.page.locator(".closest .shot").bounding_box()
+    assert frame is not None and shot is not None
+    assert frame["y"] - shot["y"] == pytest.approx(shot["height"] * 0.02, abs=3)
+    await reader.page.click(".closest .source a")
+    await reader.page.wait_for_url("**/pages/**")
+    assert (await reader.text("pre mark")).endswith("It is 21 kilometres long.")
+
+
+async def test_failed_claim_whose_page_shares_no_word_has_no_passage(served: Served, reader: Reader):
+    page = await served.capture("https://other.example/", "Mills and meadows.")
+
+    def rubric():
+        claim = "Ida Norrstad has led it since 1998"
+        return rubric_of(leaf("led", FAILED, claim=claim, sources=["https://other.example/"]), task_id="rivers")
+
+    served.judging.register("elsewhere", rubric, pages=[page_entry("https://other.example/", page_id=page)])
+    await reader.go(f"/results/{await served.result('elsewhere', 'elsewhere')}")
+    assert await reader.page.locator(".closest").count() == 0
+    assert await reader.page.locator(".sources a[href^='/pages/']").count() == 1
 
 
 @pytest.mark.parametrize("width", [1100, 1280, 1920])
@@ -95,11 +168,14 @@ async def test_columns_are_answer_tree_and_leaf_from_left_to_right(served: Serve
 async def test_leaf_panel_shows_claim_votes_quote_and_cited_sentence(served: Served, reader: Reader):
     await reader.go(f"/results/{await judged(served)}")
     await reader.page.click('#tree [data-leaf="river/through"]')
-    await reader.page.wait_for_selector(".leaf-panel .passage mark")
+    await reader.page.wait_for_selector('.leaf-panel[data-key="river/through"] .passage mark')
     panel = await reader.text("#detail")
     assert "The river Ahne flows through Vellmar" in await reader.text(".leaf-panel .claim")
     assert await reader.text(".passage mark") == "The river Ahne flows through Vellmar."
-    assert "verify_page@1" in panel and "$0.0031" in panel and "because the page says so" in panel
+    assert "because the page says so" in panel
+    await reader.page.click(".more-facts summary")
+    facts = await reader.text(".more-facts")
+    assert "verify_page@1" in facts and "$0.0031" in facts and "adds 0.67 of 0.67 (66.7 %)" in facts
     assert await reader.page.locator(".votes li").count() == 2
     assert await reader.text(".prose .on") == "The river that flows through Vellmar is the Ahne (source)."
     picture = reader.page.locator(".shots img")
@@ -163,44 +239,62 @@ async def test_every_leaf_has_a_deep_link(served: Served, reader: Reader):
         await reader.page.goto(address)
         assert await reader.page.locator(".leaf-panel").get_attribute("data-key") == key
         assert await reader.page.locator("#tree .chosen").get_attribute("id") == key
-        deep = await reader.page.locator(".leaf-panel a.deep").first.get_attribute("href")
+        deep = await reader.page.locator(".more-facts a.deep").first.get_attribute("href")
         assert deep is not None and address.startswith(served.url + deep)
 
 
-async def test_failures_can_be_sorted_first(served: Served, reader: Reader):
+async def test_tree_can_be_limited_to_what_did_not_pass(served: Served, reader: Reader):
     await reader.go(f"/results/{await judged(served)}")
-    first = reader.page.locator("#tree > li > ul > li > .node").first
-    assert await first.get_attribute("id") == "river"
-    await reader.page.click('[data-tree="failures"]')
-    assert await first.get_attribute("id") == "bridge"
-    await reader.page.click('[data-tree="failures"]')
-    assert await first.get_attribute("id") == "river"
-    await reader.page.click('[data-tree="missed"]')
-    assert not await reader.page.locator('[id="river/through"]').is_visible()
-    assert await reader.page.locator('[id="river/length"]').is_visible()
+    button = reader.page.locator('[data-tree="missed"]')
+    assert await reader.text('[data-tree="missed"]') == "Not passed 4"
+    await button.click()
+    await reader.page.locator('[id="river/through"]').wait_for(state="detached")
+    leaves = reader.page.locator("#tree .leaf")
+    shown = await leaves.evaluate_all("(all) => all.map((one) => one.id)")
+    assert shown == ["river/length", "bridge/given", "bridge/year", "town"]
+    assert await reader.page.locator("#tree .chosen").get_attribute("id") == "river/length"
+    await button.click()
+    await reader.page.locator('[id="river/through"]').wait_for()
+    assert await leaves.count() == 6
 
 
 async def test_keyboard_moves_through_the_leaves(served: Served, reader: Reader):
-    await reader.go(f"/results/{await judged(served)}")
+    await reader.go(f"/results/{await judged(served)}?leaf=river%2Fnamed")
     seen = []
-    for key in ("j", "j", "n", "n", "k"):
+    for key in ("j", "j", "n", "N", "k", "k", "k"):
+        before = reader.page.url
         await reader.page.keyboard.press(key)
+        if len(seen) < 6:
+            await reader.page.wait_for_url(lambda url, before=before: url != before)
         await reader.wait_until(
             "document.querySelector('.leaf-panel')?.dataset.key"
             " === document.querySelector('#tree [aria-current]').dataset.leaf"
         )
         seen.append(await reader.page.locator(".leaf-panel").get_attribute("data-key"))
-    assert seen == ["river/named", "river/through", "river/length", "bridge/given", "river/length"]
-    assert await reader.page.text_content("#announcement") == "river/length, failed"
-    assert await reader.page.evaluate("document.activeElement.dataset.leaf") == "river/length"
+    expected = ["through", "length", "bridge/given", "length", "through", "named", "named"]
+    assert seen == [key if "/" in key else f"river/{key}" for key in expected]
+    assert await reader.page.text_content("#announcement") == "river/named, passed"
+    assert await reader.page.evaluate("document.activeElement.dataset.leaf") == "river/named"
     await reader.page.locator('[id="bridge"] .fold').focus()
     await reader.page.keyboard.press("Enter")
     assert not await reader.page.locator('[id="bridge/year"]').is_visible()
-    await reader.page.click(".keys summary")
+    await reader.page.locator("#tree-title").click()
+    await reader.page.keyboard.press("?")
     await reader.page.uncheck("#keys-on")
     await reader.page.locator("#tree-title").click()
     await reader.page.keyboard.press("j")
-    assert await reader.page.text_content("#announcement") == "river/length, failed"
+    assert await reader.page.text_content("#announcement") == "river/named, passed"
+
+
+async def test_key_o_opens_the_cited_page_in_a_new_tab(served: Served, reader: Reader):
+    await reader.go(f"/results/{await judged(served)}?leaf=river%2Flength")
+    await reader.page.evaluate(
+        "document.addEventListener('click', (event) => { event.preventDefault();"
+        " document.body.dataset.opened = `${event.target.href} ${event.target.target} ${event.target.rel}` }, true)"
+    )
+    await reader.page.keyboard.press("o")
+    opened = await reader.page.evaluate("document.body.dataset.opened")
+    assert opened == f"{URL} _blank noopener noreferrer nofollow"
 
 
 async def test_result_is_readable_without_scripts(served: Served, chromium):
@@ -252,8 +346,9 @@ async def test_lint_findings_of_the_rubric_are_listed_with_their_fix(served: Ser
 
     served.judging.register("linted", rubric, pages=[page_entry(URL)])
     await reader.go(f"/results/{await served.result('linted', 'linted')}")
+    assert await reader.text(".lint summary") == "Rubric lint for the author of the judge"
     await reader.page.click(".lint summary")
-    assert await reader.text(".lint summary") == "Rubric lint 1 finding for the author of the judge"
+    await reader.page.wait_for_selector(".lint tbody tr")
     assert await reader.text(".lint tbody tr") == (
         "long pointless_weight Weight 2 has no effect because every non-critical sibling has it, too; remove it."
     )

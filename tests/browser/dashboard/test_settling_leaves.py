@@ -51,9 +51,10 @@ async def test_override_of_a_doubtful_leaf_shows_in_panel_tree_and_score(served:
     row = await reader.text('#tree .node:has([data-leaf="gate"])')
     assert "failed" in row and "passed (override)" in row
     # The judge's own score stays 0. With the gate open, the score of the leaves behind it is unknown.
-    card = await reader.text(".score-card")
-    assert card.startswith("Score 0.00") and "with overrides 0.33\u20131.00" in card
-    assert "1 leaf; the scores and the tree show the judge's verdicts" in await reader.text(".scores")
+    card = await reader.text(".result-score")
+    assert card.startswith("0.00") and "with overrides 0.33\u20131.00" in card
+    await reader.page.click(".about summary")
+    assert "1 leaf; the scores and the tree show the judge's verdicts" in await reader.text(".about")
     await reader.go("/review?agent=settler")
     assert "gate" not in await reader.text("main table")
     assert "1 overridden claim is not shown" in await reader.text("main")
@@ -75,7 +76,7 @@ async def test_withdrawn_override_stays_visible(served: Served, reader: Reader):
     said = await reader.text(".overrides")
     assert "Withdrawn by Grace" in said and "I looked at another page." in said and WHY in said
     assert await reader.page.locator(".override-mark").count() == 0
-    assert "with overrides" not in await reader.text(".scores")
+    assert "with overrides" not in await reader.text(".result-score")
     found = (await served.http.get(f"/v1/results/{result}")).json()
     assert [row["outcome"] for row in found["overrides"]] == ["failed", None]
 

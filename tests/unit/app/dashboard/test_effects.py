@@ -59,6 +59,28 @@ def test_effect_of_a_leaf_that_was_not_judged_is_unknown():
     assert found["x"].kind is EffectKind.UNKNOWN
 
 
+def test_lost_points_add_up_to_what_the_score_lacks():
+    drawn, found = outline_and_effects(
+        group("x", leaf("a"), leaf("b", FAILED), weight=2),
+        group("y", leaf("one", FAILED), leaf("two", SKIPPED, blocked_by="y/one"), leaf("three"), sequential=True),
+        group("z", leaf("gate", FAILED, critical=True), leaf("fine")),
+        leaf("c"),
+    )
+    lost = {key: effect.lost for key, effect in found.items()}
+    assert lost["x/b"] == pytest.approx((0.2, 0.2)) and lost["x/a"] == lost["c"] == (0.0, 0.0)
+    assert lost["z/gate"] == lost["z"] and lost["z/fine"] == (0.0, 0.0)
+    for parent, children in (("x", "ab"), ("y", ("one", "two", "three"))):
+        assert sum(lost[f"{parent}/{child}"][0] for child in children) == pytest.approx(lost[parent][0])
+    assert sum(lost[child.key][0] for child in drawn.root.children) == pytest.approx(1 - drawn.root.score)
+
+
+def test_lost_points_of_unjudged_leaves_are_a_range():
+    drawn, found = outline_and_effects(group("x", leaf("a", NOT_JUDGED), leaf("b", FAILED)), leaf("c"))
+    assert found["x/a"].lost == (0.0, 0.25) and found["x/b"].lost == (0.25, 0.25)
+    assert found["x"].lost == (0.25, 0.5)
+    assert drawn.bounds_of(drawn.root) == (0.5, 0.75) and drawn.bounds_of(drawn.by_key["c"]) == (1.0, 1.0)
+
+
 def test_open_leaf_shows_the_score_for_both_outcomes():
     drawn, found = outline_and_effects(leaf("a", NOT_JUDGED), leaf("b"), leaf("c", FAILED), leaf("d", NOT_JUDGED))
     [first, _] = open_leaves(drawn, found)

@@ -1,0 +1,92 @@
+"""Rows of a result's tree in one response."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from app.dashboard.result_cache import Tree, tree_of
+from app.dashboard.tree_rows import MAX_ROWS, SECTION, Row, Show, TreeRows, Unloaded
+from tests.fakes.judged import FAILED, NOT_JUDGED, group, leaf, many_leaves, result_of, rubric_of
+
+LARGE = tree_of(result_of(rubric_of(*many_leaves(100, 100))))
+
+
+def rows_below(row: Row) -> Iterator[Row | Unloaded]:
+    yield row
+    for child in row.below:
+        if isinstance(child, Row):
+            yield from rows_below(child)
+        else:
+            yield child
+
+
+def loaded(row: Row) -> list[str]:
+    return [each.node.key for each in rows_below(row) if isinstance(each, Row)]
+
+
+def flat(leaves: int) -> Tree:
+    return tree_of(result_of(rubric_of(*(leaf(f"n{nth}") for nth in range(leaves)))))
+
+
+def test_small_tree_is_loaded_and_expanded():
+    tree = tree_of(result_of(rubric_of(group("a", leaf("x"), leaf("y")), leaf("z"))))
+    root = TreeRows(tree).root()
+    assert loaded(root) == ["root", "a", "a/x", "a/y", "z"]
+    assert all(row.expanded for row in rows_below(root) if isinstance(row, Row))
+
+
+def test_large_tree_has_only_the_group_of_the_chosen_leaf():
+    root = TreeRows(LARGE, chosen="part42/leaf4250").root()
+    keys = loaded(root)
+    assert len(keys) == 1 + 100 + 100 and "part42/leaf4250" in keys
+    unloaded = [each for each in rows_below(root) if isinstance(each, Unloaded)]
+    assert {each.group for each in unloaded} == {f"part{nth}" for nth in range(100)} - {"part42"}
+    assert {each.count for each in unloaded} == {100}
+
+
+@pytest.mark.parametrize("show", Show)
+def test_expanded_tree_is_bounded(show: Show):
+    root = TreeRows(LARGE, show=show, expand=True, chosen="part99/leaf9996").root()
+    keys = loaded(root)
+    assert "part99/leaf9996" in keys and len(keys) < MAX_ROWS + 3 * SECTION
+
+
+@pytest.mark.parametrize(("chosen", "first", "last"), [(0, 0, 99), (150, 100, 199), (9_999, 9_900, 9_999)])
+def test_long_group_is_loaded_around_the_chosen_leaf(chosen: int, first: int, last: int):
+    root = TreeRows(flat(10_000), chosen=f"n{chosen}").root()
+    keys = loaded(root)[1:]
+    assert (keys[0], keys[-1], len(keys)) == (f"n{first}", f"n{last}", SECTION)
+
+
+def test_sections_cover_a_group_in_both_directions():
+    tree = flat(350)
+    root = TreeRows(tree, chosen="n120").root()
+    earlier, *_, later = root.below
+    assert isinstance(earlier, Unloaded) and isinstance(later, Unloaded)
+    assert (earlier.at, earlier.count, earlier.earlier, later.at, later.count) == (0, 100, True, 200, 150)
+    before = TreeRows(tree).section("root", earlier.at, earlier=True)
+    after = TreeRows(tree).section("root", later.at)
+    assert [row.node.key for row in before if isinstance(row, Row)] == [f"n{nth}" for nth in range(100)]
+    assert [type(row) for row in before] == [Row] * 100
+    assert isinstance(after[-1], Unloaded) and (after[-1].at, after[-1].count) == (300, 50)
+
+
+def test_rows_can_be_limited_to_what_did_not_pass():
+    tree = tree_of(
+        result_of(rubric_of(group("a", leaf("x"), leaf("y", FAILED)), group("b", leaf("z")), leaf("c", NOT_JUDGED)))
+    )
+    assert loaded(TreeRows(tree, show=Show.MISSED).root()) == ["root", "a", "a/y", "c"]
+
+
+def test_first_leaf_is_the_first_failed_claim():
+    claims = {"claim": "It is so", "sources": ["https://a.example/"]}
+    tree = tree_of(
+        result_of(rubric_of(leaf("a", FAILED), leaf("b", NOT_JUDGED, **claims), leaf("c", FAILED, **claims)))
+    )
+    assert tree.first_leaf is not None and tree.first_leaf.key == "c"
+    tree = tree_of(result_of(rubric_of(leaf("a"), leaf("b", **claims))))
+    assert tree.first_leaf is not None and tree.first_leaf.key == "b"
+    tree = tree_of(result_of(rubric_of(leaf("a"), leaf("b", NOT_JUDGED, **claims), leaf("c", **claims))))
+    assert tree.first_leaf is not None and tree.first_leaf.key == "b"
