@@ -65,6 +65,21 @@ class TasksPagesOut(BaseModel):
     items: list[TaskUrlCounts]
 
 
+class PassageOut(BaseModel):
+    """Part of a page's text: ``text`` from offset ``start`` to ``end``."""
+
+    start: int
+    end: int
+    text: str
+    score: float = Field(description="orders passages of different pages for one claim, highest first")
+
+
+class ClosestPassageOut(BaseModel):
+    """The passage of a page that is closest to a claim; null if the page shares no significant word with it."""
+
+    passage: PassageOut | None
+
+
 class DependentsOut(BaseModel):
     """Results that depend on pages: totals, and the first answers."""
 

@@ -14,7 +14,7 @@ from fastapi import APIRouter, Header, Query, Response
 from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep
 from app.api.models import ListOut, PageOut
-from app.api.page_models import CitedUrlOut, DependentsOut, TasksPagesOut
+from app.api.page_models import CitedUrlOut, ClosestPassageOut, DependentsOut, PassageOut, TasksPagesOut
 from app.api.paging import CapturesPageDep, IdPath, NameFilter, UrlsPageDep
 from app.api.problems import Problem, not_found
 from app.service import Service
@@ -23,6 +23,8 @@ from app.storage.cited_urls import dependents_of, list_tasks, list_urls
 from cache.capture import SCREENSHOT_PREFIX, Capture, CaptureOutcome
 from cache.errors import BlobCorrupt, BlobError, BlobMissing
 from cache.urls import MAX_URL_CHARS, canonical_key
+from judges.cpu_bound import run_cpu_bound
+from judges.grounding.closest_passage import MAX_CLAIM_CHARS, closest_passage
 
 router = APIRouter(prefix="/v1/pages", tags=["pages"])
 
@@ -166,6 +168,26 @@ async def get_page_places(
     Uploaded pages and old captures may have no positions.
     """
     return await _body(service, caller, page_id, "places", known, media_type="application/json")
+
+
+@router.get("/{page_id}/closest")
+async def get_closest_passage(
+    page_id: IdPath,
+    service: ServiceDep,
+    caller: ReaderDep,
+    claim: Annotated[str, Query(min_length=1, max_length=MAX_CLAIM_CHARS)],
+) -> ClosestPassageOut:
+    """Return the passage of the page's text that shares most words, names and numbers with a claim.
+
+    Code finds it, not a model. It shows what the page says on the subject of a refuted claim, and proves nothing.
+    """
+    body = await _body(service, caller, page_id, "text", None, media_type="text/plain")
+    text = bytes(body.body).decode("utf-8", "replace")
+    found = await run_cpu_bound(lambda: closest_passage(claim, text), text)
+    if found is None:
+        return ClosestPassageOut(passage=None)
+    excerpt = text[found.start : found.end]
+    return ClosestPassageOut(passage=PassageOut(start=found.start, end=found.end, text=excerpt, score=found.score))
 
 
 @router.get("/{page_id}/pdf", response_class=Response, responses=_bytes_of("application/pdf"))

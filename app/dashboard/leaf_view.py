@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from bisect import bisect_left, bisect_right
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -14,7 +13,6 @@ from app.dashboard.effects import Effect
 from app.dashboard.outline import Node
 from app.dashboard.passages import Passage, passages
 from app.dashboard.result_cache import Tree
-from judges.grounding.closest_passage import closest_passage
 from rubrics.result_fields import page_digests_of
 from rubrics.verdict import Outcome
 
@@ -80,6 +78,7 @@ def _box_of_part(start: int, end: int, box: Sequence[int], low: int, high: int) 
 _SCREENSHOT = "screenshot-"
 MAX_QUOTED_PAGES = 12
 MAX_CLOSEST_PAGES = 3
+_MAX_CLAIM_CHARS = 2_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,16 +190,16 @@ async def _closest(api: Api, node: Node, pages: Sequence[Mapping[str, Any]], quo
     claim = node.fields.get("claim")
     if not claim or (quoted and node.outcome == Outcome.PASSED):
         return []
+    query = str(claim)[:_MAX_CLAIM_CHARS].encode("utf-8", "replace").decode()  # JSON can contain lone surrogates
     ids = dict.fromkeys(str(page["page_id"]) for page in pages if page.get("page_id"))
     found: list[tuple[float, QuotedPage]] = []
     for page_id in [each for each in ids if each not in quoted][:MAX_CLOSEST_PAGES]:
-        text = await api.text(f"/v1/pages/{page_id}/text")
-        if not text:
-            continue
-        passage = await asyncio.to_thread(closest_passage, str(claim), text)
-        if passage is not None:
-            spans = [(passage.start, passage.end)]
-            found.append((passage.score, await _page_with(api, page_id, text, spans, is_closest=True)))
+        closest = await api.get_or_none(f"/v1/pages/{page_id}/closest", claim=query)
+        passage = closest and closest["passage"]
+        if passage:
+            text = await api.text(f"/v1/pages/{page_id}/text") or ""
+            spans = [(int(passage["start"]), int(passage["end"]))]
+            found.append((passage["score"], await _page_with(api, page_id, text, spans, is_closest=True)))
     return [page for _, page in sorted(found, key=lambda each: -each[0])]
 
 

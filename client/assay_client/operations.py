@@ -275,6 +275,14 @@ class Operations(Sender):
         """
         return self._json("GET", path("/v1/pages/{}/places", page_id))
 
+    def get_closest_passage(self, page_id: str, claim: str) -> types.ClosestPassageOut:
+        """Return the passage of the page's text that shares most words, names and numbers with a claim.
+
+        Code finds it, not a model. It shows what the page says on the subject of a refuted claim, and proves
+        nothing.
+        """
+        return self._json("GET", path("/v1/pages/{}/closest", page_id), params=given(claim=claim))
+
     def get_page_pdf(self, page_id: str) -> bytes:
         """Return the PDF document as a download."""
         return (self._send("GET", path("/v1/pages/{}/pdf", page_id))).content
@@ -878,6 +886,14 @@ class AsyncOperations(AsyncSender):
         `unit` each. Uploaded pages and old captures may have no positions.
         """
         return await self._json("GET", path("/v1/pages/{}/places", page_id))
+
+    async def get_closest_passage(self, page_id: str, claim: str) -> types.ClosestPassageOut:
+        """Return the passage of the page's text that shares most words, names and numbers with a claim.
+
+        Code finds it, not a model. It shows what the page says on the subject of a refuted claim, and proves
+        nothing.
+        """
+        return await self._json("GET", path("/v1/pages/{}/closest", page_id), params=given(claim=claim))
 
     async def get_page_pdf(self, page_id: str) -> bytes:
         """Return the PDF document as a download."""

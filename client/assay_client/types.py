@@ -379,6 +379,12 @@ class ClaimVerdict(TypedDict):
     jury: NotRequired[list[MemberOutcome]]
 
 
+class ClosestPassageOut(TypedDict):
+    """The passage of a page that is closest to a claim; null if the page shares no significant word with it."""
+
+    passage: PassageOut | None
+
+
 class CodeIn(TypedDict):
     """A pairing code and a name for the browser."""
 
@@ -1085,6 +1091,15 @@ class PassEstimateOut(TypedDict):
     k: int
     tasks: int
     interval: Interval | None
+
+
+class PassageOut(TypedDict):
+    """Part of a page's text: ``text`` from offset ``start`` to ``end``."""
+
+    start: int
+    end: int
+    text: str
+    score: float
 
 
 class PauseIn(TypedDict):
