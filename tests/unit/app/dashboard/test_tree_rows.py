@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 
 import pytest
 
@@ -81,12 +82,11 @@ def test_rows_can_be_limited_to_what_did_not_pass():
 
 
 def test_first_leaf_is_the_first_failed_claim():
-    claims = {"claim": "It is so", "sources": ["https://a.example/"]}
-    tree = tree_of(
-        result_of(rubric_of(leaf("a", FAILED), leaf("b", NOT_JUDGED, **claims), leaf("c", FAILED, **claims)))
-    )
-    assert tree.first_leaf is not None and tree.first_leaf.key == "c"
-    tree = tree_of(result_of(rubric_of(leaf("a"), leaf("b", **claims))))
-    assert tree.first_leaf is not None and tree.first_leaf.key == "b"
-    tree = tree_of(result_of(rubric_of(leaf("a"), leaf("b", NOT_JUDGED, **claims), leaf("c", **claims))))
-    assert tree.first_leaf is not None and tree.first_leaf.key == "b"
+    claim = partial(leaf, claim="It is so", sources=["https://a.example/"])
+    for leaves, first in (
+        ((leaf("a", FAILED), claim("b", NOT_JUDGED), claim("c", FAILED)), "c"),
+        ((leaf("a"), claim("b")), "b"),
+        ((claim("a"), claim("b", NOT_JUDGED), claim("c")), "b"),
+    ):
+        found = tree_of(result_of(rubric_of(*leaves))).first_leaf
+        assert found is not None and found.key == first
