@@ -89,11 +89,21 @@ def leaves(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
         yield from _leaves_below(part["verification_tree"])
 
 
+def judge_of(outcome: AnswerOutcome) -> str | None:
+    """Return the name of the judge, a model or a jury; None without a result. A result may not name its judge."""
+    if outcome.result is None:
+        return None
+    return str(outcome.result.get("model") or outcome.result.get("judge_model") or "unknown")
+
+
 def judges_of(outcomes: Iterable[AnswerOutcome]) -> dict[str, int]:
-    """Return the number of answers by judge (name of the model), most first. A result may not name its judge."""
-    results = (one.result for one in outcomes if one.result is not None)
-    names = Counter(str(result.get("model") or result.get("judge_model") or "unknown") for result in results)
-    return dict(names.most_common())
+    """Return the number of answers by judge, most first."""
+    return dict(Counter(judge for judge in map(judge_of, outcomes) if judge is not None).most_common())
+
+
+def by_judge(outcomes: Iterable[AnswerOutcome], judge: str | None) -> list[AnswerOutcome]:
+    """Return the answers of one judge (None: of all). Answers without a result have no judge and always count."""
+    return [one for one in outcomes if judge is None or judge_of(one) in (judge, None)]
 
 
 def leaves_not_judged(result: Mapping[str, Any]) -> int:

@@ -46,7 +46,10 @@ _log = structlog.get_logger(__name__)
 
 
 class Problem(Exception):
-    """Exception that becomes an error response. ``errors`` are (path, message) pairs of invalid fields."""
+    """Exception that becomes an error response.
+
+    ``errors`` are (path, message) pairs of invalid fields. ``fields`` are added to the response.
+    """
 
     def __init__(
         self,
@@ -56,8 +59,10 @@ class Problem(Exception):
         *,
         errors: Sequence[tuple[str, str]] = (),
         headers: Mapping[str, str] | None = None,
+        fields: Mapping[str, Any] | None = None,
     ) -> None:
         super().__init__(detail)
+        self.fields = dict(fields or {})
         self.status = status
         self.code = code
         self.detail = detail
@@ -78,7 +83,7 @@ class Problem(Exception):
         }
         if self.errors:
             body["errors"] = [{"path": path, "message": message} for path, message in self.errors]
-        return body
+        return {**body, **self.fields}
 
     def response(self) -> JSONResponse:
         return JSONResponse(self.body(), self.status, self.headers, media_type=MEDIA_TYPE)

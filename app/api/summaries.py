@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
 
 from app.access.keys import Caller
-from app.agent_summary import AnswerOutcome, full_summary
+from app.agent_summary import AnswerOutcome, agent_summary, by_judge, full_summary, judges_of
 from app.api.access import ReaderDep, ServiceDep
 from app.api.examples import EXAMPLE_RESULT
 from app.api.figures import AgentSummaryOut, LeaderboardRowOut
+from app.api.mixed_judges import JudgeQuery, MixQuery, refuse_to_mix, total_judges
 from app.api.models import ListOut
 from app.api.paging import NAME_PATTERN, NamePath
 from app.api.problems import not_found
@@ -30,48 +31,95 @@ _NOT_IN_LEADERBOARD = ("per_run", "tasks", "without_result")
 
 @router.get("/agents/{agent}/summary", response_model=AgentSummaryOut)
 async def get_agent_summary(
-    agent: NamePath, service: ServiceDep, caller: ReaderDep, run: RunQuery = None
+    agent: NamePath,
+    service: ServiceDep,
+    caller: ReaderDep,
+    run: RunQuery = None,
+    judge: JudgeQuery = None,
+    mix_judges: MixQuery = False,
 ) -> dict[str, Any]:
-    """Return the averages of an agent over tasks and runs, with confidence intervals and counts of unjudged answers."""
-    figures = await _load_summary(service, caller, agent, run=run)
-    if not figures["num_answers"] and not figures["unfinished"]:
+    """Return the averages of an agent over tasks and runs, with confidence intervals and counts of unjudged answers.
+
+    Answers of different judges are refused (409 MIXED_JUDGES, with the averages of each judge), unless `mix_judges`.
+    """
+    outcomes, unfinished = await _load_outcomes(service, caller, agent, run=run)
+    if not outcomes and not unfinished:
         raise not_found("agent with judged answers")
-    return figures
+    judges = judges_of(by_judge(outcomes, judge))
+    if len(judges) > 1 and not mix_judges:
+        figures = await asyncio.to_thread(_averages_by_judge, agent, outcomes, judges)
+        query = "" if run is None else f"?run={run}"
+        raise refuse_to_mix(judges, figures, f"/v1/agents/{agent}/summary{query}")
+    return await _summary(agent, outcomes, judge, unfinished=unfinished)
 
 
 @router.get("/leaderboard", response_model=ListOut[LeaderboardRowOut])
-async def get_leaderboard(service: ServiceDep, caller: ReaderDep) -> dict[str, Any]:
-    """List the averages of all agents, highest score first."""
-    items = []
+async def get_leaderboard(
+    service: ServiceDep, caller: ReaderDep, judge: JudgeQuery = None, mix_judges: MixQuery = False
+) -> dict[str, Any]:
+    """List the averages of all agents, highest score first.
+
+    Answers of different judges are refused (409 MIXED_JUDGES, with the averages of each judge), unless `mix_judges`.
+    With `judge`, agents without an answer of this judge are left out.
+    """
+    items, refused = [], dict[str, dict[str, Any]]()
     async with service.database.begin() as connection:
         agents = await rows.judged_agents(connection, owner=caller.visible_owner)
     for agent in agents:
-        agent_summary = await _load_summary(service, caller, agent, resampled=False)
-        items.append(_leaderboard_row(agent_summary))
+        outcomes, unfinished = await _load_outcomes(service, caller, agent)
+        judges = judges_of(by_judge(outcomes, judge))
+        if judge is not None and not judges:
+            continue
+        summary = await _summary(agent, outcomes, judge, unfinished=unfinished, resampled=False)
+        items.append(_leaderboard_row(summary))
+        if mix_judges or judge is not None:
+            continue
+        averages = {name: _averages(summary) for name in judges}
+        if len(judges) > 1:
+            averages = await asyncio.to_thread(_averages_by_judge, agent, outcomes, judges)
+        for name, figures in averages.items():
+            refused.setdefault(name, {"agents": []})["agents"].append({"agent_name": agent, **figures})
+    if len(refused) > 1:
+        raise refuse_to_mix(total_judges(item["judges"] for item in items), refused, "/v1/leaderboard")
     items.sort(key=lambda item: (-(item["avg_score"] or 0.0), item["agent_name"]))
     return {"items": items, "next_cursor": None}
 
 
-def _leaderboard_row(agent_summary: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in agent_summary.items() if name not in _NOT_IN_LEADERBOARD}
+def _leaderboard_row(summary: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in summary.items() if name not in _NOT_IN_LEADERBOARD}
 
 
-async def _load_summary(
-    service: Service, caller: Caller, agent: str, *, run: str | None = None, resampled: bool = True
-) -> dict[str, Any]:
-    """Return the summary of one agent. It is computed in a thread, after the transaction has ended."""
+async def _load_outcomes(
+    service: Service, caller: Caller, agent: str, *, run: str | None = None
+) -> tuple[list[AnswerOutcome], int]:
+    """Return the judged answers of an agent, parsed after the transaction has ended, and how many are unfinished."""
     async with service.database.begin() as connection:
         judged = await rows.answers_of(connection, agent, owner=caller.visible_owner, run=run)
         unfinished = await rows.unfinished_answers(connection, agent, owner=caller.visible_owner, run=run)
-    figures = await asyncio.to_thread(
-        lambda: full_summary(
-            agent,
-            [parse_answer(answer, trees=True)[0] for answer in judged],
-            unfinished=unfinished,
-            resampled=resampled,
-        )
-    )
+    outcomes = await asyncio.to_thread(lambda: [parse_answer(answer, trees=True)[0] for answer in judged])
+    return outcomes, unfinished
+
+
+async def _summary(
+    agent: str, outcomes: Sequence[AnswerOutcome], judge: str | None, *, unfinished: int, resampled: bool = True
+) -> dict[str, Any]:
+    """Return the summary of one agent over the answers of ``judge`` (None: of all), computed in a thread."""
+    selected = by_judge(outcomes, judge)
+    figures = await asyncio.to_thread(lambda: full_summary(agent, selected, unfinished=unfinished, resampled=resampled))
     return {"agent": agent, **figures}
+
+
+_AVERAGES = ("avg_score", "success_rate", "bounds", "num_tasks", "num_answers")
+
+
+def _averages_by_judge(
+    agent: str, outcomes: Sequence[AnswerOutcome], judges: Iterable[str]
+) -> dict[str, dict[str, Any]]:
+    return {judge: _averages(agent_summary(agent, by_judge(outcomes, judge))) for judge in judges}
+
+
+def _averages(summary: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: summary[name] for name in _AVERAGES}
 
 
 def parse_answer(answer: JudgedAnswer, *, trees: bool) -> tuple[AnswerOutcome, dict[str, Any] | None]:

@@ -60,7 +60,7 @@ def load_summary(agent: str, *, run: str | None, folder: Path | None, url: str, 
 def _summary(agent: str, *, run: str | None, folder: Path | None, url: str) -> Mapping[str, Any]:
     if folder is None:
         with connect(url) as client:
-            return client.get_agent_summary(agent, run=run)
+            return client.get_agent_summary(agent, run=run, mix_judges=True)
     from app.agent_summary import full_summary
 
     if run is not None:

@@ -10,8 +10,15 @@ from fastapi import APIRouter, Path, Response
 from app.dashboard.downloads import Format, csv_file
 from app.dashboard.errors import NotFound
 from app.dashboard.html_route import HtmlRoute
-from app.dashboard.leaderboard import CSV_HEADER, AgentFigures, agent_figures, csv_row, mixed_judges_warning
-from app.dashboard.viewer import Viewer, ViewerDep
+from app.dashboard.leaderboard import (
+    CSV_HEADER,
+    AgentFigures,
+    agent_figures,
+    csv_row,
+    judges_of_agents,
+    mixed_judges_warning,
+)
+from app.dashboard.viewer import Viewer, ViewerDep, query_of
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 
@@ -24,10 +31,18 @@ _AGENT_HISTORY = 1000
 
 
 @router.get("/")
-async def home(viewer: ViewerDep, format: Format = Format.HTML) -> Response:
-    """Show all agents, best first."""
-    board = (await viewer.api.get("/v1/leaderboard"))["items"][:_MAX_AGENTS]
-    rows = [await _row(viewer, item) for item in board]
+async def home(viewer: ViewerDep, format: Format = Format.HTML, judge: str = "", mix_judges: bool = False) -> Response:
+    """Show the figures of all agents, best first. Of several judges, only those of one count, unless ``mix_judges``.
+
+    The default is the judge with the most answers.
+    """
+    board = (await viewer.api.get("/v1/leaderboard", mix_judges="true"))["items"]
+    judges = judges_of_agents(board)
+    if len(judges) > 1 and not mix_judges:
+        judge = judge if judge in judges else next(iter(judges))
+        board = (await viewer.api.get("/v1/leaderboard", judge=judge))["items"]
+    query = query_of({"mix_judges": "true"} if mix_judges else {"judge": judge})
+    rows = [await _row(viewer, item) for item in board[:_MAX_AGENTS]]
     rows.sort(key=lambda row: (-(row.partial or 0.0), row.agent))
     if format is Format.CSV:
         return await csv_file("agents", CSV_HEADER, map(csv_row, rows))
@@ -36,8 +51,9 @@ async def home(viewer: ViewerDep, format: Format = Format.HTML) -> Response:
     warnings = (await viewer.api.get("/v1/providers"))["warnings"]
     mixed = mixed_judges_warning(rows)
     return await viewer.page(
-        "home.html", title="Agents", here="home", json="/v1/leaderboard", csv="/?format=csv", rows=rows,
-        running=running, tasks=tasks, warnings=[*warnings, *([mixed] if mixed else [])], is_mixed=mixed is not None,
+        "home.html", title="Agents", here="home", json=f"/v1/leaderboard?{query}", csv=f"/?{query}&format=csv",
+        rows=rows, judges=judges, judge=judge, running=running, tasks=tasks,
+        warnings=[*warnings, *([mixed] if mixed else [])], is_mixed=mixed is not None,
     )  # fmt: skip
 
 
@@ -51,7 +67,7 @@ async def running(viewer: ViewerDep) -> Response:
 async def agent(agent: NamePath, viewer: ViewerDep, format: Format = Format.HTML) -> Response:
     """Show one agent: figures and results."""
     summary, history = await asyncio.gather(
-        viewer.api.get_or_none(f"/v1/agents/{agent}/summary"),
+        viewer.api.get_or_none(f"/v1/agents/{agent}/summary", mix_judges="true"),
         viewer.api.items(f"/v1/agents/{agent}/history", at_most=_AGENT_HISTORY),
     )
     if summary is None:
@@ -71,7 +87,8 @@ async def agent(agent: NamePath, viewer: ViewerDep, format: Format = Format.HTML
         return await csv_file(agent, header, ([row[name] for name in header] for row in history))
     row = agent_figures(summary, history)
     return await viewer.page(
-        "agent.html", title=agent, here="home", json=f"/v1/agents/{agent}/summary", csv=f"/agents/{agent}?format=csv",
+        "agent.html", title=agent, here="home", json=f"/v1/agents/{agent}/summary?mix_judges=true",
+        csv=f"/agents/{agent}?format=csv",
         row=row, mixed=mixed_judges_warning([row]), summary=summary, history=history, runs=_runs(history),
     )  # fmt: skip
 

@@ -5,6 +5,7 @@ Pure functions. The API computes the averages and intervals.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
@@ -78,6 +79,11 @@ def agent_figures(summary: Mapping[str, Any], history: Sequence[Mapping[str, Any
         last_judged_at=str(history[0]["created_at"]) if history else None,
         judges=tuple(summary.get("judges") or ()),
     )
+
+
+def judges_of_agents(summaries: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """Return the number of answers by judge over the summaries of several agents, most first."""
+    return dict(sum((Counter(summary["judges"]) for summary in summaries), Counter[str]()).most_common())
 
 
 def mixed_judges_warning(rows: Iterable[AgentFigures]) -> str | None:

@@ -22,7 +22,7 @@ def newest_of_each(history: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
 
 async def agents_of(viewer: Viewer) -> list[str]:
     """Return all agents that have a judged answer, best first."""
-    return [str(item["agent_name"]) for item in (await viewer.api.get("/v1/leaderboard"))["items"]]
+    return [str(item["agent_name"]) for item in (await viewer.api.get("/v1/leaderboard", mix_judges="true"))["items"]]
 
 
 async def newest_origins(viewer: Viewer, agents: Iterable[str]) -> list[dict[str, Any]]:

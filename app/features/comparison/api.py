@@ -17,6 +17,7 @@ from app.access.keys import Caller
 from app.agent_summary import AnswerOutcome
 from app.api.access import ReaderDep, ServiceDep
 from app.api.examples import EXAMPLE_ID, EXAMPLE_RESULT
+from app.api.mixed_judges import MixQuery, refuse_to_mix, total_judges
 from app.api.models import ListOut
 from app.api.paging import NAME_PATTERN, IdPath, NameFilter, NamePath, PositionsPageDep
 from app.api.problems import not_found
@@ -84,8 +85,13 @@ Others = Annotated[
 
 
 @router.get("/compare", response_model=ComparisonOut)
-async def compare(a: SideQuery, b: Others, service: ServiceDep, caller: ReaderDep) -> dict[str, Any]:
-    """Compare each ``b`` with ``a`` task by task: differences, their significance, and which leaves flipped and why."""
+async def compare(
+    a: SideQuery, b: Others, service: ServiceDep, caller: ReaderDep, mix_judges: MixQuery = False
+) -> dict[str, Any]:
+    """Compare each ``b`` with ``a`` task by task: differences, their significance, and which leaves flipped and why.
+
+    Answers of different judges are refused (409 MIXED_JUDGES), unless `mix_judges`.
+    """
     first = await _load_side(service, caller, a, leaves=True)
     others, flipped = [], list[list[Flip]]()
     for name in b:
@@ -93,6 +99,12 @@ async def compare(a: SideQuery, b: Others, service: ServiceDep, caller: ReaderDe
         flipped.append(await asyncio.to_thread(flips, first.judged, other.judged))
         others.append(replace(other, judged=()))  # the leaves of all sides together would use too much memory
     document = await asyncio.to_thread(comparison_json, first, others)
+    sides = [document["a"], *(comparison["b"] for comparison in document["comparisons"])]
+    judges = total_judges(side["judges"] for side in sides)
+    if len(judges) > 1 and not mix_judges:
+        named = [{"name": side["name"], "judges": side["judges"]} for side in sides]
+        of_judge = {judge: {"sides": [side for side in named if judge in side["judges"]]} for judge in judges}
+        raise refuse_to_mix(judges, of_judge)
     for comparison, side_flips in zip(document["comparisons"], flipped, strict=True):
         add_flips(comparison, side_flips, max_listed=MAX_FLIPS // len(b))
     return document

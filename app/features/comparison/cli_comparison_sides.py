@@ -33,7 +33,7 @@ def compare_sides(url: str, first: str, others: Sequence[str], *, mix_judges: bo
 def _comparison(url: str, first: str, others: Sequence[str]) -> Mapping[str, Any]:
     if not _all_are_folders(first, *others):
         with connect(url) as client:
-            return client.compare(first, others)
+            return client.compare(first, others, mix_judges=True)
     from app.features.comparison.paired_comparison import comparison_json
 
     before, *after = map(_side, (first, *others))

@@ -77,7 +77,7 @@ async def compare_page(
     choices = await _choices(viewer)
     compared: dict[str, Any] | None = None
     if a and b:
-        [compared] = (await viewer.api.get("/v1/compare", a=a, b=b))["comparisons"]
+        [compared] = (await viewer.api.get("/v1/compare", a=a, b=b, mix_judges="true"))["comparisons"]
     if format is Format.CSV and compared is not None:
         filename = f"compare-{a}-{b}-{table}"
         if table is Table.TASKS:
@@ -86,7 +86,7 @@ async def compare_page(
     query = query_of({"a": a, "b": b})
     return await viewer.page(
         "compare.html", title="Compare", here="compare", query=query,
-        json=f"/v1/compare?{query}" if compared else None,
+        json=f"/v1/compare?{query}&mix_judges=true" if compared else None,
         csv=f"/compare?{query}&format=csv" if compared and compared["tasks"] else None,
         choices=choices, a=a, b=b, compared=compared, by_answer=_by_answer,
         known={choice.value for choice in choices},
@@ -94,7 +94,7 @@ async def compare_page(
 
 
 async def _choices(viewer: Viewer) -> list[Choice]:
-    board = (await viewer.api.get("/v1/leaderboard"))["items"][:_MAX_AGENTS]
+    board = (await viewer.api.get("/v1/leaderboard", mix_judges="true"))["items"][:_MAX_AGENTS]
     choices: list[Choice] = []
     for agent in sorted(str(item["agent_name"]) for item in board):
         choices.append(Choice(value=agent, label=agent))

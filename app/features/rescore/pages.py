@@ -29,7 +29,7 @@ async def rescores(viewer: ViewerDep, cursor: IdQuery = None) -> Response:
     """List the rescores, newest first, below a form for a new one."""
     listed = await viewer.api.get("/v1/rescores", limit=_PER_PAGE, cursor=cursor)
     tasks = (await viewer.api.get("/v1/tasks"))["items"]
-    board = (await viewer.api.get("/v1/leaderboard"))["items"][:_MAX_AGENTS]
+    board = (await viewer.api.get("/v1/leaderboard", mix_judges="true"))["items"][:_MAX_AGENTS]
     return await viewer.page(
         "rescores.html", title="Rescores", here="rescores", json="/v1/rescores", rescores=listed["items"],
         following=listed["next_cursor"], tasks=sorted(str(task["task_id"]) for task in tasks),

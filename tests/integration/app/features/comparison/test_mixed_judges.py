@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
@@ -32,13 +33,69 @@ async def test_pages_warn_and_name_the_judges_if_there_are_several(database_url:
         await judge(client, "walker", "rivers", "openai/gpt-6-luna")
         assert "different judges" not in (await client.get("/")).text
         await judge(client, "sitter", "rivers", "lexical")
-        items = {one["agent_name"]: one["judges"] for one in (await client.get("/v1/leaderboard")).json()["items"]}
-        assert items == {"walker": {"gpt-6-luna": 1}, "sitter": {"lexical": 1}}
-        home = (await client.get("/")).text
+        mixed = {"mix_judges": "true"}
+        board = (await client.get("/v1/leaderboard", params=mixed)).json()["items"]
+        assert {one["agent_name"]: one["judges"] for one in board} == {
+            "walker": {"gpt-6-luna": 1}, "sitter": {"lexical": 1}
+        }  # fmt: skip
+        home = (await client.get("/", params=mixed)).text
         assert "different judges (gpt-6-luna, lexical)" in home
         assert "judged by gpt-6-luna</span>" in home and "judged by lexical</span>" in home
         assert "different judges" not in (await client.get("/agents/walker")).text
         await judge(client, "walker", "bridges", "lexical")
         assert "different judges (gpt-6-luna, lexical)" in (await client.get("/agents/walker")).text
-        compared = (await client.get("/v1/compare", params={"a": "walker", "b": "sitter"})).json()
+        compared = (await client.get("/v1/compare", params={"a": "walker", "b": "sitter", **mixed})).json()
         assert compared["a"]["judges"] == {"gpt-6-luna": 1, "lexical": 1}
+
+
+async def test_figures_of_different_judges_are_refused_with_those_of_each(database_url: str, tmp_path: Path) -> None:
+    (tmp_path / "judges").mkdir()
+    async with (
+        comparison_service(database_url, tmp_path / "judges", tmp_path / "data") as url,
+        httpx.AsyncClient(base_url=url, timeout=240) as client,
+    ):
+
+        async def refused(path: str, **params: str) -> list[dict[str, Any]]:
+            response = await client.get(path, params=params)
+            assert (response.status_code, response.json()["code"]) == (409, "MIXED_JUDGES"), response.text
+            assert "mix_judges=true" in response.json()["detail"]
+            offered: list[dict[str, Any]] = response.json()["judges"]
+            return offered
+
+        await judge(client, "walker", "rivers", "openai/gpt-6-luna")
+        await judge(client, "walker", "bridges", "lexical")
+        await judge(client, "sitter", "rivers", "lexical")
+        assert (await client.get("/v1/agents/sitter/summary")).json()["judges"] == {"lexical": 1}
+
+        offered = await refused("/v1/agents/walker/summary")
+        assert {one["judge"]: one["answers"] for one in offered} == {"gpt-6-luna": 1, "lexical": 1}
+        for one in offered:
+            summary = (await client.get(one["url"])).json()
+            assert summary["judges"] == {one["judge"]: 1}
+            assert (summary["avg_score"], summary["num_tasks"]) == (one["avg_score"], one["num_tasks"])
+        both = (await client.get("/v1/agents/walker/summary", params={"mix_judges": "true"})).json()
+        assert (both["num_tasks"], both["judges"]) == (2, {"gpt-6-luna": 1, "lexical": 1})
+
+        offered = await refused("/v1/leaderboard")
+        assert {one["judge"]: [agent["agent_name"] for agent in one["agents"]] for one in offered} == {
+            "lexical": ["sitter", "walker"], "gpt-6-luna": ["walker"]
+        }  # fmt: skip
+        for one in offered:
+            items = (await client.get(one["url"])).json()["items"]
+            assert {item["agent_name"]: item["avg_score"] for item in items} == {
+                agent["agent_name"]: agent["avg_score"] for agent in one["agents"]
+            }
+        assert len((await client.get("/v1/leaderboard", params={"mix_judges": "true"})).json()["items"]) == 2
+
+        offered = await refused("/v1/compare", a="walker", b="sitter")
+        assert {one["judge"]: [side["name"] for side in one["sides"]] for one in offered} == {
+            "lexical": ["walker", "sitter"], "gpt-6-luna": ["walker"]
+        }  # fmt: skip
+
+        home = (await client.get("/")).text
+        assert "Shown: answers judged by <b>lexical</b>" in home and "/?judge=gpt-6-luna" in home
+        assert "different judges" not in home and ">sitter</a>" in home
+        other = (await client.get("/", params={"judge": "gpt-6-luna"})).text
+        assert ">walker</a>" in other and ">sitter</a>" not in other
+        table = (await client.get("/", params={"judge": "gpt-6-luna", "format": "csv"})).text
+        assert "walker" in table and "sitter" not in table
