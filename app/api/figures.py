@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from pydantic import BaseModel, ConfigDict, Field
 
 from judges.analysis.statistics.interval import Interval
@@ -145,9 +147,22 @@ class WithoutResultOut(BaseModel):
     error_code: str | None
 
 
+class CorrectedOut(OpenModel):
+    """Raw and corrected figures, ``score`` and ``leaves``, the errors of the judge on labelled leaves, and warnings."""
+
+    score: dict[str, Any]
+    leaves: dict[str, Any]
+    judge_errors: dict[str, int]
+    warnings: list[str]
+
+
 class AgentSummaryOut(LeaderboardRowOut):
     """Averages of an agent, by run and by task."""
 
     per_run: dict[str, RunAveragesOut]
     tasks: dict[str, TaskAveragesOut]
     without_result: list[WithoutResultOut]
+    corrected: CorrectedOut | None = Field(
+        description="The score corrected for the errors of the judge, with overrides as labels; null without overrides "
+        "or with several judges"
+    )

@@ -84,6 +84,7 @@ class AgentSummaryOut(TypedDict):
     per_run: dict[str, RunAveragesOut]
     tasks: dict[str, TaskAveragesOut]
     without_result: list[WithoutResultOut]
+    corrected: CorrectedOut | None
 
 
 class AgreementFiguresOut(TypedDict):
@@ -424,6 +425,15 @@ class ConsistencyOut(TypedDict):
     flaky_share: Interval | None
     flaky: list[FlakyLeafOut]
     older_left_out: bool
+
+
+class CorrectedOut(TypedDict):
+    """Raw and corrected figures, ``score`` and ``leaves``, the errors of the judge on labelled leaves, and warnings."""
+
+    score: dict[str, Any]
+    leaves: dict[str, Any]
+    judge_errors: dict[str, int]
+    warnings: list[str]
 
 
 class CostOut(TypedDict):

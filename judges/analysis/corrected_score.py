@@ -16,9 +16,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from statistics import fmean, variance
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from judges.analysis.overrides import JudgedNode, leaf_intervals
 from judges.analysis.statistics.headline import Figure, Trial, headline, task_values
@@ -112,6 +112,30 @@ def corrected_score(
         errors=errors,
         warnings=_warnings(errors, len({one.task_id for one in answers})),
     )
+
+
+def corrected_json(found: CorrectedScore) -> dict[str, Any]:
+    """Return the raw and the corrected figures with intervals, the errors of the judge and the warnings."""
+    leaves = found.leaves
+    return {
+        "score": {
+            "raw": {
+                "low": found.raw.low,
+                "high": found.raw.high,
+                "interval": found.raw.interval and asdict(found.raw.interval),
+            },
+            "corrected": {"low": found.low, "high": found.high, "interval": found.interval and asdict(found.interval)},
+        },
+        "leaves": {
+            "raw": {"value": leaves.raw, "interval": leaves.raw_interval and asdict(leaves.raw_interval)},
+            "corrected": {"value": leaves.corrected, "interval": leaves.interval and asdict(leaves.interval)},
+            "judged": leaves.units,
+            "labelled": leaves.labelled,
+            "weight_of_verdicts": leaves.weight,
+        },
+        "judge_errors": asdict(found.errors),
+        "warnings": list(found.warnings),
+    }
 
 
 def judged_by_model(leaf: JudgedNode) -> bool:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 import random
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -174,27 +173,11 @@ def _labelled(results: Iterable[Mapping[str, Any]], items: Iterable[Item]) -> tu
 
 
 def _as_json(agent: str, found: CorrectedScore, *, partial: str, unmatched: int) -> dict[str, Any]:
+    from judges.analysis.corrected_score import corrected_json
     from judges.analysis.meta_eval.items import PartialRule
 
-    leaves = found.leaves
-    return {
-        "agent_name": agent,
-        "rule": PartialRule.of(partial).value,
-        "score": {
-            "raw": {"low": found.raw.low, "high": found.raw.high, "interval": asdict(found.raw.interval)},
-            "corrected": {"low": found.low, "high": found.high, "interval": found.interval and asdict(found.interval)},
-        },
-        "leaves": {
-            "raw": {"value": leaves.raw, "interval": leaves.raw_interval and asdict(leaves.raw_interval)},
-            "corrected": {"value": leaves.corrected, "interval": leaves.interval and asdict(leaves.interval)},
-            "judged": leaves.units,
-            "labelled": leaves.labelled,
-            "weight_of_verdicts": leaves.weight,
-        },
-        "judge_errors": asdict(found.errors),
-        "unmatched_labels": unmatched,
-        "warnings": list(found.warnings),
-    }
+    rule = PartialRule.of(partial).value
+    return {"agent_name": agent, "rule": rule, **corrected_json(found), "unmatched_labels": unmatched}
 
 
 def _print(document: Mapping[str, Any]) -> None:

@@ -132,3 +132,30 @@ async def test_random_leaves_are_drawn_for_labelling_and_used_for_the_correction
     assert json.loads(corrected.stdout)["leaves"]["labelled"] == 4
     again = await draw()
     assert again.returncode == 2 and "Cannot write labels.jsonl" in again.stderr
+
+
+async def test_summary_and_page_show_the_score_corrected_with_overrides(results: Any, tmp_path: Path) -> None:
+    """The overrides are the labels of ``write_labels``, so the command gives the same figures."""
+    url, found = results
+    async with httpx.AsyncClient(base_url=url, timeout=240) as client:
+        before = (await client.get(f"/v1/agents/{AGENT}/summary")).json()
+        assert before["corrected"] is None
+        assert "Corrected by" not in (await client.get(f"/agents/{AGENT}")).text
+        for result in found[:2]:
+            for key in judged_leaves(result):
+                body = {"leaf": key, "outcome": "passed", "reason": "the page says so", "by": "Ada"}
+                response = await client.post(f"/v1/results/{result['id']}/overrides", json=body)
+                assert response.status_code == 201, response.text
+        summary = (await client.get(f"/v1/agents/{AGENT}/summary")).json()
+        page = (await client.get(f"/agents/{AGENT}")).text
+    await asyncio.to_thread(write_labels, tmp_path, found)
+    ended = await correct(tmp_path, "--url", url, "--json")
+    assert ended.returncode == 0, ended.stderr
+    document, corrected = json.loads(ended.stdout), summary["corrected"]
+    assert {name: corrected[name] for name in ("score", "leaves", "judge_errors")} == {
+        name: document[name] for name in ("score", "leaves", "judge_errors")
+    }
+    assert corrected["score"]["raw"]["low"] == pytest.approx(summary["avg_score"], abs=1e-3)
+    assert corrected["warnings"][1:] == document["warnings"] and "drawn at random" in corrected["warnings"][0]
+    assert corrected["score"]["corrected"]["low"] > summary["avg_score"], "people passed what the judge failed"
+    assert "Corrected by 4 labels" in page
