@@ -24,9 +24,11 @@ from answers.bundle import read_folder
 from app.demo.expected import examples_dir, report_path
 from app.demo.run import MODEL, running_service
 from app.demo.site import DemoSite
+from app.engine.benches import write_bench
 from assay_client import AsyncClient
 from judges.analysis.overrides import judged_leaves
 from judges.suites.multimodal.snapshot import SamplingOptions, build_snapshot
+from tests.fakes.benches import BENCH_JURIES, bench_of
 from tests.fakes.mind2web import mind2web_reply, nine_steps, ranks_of_nine_steps, write_scores, write_split
 from tests.fakes.multimodal import LABELS, STEPS, multimodal_reply, write_rows
 from tests.fakes.sandbox import installed_browser
@@ -68,6 +70,7 @@ async def main() -> None:
             log = Path(folder) / "serve.log"
             async with running_service(environment, log, api_key=None) as url, httpx.AsyncClient(base_url=url) as http:
                 await _shoot(url, {"first-run": "/"})
+                write_bench(bench_of(1, {"wikipedia": BENCH_JURIES, "wice": BENCH_JURIES}), Path(folder) / "data")
                 await _judge(url)
                 pages = await _pages(http)
                 print(*pages.items(), sep="\n", file=sys.stderr)
@@ -142,6 +145,7 @@ async def _pages(http: httpx.AsyncClient) -> dict[str, str]:
         "page": f"/pages/{capture}",
         "checks": "/checks",
         "check": f"{await _check(http)}#s0",
+        "benches": "/benches",
         "suites": "/suites",
         "suite-run": suites["mind2web"],
         "suite-step": f"{suites['mm-mind2web']}/steps/3",

@@ -5,8 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import os
-from collections.abc import AsyncIterator, Sequence
-from datetime import UTC, datetime, timedelta
+from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
@@ -15,85 +14,26 @@ import pytest_asyncio
 from patchright.async_api import Browser
 
 from app.engine.benches import write_bench
-from judges.analysis.labels import HumanDecision, Label, RecordedVerdict
-from judges.analysis.meta_eval.bench import bench_report, bench_row, jury_row
-from judges.analysis.meta_eval.items import Item, PartialRule, items_of
-from judges.analysis.meta_eval.judge_agreement import agreement_of_recorded
-from judges.analysis.meta_eval.jury import Jury, JuryAgreement, JuryTally, Member
-from judges.analysis.meta_eval.report import SetTally
+from judges.analysis.meta_eval.jury import Jury, Member
 from judges.voting import JuryRule
-from rubrics.verdict import Outcome
 from tests.browser.dashboard.conftest import LAPTOP, PHONE, OpenDashboard, Served, open_reader
 from tests.browser.dashboard.test_fit import problems_of
+from tests.fakes.benches import BENCH_JUDGES, BENCH_JURIES, bench_of
 from tests.fakes.judged import leaf, rubric_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
 
 HOSTILE = "<img src=x onerror=alert(1)>"
-JUDGES = {
-    "careful": (12, 0.01),
-    "middling": (5, 0.0009),
-    "quick": (3, 0.0008),
-    "wordlist": (2, 0.0),
-    HOSTILE: (4, None),
-}
-"""Name of each judge, after how many claims it errs, and the price of a claim."""
+JUDGES = BENCH_JUDGES | {HOSTILE: (4, None)}
 JURIES = (
-    Jury(tuple(Member(model, "", asked=False) for model in ("careful", "middling", "quick")), JuryRule.MAJORITY),
+    *BENCH_JURIES,
     Jury((Member("careful", "", asked=False), Member(HOSTILE, "", asked=False)), JuryRule.UNANIMITY),
 )
 """Juries of the sets whose name starts with `wi`."""
-START = datetime(2026, 11, 20, tzinfo=UTC)
-
-
-def labels(count: int) -> list[Label]:
-    def verdict(n: int, model: str) -> RecordedVerdict:
-        period, usd = JUDGES[model]
-        is_right = n % period != 1
-        return RecordedVerdict(
-            outcome=Outcome.PASSED if (n % 2 == 0) is is_right else Outcome.FAILED,
-            model=model,
-            usd=usd,
-            input_tokens=1000,
-            output_tokens=50,
-            seconds=1.5,
-        )
-
-    return [
-        Label(
-            human=HumanDecision.PASSED if n % 2 == 0 else HumanDecision.FAILED,
-            claim=f"Claim {n}",
-            judges=tuple(verdict(n, model) for model in JUDGES),
-        )
-        for n in range(count)
-    ]
-
-
-def jury_on(items: Sequence[Item], jury: Jury) -> JuryAgreement:
-    tally = JuryTally(jury)
-    for item in items:
-        tally.add(item, {}, PartialRule.FAILED)
-    return tally.result()
 
 
 def report(day: int, *names: str) -> dict[str, Any]:
-    sets, rows = [], []
-    for name in names:
-        items, tally = items_of(labels(60)), SetTally(name, detect_languages=False)
-        for item in items:
-            tally.add(item)
-        sets.append(tally.as_json("a" * 64))
-        single = [bench_row(name, one, lambda model: None) for one in agreement_of_recorded(items)]
-        rows += [*single, *(jury_row(name, jury_on(items, jury), single) for jury in JURIES if name.startswith("wi"))]
-    return bench_report(
-        sets,
-        rows,
-        id=f"bench_{day:024x}",
-        at=START + timedelta(days=day),
-        tool_version="0.1.0",
-        rule=PartialRule.FAILED,
-        sample=None,
-    )
+    return bench_of(day, {name: JURIES if name.startswith("wi") else () for name in names}, JUDGES)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
@@ -188,7 +128,7 @@ def certified(status: str, note: str, *, issued: bool) -> dict[str, Any]:
         "id": f"crt_{1:032x}",
         "model": "scripted",
         "prompts": ["verify_page@1"],
-        "issued_at": START.isoformat(),
+        "issued_at": "2026-11-20T00:00:00+00:00",
         "rule": "partial=failed",
         "labels": {"sha256": "a" * 64, "items": 182, "reviewers": 1},
         "sets": [{"name": f"wikipedia {HOSTILE}", "sha256": "a" * 64, "n": 182}],

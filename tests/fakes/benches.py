@@ -1,0 +1,81 @@
+"""Bench reports of scripted judges on 60 labelled claims."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from judges.analysis.labels import HumanDecision, Label, RecordedVerdict
+from judges.analysis.meta_eval.bench import bench_report, bench_row, jury_row
+from judges.analysis.meta_eval.items import Item, PartialRule, items_of
+from judges.analysis.meta_eval.judge_agreement import agreement_of_recorded
+from judges.analysis.meta_eval.jury import Jury, JuryAgreement, JuryTally, Member
+from judges.analysis.meta_eval.report import SetTally
+from judges.voting import JuryRule
+from rubrics.verdict import Outcome
+
+BENCH_JUDGES: Mapping[str, tuple[int, float | None]] = {
+    "careful": (12, 0.01),
+    "middling": (5, 0.0009),
+    "quick": (3, 0.0008),
+    "wordlist": (2, 0.0),
+}
+"""Name of each judge, after how many claims it errs, and the price of a claim."""
+BENCH_JURIES = (
+    Jury(tuple(Member(model, "", asked=False) for model in ("careful", "middling", "quick")), JuryRule.MAJORITY),
+)
+_START = datetime(2026, 11, 20, tzinfo=UTC)
+
+
+def bench_of(
+    day: int, juries_by_set: Mapping[str, Sequence[Jury]], judges: Mapping[str, tuple[int, float | None]] = BENCH_JUDGES
+) -> dict[str, Any]:
+    """Return the report of a bench with these label sets and their juries. A higher ``day`` is newer."""
+    sets, rows = [], []
+    for name, juries in juries_by_set.items():
+        items, tally = items_of(_labels(60, judges)), SetTally(name, detect_languages=False)
+        for item in items:
+            tally.add(item)
+        sets.append(tally.as_json("a" * 64))
+        single = [bench_row(name, one, lambda model: None) for one in agreement_of_recorded(items)]
+        rows += [*single, *(jury_row(name, _jury_on(items, jury), single) for jury in juries)]
+    return bench_report(
+        sets,
+        rows,
+        id=f"bench_{day:024x}",
+        at=_START + timedelta(days=day),
+        tool_version="0.1.0",
+        rule=PartialRule.FAILED,
+        sample=None,
+    )
+
+
+def _labels(count: int, judges: Mapping[str, tuple[int, float | None]]) -> list[Label]:
+    def verdict(n: int, model: str) -> RecordedVerdict:
+        period, usd = judges[model]
+        is_right = n % period != 1
+        return RecordedVerdict(
+            outcome=Outcome.PASSED if (n % 2 == 0) is is_right else Outcome.FAILED,
+            model=model,
+            usd=usd,
+            input_tokens=1000,
+            output_tokens=50,
+            seconds=1.5,
+        )
+
+    return [
+        Label(
+            human=HumanDecision.PASSED if n % 2 == 0 else HumanDecision.FAILED,
+            claim=f"Claim {n}",
+            judges=tuple(verdict(n, model) for model in judges),
+        )
+        for n in range(count)
+    ]
+
+
+def _jury_on(items: Sequence[Item], jury: Jury) -> JuryAgreement:
+    tally = JuryTally(jury)
+    for item in items:
+        tally.add(item, {}, PartialRule.FAILED)
+    return tally.result()
