@@ -24,7 +24,7 @@ from tests.fakes.judged import leaf, rubric_of
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
 
 HOSTILE = "<img src=x onerror=alert(1)>"
-JUDGES = BENCH_JUDGES | {HOSTILE: (4, None)}
+JUDGES = {**BENCH_JUDGES, HOSTILE: (4, None)}
 JURIES = (
     *BENCH_JURIES,
     Jury((Member("careful", "", asked=False), Member(HOSTILE, "", asked=False)), JuryRule.UNANIMITY),
