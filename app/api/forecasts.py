@@ -22,6 +22,7 @@ from app.engine.forecasting import ForecastRequest, checkpoint_lookup, forecast_
 from app.jobs.attempt_accounting import checkpointed_replies
 from app.service import Service
 from app.storage.jobs import answer_text, get_job
+from app.storage.listings import ListFilter
 from app.storage.records import JobKind
 from app.storage.results import earlier_result, list_results
 from judges.analysis.forecasts.forecast import EMPTY_FORECAST
@@ -199,6 +200,8 @@ async def _answer_requests(
 async def _past(service: Service, caller: Caller, task_id: str, last: str | None) -> Sequence[dict[str, Any]]:
     """Return past results of a task, oldest first, followed by the last result of the answer itself."""
     async with service.database.begin() as connection:
-        results = await list_results(connection, limit=_PAST_RUNS, owner=caller.visible_owner, task_id=task_id)
+        results = await list_results(
+            connection, limit=_PAST_RUNS, chosen=ListFilter(owner=caller.visible_owner, task_id=task_id)
+        )
     bodies = [one.body for one in reversed(results) if one.body != last] + ([] if last is None else [last])
     return await asyncio.to_thread(lambda: [json.loads(body) for body in bodies])

@@ -12,8 +12,9 @@ from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 
 from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
+from app.api.listings import FilterDep
 from app.api.models import JobOut, ListedJobOut, ListOut
-from app.api.paging import IdFilter, IdPath, JobsPageDep, NameFilter
+from app.api.paging import IdFilter, IdPath, JobsPageDep
 from app.api.problems import Problem, not_found
 from app.async_tools import cancellable_sleep
 from app.service import Service
@@ -32,9 +33,8 @@ async def list_jobs(
     service: ServiceDep,
     caller: ReaderDep,
     paging: JobsPageDep,
+    chosen: FilterDep,
     status: JobStatus | None = None,
-    agent: NameFilter = None,
-    task_id: NameFilter = None,
     submission_id: IdFilter = None,
     kind: JobKind | None = None,
 ) -> ListOut[ListedJobOut]:
@@ -43,11 +43,9 @@ async def list_jobs(
         jobs = await rows.list_jobs(
             connection,
             limit=paging.limit + 1,
-            owner=caller.visible_owner,
+            chosen=chosen.of_owner(caller.visible_owner),
             before=paging.cursor,
             status=status,
-            agent=agent,
-            task_id=task_id,
             submission_id=submission_id,
             kind=kind,
         )

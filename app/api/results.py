@@ -12,18 +12,20 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Header, Response
+from fastapi import APIRouter, Header, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.api.access import ReaderDep, ServiceDep
+from app.api.listings import FilterDep
 from app.api.models import LintFindingOut, ListOut
 from app.api.overrides import override_fields
-from app.api.paging import IdPath, NameFilter, NamePath, ResultsPageDep
+from app.api.paging import IdPath, NamePath, PageRequest, ResultsPageDep
 from app.api.problems import not_found
 from app.service import Service
 from app.storage import results as rows
+from app.storage.listings import ListFilter
 from app.storage.overrides import Override, overrides_of
 from app.storage.results import ResultOrigin
 from judges.analysis.result_lint import lint_of_result
@@ -37,7 +39,10 @@ RESULT_LIST_SCHEMA = {
     "type": "object",
     "required": ["items", "next_cursor"],
     "properties": {
-        "items": {"type": "array", "items": {"$ref": RESULT_REF}},
+        "items": {
+            "type": "array",
+            "items": {"anyOf": [{"$ref": RESULT_REF}, {"$ref": "#/components/schemas/ResultOrigin"}]},
+        },
         "next_cursor": {"type": ["string", "null"]},
     },
 }
@@ -66,17 +71,27 @@ class JsonSchemaOut(BaseModel):
 
 @router.get("/results", responses=_schema_of(RESULT_LIST_SCHEMA), response_class=Response)
 async def list_results(
-    service: ServiceDep, caller: ReaderDep, paging: ResultsPageDep, agent: NameFilter = None, task_id: NameFilter = None
+    service: ServiceDep,
+    caller: ReaderDep,
+    paging: ResultsPageDep,
+    chosen: FilterDep,
+    status: Literal["complete", "incomplete"] | None = None,
+    view: Annotated[
+        Literal["full", "summary"], Query(description="summary: the fields of the origin, without trees")
+    ] = "full",
 ) -> Response:
     """List results, newest first."""
+    chosen = chosen.of_owner(caller.visible_owner)
     async with service.database.begin() as connection:
+        if view == "summary":
+            return _summaries(
+                await rows.list_origins(
+                    connection, limit=paging.limit + 1, chosen=chosen, before=paging.cursor, status=status
+                ),
+                paging,
+            )
         results = await rows.list_results(
-            connection,
-            limit=paging.limit + 1,
-            owner=caller.visible_owner,
-            before=paging.cursor,
-            agent=agent,
-            task_id=task_id,
+            connection, limit=paging.limit + 1, chosen=chosen, before=paging.cursor, status=status
         )
         page, next_cursor = paging.split(results, lambda result: result.id)
         ids = [result.id for result in page]
@@ -117,6 +132,13 @@ async def lint_result(result_id: IdPath, service: ServiceDep, caller: ReaderDep)
     return ListOut(items=[LintFindingOut.of_record(finding) for finding in findings], next_cursor=None)
 
 
+def _summaries(origins: Sequence[ResultOrigin], paging: PageRequest) -> Response:
+    page, next_cursor = paging.split(origins, lambda origin: origin.result_id)
+    return Response(
+        ListOut[ResultOrigin](items=list(page), next_cursor=next_cursor).model_dump_json(), media_type=_JSON
+    )
+
+
 async def _additions(service: Service, connection: Any, result_ids: Sequence[str]) -> dict[str, Additions]:
     overrides = await overrides_of(connection, result_ids)
     fields: dict[str, dict[str, Any]] = {result_id: {} for result_id in result_ids}
@@ -137,7 +159,10 @@ async def list_agent_history(
     """List the results of an agent without their trees, newest first."""
     async with service.database.begin() as connection:
         origins = await rows.list_origins(
-            connection, agent, limit=paging.limit + 1, owner=caller.visible_owner, before=paging.cursor
+            connection,
+            limit=paging.limit + 1,
+            chosen=ListFilter(owner=caller.visible_owner, agent=agent),
+            before=paging.cursor,
         )
     page, next_cursor = paging.split(origins, lambda origin: origin.result_id)
     return ListOut(items=list(page), next_cursor=next_cursor)

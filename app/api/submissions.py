@@ -7,25 +7,31 @@ import hashlib
 import io
 import json
 from collections.abc import Sequence
-from typing import Annotated, Any
+from datetime import datetime
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, File, Form, Header, Response, UploadFile
+from fastapi import APIRouter, File, Form, Header, Query, Response, UploadFile
 from fastapi.responses import JSONResponse
+from pydantic import Field
 
 from answers.bundle import read_archive
 from answers.submission import Submission, checked_submission
 from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
+from app.api.listings import FilterDep, JobCountsOut
 from app.api.models import (
     AcceptedArchiveOut,
     AcceptedOut,
     BudgetUsd,
+    JobRefOut,
+    ListOut,
     Priority,
+    RecordModel,
     SubmissionChangeIn,
     SubmissionIn,
     SubmissionOut,
 )
-from app.api.paging import IdPath
+from app.api.paging import IdPath, PageRequest, pages_by_id
 from app.api.problems import Problem, not_found
 from app.api.request_fields import ModelText
 from app.api.strict_json import StrictJsonRoute
@@ -34,6 +40,25 @@ from app.service import Service
 from app.storage import jobs as rows
 from app.storage.budgets import get_spent
 from app.storage.idempotency import IdempotencyKey
+from app.storage.listings import list_submission_ids
+from app.storage.records import JobStatus
+
+
+class SubmissionSummaryOut(RecordModel):
+    """A submission in a list."""
+
+    id: str
+    agent: str
+    task_id: str
+    model: str | None
+    run: str | None
+    created_at: datetime
+    priority: int
+    budget_usd: float | None
+    job_counts: JobCountsOut
+    jobs: list[JobRefOut] | None = Field(description="Null without include=jobs")
+    metadata: dict[str, Any] | None = Field(description="Null without include=metadata")
+
 
 router = APIRouter(prefix="/v1/submissions", tags=["submissions"], route_class=StrictJsonRoute)
 
@@ -61,6 +86,39 @@ async def create_submission(
         [submission], owner=caller.owner, respond=_receipt_json, key=key, options=options
     )
     return JSONResponse(accepted, 202, {"Location": f"/v1/submissions/{accepted['id']}"})
+
+
+@router.get("")
+async def list_submissions(
+    service: ServiceDep,
+    caller: ReaderDep,
+    paging: Annotated[PageRequest, pages_by_id("sub")],
+    chosen: FilterDep,
+    status: Annotated[JobStatus | None, Query(description="At least one job has this status")] = None,
+    include: Annotated[
+        list[Literal["jobs", "metadata"]] | None, Query(description="Parts to add; can be repeated")
+    ] = None,
+) -> ListOut[SubmissionSummaryOut]:
+    """List submissions of answers, newest first."""
+    chosen = chosen.of_owner(caller.visible_owner)
+    async with service.database.begin() as connection:
+        found = await list_submission_ids(
+            connection, chosen, limit=paging.limit + 1, before=paging.cursor, status=status
+        )
+        page, next_cursor = paging.split(found, str)
+        records = await rows.get_submissions(connection, page)
+        counts = await rows.job_counts(connection, page)
+        jobs = await rows.jobs_of_submissions(connection, page) if "jobs" in (include or ()) else None
+    items = [
+        SubmissionSummaryOut.of_record(
+            record,
+            job_counts=JobCountsOut(**counts[record.id]),
+            jobs=None if jobs is None else [JobRefOut.of(job) for job in jobs if job.submission_id == record.id],
+            metadata=record.metadata if "metadata" in (include or ()) else None,
+        )
+        for record in records
+    ]
+    return ListOut(items=items, next_cursor=next_cursor)
 
 
 @router.post("/archive", status_code=202, response_model=AcceptedArchiveOut)

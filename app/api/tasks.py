@@ -2,25 +2,37 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query
 
 from app.api.access import ReaderDep, ServiceDep
 from app.api.models import ListOut, TaskOut
-from app.api.paging import NamePath
+from app.api.paging import NameFilter, NamePath, PageRequest
 from app.api.problems import not_found
 from judges.loader import JudgeCatalogue
 from judges.source_code import YAML_SUFFIX
 
 router = APIRouter(prefix="/v1/tasks", tags=["tasks"])
 
+MAX_TASKS = 1000
+
 
 @router.get("")
-async def list_tasks(service: ServiceDep, _caller: ReaderDep) -> ListOut[TaskOut]:
-    """List all tasks that have a judge file, sorted by name. Tasks with a broken judge file are included."""
+async def list_tasks(
+    service: ServiceDep,
+    _caller: ReaderDep,
+    status: Literal["ready", "broken"] | None = None,
+    cursor: NameFilter = None,
+    limit: Annotated[int, Query(ge=1, le=MAX_TASKS)] = MAX_TASKS,
+) -> ListOut[TaskOut]:
+    """List tasks that have a judge file, sorted by name. The cursor is a name."""
     await service.runtime.reload_judges()
     catalogue = service.runtime.catalogue
-    names = sorted(catalogue.judges.keys() | catalogue.broken.keys())
-    return ListOut(items=[_task(catalogue, name) for name in names])
+    of_status = {"ready": catalogue.judges.keys(), "broken": catalogue.broken.keys() - catalogue.judges.keys()}
+    names = of_status[status] if status else catalogue.judges.keys() | catalogue.broken.keys()
+    page, next_cursor = PageRequest(cursor, limit).split(sorted(name for name in names if name > (cursor or "")), str)
+    return ListOut(items=[_task(catalogue, name) for name in page], next_cursor=next_cursor)
 
 
 @router.get("/{task_id}")

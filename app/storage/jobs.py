@@ -19,6 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.progress import NO_PROGRESS, Progress
 from app.storage.direct_pool import DirectConnection
+from app.storage.listings import ALL, ListFilter
 from app.storage.records import PAUSED, TERMINAL, Fence, Job, JobError, JobKind, JobStatus, SubmissionRecord
 from app.storage.tables import answers, jobs, results, submissions
 from rubrics.scoring import Score, bounded_score
@@ -49,6 +50,22 @@ async def get_jobs(connection: AsyncConnection, job_ids: Iterable[str]) -> list[
     return [_job(row) for row in (await connection.execute(query)).mappings()]
 
 
+async def job_counts(connection: AsyncConnection, submission_ids: Sequence[str]) -> dict[str, dict[str, int]]:
+    """Return the number of jobs by status, for each submission."""
+    counted = {
+        submission_id: dict.fromkeys((status.value for status in JobStatus), 0) for submission_id in submission_ids
+    }
+    query = select(jobs.c.submission_id, jobs.c.status, func.count()).where(jobs.c.submission_id.in_(submission_ids))
+    for submission_id, status, count in await connection.execute(query.group_by(jobs.c.submission_id, jobs.c.status)):
+        counted[submission_id][status] = count
+    return counted
+
+
+async def jobs_of_submissions(connection: AsyncConnection, submission_ids: Sequence[str]) -> list[Job]:
+    query = select(jobs).where(jobs.c.submission_id.in_(submission_ids)).order_by(jobs.c.submission_id, jobs.c.position)
+    return [_job(row) for row in (await connection.execute(query)).mappings()]
+
+
 async def jobs_of_submission(connection: AsyncConnection, submission_id: str) -> list[Job]:
     query = select(jobs).where(jobs.c.submission_id == submission_id).order_by(jobs.c.position)
     return [_job(row) for row in (await connection.execute(query)).mappings()]
@@ -67,24 +84,18 @@ async def list_jobs(
     connection: AsyncConnection,
     *,
     limit: int,
-    owner: str | None = None,
+    chosen: ListFilter = ALL,
     before: str | None = None,
     status: JobStatus | None = None,
-    agent: str | None = None,
-    task_id: str | None = None,
     kind: JobKind | None = None,
     submission_id: str | None = None,
 ) -> list[Job]:
     """Return jobs, newest first. ``before`` is the ID of the last job of the previous page."""
-    filters = _owned_by(owner)
+    filters = chosen.conditions(jobs)
     if before is not None:
         filters.append(jobs.c.id < before)
     if status is not None:
         filters.append(jobs.c.status == status)
-    if agent is not None:
-        filters.append(jobs.c.agent == agent)
-    if task_id is not None:
-        filters.append(jobs.c.task_id == task_id)
     if kind is not None:
         filters.append(jobs.c.kind == kind)
     if submission_id is not None:
@@ -393,6 +404,15 @@ async def get_submission(
         query = query.where(submissions.c.owner == owner)
     row = (await connection.execute(query)).mappings().first()
     return None if row is None else SubmissionRecord(**{**row, "metadata": json.loads(row["metadata"])})
+
+
+async def get_submissions(connection: AsyncConnection, submission_ids: Sequence[str]) -> list[SubmissionRecord]:
+    """Return submissions, newest first."""
+    query = select(submissions).where(submissions.c.id.in_(submission_ids)).order_by(submissions.c.id.desc())
+    return [
+        SubmissionRecord(**{**row, "metadata": json.loads(row["metadata"])})
+        for row in (await connection.execute(query)).mappings()
+    ]
 
 
 async def set_budget(

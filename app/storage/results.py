@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, RowMapping, Select, and_, func, insert, or_, select, true
+from sqlalchemy import ColumnElement, RowMapping, Select, and_, func, insert, or_, select
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.storage.captures import key_digest
+from app.storage.listings import ALL, ListFilter
 from app.storage.records import Job, JobKind, JobStatus, JudgedAnswer, NewResult, ResultRecord
 from app.storage.tables import answers, jobs, result_pages, result_sources, results, submissions
 from app.storage.text_cleanup import storable_text
@@ -89,20 +90,12 @@ async def list_results(
     connection: AsyncConnection,
     *,
     limit: int,
-    owner: str | None = None,
+    chosen: ListFilter = ALL,
     before: str | None = None,
-    agent: str | None = None,
-    task_id: str | None = None,
+    status: str | None = None,
 ) -> list[ResultRecord]:
     """Return results of answers, newest first. ``before`` is the ID of the last one of the previous page."""
-    filters = [results.c.kind == JobKind.ANSWER, *owned_by(owner)]
-    if before is not None:
-        filters.append(results.c.id < before)
-    if agent is not None:
-        filters.append(results.c.agent == agent)
-    if task_id is not None:
-        filters.append(results.c.task_id == task_id)
-    query = select(*_COLUMNS).where(and_(True, *filters)).order_by(results.c.id.desc()).limit(limit)
+    query = select(*_COLUMNS).where(*_listed(chosen, before, status)).order_by(results.c.id.desc()).limit(limit)
     return [_record(row) for row in (await connection.execute(query)).mappings()]
 
 
@@ -161,6 +154,15 @@ async def judged_agents(connection: AsyncConnection, *, owner: str | None = None
     return list((await connection.execute(query)).scalars())
 
 
+def _listed(chosen: ListFilter, before: str | None, status: str | None) -> list[ColumnElement[bool]]:
+    filters = [results.c.kind == JobKind.ANSWER, *chosen.conditions(results)]
+    if before is not None:
+        filters.append(results.c.id < before)
+    if status is not None:
+        filters.append(results.c.status == status)
+    return filters
+
+
 def owned_by(owner: str | None) -> list[ColumnElement[bool]]:
     """Return the filter for results of one owner; empty for None."""
     return [] if owner is None else [results.c.owner == owner]
@@ -208,13 +210,15 @@ async def origin_of(connection: AsyncConnection, result_id: str, *, owner: str |
 
 
 async def list_origins(
-    connection: AsyncConnection, agent: str, *, limit: int, owner: str | None = None, before: str | None = None
+    connection: AsyncConnection,
+    *,
+    limit: int,
+    chosen: ListFilter = ALL,
+    before: str | None = None,
+    status: str | None = None,
 ) -> list[ResultOrigin]:
-    """Return the results of an agent, newest first. ``before`` is the ID of the last one of the previous page."""
-    earlier = true() if before is None else results.c.id < before
-    answers_only = results.c.kind == JobKind.ANSWER
-    origins = _origins().where(results.c.agent == agent, answers_only, earlier, *owned_by(owner))
-    query = origins.order_by(results.c.id.desc()).limit(limit)
+    """Return the results of ``list_results`` without their bodies."""
+    query = _origins().where(*_listed(chosen, before, status)).order_by(results.c.id.desc()).limit(limit)
     return [_origin(row) for row in (await connection.execute(query)).mappings()]
 
 

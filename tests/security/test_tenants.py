@@ -47,7 +47,7 @@ class Tenant:
     async def judge(self) -> dict[str, Any]:
         """Judge an answer that cites the page, and return the result."""
         answers = [{"name": "answer_1", "text": f"It is Paris, see [France]({URL})."}]
-        accepted = await self.call("POST", "/v1/submissions", json=submission_body(answers=answers))
+        accepted = await self.call("POST", "/v1/submissions", json=submission_body(answers=answers, run="nightly"))
         [job] = accepted.json()["jobs"]
         while job["status"] not in FINAL_STATUSES:
             job = (await self.call("GET", f"/v1/jobs/{job['id']}")).json()

@@ -96,6 +96,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "/v1/results/{result_id}/overrides/{override_id}/withdraw": {"reason": "mine", "by": "a stranger"},
     "/v1/submissions/{submission_id}": {"budget_usd": 1.0},
 }
+LISTS = ("jobs", "submissions", "agents", "runs", "results?view=summary")
 IDS = ("submission_id", "job_id", "result_id", "page_id", "change_id", "pairing_id")
 
 
@@ -127,7 +128,9 @@ async def test_objects_of_an_owner_do_not_exist_for_others_in_any_operation(open
                 assert (refused.status_code, method, path) == (404, method, path), refused.text
                 played += 1
         assert played >= 20
-        for path in ("/v1/jobs", "/v1/results", "/v1/pages", "/v1/pages/changes", "/v1/pairings", "/v1/reviews"):
+        assert {(await owner.call("GET", f"/v1/{name}")).json()["items"][0]["agent"] for name in LISTS} == {"demo"}
+        for name in (*LISTS, "results", "pages", "pages/changes", "pairings", "reviews"):
+            path = f"/v1/{name}"
             assert (await stranger.call("GET", path)).json()["items"] == [], path
         # The override of another owner, through a result of the attacker.
         own = await stranger.judge()

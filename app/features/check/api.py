@@ -26,6 +26,7 @@ from app.features.check.pipeline import MAX_REPORT_CHARS, ReportInput, plan_chec
 from app.features.check.report import CheckDocument, document_schema
 from app.jobs.intake import JobOptions
 from app.storage import jobs as rows
+from app.storage.listings import ListFilter
 from app.storage.records import Job, JobKind, JobStatus
 from app.storage.results import get_result
 
@@ -170,7 +171,7 @@ async def list_checks(service: ServiceDep, caller: ReaderDep, paging: JobsPageDe
         newest = await rows.list_jobs(
             connection,
             limit=paging.limit + 1,
-            owner=caller.visible_owner,
+            chosen=ListFilter(owner=caller.visible_owner),
             before=paging.cursor,
             kind=JobKind.CHECK,
         )

@@ -27,6 +27,7 @@ from app.features.comparison.paired_comparison import ComparisonSide, add_flips,
 from app.features.comparison.sensitivity_json import consistency_json, inversions_json, order_json
 from app.service import Service
 from app.storage import results as rows
+from app.storage.listings import ListFilter
 from app.storage.records import JudgedAnswer
 from judges.analysis.flips import Cause, ComparableResult, Flip, FlipCause, comparable_result, flips
 
@@ -158,7 +159,9 @@ async def get_task_consistency(
     """Measure the self-consistency of a task's judge: split votes, and leaves with different outcomes."""
     async with service.database.begin() as connection:
         task_results = await rows.list_results(
-            connection, limit=MAX_RESULTS + 1, owner=caller.visible_owner, agent=agent, task_id=task_id
+            connection,
+            limit=MAX_RESULTS + 1,
+            chosen=ListFilter(owner=caller.visible_owner, agent=agent, task_id=task_id),
         )
     if not task_results:
         raise not_found("task with results")

@@ -37,6 +37,7 @@ from app.features.suites.storage import StepMeans
 from app.jobs.intake import JobOptions
 from app.service import Service
 from app.storage import jobs as rows
+from app.storage.listings import ListFilter
 from app.storage.records import Job, JobKind, JobStatus
 from app.storage.results import get_result
 from judges.suites.comparison import compare_runs
@@ -317,9 +318,8 @@ async def list_suite_runs(
         newest = await rows.list_jobs(
             connection,
             limit=paging.limit + 1,
-            owner=caller.visible_owner,
+            chosen=ListFilter(owner=caller.visible_owner, agent=suite.value),
             before=paging.cursor,
-            agent=suite.value,
             kind=JobKind.SUITE,
         )
         page, next_cursor = paging.split(newest, lambda job: job.id)
@@ -363,9 +363,8 @@ async def get_suite_leaderboard(suite: SuiteName, service: ServiceDep, caller: R
         newest = await rows.list_jobs(
             connection,
             limit=_MAX_RANKED,
-            owner=caller.visible_owner,
+            chosen=ListFilter(owner=caller.visible_owner, agent=suite.value),
             status=JobStatus.SUCCEEDED,
-            agent=suite.value,
             kind=JobKind.SUITE,
         )
         runs = []

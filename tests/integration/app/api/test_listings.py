@@ -1,0 +1,113 @@
+"""Lists of submissions, agents, runs, jobs and results: order, pages, filters and parts on request."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.integration.app.api.api_calls import assert_problem, submit, wait_for_job
+
+pytestmark = pytest.mark.postgres
+
+
+async def listed(api: httpx.AsyncClient, path: str, **params: Any) -> list[dict[str, Any]]:
+    """Return all items of a list, read in pages of two."""
+    items: list[dict[str, Any]] = []
+    cursor: dict[str, str] = {}
+    while True:
+        response = await api.get(path, params={"limit": 2, **params, **cursor})
+        assert response.status_code == 200, response.text
+        read = response.json()
+        items += read["items"]
+        if read["next_cursor"] is None:
+            return items
+        assert len(read["items"]) == 2
+        cursor = {"cursor": read["next_cursor"]}
+
+
+async def test_submissions_are_listed_newest_first_in_pages(api: httpx.AsyncClient):
+    for agent in ("one", "two", "three"):
+        await submit(api, agent=agent, run="nightly", metadata={"commit": agent})
+    found = await listed(api, "/v1/submissions")
+    assert [one["agent"] for one in found] == ["three", "two", "one"]
+    assert (found[0]["run"], found[0]["job_counts"]["queued"]) == ("nightly", 1)
+    assert (found[0]["jobs"], found[0]["metadata"]) == (None, None)
+
+
+async def test_submissions_contain_jobs_and_metadata_on_request(api: httpx.AsyncClient):
+    [job_id] = await submit(api, metadata={"commit": "1f3c"})
+    [found] = await listed(api, "/v1/submissions", include=["jobs", "metadata"])
+    assert found["metadata"] == {"commit": "1f3c"}
+    assert found["jobs"] == (await api.get(f"/v1/submissions/{found['id']}")).json()["jobs"]
+    assert [job["id"] for job in found["jobs"]] == [job_id]
+    assert_problem(await api.get("/v1/submissions", params={"include": "everything"}), 422, "INVALID")
+
+
+@pytest.mark.parametrize("path", ["/v1/submissions", "/v1/jobs", "/v1/agents", "/v1/runs"])
+async def test_filters_select_by_agent_task_run_status_and_time(api: httpx.AsyncClient, path: str):
+    await submit(api, agent="one", run="first")
+    [job_id] = await submit(api, agent="two", task_id="broken", run="second")
+    await api.post(f"/v1/jobs/{job_id}/cancel")
+    now = datetime.now(UTC)
+    later = (now + timedelta(hours=1)).isoformat()
+    matches: tuple[dict[str, str], ...] = (
+        {"agent": "two"},
+        {"task_id": "broken"},
+        {"run": "second"},
+        {"status": "cancelled"},
+        {"agent": "two", "since": (now - timedelta(hours=1)).isoformat(), "until": later},
+    )
+    for query in matches:
+        assert [one["agent"] for one in await listed(api, path, **query)] == ["two"], query
+    assert [one["agent"] for one in await listed(api, path, since="2026-01-01")] == ["two", "one"]
+    empty: tuple[dict[str, str], ...] = (
+        {"agent": "two", "status": "queued"},
+        {"run": "third"},
+        {"since": later},
+        {"until": "2026-01-01"},
+    )
+    for query in empty:
+        assert await listed(api, path, **query) == [], query
+
+
+@pytest.mark.parametrize("time", ["yesterday", "1767225600", "2026-13-01", "2026-01-01T25:00:00Z"])
+async def test_invalid_time_returns_422(api: httpx.AsyncClient, time: str):
+    read = assert_problem(await api.get("/v1/jobs", params={"since": time}), 422, "INVALID")
+    assert [error["path"] for error in read["errors"]] == ["since"]
+
+
+async def test_agents_and_runs_count_their_jobs(api: httpx.AsyncClient):
+    await submit(api, agent="one", run="first")
+    await submit(api, agent="one", run="second", task_id="broken")
+    await submit(api, agent="two")
+    await submit(api, agent="one", run="second")
+    [one, two] = await listed(api, "/v1/agents", include=["tasks", "runs"])
+    assert (one["agent"], one["submissions"], one["answers"], one["job_counts"]["queued"]) == ("one", 3, 2, 3)
+    assert (one["tasks"], one["task_ids"], one["run_names"]) == (2, ["broken", "capital"], ["first", "second"])
+    assert (two["agent"], two["runs"], two["run_names"]) == ("two", 0, [])
+    runs = await listed(api, "/v1/runs")
+    assert [(run["agent"], run["run"], run["tasks"]) for run in runs] == [("one", "second", 2), ("one", "first", 1)]
+    assert runs[0]["task_ids"] is None
+
+
+async def test_results_are_listed_as_summaries_on_request(working_api: httpx.AsyncClient):
+    job = await wait_for_job(working_api, (await submit(working_api, run="nightly"))[0])
+    await wait_for_job(working_api, (await submit(working_api, agent="other"))[0])
+    [found] = await listed(working_api, "/v1/results", view="summary", run="nightly")
+    assert found == (await working_api.get(f"/v1/results/{job['result_id']}/origin")).json()
+    [full] = await listed(working_api, "/v1/results", run="nightly")
+    assert full == (await working_api.get(f"/v1/results/{job['result_id']}")).json()
+    other = "incomplete" if found["status"] == "complete" else "complete"
+    assert await listed(working_api, "/v1/results", status=other) == []
+    assert len(await listed(working_api, "/v1/results", status=found["status"], view="summary")) == 2
+
+
+async def test_tasks_are_listed_in_pages_and_by_status(api: httpx.AsyncClient):
+    first = (await api.get("/v1/tasks", params={"limit": 1})).json()
+    assert ([task["task_id"] for task in first["items"]], first["next_cursor"]) == (["broken"], "broken")
+    rest = (await api.get("/v1/tasks", params={"cursor": first["next_cursor"]})).json()
+    assert ([task["task_id"] for task in rest["items"]], rest["next_cursor"]) == (["capital"], None)
+    assert [task["task_id"] for task in await listed(api, "/v1/tasks", status="ready")] == ["capital"]
