@@ -15,7 +15,8 @@ from app.api.access import ReaderDep, ServiceDep, SubmitterDep
 from app.api.listings import FilterDep
 from app.api.models import JobOut, ListedJobOut, ListOut
 from app.api.paging import IdFilter, IdPath, JobsPageDep
-from app.api.problems import Problem, not_found
+from app.api.problems import not_found
+from app.api.waiting import WaitQuery, check_streams, wait_for_end
 from app.async_tools import cancellable_sleep
 from app.service import Service
 from app.storage import jobs as rows
@@ -69,16 +70,22 @@ async def follow_jobs(service: ServiceDep, caller: ReaderDep) -> Response:
 
     The stream contains no earlier changes: read the list of jobs after each event ``open``.
     """
-    _check_streams(service, caller)
+    check_streams(service, caller)
     return StreamingResponse(
         _stream_all(service, caller), media_type="text/event-stream", headers={"Cache-Control": "no-store"}
     )
 
 
 @router.get("/{job_id}")
-async def get_job(job_id: IdPath, service: ServiceDep, caller: ReaderDep) -> JobOut:
-    """Return one job with its status, progress and error."""
-    return JobOut.of(await _job(service, caller, job_id))
+async def get_job(
+    job_id: IdPath, request: Request, service: ServiceDep, caller: ReaderDep, wait: WaitQuery = 0
+) -> JobOut:
+    """Return one job with its status, progress and error. With `wait`, return when it has ended."""
+    job = await _job(service, caller, job_id)
+    if wait and not job.has_ended:
+        await wait_for_end(service, caller, request, [job_id], wait_s=wait)
+        job = await _job(service, caller, job_id)
+    return JobOut.of(job)
 
 
 @router.post("/{job_id}/cancel")
@@ -116,18 +123,13 @@ async def follow_job(
     present = await _job(service, caller, job_id)
     if present.has_ended and present.revision <= seen:
         return Response(status_code=204)
-    _check_streams(service, caller)
+    check_streams(service, caller)
     return StreamingResponse(
         _stream(service, caller, job_id, seen),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-store"},
     )
 
-
-def _check_streams(service: Service, caller: Caller) -> None:
-    if service.streams.is_full(caller.owner):
-        detail = f"The keys of one owner can have at most {service.settings.max_streams} open event streams"
-        raise Problem(429, "TOO_MANY_STREAMS", detail, headers={"Retry-After": "5"})
 
 
 async def _stream_all(service: Service, caller: Caller) -> AsyncIterator[bytes]:

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, File, Form, Header, Query, Response, UploadFile
+from fastapi import APIRouter, File, Form, Header, Query, Request, Response, UploadFile
 from fastapi.responses import JSONResponse
 from pydantic import Field
 
@@ -35,13 +35,14 @@ from app.api.paging import IdPath, PageRequest, pages_by_id
 from app.api.problems import Problem, not_found
 from app.api.request_fields import ModelText
 from app.api.strict_json import StrictJsonRoute
+from app.api.waiting import WaitQuery, wait_for_end
 from app.jobs.intake import JobOptions, SubmissionReceipt
 from app.service import Service
 from app.storage import jobs as rows
 from app.storage.budgets import get_spent
 from app.storage.idempotency import IdempotencyKey
 from app.storage.listings import list_submission_ids
-from app.storage.records import JobStatus
+from app.storage.records import TERMINAL, JobStatus
 
 
 class SubmissionSummaryOut(RecordModel):
@@ -144,9 +145,16 @@ async def submit_archive(
 
 
 @router.get("/{submission_id}")
-async def get_submission(submission_id: IdPath, service: ServiceDep, caller: ReaderDep) -> SubmissionOut:
-    """Return a submission with the status of its jobs."""
-    return await _submission_out(service, submission_id, caller)
+async def get_submission(
+    submission_id: IdPath, request: Request, service: ServiceDep, caller: ReaderDep, wait: WaitQuery = 0
+) -> SubmissionOut:
+    """Return a submission with the status of its jobs. With `wait`, return when all of them have ended."""
+    found = await _submission_out(service, submission_id, caller)
+    unfinished = [job.id for job in found.jobs if job.status not in TERMINAL]
+    if wait and unfinished:
+        await wait_for_end(service, caller, request, unfinished, wait_s=wait)
+        found = await _submission_out(service, submission_id, caller)
+    return found
 
 
 @router.patch("/{submission_id}")
