@@ -10,9 +10,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
+import structlog
 from fastapi import APIRouter, File, Form, Header, Query, Request, Response, UploadFile
 from fastapi.responses import JSONResponse
-from pydantic import Field
+from pydantic import BaseModel, Field
 
 from answers.bundle import read_archive
 from answers.submission import Submission, checked_submission
@@ -41,8 +42,18 @@ from app.service import Service
 from app.storage import jobs as rows
 from app.storage.budgets import get_spent
 from app.storage.idempotency import IdempotencyKey
-from app.storage.listings import list_submission_ids
+from app.storage.listings import ListFilter, list_submission_ids
 from app.storage.records import TERMINAL, JobStatus
+from app.storage.retention import remove_submission, results_of, reviewed_results
+from cache.blobs import BlobArea
+
+
+class DeletedOut(BaseModel):
+    """Numbers of deleted objects."""
+
+    jobs: int
+    results: int
+    answers: int = Field(description="Answers that no other submission has")
 
 
 class SubmissionSummaryOut(RecordModel):
@@ -63,6 +74,7 @@ class SubmissionSummaryOut(RecordModel):
 
 router = APIRouter(prefix="/v1/submissions", tags=["submissions"], route_class=StrictJsonRoute)
 
+_log = structlog.get_logger(__name__)
 _SHORT_CHARS = 16 * 1024
 _ARCHIVE_PRIORITY = -10
 """Default priority of archives, so that single answers need not wait for bulk work."""
@@ -165,6 +177,51 @@ async def update_submission(
     async with service.database.begin() as connection:
         await rows.set_budget(connection, submission_id, body.budget_usd, owner=caller.visible_owner)
     return await _submission_out(service, submission_id, caller)
+
+
+@router.post("/{submission_id}/cancel")
+async def cancel_submission(submission_id: IdPath, service: ServiceDep, caller: SubmitterDep) -> SubmissionOut:
+    """Cancel the unfinished jobs of a submission."""
+    await _submission_out(service, submission_id, caller)
+    await service.control.cancel_all(ListFilter(owner=caller.visible_owner), submission_id=submission_id)
+    return await _submission_out(service, submission_id, caller)
+
+
+@router.delete("/{submission_id}")
+async def delete_submission(
+    submission_id: IdPath,
+    service: ServiceDep,
+    caller: SubmitterDep,
+    force: Annotated[
+        bool, Query(description="Also delete results that people reviewed or that bundles contain")
+    ] = False,
+) -> DeletedOut:
+    """Delete a submission with its jobs, results and answers. Captured pages and the usage of models are kept."""
+    async with service.database.begin() as connection:
+        if await rows.get_submission(connection, submission_id, owner=caller.visible_owner) is None:
+            raise not_found("submission")
+        jobs = await rows.jobs_of_submission(connection, submission_id, lock=True)
+        if any(not job.has_ended for job in jobs):
+            raise Problem(409, "CONFLICT", f"Jobs are unfinished: POST /v1/submissions/{submission_id}/cancel first")
+        if not force:
+            await _check_not_retained(service, connection, submission_id)
+        removed = await remove_submission(connection, submission_id)
+    for sha256 in removed.calls:
+        await service.runtime.blobs.remove_from_area(BlobArea.CALLS, sha256)
+    _log.info("submission deleted", submission_id=submission_id, by=caller.owner, jobs=removed.jobs)
+    return DeletedOut(jobs=removed.jobs, results=removed.results, answers=removed.answers)
+
+
+async def _check_not_retained(service: Service, connection: Any, submission_id: str) -> None:
+    """Raise Problem if people reviewed a result of the submission or an exported bundle contains one."""
+    result_ids = await results_of(connection, submission_id)
+    retained = {result_id: "people reviewed it" for result_id in await reviewed_results(connection, submission_id)}
+    for read_fields in service.result_fields:
+        found = await read_fields(connection, result_ids)
+        retained |= {result_id: f"it has {', '.join(fields)}" for result_id, fields in found.items() if fields}
+    if retained:
+        detail = "Results of this submission are retained; delete them with force=true"
+        raise Problem(409, "RETAINED", detail, errors=sorted(retained.items()))
 
 
 async def _submission_out(service: Service, submission_id: str, caller: Caller) -> SubmissionOut:

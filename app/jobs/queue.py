@@ -17,6 +17,7 @@ import psycopg
 from procrastinate import exceptions
 from procrastinate.jobs import Status
 from procrastinate.types import JSONDict
+from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.storage.database import QUEUE_CONNECTIONS, Database
@@ -83,6 +84,13 @@ class JobQueue:
             await self._app.job_manager.cancel_job_by_id_async(
                 queue_id, abort=True, delete_job=True, connection=await _driver(connection)
             )
+
+    async def cancel_entries(self, connection: AsyncConnection, queue_ids: Sequence[int]) -> None:
+        """Do the same as ``cancel_entry`` for many entries, in one statement."""
+        query = text(
+            "SELECT procrastinate_cancel_job_v1(entry, true, true) FROM unnest(CAST(:ids AS bigint[])) AS entry"
+        )
+        await connection.execute(query, {"ids": list(queue_ids)})
 
     async def stalled(self, seconds: float) -> list[int]:
         """Return the entries whose worker has sent no heartbeat for ``seconds``.

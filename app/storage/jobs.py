@@ -45,8 +45,8 @@ async def poll_job(connection: DirectConnection, job_id: str, *, owner: str | No
     return None if row is None else _job(row)
 
 
-async def get_jobs(connection: AsyncConnection, job_ids: Iterable[str]) -> list[Job]:
-    query = select(jobs).where(jobs.c.id.in_(list(job_ids)))
+async def get_jobs(connection: AsyncConnection, job_ids: Iterable[str], *, owner: str | None = None) -> list[Job]:
+    query = select(jobs).where(jobs.c.id.in_(list(job_ids)), *_owned_by(owner))
     return [_job(row) for row in (await connection.execute(query)).mappings()]
 
 
@@ -66,8 +66,10 @@ async def jobs_of_submissions(connection: AsyncConnection, submission_ids: Seque
     return [_job(row) for row in (await connection.execute(query)).mappings()]
 
 
-async def jobs_of_submission(connection: AsyncConnection, submission_id: str) -> list[Job]:
+async def jobs_of_submission(connection: AsyncConnection, submission_id: str, *, lock: bool = False) -> list[Job]:
+    """Return the jobs of a submission in the order of its answers. ``lock`` locks their rows (FOR UPDATE)."""
     query = select(jobs).where(jobs.c.submission_id == submission_id).order_by(jobs.c.position)
+    query = query.with_for_update() if lock else query
     return [_job(row) for row in (await connection.execute(query)).mappings()]
 
 
@@ -293,6 +295,38 @@ async def cancel(connection: AsyncConnection, job_id: str, *, now: datetime) -> 
         stage=None,
         finished_at=_not_before_start(now),
     )
+
+
+async def cancel_jobs(
+    connection: AsyncConnection,
+    chosen: ListFilter,
+    *,
+    submission_id: str | None,
+    job_ids: Sequence[str] | None,
+    now: datetime,
+) -> list[Job]:
+    """Cancel all unfinished jobs that match, and return them. Rows are locked in the order of their IDs."""
+    conditions = [*chosen.conditions(jobs), jobs.c.status.not_in(list(TERMINAL))]
+    if submission_id is not None:
+        conditions.append(jobs.c.submission_id == submission_id)
+    if job_ids is not None:
+        conditions.append(jobs.c.id.in_(job_ids))
+    locked = select(jobs.c.id).where(*conditions).order_by(jobs.c.id).with_for_update()
+    ids = list((await connection.execute(locked)).scalars())
+    query = (
+        update(jobs)
+        .where(jobs.c.id.in_(ids))
+        .values(
+            revision=jobs.c.revision + 1,
+            status=JobStatus.CANCELLED,
+            stage=None,
+            finished_at=_not_before_start(now),
+        )
+        .returning(*jobs.c)
+    )
+    cancelled = [_job(row) for row in (await connection.execute(query)).mappings()] if ids else []
+    await connection.execute(select(func.pg_notify(CHANNEL, func.unnest(ids)))) if ids else None
+    return cancelled
 
 
 async def restart(connection: AsyncConnection, job_id: str, *, queue_id: int, attempts: int) -> Job | None:

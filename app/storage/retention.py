@@ -6,9 +6,10 @@ Call every function inside a transaction. Roll it back for a dry run.
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
@@ -32,38 +33,32 @@ class RemovedRows:
     """Entries of the shared reply cache."""
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovedJobs:
+    """Numbers of removed rows, and hashes of call records that are no longer needed."""
+
+    jobs: int
+    results: int
+    answers: int
+    calls: tuple[str, ...]
+
+
 async def remove_old_rows(connection: AsyncConnection, *, before: datetime) -> RemovedRows:
     """Remove jobs that ended before ``before``, with their results and all rows that only they needed.
 
     Also remove captures older than ``before`` that no remaining result uses as evidence. Queued and running jobs are
     kept at any age.
     """
-    # Block concurrent submissions, which could refer to an answer that is being removed.
-    await connection.execute(text("LOCK TABLE answers IN SHARE ROW EXCLUSIVE MODE"))
 
     async def delete(statement: str) -> int:
         return (await connection.execute(text(statement), {"before": before})).rowcount
 
-    await connection.execute(
-        text(
-            "CREATE TEMPORARY TABLE old_jobs ON COMMIT DROP AS SELECT id FROM jobs"
-            " WHERE status IN ('succeeded', 'failed', 'cancelled') AND finished_at < :before"
-        ),
-        {"before": before},
+    removed = await _remove_jobs(
+        connection, "status IN ('succeeded', 'failed', 'cancelled') AND finished_at < :before", {"before": before}
     )
-    calls = await _calls_of_old(connection)
-    await delete(
-        "DELETE FROM result_pages USING results JOIN old_jobs ON old_jobs.id = results.job_id"
-        " WHERE result_pages.result_id = results.id"
-    )
-    results = await delete("DELETE FROM results USING old_jobs WHERE results.job_id = old_jobs.id")
-    jobs = await delete("DELETE FROM jobs USING old_jobs WHERE jobs.id = old_jobs.id")
     submissions = await delete(
         "DELETE FROM submissions WHERE created_at < :before"
         " AND NOT EXISTS (SELECT FROM jobs WHERE jobs.submission_id = submissions.id)"
-    )
-    answers = await delete(
-        "DELETE FROM answers WHERE NOT EXISTS (SELECT FROM jobs WHERE jobs.answer_sha256 = answers.sha256)"
     )
     keys = await delete("DELETE FROM idempotency_keys WHERE created_at < :before")
     replies = await delete("DELETE FROM llm_cache WHERE used_at < :before")
@@ -79,15 +74,69 @@ async def remove_old_rows(connection: AsyncConnection, *, before: datetime) -> R
         {"before": before},
     )
     return RemovedRows(
-        jobs=jobs,
-        results=results,
+        jobs=removed.jobs,
+        results=removed.results,
         submissions=submissions,
-        answers=answers,
+        answers=removed.answers,
         captures=tuple(removed_captures.scalars()),
-        calls=calls,
+        calls=removed.calls,
         idempotency_keys=keys,
         replies=replies,
     )
+
+
+async def remove_submission(connection: AsyncConnection, submission_id: str) -> RemovedJobs:
+    """Remove a submission with its jobs and their results. No job of it may be queued or running."""
+    removed = await _remove_jobs(connection, "submission_id = :submission", {"submission": submission_id})
+    for statement in (
+        "DELETE FROM budget_reservations WHERE budget_id = :submission",
+        "DELETE FROM budgets WHERE id = :submission",
+        "DELETE FROM idempotency_keys USING submissions WHERE submissions.id = :submission"
+        " AND idempotency_keys.owner = submissions.owner AND position(:submission IN response) > 0",
+        "DELETE FROM submissions WHERE id = :submission",
+    ):
+        await connection.execute(text(statement), {"submission": submission_id})
+    return removed
+
+
+async def reviewed_results(connection: AsyncConnection, submission_id: str) -> list[str]:
+    """Return the results of a submission that have overrides."""
+    query = text(
+        "SELECT DISTINCT results.id FROM results JOIN jobs ON jobs.id = results.job_id"
+        " JOIN overrides ON overrides.result_id = results.id WHERE jobs.submission_id = :submission ORDER BY results.id"
+    )
+    return list((await connection.execute(query, {"submission": submission_id})).scalars())
+
+
+async def results_of(connection: AsyncConnection, submission_id: str) -> list[str]:
+    """Return all results of a submission, also those of earlier attempts."""
+    query = text("SELECT results.id FROM results JOIN jobs ON jobs.id = job_id WHERE submission_id = :submission")
+    return list((await connection.execute(query, {"submission": submission_id})).scalars())
+
+
+async def _remove_jobs(connection: AsyncConnection, condition: str, values: Mapping[str, Any]) -> RemovedJobs:
+    """Remove the jobs that meet an SQL condition, with their results and the answers that only they needed."""
+    # Block concurrent submissions, which could refer to an answer that is being removed.
+    await connection.execute(text("LOCK TABLE answers IN SHARE ROW EXCLUSIVE MODE"))
+    chosen = f"CREATE TEMPORARY TABLE old_jobs ON COMMIT DROP AS SELECT id, answer_sha256 FROM jobs WHERE {condition}"  # noqa: S608
+    await connection.execute(text(chosen), values)
+    calls = await _calls_of_old(connection)
+
+    async def delete(statement: str) -> int:
+        return (await connection.execute(text(statement))).rowcount
+
+    await delete(
+        "DELETE FROM result_pages USING results JOIN old_jobs ON old_jobs.id = results.job_id"
+        " WHERE result_pages.result_id = results.id"
+    )
+    results = await delete("DELETE FROM results USING old_jobs WHERE results.job_id = old_jobs.id")
+    jobs = await delete("DELETE FROM jobs USING old_jobs WHERE jobs.id = old_jobs.id")
+    answers = await delete(
+        "DELETE FROM answers USING (SELECT DISTINCT answer_sha256 FROM old_jobs) old"
+        " WHERE answers.sha256 = old.answer_sha256"
+        " AND NOT EXISTS (SELECT FROM jobs WHERE jobs.answer_sha256 = answers.sha256)"
+    )
+    return RemovedJobs(jobs=jobs, results=results, answers=answers, calls=calls)
 
 
 async def _calls_of_old(connection: AsyncConnection) -> tuple[str, ...]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from datetime import datetime
 from typing import Annotated, Any
 
@@ -23,11 +22,11 @@ from app.api.strict_json import StrictJsonRoute
 from app.api.submissions import KeyHeader, key_of_request
 from app.features.rescore import storage
 from app.features.rescore.side_by_side import RescoredAnswer, comparison_json, rescored_answer
-from app.jobs.errors import JobNotFound, JobStateConflict
 from app.jobs.intake import JobOptions, JudgeAgain
 from app.service import Service
 from app.storage.budgets import get_spent
 from app.storage.jobs import get_submission, jobs_of_submission
+from app.storage.listings import ListFilter
 from app.storage.records import TERMINAL, Job, JobStatus, SubmissionRecord
 
 router = APIRouter(prefix="/v1/rescores", tags=["rescores"], route_class=StrictJsonRoute)
@@ -313,11 +312,8 @@ async def get_rescore(rescore_id: IdPath, service: ServiceDep, caller: ReaderDep
 @router.post("/{rescore_id}/cancel")
 async def cancel_rescore(rescore_id: IdPath, service: ServiceDep, caller: SubmitterDep) -> RescoreSummaryOut:
     """Cancel the unfinished jobs of a rescore. Their answers keep their earlier results."""
-    _, jobs = await _find(service, caller, rescore_id)
-    for job in jobs:
-        if not job.has_ended:
-            with suppress(JobStateConflict, JobNotFound):  # it ended meanwhile
-                await service.control.cancel(job.id, owner=caller.visible_owner)
+    await _find(service, caller, rescore_id)
+    await service.control.cancel_all(ListFilter(owner=caller.visible_owner), submission_id=rescore_id)
     record, jobs = await _find(service, caller, rescore_id)
     return RescoreSummaryOut(**_state(record, _counts(jobs)))
 
