@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 _BURST_S = 2.0
 _MAX_BUCKETS = 10_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowance:
+    """Requests that a caller may send at once (``limit``), that remain, and seconds until all are available again."""
+
+    limit: int
+    remaining: int
+    full_in_s: int
 
 
 class RateLimiter:
@@ -34,6 +45,15 @@ class RateLimiter:
             self._drop_full_buckets(now)
         self._buckets[owner] = (tokens - 1.0, now)
         return 0.0
+
+    def allowance(self, owner: str) -> Allowance | None:
+        """Return what an owner may still send; None: there is no limit."""
+        if not self._per_s:
+            return None
+        tokens, since = self._buckets.get(owner, (self._burst, self._now()))
+        tokens = min(self._burst, tokens + (self._now() - since) * self._per_s)
+        full_in_s = math.ceil((self._burst - tokens) / self._per_s)
+        return Allowance(limit=int(self._burst), remaining=int(tokens), full_in_s=full_in_s)
 
     def give_back(self, owner: str) -> None:
         """Return a token that was taken."""

@@ -10,6 +10,7 @@ from typing import Annotated
 from fastapi import Depends, Request
 
 from app.access.keys import Caller
+from app.api.middleware import RATE_LIMIT_STATE
 from app.api.problems import Problem, unavailable
 from app.service import Service
 from app.storage.records import Scope
@@ -58,6 +59,13 @@ async def authorize(request: Request, needed: Scope) -> Caller:
     service = await service_of(request)
     caller = await authenticate(service, request.headers.get("authorization", ""))
     wait_s = service.rate_limiter.wait_s(caller.owner)
+    allowance = service.rate_limiter.allowance(caller.owner)
+    if allowance is not None:
+        request.state[RATE_LIMIT_STATE] = {
+            "RateLimit-Limit": str(allowance.limit),
+            "RateLimit-Remaining": str(allowance.remaining),
+            "RateLimit-Reset": str(allowance.full_in_s),
+        }
     if wait_s > 0:
         detail = (
             f"Rate limit exceeded: at most {service.settings.rate_per_s:g} requests per second "

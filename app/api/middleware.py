@@ -1,4 +1,4 @@
-"""ASGI middleware for all requests: origin check, early authentication, body limits and security headers.
+"""ASGI middleware for all requests: request IDs, origin check, early authentication, body limits and security headers.
 
 These are plain ASGI classes so that bodies are counted while they arrive and event streams are not buffered.
 
@@ -9,16 +9,19 @@ read the response only if its CORS headers name this origin. No cookies are used
 from __future__ import annotations
 
 import asyncio
+import re
+import secrets
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
+import structlog
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from app.api.problems import Problem, ProblemWhileReading
+from app.api.problems import Problem, ProblemWhileReading, as_problem
 from app.observability.metrics import Metrics
 from cache.urls import is_loopback
 
@@ -30,6 +33,11 @@ _FOREIGN_ORIGIN = (
     "ASSAY_TRUSTED_PROXIES must name the proxy"
 )
 _WITH_BODY = frozenset({"POST", "PUT", "PATCH"})
+REQUEST_ID = "X-Request-ID"
+_HARMLESS_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._:-]{0,127}")
+RATE_LIMIT_STATE = "rate_limit"
+"""Key of the request state for the headers of the rate limit."""
+_log = structlog.get_logger(__name__)
 SECURITY_HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
@@ -193,7 +201,11 @@ class _Body:
 
 
 class ResponseHeaders:
-    """Adds the security headers to every response and updates the request metrics."""
+    """Adds the request ID, the rate limit and the security headers to every response, and updates the request metrics.
+
+    Log events and error responses of the request contain the ID. A request of the dashboard to the API, which runs
+    within a request of a browser, has its ID.
+    """
 
     def __init__(self, app: ASGIApp, *, metrics: Metrics) -> None:
         self._app = app
@@ -204,10 +216,18 @@ class ResponseHeaders:
             await self._app(scope, receive, send)
             return
         started = time.monotonic()
+        state = scope.setdefault("state", {})
+        request_id = state.setdefault("request_id", _request_id(Headers(scope=scope).get(REQUEST_ID, "")))
+        has_started = False
 
         async def send_with_headers(message: Message) -> None:
+            nonlocal has_started
             if message["type"] == "http.response.start":
+                has_started = True
                 headers = MutableHeaders(scope=message)
+                headers[REQUEST_ID] = request_id
+                for name, value in state.get(RATE_LIMIT_STATE, {}).items():
+                    headers[name] = value
                 for name, value in SECURITY_HEADERS.items():
                     headers.setdefault(name, value)
                 # The pattern of the route, not the path: ids must not become label values.
@@ -216,7 +236,19 @@ class ResponseHeaders:
                 self._metrics.request_seconds.labels(route).observe(time.monotonic() - started)
             await send(message)
 
-        await self._app(scope, receive, send_with_headers)
+        with structlog.contextvars.bound_contextvars(request_id=request_id):
+            try:
+                await self._app(scope, receive, send_with_headers)
+            except Exception as error:
+                _log.error("request failed", error=type(error).__name__)
+                if not has_started:
+                    await as_problem(error).response()(scope, receive, send_with_headers)
+                raise  # the server logs the traceback
+
+
+def _request_id(sent: str) -> str:
+    """Return the ID that the client sent if it is harmless in logs and headers, else a new one."""
+    return sent if _HARMLESS_ID.fullmatch(sent) else secrets.token_hex(16)
 
 
 EXTENSION_PATHS = "/v1/extension/"

@@ -81,6 +81,9 @@ class Problem(Exception):
             "detail": self.detail,
             "code": self.code,
         }
+        request_id = structlog.contextvars.get_contextvars().get("request_id")
+        if request_id is not None:
+            body["request_id"] = request_id
         if self.errors:
             body["errors"] = [{"path": path, "message": message} for path, message in self.errors]
         return {**body, **self.fields}

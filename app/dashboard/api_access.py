@@ -11,6 +11,7 @@ from typing import Any, TypeAlias
 
 import httpx
 from starlette.types import ASGIApp, Message, Scope
+from structlog.contextvars import get_contextvars
 
 from assay_client import wire
 from assay_client.errors import ServerUnreachable
@@ -216,4 +217,5 @@ def _scope(request: httpx.Request) -> dict[str, Any]:
         "client": None,
         "server": (request.url.host, request.url.port),
         "extensions": {},
+        "state": {name: value for name, value in get_contextvars().items() if name == "request_id"},
     }

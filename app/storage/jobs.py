@@ -325,7 +325,7 @@ async def cancel_jobs(
         .returning(*jobs.c)
     )
     cancelled = [_job(row) for row in (await connection.execute(query)).mappings()] if ids else []
-    await connection.execute(select(func.pg_notify(CHANNEL, func.unnest(ids)))) if ids else None
+    await connection.execute(select(func.pg_notify(CHANNEL, jobs.c.id)).where(jobs.c.id.in_(ids)))
     return cancelled
 
 
