@@ -26,10 +26,12 @@ from app.jobs.pausing import JobPauser
 from app.jobs.queue import JobQueue, WorkerOptions
 from app.jobs.queue_limit import QueueLimit
 from app.jobs.takeover import Takeover
+from app.jobs.webhooks import WebhookSender
 from app.jobs.worker import Worker
 from app.observability.metrics import Metrics
 from app.settings import Settings, check_bind
 from app.storage.database import Database, open_database
+from cache.egress.proxy import EgressProxy
 
 _log = structlog.get_logger(__name__)
 
@@ -166,6 +168,9 @@ async def open_service(
             "keys": keys.run(),
             "queue statistics": room.analyze_periodically(database),
         }
+        egress = await stack.enter_async_context(EgressProxy(settings.egress_allow))
+        sender = WebhookSender(database, egress, clock=opened.clock, count=metrics.count_webhook)
+        work["webhooks"] = sender.run()
         if worker is not None:
             work["worker"] = worker.run()
         async with _in_background(work):

@@ -183,7 +183,6 @@ async def follow_job(
     )
 
 
-
 async def _stream_all(service: Service, caller: Caller) -> AsyncIterator[bytes]:
     with service.streams.open_stream(caller.owner), service.events.follow_owner(caller.visible_owner) as follower:
         yield format_sse_event(data_str="{}", event="open")

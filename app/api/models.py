@@ -9,7 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from answers.submission import AnswerContent
 from app.api.examples import EXAMPLE_ANSWER
-from app.api.request_fields import WHOLE_NUMBER, AnswerName, AnswerReply, AnswerText, Metadata, Model, Name
+from app.api.request_fields import WHOLE_NUMBER, AnswerName, AnswerReply, AnswerText, Metadata, Model, Name, WebhookUrl
 from app.storage.jobs import ListedJob
 from app.storage.records import Job, JobError, JobKind, JobStatus, SubmissionRecord
 from cache.capture import Blob, Capture
@@ -115,6 +115,7 @@ class SubmissionIn(BaseModel):
     metadata: Metadata | None = None
     priority: Priority = 0
     budget_usd: BudgetUsd | None = None
+    webhook_url: WebhookUrl | None = None
 
 
 class SubmissionChangeIn(BaseModel):
@@ -147,6 +148,20 @@ class AcceptedOut(RecordModel):
     agent: str
     task_id: str
     jobs: list[JobRefOut]
+
+
+class WebhookRefOut(BaseModel):
+    """The webhook of a submission."""
+
+    id: str
+    url: str
+    secret: str | None = Field(None, description="Key of the signatures; only in the first response")
+
+
+class AcceptedSubmissionOut(AcceptedOut):
+    """An accepted submission, with its webhook if the request had a ``webhook_url``."""
+
+    webhook: WebhookRefOut | None = None
 
 
 class AcceptedArchiveOut(BaseModel):
@@ -318,4 +333,5 @@ class ProblemOut(BaseModel):
     status: int
     detail: str
     code: str
+    request_id: str | None = Field(None, description="X-Request-ID of the response")
     errors: list[ProblemErrorOut] | None = None

@@ -11,6 +11,7 @@ from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
 from answers.provider_replies import REPLY_LISTS
 from answers.submission import MAX_ANSWER_BYTES, MAX_LABEL_CHARS, MAX_NAME_CHARS, label_problems
+from cache.urls import MAX_URL_CHARS, unfetchable_reason
 from judges.errors import ModelNotConfigured
 from judges.llm.providers import LEXICAL, PROVIDERS, parse_judge
 from judges.voting import MAX_MEMBERS, JuryRule
@@ -32,6 +33,13 @@ METADATA_VALUE_SCHEMA: Final[dict[str, Any]] = {
     "propertyNames": _NO_NUL,
     "additionalProperties": _REF,
 }
+
+
+def _fetchable(url: str) -> str:
+    refusal = unfetchable_reason(url.strip())
+    if refusal is not None:
+        raise ValueError(refusal)
+    return url.strip()
 
 
 def _known_model(name: str) -> str:
@@ -149,6 +157,16 @@ Model: TypeAlias = Annotated[
             ],
         }
     ),
+]
+WebhookUrl: TypeAlias = Annotated[
+    str,
+    Field(
+        min_length=1,
+        max_length=MAX_URL_CHARS,
+        description="HTTP or HTTPS address of the receiver; private addresses only if ASSAY_EGRESS_ALLOW names them",
+        json_schema_extra={"pattern": FETCHABLE_URL, "example": "https://example.org/hooks/assay"},
+    ),
+    AfterValidator(_fetchable),
 ]
 Metadata: TypeAlias = Annotated[
     dict[str, Any],

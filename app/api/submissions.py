@@ -22,7 +22,7 @@ from app.api.access import ReaderDep, ServiceDep, SubmitterDep
 from app.api.listings import FilterDep, JobCountsOut
 from app.api.models import (
     AcceptedArchiveOut,
-    AcceptedOut,
+    AcceptedSubmissionOut,
     BudgetUsd,
     JobRefOut,
     ListOut,
@@ -37,6 +37,7 @@ from app.api.problems import Problem, not_found
 from app.api.request_fields import ModelText
 from app.api.strict_json import StrictJsonRoute
 from app.api.waiting import WaitQuery, wait_for_end
+from app.api.webhooks import new_webhook
 from app.jobs.intake import JobOptions, SubmissionReceipt
 from app.service import Service
 from app.storage import jobs as rows
@@ -83,7 +84,7 @@ KeyHeader = Annotated[
 ]
 
 
-@router.post("", status_code=202, response_model=AcceptedOut)
+@router.post("", status_code=202, response_model=AcceptedSubmissionOut)
 async def create_submission(
     body: SubmissionIn, service: ServiceDep, caller: SubmitterDep, idempotency_key: KeyHeader = None
 ) -> Response:
@@ -95,9 +96,17 @@ async def create_submission(
     await _check_tasks_exist(service, [submission])
     key = key_of_request(caller.owner, idempotency_key, "submission", request)
     options = JobOptions(priority=body.priority, budget_usd=body.budget_usd)
+    webhook = None if body.webhook_url is None else new_webhook(service, caller, body.webhook_url)
+
+    def receipt(receipts: Sequence[SubmissionReceipt]) -> dict[str, Any]:
+        added = {} if webhook is None else {"webhook": {"id": webhook.id, "url": webhook.url}}
+        return receipts[0].as_json() | added
+
     accepted = await service.intake.accept(
-        [submission], owner=caller.owner, respond=_receipt_json, key=key, options=options
+        [submission], owner=caller.owner, respond=receipt, key=key, options=options, webhook=webhook
     )
+    if webhook is not None and accepted["webhook"]["id"] == webhook.id:  # not a repeated request
+        accepted["webhook"]["secret"] = webhook.secret
     return JSONResponse(accepted, 202, {"Location": f"/v1/submissions/{accepted['id']}"})
 
 
@@ -317,10 +326,6 @@ def key_of_request(owner: str, key: str | None, kind: str, request: bytes) -> Id
         return None
     fingerprint = hashlib.sha256(kind.encode() + b"\0" + request).hexdigest()
     return IdempotencyKey(owner=owner, key=key, fingerprint=fingerprint)
-
-
-def _receipt_json(receipts: Sequence[SubmissionReceipt]) -> dict[str, Any]:
-    return receipts[0].as_json()
 
 
 def _receipts_json(receipts: Sequence[SubmissionReceipt]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -21,6 +21,7 @@ from app.storage.database import Database
 from app.storage.direct_pool import DirectConnection
 from app.storage.idempotency import IdempotencyKey, find_response, store_response
 from app.storage.records import JobKind, JobStatus, SubmissionRecord
+from app.storage.webhooks import Webhook, insert_submission_webhook
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -199,8 +200,9 @@ class Intake:
         respond: Callable[[Sequence[SubmissionReceipt]], dict[str, Any]],
         key: IdempotencyKey | None = None,
         options: JobOptions | None = None,
+        webhook: Webhook | None = None,
     ) -> dict[str, Any]:
-        """Store and queue all submissions, and return ``respond(receipts)``.
+        """Store and queue all submissions, and return ``respond(receipts)``. ``webhook`` is for the only submission.
 
         For a repeated ``key`` return the stored response of the first request.
 
@@ -218,9 +220,12 @@ class Intake:
         async def insert(connection: DirectConnection) -> None:
             for record, jobs, _ in prepared:
                 await insert_submission(connection, record, jobs, attempts_allowed=self._attempts_allowed)
+            if webhook is not None:
+                [(record, _, _)] = prepared
+                await insert_submission_webhook(connection, replace(webhook, submission_id=record.id))
 
         # A single statement is atomic. Only several statements need an explicit transaction.
-        needs_transaction = key is not None or len(prepared) > 1
+        needs_transaction = key is not None or len(prepared) > 1 or webhook is not None
         count = sum(len(jobs) for _, jobs, _ in prepared)
         return await self._store(insert, count, response, key, now=now, needs_transaction=needs_transaction)
 

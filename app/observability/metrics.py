@@ -33,6 +33,7 @@ class Metrics:
             "assay_stage_seconds", "Duration of a job's stages", ["stage"], buckets=_JOB_BUCKETS, **options
         )
         self.attempts = Counter("assay_job_attempts_total", "Finished job attempts by outcome", ["outcome"], **options)
+        self.webhooks = Counter("assay_webhook_attempts_total", "Sent webhooks by outcome", ["outcome"], **options)
         self.job_seconds = Histogram("assay_job_seconds", "Time to judge an answer", buckets=_JOB_BUCKETS, **options)
         self.pages = Counter("assay_pages_total", "Cited pages by capture outcome", ["outcome"], **options)
         self.llm_calls = Counter(
@@ -98,6 +99,9 @@ class Metrics:
 
     def count_shared_replies(self, event: str, count: int) -> None:
         self.shared_replies.labels(event).inc(count)
+
+    def count_webhook(self, outcome: str) -> None:
+        self.webhooks.labels(outcome).inc()
 
     async def monitor_event_loop(self) -> None:
         """Measure the event loop lag until cancelled."""

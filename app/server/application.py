@@ -28,6 +28,7 @@ from app.api import (
     summaries,
     tasks,
     usage,
+    webhooks,
 )
 from app.api.access import authenticate
 from app.api.description import install_openapi
@@ -57,6 +58,7 @@ _ROUTERS = (
     providers.router,
     forecasts.router,
     usage.router,
+    webhooks.router,
     health.router,
 )
 _SHUTDOWN_GRACE_S = 2

@@ -60,6 +60,7 @@ async def remove_old_rows(connection: AsyncConnection, *, before: datetime) -> R
         "DELETE FROM submissions WHERE created_at < :before"
         " AND NOT EXISTS (SELECT FROM jobs WHERE jobs.submission_id = submissions.id)"
     )
+    await delete("DELETE FROM webhook_deliveries WHERE created_at < :before AND state <> 'pending'")
     keys = await delete("DELETE FROM idempotency_keys WHERE created_at < :before")
     replies = await delete("DELETE FROM llm_cache WHERE used_at < :before")
     removed_captures = await connection.execute(

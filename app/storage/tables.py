@@ -14,6 +14,7 @@ from sqlalchemy import (
     DateTime,
     Float,
     ForeignKey,
+    Identity,
     Index,
     Integer,
     MetaData,
@@ -352,3 +353,49 @@ provider_pauses = Table(
 )
 
 queue_migrations = Table("queue_migrations", metadata, Column("name", Text, primary_key=True))
+
+# Addresses that are called when jobs end. ``submission_id``: only for jobs of this submission.
+webhooks = Table(
+    "webhooks",
+    metadata,
+    Column("id", Text, primary_key=True),
+    Column("owner", Text, nullable=False),
+    Column("url", Text, nullable=False),
+    # Key of the signatures. Stored, because a hash cannot sign.
+    Column("secret", Text, nullable=False),
+    Column("description", Text, nullable=False),
+    Column("submission_id", Text, ForeignKey("submissions.id", ondelete="CASCADE")),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("disabled_at", DateTime(timezone=True)),
+    Column("disabled_reason", Text),
+    Index("webhooks_by_owner", "owner", "id"),
+    Index("webhooks_by_submission", "submission_id"),
+)
+
+# Queue and log of webhook deliveries. A trigger of ``jobs`` inserts a row for each webhook when a job ends.
+webhook_deliveries = Table(
+    "webhook_deliveries",
+    metadata,
+    Column("position", BigInteger, Identity(), primary_key=True),
+    Column(
+        "id",
+        Text,
+        nullable=False,
+        server_default=text("('msg_'::text || replace((gen_random_uuid())::text, '-'::text, ''::text))"),
+    ),
+    Column("webhook_id", Text, ForeignKey("webhooks.id", ondelete="CASCADE"), nullable=False),
+    Column("job_id", Text, ForeignKey("jobs.id", ondelete="CASCADE")),
+    Column("event", Text, nullable=False),
+    # Row of the job at its end, as JSON; NULL for a test.
+    Column("snapshot", Text),
+    Column("state", Text, nullable=False, server_default=text("'pending'")),
+    Column("attempts", Integer, nullable=False, server_default=text("0")),
+    Column("status_code", Integer),
+    Column("error", Text),
+    Column("created_at", DateTime(timezone=True), nullable=False),
+    Column("next_at", DateTime(timezone=True)),
+    Column("delivered_at", DateTime(timezone=True)),
+    Index("webhook_deliveries_by_webhook", "webhook_id", "position"),
+    Index("webhook_deliveries_by_job", "job_id"),
+    Index("webhook_deliveries_due", "next_at", postgresql_where=text("state = 'pending'")),
+)

@@ -147,7 +147,7 @@ class HttpCapturer:
         return seen
 
     async def _get(self, url: str, proxy_port: ProxyPort) -> _Response:
-        tls = await asyncio.to_thread(_tls_context)
+        tls = await asyncio.to_thread(tls_context)
         headers = {"User-Agent": self._user_agent, "Accept-Encoding": ACCEPT_ENCODING, "Accept": "*/*"}
         timeout = httpx.Timeout(self._deadline_s)
         chain: list[str] = []
@@ -176,7 +176,7 @@ class HttpCapturer:
 
 
 @functools.cache
-def _tls_context() -> ssl.SSLContext:
+def tls_context() -> ssl.SSLContext:
     """Return the TLS context of this process. Reading the CA certificates is slow."""
     return ssl.create_default_context()
 

@@ -1,0 +1,231 @@
+"""Webhooks: signature, retries, address checks and the log, with a real receiver and a real database."""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import hashlib
+import hmac
+import json
+from collections.abc import AsyncIterator, Callable, Sequence
+from contextlib import asynccontextmanager
+from datetime import timedelta
+from typing import Any
+
+import httpx
+import pytest
+
+from app.jobs.webhooks import RETRY_AFTER_S, WebhookSender, new_secret
+from app.storage.database import Database
+from app.storage.webhooks import Delivery, Webhook, get_webhook, insert_webhook, lease_due, list_deliveries, queue_test
+from cache.egress.proxy import EgressProxy
+from tests.integration.app.api.api_calls import assert_problem, submission_body, submit
+from tests.integration.app.api.conftest import OpenApi, judges, open_api  # noqa: F401 - fixtures
+from tests.standin.http import HttpRequest
+from tests.standin.receiver import Receiver
+from tests.unit.app.test_clock import NOON, ManualClock
+
+pytestmark = pytest.mark.postgres
+
+
+def assert_signed(request: HttpRequest, secret: str) -> dict[str, Any]:
+    """Check the signature as receivers do, and return the event."""
+    signed = f"{request.headers['webhook-id']}.{request.headers['webhook-timestamp']}.".encode() + request.body
+    key = base64.b64decode(secret.removeprefix("whsec_"))
+    expected = base64.b64encode(hmac.new(key, signed, hashlib.sha256).digest()).decode()
+    assert request.headers["webhook-signature"] == f"v1,{expected}"
+    event: dict[str, Any] = json.loads(request.body)
+    return event
+
+
+class Sending:
+    """Sender with a fake clock, and one webhook with one queued test event."""
+
+    def __init__(self, database: Database, proxy: EgressProxy, webhook: Webhook, *, timeout_s: float) -> None:
+        self.clock = ManualClock(NOON)
+        self.webhook = webhook
+        self._database = database
+        self._sender = WebhookSender(database, proxy, clock=self.clock, timeout_s=timeout_s)
+
+    async def send(self) -> Delivery:
+        """Send what is due, and return the newest delivery."""
+        await self._sender.send_due()
+        return (await self.deliveries())[0]
+
+    async def deliveries(self) -> list[Delivery]:
+        async with self._database.begin() as connection:
+            return await list_deliveries(connection, self.webhook.id, limit=10)
+
+    async def stored(self) -> Webhook | None:
+        async with self._database.begin() as connection:
+            return await get_webhook(connection, self.webhook.id)
+
+    def wait(self, seconds: float) -> None:
+        self.clock.time += timedelta(seconds=seconds)
+
+
+@asynccontextmanager
+async def sending_to(
+    database: Database, url: str, *, allow: Sequence[str] = (), timeout_s: float = 30.0
+) -> AsyncIterator[Sending]:
+    webhook = Webhook(
+        id="hook_1",
+        owner="otter",
+        url=url,
+        secret=new_secret(),
+        description="",
+        submission_id=None,
+        created_at=NOON,
+    )
+    async with database.begin() as connection:
+        await insert_webhook(connection, webhook)
+        await queue_test(connection, webhook.id, now=NOON)
+    async with EgressProxy(frozenset(allow)) as proxy:
+        yield Sending(database, proxy, webhook, timeout_s=timeout_s)
+
+
+async def test_failed_delivery_is_sent_again_with_the_same_id_and_body(database: Database):
+    async with (
+        Receiver([500, 503, 204]) as receiver,
+        sending_to(database, receiver.url, allow=[receiver.host_port]) as sending,
+    ):
+        first = await sending.send()
+        assert (first.state, first.attempts, first.status_code) == ("pending", 1, 500)
+        assert first.error == "the receiver returned 500"
+        assert first.next_at == NOON + timedelta(seconds=RETRY_AFTER_S[0])
+        assert (await sending.send()).attempts == 1  # not due
+        sending.wait(RETRY_AFTER_S[0])
+        assert (await sending.send()).next_at == sending.clock.now() + timedelta(seconds=RETRY_AFTER_S[1])
+        sending.wait(RETRY_AFTER_S[1])
+        last = await sending.send()
+        assert (last.state, last.attempts, last.status_code, last.error) == ("delivered", 3, 204, None)
+        assert (last.delivered_at, last.next_at) == (sending.clock.now(), None)
+        requests = [await receiver.next() for _ in range(3)]
+    assert {assert_signed(request, sending.webhook.secret)["type"] for request in requests} == {"webhook.test"}
+    assert {(request.headers["webhook-id"], request.body) for request in requests} == {(last.id, requests[0].body)}
+    assert len({request.headers["webhook-timestamp"] for request in requests}) == 3
+
+
+async def test_delivery_fails_after_the_last_attempt(database: Database):
+    async with Receiver([500]) as receiver, sending_to(database, receiver.url, allow=[receiver.host_port]) as sending:
+        for pause_s in RETRY_AFTER_S:
+            assert (await sending.send()).state == "pending"
+            sending.wait(pause_s)
+        last = await sending.send()
+    assert (last.state, last.attempts, last.next_at) == ("failed", len(RETRY_AFTER_S) + 1, None)
+
+
+async def test_receiver_that_does_not_answer_times_out(database: Database):
+    async with (
+        Receiver([None]) as receiver,
+        sending_to(database, receiver.url, allow=[receiver.host_port], timeout_s=0.5) as sending,
+    ):
+        delivery = await sending.send()
+    assert (delivery.state, delivery.error) == ("pending", "no response within 0.5 s")
+
+
+@pytest.mark.parametrize(
+    "address", [lambda port: f"http://127.0.0.1:{port}/", lambda port: f"http://localhost:{port}/hook"]
+)
+async def test_private_address_is_not_called(database: Database, address: Callable[[str], str]):
+    async with Receiver() as receiver:
+        port = receiver.host_port.rpartition(":")[2]
+        async with sending_to(database, address(port)) as sending:
+            delivery = await sending.send()
+            assert receiver.requests.empty()
+    assert (delivery.state, delivery.status_code) == ("pending", None)
+    assert delivery.error is not None
+    assert "denied" in delivery.error or "not allowed" in delivery.error
+
+
+async def test_redirect_is_not_followed(database: Database):
+    async with Receiver() as target, Receiver([307], location=target.url) as receiver:
+        allowed = [receiver.host_port, target.host_port]
+        async with sending_to(database, receiver.url, allow=allowed) as sending:
+            delivery = await sending.send()
+            assert target.requests.empty()
+    assert delivery.error == "the receiver returned 307; redirects are not followed"
+
+
+async def test_receiver_that_is_gone_disables_the_webhook(database: Database):
+    async with Receiver([410]) as receiver, sending_to(database, receiver.url, allow=[receiver.host_port]) as sending:
+        assert (await sending.send()).state == "failed"
+        stored = await sending.stored()
+    assert stored is not None
+    assert (stored.disabled_at, stored.disabled_reason) == (NOON, "the receiver returned 410 Gone")
+
+
+async def test_leased_delivery_is_sent_by_one_process_and_again_after_a_crash(database: Database):
+    async with Receiver() as receiver, sending_to(database, receiver.url, allow=[receiver.host_port]) as sending:
+        async with database.begin() as connection:
+            [leased] = await lease_due(connection, limit=5, now=NOON, lease_s=90)
+            assert await lease_due(connection, limit=5, now=NOON, lease_s=90) == []
+        assert (await sending.send()).attempts == 1
+        sending.wait(90)
+        delivery = await sending.send()
+        assert (delivery.state, delivery.attempts, delivery.id) == ("delivered", 2, leased.id)
+
+
+async def test_ended_jobs_are_sent_to_the_webhooks_of_their_owner(open_api: OpenApi):  # noqa: F811
+    async with Receiver() as receiver, open_api(egress_allow=frozenset({receiver.host_port})) as api:
+        made = await api.post("/v1/webhooks", json={"url": receiver.url, "description": "nightly"})
+        assert made.status_code == 201, made.text
+        webhook = made.json()
+        assert made.headers["location"] == f"/v1/webhooks/{webhook['id']}"
+        [job_id] = await submit(api)
+        event = assert_signed(await receiver.next(), webhook["secret"])
+        job = (await api.get(f"/v1/jobs/{job_id}")).json()
+        assert event["type"] == "job.succeeded"
+        assert {name: event["data"][name] for name in ("id", "agent", "status", "result_id", "answer")} == {
+            name: job[name] for name in ("id", "agent", "status", "result_id", "answer")
+        }
+        assert (await api.get(event["data"]["result_url"])).json()["id"] == job["result_id"]
+        shown = (await api.get(f"/v1/webhooks/{webhook['id']}")).json()
+        assert (shown, shown.get("secret")) == ({k: v for k, v in webhook.items() if k != "secret"}, None)
+        assert (await api.get("/v1/webhooks")).json()["items"] == [shown]
+        log = f"/v1/webhooks/{webhook['id']}/deliveries"
+        async with asyncio.timeout(60):
+            while (delivery := (await api.get(log)).json()["items"][0])["state"] != "delivered":
+                pass
+        assert (delivery["job_id"], delivery["event"], delivery["status_code"]) == (job_id, "job.succeeded", 204)
+        assert webhook["secret"] not in (await api.get(log)).text
+        assert (await api.post(f"/v1/webhooks/{webhook['id']}/test")).status_code == 202
+        assert assert_signed(await receiver.next(), webhook["secret"])["type"] == "webhook.test"
+        assert (await api.delete(f"/v1/webhooks/{webhook['id']}")).status_code == 200
+        assert_problem(await api.get(log), 404)
+
+
+async def test_webhook_of_a_submission_gets_only_its_jobs(open_api: OpenApi):  # noqa: F811
+    async with Receiver() as receiver, open_api(workers=0, egress_allow=frozenset({receiver.host_port})) as api:
+        [other] = await submit(api)
+        body, key = submission_body(webhook_url=receiver.url), {"Idempotency-Key": "n1"}
+        accepted = (await api.post("/v1/submissions", json=body, headers=key)).json()
+        again = (await api.post("/v1/submissions", json=body, headers=key)).json()
+        assert (again["id"], again["webhook"]["id"]) == (accepted["id"], accepted["webhook"]["id"])
+        assert "secret" not in {name for name, value in again["webhook"].items() if value is not None}
+        [job] = accepted["jobs"]
+        for job_id in (other, job["id"]):
+            await api.post(f"/v1/jobs/{job_id}/cancel")
+        event = assert_signed(await receiver.next(), accepted["webhook"]["secret"])
+        assert (event["type"], event["data"]["id"]) == ("job.cancelled", job["id"])
+        [listed] = (await api.get("/v1/webhooks")).json()["items"]
+        assert listed["submission_id"] == accepted["id"]
+        await api.delete(f"/v1/submissions/{accepted['id']}")
+        assert (await api.get("/v1/webhooks")).json()["items"] == []
+
+
+@pytest.mark.parametrize("url", ["", "ftp://example.org/", "example.org", "http://otter:secret@example.org/", 7])
+async def test_invalid_address_returns_422(open_api: OpenApi, url: object):  # noqa: F811
+    async with open_api(workers=0) as api:
+        for path, body in (("webhooks", {"url": url}), ("submissions", submission_body(webhook_url=url))):
+            assert_problem(await api.post(f"/v1/{path}", json=body), 422, "INVALID")
+        assert (await api.get("/v1/jobs")).json()["items"] == []
+
+
+async def test_number_of_webhooks_is_limited(open_api: OpenApi):  # noqa: F811
+    async def create(api: httpx.AsyncClient) -> httpx.Response:
+        return await api.post("/v1/webhooks", json={"url": "https://example.org/"})
+
+    async with open_api(workers=0) as api:
+        assert [(await create(api)).status_code for _ in range(20)] == [201] * 20
+        assert_problem(await create(api), 409, "TOO_MANY")
