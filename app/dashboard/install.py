@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from fastapi import APIRouter, FastAPI, Request, Response
 
-from app.dashboard import captures, home, jobs, page_panels, results, review, sign_in
+from app.dashboard import api_reference, captures, home, jobs, page_panels, results, review, sign_in
 from app.dashboard.answer_renderer import AnswerRenderer
 from app.dashboard.assets import Assets
 from app.dashboard.errors import NotFound
@@ -39,6 +39,7 @@ PAGES = (
     page_panels.router,
     captures.router,
     _json_router,
+    api_reference.router,
     sign_in.router,
 )
 

@@ -97,7 +97,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "/v1/submissions/{submission_id}": {"budget_usd": 1.0},
 }
 LISTS = ("jobs", "submissions", "agents", "runs", "results?view=summary")
-IDS = ("submission_id", "job_id", "result_id", "page_id", "change_id", "pairing_id")
+IDS = ("submission_id", "job_id", "result_id", "page_id", "change_id", "pairing_id", "webhook_id")
 
 
 async def test_objects_of_an_owner_do_not_exist_for_others_in_any_operation(open_api: OpenApi):  # noqa: F811
@@ -117,6 +117,7 @@ async def test_objects_of_an_owner_do_not_exist_for_others_in_any_operation(open
             "change_id": (await owner.change(action="flag")).json()["id"],
             "pairing_id": (await owner.call("POST", "/v1/pairings")).json()["id"],
             "override_id": override["id"],
+            "webhook_id": (await owner.call("POST", "/v1/webhooks", json={"url": URL})).json()["id"],
         }
         played = 0
         for path, operations in (await api.get("/openapi.json")).json()["paths"].items():
@@ -129,7 +130,7 @@ async def test_objects_of_an_owner_do_not_exist_for_others_in_any_operation(open
                 played += 1
         assert played >= 20
         assert {(await owner.call("GET", f"/v1/{name}")).json()["items"][0]["agent"] for name in LISTS} == {"demo"}
-        for name in (*LISTS, "results", "pages", "pages/changes", "pairings", "reviews"):
+        for name in (*LISTS, "results", "pages", "pages/changes", "pairings", "reviews", "webhooks"):
             path = f"/v1/{name}"
             assert (await stranger.call("GET", path)).json()["items"] == [], path
         # The override of another owner, through a result of the attacker.

@@ -82,6 +82,7 @@ async def screens(served: Served, known: dict[str, str]) -> dict[str, str]:
             "captures": "/pages/captures",
             "browsers": "/pages/browsers",
             "page": f"/pages/{page}?mark=0-6",
+            "reference": "/docs",
             "error": "/jobs/job_nothing",
         }
     return known

@@ -184,7 +184,10 @@ class Known:
         return {}
 
     def use_known_ids(self, case: Any) -> None:
-        """Replace ids in the request with existing ones, so that it passes the 404 checks."""
+        """Replace ids in the request with existing ones, so that it passes the 404 checks. Deletions would remove them
+        for all later requests."""
+        if case.operation.method == "delete":
+            return
         for name in case.path_parameters or {}:
             case.path_parameters[name] = self.ids.get(name, case.path_parameters[name])
         if not isinstance(case.body, dict):
@@ -238,6 +241,7 @@ def create_one_of_each(api: httpx.Client) -> dict[str, str]:
         "result_id": result_id,
         "override_id": override["id"],
         "page_id": change["page_id"],
+        "webhook_id": post("/v1/webhooks", url="http://127.0.0.1:9/hook")["id"],
         "change_id": change["id"],
         "agent": "demo",
         "task_id": "capital",

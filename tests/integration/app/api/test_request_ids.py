@@ -24,7 +24,7 @@ async def test_request_id_of_the_client_is_returned(api: httpx.AsyncClient):
 
 @pytest.mark.parametrize("sent", ["", "a b", "x" * 129, "-7", "a\u00e9", "<script>", None])
 async def test_other_request_ids_are_replaced(api: httpx.AsyncClient, sent: str | None):
-    headers = {} if sent is None else {"X-Request-ID": sent.encode()}
+    headers = [] if sent is None else [(b"X-Request-ID", sent.encode())]
     first, second = [await api.get("/v1/nothing", headers=headers) for _ in range(2)]
     assert NEW_ID.fullmatch(first.headers["x-request-id"])
     assert first.headers["x-request-id"] != second.headers["x-request-id"]

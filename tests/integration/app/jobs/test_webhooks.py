@@ -214,6 +214,16 @@ async def test_webhook_of_a_submission_gets_only_its_jobs(open_api: OpenApi):  #
         assert (await api.get("/v1/webhooks")).json()["items"] == []
 
 
+async def test_webhook_cannot_follow_a_submission_of_another_owner(open_api: OpenApi):  # noqa: F811
+    keys = ("0b9ad5f2c1e84736a5d0", "77c3e1f0492bd86a1e5c")
+    async with open_api(workers=0, api_keys=f"otter:submit:{keys[0]},heron:submit:{keys[1]}") as api:
+        otter, heron = ({"Authorization": f"Bearer {key}"} for key in keys)
+        submission = (await api.post("/v1/submissions", json=submission_body(), headers=otter)).json()
+        body = {"url": "https://example.org/", "submission_id": submission["id"]}
+        assert_problem(await api.post("/v1/webhooks", json=body, headers=heron), 404, "NOT_FOUND")
+        assert (await api.post("/v1/webhooks", json=body, headers=otter)).status_code == 201
+
+
 @pytest.mark.parametrize("url", ["", "ftp://example.org/", "example.org", "http://otter:secret@example.org/", 7])
 async def test_invalid_address_returns_422(open_api: OpenApi, url: object):  # noqa: F811
     async with open_api(workers=0) as api:
