@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from typing import Annotated, Any, Final, TypeAlias
+from urllib.parse import urlsplit
 
 from pydantic import AfterValidator, BeforeValidator, Field, WithJsonSchema
 
@@ -39,6 +40,8 @@ def _fetchable(url: str) -> str:
     refusal = unfetchable_reason(url.strip())
     if refusal is not None:
         raise ValueError(refusal)
+    if "@" in urlsplit(url.strip()).netloc:
+        raise ValueError("contains a user name or password: remove it, the requests are signed")
     return url.strip()
 
 
