@@ -168,13 +168,19 @@ async def open_service(
             "keys": keys.run(),
             "queue statistics": room.analyze_periodically(database),
         }
-        egress = await stack.enter_async_context(EgressProxy(settings.egress_allow))
-        sender = WebhookSender(database, egress, clock=opened.clock, count=metrics.count_webhook)
-        work["webhooks"] = sender.run()
+        work["webhooks"] = await _webhook_sender(stack, database, opened, metrics)
         if worker is not None:
             work["worker"] = worker.run()
         async with _in_background(work):
             yield service
+
+
+async def _webhook_sender(
+    stack: AsyncExitStack, database: Database, runtime: Runtime, metrics: Metrics
+) -> Coroutine[Any, Any, None]:
+    """Open an egress proxy until ``stack`` ends, and return the background work that sends webhooks through it."""
+    egress = await stack.enter_async_context(EgressProxy(runtime.settings.egress_allow))
+    return WebhookSender(database, egress, clock=runtime.clock, count=metrics.count_webhook).run()
 
 
 def create_worker(

@@ -18,12 +18,39 @@ class Operations(Sender):
 
     def create_submission(
         self, body: types.SubmissionIn | Mapping[str, Any], *, idempotency_key: str | None = None
-    ) -> types.AcceptedOut:
+    ) -> types.AcceptedSubmissionOut:
         """Submit the answers of one agent to one task.
 
         Each answer becomes a job.
         """
         return self._json("POST", "/v1/submissions", headers=given(**{"Idempotency-Key": idempotency_key}), json=body)
+
+    def list_submissions(
+        self,
+        *,
+        status: types.JobStatus | None = None,
+        include: Sequence[Literal["jobs", "metadata"]] | None = None,
+        limit: int | None = None,
+        agent: str | None = None,
+        task_id: str | None = None,
+        run: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+    ) -> Iterator[types.SubmissionSummaryOut]:
+        """List submissions of answers, newest first."""
+        return self._items(
+            "/v1/submissions",
+            given(
+                status=status,
+                include=include,
+                limit=limit,
+                agent=agent,
+                task_id=task_id,
+                run=run,
+                since=since,
+                until=until,
+            ),
+        )
 
     def submit_archive(
         self,
@@ -46,9 +73,12 @@ class Operations(Sender):
             data=given(model=model, priority=priority, budget_usd=budget_usd),
         )
 
-    def get_submission(self, submission_id: str) -> types.SubmissionOut:
-        """Return a submission with the status of its jobs."""
-        return self._json("GET", path("/v1/submissions/{}", submission_id))
+    def get_submission(self, submission_id: str, *, wait: float | None = None) -> types.SubmissionOut:
+        """Return a submission with the status of its jobs.
+
+        With `wait`, return when all of them have ended.
+        """
+        return self._json("GET", path("/v1/submissions/{}", submission_id), params=given(wait=wait))
 
     def update_submission(
         self, submission_id: str, body: types.SubmissionChangeIn | Mapping[str, Any]
@@ -59,20 +89,44 @@ class Operations(Sender):
         """
         return self._json("PATCH", path("/v1/submissions/{}", submission_id), json=body)
 
+    def delete_submission(self, submission_id: str, *, force: bool | None = None) -> types.DeletedOut:
+        """Delete a submission with its jobs, results and answers.
+
+        Captured pages and the usage of models are kept.
+        """
+        return self._json("DELETE", path("/v1/submissions/{}", submission_id), params=given(force=force))
+
+    def cancel_submission(self, submission_id: str) -> types.SubmissionOut:
+        """Cancel the unfinished jobs of a submission."""
+        return self._json("POST", path("/v1/submissions/{}/cancel", submission_id))
+
     def list_jobs(
         self,
         *,
         status: types.JobStatus | None = None,
-        agent: str | None = None,
-        task_id: str | None = None,
         submission_id: str | None = None,
         kind: types.JobKind | None = None,
         limit: int | None = None,
+        agent: str | None = None,
+        task_id: str | None = None,
+        run: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
     ) -> Iterator[types.ListedJobOut]:
         """List jobs, newest first."""
         return self._items(
             "/v1/jobs",
-            given(status=status, agent=agent, task_id=task_id, submission_id=submission_id, kind=kind, limit=limit),
+            given(
+                status=status,
+                submission_id=submission_id,
+                kind=kind,
+                limit=limit,
+                agent=agent,
+                task_id=task_id,
+                run=run,
+                since=since,
+                until=until,
+            ),
         )
 
     def follow_jobs(self, *, after: str | None = None) -> Iterator[Event]:
@@ -83,9 +137,19 @@ class Operations(Sender):
         """
         return self._events("/v1/jobs/events", after)
 
-    def get_job(self, job_id: str) -> types.JobOut:
-        """Return one job with its status, progress and error."""
-        return self._json("GET", path("/v1/jobs/{}", job_id))
+    def get_job(self, job_id: str, *, wait: float | None = None) -> types.JobOut:
+        """Return one job with its status, progress and error.
+
+        With `wait`, return when it has ended.
+        """
+        return self._json("GET", path("/v1/jobs/{}", job_id), params=given(wait=wait))
+
+    def cancel_jobs(self, body: types.JobsCancelIn | Mapping[str, Any]) -> types.CancelledOut:
+        """Cancel all unfinished jobs of a list, or with an agent, task or run.
+
+        Jobs that have ended stay as they are.
+        """
+        return self._json("POST", "/v1/jobs/cancel", json=body)
 
     def cancel_job(self, job_id: str) -> types.JobOut:
         """Cancel a job.
@@ -106,10 +170,24 @@ class Operations(Sender):
         return self._events(path("/v1/jobs/{}/events", job_id), after)
 
     def list_results(
-        self, *, agent: str | None = None, task_id: str | None = None, limit: int | None = None
-    ) -> Iterator[types.Result]:
+        self,
+        *,
+        status: Literal["complete", "incomplete"] | None = None,
+        view: Literal["full", "summary"] | None = None,
+        limit: int | None = None,
+        agent: str | None = None,
+        task_id: str | None = None,
+        run: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+    ) -> Iterator[types.Result | types.ResultOrigin]:
         """List results, newest first."""
-        return self._items("/v1/results", given(agent=agent, task_id=task_id, limit=limit))
+        return self._items(
+            "/v1/results",
+            given(
+                status=status, view=view, limit=limit, agent=agent, task_id=task_id, run=run, since=since, until=until
+            ),
+        )
 
     def get_result(self, result_id: str) -> types.Result | dict[str, Any]:
         """Return one result as it was stored, byte for byte, followed by its overrides and bundles."""
@@ -135,28 +213,69 @@ class Operations(Sender):
         """Return the JSON Schema of a result."""
         return self._json("GET", "/v1/schema/result.json")
 
-    def get_agent_summary(
-        self, agent: str, *, run: str | None = None, judge: str | None = None, mix_judges: bool | None = None
-    ) -> types.AgentSummaryOut:
-        """Return the averages of an agent over tasks and runs, with confidence intervals and counts of unjudged
-        answers.
-
-        Answers of different judges are refused (409 MIXED_JUDGES, with the averages of each judge), unless
-        `mix_judges`.
-        """
-        return self._json(
-            "GET", path("/v1/agents/{}/summary", agent), params=given(run=run, judge=judge, mix_judges=mix_judges)
+    def list_agents(
+        self,
+        *,
+        status: types.JobStatus | None = None,
+        include: Sequence[Literal["tasks", "runs"]] | None = None,
+        limit: int | None = None,
+        agent: str | None = None,
+        task_id: str | None = None,
+        run: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+    ) -> Iterator[types.AgentOut]:
+        """List agents that have jobs with these properties, by their newest job."""
+        return self._items(
+            "/v1/agents",
+            given(
+                status=status,
+                include=include,
+                limit=limit,
+                agent=agent,
+                task_id=task_id,
+                run=run,
+                since=since,
+                until=until,
+            ),
         )
 
-    def get_leaderboard(
-        self, *, judge: str | None = None, mix_judges: bool | None = None
-    ) -> Iterator[types.LeaderboardRowOut]:
-        """List the averages of all agents, highest score first.
+    def list_runs(
+        self,
+        *,
+        status: types.JobStatus | None = None,
+        include: Sequence[Literal["tasks"]] | None = None,
+        limit: int | None = None,
+        agent: str | None = None,
+        task_id: str | None = None,
+        run: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+    ) -> Iterator[types.LabelledRunOut]:
+        """List runs (agent and label) that have jobs with these properties, by their newest job."""
+        return self._items(
+            "/v1/runs",
+            given(
+                status=status,
+                include=include,
+                limit=limit,
+                agent=agent,
+                task_id=task_id,
+                run=run,
+                since=since,
+                until=until,
+            ),
+        )
 
-        Answers of different judges are refused (409 MIXED_JUDGES, with the averages of each judge), unless
-        `mix_judges`. With `judge`, agents without an answer of this judge are left out.
+    def get_agent_summary(self, agent: str, *, run: str | None = None) -> types.AgentSummaryOut:
+        """Return the averages of an agent over tasks and runs, with confidence intervals and counts of unjudged
+        answers.
         """
-        return self._items("/v1/leaderboard", given(judge=judge, mix_judges=mix_judges))
+        return self._json("GET", path("/v1/agents/{}/summary", agent), params=given(run=run))
+
+    def get_leaderboard(self) -> Iterator[types.LeaderboardRowOut]:
+        """List the averages of all agents, highest score first."""
+        return self._items("/v1/leaderboard", given())
 
     def create_override(self, result_id: str, body: types.OverrideIn | Mapping[str, Any]) -> types.OverrideOut:
         """Override a leaf of a result with an outcome, a reason and your name.
@@ -197,12 +316,14 @@ class Operations(Sender):
         """
         return (self._send("GET", "/v1/reviews/export", params=given(agent=agent, task_id=task_id))).text
 
-    def list_tasks(self) -> Iterator[types.TaskOut]:
-        """List all tasks that have a judge file, sorted by name.
+    def list_tasks(
+        self, *, status: Literal["ready", "broken"] | None = None, limit: int | None = None
+    ) -> Iterator[types.TaskOut]:
+        """List tasks that have a judge file, sorted by name.
 
-        Tasks with a broken judge file are included.
+        The cursor is a name.
         """
-        return self._items("/v1/tasks", given())
+        return self._items("/v1/tasks", given(status=status, limit=limit))
 
     def get_task(self, task_id: str) -> types.TaskOut:
         """Return one task and its judge."""
@@ -368,6 +489,36 @@ class Operations(Sender):
             "GET", "/v1/usage", params=given(by=by, agent=agent, task_id=task_id, model=model, since=since, until=until)
         )
 
+    def create_webhook(self, body: types.WebhookIn | Mapping[str, Any]) -> types.NewWebhookOut:
+        """Register an address that is called when jobs of your owner end.
+
+        The response contains the signing key once.
+        """
+        return self._json("POST", "/v1/webhooks", json=body)
+
+    def list_webhooks(self, *, limit: int | None = None) -> Iterator[types.WebhookOut]:
+        """List webhooks, newest first."""
+        return self._items("/v1/webhooks", given(limit=limit))
+
+    def get_webhook(self, webhook_id: str) -> types.WebhookOut:
+        """Return one webhook."""
+        return self._json("GET", path("/v1/webhooks/{}", webhook_id))
+
+    def delete_webhook(self, webhook_id: str) -> types.WebhookOut:
+        """Delete a webhook with its deliveries.
+
+        What is queued is not sent.
+        """
+        return self._json("DELETE", path("/v1/webhooks/{}", webhook_id))
+
+    def test_webhook(self, webhook_id: str) -> types.DeliveryOut:
+        """Send the event `webhook.test`."""
+        return self._json("POST", path("/v1/webhooks/{}/test", webhook_id))
+
+    def list_webhook_deliveries(self, webhook_id: str, *, limit: int | None = None) -> Iterator[types.DeliveryOut]:
+        """List the deliveries of a webhook, newest first."""
+        return self._items(path("/v1/webhooks/{}/deliveries", webhook_id), given(limit=limit))
+
     def get_health(self) -> types.HealthOut:
         """Report that the process is alive and whether its browsers run in a sandbox."""
         return self._json("GET", "/healthz")
@@ -439,13 +590,11 @@ class Operations(Sender):
         """Return the JSON Schema of the document of a check."""
         return self._json("GET", "/v1/schema/check.json")
 
-    def compare(self, a: str, b: Sequence[str], *, mix_judges: bool | None = None) -> types.ComparisonOut:
+    def compare(self, a: str, b: Sequence[str]) -> types.ComparisonOut:
         """Compare each ``b`` with ``a`` task by task: differences, their significance, and which leaves flipped and
         why.
-
-        Answers of different judges are refused (409 MIXED_JUDGES), unless `mix_judges`.
         """
-        return self._json("GET", "/v1/compare", params=given(a=a, b=b, mix_judges=mix_judges))
+        return self._json("GET", "/v1/compare", params=given(a=a, b=b))
 
     def list_flips(self, a: str, b: str, *, limit: int | None = None) -> Iterator[types.Flip]:
         """List all leaves whose outcome differs between the two sides, with the causes.
@@ -641,13 +790,40 @@ class AsyncOperations(AsyncSender):
 
     async def create_submission(
         self, body: types.SubmissionIn | Mapping[str, Any], *, idempotency_key: str | None = None
-    ) -> types.AcceptedOut:
+    ) -> types.AcceptedSubmissionOut:
         """Submit the answers of one agent to one task.
 
         Each answer becomes a job.
         """
         return await self._json(
             "POST", "/v1/submissions", headers=given(**{"Idempotency-Key": idempotency_key}), json=body
+        )
+
+    def list_submissions(
+        self,
+        *,
+        status: types.JobStatus | None = None,
+        include: Sequence[Literal["jobs", "metadata"]] | None = None,
+        limit: int | None = None,
+        agent: str | None = None,
+        task_id: str | None = None,
+        run: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+    ) -> AsyncIterator[types.SubmissionSummaryOut]:
+        """List submissions of answers, newest first."""
+        return self._items(
+            "/v1/submissions",
+            given(
+                status=status,
+                include=include,
+                limit=limit,
+                agent=agent,
+                task_id=task_id,
+                run=run,
+                since=since,
+                until=until,
+            ),
         )
 
     async def submit_archive(
@@ -671,9 +847,12 @@ class AsyncOperations(AsyncSender):
             data=given(model=model, priority=priority, budget_usd=budget_usd),
         )
 
-    async def get_submission(self, submission_id: str) -> types.SubmissionOut:
-        """Return a submission with the status of its jobs."""
-        return await self._json("GET", path("/v1/submissions/{}", submission_id))
+    async def get_submission(self, submission_id: str, *, wait: float | None = None) -> types.SubmissionOut:
+        """Return a submission with the status of its jobs.
+
+        With `wait`, return when all of them have ended.
+        """
+        return await self._json("GET", path("/v1/submissions/{}", submission_id), params=given(wait=wait))
 
     async def update_submission(
         self, submission_id: str, body: types.SubmissionChangeIn | Mapping[str, Any]
@@ -684,20 +863,44 @@ class AsyncOperations(AsyncSender):
         """
         return await self._json("PATCH", path("/v1/submissions/{}", submission_id), json=body)
 
+    async def delete_submission(self, submission_id: str, *, force: bool | None = None) -> types.DeletedOut:
+        """Delete a submission with its jobs, results and answers.
+
+        Captured pages and the usage of models are kept.
+        """
+        return await self._json("DELETE", path("/v1/submissions/{}", submission_id), params=given(force=force))
+
+    async def cancel_submission(self, submission_id: str) -> types.SubmissionOut:
+        """Cancel the unfinished jobs of a submission."""
+        return await self._json("POST", path("/v1/submissions/{}/cancel", submission_id))
+
     def list_jobs(
         self,
         *,
         status: types.JobStatus | None = None,
-        agent: str | None = None,
-        task_id: str | None = None,
         submission_id: str | None = None,
         kind: types.JobKind | None = None,
         limit: int | None = None,
+        agent: str | None = None,
+        task_id: str | None = None,
+        run: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
     ) -> AsyncIterator[types.ListedJobOut]:
         """List jobs, newest first."""
         return self._items(
             "/v1/jobs",
-            given(status=status, agent=agent, task_id=task_id, submission_id=submission_id, kind=kind, limit=limit),
+            given(
+                status=status,
+                submission_id=submission_id,
+                kind=kind,
+                limit=limit,
+                agent=agent,
+                task_id=task_id,
+                run=run,
+                since=since,
+                until=until,
+            ),
         )
 
     def follow_jobs(self, *, after: str | None = None) -> AsyncIterator[Event]:
@@ -708,9 +911,19 @@ class AsyncOperations(AsyncSender):
         """
         return self._events("/v1/jobs/events", after)
 
-    async def get_job(self, job_id: str) -> types.JobOut:
-        """Return one job with its status, progress and error."""
-        return await self._json("GET", path("/v1/jobs/{}", job_id))
+    async def get_job(self, job_id: str, *, wait: float | None = None) -> types.JobOut:
+        """Return one job with its status, progress and error.
+
+        With `wait`, return when it has ended.
+        """
+        return await self._json("GET", path("/v1/jobs/{}", job_id), params=given(wait=wait))
+
+    async def cancel_jobs(self, body: types.JobsCancelIn | Mapping[str, Any]) -> types.CancelledOut:
+        """Cancel all unfinished jobs of a list, or with an agent, task or run.
+
+        Jobs that have ended stay as they are.
+        """
+        return await self._json("POST", "/v1/jobs/cancel", json=body)
 
     async def cancel_job(self, job_id: str) -> types.JobOut:
         """Cancel a job.
@@ -731,10 +944,24 @@ class AsyncOperations(AsyncSender):
         return self._events(path("/v1/jobs/{}/events", job_id), after)
 
     def list_results(
-        self, *, agent: str | None = None, task_id: str | None = None, limit: int | None = None
-    ) -> AsyncIterator[types.Result]:
+        self,
+        *,
+        status: Literal["complete", "incomplete"] | None = None,
+        view: Literal["full", "summary"] | None = None,
+        limit: int | None = None,
+        agent: str | None = None,
+        task_id: str | None = None,
+        run: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+    ) -> AsyncIterator[types.Result | types.ResultOrigin]:
         """List results, newest first."""
-        return self._items("/v1/results", given(agent=agent, task_id=task_id, limit=limit))
+        return self._items(
+            "/v1/results",
+            given(
+                status=status, view=view, limit=limit, agent=agent, task_id=task_id, run=run, since=since, until=until
+            ),
+        )
 
     async def get_result(self, result_id: str) -> types.Result | dict[str, Any]:
         """Return one result as it was stored, byte for byte, followed by its overrides and bundles."""
@@ -760,28 +987,69 @@ class AsyncOperations(AsyncSender):
         """Return the JSON Schema of a result."""
         return await self._json("GET", "/v1/schema/result.json")
 
-    async def get_agent_summary(
-        self, agent: str, *, run: str | None = None, judge: str | None = None, mix_judges: bool | None = None
-    ) -> types.AgentSummaryOut:
-        """Return the averages of an agent over tasks and runs, with confidence intervals and counts of unjudged
-        answers.
-
-        Answers of different judges are refused (409 MIXED_JUDGES, with the averages of each judge), unless
-        `mix_judges`.
-        """
-        return await self._json(
-            "GET", path("/v1/agents/{}/summary", agent), params=given(run=run, judge=judge, mix_judges=mix_judges)
+    def list_agents(
+        self,
+        *,
+        status: types.JobStatus | None = None,
+        include: Sequence[Literal["tasks", "runs"]] | None = None,
+        limit: int | None = None,
+        agent: str | None = None,
+        task_id: str | None = None,
+        run: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+    ) -> AsyncIterator[types.AgentOut]:
+        """List agents that have jobs with these properties, by their newest job."""
+        return self._items(
+            "/v1/agents",
+            given(
+                status=status,
+                include=include,
+                limit=limit,
+                agent=agent,
+                task_id=task_id,
+                run=run,
+                since=since,
+                until=until,
+            ),
         )
 
-    def get_leaderboard(
-        self, *, judge: str | None = None, mix_judges: bool | None = None
-    ) -> AsyncIterator[types.LeaderboardRowOut]:
-        """List the averages of all agents, highest score first.
+    def list_runs(
+        self,
+        *,
+        status: types.JobStatus | None = None,
+        include: Sequence[Literal["tasks"]] | None = None,
+        limit: int | None = None,
+        agent: str | None = None,
+        task_id: str | None = None,
+        run: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+    ) -> AsyncIterator[types.LabelledRunOut]:
+        """List runs (agent and label) that have jobs with these properties, by their newest job."""
+        return self._items(
+            "/v1/runs",
+            given(
+                status=status,
+                include=include,
+                limit=limit,
+                agent=agent,
+                task_id=task_id,
+                run=run,
+                since=since,
+                until=until,
+            ),
+        )
 
-        Answers of different judges are refused (409 MIXED_JUDGES, with the averages of each judge), unless
-        `mix_judges`. With `judge`, agents without an answer of this judge are left out.
+    async def get_agent_summary(self, agent: str, *, run: str | None = None) -> types.AgentSummaryOut:
+        """Return the averages of an agent over tasks and runs, with confidence intervals and counts of unjudged
+        answers.
         """
-        return self._items("/v1/leaderboard", given(judge=judge, mix_judges=mix_judges))
+        return await self._json("GET", path("/v1/agents/{}/summary", agent), params=given(run=run))
+
+    def get_leaderboard(self) -> AsyncIterator[types.LeaderboardRowOut]:
+        """List the averages of all agents, highest score first."""
+        return self._items("/v1/leaderboard", given())
 
     async def create_override(self, result_id: str, body: types.OverrideIn | Mapping[str, Any]) -> types.OverrideOut:
         """Override a leaf of a result with an outcome, a reason and your name.
@@ -822,12 +1090,14 @@ class AsyncOperations(AsyncSender):
         """
         return (await self._send("GET", "/v1/reviews/export", params=given(agent=agent, task_id=task_id))).text
 
-    def list_tasks(self) -> AsyncIterator[types.TaskOut]:
-        """List all tasks that have a judge file, sorted by name.
+    def list_tasks(
+        self, *, status: Literal["ready", "broken"] | None = None, limit: int | None = None
+    ) -> AsyncIterator[types.TaskOut]:
+        """List tasks that have a judge file, sorted by name.
 
-        Tasks with a broken judge file are included.
+        The cursor is a name.
         """
-        return self._items("/v1/tasks", given())
+        return self._items("/v1/tasks", given(status=status, limit=limit))
 
     async def get_task(self, task_id: str) -> types.TaskOut:
         """Return one task and its judge."""
@@ -995,6 +1265,36 @@ class AsyncOperations(AsyncSender):
             "GET", "/v1/usage", params=given(by=by, agent=agent, task_id=task_id, model=model, since=since, until=until)
         )
 
+    async def create_webhook(self, body: types.WebhookIn | Mapping[str, Any]) -> types.NewWebhookOut:
+        """Register an address that is called when jobs of your owner end.
+
+        The response contains the signing key once.
+        """
+        return await self._json("POST", "/v1/webhooks", json=body)
+
+    def list_webhooks(self, *, limit: int | None = None) -> AsyncIterator[types.WebhookOut]:
+        """List webhooks, newest first."""
+        return self._items("/v1/webhooks", given(limit=limit))
+
+    async def get_webhook(self, webhook_id: str) -> types.WebhookOut:
+        """Return one webhook."""
+        return await self._json("GET", path("/v1/webhooks/{}", webhook_id))
+
+    async def delete_webhook(self, webhook_id: str) -> types.WebhookOut:
+        """Delete a webhook with its deliveries.
+
+        What is queued is not sent.
+        """
+        return await self._json("DELETE", path("/v1/webhooks/{}", webhook_id))
+
+    async def test_webhook(self, webhook_id: str) -> types.DeliveryOut:
+        """Send the event `webhook.test`."""
+        return await self._json("POST", path("/v1/webhooks/{}/test", webhook_id))
+
+    def list_webhook_deliveries(self, webhook_id: str, *, limit: int | None = None) -> AsyncIterator[types.DeliveryOut]:
+        """List the deliveries of a webhook, newest first."""
+        return self._items(path("/v1/webhooks/{}/deliveries", webhook_id), given(limit=limit))
+
     async def get_health(self) -> types.HealthOut:
         """Report that the process is alive and whether its browsers run in a sandbox."""
         return await self._json("GET", "/healthz")
@@ -1066,13 +1366,11 @@ class AsyncOperations(AsyncSender):
         """Return the JSON Schema of the document of a check."""
         return await self._json("GET", "/v1/schema/check.json")
 
-    async def compare(self, a: str, b: Sequence[str], *, mix_judges: bool | None = None) -> types.ComparisonOut:
+    async def compare(self, a: str, b: Sequence[str]) -> types.ComparisonOut:
         """Compare each ``b`` with ``a`` task by task: differences, their significance, and which leaves flipped and
         why.
-
-        Answers of different judges are refused (409 MIXED_JUDGES), unless `mix_judges`.
         """
-        return await self._json("GET", "/v1/compare", params=given(a=a, b=b, mix_judges=mix_judges))
+        return await self._json("GET", "/v1/compare", params=given(a=a, b=b))
 
     def list_flips(self, a: str, b: str, *, limit: int | None = None) -> AsyncIterator[types.Flip]:
         """List all leaves whose outcome differs between the two sides, with the causes.

@@ -51,6 +51,16 @@ class AcceptedRunOut(TypedDict):
     job_url: str
 
 
+class AcceptedSubmissionOut(TypedDict):
+    """An accepted submission, with its webhook if the request had a ``webhook_url``."""
+
+    id: str
+    agent: str
+    task_id: str
+    jobs: list[JobRefOut]
+    webhook: NotRequired[WebhookRefOut | None]
+
+
 class AcceptedTestOut(TypedDict):
     """Accepted test. ``id`` is the id of its job."""
 
@@ -58,6 +68,21 @@ class AcceptedTestOut(TypedDict):
     status: JobStatus
     url: str
     job_url: str
+
+
+class AgentOut(TypedDict):
+    """An agent."""
+
+    agent: str
+    submissions: int
+    answers: int
+    job_counts: JobCountsOut
+    tasks: int
+    first_at: str
+    last_at: str
+    task_ids: list[str] | None
+    runs: int
+    run_names: list[str] | None
 
 
 class AgentSummaryOut(TypedDict):
@@ -188,6 +213,14 @@ class BundleRoot(TypedDict):
 
 By: TypeAlias = Literal["agent", "task_id", "model", "role", "day"]
 """Columns to group usage by."""
+
+
+class CancelledOut(TypedDict):
+    """Jobs that were cancelled."""
+
+    count: int
+    jobs: list[str]
+
 
 CaptureOutcome: TypeAlias = Literal[
     "ok",
@@ -450,6 +483,29 @@ Counting: TypeAlias = Literal["set", "multiset"]
 """Token counting: each distinct token once, or every occurrence."""
 
 
+class DeletedOut(TypedDict):
+    """Numbers of deleted objects."""
+
+    jobs: int
+    results: int
+    answers: int
+
+
+class DeliveryOut(TypedDict):
+    """Delivery of one event. The receiver gets `id` as the header `webhook-id`."""
+
+    id: str
+    event: str
+    job_id: str | None
+    state: Literal["pending", "delivered", "failed"]
+    attempts: int
+    status_code: int | None
+    error: str | None
+    created_at: str
+    next_at: str | None
+    delivered_at: str | None
+
+
 class DependentResult(TypedDict):
     """Newest result of an answer with leaves that cite a URL. ``calls`` and ``usd`` are the calls and cost of judging
     those leaves last time (``usd`` None: unknown).
@@ -682,6 +738,16 @@ class InversionsOut(TypedDict):
     left_out: int
 
 
+class JobCountsOut(TypedDict):
+    """Number of jobs by status."""
+
+    queued: int
+    running: int
+    succeeded: int
+    failed: int
+    cancelled: int
+
+
 class JobError(TypedDict):
     """Error of a failed or paused job. ``traceback`` is set only for errors in a judge file."""
 
@@ -728,6 +794,15 @@ JobStatus: TypeAlias = Literal["queued", "running", "succeeded", "failed", "canc
 """Status of a job, as in the HTTP API."""
 
 
+class JobsCancelIn(TypedDict):
+    """Jobs to cancel: a list of ids, or all with an agent, a task or a run."""
+
+    jobs: NotRequired[Sequence[str] | None]
+    agent: NotRequired[str | None]
+    task_id: NotRequired[str | None]
+    run: NotRequired[str | None]
+
+
 JsonSchemaOut = TypedDict("JsonSchemaOut", {"$schema": "str", "type": "str"})
 """A JSON Schema."""
 
@@ -737,6 +812,20 @@ class JudgedResultOut(TypedDict):
 
     result_id: str
     outcome: str
+
+
+class LabelledRunOut(TypedDict):
+    """A run of an agent: its submissions with the same label."""
+
+    agent: str
+    submissions: int
+    answers: int
+    job_counts: JobCountsOut
+    tasks: int
+    first_at: str
+    last_at: str
+    task_ids: list[str] | None
+    run: str
 
 
 class LeaderboardOut(TypedDict):
@@ -941,6 +1030,19 @@ class NewPairingOut(TypedDict):
     code: str
 
 
+class NewWebhookOut(TypedDict):
+    """A new webhook with the key of its signatures, which is shown only once."""
+
+    id: str
+    url: str
+    description: str
+    submission_id: str | None
+    created_at: str
+    disabled_at: str | None
+    disabled_reason: str | None
+    secret: str
+
+
 NoPositive: TypeAlias = Literal["zero", "skip"]
 """Policy for steps without a correct element within top k."""
 
@@ -1133,6 +1235,7 @@ class ProblemOut(TypedDict):
     status: int
     detail: str
     code: str
+    request_id: NotRequired[str | None]
     errors: NotRequired[list[ProblemErrorOut] | None]
 
 
@@ -1757,6 +1860,7 @@ class SubmissionIn(TypedDict):
     metadata: NotRequired[Mapping[str, MetadataValue] | None]
     priority: NotRequired[int]
     budget_usd: NotRequired[float | None]
+    webhook_url: NotRequired[str | None]
 
 
 class SubmissionOut(TypedDict):
@@ -1773,6 +1877,22 @@ class SubmissionOut(TypedDict):
     priority: int
     budget_usd: float | None
     spent_usd: float
+
+
+class SubmissionSummaryOut(TypedDict):
+    """A submission in a list."""
+
+    id: str
+    agent: str
+    task_id: str
+    model: str | None
+    run: str | None
+    created_at: str
+    priority: int
+    budget_usd: float | None
+    job_counts: JobCountsOut
+    jobs: list[JobRefOut] | None
+    metadata: dict[str, Any] | None
 
 
 SuiteName: TypeAlias = Literal["mind2web", "mm-mind2web"]
@@ -2050,6 +2170,34 @@ class VotesOut(TypedDict):
 
     yes: int
     no: int
+
+
+class WebhookIn(TypedDict):
+    """A webhook for all jobs of the owner, or for those of one submission."""
+
+    url: str
+    description: NotRequired[str]
+    submission_id: NotRequired[str | None]
+
+
+class WebhookOut(TypedDict):
+    """A webhook. It is called when a job ends: `job.succeeded`, `job.failed` or `job.cancelled`."""
+
+    id: str
+    url: str
+    description: str
+    submission_id: str | None
+    created_at: str
+    disabled_at: str | None
+    disabled_reason: str | None
+
+
+class WebhookRefOut(TypedDict):
+    """The webhook of a submission."""
+
+    id: str
+    url: str
+    secret: NotRequired[str | None]
 
 
 class WeightSensitivityOut(TypedDict):

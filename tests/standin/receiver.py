@@ -54,13 +54,17 @@ class Receiver:
         task.add_done_callback(self._tasks.discard)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        request = await read_request(reader)
-        if request is not None:
-            self.requests.put_nowait(request)
-            status = self._statuses.pop(0) if len(self._statuses) > 1 else self._statuses[0]
-            if status is None:
-                await asyncio.Event().wait()
-            else:
-                writer.write(response(status, b"", self._headers | {"connection": "close"}))
-                await writer.drain()
-        writer.close()
+        try:
+            request = await read_request(reader)
+            if request is not None:
+                self.requests.put_nowait(request)
+                status = self._statuses.pop(0) if len(self._statuses) > 1 else self._statuses[0]
+                if status is None:
+                    await asyncio.Event().wait()
+                else:
+                    writer.write(response(status, b"", self._headers | {"connection": "close"}))
+                    await writer.drain()
+        except OSError:
+            pass  # the client does not wait for the end of the response
+        finally:
+            writer.close()

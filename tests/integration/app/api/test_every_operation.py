@@ -58,6 +58,8 @@ CONFIG = schemathesis.Config.from_dict(
 )
 FRANCE = "https://example.org/france"
 EXTENSION = "/v1/extension/"
+ENDLESS = "GET /v1/jobs/events"
+"""Its stream ends only with the connection."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -260,6 +262,7 @@ def test_valid_requests_are_accepted_and_invalid_ones_rejected(known: Known):
     schema = schemathesis.openapi.from_url(f"{known.url}/openapi.json", config=CONFIG)
     found: list[Any] = list(schema.get_all_operations())
     operations = [result.ok() for result in found]
+    operations = [operation for operation in operations if operation.label != ENDLESS]
     assert len(operations) >= 25
     failures = []
     for operation in operations:
