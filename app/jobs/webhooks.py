@@ -123,6 +123,13 @@ class WebhookSender:
 
     async def _deliver(self, due: DueDelivery) -> None:
         outcome = await self._send(due)
+        try:
+            await self._record(due, outcome)
+        except DatabaseUnavailable as error:
+            # The event is sent again when the lease ends.
+            _log.warning("webhook sent, outcome not stored", delivery=due.id, detail=str(error))
+
+    async def _record(self, due: DueDelivery, outcome: _Outcome) -> None:
         now = self._clock.now()
         if outcome.error is None:
             state, next_at = DELIVERED, None
@@ -172,8 +179,8 @@ class WebhookSender:
                     return _Outcome(error=f"{refusal.reason.value}: {refusal.detail}")
         except TimeoutError:
             return _Outcome(error=f"no response within {self._timeout_s:g} s")
-        except httpx.InvalidURL as error:
-            return _Outcome(error=f"invalid URL: {error}")
+        except Exception as error:  # noqa: BLE001 - one odd address must not stop the others
+            return _Outcome(error=f"{type(error).__name__}: {error}")
         if 200 <= status < 300:
             return _Outcome(status_code=status)
         redirect = "; redirects are not followed" if 300 <= status < 400 else ""

@@ -15,8 +15,10 @@ from typing import Any
 import httpx
 import pytest
 
+from app.jobs import webhooks
 from app.jobs.webhooks import RETRY_AFTER_S, WebhookSender, new_secret
 from app.storage.database import Database
+from app.storage.errors import DatabaseUnavailable
 from app.storage.webhooks import Delivery, Webhook, get_webhook, insert_webhook, lease_due, list_deliveries, queue_test
 from cache.egress.proxy import EgressProxy
 from tests.integration.app.api.api_calls import assert_problem, submission_body, submit
@@ -164,6 +166,20 @@ async def test_leased_delivery_is_sent_by_one_process_and_again_after_a_crash(da
         sending.wait(90)
         delivery = await sending.send()
         assert (delivery.state, delivery.attempts, delivery.id) == ("delivered", 2, leased.id)
+
+
+async def test_delivery_whose_outcome_was_not_stored_is_sent_again(database: Database, monkeypatch: pytest.MonkeyPatch):
+    async def lost(*_: object, **__: object) -> None:
+        raise DatabaseUnavailable("the server closed the connection")
+
+    async with Receiver() as receiver, sending_to(database, receiver.url, allow=[receiver.host_port]) as sending:
+        with monkeypatch.context() as patch:
+            patch.setattr(webhooks, "record_attempt", lost)
+            assert (await sending.send()).state == "pending"
+        sending.wait(90)
+        delivery = await sending.send()
+        ids = {(await receiver.next()).headers["webhook-id"] for _ in range(2)}
+    assert (delivery.state, ids) == ("delivered", {delivery.id})
 
 
 async def test_ended_jobs_are_sent_to_the_webhooks_of_their_owner(open_api: OpenApi):  # noqa: F811
