@@ -70,9 +70,9 @@ class Service:
     metrics: Metrics
     ledger: BudgetLedger
     worker: Worker | None
-    forecasts: asyncio.Semaphore
+    forecasts: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
     """Limits forecasts to one at a time, because each runs judge files in the process that serves requests."""
-    stopping: asyncio.Event
+    stopping: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when shutdown begins. The service still answers requests, but ``/readyz`` reports 503."""
     _parts: dict[Callable[[Service], Any], Any] = field(default_factory=dict)
 
@@ -159,28 +159,23 @@ async def open_service(
             metrics=metrics,
             ledger=ledger,
             worker=worker,
-            forecasts=asyncio.Semaphore(1),
-            stopping=asyncio.Event(),
         )
         work = {
             "job events": events.run(),
             "loop watch": metrics.monitor_event_loop(),
             "keys": keys.run(),
             "queue statistics": room.analyze_periodically(database),
+            "webhooks": _send_webhooks(database, opened, metrics),
         }
-        work["webhooks"] = await _webhook_sender(stack, database, opened, metrics)
         if worker is not None:
             work["worker"] = worker.run()
         async with _in_background(work):
             yield service
 
 
-async def _webhook_sender(
-    stack: AsyncExitStack, database: Database, runtime: Runtime, metrics: Metrics
-) -> Coroutine[Any, Any, None]:
-    """Open an egress proxy until ``stack`` ends, and return the background work that sends webhooks through it."""
-    egress = await stack.enter_async_context(EgressProxy(runtime.settings.egress_allow))
-    return WebhookSender(database, egress, clock=runtime.clock, count=metrics.count_webhook).run()
+async def _send_webhooks(database: Database, runtime: Runtime, metrics: Metrics) -> None:
+    async with EgressProxy(runtime.settings.egress_allow) as proxy:
+        await WebhookSender(database, proxy, clock=runtime.clock, count=metrics.count_webhook).run()
 
 
 def create_worker(
