@@ -14,14 +14,14 @@ from functools import cache
 from importlib import resources
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Header, Query, Response
+from fastapi import APIRouter, Header, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.api.access import ReaderDep, ServiceDep
 from app.api.listings import FilterDep
 from app.api.models import LintFindingOut, ListOut
 from app.api.overrides import override_fields
-from app.api.paging import IdPath, NamePath, PageRequest, ResultsPageDep
+from app.api.paging import IdPath, NamePath, ResultsPageDep
 from app.api.problems import not_found
 from app.service import Service
 from app.storage import results as rows
@@ -39,10 +39,7 @@ RESULT_LIST_SCHEMA = {
     "type": "object",
     "required": ["items", "next_cursor"],
     "properties": {
-        "items": {
-            "type": "array",
-            "items": {"anyOf": [{"$ref": RESULT_REF}, {"$ref": "#/components/schemas/ResultOrigin"}]},
-        },
+        "items": {"type": "array", "items": {"$ref": RESULT_REF}},
         "next_cursor": {"type": ["string", "null"]},
     },
 }
@@ -76,20 +73,10 @@ async def list_results(
     paging: ResultsPageDep,
     chosen: FilterDep,
     status: Literal["complete", "incomplete"] | None = None,
-    view: Annotated[
-        Literal["full", "summary"], Query(description="summary: the fields of the origin, without trees")
-    ] = "full",
 ) -> Response:
     """List results, newest first."""
     chosen = chosen.of_owner(caller.visible_owner)
     async with service.database.begin() as connection:
-        if view == "summary":
-            return _summaries(
-                await rows.list_origins(
-                    connection, limit=paging.limit + 1, chosen=chosen, before=paging.cursor, status=status
-                ),
-                paging,
-            )
         results = await rows.list_results(
             connection, limit=paging.limit + 1, chosen=chosen, before=paging.cursor, status=status
         )
@@ -100,6 +87,24 @@ async def list_results(
     bodies = [await _served(one.body, added[one.id]) for one in page]
     items = ",".join(bodies)
     return Response(f'{{"items":[{items}],"next_cursor":{json.dumps(next_cursor)}}}', media_type=_JSON)
+
+
+@router.get("/results/origins")
+async def list_result_origins(
+    service: ServiceDep,
+    caller: ReaderDep,
+    paging: ResultsPageDep,
+    chosen: FilterDep,
+    status: Literal["complete", "incomplete"] | None = None,
+) -> ListOut[ResultOrigin]:
+    """List results without their trees, newest first."""
+    chosen = chosen.of_owner(caller.visible_owner)
+    async with service.database.begin() as connection:
+        origins = await rows.list_origins(
+            connection, limit=paging.limit + 1, chosen=chosen, before=paging.cursor, status=status
+        )
+    page, next_cursor = paging.split(origins, lambda origin: origin.result_id)
+    return ListOut(items=list(page), next_cursor=next_cursor)
 
 
 @router.get("/results/{result_id}", responses=_schema_of(_RESULT_SCHEMA), response_class=Response)
@@ -130,13 +135,6 @@ async def lint_result(result_id: IdPath, service: ServiceDep, caller: ReaderDep)
         raise not_found("result")
     findings = await asyncio.to_thread(lambda: lint_of_result(json.loads(stored.body)))
     return ListOut(items=[LintFindingOut.of_record(finding) for finding in findings], next_cursor=None)
-
-
-def _summaries(origins: Sequence[ResultOrigin], paging: PageRequest) -> Response:
-    page, next_cursor = paging.split(origins, lambda origin: origin.result_id)
-    return Response(
-        ListOut[ResultOrigin](items=list(page), next_cursor=next_cursor).model_dump_json(), media_type=_JSON
-    )
 
 
 async def _additions(service: Service, connection: Any, result_ids: Sequence[str]) -> dict[str, Additions]:

@@ -173,20 +173,34 @@ class Operations(Sender):
         self,
         *,
         status: Literal["complete", "incomplete"] | None = None,
-        view: Literal["full", "summary"] | None = None,
         limit: int | None = None,
         agent: str | None = None,
         task_id: str | None = None,
         run: str | None = None,
         since: str | None = None,
         until: str | None = None,
-    ) -> Iterator[types.Result | types.ResultOrigin]:
+    ) -> Iterator[types.Result]:
         """List results, newest first."""
         return self._items(
             "/v1/results",
-            given(
-                status=status, view=view, limit=limit, agent=agent, task_id=task_id, run=run, since=since, until=until
-            ),
+            given(status=status, limit=limit, agent=agent, task_id=task_id, run=run, since=since, until=until),
+        )
+
+    def list_result_origins(
+        self,
+        *,
+        status: Literal["complete", "incomplete"] | None = None,
+        limit: int | None = None,
+        agent: str | None = None,
+        task_id: str | None = None,
+        run: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+    ) -> Iterator[types.ResultOrigin]:
+        """List results without their trees, newest first."""
+        return self._items(
+            "/v1/results/origins",
+            given(status=status, limit=limit, agent=agent, task_id=task_id, run=run, since=since, until=until),
         )
 
     def get_result(self, result_id: str) -> types.Result | dict[str, Any]:
@@ -947,20 +961,34 @@ class AsyncOperations(AsyncSender):
         self,
         *,
         status: Literal["complete", "incomplete"] | None = None,
-        view: Literal["full", "summary"] | None = None,
         limit: int | None = None,
         agent: str | None = None,
         task_id: str | None = None,
         run: str | None = None,
         since: str | None = None,
         until: str | None = None,
-    ) -> AsyncIterator[types.Result | types.ResultOrigin]:
+    ) -> AsyncIterator[types.Result]:
         """List results, newest first."""
         return self._items(
             "/v1/results",
-            given(
-                status=status, view=view, limit=limit, agent=agent, task_id=task_id, run=run, since=since, until=until
-            ),
+            given(status=status, limit=limit, agent=agent, task_id=task_id, run=run, since=since, until=until),
+        )
+
+    def list_result_origins(
+        self,
+        *,
+        status: Literal["complete", "incomplete"] | None = None,
+        limit: int | None = None,
+        agent: str | None = None,
+        task_id: str | None = None,
+        run: str | None = None,
+        since: str | None = None,
+        until: str | None = None,
+    ) -> AsyncIterator[types.ResultOrigin]:
+        """List results without their trees, newest first."""
+        return self._items(
+            "/v1/results/origins",
+            given(status=status, limit=limit, agent=agent, task_id=task_id, run=run, since=since, until=until),
         )
 
     async def get_result(self, result_id: str) -> types.Result | dict[str, Any]:

@@ -93,16 +93,16 @@ async def test_agents_and_runs_count_their_jobs(api: httpx.AsyncClient):
     assert runs[0]["task_ids"] is None
 
 
-async def test_results_are_listed_as_summaries_on_request(working_api: httpx.AsyncClient):
+async def test_results_are_listed_with_and_without_trees(working_api: httpx.AsyncClient):
     job = await wait_for_job(working_api, (await submit(working_api, run="nightly"))[0])
     await wait_for_job(working_api, (await submit(working_api, agent="other"))[0])
-    [found] = await listed(working_api, "/v1/results", view="summary", run="nightly")
+    [found] = await listed(working_api, "/v1/results/origins", run="nightly")
     assert found == (await working_api.get(f"/v1/results/{job['result_id']}/origin")).json()
     [full] = await listed(working_api, "/v1/results", run="nightly")
     assert full == (await working_api.get(f"/v1/results/{job['result_id']}")).json()
     other = "incomplete" if found["status"] == "complete" else "complete"
     assert await listed(working_api, "/v1/results", status=other) == []
-    assert len(await listed(working_api, "/v1/results", status=found["status"], view="summary")) == 2
+    assert len(await listed(working_api, "/v1/results/origins", status=found["status"])) == 2
 
 
 async def test_tasks_are_listed_in_pages_and_by_status(api: httpx.AsyncClient):
