@@ -179,7 +179,7 @@ class WebhookSender:
                     return _Outcome(error=f"{refusal.reason.value}: {refusal.detail}")
         except TimeoutError:
             return _Outcome(error=f"no response within {self._timeout_s:g} s")
-        except Exception as error:  # noqa: BLE001 - one odd address must not stop the others
+        except (httpx.InvalidURL, OSError, ValueError) as error:
             return _Outcome(error=f"{type(error).__name__}: {error}")
         if 200 <= status < 300:
             return _Outcome(status_code=status)
