@@ -281,15 +281,28 @@ class Operations(Sender):
             ),
         )
 
-    def get_agent_summary(self, agent: str, *, run: str | None = None) -> types.AgentSummaryOut:
+    def get_agent_summary(
+        self, agent: str, *, run: str | None = None, judge: str | None = None, mix_judges: bool | None = None
+    ) -> types.AgentSummaryOut:
         """Return the averages of an agent over tasks and runs, with confidence intervals and counts of unjudged
         answers.
-        """
-        return self._json("GET", path("/v1/agents/{}/summary", agent), params=given(run=run))
 
-    def get_leaderboard(self) -> Iterator[types.LeaderboardRowOut]:
-        """List the averages of all agents, highest score first."""
-        return self._items("/v1/leaderboard", given())
+        Answers of different judges are refused (409 MIXED_JUDGES, with the averages of each judge), unless
+        `mix_judges`.
+        """
+        return self._json(
+            "GET", path("/v1/agents/{}/summary", agent), params=given(run=run, judge=judge, mix_judges=mix_judges)
+        )
+
+    def get_leaderboard(
+        self, *, judge: str | None = None, mix_judges: bool | None = None
+    ) -> Iterator[types.LeaderboardRowOut]:
+        """List the averages of all agents, highest score first.
+
+        Answers of different judges are refused (409 MIXED_JUDGES, with the averages of each judge), unless
+        `mix_judges`. With `judge`, agents without an answer of this judge are left out.
+        """
+        return self._items("/v1/leaderboard", given(judge=judge, mix_judges=mix_judges))
 
     def create_override(self, result_id: str, body: types.OverrideIn | Mapping[str, Any]) -> types.OverrideOut:
         """Override a leaf of a result with an outcome, a reason and your name.
@@ -604,11 +617,13 @@ class Operations(Sender):
         """Return the JSON Schema of the document of a check."""
         return self._json("GET", "/v1/schema/check.json")
 
-    def compare(self, a: str, b: Sequence[str]) -> types.ComparisonOut:
+    def compare(self, a: str, b: Sequence[str], *, mix_judges: bool | None = None) -> types.ComparisonOut:
         """Compare each ``b`` with ``a`` task by task: differences, their significance, and which leaves flipped and
         why.
+
+        Answers of different judges are refused (409 MIXED_JUDGES), unless `mix_judges`.
         """
-        return self._json("GET", "/v1/compare", params=given(a=a, b=b))
+        return self._json("GET", "/v1/compare", params=given(a=a, b=b, mix_judges=mix_judges))
 
     def list_flips(self, a: str, b: str, *, limit: int | None = None) -> Iterator[types.Flip]:
         """List all leaves whose outcome differs between the two sides, with the causes.
@@ -1069,15 +1084,28 @@ class AsyncOperations(AsyncSender):
             ),
         )
 
-    async def get_agent_summary(self, agent: str, *, run: str | None = None) -> types.AgentSummaryOut:
+    async def get_agent_summary(
+        self, agent: str, *, run: str | None = None, judge: str | None = None, mix_judges: bool | None = None
+    ) -> types.AgentSummaryOut:
         """Return the averages of an agent over tasks and runs, with confidence intervals and counts of unjudged
         answers.
-        """
-        return await self._json("GET", path("/v1/agents/{}/summary", agent), params=given(run=run))
 
-    def get_leaderboard(self) -> AsyncIterator[types.LeaderboardRowOut]:
-        """List the averages of all agents, highest score first."""
-        return self._items("/v1/leaderboard", given())
+        Answers of different judges are refused (409 MIXED_JUDGES, with the averages of each judge), unless
+        `mix_judges`.
+        """
+        return await self._json(
+            "GET", path("/v1/agents/{}/summary", agent), params=given(run=run, judge=judge, mix_judges=mix_judges)
+        )
+
+    def get_leaderboard(
+        self, *, judge: str | None = None, mix_judges: bool | None = None
+    ) -> AsyncIterator[types.LeaderboardRowOut]:
+        """List the averages of all agents, highest score first.
+
+        Answers of different judges are refused (409 MIXED_JUDGES, with the averages of each judge), unless
+        `mix_judges`. With `judge`, agents without an answer of this judge are left out.
+        """
+        return self._items("/v1/leaderboard", given(judge=judge, mix_judges=mix_judges))
 
     async def create_override(self, result_id: str, body: types.OverrideIn | Mapping[str, Any]) -> types.OverrideOut:
         """Override a leaf of a result with an outcome, a reason and your name.
@@ -1394,11 +1422,13 @@ class AsyncOperations(AsyncSender):
         """Return the JSON Schema of the document of a check."""
         return await self._json("GET", "/v1/schema/check.json")
 
-    async def compare(self, a: str, b: Sequence[str]) -> types.ComparisonOut:
+    async def compare(self, a: str, b: Sequence[str], *, mix_judges: bool | None = None) -> types.ComparisonOut:
         """Compare each ``b`` with ``a`` task by task: differences, their significance, and which leaves flipped and
         why.
+
+        Answers of different judges are refused (409 MIXED_JUDGES), unless `mix_judges`.
         """
-        return await self._json("GET", "/v1/compare", params=given(a=a, b=b))
+        return await self._json("GET", "/v1/compare", params=given(a=a, b=b, mix_judges=mix_judges))
 
     def list_flips(self, a: str, b: str, *, limit: int | None = None) -> AsyncIterator[types.Flip]:
         """List all leaves whose outcome differs between the two sides, with the causes.
