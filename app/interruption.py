@@ -72,14 +72,18 @@ class Interruption:
         """End the process now. Does not return, except in the second of two threads."""
         if not self._forced.acquire(blocking=False):
             return
-        _kill_descendants()
-        for action in self._at_forced_exit:
-            with suppress(Exception):
-                action()
         with suppress(OSError, ValueError):
             if sys.stderr.isatty():
                 sys.stderr.write(_SHOW_CURSOR)
         self.announce()
+        with suppress(OSError):  # errors of the main thread about the killed processes are not shown
+            null = os.open(os.devnull, os.O_WRONLY)
+            for number in (1, 2):
+                os.dup2(null, number)
+        _kill_descendants()
+        for action in self._at_forced_exit:
+            with suppress(Exception):
+                action()
         os._exit(self.exit_code)
 
     def _on_signal(self, signum: int, _frame: object) -> None:
