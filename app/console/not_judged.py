@@ -69,14 +69,26 @@ def not_judged_lines(results: Iterable[Mapping[str, Any] | None], *, again: str)
                 affected[cause].add(thing if cause.is_page else (number, claims))
     if not claims:
         return []
-    lines = [f"not judged: {counted(claims, 'claim')}"]
+    return [f"not judged: {counted(claims, 'claim')}", *_group_lines(affected), again]
+
+
+def unread_page_lines(pages: Iterable[Mapping[str, Any]]) -> list[str]:
+    """Return the causes of pages without evidence as lines. A page has ``url``, ``outcome`` and ``detail``."""
+    affected: defaultdict[_Cause, set[object]] = defaultdict(set)
+    for page in pages:
+        affected[_page_cause(page, "")].add(page["url"])
+    return _group_lines(affected)
+
+
+def _group_lines(affected: Mapping[_Cause, set[object]]) -> list[str]:
+    lines = []
     groups = sorted(affected.items(), key=lambda group: -len(group[1]))
     for cause, things in groups[:MAX_GROUPS]:
         lines.append(f"  {counted(len(things), 'page' if cause.is_page else 'claim')} {cause.text}")
         lines.append(f"    {cause.remedy}")
     if len(groups) > MAX_GROUPS:
         lines.append(f"  and {counted(len(groups) - MAX_GROUPS, 'other cause')}")
-    return [*lines, again]
+    return lines
 
 
 def _causes(leaf: Mapping[str, Any], pages: Mapping[Any, Mapping[str, Any]]) -> list[tuple[_Cause, object]]:

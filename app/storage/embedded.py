@@ -19,7 +19,6 @@ import os
 import pwd
 import shlex
 import shutil
-import signal
 import subprocess
 import tempfile
 import time
@@ -196,18 +195,24 @@ class EmbeddedPostgres:
             self._stop_server()
 
     def request_stop(self) -> None:
-        """Ask the server to stop if no other process uses it. Does not wait: for the end of an interrupted process.
+        """Have the server stopped as soon as no process uses it. Does not wait: for the end of an interrupted process.
+
+        A process of ``flock`` waits for the end of this process and of its child processes, at most 10 s.
 
         Raises:
-            OSError, ValueError, psutil.Error: There is no server, or another process uses it.
+            OSError, ValueError, psutil.Error: There is no server.
         """
-        if self._users is not None:
-            os.close(self._users)
-        users = os.open(self._data_dir / ".postgres.users", os.O_RDWR | os.O_CLOEXEC)
-        fcntl.flock(users, fcntl.LOCK_EX | fcntl.LOCK_NB)
         server = psutil.Process(int((self._pgdata / "postmaster.pid").read_text().split()[0]))
-        if str(self._pgdata) in server.cmdline():
-            server.send_signal(signal.SIGINT)  # "fast" shutdown
+        if str(self._pgdata) not in server.cmdline():
+            return
+        fast_shutdown = ["sh", "-c", f"kill -INT {server.pid}"]
+        subprocess.Popen(  # noqa: S603 - fixed programs and our own path
+            ["flock", "--wait", "10", str(self._data_dir / ".postgres.users"), *fast_shutdown],  # noqa: S607
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
 
     def _stop_server(self) -> None:
         socket_folder = self._socket_folder()

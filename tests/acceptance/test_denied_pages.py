@@ -99,6 +99,8 @@ def test_evaluate_names_denied_pages_and_captures_them_when_allowed(
 
 
 def test_check_captures_a_denied_page_when_allowed(home: Path, site: str) -> None:
+    denied = assay(home, "", "check", "report.md")
+    assert f"1 page denied: {site} is not in ASSAY_EGRESS_ALLOW" in denied.stdout
     outcomes = [json.loads(assay(home, allowed, "check", "report.md", "--json").stdout) for allowed in ("", site)]
 
     assert [document["counts"] for document in outcomes] == [{"unreadable": 1}, {"supported": 1}]

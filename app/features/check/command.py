@@ -13,6 +13,7 @@ import typer
 from app.console import event_loop
 from app.console.errors import Exit, Incomplete, Interrupted, ToolFailed, WrongUsage
 from app.console.judging_options import judging_settings, quiet_logging
+from app.console.not_judged import unread_page_lines
 from app.console.progress import ProgressBoard, Step
 from app.console.runtime import open_command_runtime
 from app.console.streams import print_json, stderr_console, stdout_console
@@ -23,7 +24,7 @@ from app.engine.runtime import Runtime
 from app.features.check.estimate import estimate_check
 from app.features.check.inputs import published_report
 from app.features.check.pipeline import CheckOptions, CheckPlan, ReportInput, check_report, plan_check
-from app.features.check.report import CheckDocument, CheckStatus, Figure, StatementOutcome
+from app.features.check.report import CheckDocument, CheckStatus, Figure, SourceState, StatementOutcome
 from app.features.check.summary import (
     FIGURE_LABELS,
     bounds_text,
@@ -191,6 +192,9 @@ def print_document(document: CheckDocument) -> None:
         _line(f"  {len(problems) - _MAX_LISTED} more; use --json, --markdown or --html for all")
     for warning in document.warnings:
         _line(f"note: {warning}")
+    unread = [source for source in document.sources if source.state is SourceState.UNREADABLE]
+    for line in unread_page_lines({"url": s.url, "outcome": s.reason, "detail": s.detail} for s in unread):
+        _line(line)
 
 
 def _line(text: str) -> None:
