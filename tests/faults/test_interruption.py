@@ -184,10 +184,8 @@ def test_command_ends_while_it_follows_a_job_of_a_silent_server(
     [
         (("serve", "--port", "0"), "assay serves at"),
         (("worker",), "assay worker is ready"),
-        (("demo",), "starting the service"),
-        (("demo",), "capturing"),
     ],
-    ids=["serve", "worker", "demo-start", "demo-capture"],
+    ids=["serve", "worker"],
 )
 def test_service_ends_with_its_database_and_browsers(
     home: Path, start: Callable[..., Command], arguments: tuple[str, ...], says: str
