@@ -193,8 +193,8 @@ def print_document(document: CheckDocument) -> None:
     for warning in document.warnings:
         _line(f"note: {warning}")
     unread = [source for source in document.sources if source.state is SourceState.UNREADABLE]
-    for line in unread_page_lines({"url": s.url, "outcome": s.reason, "detail": s.detail} for s in unread):
-        _line(line)
+    for cause in unread_page_lines({"url": s.url, "outcome": s.reason, "detail": s.detail} for s in unread):
+        _line(cause)
 
 
 def _line(text: str) -> None:
