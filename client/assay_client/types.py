@@ -291,6 +291,7 @@ class CheckDocument(TypedDict):
     status: CheckStatus
     baseline: bool
     notice: NotRequired[str | None]
+    partial: NotRequired[bool]
     model: str
     prompts: NotRequired[list[str]]
     created_at: str
@@ -317,6 +318,7 @@ class CheckIn(TypedDict):
     model: NotRequired[str | Sequence[str] | None]
     budget_usd: NotRequired[float | None]
     priority: NotRequired[int]
+    partial: NotRequired[bool]
 
 
 CheckStatus: TypeAlias = Literal["complete", "incomplete", "stopped"]
@@ -404,6 +406,7 @@ class ClaimVerdict(TypedDict):
     reasoning: NotRequired[str]
     quotes: NotRequired[list[PageQuote]]
     unsupported: NotRequired[list[Span]]
+    unsupported_words: NotRequired[list[ClaimWords]]
     grounded: NotRequired[bool | None]
     signals: NotRequired[list[str]]
     model: NotRequired[str | None]
@@ -411,6 +414,14 @@ class ClaimVerdict(TypedDict):
     baseline: NotRequired[bool]
     cached: NotRequired[bool]
     jury: NotRequired[list[MemberOutcome]]
+
+
+class ClaimWords(TypedDict):
+    """Passage of a claim: ``claim.text[start:end]``."""
+
+    text: str
+    start: int
+    end: int
 
 
 class ClosestPassageOut(TypedDict):
@@ -610,6 +621,9 @@ class Figures(TypedDict):
     dead: Figure
     fabricated: Figure
     uncited: Figure
+    partly_supported: NotRequired[Figure | None]
+    citation_precision_lenient: NotRequired[Figure | None]
+    citation_recall_lenient: NotRequired[Figure | None]
 
 
 class FlaggedListOut(TypedDict):
@@ -1087,7 +1101,7 @@ class OverrideIn(TypedDict):
     """A person's decision on one leaf, which confirms or contradicts the verdict."""
 
     leaf: str
-    outcome: Literal["passed", "failed"]
+    outcome: Literal["passed", "failed", "partly_supported"]
     reason: str
     by: str
 
@@ -1098,7 +1112,7 @@ class OverrideOut(TypedDict):
     id: str
     result_id: str
     leaf: str
-    outcome: Literal["passed", "failed"] | None
+    outcome: Literal["passed", "failed", "partly_supported"] | None
     verdict: str
     model: str | None
     reason: str
@@ -1514,8 +1528,8 @@ class Result_override(TypedDict):
     id: str
     result_id: str
     leaf: str
-    outcome: Literal["passed", "failed"] | None
-    verdict: Literal["passed", "failed", "skipped", "not_judged", "undecided"]
+    outcome: Literal["passed", "failed", "partly_supported"] | None
+    verdict: Literal["passed", "failed", "partly_supported", "skipped", "not_judged", "undecided"]
     model: str | None
     reason: str
     by: str
@@ -1570,7 +1584,7 @@ class ReviewOut(TypedDict):
     id: str
     result_id: str
     leaf: str
-    outcome: Literal["passed", "failed"] | None
+    outcome: Literal["passed", "failed", "partly_supported"] | None
     verdict: str
     model: str | None
     reason: str

@@ -21,7 +21,7 @@ from pydantic import AwareDatetime, Field, TypeAdapter, ValidationError
 from cache.capture import PageKind
 from cache.urls import canonical_key
 from judges.errors import JudgeError
-from rubrics.verdict import Outcome
+from rubrics.verdict import Outcome, Support
 
 LABEL_VERSION: Final = 1
 MAX_FILE_BYTES = 512 * 1024 * 1024
@@ -200,6 +200,7 @@ def label_from_leaf(
             reason=leaf.get("reason"),
             model=leaf.get("model"),
             prompt=leaf.get("prompt"),
+            partial=leaf.get("support") == Support.PARTLY_SUPPORTED,
         ),
     )
 

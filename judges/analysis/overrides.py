@@ -80,7 +80,7 @@ def judged_leaves(result: Mapping[str, Any]) -> Mapping[str, JudgedNode]:
 
 
 def override_scores(root: JudgedNode, overrides: Mapping[str, bool]) -> OverriddenScores:
-    """Return the scores with overrides. ``overrides`` maps leaf keys to passed (True) or failed (False).
+    """Return the scores with overrides. ``overrides`` maps leaf keys to passed (True) or not (False).
 
     Raises:
         InvalidNode: a weight is not a finite number above zero.

@@ -15,11 +15,12 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, Field
 
-from app.features.check.report import ClaimOutcome, ClaimVerdict, MemberOutcome, PageQuote, Span
+from app.features.check.report import ClaimOutcome, ClaimVerdict, ClaimWords, MemberOutcome, PageQuote, Span
 from app.features.check.splitting import Claim, find_words
 from app.features.check.statements import ReportStatement
 from cache.capture import Evidence
 from judges.errors import LLMError, LLMOutputUnusable
+from judges.grounding.claim_words import covers_all, locate_words
 from judges.grounding.quotes import find_quotes
 from judges.grounding.support import ClaimGrounds
 from judges.grounding.term_overlap import missing_terms
@@ -30,7 +31,7 @@ from judges.prompting.rendering import render_texts
 from judges.verifier import Verifier
 from judges.voting import JuryRule, jury_verdict
 from rubrics.verdict import Claim as JudgedClaim
-from rubrics.verdict import Outcome, Quote, Reason, Verdict
+from rubrics.verdict import Outcome, Quote, Reason, Support, Verdict
 
 log = logging.getLogger(__name__)
 
@@ -92,10 +93,17 @@ def requests_of(claims: Sequence[PageClaim]) -> Iterator[Sequence[PageClaim]]:
 
 
 def audit_request(
-    asked: Sequence[PageClaim], page: PreparedPage, model: str, block_builder: BlockBuilder, *, vote: int = 0
+    asked: Sequence[PageClaim],
+    page: PreparedPage,
+    model: str,
+    block_builder: BlockBuilder,
+    *,
+    vote: int = 0,
+    partial: bool = False,
 ) -> LLMRequest:
     """Return the request for the verdicts on some claims of a page."""
-    rendered = render_texts("audit_page", [("claims", _numbered(asked))], block_builder, page=page)
+    prompt = "audit_page_partial" if partial else "audit_page"
+    rendered = render_texts(prompt, [("claims", _numbered(asked))], block_builder, page=page)
     return LLMRequest(
         model=model,
         messages=rendered.messages,
@@ -120,13 +128,18 @@ def _numbered(asked: Sequence[PageClaim]) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageAuditor:
-    """Decides claims with a model. ``text`` is the report."""
+    """Decides claims with a model. ``text`` is the report.
+
+    With ``partial``, the model marks unsupported words in the claims, and a verdict whose words are not in its claim is
+    asked for once more.
+    """
 
     llm: LLMClient
     model: str
     block_builder: BlockBuilder
     pages: PagePreparer
     text: str
+    partial: bool = False
 
     async def decide(self, asked: Sequence[PageClaim], evidence: Evidence) -> dict[int, ClaimVerdict]:
         """Return the verdicts by index. Claims that the model did not decide have the reason."""
@@ -134,7 +147,7 @@ class PageAuditor:
         return await self._decide(asked, page, vote=0)
 
     async def _decide(self, asked: Sequence[PageClaim], page: PreparedPage, *, vote: int) -> dict[int, ClaimVerdict]:
-        request = audit_request(asked, page, self.model, self.block_builder, vote=vote)
+        request = audit_request(asked, page, self.model, self.block_builder, vote=vote, partial=self.partial)
         try:
             reply = await self.llm.complete(request)
         except LLMOutputUnusable as error:
@@ -147,7 +160,12 @@ class PageAuditor:
             log.warning("claims of a page not judged", extra={"reason": error.reason, "error": str(error)})
             return {one.index: self._failed(one, error) for one in asked}
         parsed = reply.parsed if isinstance(reply.parsed, PageAudit) else PageAudit(claims=[])
-        by_number = {one.number: one for one in parsed.claims}
+        claims = dict(enumerate(asked, start=1))
+        by_number = {
+            one.number: one
+            for one in parsed.claims
+            if one.number in claims and (not self.partial or _fits(claims[one.number], one))
+        }
         decided = [(one, by_number[number]) for number, one in enumerate(asked, start=1) if number in by_number]
         missing = [one for number, one in enumerate(asked, start=1) if number not in by_number]
 
@@ -161,7 +179,8 @@ class PageAuditor:
         if missing and vote == 0:
             verdicts |= await self._decide(missing, page, vote=1)
         elif missing:
-            detail = "The reply of the model lacks this claim."
+            others = ", or marks words that are not in it" if self.partial else ""
+            detail = f"The reply of the model lacks this claim{others}."
             for one in missing:
                 verdicts[one.index] = without_verdict(one, ClaimOutcome.NOT_JUDGED, Reason.LLM_OUTPUT_UNUSABLE, detail)
         return verdicts
@@ -174,6 +193,9 @@ class PageAuditor:
     ) -> ClaimVerdict:
         """Return the verdict with the quotes that are in the page. A contradiction without a quote does not count."""
         outcome = ClaimOutcome(audited.verdict)
+        words = _marked_words(asked, audited) if self.partial else ()
+        if outcome is ClaimOutcome.PARTLY_SUPPORTED and words and covers_all(asked.claim.text, words):
+            outcome = ClaimOutcome.NOT_SUPPORTED
         grounds = ClaimGrounds.of(asked.claim.text, task="", answer=asked.statement.plain, page=page)
         located = find_quotes(page.index.folded, page.text, audited.quotes, page_id=page.page_id, url=page.url)
         quotes = grounds.usable_quotes(located) if outcome is ClaimOutcome.SUPPORTED else located
@@ -190,6 +212,7 @@ class PageAuditor:
             reasoning=reasoning[:_MAX_REASONING_CHARS],
             quotes=[] if is_silent else quotes_json(quotes),
             unsupported=[] if outcome is ClaimOutcome.SUPPORTED else self._unsupported(asked, audited.unsupported),
+            unsupported_words=[] if is_silent else claim_words(asked, words),
             grounded=None if is_silent else bool(quotes),
             signals=list(grounds.signals()),
             model=self.model,
@@ -199,18 +222,49 @@ class PageAuditor:
 
     def _unsupported(self, asked: PageClaim, words: Sequence[str]) -> list[Span]:
         """Return the spans of the unsupported words in the statement; those of the claim if none are found."""
-        statement = asked.statement
-        spans = [find_words(self.text, each, statement.start, statement.end) for each in words[:_MAX_UNSUPPORTED]]
-        return merged([span for span in spans if span is not None] or asked.claim.spans)
+        spans = report_spans(self.text, asked, words[:_MAX_UNSUPPORTED])
+        is_incomplete = self.partial and None in spans
+        return merged(asked.claim.spans if is_incomplete else [span for span in spans if span] or asked.claim.spans)
+
+
+def _fits(asked: PageClaim, audited: AuditedClaim) -> bool:
+    """Return whether the marked words agree with the verdict and are in the claim.
+
+    Those of a claim that is not supported do not matter, because all of its words are unsupported.
+    """
+    if audited.verdict == "not_supported":
+        return True
+    if audited.verdict == "supported":
+        return not audited.unsupported
+    found = locate_words(asked.claim.text, audited.unsupported)
+    return found is not None and (bool(found) or audited.verdict == "contradicted")
+
+
+def _marked_words(asked: PageClaim, audited: AuditedClaim) -> tuple[tuple[int, int], ...]:
+    """Return the spans of the marked words in a claim that they fit."""
+    if audited.verdict == "not_supported":
+        return ()
+    return locate_words(asked.claim.text, audited.unsupported) or ()
+
+
+def claim_words(asked: PageClaim, spans: Sequence[tuple[int, int]]) -> list[ClaimWords]:
+    """Return spans of a claim as in the document."""
+    return [ClaimWords(text=asked.claim.text[start:end], start=start, end=end) for start, end in spans]
+
+
+def report_spans(text: str, asked: PageClaim, words: Sequence[str]) -> list[Span | None]:
+    """Return the spans of words in the statement of a claim; None for words that it does not contain."""
+    return [find_words(text, each, asked.statement.start, asked.statement.end) for each in words]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineAuditor:
-    """Decides claims with the lexical judge, which knows only ``supported`` and ``not_supported``."""
+    """Decides claims with the lexical judge, which knows no contradictions, and partial support only if asked."""
 
     verifier: Verifier
     pages: PagePreparer
     text: str
+    partial: bool = False
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while one claim is judged. The lexical judge does not wait for anything, so the pages would otherwise block
     the event loop together."""
@@ -227,7 +281,7 @@ class BaselineAuditor:
 
     async def _judge(self, asked: PageClaim, evidence: Evidence, page: PreparedPage) -> ClaimVerdict:
         judged = await self.verifier.judge(
-            JudgedClaim(text=asked.claim.text),
+            JudgedClaim(text=asked.claim.text, partial=self.partial),
             task="",
             answer=asked.statement.plain,
             evidence=evidence,
@@ -240,15 +294,19 @@ class BaselineAuditor:
         if judged.outcome is Outcome.NOT_JUDGED:
             return without_verdict(asked, ClaimOutcome.NOT_JUDGED, judged.reason, judged.reasoning)
         is_supported = judged.outcome is Outcome.PASSED
-        words = () if is_supported else missing_terms(asked.claim.text, page.index.stems)
-        spans = [find_words(self.text, each, asked.statement.start, asked.statement.end) for each in words]
+        two_way = ClaimOutcome.SUPPORTED if is_supported else ClaimOutcome.NOT_SUPPORTED
+        is_partly = judged.support is Support.PARTLY_SUPPORTED
+        missing = () if is_supported else missing_terms(asked.claim.text, page.index.stems)
+        words = [span.text for span in judged.unsupported] if is_partly else missing
+        spans = report_spans(self.text, asked, words)
         unsupported = [] if is_supported else [span for span in spans if span is not None] or asked.claim.spans
         return ClaimVerdict(
             source=asked.source,
-            outcome=ClaimOutcome.SUPPORTED if is_supported else ClaimOutcome.NOT_SUPPORTED,
+            outcome=ClaimOutcome.PARTLY_SUPPORTED if is_partly else two_way,
             reasoning=judged.reasoning,
             quotes=quotes_json(judged.quotes),
             unsupported=merged(unsupported),
+            unsupported_words=claim_words(asked, [(span.start, span.end) for span in judged.unsupported]),
             grounded=judged.grounded if is_supported else None,
             signals=list(judged.signals),
             model=judged.model,

@@ -24,11 +24,11 @@ from app.engine.runtime import Runtime
 from app.features.check.estimate import estimate_check
 from app.features.check.inputs import published_report
 from app.features.check.pipeline import CheckOptions, CheckPlan, ReportInput, check_report, plan_check
-from app.features.check.report import CheckDocument, CheckStatus, Figure, SourceState, StatementOutcome
+from app.features.check.report import CheckDocument, CheckStatus, SourceState, StatementOutcome
 from app.features.check.summary import (
-    FIGURE_LABELS,
     bounds_text,
     counts_text,
+    labelled_figures,
     markdown_summary,
     problems_of,
     share_text,
@@ -55,6 +55,7 @@ class CheckCommand:
     jury: JuryRule | None
     budget: float | None
     max_pages: int | None
+    partial: bool = False
 
     def published_text(self) -> str:
         """Return the text of a published page with its links."""
@@ -70,7 +71,9 @@ class CheckCommand:
         settings = self._settings()
 
         async def run() -> None:
-            estimate = await estimate_check(settings, await self._plan_alone(settings), settings.model)
+            estimate = await estimate_check(
+                settings, await self._plan_alone(settings), settings.model, partial=self.partial
+            )
             if as_json:
                 print_json(estimate.as_json())
                 return
@@ -142,7 +145,10 @@ class CheckCommand:
             plan = await self._plan(runtime)
             board = stack.enter_context(ProgressBoard(stderr_console(), 1, unit="reports"))
             options = CheckOptions(
-                model=settings.model, budget_usd=self.budget, progress=lambda one: _show(board, plan.report.name, one)
+                model=settings.model,
+                budget_usd=self.budget,
+                partial=self.partial,
+                progress=lambda one: _show(board, plan.report.name, one),
             )
             document = await check_report(runtime, plan, options)
             return document, await _page(document, runtime) if with_page else None
@@ -178,8 +184,7 @@ def print_document(document: CheckDocument) -> None:
     if document.baseline:
         _line(f"BASELINE: {document.notice}")
     table = plain_table("figure", "value", "95 % interval", "judged", "not judged")
-    for name, label in FIGURE_LABELS.items():
-        figure: Figure = getattr(document.figures, name)
+    for label, figure in labelled_figures(document):
         table.add_row(label, share_text(figure), bounds_text(figure), str(figure.judged), str(figure.not_judged))
     stdout_console().print(table)
     _line(counts_text(document))

@@ -20,6 +20,9 @@ FIGURE_LABELS: Final = {
     "dead": "sources dead",
     "fabricated": "sources fabricated",
     "uncited": "statements uncited",
+    "partly_supported": "statements partly supported",
+    "citation_precision_lenient": "citation precision, lenient (partly supported counts)",
+    "citation_recall_lenient": "citation recall, lenient (partly supported counts)",
 }
 OUTCOME_LABELS: Final = {
     StatementOutcome.CONTRADICTED: "contradicted",
@@ -32,6 +35,14 @@ OUTCOME_LABELS: Final = {
     StatementOutcome.SUPPORTED: "supported",
 }
 """The most important outcome comes first."""
+
+
+def labelled_figures(document: CheckDocument) -> Iterator[tuple[str, Figure]]:
+    """Yield the figures of a check with their labels."""
+    for name, label in FIGURE_LABELS.items():
+        figure: Figure | None = getattr(document.figures, name)
+        if figure is not None:
+            yield label, figure
 
 
 def share_text(figure: Figure) -> str:
@@ -75,8 +86,7 @@ def markdown_summary(document: CheckDocument) -> str:
         lines += [f"**Baseline, not a model.** {document.notice}", ""]
     lines += [f"{counts_text(document)} ({document.status.value}, model {_code(document.model)})", ""]
     lines += ["| figure | value | 95 % interval | judged | not judged |", "|---|---|---|---|---|"]
-    for name, label in FIGURE_LABELS.items():
-        figure: Figure = getattr(document.figures, name)
+    for label, figure in labelled_figures(document):
         lines.append(
             f"| {label} | {share_text(figure)} | {bounds_text(figure)} | {figure.judged} | {figure.not_judged} |"
         )
