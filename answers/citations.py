@@ -15,6 +15,7 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 MAX_LABEL_CHARS = 300
 
@@ -127,9 +128,20 @@ def citations(text: str) -> tuple[Citation, ...]:
     return tuple(cited)
 
 
+_CACHED_CHARS = 16_000
+
+
 def unique_urls(text: str) -> tuple[str, ...]:
     """Return the distinct URLs of an answer as it writes them, in the order of their first citation."""
+    return _cached_urls(text) if len(text) <= _CACHED_CHARS else _urls(text)
+
+
+def _urls(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(each.url for each in citations(text)))
+
+
+_cached_urls = lru_cache(maxsize=1024)(_urls)
+"""Cached URLs of answers of usual length: each step from the upload to the reward needs them."""
 
 
 def _references(structure: MarkdownStructure, targets: dict[str, str]) -> Iterator[Citation]:

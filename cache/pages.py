@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import time
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
@@ -195,6 +196,7 @@ _log = structlog.get_logger(__name__)
 FAILURE_TTL_S = 60.0
 _MAX_DENIALS = 1000
 EVIDENCE_CACHE_BYTES = 8 * 1024 * 1024
+_KEPT_LOOKUPS = 4096
 
 
 def utc_now() -> datetime:
@@ -271,26 +273,43 @@ class PageCache:
         self._captures: SingleFlight[tuple[str, str | None], Capture] = SingleFlight()
         self._loads: SingleFlight[str, Evidence] = SingleFlight()
         self._evidence_cache: LRUCache[str, Evidence] = LRUCache(evidence_cache_bytes)
+        self._found: LRUCache[tuple[str, str | None], tuple[float, Capture]] = LRUCache(_KEPT_LOOKUPS)
+        """Captures that were looked up last, with the time (monotonic) of the lookup. Each counts as one byte."""
         self._own_denials: deque[str] = deque(maxlen=_MAX_DENIALS)
         """Captures that the egress settings of this instance denied. Denials of other instances are not reused."""
 
     async def get(
-        self, url: str, *, refresh: bool = False, near: datetime | None = None, owner: str | None = None
+        self,
+        url: str,
+        *,
+        refresh: bool = False,
+        near: datetime | None = None,
+        owner: str | None = None,
+        lookup_age_s: float = 0.0,
     ) -> Capture:
         """Return the capture of a page: a stored one or a new one. ``refresh`` always makes a new one.
 
         ``near``: time of the citation, to choose among several copies in the archive. ``owner``: owner of the answers,
         whose own captures are found, too. A new capture is used for all owners, unless this owner replaces a capture
-        that the others keep.
+        that the others keep. ``lookup_age_s``: use evidence that this process looked up at most so many seconds ago,
+        although it may have been replaced or excluded since.
 
         Raises:
             BlobStoreFailed, IndexFailed: the capture cannot be stored.
             BrowserUnavailable: this machine has no usable browser.
         """
         key = canonical_key(url)
-        return await self._lookups.run(
+        if refresh:
+            self._found.clear()
+        known = self._found.get((key, owner)) if lookup_age_s and not refresh else None
+        if known is not None and time.monotonic() - known[0] < lookup_age_s:
+            return known[1]
+        capture = await self._lookups.run(
             (key, refresh, owner), lambda: self._find_or_capture(url, key, near, owner, refresh=refresh)
         )
+        if lookup_age_s and capture.is_evidence:
+            self._found.put((key, owner), (time.monotonic(), capture), 1)
+        return capture
 
     async def add(
         self, url: str, observation: Observation, *, owner: str | None = None, with_parts: bool = True
@@ -303,6 +322,7 @@ class PageCache:
         Raises:
             BlobStoreFailed, IndexFailed: the capture cannot be stored.
         """
+        self._found.clear()
         return await self._recorder.store(url, canonical_key(url), observation, owner=owner, with_parts=with_parts)
 
     async def add_alias(
@@ -313,6 +333,7 @@ class PageCache:
         Raises:
             BlobStoreFailed, IndexFailed: the alias cannot be stored.
         """
+        self._found.clear()
         return await self._recorder.store_alias(url, canonical_key(url), target, provenance=provenance, owner=owner)
 
     async def evidence(self, capture: Capture) -> Evidence:

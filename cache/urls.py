@@ -10,6 +10,7 @@ from __future__ import annotations
 import ipaddress
 import re
 import unicodedata
+from functools import lru_cache
 from urllib.parse import SplitResult, urlsplit
 
 from w3lib.url import safe_url_string
@@ -42,6 +43,9 @@ _CONTROL = re.compile(r"[\x00-\x20\x7f]")
 _HOST = re.compile(r"[a-z0-9_.-]+|\[[0-9a-f:.]+\]")
 
 
+_CACHED_CHARS = 1000
+
+
 def canonical_key(url: str) -> str:
     """Return the lookup key of a URL. Total and idempotent.
 
@@ -64,6 +68,10 @@ def canonical_key(url: str) -> str:
     >>> canonical_key("a.com/b")
     'a.com/b'
     """
+    return _cached_key(url) if len(url) <= _CACHED_CHARS else _key(url)
+
+
+def _key(url: str) -> str:
     trimmed = url.strip()
     if len(trimmed) > MAX_KEY_CHARS:
         return trimmed
@@ -84,6 +92,10 @@ def canonical_key(url: str) -> str:
     elif not path:
         path = "/"
     return f"https://{_normal_host(host, port)}{path}{f'?{query}' if query else ''}{f'#{fragment}' if fragment else ''}"
+
+
+_cached_key = lru_cache(maxsize=4096)(_key)
+"""Cached keys of URLs of usual length: an answer looks each of its URLs up several times."""
 
 
 def same_page(one: str, other: str) -> bool:

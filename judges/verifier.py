@@ -125,14 +125,11 @@ class ClaimJudge(ABC):
 
         async def on_page(url: str, *, cache_only: bool = False) -> Verdict | None:
             try:
-                evidence = await evidence_for(url)
+                verdict = await self.settle_on(url, question, evidence_for, cache_only=cache_only)
             except CacheError as error:
                 verdict = _with_support(verdict_without_evidence(error), claim)
-            else:
-                try:
-                    verdict = await self.settle(replace(question, evidence=evidence), cache_only=cache_only)
-                except ReplyNotCached:
-                    return None
+            except ReplyNotCached:
+                return None
             return replace(verdict, checks=(check_of(url, verdict),))
 
         urls = dict(enumerate(claim.sources))
@@ -143,6 +140,12 @@ class ClaimJudge(ABC):
             remaining = {index: url for index, url in urls.items() if index not in verdicts}
             verdicts |= await _until_supported(remaining, on_page)
         return combine_verdicts([verdicts[index] for index in sorted(verdicts)])
+
+    async def settle_on(
+        self, url: str, question: ClaimQuestion, evidence_for: EvidenceLookup, *, cache_only: bool
+    ) -> Verdict:
+        """Return the verdict on the page of a URL. Raises the errors of ``evidence_for`` and ``settle``."""
+        return await self.settle(replace(question, evidence=await evidence_for(url)), cache_only=cache_only)
 
 
 class Verifier(PromptedModel, ClaimJudge):
@@ -162,19 +165,15 @@ class Verifier(PromptedModel, ClaimJudge):
         )
         return await self._judge_question(shown, question.trials, cache_only=cache_only)
 
-    def _shown(self, question: Question) -> Question:
-        """Return the question as the model sees it."""
-        return question
-
     async def _judge_question(self, question: Question, trials: int, *, cache_only: bool) -> Verdict:
         """Return the verdict on a question.
 
         Raises:
             ReplyNotCached: ``cache_only`` is set and a reply is not cached.
         """
-        page, shown = question.page, self._shown(question)
+        page = question.page
         rendered = await run_cpu_bound(
-            lambda: render_claim(shown, self._block_builder, self.style), shown.answer, question.task
+            lambda: render_claim(question, self._block_builder, self.style), question.answer, question.task
         )
         votes = await self._votes(rendered, page, trials, cache_only=cache_only)
         search_page = self._needs_quotes(votes, trials)
@@ -184,7 +183,7 @@ class Verifier(PromptedModel, ClaimJudge):
                 question.claim, task=question.task, answer=question.answer, page=page, search_page=search_page
             )
             verdict = self._verdict(votes, trials, rendered, grounds)
-            return grounds, _with_words(verdict, votes, trials, question.claim) if shown.partial else verdict
+            return grounds, _with_words(verdict, votes, trials, question.claim) if question.partial else verdict
 
         if search_page:
             grounds, verdict = await self._pages.run_page_check(ground, page)
@@ -319,14 +318,15 @@ class Verifier(PromptedModel, ClaimJudge):
 
 
 class PageOnlyVerifier(Verifier):
-    """Claim judge that shows a page without the answer.
+    """Claim judge that judges claims on a page without the answer.
 
     Equal claims of different answers are then equal requests, which share their replies, and no answer can influence
     the verdict on a page. Claims must be understandable without the answer.
     """
 
-    def _shown(self, question: Question) -> Question:
-        return question if question.page is None else replace(question, answer="")
+    async def settle(self, question: ClaimQuestion, *, cache_only: bool = False) -> Verdict:
+        shown = question if question.evidence is None else replace(question, answer="")
+        return await super().settle(shown, cache_only=cache_only)
 
 
 def _signals(votes: Sequence[VoteRecord], grounds: ClaimGrounds) -> tuple[str, ...]:

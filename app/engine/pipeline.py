@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
+from functools import cache
 from importlib.metadata import version
 from types import TracebackType
 from typing import Any, Self
@@ -70,7 +71,7 @@ class _Case:
     pages: AnswerPages
     reporter: _ProgressReporter
     deadline_s: float
-    verifier: type[Verifier]
+    verifier: Callable[..., Verifier]
 
     @property
     def model(self) -> str:
@@ -105,8 +106,9 @@ async def evaluate(
     parameters: RunParameters | None = None,
     stored_pages: bool = False,
     deadline_s: float | None = None,
-    verifier: type[Verifier] = Verifier,
-    has_call_log: bool = True,
+    verifier: Callable[..., Verifier] = Verifier,
+    pages: AnswerPages | None = None,
+    is_stored: bool = True,
 ) -> dict[str, Any]:
     """Judge one answer and return the result as JSON values.
 
@@ -121,8 +123,11 @@ async def evaluate(
         parameters: Parameters of the model requests (default: those of the settings).
         stored_pages: Use only stored pages and capture none. A claim whose page is not stored is not judged.
         deadline_s: Time limit (default: that of the settings). Leaves that need longer are not judged.
-        verifier: Class that judges claims of native judges.
-        has_call_log: Whether to store the model requests for display and replay.
+        verifier: Class, or function that creates an object, that judges claims of native judges.
+        pages: Pages of the answer (default: those of the runtime, as ``answered_at``, ``owner`` and ``stored_pages``
+            say).
+        is_stored: Whether the result is stored. If not, the model requests are not stored for display and replay, and
+            the result has neither warnings nor a certificate nor a comparison with ``earlier``.
 
     Raises:
         JudgeBug: The judge file failed. The subclass ScriptStopped means that it exceeded its limits.
@@ -132,8 +137,8 @@ async def evaluate(
     judged_by, parameters = parse_judge(model or runtime.settings.model), parameters or runtime.settings.parameters
     client = await _opened(runtime, judged_by)
     urls, watch = unique_urls(answer.text), _Stopwatch()
-    pages = AnswerPages(runtime.pages, near=answered_at, owner=owner, stored_only=stored_pages)
-    call_log = CallLog(runtime, pages, result_id, is_stored=has_call_log)
+    pages = pages or AnswerPages(runtime.pages, near=answered_at, owner=owner, stored_only=stored_pages)
+    call_log = CallLog(runtime, pages, result_id, is_stored=is_stored)
     meter, rejections = UsageMeter(), RejectionMonitor(*judged_by.providers)
     request_parameters = RequestParameters(parameters, judged_by.providers)
     llm = ObservedLLM(
@@ -144,7 +149,6 @@ async def evaluate(
     reporter = _ProgressReporter(progress, pages=len(urls))
     await pages.capture_all(urls, reporter.captured)
     watch.lap("capture_s")
-
     case = _Case(
         runtime=runtime,
         judge=judge,
@@ -164,9 +168,9 @@ async def evaluate(
         reporter.storing()
         calls = await call_log.store(judge)
     result = _result(case, judged, id=result_id, usage=meter.total, timing=watch.seconds(), calls=calls)
-    result |= {"judge_usage": _judge_usage(result, meter), "usage_by": meter.rows()}
-    result["asked_in"] = _configuration_hash(client, request_parameters, judged_by.model)
-    await _add_warnings_and_certificate(result, case)
+    if not is_stored:
+        return result
+    await _add_details(result, case, meter, _configuration_hash(client, request_parameters, judged_by.model))
     return await asyncio.to_thread(with_rejudged, result, earlier)
 
 
@@ -223,12 +227,18 @@ def _result(
         model=case.model,
         prompts=judged.prompts,
         answer_sha256=case.answer.sha256,
-        tool_version=version("assay"),
+        tool_version=_tool_version(),
         usage=usage,
         timing=timing,
         pages=map(page_json, case.pages.seen),
         calls=calls,
     )
+
+
+@cache
+def _tool_version() -> str:
+    """Return the version of this package. Reading it from the metadata takes a millisecond."""
+    return version("assay")
 
 
 def _actual_models(summary: Mapping[str, Any], model: str) -> dict[str, str]:
@@ -257,8 +267,9 @@ def _judged_with(parameters: RunParameters, judged_by: JudgeName) -> dict[str, A
     return {"judge": judge, "parameters": by_role}
 
 
-async def _add_warnings_and_certificate(result: dict[str, Any], case: _Case) -> None:
-    """Add warnings about the models of the judge to the result, and what is certified about it."""
+async def _add_details(result: dict[str, Any], case: _Case, meter: UsageMeter, configuration: str | None) -> None:
+    """Add the usage, warnings about the models of the judge, and what is certified about it to the result."""
+    result |= {"judge_usage": _judge_usage(result, meter), "usage_by": meter.rows(), "asked_in": configuration}
     model = str(case.judged_by)
     result["warnings"] = await case.runtime.models.warnings(model)
     if case.judged_by.is_jury:
@@ -389,22 +400,33 @@ class AnswerPages:
     """Page cache that records which captures an answer used, in the order of first use."""
 
     def __init__(
-        self, pages: PageCache, *, near: datetime | None = None, owner: str | None = None, stored_only: bool = False
+        self,
+        pages: PageCache,
+        *,
+        near: datetime | None = None,
+        owner: str | None = None,
+        stored_only: bool = False,
+        lookup_age_s: float = 0.0,
     ) -> None:
         """``near`` is the time at which the answer was given. The web archive copy closest to it is used.
 
-        ``owner`` is the owner of the answer. ``stored_only``: capture nothing.
+        ``owner`` is the owner of the answer. ``stored_only``: capture nothing. ``lookup_age_s``: see ``PageCache.get``.
         """
         self._pages = pages
         self._near = near
         self._owner = owner
         self._stored_only = stored_only
+        self._lookup_age_s = lookup_age_s
         self._seen: dict[str, Capture] = {}
 
     @property
     def seen(self) -> tuple[Capture, ...]:
         """One capture per page: the last one if a page was captured again."""
         return tuple(self._seen.values())
+
+    def used_capture(self, url: str) -> Capture | None:
+        """Return the capture of a page that this answer has used, or None."""
+        return self._seen.get(canonical_key(url))
 
     def unrecorded(self) -> AnswerPages:
         """Return the same pages with a record of their own, for a run whose pages are not those of the result."""
@@ -454,7 +476,7 @@ class AnswerPages:
 
         A page that this answer has already used is not looked up again.
         """
-        known = self._seen.get(canonical_key(url))
+        known = self.used_capture(url)
         if known is not None and known.is_evidence:
             with suppress(BlobMissing, BlobCorrupt):  # it is captured again below
                 return await self._pages.evidence(known)
@@ -474,7 +496,7 @@ class AnswerPages:
         """Return the capture of a page; None if only stored pages are used and it is not stored."""
         if self._stored_only:
             return await self._pages.stored(url, owner=self._owner)
-        return await self._pages.get(url, near=self._near, owner=self._owner)
+        return await self._pages.get(url, near=self._near, owner=self._owner, lookup_age_s=self._lookup_age_s)
 
     def _keep(self, capture: Capture) -> None:
         self._seen[capture.key] = capture

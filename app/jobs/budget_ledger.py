@@ -32,6 +32,8 @@ _RETRY_FOR_S = 60.0
 _RETRY_INTERVAL_S = 0.5
 _RESERVATION_TTL_S = 30.0
 _MIN_AMOUNT = 1e-9
+_MAX_DELAY_S = 0.2
+"""Maximum time before costs and usage are written that nobody waits for."""
 _WAITING_INTERVAL_S = 0.25
 """Interval at which waiting reservations are tried again."""
 _log = structlog.get_logger(__name__)
@@ -74,6 +76,7 @@ class BudgetLedger:
         self._reserved: dict[str, float] = {}
         self._waiting: list[_Reservation] = []
         self._wake = asyncio.Event()
+        self._delayed: asyncio.TimerHandle | None = None
 
     @asynccontextmanager
     async def running(self) -> AsyncIterator[BudgetLedger]:
@@ -117,13 +120,16 @@ class BudgetLedger:
             self._next.released[budget_id] += amount
         for budget_id in {**reserved, **spent}:
             self._next.spent[budget_id] += spent.get(budget_id, 0.0)
-        self._wake.set()
+        if reserved:  # another request may be waiting for it
+            self._wake.set()
+        else:
+            self._wake_soon()
 
     def record_usage(self, account: UsageKey, usage: Usage) -> None:
         """Add a request to the usage statistics."""
         if usage.calls:
             self._next.usage[account] = self._next.usage.get(account, UsageTotals()) + UsageTotals.of(usage)
-            self._wake.set()
+            self._wake_soon()
 
     async def check_not_exhausted(self, budget_ids: Sequence[str]) -> None:
         """Check that no budget is spent.
@@ -136,6 +142,11 @@ class BudgetLedger:
             for budget_id, limit in limits.items():
                 if (spent := await rows.get_spent(connection, budget_id)) >= limit:
                     raise BudgetExhausted(budget_id, limit, spent)
+
+    def _wake_soon(self) -> None:
+        """Write the entries that nobody waits for: together with the next others, or after ``_MAX_DELAY_S``."""
+        if self._delayed is None:
+            self._delayed = asyncio.get_running_loop().call_later(_MAX_DELAY_S, self._wake.set)
 
     async def _run(self) -> None:
         while True:
@@ -151,6 +162,9 @@ class BudgetLedger:
     def _take_batch(self) -> _Batch:
         """Return the collected entries together with the waiting reservations, and start a new batch."""
         batch, self._next = self._next, _Batch()
+        if self._delayed is not None:
+            self._delayed.cancel()
+            self._delayed = None
         batch.reservations = [one for one in (*self._waiting, *batch.reservations) if not one.granted.done()]
         self._waiting = []
         return batch

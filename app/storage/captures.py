@@ -7,10 +7,11 @@ import hashlib
 import json
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
+from functools import cache
 from typing import Any
 
-from sqlalchemy import ColumnElement, Select, and_, exists, or_, select
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy import ColumnElement, Select, Text, and_, bindparam, exists, or_, select
+from sqlalchemy.dialects.postgresql import insert, psycopg
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.storage.database import Database
@@ -37,14 +38,16 @@ class PostgresCaptureIndex:
         self._lookups = asyncio.Semaphore(_MAX_LOOKUPS)
 
     async def find(self, key: str, owner: str | None = None) -> Capture | None:
-        digest = key_digest(key)
-        evidence = captures.c.outcome.in_(_EVIDENCE)
-        in_use = and_(_used_for(owner), ~is_excluded(captures.c.id, digest, owner))
-        own_first = captures.c.owner.is_(None)
-        exact = _newest(captures.c.key_sha256 == digest, evidence, in_use, first=own_first)
-        alias = _newest(captures.c.final_key_sha256 == digest, evidence, in_use, first=own_first)
-        attempt = _newest(captures.c.key_sha256 == digest, in_use)
-        return await self._first(exact, alias, attempt)
+        given = {"digest": key_digest(key), "owner": owner}
+        try:
+            async with self._lookups, self._database.pooled_connection() as connection:
+                for query, constants in _find_queries():
+                    found = await (await connection.execute(query, {**constants, **given})).fetchone()
+                    if found is not None:
+                        return _capture(found[0])
+        except DatabaseUnavailable as error:
+            raise IndexFailed(str(error)) from error
+        return None
 
     async def newest(self, key: str, owner: str | None = None) -> Capture | None:
         return await self._first(_newest(captures.c.key_sha256 == key_digest(key), _used_for(owner)))
@@ -93,6 +96,30 @@ class PostgresCaptureIndex:
                 yield connection
         except DatabaseUnavailable as error:
             raise IndexFailed(str(error)) from error
+
+
+@cache
+def _find_queries() -> tuple[tuple[str, dict[str, Any]], ...]:
+    """Return the queries for the newest capture of a key: evidence, evidence of an alias, any attempt.
+
+    Each is SQL with its constants; the other parameters are ``digest`` and ``owner``. They are compiled once, because
+    every citation is looked up.
+    """
+    digest = bindparam("digest", None, Text)
+    owner = bindparam("owner", None, Text)
+    evidence = captures.c.outcome.in_(_EVIDENCE)
+    in_use = and_(
+        or_(captures.c.owner.is_(None), captures.c.owner == owner), ~is_excluded(captures.c.id, digest, owner)
+    )
+    own_first = captures.c.owner.is_(None)
+    queries = (
+        _newest(captures.c.key_sha256 == digest, evidence, in_use, first=own_first),
+        _newest(captures.c.final_key_sha256 == digest, evidence, in_use, first=own_first),
+        _newest(captures.c.key_sha256 == digest, in_use),
+    )
+    dialect, options = psycopg.PGDialect_psycopg(), {"render_postcompile": True}  # type: ignore[no-untyped-call]
+    compiled = (query.compile(dialect=dialect, compile_kwargs=options) for query in queries)
+    return tuple((str(each), dict(each.params)) for each in compiled)
 
 
 async def list_captures(
@@ -161,7 +188,7 @@ def _used_for(owner: str | None) -> ColumnElement[bool]:
 
 
 def is_excluded(
-    capture_id: ColumnElement[str], key_sha256: ColumnElement[str] | str, owner: str | None
+    capture_id: ColumnElement[str], key_sha256: ColumnElement[str], owner: ColumnElement[str]
 ) -> ColumnElement[bool]:
     """Return the condition that a page change excludes a capture from being used for a key, for answers of ``owner``.
 

@@ -7,6 +7,7 @@ request is rejected.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -52,31 +53,42 @@ async def store_response(connection: DirectConnection, key: IdempotencyKey, resp
     )
 
 
-async def kept_response(connection: DirectConnection, key: IdempotencyKey, *, since: datetime) -> str | None:
-    """Return the response (JSON text) that ``keep_response`` stored after ``since``. Locks nothing."""
-    query = "SELECT response FROM idempotency_keys WHERE owner = %s AND key = %s AND created_at >= %s"
-    row = await (await connection.execute(query, [key.owner, key.key, since])).fetchone()
-    return None if row is None else str(row[0])
+async def kept_responses(
+    connection: DirectConnection, keys: Sequence[IdempotencyKey], *, since: datetime
+) -> dict[str, str]:
+    """Return the responses (JSON text) that ``keep_responses`` stored after ``since``, by key. Locks nothing."""
+    wanted = ", ".join(["(%s, %s)"] * len(keys))
+    query = f"SELECT key, response FROM idempotency_keys WHERE (owner, key) IN ({wanted}) AND created_at >= %s"  # noqa: S608
+    values = [value for each in keys for value in (each.owner, each.key)]
+    found = await connection.execute(query, [*values, since])
+    return {str(key): str(response) for key, response in await found.fetchall()}
 
 
-async def keep_response(
-    connection: DirectConnection, key: IdempotencyKey, response: str, *, now: datetime, since: datetime
-) -> str:
-    """Store a response unless there is one since ``since``. Return the stored one, so that all callers send the same.
+async def keep_responses(
+    connection: DirectConnection, responses: Mapping[IdempotencyKey, str], *, now: datetime, since: datetime
+) -> dict[str, str]:
+    """Store responses, except for keys that have one since ``since``. Return the stored ones, by key.
 
-    For responses that the request determines. Their keys start with a space, which keys of clients never do.
-    ``remove_kept_responses`` removes old ones.
+    All callers can thus send the same. For responses that the request determines. Their keys start with a space, which
+    keys of clients never do, and are distinct without the owner. ``remove_kept_responses`` removes old ones.
     """
-    await connection.execute(
-        "INSERT INTO idempotency_keys AS kept (owner, key, fingerprint, response, created_at)"
-        " VALUES (%s, %s, %s, %s, %s) ON CONFLICT (owner, key) DO UPDATE"
-        " SET response = excluded.response, created_at = excluded.created_at WHERE kept.created_at < %s",
-        [key.owner, key.key, key.fingerprint, response, now, since],
+    # In this order, so that two processes that store the same responses wait for each other and do not deadlock.
+    ordered = sorted(responses, key=lambda each: each.key)
+    rows = ", ".join(["(%s, %s, %s, %s, %s)"] * len(ordered))
+    query = (
+        f"INSERT INTO idempotency_keys AS kept (owner, key, fingerprint, response, created_at) VALUES {rows}"  # noqa: S608
+        " ON CONFLICT (owner, key) DO UPDATE SET response = excluded.response, created_at = excluded.created_at"
+        " WHERE kept.created_at < %s RETURNING key"
     )
-    return await kept_response(connection, key, since=since) or response
+    values = [value for each in ordered for value in (each.owner, each.key, each.fingerprint, responses[each], now)]
+    written = await connection.execute(query, [*values, since])
+    stored = {str(key) for (key,) in await written.fetchall()}
+    other = [each for each in ordered if each.key not in stored]
+    known = await kept_responses(connection, other, since=since) if other else {}
+    return {each.key: known.get(each.key, responses[each]) for each in ordered}
 
 
 async def remove_kept_responses(connection: DirectConnection, *, before: datetime) -> None:
-    """Remove the responses that ``keep_response`` stored before ``before``."""
+    """Remove the responses that ``keep_responses`` stored before ``before``."""
     query = "DELETE FROM idempotency_keys WHERE left(key, 1) = ' ' AND created_at < %s"
     await connection.execute(query, [before])

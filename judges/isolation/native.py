@@ -47,7 +47,7 @@ async def judge_isolated(
     process_pool: ForkServerPool,
     progress: Progress | None = None,
     deadline_s: float | None = None,
-    verifier: type[Verifier] = Verifier,
+    verifier: Callable[..., Verifier] = Verifier,
 ) -> IsolatedJudgement:
     """Run a native judge file in a child process. All its requests are handled here.
 

@@ -58,7 +58,7 @@ class RunServices:
     own_preparer: PagePreparer
     evidence_for: Callable[[str], Awaitable[Evidence]]
     style: Style = Style.NATIVE
-    verifier: type[Verifier] = Verifier
+    verifier: Callable[..., Verifier] = Verifier
 
     def claim_judge(self, model: str, *, own_page: bool) -> ClaimJudge:
         pages = self.own_preparer if own_page else self.preparer

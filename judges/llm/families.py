@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final
 
 DEFAULT_MODEL: Final = "gpt-6-luna"
@@ -60,6 +61,7 @@ FAMILIES: tuple[Family, ...] = (
 """The first matching row applies."""
 
 
+@lru_cache(maxsize=256)
 def family_of(model: str) -> Family | None:
     """Return the family of a model, or None. A vendor before the name (``meta-llama/Llama-3``) is ignored.
 

@@ -154,8 +154,8 @@ class CompiledTask:
         declared.link()
 
 
-def compile_task(source: str | bytes, name: str = "task.yaml") -> CompiledTask:
-    """Parse and check a task file. ``name`` is the file name in error messages.
+def compile_task(source: str | bytes | Document, name: str = "task.yaml") -> CompiledTask:
+    """Parse and check a task file, or a document that was read. ``name`` is the file name in error messages.
 
     Raises:
         InvalidTask: the file breaks a rule of the format. It has all problems with line and column.
@@ -177,7 +177,7 @@ def compile_task(source: str | bytes, name: str = "task.yaml") -> CompiledTask:
     return compiled
 
 
-def yaml_judge(source: bytes, path: str) -> JudgeCoroutine:
+def yaml_judge(source: bytes | Document, path: str) -> JudgeCoroutine:
     """Return the judge of a task file, as if it were decorated with ``@judge``. The file name is the task id.
 
     Raises:

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from math import isfinite
 from typing import Any, Final, TypeAlias
 
 import yaml
@@ -139,6 +140,34 @@ def read_document(source: str | bytes, name: str) -> Document:
         message = f"not YAML: the character U+{error.character:04X} is not allowed; remove it"
         raise InvalidTask(name, [Problem(line=line, column=column, message=message)]) from error
     return Document(value, text, reader.values, reader.keys)
+
+
+def document_of(value: Any, name: str) -> Document:
+    """Return a document with JSON values, as if they were read from a file. All are located in its first line.
+
+    Raises:
+        InvalidTask: a limit is exceeded, or a number is not finite.
+    """
+    start = _Mark(1, 1, 1, span=Span(0, 0, 0, ""))
+    values: dict[Path, _Mark] = {}
+    pending: list[tuple[Path, Any]] = [((), value)]
+    while pending:
+        path, each = pending.pop()
+        values[path] = start
+        problem = None
+        if len(values) > MAX_VALUES:
+            problem = f"more than {MAX_VALUES} values; split the task"
+        elif len(path) > MAX_DEPTH:
+            problem = f"nested more than {MAX_DEPTH} levels deep; use fewer levels"
+        elif isinstance(each, float) and not isfinite(each):
+            problem = "the number is too large"
+        if problem is not None:
+            raise InvalidTask(name, [Problem(line=1, column=1, message=problem, path=path)])
+        if isinstance(each, dict):
+            pending += [((*path, key), item) for key, item in each.items()]
+        elif isinstance(each, list):
+            pending += [((*path, index), item) for index, item in enumerate(each)]
+    return Document(value, "", values, {})
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -321,13 +321,15 @@ _NESTED: Final[Mapping[str, type[BaseModel]]] = {
 }
 
 
-def read_task(source: str | bytes, name: str) -> tuple[TaskFile, Document]:
-    """Parse a task file. Its expressions and templates are not checked; see ``compiler.compile_task``.
+def read_task(source: str | bytes | Document, name: str) -> tuple[TaskFile, Document]:
+    """Parse a task file, or a document that was read.
+
+    Its expressions and templates are not checked; see ``compiler.compile_task``.
 
     Raises:
         InvalidTask: it is not YAML or does not have the form of a task. ``name`` is the file name in the message.
     """
-    document = read_document(source, name)
+    document = source if isinstance(source, Document) else read_document(source, name)
     if not isinstance(document.value, dict):
         message = f"the file is {_shown(document.value)}; a task is a mapping that starts with `format: {FORMAT}`"
         raise InvalidTask(name, [document.problem((), message)])

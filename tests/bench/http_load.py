@@ -48,6 +48,10 @@ class Wire(asyncio.Protocol):
             self._missing = None
             asked.set_result(answer)
 
+    @property
+    def is_open(self) -> bool:
+        return self._transport is not None and not self._transport.is_closing()
+
     def connection_lost(self, exc: Exception | None) -> None:
         if self._answer is not None and not self._answer.done():
             self._answer.set_exception(ConnectionError("the server hung up"))

@@ -1,47 +1,40 @@
-"""Verification of rollouts over HTTP, many at once, with a model of known latency.
+"""Verification of rollouts over HTTP, with a model of known latency.
 
-Each rollout is one extraction, which only its own answer needs, and two claims on pages, which all rollouts share. The
-model's own time is therefore its latency, once. The rest of the time of a verification is overhead.
+The rollouts are those of a training step: 16 prompts, 32 answers each, of 1 to 4 KB, with 1 to 6 citations of 8 pages
+per prompt. The pages are captured and the claims on them are judged before. Each rollout is then one extraction, which
+only its own answer needs, so the model's own time is its latency, once. The rest of the time of a verification is
+overhead.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
-import random
 import shutil
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from random import Random
 from typing import Any
 
 import psutil
 
 from tests.bench.http_load import Wire, request
 from tests.bench.model import running_model
+from tests.bench.pages import prose
 from tests.fakes.program import environment_for, running_service
 from tests.fakes.warm_start import COLD
 from tests.standin.web import Reply, StandInWeb
 
-AT_ONCE = 512
-ROUNDS = 4
-MODEL_S = 10.0
-"""Latency of the model, less than that of the default model with its reasoning effort."""
+PROMPTS = 16
+PER_PROMPT = 32
+AT_ONCE = PROMPTS * PER_PROMPT
+PAGES_PER_PROMPT = 8
 _MODEL = "gpt-4.1"
-_HEADINGS = ("Velm Institute", "Ida Norrstad")
-_TEXT = "It stands on the hill above the harbor, next to the lighthouse. " * 30
-_RUBRIC: dict[str, Any] = {
-    "format": 1,
-    "description": "Name the institute with its pages.",
-    "fields": {"name": "name of the institute", "title": "its title", "urls": {"list_of": "url"}},
-    "rubric": {
-        "parallel": {
-            "name": {"claim": "{name}", "sources": "urls", "weight": 3},
-            "title": {"claim": "{title} ", "sources": "urls"},
-        }
-    },
-}
+_PAUSE_S = 5.0
+"""Time after the captures in which the service closes its browser."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +42,6 @@ class Seen:
     """Measured times. ``overheads_s`` (seconds, sorted) are the times of verifications above the model's latency."""
 
     overheads_s: Sequence[float]
-    per_s: float
     cpu_ms: float
     """Processor time of the service per verification, in milliseconds."""
     masked: int
@@ -58,76 +50,147 @@ class Seen:
         return self.overheads_s[min(len(self.overheads_s) - 1, int(share * len(self.overheads_s)))]
 
 
-def measure(*, at_once: int = AT_ONCE, model_s: float = MODEL_S, rounds: int = ROUNDS) -> Seen:
-    """Start the service with a model, verify ``rounds`` rollouts on each of ``at_once`` connections, and stop it."""
+def burst() -> list[float]:
+    """Return the arrival times (seconds) of one training step whose rollouts are sent at once."""
+    return [0.0] * AT_ONCE
+
+
+def stream(per_s: float, seconds: float) -> list[float]:
+    """Return random arrival times (seconds) with a constant rate: rollouts that end at different times."""
+    random, at = Random(0), 0.0
+    times = []
+    while (at := at + random.expovariate(per_s)) < seconds:
+        times.append(at)
+    return times
+
+
+def measure(phases: Sequence[Sequence[float]], *, model_s: float) -> list[Seen]:
+    """Start the service with a model of the latency ``model_s``, and verify different rollouts in each phase.
+
+    A phase consists of the arrival times (seconds) of its rollouts. The next phase begins when all are verified.
+    """
     home = Path(tempfile.mkdtemp(prefix="assay-bench-"))
     home.chmod(0o755)
     try:
         with running_model(delay_s=model_s, quotes=True) as model:
-            return asyncio.run(_measure(home, model.base_url, at_once=at_once, model_s=model_s, rounds=rounds))
+            return asyncio.run(_measure(home, model.base_url, phases, model_s))
     finally:
         shutil.rmtree(home, ignore_errors=True)
 
 
-async def _measure(home: Path, model_url: str, *, at_once: int, model_s: float, rounds: int) -> Seen:
-    pages = {
-        f"/{number}": Reply.html(f"<h1>{name}</h1><p>{name}. {_TEXT}</p>") for number, name in enumerate(_HEADINGS)
-    }
-    async with StandInWeb(pages) as web:
+async def _measure(home: Path, model_url: str, phases: Sequence[Sequence[float]], model_s: float) -> list[Seen]:
+    async with StandInWeb(dict(_pages())) as web:
         environment = environment_for(
             home,
             ASSAY_MODEL=f"openai/{_MODEL}",
             OPENAI_BASE_URL=model_url,
             OPENAI_API_KEY="bench",
             ASSAY_EGRESS_ALLOW=f"127.0.0.1:{web.port}",
-            ASSAY_MAX_LLM=str(2 * at_once),
+            ASSAY_MAX_LLM=str(4 * AT_ONCE),
+            ASSAY_MAX_VERIFICATIONS=str(4 * AT_ONCE),
             ASSAY_RATE_PER_S="0",
         )
         service = running_service(home, environment, "--workers", "0", program=COLD)
         running = await asyncio.to_thread(service.__enter__)
         try:
-            return await _load(running.process.pid, running.port, web.port, at_once, model_s, rounds)
+            return await _load(running.process.pid, running.port, web.port, phases, model_s)
         finally:
             await asyncio.to_thread(service.__exit__, None, None, None)
 
 
-async def _load(pid: int, port: int, web_port: int, at_once: int, model_s: float, rounds: int) -> Seen:
+async def _load(pid: int, port: int, web_port: int, phases: Sequence[Sequence[float]], model_s: float) -> list[Seen]:
+    loop = asyncio.get_running_loop()
+    free: list[Wire] = []
+    connect = partial(Wire.connect, ("127.0.0.1", port))
     overheads: list[float] = []
     masked = 0
 
-    async def verify(wire: Wire, number: int) -> float:
+    async def verify(body: bytes, due: float) -> None:
         nonlocal masked
-        began = asyncio.get_running_loop().time()
-        answer = await wire.ask(_rollout(number, web_port), 200)
-        took = asyncio.get_running_loop().time() - began
+        wire = free.pop() if free and free[-1].is_open else await connect()
+        answer = await wire.ask(body, 200)
+        overheads.append(loop.time() - due - model_s)
         masked += b'"mask": true' in answer
-        return took
+        free.append(wire)
 
-    async def one(position: int) -> None:
-        # In a training run, rollouts end at different times.
-        await asyncio.sleep(model_s * random.Random(position).random())
-        wire = await Wire.connect(("127.0.0.1", port))  # the server closes idle connections
-        for nth in range(rounds):
-            overheads.append(await verify(wire, 1 + position * rounds + nth) - model_s)
-        wire.close()
-
-    first = await Wire.connect(("127.0.0.1", port))
-    await verify(first, 0)  # captures the pages, and judges the claims that all rollouts share
-    first.close()
+    async with asyncio.TaskGroup() as group:  # captures the pages, and judges the claims that all rollouts share
+        for body in _first_rollouts(web_port):
+            group.create_task(verify(body, loop.time()))
+    await asyncio.sleep(_PAUSE_S)
     process = psutil.Process(pid)
-    cpu_before, began = sum(process.cpu_times()[:2]), asyncio.get_running_loop().time()
-    async with asyncio.TaskGroup() as group:
-        for position in range(at_once):
-            group.create_task(one(position))
-    cpu_s, wall_s = sum(process.cpu_times()[:2]) - cpu_before, asyncio.get_running_loop().time() - began
-    count = len(overheads)
-    return Seen(overheads_s=sorted(overheads), per_s=count / wall_s, cpu_ms=1000 * cpu_s / count, masked=masked)
+    found: list[Seen] = []
+    count = 0
+    for arrivals in phases:
+        overheads, masked = [], 0
+        bodies = [_rollout(count + number, web_port) for number in range(len(arrivals))]
+        count += len(bodies)
+        cpu_before, began = sum(process.cpu_times()[:2]), loop.time()
+        async with asyncio.TaskGroup() as group:
+            for after_s, body in zip(arrivals, bodies, strict=True):
+                if (wait_s := began + after_s - loop.time()) > 0:
+                    await asyncio.sleep(wait_s)
+                group.create_task(verify(body, began + after_s))
+        cpu_ms = 1000 * (sum(process.cpu_times()[:2]) - cpu_before) / len(bodies)
+        found.append(Seen(overheads_s=sorted(overheads), cpu_ms=cpu_ms, masked=masked))
+    return found
+
+
+def _names(prompt: int, page: int) -> tuple[str, str]:
+    """Return what a right and a wrong rollout call the subject of a page."""
+    return f"Velm Institute {prompt}-{page}", f"Velm Academy {prompt}-{page}"
+
+
+def _claim(prompt: int, name: str) -> str:
+    return f"{name} is the institute number {prompt} of the harbor board."
+
+
+def _pages() -> Iterator[tuple[str, Reply]]:
+    for prompt in range(PROMPTS):
+        for page in range(PAGES_PER_PROMPT):
+            random, fact = Random(f"page {prompt} {page}"), _claim(prompt, _names(prompt, page)[0])
+            paragraphs = "".join(f"<p>{prose(random, 600)}</p>" for _ in range(random.randint(4, 50)))
+            yield f"/{prompt}/{page}", Reply.html(f"<h1>{fact}</h1><p>{fact}</p>{paragraphs}")
+
+
+def _rubric(prompt: int) -> dict[str, Any]:
+    return {
+        "format": 1,
+        "description": f"Which institutes with the number {prompt} does the harbor board have? Cite a page for each.",
+        "fields": {
+            "entries": {"list_of": {"name": "name of the institute", "urls": {"list_of": "url"}}},
+        },
+        "rubric": {
+            "parallel": {
+                "given": {"check": "count(entries) >= 1"},
+                "institutes": {
+                    "for_each": "entries",
+                    "as": "entry",
+                    "each": {"claim": _claim(prompt, "{entry.name}"), "sources": "entry.urls", "weight": 3},
+                },
+            }
+        },
+    }
+
+
+def _first_rollouts(web_port: int) -> Iterator[bytes]:
+    for prompt in range(PROMPTS):
+        for kind in range(2):
+            entries = [(_names(prompt, page)[kind], page) for page in range(PAGES_PER_PROMPT)]
+            yield _body(prompt, entries, Random(f"first {prompt} {kind}"), web_port)
 
 
 def _rollout(number: int, web_port: int) -> bytes:
-    entries = "\n".join(
-        f"{place}. **{name}** [source](http://127.0.0.1:{web_port}/{place - 1})"
-        for place, name in enumerate(_HEADINGS, start=1)
-    )
-    body = {"rubric": _RUBRIC, "answer": f"Rollout {number}.\n\n{entries}\n", "deadline_s": 600}
+    random = Random(f"rollout {number}")
+    prompt = number % PROMPTS
+    cited = random.sample(range(PAGES_PER_PROMPT), random.randint(1, 6))
+    return _body(prompt, [(_names(prompt, page)[random.random() < 0.3], page) for page in cited], random, web_port)
+
+
+def _body(prompt: int, entries: Sequence[tuple[str, int]], random: Random, web_port: int) -> bytes:
+    lines = [
+        f"{place}. **{name}** [source](http://127.0.0.1:{web_port}/{prompt}/{page})"
+        for place, (name, page) in enumerate(entries, start=1)
+    ]
+    answer = "\n\n".join([prose(random, random.randint(800, 2000)), "\n".join(lines), prose(random, 300)])
+    body = {"rubric": _rubric(prompt), "answer": answer, "deadline_s": 600}
     return request("POST", "/v1/verify", json.dumps(body).encode())

@@ -346,17 +346,35 @@ def _looked_ahead(what: str, run: Run, toolkit_s: float, target_s: float) -> Ite
 
 
 def verified_rewards() -> Iterator[Row]:
-    for model_s in (10.0, 30.0):
-        seen = rewards.measure(model_s=model_s)
-        p50, p95 = (1000 * seen.overhead_s(share) for share in (0.5, 0.95))
-        yield Row(
-            what=f"{rewards.AT_ONCE} verifications at once, model of {model_s:g} s: p95 above the model's time",
-            toolkit="",
-            target="<= 50 ms",
-            ours=f"{p95:,.0f} ms",
-            met=p95 <= 50 and not seen.masked,
-            note=f"median {p50:,.0f} ms; {seen.per_s:.1f}/s; {seen.cpu_ms:.1f} ms of CPU each; {seen.masked} masked",
-        )
+    """Yield the overheads with 512 verifications in flight, and of a training step whose rollouts are sent at once."""
+    for model_s in (30.0, 10.0):
+        per_s = rewards.AT_ONCE / model_s
+        phases = [rewards.stream(per_s, 2 * model_s), *([rewards.burst()] if model_s == 10 else [])]
+        steady, *at_once = rewards.measure(phases, model_s=model_s)
+        yield _rewards_row(f"{rewards.AT_ONCE} in flight, model of {model_s:g} s, {per_s:.0f}/s", steady)
+        for seen in at_once:
+            yield _rewards_row(f"{rewards.AT_ONCE} sent at once, model of {model_s:g} s", seen)
+
+
+def reward_rates() -> Iterator[Row]:
+    """Yield the overheads at several rates. A model of 2 s keeps the measurement short."""
+    rates = (5, 10, 20, 40, 80)
+    for per_s, seen in zip(
+        rates, rewards.measure([rewards.stream(each, 15.0) for each in rates], model_s=2.0), strict=True
+    ):
+        yield _rewards_row(f"{per_s}/s, model of 2 s", seen)
+
+
+def _rewards_row(what: str, seen: rewards.Seen) -> Row:
+    p50, p95 = (1000 * seen.overhead_s(share) for share in (0.5, 0.95))
+    return Row(
+        what=f"Verifications, {what}: p95 above the model's time",
+        toolkit="",
+        target="<= 50 ms",
+        ours=f"{p95:,.0f} ms",
+        met=p95 <= 50 and not seen.masked,
+        note=f"median {p50:,.0f} ms; {seen.cpu_ms:.1f} ms of CPU each; {seen.masked} masked",
+    )
 
 
 ROWS: Mapping[str, Measuring] = MappingProxyType(
@@ -384,7 +402,8 @@ ROWS: Mapping[str, Measuring] = MappingProxyType(
         "kills": kills,
         "fleet": fleet,
         "rewards": verified_rewards,
+        "reward-rates": reward_rates,
     }
 )
-LONG = frozenset({"thousand", "fleet", "rewards"})
+LONG = frozenset({"thousand", "fleet", "rewards", "reward-rates"})
 """Measured only by name or with ``--full``."""

@@ -19,7 +19,7 @@ from app.api.request_fields import AnswerText, Model, Name
 from app.api.strict_json import StrictJsonRoute
 from app.async_tools import first_exception
 from app.features.rewards.reward import MaskReason, ScoreKind
-from app.features.rewards.rubrics import InvalidRubric, inline_judge
+from app.features.rewards.rubrics import InvalidRubric, RubricCompiler
 from app.features.rewards.verification import RewardVerifier, Verification
 from app.service import Service
 from judges.errors import JudgeNotLoadable
@@ -66,7 +66,7 @@ class VerifyItemIn(BaseModel):
     model_config = ConfigDict(extra="forbid", strict=True, json_schema_extra={"anyOf": _FORMS})
 
     task_id: Name | None = None
-    rubric: dict[str, Any] | None = Field(None, description="Task file as JSON (docs/tasks-as-yaml.md)")
+    rubric: dict[str, Any] | None = Field(None, description="Task file as JSON (docs/add-a-task.md)")
     answer: AnswerText | None = None
     messages: list[MessageIn] | None = Field(
         None,
@@ -239,15 +239,22 @@ async def _verifications(
     """
     prefixes = [""] if body.items is None else [f"items.{number}." for number in range(len(items))]
     await service.runtime.reload_judges({item.task_id for item in items if item.task_id is not None})
+    verifier, judges = service.part(RewardVerifier), list[Judge]()
+    try:
+        async with asyncio.timeout(body.deadline_s):
+            for item, prefix in zip(items, prefixes, strict=True):
+                await verifier.turns.wait()
+                judges.append(await _judge(service, verifier.rubrics, item, prefix))
+    except TimeoutError:
+        detail = "The rubrics were not compiled within deadline_s. Those that were are kept: try again in 1 s"
+        raise Problem(503, "BUSY", detail, headers={"Retry-After": "1"}) from None
 
-    def checked() -> list[tuple[str, Judge]]:
-        return [
-            (_text(item, prefix), _judge(service, item, prefix)) for item, prefix in zip(items, prefixes, strict=True)
-        ]
+    def texts() -> list[str]:
+        return [_text(item, prefix) for item, prefix in zip(items, prefixes, strict=True)]
 
     size = sum(len(item.answer or "") for item in items)
-    is_quick = size <= _SHORT_CHARS and all(item.rubric is None and item.messages is None for item in items)
-    pairs = checked() if is_quick else await asyncio.to_thread(checked)
+    is_quick = size <= _SHORT_CHARS and all(item.messages is None for item in items)
+    pairs = zip(texts() if is_quick else await asyncio.to_thread(texts), judges, strict=True)
     return [
         Verification(
             judge=judge,
@@ -288,11 +295,11 @@ def _content(message: MessageIn) -> str:
     return "".join(text for text in texts if isinstance(text, str))
 
 
-def _judge(service: Service, item: VerifyItemIn, prefix: str) -> Judge:
+async def _judge(service: Service, compiler: RubricCompiler, item: VerifyItemIn, prefix: str) -> Judge:
     """Return the judge of the item's task or rubric. Raise ``Problem`` if it cannot be used."""
     if item.rubric is not None:
         try:
-            return inline_judge(item.rubric)
+            return await compiler.judge(item.rubric)
         except InvalidRubric as error:
             errors = [(f"{prefix}rubric.{path}".rstrip("."), message) for path, message in error.errors]
             raise Problem(422, "INVALID", str(error), errors=errors) from error

@@ -2,20 +2,24 @@
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
+import json
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import lru_cache
 from typing import Any, Final
 
+from cache.lru import LRUCache
+from cache.single_flight import SingleFlight
 from judges.registry import MARK, Judge
 from judges.yaml_tasks.compiler import yaml_judge
-from judges.yaml_tasks.document import MAX_PROBLEMS, InvalidTask, write_document
+from judges.yaml_tasks.document import MAX_BYTES, MAX_PROBLEMS, InvalidTask, document_of
 
 INLINE: Final = "inline"
 """Task id of answers that are verified with an inline rubric."""
 _FILE: Final = f"{INLINE}.yaml"
-_KEPT: Final = 64
+_MAX_CHARS: Final = 4_000_000
+"""Maximum size of all compiled rubrics together, as JSON. Compiled, a rubric needs about 50 times its size."""
 
 
 class InvalidRubric(Exception):
@@ -26,20 +30,44 @@ class InvalidRubric(Exception):
         self.errors = errors
 
 
-def inline_judge(rubric: Mapping[str, Any]) -> Judge:
-    """Return the judge of a rubric in the format of task files. Takes up to a second for a large rubric.
+class RubricCompiler:
+    """Compiler of inline rubrics with a cache. It compiles one rubric after another, in a thread of its own."""
+
+    def __init__(self) -> None:
+        self._judges: LRUCache[str, Judge] = LRUCache(_MAX_CHARS, keeps_newest=True)
+        self._compiling: SingleFlight[str, Judge] = SingleFlight()
+        self._thread = asyncio.Semaphore(1)
+
+    async def judge(self, rubric: Mapping[str, Any]) -> Judge:
+        """Return the judge of a rubric in the format of task files.
+
+        Raises:
+            InvalidRubric: It breaks a rule of the format.
+        """
+        source = json.dumps(rubric)
+        known = self._judges.get(source)
+        return known or await self._compiling.run(source, lambda: self._compile(source, rubric))
+
+    async def _compile(self, source: str, rubric: Mapping[str, Any]) -> Judge:
+        async with self._thread:
+            judge = await asyncio.to_thread(compile_rubric, rubric, source)
+        self._judges.put(source, judge, len(source))
+        return judge
+
+
+def compile_rubric(rubric: Mapping[str, Any], source: str) -> Judge:
+    """Compile a rubric. ``source`` is its JSON text, whose SHA-256 identifies the judge.
+
+    Takes up to a second for a large rubric.
 
     Raises:
         InvalidRubric: It breaks a rule of the format.
     """
+    if len(source) > MAX_BYTES:
+        raise InvalidRubric([("", f"the rubric has {len(source)} characters (max {MAX_BYTES}); split the task")])
     try:
-        return _compiled(write_document(dict(rubric)).encode())
+        judge: Judge = getattr(yaml_judge(document_of(rubric, _FILE), _FILE), MARK)
     except InvalidTask as error:
         problems = [(".".join(map(str, each.path)), each.message) for each in error.problems[:MAX_PROBLEMS]]
         raise InvalidRubric(problems) from error
-
-
-@lru_cache(maxsize=_KEPT)
-def _compiled(source: bytes) -> Judge:
-    judge: Judge = getattr(yaml_judge(source, _FILE), MARK)
-    return replace(judge, sha256=hashlib.sha256(source).hexdigest())
+    return replace(judge, sha256=hashlib.sha256(source.encode()).hexdigest())

@@ -10,25 +10,29 @@ import asyncio
 import hashlib
 import json
 import time
-from collections.abc import Awaitable, Callable, Mapping
-from contextlib import AbstractAsyncContextManager, nullcontext
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
-from typing import Any
+from datetime import timedelta
+from functools import partial
+from typing import Any, TypeVar
 
 import structlog
 
 from answers.citations import unique_urls
 from answers.submission import Answer
+from app.async_tools import Batches
 from app.engine.metering import RequestMetrics
-from app.engine.pipeline import evaluate
+from app.engine.pipeline import AnswerPages, evaluate
 from app.features.rewards.reward import Mask, MaskReason, PageShare, Reward, ScoreKind, components, reward_of, scores
+from app.features.rewards.rubrics import RubricCompiler
 from app.features.rewards.settings import RewardSettings
+from app.features.rewards.shared_verdicts import SharedVerdicts, SharingVerifier
 from app.jobs.attempt_accounting import RequestAccounting
 from app.service import Service
 from app.storage.direct_pool import DirectConnection
 from app.storage.errors import DatabaseUnavailable
-from app.storage.idempotency import IdempotencyKey, keep_response, kept_response, remove_kept_responses
+from app.storage.idempotency import IdempotencyKey, keep_responses, kept_responses, remove_kept_responses
 from cache.errors import BrowserUnavailable
 from cache.single_flight import SingleFlight
 from judges.errors import JudgeError, LLMError, LLMRejected, ModelNotConfigured
@@ -37,20 +41,23 @@ from judges.llm.client import LLMReply, LLMRequest
 from judges.registry import Judge
 from judges.result import score_json
 from judges.source_code import YAML_SUFFIX
-from judges.verifier import PageOnlyVerifier, Verifier
+from judges.verifier import Verifier
 from rubrics.scoring import Score
-from rubrics.verdict import Reason, Usage
+from rubrics.verdict import Reason, Usage, Verdict
 
 AGENT = "verify"
 """Agent of the verified answers, for the sums of usage."""
 _ANSWER = "answer_1.md"
 _LATE_SHARE = 0.9
 _CLEANUP_S = 600.0
-_MAX_DATABASE_ACCESS = 6
-"""Maximum number of verifications that use the database at once. The others wait here, not for a pooled connection."""
+_LOOKUP_AGE_S = 10.0
+"""Time for which the stored capture of a page is not looked up again."""
+_MANY_COMPONENTS = 100
+"""A response with more leaves is encoded in a thread."""
 _NO_USAGE: dict[str, Any] = {"calls": 0, "cached_calls": 0, "input_tokens": 0, "output_tokens": 0, "usd": 0.0}
 _UNKNOWN = Score(value=None, low=0.0, high=1.0)
 _log = structlog.get_logger(__name__)
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,19 +88,37 @@ class Verification:
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
 
 
+class Turns:
+    """Lets one verification continue in each iteration of the event loop.
+
+    Many verifications become ready at once, for example when the replies of a model arrive together. Without turns, the
+    event loop would serve no other request until all of them wait again.
+    """
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+
+    async def wait(self) -> None:
+        async with self._lock:
+            await asyncio.sleep(0)
+
+
 class RewardVerifier:
     """Verifier of one process. Limits concurrency and shares equal verifications."""
 
     def __init__(self, service: Service) -> None:
         settings = service.settings.of(RewardSettings)
         self._service = service
-        self._keep = timedelta(seconds=settings.reward_keep_s)
+        self._keep_time = timedelta(seconds=settings.reward_keep_s)
         self._slots = asyncio.Semaphore(settings.max_verifications)
         # Each judge file in Python runs in a process of its own, so fewer of them can run than task files.
         self._processes = asyncio.Semaphore(service.settings.max_tasks * service.settings.max_answers)
-        self._database_access = asyncio.Semaphore(_MAX_DATABASE_ACCESS)
+        self._lookups: Batches[IdempotencyKey, str | None] = Batches(self._find)
+        self._writes: Batches[tuple[IdempotencyKey, str], str | None] = Batches(self._keep)
         self._next_cleanup = time.monotonic() + _CLEANUP_S
         self._flights: SingleFlight[str, bytes] = SingleFlight()
+        self.rubrics, self.turns = RubricCompiler(), Turns()
+        self._verdicts = SharedVerdicts(keep_s=settings.reward_keep_s)
 
     async def verify(self, verification: Verification) -> bytes:
         """Return the response as JSON. Equal verifications get equal bytes, unless the reward is masked.
@@ -101,42 +126,49 @@ class RewardVerifier:
         Raises:
             ModelNotConfigured: The service cannot use the model.
         """
+        await self.turns.wait()
         fingerprint = verification.fingerprint(repr(self._service.settings.parameters))
         return await self._flights.run(fingerprint, lambda: self._verify(verification, fingerprint))
 
     async def _verify(self, verification: Verification, fingerprint: str) -> bytes:
         key = IdempotencyKey(owner=verification.owner, key=f" verify {fingerprint}", fingerprint=fingerprint)
-        since = self._service.runtime.clock.now() - self._keep
-        known = await self._stored(lambda connection: kept_response(connection, key, since=since))
+        known = await self._lookups.run(key)
         if known is not None:
             self._service.metrics.verifications.labels("repeated", "").inc()
             return known.encode()
-        body = await _Run(self._service, verification, self._slots, self._limit(verification.judge)).response()
-        encoded = await asyncio.to_thread(json.dumps, body)
+        limit = self._limit(verification.judge)
+        body = await _Run(self._service, verification, self._slots, limit, self._verdicts, self.turns).response()
+        is_large = len(body["components"]) > _MANY_COMPONENTS
+        encoded = await asyncio.to_thread(json.dumps, body) if is_large else json.dumps(body)
         if body["mask"]:
             return encoded.encode()
-        now = self._service.runtime.clock.now()
-        kept = await self._stored(
-            lambda connection: keep_response(connection, key, encoded, now=now, since=now - self._keep)
-        )
-        await self._remove_expired(now - self._keep)
+        kept = await self._writes.run((key, encoded))
+        await self._remove_expired()
         return (kept or encoded).encode()
 
-    async def _remove_expired(self, before: datetime) -> None:
+    async def _find(self, keys: Sequence[IdempotencyKey]) -> list[str | None]:
+        since = self._service.runtime.clock.now() - self._keep_time
+        known = await self._stored(lambda connection: kept_responses(connection, keys, since=since)) or {}
+        return [known.get(each.key) for each in keys]
+
+    async def _keep(self, responses: Sequence[tuple[IdempotencyKey, str]]) -> list[str | None]:
+        now = self._service.runtime.clock.now()
+        since = now - self._keep_time
+        kept = await self._stored(lambda each: keep_responses(each, dict(responses), now=now, since=since)) or {}
+        return [kept.get(key.key) for key, _ in responses]
+
+    async def _remove_expired(self) -> None:
         """Remove expired responses, if the last time was ``_CLEANUP_S`` ago."""
         if time.monotonic() < self._next_cleanup:
             return
         self._next_cleanup = time.monotonic() + _CLEANUP_S
+        before = self._service.runtime.clock.now() - self._keep_time
+        await self._stored(lambda connection: remove_kept_responses(connection, before=before))
 
-        async def remove(connection: DirectConnection) -> None:
-            await remove_kept_responses(connection, before=before)
-
-        await self._stored(remove)
-
-    async def _stored(self, access: Callable[[DirectConnection], Awaitable[str | None]]) -> str | None:
-        """Return a stored response. If the database cannot be reached, return None: equal requests then cost more."""
+    async def _stored(self, access: Callable[[DirectConnection], Awaitable[T]]) -> T | None:
+        """Return what the database returns, or None if it cannot be reached: equal requests then cost more."""
         try:
-            async with self._database_access, self._service.database.pooled_connection() as connection:
+            async with self._service.database.pooled_connection() as connection:
                 return await access(connection)
         except DatabaseUnavailable as error:
             _log.warning("stored rewards not available", detail=str(error))
@@ -160,14 +192,19 @@ class _Run:
         verification: Verification,
         slots: asyncio.Semaphore,
         processes: AbstractAsyncContextManager[Any],
+        verdicts: SharedVerdicts,
+        turns: Turns,
     ) -> None:
         self._service = service
         self._asked = verification
         self._slots = slots
         self._processes = processes
-        self._requests = _Requests()
+        self._verdicts = verdicts
+        self._turns = turns
+        self._requests = _Requests(turns)
         self._began = time.monotonic()
         self._queued_s = 0.0
+        self._shared_calls = 0
 
     async def response(self) -> dict[str, Any]:
         """Verify the answer and return the response as JSON values."""
@@ -176,6 +213,7 @@ class _Run:
         mask: Mask | None = None
         try:
             async with limit, self._slots, self._processes:
+                await self._turns.wait()
                 self._queued_s = time.monotonic() - self._began
                 result = await self._evaluate()
         except TimeoutError:
@@ -205,6 +243,15 @@ class _Run:
             self._requests.started(request)
             return replace(request, budget=accounting)
 
+        pages = AnswerPages(service.runtime.pages, owner=asked.owner, lookup_age_s=_LOOKUP_AGE_S)
+        sharing = partial(
+            SharingVerifier,
+            verdicts=self._verdicts,
+            configuration=asked.model,
+            answer_pages=pages,
+            waiting=self._requests.elsewhere,
+            on_shared=self._count_shared,
+        )
         return await evaluate(
             service.runtime,
             # Without its source, a task file is run in this process.
@@ -216,9 +263,15 @@ class _Run:
             prepare=prepare,
             observers=(RequestMetrics(service.metrics), self._requests),
             deadline_s=max(0.1, asked.deadline_s - self._queued_s),
-            verifier=PageOnlyVerifier if asked.alone else Verifier,
-            has_call_log=False,
+            verifier=sharing if asked.alone else Verifier,
+            pages=pages,
+            is_stored=False,
         )
+
+    def _count_shared(self, verdict: Verdict) -> None:
+        """Count the requests behind a verdict of another answer as cached ones."""
+        self._shared_calls += len(verdict.requests)
+        self._service.metrics.llm_requests.labels(verdict.model, "cached").inc(len(verdict.requests))
 
     def _body(self, result: dict[str, Any] | None, mask: Mask | None) -> dict[str, Any]:
         asked, total_s = self._asked, time.monotonic() - self._began
@@ -252,13 +305,16 @@ class _Run:
             "scores": {kind: score_json(score) for kind, score in both.items()},
             "components": [] if result is None else components(result),
             "pages": None if result is None else {"total": pages.total, "unreadable": pages.unreadable},
-            "cost": _NO_USAGE if result is None else result["usage"],
+            "cost": self._cost(_NO_USAGE if result is None else result["usage"]),
             "timing": seconds,
             "task_id": asked.judge.task,
             "judge_sha256": asked.judge.sha256,
             "answer_sha256": Answer(name=_ANSWER, text=asked.text).sha256,
             "model": asked.model,
         }
+
+    def _cost(self, usage: Mapping[str, Any]) -> dict[str, Any]:
+        return {**usage, "cached_calls": usage["cached_calls"] + self._shared_calls}
 
     def _count(self, reward: Reward, both: Mapping[ScoreKind, Score], timing: Mapping[str, float]) -> None:
         metrics = self._service.metrics
@@ -298,7 +354,8 @@ class _Budget:
 class _Requests:
     """Observer of the model requests: the seconds in which at least one was running, and the reasons of failures."""
 
-    def __init__(self) -> None:
+    def __init__(self, turns: Turns) -> None:
+        self._turns = turns
         self.faults: list[Reason] = []
         self._running = 0
         self._since = 0.0
@@ -309,14 +366,22 @@ class _Requests:
         return self._seconds + (time.monotonic() - self._since if self._running else 0.0)
 
     def started(self, request: LLMRequest) -> None:
-        if request.cache_only:  # its observers are not called if the reply is not cached
-            return
-        if not self._running:
-            self._since = time.monotonic()
-        self._running += 1
+        if not request.cache_only:  # its observers are not called if the reply is not cached
+            self._begin()
+
+    @contextmanager
+    def elsewhere(self) -> Iterator[None]:
+        """Count the block as a request: it waits for one of another answer."""
+        self._begin()
+        try:
+            yield
+        finally:
+            self._end()
 
     async def replied(self, request: LLMRequest, reply: LLMReply, seconds: float) -> None:
         self._ended(request)
+        if not reply.cached:
+            await self._turns.wait()
 
     async def failed(self, request: LLMRequest, error: LLMError) -> None:
         if error.reason is not None:
@@ -327,8 +392,15 @@ class _Requests:
         self._ended(request)
 
     def _ended(self, request: LLMRequest) -> None:
-        if request.cache_only:
-            return
+        if not request.cache_only:
+            self._end()
+
+    def _begin(self) -> None:
+        if not self._running:
+            self._since = time.monotonic()
+        self._running += 1
+
+    def _end(self) -> None:
         self._running -= 1
         if not self._running:
             self._seconds += time.monotonic() - self._since
