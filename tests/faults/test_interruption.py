@@ -165,9 +165,7 @@ def test_command_ends_while_a_model_does_not_reply(
     command = start("evaluate", "--agent", "otter", **model)
     command.wait_until(silent.requested.is_set)
 
-    text = command.interrupt()
-    assert_ended(command, text, 130)
-    assert "Interrupted. Finished results are saved; run the same command to resume." in text
+    assert_ended(command, command.interrupt(), 130)
 
 
 def test_command_ends_while_it_follows_a_job_of_a_silent_server(
