@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Response
@@ -43,6 +44,8 @@ async def home(viewer: ViewerDep, format: Format = Format.HTML, judge: str = "",
         board = (await viewer.api.get("/v1/leaderboard", judge=judge))["items"]
     query = query_of({"mix_judges": "true"} if mix_judges else {"judge": judge})
     rows = [await _row(viewer, item) for item in board[:_MAX_AGENTS]]
+    if len(judges) > 1:
+        rows = [replace(row, trend=()) for row in rows]  # the history of an agent does not name the judges
     rows.sort(key=lambda row: (-(row.partial or 0.0), row.agent))
     if format is Format.CSV:
         return await csv_file("agents", CSV_HEADER, map(csv_row, rows))

@@ -37,7 +37,7 @@ from judges.errors import JudgeError, LLMError
 from judges.extras import EXTRAS, installed
 from judges.llm.missing_models import suggestions
 from judges.llm.probing import probe
-from judges.llm.providers import LEXICAL, parse_model
+from judges.llm.providers import LEXICAL, ModelName, parse_judge
 
 if TYPE_CHECKING:
     from app.storage.database import Database
@@ -253,13 +253,28 @@ def check_keys(settings: Settings) -> Check:
     except JudgeError as error:
         remedy = "Set the key, or choose another model: ASSAY_MODEL=lexical needs no key."
         return Check(name="keys", state=State.FAILED, detail=str(error), remedy=remedy)
-    needs = "needs no key" if parse_model(settings.model).provider == LEXICAL else "has a key (not tested)"
+    needs = (
+        "needs no key"
+        if all(each == LEXICAL for each in parse_judge(settings.model).providers.values())
+        else "has a key (not tested)"
+    )
     return Check(name="keys", state=State.OK, detail=f"model {settings.model} {needs}")
 
 
 async def check_model(settings: Settings) -> Check:
-    """Check that the provider lists the configured model and has announced no shutdown. Model lists are free."""
-    name = parse_model(settings.model)
+    """Check that the provider lists the configured model and has announced no shutdown. Model lists are free.
+
+    For a jury, return the first check of its members that is not OK, otherwise that of the first member.
+    """
+    try:
+        members = parse_judge(settings.model).members
+    except JudgeError as error:
+        return Check(name="model", state=State.FAILED, detail=str(error), remedy="Set ASSAY_MODEL to provider/model.")
+    checks = [await _check_model(settings.model_copy(update={"model": str(member)}), member) for member in members]
+    return next((check for check in checks if check.state is not State.OK), checks[0])
+
+
+async def _check_model(settings: Settings, name: ModelName) -> Check:
     if name.provider == LEXICAL:
         detail = "lexical: built in, compares words, needs no provider and costs nothing"
         return Check(name="model", state=State.OK, detail=detail)

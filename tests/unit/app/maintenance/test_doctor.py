@@ -30,6 +30,15 @@ def test_lexical_model_needs_no_key() -> None:
     assert doctor.check_keys(settings_for_tests()).state is State.OK
 
 
+async def test_each_member_of_a_jury_is_checked() -> None:
+    jury = settings_for_tests(model="unanimity:lexical,openai/gpt-6-luna", openai_api_key=None, openai_base_url=None)
+
+    assert "OPENAI_API_KEY" in doctor.check_keys(jury).detail
+    check = await doctor.check_model(jury)
+    assert check.state is State.FAILED and "gpt-6-luna" in check.detail
+    assert (await doctor.check_model(settings_for_tests(model="lexical,openai/a"))).state is State.FAILED
+
+
 async def test_broken_judge_file_is_named(tmp_path: Path) -> None:
     (tmp_path / "bridge.py").write_text("def (")
 
