@@ -253,11 +253,8 @@ def check_keys(settings: Settings) -> Check:
     except JudgeError as error:
         remedy = "Set the key, or choose another model: ASSAY_MODEL=lexical needs no key."
         return Check(name="keys", state=State.FAILED, detail=str(error), remedy=remedy)
-    needs = (
-        "needs no key"
-        if all(each == LEXICAL for each in parse_judge(settings.model).providers.values())
-        else "has a key (not tested)"
-    )
+    providers = set(parse_judge(settings.model).providers.values())
+    needs = "needs no key" if providers == {LEXICAL} else "has a key (not tested)"
     return Check(name="keys", state=State.OK, detail=f"model {settings.model} {needs}")
 
 
