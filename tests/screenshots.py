@@ -124,6 +124,9 @@ async def _pages(http: httpx.AsyncClient) -> dict[str, str]:
     return {
         "agents": "/",
         "agent": "/agents/demo",
+        "statistics": "/agents/demo/statistics",
+        "submit": "/submit",
+        "search": "/",
         "jobs": "/jobs",
         "job": f"/jobs/{origin['job_id']}",
         "submission": f"/submissions/{origin['submission_id']}",
@@ -285,9 +288,16 @@ async def _change_and_test(page: Page) -> None:
     await page.wait_for_selector("a:text('Whole result')")
 
 
+async def _search(page: Page) -> None:
+    await page.keyboard.press("/")
+    await page.keyboard.type("careless")
+    await page.wait_for_selector("#palette [role=option]:has-text('Agent')")
+
+
 PREPARED: Mapping[str, Callable[[Page], Awaitable[None]]] = {
     "task-edit": _name_an_unknown_field,
     "task-review": _change_and_test,
+    "search": _search,
 }
 """What is done on a page before its picture is taken."""
 

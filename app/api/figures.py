@@ -7,6 +7,7 @@ from typing import Any
 from pydantic import BaseModel, ConfigDict, Field
 
 from judges.analysis.statistics.interval import Interval
+from rubrics.scoring import Score
 
 
 class OpenModel(BaseModel):
@@ -21,6 +22,10 @@ class ScoreOut(BaseModel):
     value: float | None
     low: float
     high: float
+
+
+def score_out(score: Score) -> ScoreOut:
+    return ScoreOut(value=score.value, low=score.low, high=score.high)
 
 
 class UsageTotalsOut(BaseModel):

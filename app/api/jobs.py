@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator
 from typing import Annotated
 
-from fastapi import APIRouter, Header, Request, Response
+from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -76,6 +76,7 @@ async def list_jobs(
     status: JobStatus | None = None,
     submission_id: IdFilter = None,
     kind: JobKind | None = None,
+    superseded: Annotated[bool | None, Query(description="Whether a newer job judges the same answer")] = None,
 ) -> ListOut[ListedJobOut]:
     """List jobs, newest first."""
     async with service.database.begin() as connection:
@@ -87,6 +88,7 @@ async def list_jobs(
             status=status,
             submission_id=submission_id,
             kind=kind,
+            superseded=superseded,
         )
         page, next_cursor = paging.split(jobs, lambda job: job.id)
         listed = await rows.with_scores(connection, page)

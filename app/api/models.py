@@ -9,6 +9,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from answers.submission import AnswerContent
 from app.api.examples import EXAMPLE_ANSWER
+from app.api.figures import ScoreOut, score_out
 from app.api.request_fields import WHOLE_NUMBER, AnswerName, AnswerReply, AnswerText, Metadata, Model, Name, WebhookUrl
 from app.storage.jobs import ListedJob
 from app.storage.records import Job, JobError, JobKind, JobStatus, SubmissionRecord
@@ -218,6 +219,7 @@ class JobOut(JobStateOut):
     agent: str
     task_id: str
     answer: str
+    run: str | None
     progress: ProgressOut
 
     @classmethod
@@ -225,18 +227,9 @@ class JobOut(JobStateOut):
         return cls.of_record(job, answer=job.answer_name, progress=ProgressOut.of_record(job))
 
 
-class ScoreOut(RecordModel):
-    """Score with its bounds. ``value`` is null while claims that were not judged could change it."""
-
-    value: float | None
-    low: float
-    high: float
-
-
 class ListedJobOut(JobOut):
-    """A job in a list, with its run and score."""
+    """A job in a list, with its score."""
 
-    run: str | None
     score: ScoreOut | None = Field(description="null: no result yet")
 
     @classmethod
@@ -246,8 +239,7 @@ class ListedJobOut(JobOut):
             job,
             answer=job.answer_name,
             progress=ProgressOut.of_record(job),
-            run=listed.run,
-            score=None if score is None else ScoreOut.of_record(score),
+            score=None if score is None else score_out(score),
         )
 
 

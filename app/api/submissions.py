@@ -93,7 +93,7 @@ async def create_submission(
     # For a short submission, a thread costs more than the work.
     checked = _checked(body, has_key) if _is_short(body) else await asyncio.to_thread(_checked, body, has_key)
     submission, request = checked
-    await _check_tasks_exist(service, [submission])
+    await check_tasks_exist(service, [submission])
     key = key_of_request(caller.owner, idempotency_key, "submission", request)
     options = JobOptions(priority=body.priority, budget_usd=body.budget_usd)
     webhook = None if body.webhook_url is None else new_webhook(service, caller, body.webhook_url)
@@ -157,12 +157,10 @@ async def submit_archive(
     submissions, digest = await asyncio.to_thread(_read_upload, file)
     if model is not None:
         submissions = [_with_model(submission, model) for submission in submissions]
-    await _check_tasks_exist(service, submissions)
+    await check_tasks_exist(service, submissions)
     key = key_of_request(caller.owner, idempotency_key, "archive", f"{digest} {model} {priority} {budget_usd}".encode())
     options = JobOptions(priority=priority, budget_usd=budget_usd)
-    return await service.intake.accept(
-        submissions, owner=caller.owner, respond=_receipts_json, key=key, options=options
-    )
+    return await service.intake.accept(submissions, owner=caller.owner, respond=receipts_json, key=key, options=options)
 
 
 @router.get("/{submission_id}")
@@ -259,7 +257,7 @@ def _checked(body: SubmissionIn, has_key: bool) -> tuple[Submission, bytes]:
     return submission, json.dumps(body.model_dump(), sort_keys=True).encode() if has_key else b""
 
 
-async def _check_tasks_exist(service: Service, submissions: Sequence[Submission]) -> None:
+async def check_tasks_exist(service: Service, submissions: Sequence[Submission]) -> None:
     """Raise Problem for tasks without a judge file. A broken judge file counts: its job reports the error."""
     await service.runtime.reload_judges({submission.task_id for submission in submissions})
     has_several = len(submissions) > 1
@@ -328,5 +326,5 @@ def key_of_request(owner: str, key: str | None, kind: str, request: bytes) -> Id
     return IdempotencyKey(owner=owner, key=key, fingerprint=fingerprint)
 
 
-def _receipts_json(receipts: Sequence[SubmissionReceipt]) -> dict[str, Any]:
+def receipts_json(receipts: Sequence[SubmissionReceipt]) -> dict[str, Any]:
     return {"submissions": [receipt.as_json() for receipt in receipts]}

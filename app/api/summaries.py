@@ -5,18 +5,21 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Query
+from pydantic import ConfigDict, Field
 
 from app.access.keys import Caller
 from app.agent_summary import AnswerOutcome, agent_summary, by_judge, full_summary, judges_of
 from app.api.access import ReaderDep, ServiceDep
-from app.api.examples import EXAMPLE_RESULT
-from app.api.figures import AgentSummaryOut, LeaderboardRowOut
+from app.api.examples import EXAMPLE_ID, EXAMPLE_RESULT, EXAMPLE_TIME
+from app.api.figures import AgentSummaryOut, LeaderboardRowOut, ScoreOut, score_out
 from app.api.mixed_judges import JudgeQuery, MixQuery, refuse_to_mix, total_judges
-from app.api.models import ListOut
-from app.api.paging import NAME_PATTERN, NamePath
+from app.api.models import ListOut, RecordModel
+from app.api.paging import NAME_PATTERN, NameFilter, NamePath
 from app.api.problems import not_found
 from app.service import Service
 from app.storage import results as rows
@@ -91,6 +94,49 @@ async def get_leaderboard(
     return {"items": items, "next_cursor": None}
 
 
+class TaskScoreOut(RecordModel):
+    """Scores of one run of an agent at a task by one judge, over the newest result of each answer."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "task_id": "yu_lineage",
+                "agent": "my-agent",
+                "run": "nightly",
+                "score": {"value": None, "low": 0.5, "high": 0.75},
+                "success": {"value": 0.0, "low": 0.0, "high": 0.0},
+                "answers": 3,
+                "incomplete": 1,
+                "judge": "openai/gpt-6-luna",
+                "result_id": f"res_{EXAMPLE_ID}",
+                "last_judged_at": EXAMPLE_TIME,
+            }
+        }
+    )
+
+    task_id: str
+    agent: str
+    run: str | None
+    score: ScoreOut
+    success: ScoreOut = Field(description="Share of answers with score 1")
+    answers: int
+    incomplete: int = Field(description="Answers with leaves that were not judged")
+    judge: str = Field(description="Model of the judge")
+    result_id: str = Field(description="Newest result")
+    last_judged_at: datetime
+
+
+@router.get("/task-scores")
+async def list_task_scores(
+    service: ServiceDep, caller: ReaderDep, task_id: NameFilter = None, agent: NameFilter = None
+) -> ListOut[TaskScoreOut]:
+    """List the mean score of each run of each agent at each task by each judge, the best of each task first."""
+    async with service.database.begin() as connection:
+        found = await rows.task_scores(connection, owner=caller.visible_owner, task_id=task_id, agent=agent)
+    items = [TaskScoreOut.of_record(one, score=score_out(one.score), success=score_out(one.success)) for one in found]
+    return ListOut(items=items, next_cursor=None)
+
+
 def _leaderboard_row(summary: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in summary.items() if name not in _NOT_IN_LEADERBOARD}
 
@@ -100,9 +146,12 @@ async def _load_outcomes(
 ) -> tuple[list[AnswerOutcome], int]:
     """Return the judged answers of an agent, parsed after the transaction has ended, and how many are unfinished."""
     async with service.database.begin() as connection:
-        judged = await rows.answers_of(connection, agent, owner=caller.visible_owner, run=run)
+        judged = await rows.answers_of(connection, agent, owner=caller.visible_owner, run=run, each_run=True)
         unfinished = await rows.unfinished_answers(connection, agent, owner=caller.visible_owner, run=run)
-    outcomes = await asyncio.to_thread(lambda: [parse_answer(answer, trees=True)[0] for answer in judged])
+    has_runs = len({answer.run for answer in judged}) > 1
+    outcomes = await asyncio.to_thread(
+        lambda: [_name_run(parse_answer(answer, trees=True)[0], answer, has_runs=has_runs) for answer in judged]
+    )
     return outcomes, unfinished
 
 
@@ -155,6 +204,13 @@ def _averages_by_judge(
 
 def _averages(summary: Mapping[str, Any]) -> dict[str, Any]:
     return {name: summary[name] for name in _AVERAGES}
+
+
+def _name_run(outcome: AnswerOutcome, answer: JudgedAnswer, *, has_runs: bool) -> AnswerOutcome:
+    """Return the outcome with the run in the name of the answer, because answers of several runs have equal names."""
+    if not has_runs or answer.run is None:
+        return outcome
+    return replace(outcome, answer_name=f"{answer.run}/{answer.answer_name}")
 
 
 def parse_answer(answer: JudgedAnswer, *, trees: bool) -> tuple[AnswerOutcome, dict[str, Any] | None]:

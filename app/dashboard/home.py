@@ -1,113 +1,181 @@
-"""Home page (all agents and running jobs) and the page of one agent."""
+"""Home page (what needs attention, running jobs, matrix of agents and tasks), and the page of one agent."""
 
 from __future__ import annotations
 
 import asyncio
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
+from urllib.parse import urlencode
 
-from fastapi import APIRouter, Path, Response
+from fastapi import APIRouter, Form, Path, Query, Response
+from fastapi.responses import RedirectResponse
 
 from app.dashboard.downloads import Format, csv_file
-from app.dashboard.errors import NotFound
+from app.dashboard.errors import EmptyForm, NotFound
 from app.dashboard.html_route import HtmlRoute
 from app.dashboard.leaderboard import (
-    CSV_HEADER,
-    AgentFigures,
-    agent_figures,
+    Problem,
+    csv_header,
     csv_row,
-    judges_of_agents,
+    judges_of,
+    matrix_rows,
     mixed_judges_warning,
+    trend,
 )
-from app.dashboard.viewer import Viewer, ViewerDep, query_of
+from app.dashboard.rendering import HEADERS
+from app.dashboard.viewer import FormCheck, Viewer, ViewerDep, query_of
+from app.dashboard.wording import job_problem, plural
+from assay_client.errors import ApiError
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 
 NAME_PATTERN = r"^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$"
 NamePath = Annotated[str, Path(pattern=NAME_PATTERN)]
-_MAX_AGENTS = 100
+IdQuery = Annotated[str | None, Query(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+_MAX_ROWS = 200
+_MAX_COLUMNS = 12
 _MAX_OPEN_JOBS = 200
-_HISTORY = 400
-_AGENT_HISTORY = 1000
+_MAX_FAILED_JOBS = 200
+_PER_PAGE = 100
+_MAX_CSV = 10_000
+_HISTORY_CSV = ("task_id", "answer_name", "run", "status", "result_id", "job_id", "model", "created_at")
 
 
 @router.get("/")
-async def home(viewer: ViewerDep, format: Format = Format.HTML, judge: str = "", mix_judges: bool = False) -> Response:
-    """Show the figures of all agents, best first. Of several judges, only those of one count, unless ``mix_judges``.
+async def home(
+    viewer: ViewerDep,
+    task: Annotated[Sequence[str], Query(max_length=1000)] = (),
+    judge: str = "",
+    mix_judges: bool = False,
+    format: Format = Format.HTML,
+) -> Response:
+    """Show what needs attention, what is running, and the scores of agents by task. ``task`` filters the tasks.
 
-    The default is the judge with the most answers.
+    Of several judges, only the scores of one are shown, unless ``mix_judges``: by default, the one with most answers.
     """
-    board = (await viewer.api.get("/v1/leaderboard", mix_judges="true"))["items"]
-    judges = judges_of_agents(board)
+    scores = (await viewer.api.get("/v1/task-scores"))["items"]
+    judges = judges_of(scores)
     if len(judges) > 1 and not mix_judges:
         judge = judge if judge in judges else next(iter(judges))
-        board = (await viewer.api.get("/v1/leaderboard", judge=judge))["items"]
-    query = query_of({"mix_judges": "true"} if mix_judges else {"judge": judge})
-    rows = [await _row(viewer, item) for item in board[:_MAX_AGENTS]]
-    if len(judges) > 1:
-        rows = [replace(row, trend=()) for row in rows]  # the history of an agent does not name the judges
-    rows.sort(key=lambda row: (-(row.partial or 0.0), row.agent))
+        scores = [score for score in scores if score["judge"] == judge]
+    chosen = {"mix_judges": "true"} if mix_judges else {"judge": judge}
+    known = sorted({score["task_id"] for score in scores})
+    shown = [name for name in known if name in task] or known
+    rows = matrix_rows(scores, shown)
     if format is Format.CSV:
-        return await csv_file("agents", CSV_HEADER, map(csv_row, rows))
-    running = await open_submissions(viewer)
-    tasks = [] if rows else (await viewer.api.get("/v1/tasks"))["items"]
-    warnings = (await viewer.api.get("/v1/providers"))["warnings"]
+        return await csv_file("agents", csv_header(shown), (csv_row(row, shown) for row in rows))
+    jobs = await _open_jobs(viewer)
     mixed = mixed_judges_warning(rows)
     return await viewer.page(
-        "home.html", title="Agents", here="home", json=f"/v1/leaderboard?{query}", csv=f"/?{query}&format=csv",
-        rows=rows, judges=judges, judge=judge, running=running, tasks=tasks,
-        warnings=[*warnings, *([mixed] if mixed else [])], is_mixed=mixed is not None,
+        "home.html", title="Agents", here="home", json="/v1/task-scores",
+        csv=f"/?{urlencode([('format', 'csv'), *chosen.items(), *(('task', one) for one in known if one in task)])}",
+        judges=judges, judge=judge, chosen=chosen, is_mixed=mixed is not None,
+        rows=rows[:_MAX_ROWS], rows_left_out=len(rows) - _MAX_ROWS, known=known, shown=shown,
+        columns=shown[:_MAX_COLUMNS], mixed=mixed, running=_by_submission(jobs),
+        problems=await _problems(viewer, jobs), warnings=(await viewer.api.get("/v1/providers"))["warnings"],
+        tasks=[] if rows else (await viewer.api.get("/v1/tasks"))["items"],
     )  # fmt: skip
 
 
-@router.get("/running")
-async def running(viewer: ViewerDep) -> Response:
-    """Return the running jobs of the home page, which the browser polls."""
-    return await viewer.fragment("running.html", running=await open_submissions(viewer))
+@router.post("/jobs/retry", dependencies=[FormCheck])
+async def retry_jobs(viewer: ViewerDep, job: Annotated[list[str], Form(max_length=_MAX_FAILED_JOBS)]) -> Response:
+    """Retry several jobs, then redirect to the home page. Jobs that were retried meanwhile are skipped."""
+    for job_id in job:
+        try:
+            await viewer.api.post(f"/v1/jobs/{job_id}/retry")
+        except ApiError as error:
+            if error.status != 409:
+                raise
+    return RedirectResponse("/", 303, headers=HEADERS)
+
+
+@router.post("/submit", dependencies=[FormCheck])
+async def submit(
+    viewer: ViewerDep,
+    task_id: Annotated[str, Form()] = "",
+    agent: Annotated[str, Form()] = "",
+    text: Annotated[str, Form()] = "",
+    run: Annotated[str, Form()] = "",
+) -> Response:
+    """Submit a pasted answer, then redirect to its submission."""
+    if not text.strip():
+        raise EmptyForm("The answer is empty. Go back and paste the text of the answer.")
+    body: dict[str, Any] = {
+        "agent": agent.strip(),
+        "task_id": task_id,
+        "answers": [{"name": "answer_1", "text": text.replace("\r\n", "\n")}],
+    }
+    accepted = await viewer.api.post("/v1/submissions", body | ({"run": run.strip()} if run.strip() else {}))
+    return RedirectResponse(f"/submissions/{accepted['id']}", 303, headers=HEADERS)
+
+
+@router.get("/submit")
+async def submit_form(viewer: ViewerDep, task_id: str = "", agent: str = "") -> Response:
+    """Show the form that submits a pasted answer."""
+    tasks = (await viewer.api.get("/v1/tasks"))["items"]
+    return await viewer.page("submit.html", title="Submit an answer", tasks=tasks, task_id=task_id, agent=agent)
 
 
 @router.get("/agents/{agent}")
-async def agent(agent: NamePath, viewer: ViewerDep, format: Format = Format.HTML) -> Response:
-    """Show one agent: figures and results."""
-    summary, history = await asyncio.gather(
-        viewer.api.get_or_none(f"/v1/agents/{agent}/summary", mix_judges="true"),
-        viewer.api.items(f"/v1/agents/{agent}/history", at_most=_AGENT_HISTORY),
-    )
-    if summary is None:
-        raise NotFound(f"Agent {agent!r} has no judged answers")
+async def agent(agent: NamePath, viewer: ViewerDep, cursor: IdQuery = None, format: Format = Format.HTML) -> Response:
+    """Show one agent: its runs and a page of its results."""
     if format is Format.CSV:
-        header = (
-            "task_id",
-            "answer_name",
-            "run",
-            "final_score",
-            "status",
-            "result_id",
-            "job_id",
-            "model",
-            "created_at",
-        )
-        return await csv_file(agent, header, ([row[name] for name in header] for row in history))
-    row = agent_figures(summary, history)
+        history = await viewer.api.items(f"/v1/agents/{agent}/history", at_most=_MAX_CSV)
+        header = (*_HISTORY_CSV, "score_low", "score_high")
+        return await csv_file(agent, header, map(_csv_result, history))
+    scores, listed, failed = await asyncio.gather(
+        viewer.api.get("/v1/task-scores", agent=agent),
+        viewer.api.get(f"/v1/agents/{agent}/history", limit=_PER_PAGE, cursor=cursor),
+        viewer.api.items("/v1/jobs", at_most=_MAX_FAILED_JOBS, agent=agent, status="failed", superseded="false"),
+    )
+    if not scores["items"] and not failed:
+        raise NotFound(f"Agent {agent!r} has no judged answers")
+    tasks = sorted({score["task_id"] for score in scores["items"]})
+    rows = sorted(matrix_rows(scores["items"], tasks), key=lambda row: row.last_judged_at, reverse=True)
+    mixed = mixed_judges_warning(rows)
     return await viewer.page(
-        "agent.html", title=agent, here="home", json=f"/v1/agents/{agent}/summary?mix_judges=true",
+        "agent.html", title=agent, here="home", json=f"/v1/task-scores?agent={agent}",
         csv=f"/agents/{agent}?format=csv",
-        row=row, mixed=mixed_judges_warning([row]), summary=summary, history=history, runs=_runs(history),
+        rows=rows, tasks=tasks, columns=tasks[:_MAX_COLUMNS], mixed=mixed,
+        trend=() if mixed else trend(rows),
+        history=listed["items"], following=listed["next_cursor"], problems=_failed(failed),
+        runs=[row.run for row in rows if row.run is not None], is_first_page=cursor is None,
     )  # fmt: skip
 
 
-async def open_submissions(viewer: Viewer) -> list[dict[str, Any]]:
-    """Return the submissions with unfinished jobs, newest first, with job counts and total progress."""
+@router.get("/agents/{agent}/statistics")
+async def statistics(
+    agent: NamePath, viewer: ViewerDep, run: Annotated[str | None, Query(max_length=100)] = None
+) -> Response:
+    """Show the figures of an agent, or of one run of it, with intervals."""
+    summary = await viewer.api.get(f"/v1/agents/{agent}/summary", run=run, mix_judges="true")
+    figures = (summary.get("statistics") or {}) if summary.get("avg_score") is not None else {}
+    k = int(summary.get("num_runs") or 0)
+    return await viewer.page(
+        "agent_statistics.html", title=f"Statistics of {agent}{f', run {run}' if run else ''}", here="home",
+        json=f"/v1/agents/{agent}/summary?{query_of(dict(run=run, mix_judges='true'))}", agent=agent,
+        summary=summary, k=k, figures=figures, pass_interval=_pass_interval(figures, k),
+    )  # fmt: skip
+
+
+async def _open_jobs(viewer: Viewer) -> list[dict[str, Any]]:
+    """Return unfinished jobs, newest first."""
     jobs = await viewer.api.items("/v1/jobs", at_most=_MAX_OPEN_JOBS, status="running")
     jobs += await viewer.api.items("/v1/jobs", at_most=_MAX_OPEN_JOBS, status="queued")
-    groups: dict[str, list[dict[str, Any]]] = {}
-    for job in sorted(jobs, key=lambda job: str(job["id"]), reverse=True):
+    return sorted(jobs, key=lambda job: str(job["id"]), reverse=True)
+
+
+def _by_submission(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+    """Return the submissions of unfinished jobs, with job counts and total progress."""
+    groups: dict[str, list[Mapping[str, Any]]] = {}
+    for job in jobs:
         groups.setdefault(str(job["submission_id"]), []).append(job)
     return [
         {
             "id": submission_id,
             "agent": members[0]["agent"],
             "task_id": members[0]["task_id"],
+            "run": members[0]["run"],
             "jobs": members,
             "running": sum(job["status"] == "running" for job in members),
             "queued": sum(job["status"] == "queued" for job in members),
@@ -119,12 +187,60 @@ async def open_submissions(viewer: Viewer) -> list[dict[str, Any]]:
     ]
 
 
-async def _row(viewer: Viewer, item: dict[str, Any]) -> AgentFigures:
-    """Return a row of the leaderboard with its trend."""
-    history = await viewer.api.items(f"/v1/agents/{item['agent_name']}/history", at_most=_HISTORY)
-    return agent_figures(item, history)
+async def _problems(viewer: Viewer, jobs: Sequence[Mapping[str, Any]]) -> list[Problem]:
+    """Return what needs attention: paused jobs, failed jobs and unreadable pages."""
+    failed = await viewer.api.items("/v1/jobs", at_most=_MAX_FAILED_JOBS, status="failed", superseded="false")
+    tasks = (await viewer.api.get("/v1/pages/tasks"))["items"]
+    paused = [job for job in jobs if job["stage"] == "paused"]
+    pages, leaves = sum(one["needs_work"] for one in tasks), sum(one["leaves_waiting"] for one in tasks)
+    problems = [*_grouped(paused, "paused", link="/jobs?status=queued"), *_failed(failed)]
+    if pages:
+        claims = plural(leaves, "claim depends", "claims depend")
+        problems.append(
+            Problem(
+                state="not_judged",
+                count=plural(pages, "unreadable page", "unreadable pages"),
+                reason=f"{claims} on {'it' if pages == 1 else 'them'}." if leaves else "",
+                remedy="Capture again, upload the content, or mark as reviewed.",
+                link="/pages?show=work",
+            )
+        )
+    return problems
 
 
-def _runs(history: list[dict[str, Any]]) -> list[str]:
-    """Return the names of runs, newest first."""
-    return list(dict.fromkeys(str(row["run"]) for row in history if row["run"]))
+def _failed(jobs: Sequence[Mapping[str, Any]]) -> list[Problem]:
+    return _grouped(jobs, "failed", link="/jobs?status=failed")
+
+
+def _grouped(jobs: Sequence[Mapping[str, Any]], state: str, *, link: str) -> list[Problem]:
+    """Return a problem for each error code of these jobs."""
+    groups: dict[str, list[str]] = {}
+    for job in jobs:
+        groups.setdefault(job["error"]["code"] if job["error"] else "", []).append(str(job["id"]))
+    problems = []
+    for code, ids in groups.items():
+        reason, remedy = job_problem(code) if code else ("", "")
+        problems.append(
+            Problem(
+                state=state,
+                count=plural(len(ids), f"{state} job", f"{state} jobs"),
+                reason=reason,
+                remedy=remedy,
+                link=f"/jobs/{ids[0]}" if len(ids) == 1 else link,
+                retry=tuple(ids),
+            )
+        )
+    return problems
+
+
+def _pass_interval(figures: Mapping[str, Any], k: int) -> Mapping[str, Any] | None:
+    """Return the interval of pass@k, or None if some tasks have fewer than ``k`` answers: then the figures differ."""
+    for one in figures.get("pass_at_k") or ():
+        if one["k"] == k and one["tasks"] == figures["tasks"]:
+            interval: Mapping[str, Any] | None = one["interval"]
+            return interval
+    return None
+
+
+def _csv_result(row: Mapping[str, Any]) -> list[Any]:
+    return [*(row[name] for name in _HISTORY_CSV), row["score"]["low"], row["score"]["high"]]

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 
 from fastapi import APIRouter, FastAPI, Request, Response
 
-from app.dashboard import api_reference, captures, home, jobs, page_panels, results, review, sign_in
+from app.dashboard import api_reference, captures, home, jobs, page_panels, results, review, search, sign_in
 from app.dashboard.answer_renderer import AnswerRenderer
 from app.dashboard.assets import Assets
 from app.dashboard.errors import NotFound
@@ -38,6 +38,7 @@ PAGES = (
     review.router,
     page_panels.router,
     captures.router,
+    search.router,
     _json_router,
     api_reference.router,
     sign_in.router,

@@ -1,4 +1,4 @@
-"""Rows of the home page: figures of an agent with bounds, intervals and trend.
+"""Figures of agents: rows of the matrix of agents and tasks on the home page, and the figures of one agent.
 
 Pure functions. The API computes the averages and intervals.
 """
@@ -6,14 +6,13 @@ Pure functions. The API computes the averages and intervals.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, TypeAlias
 
 from app.csv_tables import Cell
 from app.dashboard.charts import TrendPoint
-from app.dashboard.wording import parse_time
 
 Interval: TypeAlias = Mapping[str, Any]
 """95 % interval over tasks from the API, with ``low``, ``high`` and ``method``."""
@@ -22,73 +21,72 @@ MAX_POINTS = 12
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AgentFigures:
-    """Figures of one agent. Rates are in 0..1; ``bounds`` are those of the API by name (score, success, pass_at_k)."""
+class MatrixRow:
+    """One run of an agent, judged by one judge. ``cells`` maps tasks to items of ``/v1/task-scores``.
+
+    ``score`` and ``success`` are means over the shown tasks with bounds (``value``, ``low``, ``high``); None if the run
+    has no answer to some of them, because means over different tasks cannot be compared.
+    """
 
     agent: str
-    partial: float | None
-    success: float | None
-    pass_at_k: float | None
-    k: int
+    run: str | None
+    cells: Mapping[str, Mapping[str, Any]]
+    score: Mapping[str, Any] | None
+    success: Mapping[str, Any] | None
     tasks: int
     answers: int
-    not_judged: int
-    leaves_not_judged: int
-    without_result: int
-    usd: float | None
-    seconds: float
-    bounds: Mapping[str, Any]
-    partial_interval: Interval | None
-    success_interval: Interval | None
-    pass_interval: Interval | None
-    warnings: Sequence[str]
-    trend: tuple[TrendPoint, ...]
-    last_judged_at: str | None
-    judges: tuple[str, ...] = ()
-
-    @property
-    def not_judged_share(self) -> float | None:
-        return self.not_judged / self.answers if self.answers else None
+    incomplete: int
+    judge: str
+    last_judged_at: str
 
 
-def agent_figures(summary: Mapping[str, Any], history: Sequence[Mapping[str, Any]]) -> AgentFigures:
-    """Return the row of an agent from its summary or leaderboard entry, and its results (newest first)."""
-    k = int(summary.get("num_runs") or 0)
-    # Without a result there is no average and so no interval; the bounds are 0 and 1.
-    figures = (summary.get("statistics") or {}) if summary.get("avg_score") is not None else {}
-    missing = summary.get("not_judged") or {}
-    return AgentFigures(
-        agent=str(summary["agent_name"]),
-        partial=summary.get("avg_score"),
-        success=summary.get("success_rate"),
-        pass_at_k=summary.get(f"pass_at_{k}"),
-        k=k,
-        tasks=int(summary.get("num_tasks") or 0),
-        answers=int(summary.get("num_answers") or 0),
-        not_judged=int(missing.get("answers") or 0),
-        leaves_not_judged=int(missing.get("leaves") or 0),
-        without_result=int(missing.get("without_result") or 0),
-        usd=(summary.get("usage") or {}).get("usd"),
-        seconds=float(summary.get("seconds") or 0.0),
-        bounds=summary.get("bounds") or {},
-        partial_interval=(figures.get("score") or {}).get("interval"),
-        success_interval=(figures.get("success") or {}).get("interval"),
-        pass_interval=_pass_interval(figures, k),
-        warnings=figures.get("warnings") or (),
-        trend=trend(history),
-        last_judged_at=str(history[0]["created_at"]) if history else None,
-        judges=tuple(summary.get("judges") or ()),
+def matrix_rows(scores: Iterable[Mapping[str, Any]], tasks: Collection[str]) -> list[MatrixRow]:
+    """Return the rows of the shown ``tasks`` from the items of ``/v1/task-scores``, best first."""
+    by_run: dict[tuple[str, str | None, str], dict[str, Mapping[str, Any]]] = {}
+    for score in scores:
+        if score["task_id"] in tasks:
+            by_run.setdefault((score["agent"], score["run"], score["judge"]), {})[score["task_id"]] = score
+    rows = [_row(agent, run, judge, cells, len(tasks)) for (agent, run, judge), cells in by_run.items()]
+    return sorted(rows, key=lambda row: (row.score is None, -_low(row), row.agent, row.run or ""))
+
+
+def _row(agent: str, run: str | None, judge: str, cells: Mapping[str, Mapping[str, Any]], tasks: int) -> MatrixRow:
+    has_all = len(cells) == tasks
+    return MatrixRow(
+        agent=agent,
+        run=run,
+        cells=cells,
+        score=_mean([cell["score"] for cell in cells.values()]) if has_all else None,
+        success=_mean([cell["success"] for cell in cells.values()]) if has_all else None,
+        tasks=len(cells),
+        answers=sum(cell["answers"] for cell in cells.values()),
+        incomplete=sum(cell["incomplete"] for cell in cells.values()),
+        judge=judge,
+        last_judged_at=max(cell["last_judged_at"] for cell in cells.values()),
     )
 
 
-def judges_of_agents(summaries: Iterable[Mapping[str, Any]]) -> dict[str, int]:
-    """Return the number of answers by judge over the summaries of several agents, most first."""
-    return dict(sum((Counter(summary["judges"]) for summary in summaries), Counter[str]()).most_common())
+def _mean(scores: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    low, high = fmean(score["low"] for score in scores), fmean(score["high"] for score in scores)
+    is_certain = all(score["value"] is not None for score in scores)
+    return {"value": low if is_certain else None, "low": low, "high": high}
 
 
-def mixed_judges_warning(rows: Iterable[AgentFigures]) -> str | None:
-    """Return a warning if the figures of these agents come from different judges, else None."""
-    judges = sorted({judge for row in rows for judge in row.judges})
+def _low(row: MatrixRow) -> float:
+    return fmean(cell["score"]["low"] for cell in row.cells.values()) if row.score is None else row.score["low"]
+
+
+def judges_of(scores: Iterable[Mapping[str, Any]]) -> dict[str, int]:
+    """Return the number of answers by judge in the items of ``/v1/task-scores``, most first."""
+    counts = Counter[str]()
+    for score in scores:
+        counts[score["judge"]] += score["answers"]
+    return dict(counts.most_common())
+
+
+def mixed_judges_warning(rows: Iterable[MatrixRow]) -> str | None:
+    """Return a warning if the scores of these rows come from different judges, else None."""
+    judges = sorted({row.judge for row in rows})
     if len(judges) < 2:
         return None
     return (
@@ -97,39 +95,38 @@ def mixed_judges_warning(rows: Iterable[AgentFigures]) -> str | None:
     )
 
 
-def _pass_interval(figures: Mapping[str, Any], k: int) -> Interval | None:
-    """Return the interval of pass@k, or None if some tasks have fewer than ``k`` answers: then the figures differ."""
-    for one in figures.get("pass_at_k") or ():
-        if one["k"] == k and one["tasks"] == figures["tasks"]:
-            interval: Interval | None = one["interval"]
-            return interval
-    return None
+def trend(rows: Iterable[MatrixRow]) -> tuple[TrendPoint, ...]:
+    """Return the mean score of each complete run in the order of judging. Open scores count with their lower bound."""
+    complete = sorted((row for row in rows if row.score is not None), key=lambda row: row.last_judged_at)
+    return tuple(TrendPoint(row.run or "no run", _low(row)) for row in complete[-MAX_POINTS:])
 
 
-def trend(history: Sequence[Mapping[str, Any]]) -> tuple[TrendPoint, ...]:
-    """Return the mean score of each run in the order of judging. Results without a run are grouped by day."""
-    groups: dict[str, list[float]] = {}
-    for origin in reversed(history):
-        created_at = parse_time(origin["created_at"])
-        label = origin.get("run") or (f"{created_at:%Y-%m-%d}" if created_at else "?")
-        groups.setdefault(str(label), []).append(float(origin["final_score"]))
-    return tuple(TrendPoint(label, fmean(scores)) for label, scores in list(groups.items())[-MAX_POINTS:])
-
-
-CSV_HEADER = (
-    "agent", "partial_completion", "partial_low_95", "partial_high_95", "success_rate", "success_low_95",
-    "success_high_95", "pass_at_k", "k", "tasks", "answers", "answers_not_judged", "leaves_not_judged", "usd",
-    "seconds", "judges",
-)  # fmt: skip
-
-
-def csv_row(row: AgentFigures) -> list[Cell]:
+def csv_header(tasks: Sequence[str]) -> list[str]:
+    columns = [f"{task}_{end}" for task in tasks for end in ("low", "high")]
     return [
-        row.agent, row.partial, *_ends(row.partial_interval), row.success, *_ends(row.success_interval), row.pass_at_k,
-        row.k, row.tasks, row.answers, row.not_judged, row.leaves_not_judged, row.usd, row.seconds,
-        ", ".join(row.judges),
+        "agent", "run", "mean_score_low", "mean_score_high", "success_low", "success_high", "tasks", "answers",
+        "answers_not_judged", "judge", "last_judged_at", *columns,
     ]  # fmt: skip
 
 
-def _ends(interval: Interval | None) -> tuple[float | None, float | None]:
-    return (None, None) if interval is None else (interval["low"], interval["high"])
+def csv_row(row: MatrixRow, tasks: Sequence[str]) -> list[Cell]:
+    ends: list[Cell] = [
+        None if score is None else score[end] for score in (row.score, row.success) for end in ("low", "high")
+    ]
+    cells = [row.cells[task]["score"][end] if task in row.cells else None for task in tasks for end in ("low", "high")]
+    return [row.agent, row.run, *ends, row.tasks, row.answers, row.incomplete, row.judge, row.last_judged_at, *cells]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Problem:
+    """What needs attention: a reason with the number of jobs, what to do, and an action.
+
+    ``retry`` contains the ids of jobs that can be retried; ``link`` is the page with the details.
+    """
+
+    state: str
+    count: str
+    reason: str
+    remedy: str
+    link: str
+    retry: tuple[str, ...] = ()

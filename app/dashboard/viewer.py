@@ -48,12 +48,12 @@ class Viewer:
         self, template: str, /, *, status: int = 200, json: str | None = None, **values: Any
     ) -> HTMLResponse:
         """Render a page. ``json`` is the API path of its data, ``csv`` (in ``values``) the URL of its table."""
-        values = {"csv": None, "title": "assay", "here": "", "tabs": await self._tabs(), **values}
+        values = {"csv": None, "title": "assay", "here": "", "tabs": await self.tabs(), **values}
         # Rendering a large tree takes tens of milliseconds.
         render = partial(self.dashboard.renderer.page, template, status=status, json=json_link(json), viewer=self)
         return await asyncio.to_thread(render, **values)
 
-    async def _tabs(self) -> list[Tab]:
+    async def tabs(self) -> list[Tab]:
         """Return the entries of the main menu that the viewer uses."""
         return [
             tab for tab in self.dashboard.renderer.tabs if tab.job_kind is None or await self._has_job(tab.job_kind)

@@ -151,6 +151,11 @@ def count(value: int | float | None) -> str:
     return NONE if value is None else f"{value:,.0f}"
 
 
+def job_problem(code: str) -> tuple[str, str]:
+    """Return the meaning and the remedy of a job error code."""
+    return JOB_ERRORS.get(code, (f"The job failed with {code}.", "Retry the job."))
+
+
 def plural(number: int, one: str, many: str) -> str:
     """Format a number with a singular or plural noun."""
     return f"{number:,} {one if number == 1 else many}"

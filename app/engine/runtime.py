@@ -10,7 +10,14 @@ import asyncio
 import os
 import secrets
 from collections.abc import AsyncIterator, Callable, Iterable
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager, suppress
+from contextlib import (
+    AbstractAsyncContextManager,
+    AbstractContextManager,
+    AsyncExitStack,
+    asynccontextmanager,
+    nullcontext,
+    suppress,
+)
 from dataclasses import dataclass, field
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -79,6 +86,8 @@ class Runtime:
     """Reply cache of workers on several machines. None: a single machine, which has its cache in the data folder."""
     sandboxed: Callable[[], bool | None] = field(default=lambda: None)
     """Whether the browsers of this process run in their sandbox. None if no browser runs."""
+    allow_egress: Callable[[str], AbstractContextManager[None]] = lambda entry: nullcontext()
+    """Allows captures of one more ``host:port`` during a block."""
     clock: Clock = field(default_factory=SystemClock)
     ids: IdGenerator = field(default_factory=lambda: SortableIdGenerator(SystemClock()))
 
@@ -174,6 +183,7 @@ async def open_runtime(
             process_pool=process_pool,
             shared_replies=shared,
             sandboxed=lambda: getattr(capturer, "sandboxed", None),
+            allow_egress=proxy.allowing,
             clock=clock,
             ids=ids,
         )

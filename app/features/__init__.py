@@ -5,6 +5,7 @@ from app.features import (
     bundles,
     check,
     comparison,
+    demo,
     drafting,
     extension,
     interop,
@@ -19,6 +20,7 @@ from app.features import (
 
 FEATURES: tuple[Feature, ...] = (
     tasks.FEATURE,
+    demo.FEATURE,
     check.FEATURE,
     comparison.FEATURE,
     rescore.FEATURE,

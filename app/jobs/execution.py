@@ -337,6 +337,7 @@ def _row(result_id: str, result: dict[str, Any]) -> NewResult:
         final_score=final,
         score_low=float(low),
         score_high=float(high),
+        model=str(result.get("model") or result.get("judge_model") or "unknown"),
         body=storable_text(json.dumps(result, allow_nan=False, ensure_ascii=False)),
         page_ids=tuple(page["page_id"] for page in result["pages"] if page["page_id"] is not None),
     )

@@ -94,9 +94,9 @@ WITH new_answers AS (
     ))) WITH ORDINALITY AS deferred (entry, position)
 )
 INSERT INTO jobs (id, submission_id, owner, position, agent, task_id, answer_name, answer_sha256, model, status,
-                  queue_id, attempts_allowed, created_at, priority, kind)
+                  queue_id, attempts_allowed, created_at, priority, kind, run)
 SELECT job.id, %(id)s, %(owner)s, job.position, %(agent)s, %(task_id)s, job.name, job.sha256, %(model)s, %(status)s,
-       entries.entry, %(attempts)s, %(created_at)s, %(priority)s, %(kind)s
+       entries.entry, %(attempts)s, %(created_at)s, %(priority)s, %(kind)s, %(run)s
 FROM json_to_recordset(%(jobs)s::json) AS job (position int, id text, name text, sha256 text)
 JOIN entries ON entries.position = job.position + 1
 """
@@ -105,7 +105,7 @@ JOIN entries ON entries.position = job.position + 1
 _INSERT_AGAIN = """
 WITH sources AS (
     SELECT new.id, row_number() OVER (ORDER BY new.position) AS position, jobs.agent, jobs.task_id, jobs.answer_name,
-           jobs.answer_sha256, coalesce(%(model)s, jobs.model) AS model
+           jobs.answer_sha256, coalesce(%(model)s, jobs.model) AS model, jobs.run
     FROM json_to_recordset(%(jobs)s::json) AS new (position int, id text, source text)
     JOIN jobs ON jobs.id = new.source AND jobs.owner = %(owner)s AND jobs.kind = %(kind)s
 ), new_submission AS (
@@ -120,10 +120,10 @@ WITH sources AS (
     ))) WITH ORDINALITY AS deferred (entry, position)
 )
 INSERT INTO jobs (id, submission_id, owner, position, agent, task_id, answer_name, answer_sha256, model, status,
-                  queue_id, attempts_allowed, created_at, priority, kind, stored_pages)
+                  queue_id, attempts_allowed, created_at, priority, kind, stored_pages, run)
 SELECT sources.id, %(id)s, %(owner)s, sources.position - 1, sources.agent, sources.task_id, sources.answer_name,
        sources.answer_sha256, sources.model, %(status)s, entries.entry, %(attempts)s, %(created_at)s, %(priority)s,
-       %(kind)s, %(stored_pages)s
+       %(kind)s, %(stored_pages)s, sources.run
 FROM sources
 JOIN entries ON entries.position = sources.position
 """

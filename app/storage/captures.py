@@ -147,7 +147,7 @@ async def list_captures(
     if outcome is not None:
         filters.append(captures.c.outcome == outcome)
     if owner is not None:
-        filters.append(_shown_to(owner))
+        filters.append(shown_to(owner))
     if agent is not None or task_id is not None:
         used = select(result_pages.c.capture_id).join(results, results.c.id == result_pages.c.result_id)
         if agent is not None:
@@ -165,11 +165,11 @@ async def may_see(connection: AsyncConnection, capture_id: str, *, owner: str) -
     An owner may see their own captures of a URL, and the shared ones if one of their results used a
     capture of it, or if they added the URL.
     """
-    query = select(captures.c.id).where(captures.c.id == capture_id, _shown_to(owner))
+    query = select(captures.c.id).where(captures.c.id == capture_id, shown_to(owner))
     return (await connection.execute(query)).first() is not None
 
 
-def _shown_to(owner: str) -> ColumnElement[bool]:
+def shown_to(owner: str) -> ColumnElement[bool]:
     judged_by = captures.alias("judged_by")
     query = (
         select(judged_by.c.key_sha256)

@@ -14,7 +14,7 @@ from datetime import datetime
 from typing import Any
 
 from psycopg.rows import dict_row
-from sqlalchemy import ColumnElement, Float, RowMapping, and_, case, func, literal, or_, select, text, update
+from sqlalchemy import ColumnElement, Float, RowMapping, and_, case, exists, func, literal, or_, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.progress import NO_PROGRESS, Progress
@@ -75,10 +75,9 @@ async def jobs_of_submission(connection: AsyncConnection, submission_id: str, *,
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ListedJob:
-    """Job with the run of its submission and the score of its result, if any."""
+    """Job with the score of its result, if any."""
 
     job: Job
-    run: str | None
     score: Score | None
 
 
@@ -91,8 +90,12 @@ async def list_jobs(
     status: JobStatus | None = None,
     kind: JobKind | None = None,
     submission_id: str | None = None,
+    superseded: bool | None = None,
 ) -> list[Job]:
-    """Return jobs, newest first. ``before`` is the ID of the last job of the previous page."""
+    """Return jobs, newest first. ``before`` is the ID of the last job of the previous page.
+
+    ``superseded``: whether there is a newer job for the same answer.
+    """
     filters = chosen.conditions(jobs)
     if before is not None:
         filters.append(jobs.c.id < before)
@@ -102,28 +105,21 @@ async def list_jobs(
         filters.append(jobs.c.kind == kind)
     if submission_id is not None:
         filters.append(jobs.c.submission_id == submission_id)
+    if superseded is not None:
+        newer = jobs.alias()
+        same = [newer.c[name] == jobs.c[name] for name in ("owner", "agent", "task_id", "answer_name", "kind")]
+        is_superseded = exists().where(*same, newer.c.run.is_not_distinct_from(jobs.c.run), newer.c.id > jobs.c.id)
+        filters.append(is_superseded if superseded else ~is_superseded)
     query = select(jobs).where(and_(True, *filters)).order_by(jobs.c.id.desc()).limit(limit)
     return [_job(row) for row in (await connection.execute(query)).mappings()]
 
 
 async def with_scores(connection: AsyncConnection, listed: Sequence[Job]) -> list[ListedJob]:
-    """Return the jobs with their runs and scores, in the same order."""
-    query = (
-        select(jobs.c.id, submissions.c.run, results.c.score_low, results.c.score_high)
-        .join(submissions, submissions.c.id == jobs.c.submission_id)
-        .outerjoin(results, results.c.id == jobs.c.result_id)
-        .where(jobs.c.id.in_([job.id for job in listed]))
-    )
-    found = {row.id: row for row in await connection.execute(query)}
-    return [
-        ListedJob(
-            job=job,
-            run=row.run,
-            score=None if row.score_low is None else bounded_score(row.score_low, row.score_high),
-        )
-        for job in listed
-        if (row := found.get(job.id)) is not None
-    ]
+    """Return the jobs with their scores, in the same order."""
+    query = select(results.c.id, results.c.score_low, results.c.score_high)
+    rows = await connection.execute(query.where(results.c.id.in_([job.result_id for job in listed])))
+    scores = {row.id: bounded_score(row.score_low, row.score_high) for row in rows}
+    return [ListedJob(job=job, score=scores.get(job.result_id or "")) for job in listed]
 
 
 async def count_by_status(connection: AsyncConnection) -> dict[JobStatus, int]:

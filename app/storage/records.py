@@ -81,6 +81,7 @@ class Job:
     kind: JobKind = JobKind.ANSWER
     stored_pages: bool = False
     """Judge with stored pages only, and capture none."""
+    run: str | None = None
 
     @property
     def has_ended(self) -> bool:
@@ -130,6 +131,7 @@ class NewResult:
     final_score: float
     score_low: float
     score_high: float
+    model: str
     body: str
     page_ids: tuple[str, ...]
 
@@ -153,6 +155,7 @@ class JudgedAnswer:
     words: int
     body: str | None
     error_code: str | None
+    run: str | None = None
 
 
 class Scope(StrEnum):

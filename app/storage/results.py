@@ -13,14 +13,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, RowMapping, Select, and_, func, insert, or_, select
+from sqlalchemy import ColumnElement, RowMapping, Select, and_, case, func, insert, or_, select
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.storage.captures import key_digest
 from app.storage.listings import ALL, ListFilter
 from app.storage.records import Job, JobKind, JobStatus, JudgedAnswer, NewResult, ResultRecord
-from app.storage.tables import answers, jobs, result_pages, result_sources, results, submissions
+from app.storage.tables import answers, jobs, result_pages, result_sources, results
 from app.storage.text_cleanup import storable_text
 from cache.urls import canonical_key
 from rubrics.scoring import Score, bounded_score
@@ -44,6 +44,7 @@ async def insert_result(connection: AsyncConnection, job: Job, result: NewResult
             final_score=result.final_score,
             score_low=result.score_low,
             score_high=result.score_high,
+            model=result.model,
             body=result.body,
             created_at=now,
             kind=job.kind,
@@ -100,15 +101,21 @@ async def list_results(
 
 
 async def answers_of(
-    connection: AsyncConnection, agent: str, *, owner: str | None = None, run: str | None = None
+    connection: AsyncConnection,
+    agent: str,
+    *,
+    owner: str | None = None,
+    run: str | None = None,
+    each_run: bool = False,
 ) -> list[JudgedAnswer]:
     """Return the outcome of the newest finished job of each answer of an agent, by task and answer name.
 
-    ``run`` limits the query to submissions with that run label.
+    ``run`` limits the query to jobs of that run. ``each_run``: answers of different runs are different answers.
     """
-    place = (jobs.c.task_id, jobs.c.answer_name)
+    place: tuple[ColumnElement[Any], ...] = (jobs.c.task_id, jobs.c.answer_name)
+    place += (jobs.c.run,) if each_run else ()
     query = (
-        select(*place, jobs.c.error, answers.c.words, results.c.body)
+        select(jobs.c.task_id, jobs.c.answer_name, jobs.c.run, jobs.c.error, answers.c.words, results.c.body)
         .join(answers, answers.c.sha256 == jobs.c.answer_sha256)
         .outerjoin(results, results.c.id == jobs.c.result_id)
         .where(jobs.c.agent == agent, *_of_run(run), *_finished(owner))
@@ -121,6 +128,7 @@ async def answers_of(
             answer_name=row.answer_name,
             words=row.words,
             body=row.body,
+            run=row.run,
             error_code=None if row.error is None else json.loads(row.error)["code"],
         )
         for row in await connection.execute(query)
@@ -170,9 +178,7 @@ def owned_by(owner: str | None) -> list[ColumnElement[bool]]:
 
 def _of_run(run: str | None) -> list[ColumnElement[bool]]:
     """Return the filter for jobs of one run; empty for None."""
-    if run is None:
-        return []
-    return [jobs.c.submission_id.in_(select(submissions.c.id).where(submissions.c.run == run))]
+    return [] if run is None else [jobs.c.run == run]
 
 
 def _finished(owner: str | None) -> list[ColumnElement[bool]]:
@@ -248,7 +254,7 @@ def _origins() -> Select[tuple[object, ...]]:
             results.c.task_id,
             results.c.answer_name,
             jobs.c.answer_sha256,
-            submissions.c.run,
+            jobs.c.run,
             jobs.c.model,
             results.c.status,
             results.c.final_score,
@@ -257,7 +263,6 @@ def _origins() -> Select[tuple[object, ...]]:
             results.c.created_at,
         )
         .join(jobs, jobs.c.id == results.c.job_id)
-        .join(submissions, submissions.c.id == jobs.c.submission_id)
         .where(results.c.kind == JobKind.ANSWER)
     )
 
@@ -317,3 +322,68 @@ def _leaves(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
             stack.extend(children)
         else:
             yield current
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskScore:
+    """Scores of one run of an agent at one task by one judge, over the newest result of each answer.
+
+    ``score`` and ``success`` are means with bounds; ``success`` is the share of answers with score 1. ``result_id`` is
+    the newest result.
+    """
+
+    task_id: str
+    agent: str
+    run: str | None
+    score: Score
+    success: Score
+    answers: int
+    incomplete: int
+    judge: str
+    result_id: str
+    last_judged_at: datetime
+
+
+async def task_scores(
+    connection: AsyncConnection, *, owner: str | None = None, task_id: str | None = None, agent: str | None = None
+) -> list[TaskScore]:
+    """Return the scores by task, agent, run and judge, the best of each task first. All parameters are filters."""
+    answer = (results.c.owner, results.c.task_id, results.c.agent, jobs.c.run, results.c.answer_name, results.c.model)
+    columns = [results.c[name] for name in ("id", "status", "score_low", "score_high", "created_at")]
+    filters = [results.c.kind == JobKind.ANSWER, *owned_by(owner)]
+    filters += [] if task_id is None else [results.c.task_id == task_id]
+    filters += [] if agent is None else [results.c.agent == agent]
+    of_answers = select(*answer, *columns).join(jobs, jobs.c.id == results.c.job_id).where(*filters)
+    newest = of_answers.order_by(*answer, results.c.id.desc()).ext(distinct_on(*answer)).subquery()
+    low, high = func.avg(newest.c.score_low), func.avg(newest.c.score_high)
+    group = (newest.c.task_id, newest.c.agent, newest.c.run, newest.c.model)
+    query = (
+        select(
+            *group,
+            low.label("low"),
+            high.label("high"),
+            func.avg(case((newest.c.score_low >= 1.0, 1.0), else_=0.0)).label("success_low"),
+            func.avg(case((newest.c.score_high >= 1.0, 1.0), else_=0.0)).label("success_high"),
+            func.count().label("answers"),
+            func.sum(case((newest.c.status != "complete", 1), else_=0)).label("incomplete"),
+            func.max(newest.c.id).label("result_id"),
+            func.max(newest.c.created_at).label("last_judged_at"),
+        )
+        .group_by(*group)
+        .order_by(newest.c.task_id, low.desc(), newest.c.agent, newest.c.run, newest.c.model)
+    )
+    return [
+        TaskScore(
+            task_id=row.task_id,
+            agent=row.agent,
+            run=row.run,
+            score=bounded_score(row.low, row.high),
+            success=bounded_score(float(row.success_low), float(row.success_high)),
+            answers=row.answers,
+            incomplete=row.incomplete,
+            judge=row.model,
+            result_id=row.result_id,
+            last_judged_at=row.last_judged_at,
+        )
+        for row in await connection.execute(query)
+    ]

@@ -89,6 +89,8 @@ jobs = Table(
     Column("kind", Text, nullable=False, server_default=text("'answer'")),
     # Judge with stored pages only.
     Column("stored_pages", Boolean, nullable=False, server_default=text("false")),
+    # Copied from the submission; for a job that judges an answer again, from the earlier job.
+    Column("run", Text),
     Index("jobs_by_submission", "submission_id"),
     Index("jobs_by_status", "status", "id"),
     Index("jobs_by_agent", "agent", "task_id", "id"),
@@ -115,6 +117,8 @@ results = Table(
     # Bounds of the score; equal unless leaves were not judged.
     Column("score_low", Float, nullable=False),
     Column("score_high", Float, nullable=False),
+    # Model of the judge.
+    Column("model", Text, nullable=False),
     UniqueConstraint("job_id", "attempt", name="one_result_per_attempt"),
     Index("results_by_agent", "agent", "task_id", "id"),
     Index("results_by_owner", "owner", "id"),

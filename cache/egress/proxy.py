@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from types import TracebackType
 
 import psutil
@@ -54,6 +54,20 @@ class EgressProxy:
         if self._shared is None:
             raise RuntimeError("the egress proxy is not running")
         return self._shared.url
+
+    @contextmanager
+    def allowing(self, entry: str) -> Iterator[None]:
+        """Also allow ``entry`` (``host:port``) during the block.
+
+        Raises:
+            ValueError: ``entry`` is not ``host:port``.
+        """
+        before = self._allow
+        self._allow = before | {parse_host_port(entry)}
+        try:
+            yield
+        finally:
+            self._allow = before
 
     @property
     def allowed_ports(self) -> frozenset[int]:

@@ -106,6 +106,7 @@ class Operations(Sender):
         status: types.JobStatus | None = None,
         submission_id: str | None = None,
         kind: types.JobKind | None = None,
+        superseded: bool | None = None,
         limit: int | None = None,
         agent: str | None = None,
         task_id: str | None = None,
@@ -120,6 +121,7 @@ class Operations(Sender):
                 status=status,
                 submission_id=submission_id,
                 kind=kind,
+                superseded=superseded,
                 limit=limit,
                 agent=agent,
                 task_id=task_id,
@@ -304,6 +306,10 @@ class Operations(Sender):
         """
         return self._items("/v1/leaderboard", given(judge=judge, mix_judges=mix_judges))
 
+    def list_task_scores(self, *, task_id: str | None = None, agent: str | None = None) -> Iterator[types.TaskScoreOut]:
+        """List the mean score of each run of each agent at each task by each judge, the best of each task first."""
+        return self._items("/v1/task-scores", given(task_id=task_id, agent=agent))
+
     def create_override(self, result_id: str, body: types.OverrideIn | Mapping[str, Any]) -> types.OverrideOut:
         """Override a leaf of a result with an outcome, a reason and your name.
 
@@ -342,6 +348,10 @@ class Operations(Sender):
         docs/meta-eval.md describes the format.
         """
         return (self._send("GET", "/v1/reviews/export", params=given(agent=agent, task_id=task_id))).text
+
+    def search_names(self, q: str, *, limit: int | None = None) -> Iterator[types.FoundOut]:
+        """Find agents, tasks, runs, results and captured pages by a part of their names, ids or URLs."""
+        return self._items("/v1/search", given(q=q, limit=limit))
 
     def list_tasks(
         self, *, status: Literal["ready", "broken"] | None = None, limit: int | None = None
@@ -588,13 +598,17 @@ class Operations(Sender):
         """Return a test, with the comparison when it has ended."""
         return self._json("GET", path("/v1/tasks/{}/file/tests/{}", task_id, job_id))
 
-    def list_task_scores(self, *, task_id: str | None = None) -> Iterator[types.TaskScoreOut]:
-        """List the mean score of each agent at each task, over the newest result of each answer, best agent first."""
-        return self._items("/v1/task-scores", given(task_id=task_id))
-
     def list_task_answers(self, task_id: str, *, limit: int | None = None) -> Iterator[types.ScoredAnswerOut]:
         """List the newest result of each answer to a task, without the trees, newest first."""
         return self._items(path("/v1/tasks/{}/answers", task_id), given(limit=limit))
+
+    def load_demo(self) -> types.AcceptedArchiveOut:
+        """Submit the shipped answers of three agents, judged without a model.
+
+        They cite a website that the service serves. Needs a worker in the process of the service, because only this
+        process may open the website.
+        """
+        return self._json("POST", "/v1/demo")
 
     def create_check(
         self, body: types.CheckIn | Mapping[str, Any], *, idempotency_key: str | None = None
@@ -909,6 +923,7 @@ class AsyncOperations(AsyncSender):
         status: types.JobStatus | None = None,
         submission_id: str | None = None,
         kind: types.JobKind | None = None,
+        superseded: bool | None = None,
         limit: int | None = None,
         agent: str | None = None,
         task_id: str | None = None,
@@ -923,6 +938,7 @@ class AsyncOperations(AsyncSender):
                 status=status,
                 submission_id=submission_id,
                 kind=kind,
+                superseded=superseded,
                 limit=limit,
                 agent=agent,
                 task_id=task_id,
@@ -1107,6 +1123,12 @@ class AsyncOperations(AsyncSender):
         """
         return self._items("/v1/leaderboard", given(judge=judge, mix_judges=mix_judges))
 
+    def list_task_scores(
+        self, *, task_id: str | None = None, agent: str | None = None
+    ) -> AsyncIterator[types.TaskScoreOut]:
+        """List the mean score of each run of each agent at each task by each judge, the best of each task first."""
+        return self._items("/v1/task-scores", given(task_id=task_id, agent=agent))
+
     async def create_override(self, result_id: str, body: types.OverrideIn | Mapping[str, Any]) -> types.OverrideOut:
         """Override a leaf of a result with an outcome, a reason and your name.
 
@@ -1145,6 +1167,10 @@ class AsyncOperations(AsyncSender):
         docs/meta-eval.md describes the format.
         """
         return (await self._send("GET", "/v1/reviews/export", params=given(agent=agent, task_id=task_id))).text
+
+    def search_names(self, q: str, *, limit: int | None = None) -> AsyncIterator[types.FoundOut]:
+        """Find agents, tasks, runs, results and captured pages by a part of their names, ids or URLs."""
+        return self._items("/v1/search", given(q=q, limit=limit))
 
     def list_tasks(
         self, *, status: Literal["ready", "broken"] | None = None, limit: int | None = None
@@ -1393,13 +1419,17 @@ class AsyncOperations(AsyncSender):
         """Return a test, with the comparison when it has ended."""
         return await self._json("GET", path("/v1/tasks/{}/file/tests/{}", task_id, job_id))
 
-    def list_task_scores(self, *, task_id: str | None = None) -> AsyncIterator[types.TaskScoreOut]:
-        """List the mean score of each agent at each task, over the newest result of each answer, best agent first."""
-        return self._items("/v1/task-scores", given(task_id=task_id))
-
     def list_task_answers(self, task_id: str, *, limit: int | None = None) -> AsyncIterator[types.ScoredAnswerOut]:
         """List the newest result of each answer to a task, without the trees, newest first."""
         return self._items(path("/v1/tasks/{}/answers", task_id), given(limit=limit))
+
+    async def load_demo(self) -> types.AcceptedArchiveOut:
+        """Submit the shipped answers of three agents, judged without a model.
+
+        They cite a website that the service serves. Needs a worker in the process of the service, because only this
+        process may open the website.
+        """
+        return await self._json("POST", "/v1/demo")
 
     async def create_check(
         self, body: types.CheckIn | Mapping[str, Any], *, idempotency_key: str | None = None

@@ -705,6 +705,15 @@ class ForecastOut(TypedDict):
     prices_as_of: str
 
 
+class FoundOut(TypedDict):
+    """Something that was found."""
+
+    kind: str
+    id: str
+    label: str
+    detail: str
+
+
 GivenFeedback: TypeAlias = Literal["always", "train"]
 """Steps whose answers get feedback."""
 
@@ -792,6 +801,7 @@ class JobOut(TypedDict):
     agent: str
     task_id: str
     answer: str
+    run: str | None
     progress: ProgressOut
 
 
@@ -891,7 +901,7 @@ class LintFindingOut(TypedDict):
 
 
 class ListedJobOut(TypedDict):
-    """A job in a list, with its run and score."""
+    """A job in a list, with its score."""
 
     id: str
     model: str | None
@@ -908,9 +918,9 @@ class ListedJobOut(TypedDict):
     agent: str
     task_id: str
     answer: str
-    progress: ProgressOut
     run: str | None
-    score: ApiModelsScoreOut | None
+    progress: ProgressOut
+    score: ApiFiguresScoreOut | None
 
 
 MaskReason: TypeAlias = Literal[
@@ -1706,8 +1716,9 @@ class ScoredAnswerOut(TypedDict):
     job_id: str
     agent: str
     answer_name: str
+    run: str | None
     status: str
-    final_score: float
+    score: ApiFiguresScoreOut
     created_at: str
 
 
@@ -2017,13 +2028,18 @@ class TaskSaveIn(TypedDict):
 
 
 class TaskScoreOut(TypedDict):
-    """Scores of an agent at a task. ``mean_score``: leaves that were not judged count 0."""
+    """Scores of one run of an agent at a task by one judge, over the newest result of each answer."""
 
     task_id: str
     agent: str
-    mean_score: float
+    run: str | None
+    score: ApiFiguresScoreOut
+    success: ApiFiguresScoreOut
     answers: int
     incomplete: int
+    judge: str
+    result_id: str
+    last_judged_at: str
 
 
 class TaskTestIn(TypedDict):
@@ -2291,14 +2307,6 @@ class ApiModelsAnswerIn(TypedDict):
     name: Any
     text: NotRequired[str | None]
     reply: NotRequired[Any]
-
-
-class ApiModelsScoreOut(TypedDict):
-    """Score with its bounds. ``value`` is null while claims that were not judged could change it."""
-
-    value: float | None
-    low: float
-    high: float
 
 
 class ApiReviewsFigureOut(TypedDict):

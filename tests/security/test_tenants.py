@@ -208,3 +208,13 @@ def dependencies(dependant: Dependant) -> Iterator[object]:
     yield dependant.call
     for one in dependant.dependencies:
         yield from dependencies(one)
+
+
+async def test_search_finds_nothing_of_other_tenants(api: httpx.AsyncClient):
+    otter, heron = Tenant(api, KEYS["otter"]), Tenant(api, KEYS["heron"])
+    result = await otter.judge()
+    for words, kind in ((result["agent_name"], "agent"), (result["id"], "result"), (URL, "page")):
+        own = (await otter.call("GET", "/v1/search", params={"q": words})).json()["items"]
+        assert kind in {one["kind"] for one in own}
+        foreign = (await heron.call("GET", "/v1/search", params={"q": words})).json()["items"]
+        assert {one["kind"] for one in foreign} <= {"task"}

@@ -39,13 +39,15 @@ function replace(part, next) {
   if (same) part.querySelector(same)?.focus({ preventScroll: true });
 }
 
-// Refresh after changes of jobs: at once, but at most once a second and not while the page is hidden.
+// Refresh after changes of jobs: at once, but at most once a second. A hidden page closes its stream, because browsers
+// open at most six connections to a server; the stream reports a change when it opens again.
 export function followChanges() {
+  let source = null;
   let wanted = false;
   let busy = false;
   async function update() {
     wanted = true;
-    if (busy || document.hidden) return;
+    if (busy) return;
     busy = true;
     while (wanted && !document.hidden) {
       wanted = false;
@@ -56,13 +58,15 @@ export function followChanges() {
     busy = false;
   }
   function connect() {
-    const source = new EventSource("/events");
+    source?.close();
+    if (document.hidden) return;
+    source = new EventSource("/events");
     source.addEventListener("changed", update);
-    source.addEventListener("error", () => {
-      if (source.readyState === EventSource.CLOSED) setTimeout(connect, RECONNECT_MS);
+    source.addEventListener("error", (event) => {
+      if (event.target === source && source.readyState === EventSource.CLOSED) setTimeout(connect, RECONNECT_MS);
     });
   }
-  document.addEventListener("visibilitychange", () => wanted && update());
+  document.addEventListener("visibilitychange", connect);
   connect();
 }
 

@@ -3,6 +3,7 @@ import { applyWhenChanged, follow, followChanges, updateTimes } from "./live.js"
 import { startEditor } from "./editor.js";
 import { startPanels } from "./pages.js";
 import { acceptDrops } from "./repair.js";
+import { startPalette } from "./palette.js";
 import { rememberName } from "./overrides.js";
 import { stepKeys } from "./steps.js";
 import { startTree } from "./tree.js";
@@ -11,6 +12,7 @@ for (const element of document.querySelectorAll("[data-events]")) follow(element
 if (document.querySelector("[data-live=jobs]")) followChanges();
 for (const form of document.querySelectorAll("form[data-auto]")) applyWhenChanged(form);
 setInterval(updateTimes, 30_000);
+startPalette(document.getElementById("search-link"));
 const tree = document.getElementById("tree");
 if (tree) startTree(tree);
 const panels = document.getElementById("panels");

@@ -15,9 +15,9 @@ if TYPE_CHECKING:
 
 
 def _routers() -> Sequence[APIRouter]:
-    from app.features.tasks.api import router, scores_router
+    from app.features.tasks.api import answers_router, router
 
-    return (router, scores_router)
+    return (router, answers_router)
 
 
 def _pages() -> Sequence[APIRouter]:

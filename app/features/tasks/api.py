@@ -16,8 +16,9 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.access.keys import Caller
 from app.api.access import OperatorDep, ReaderDep, ServiceDep
 from app.api.examples import EXAMPLE_ID, EXAMPLE_TIME
+from app.api.figures import ScoreOut, score_out
 from app.api.models import BudgetUsd, JobStateOut, ListOut, ProgressOut, RecordModel
-from app.api.paging import ID_PATTERN, IdPath, NameFilter, NamePath, ResultsPageDep
+from app.api.paging import ID_PATTERN, IdPath, NamePath, ResultsPageDep
 from app.api.problems import Problem, not_found
 from app.api.request_fields import Model
 from app.api.strict_json import StrictJsonRoute
@@ -31,7 +32,7 @@ from app.features.tasks.files import (
     save_file,
     unified_diff,
 )
-from app.features.tasks.storage import scored_answers, task_scores
+from app.features.tasks.storage import scored_answers
 from app.features.tasks.trials import as_submission, comparison
 from app.jobs.intake import JobOptions
 from app.service import Service
@@ -43,7 +44,7 @@ from judges.yaml_tasks.editing import edit_task
 
 router = APIRouter(prefix="/v1/tasks/{task_id}/file", tags=["tasks"], route_class=StrictJsonRoute)
 
-scores_router = APIRouter(prefix="/v1", tags=["tasks"])
+answers_router = APIRouter(prefix="/v1", tags=["tasks"])
 
 _JOB = f"job_{EXAMPLE_ID}"
 _SHA256 = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
@@ -210,22 +211,6 @@ class TaskTestOut(JobStateOut):
     )
 
 
-class TaskScoreOut(RecordModel):
-    """Scores of an agent at a task. ``mean_score``: leaves that were not judged count 0."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "example": {"task_id": "who", "agent": "my-agent", "mean_score": 0.75, "answers": 3, "incomplete": 0}
-        }
-    )
-
-    task_id: str
-    agent: str
-    mean_score: float
-    answers: int
-    incomplete: int = Field(description="Answers with leaves that were not judged")
-
-
 class ScoredAnswerOut(RecordModel):
     """Newest result of an answer, without its tree."""
 
@@ -236,8 +221,9 @@ class ScoredAnswerOut(RecordModel):
                 "job_id": _JOB,
                 "agent": "my-agent",
                 "answer_name": "answer_1.md",
+                "run": "nightly",
                 "status": "complete",
-                "final_score": 0.75,
+                "score": {"value": 0.75, "low": 0.75, "high": 0.75},
                 "created_at": EXAMPLE_TIME,
             }
         }
@@ -247,20 +233,13 @@ class ScoredAnswerOut(RecordModel):
     job_id: str
     agent: str
     answer_name: str
+    run: str | None
     status: str
-    final_score: float
+    score: ScoreOut
     created_at: datetime
 
 
-@scores_router.get("/task-scores")
-async def list_task_scores(service: ServiceDep, caller: ReaderDep, task_id: NameFilter = None) -> ListOut[TaskScoreOut]:
-    """List the mean score of each agent at each task, over the newest result of each answer, best agent first."""
-    async with service.database.begin() as connection:
-        found = await task_scores(connection, owner=caller.visible_owner, task_id=task_id)
-    return ListOut(items=[TaskScoreOut.of_record(one) for one in found], next_cursor=None)
-
-
-@scores_router.get("/tasks/{task_id}/answers")
+@answers_router.get("/tasks/{task_id}/answers")
 async def list_task_answers(
     task_id: NamePath, service: ServiceDep, caller: ReaderDep, paging: ResultsPageDep
 ) -> ListOut[ScoredAnswerOut]:
@@ -270,7 +249,9 @@ async def list_task_answers(
             connection, task_id, limit=paging.limit + 1, owner=caller.visible_owner, before=paging.cursor
         )
     page, next_cursor = paging.split(found, lambda one: one.result_id)
-    return ListOut(items=[ScoredAnswerOut.of_record(one) for one in page], next_cursor=next_cursor)
+    return ListOut(
+        items=[ScoredAnswerOut.of_record(one, score=score_out(one.score)) for one in page], next_cursor=next_cursor
+    )
 
 
 @router.get("")

@@ -4,25 +4,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
 
-from sqlalchemy import Subquery, case, func, select
+from sqlalchemy import Subquery, select
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.storage.records import JobKind
-from app.storage.tables import results
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskScore:
-    """Scores of one agent at one task, over the newest result of each answer. Leaves not judged count 0."""
-
-    task_id: str
-    agent: str
-    mean_score: float
-    answers: int
-    incomplete: int
+from app.storage.results import owned_by
+from app.storage.tables import jobs, results
+from rubrics.scoring import Score, bounded_score
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,29 +23,10 @@ class ScoredAnswer:
     job_id: str
     agent: str
     answer_name: str
+    run: str | None
     status: str
-    final_score: float
+    score: Score
     created_at: datetime
-
-
-async def task_scores(
-    connection: AsyncConnection, *, owner: str | None = None, task_id: str | None = None
-) -> list[TaskScore]:
-    """Return the scores by task and agent, the best agent of each task first. ``owner`` and ``task_id`` are filters."""
-    newest = _newest(owner, task_id)
-    mean = func.avg(newest.c.final_score)
-    query = (
-        select(
-            newest.c.task_id,
-            newest.c.agent,
-            mean.label("mean_score"),
-            func.count().label("answers"),
-            func.sum(case((newest.c.status != "complete", 1), else_=0)).label("incomplete"),
-        )
-        .group_by(newest.c.task_id, newest.c.agent)
-        .order_by(newest.c.task_id, mean.desc(), newest.c.agent)
-    )
-    return [TaskScore(**row) for row in (await connection.execute(query)).mappings()]
 
 
 async def scored_answers(
@@ -68,23 +39,25 @@ async def scored_answers(
         newest.c.job_id,
         newest.c.agent,
         newest.c.answer_name,
+        newest.c.run,
         newest.c.status,
-        newest.c.final_score,
+        newest.c.score_low,
+        newest.c.score_high,
         newest.c.created_at,
     )
     if before is not None:
         query = query.where(newest.c.id < before)
     found = await connection.execute(query.order_by(newest.c.id.desc()).limit(limit))
-    return [ScoredAnswer(**row) for row in found.mappings()]
+    return [
+        ScoredAnswer(score=bounded_score(values.pop("score_low"), values.pop("score_high")), **values)
+        for values in map(dict, found.mappings())
+    ]
 
 
-def _newest(owner: str | None, task_id: str | None) -> Subquery:
-    answer = (results.c.owner, results.c.task_id, results.c.agent, results.c.answer_name)
-    filters: list[Any] = [results.c.kind == JobKind.ANSWER]
-    if owner is not None:
-        filters.append(results.c.owner == owner)
-    if task_id is not None:
-        filters.append(results.c.task_id == task_id)
-    columns = (results.c.id, results.c.job_id, results.c.status, results.c.final_score, results.c.created_at)
-    query = select(*answer, *columns).where(*filters).order_by(*answer, results.c.id.desc())
+def _newest(owner: str | None, task_id: str) -> Subquery:
+    answer = (results.c.owner, results.c.task_id, results.c.agent, jobs.c.run, results.c.answer_name)
+    filters = [results.c.kind == JobKind.ANSWER, results.c.task_id == task_id, *owned_by(owner)]
+    columns = [results.c[name] for name in ("id", "job_id", "status", "score_low", "score_high", "created_at")]
+    of_answers = select(*answer, *columns).join(jobs, jobs.c.id == results.c.job_id).where(*filters)
+    query = of_answers.order_by(*answer, results.c.id.desc())
     return query.ext(distinct_on(*answer)).subquery()

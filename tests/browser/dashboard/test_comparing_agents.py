@@ -39,20 +39,43 @@ async def two_runs(served: Served, agent: str) -> None:
             await served.result(agent, text, task=task, run=run)
 
 
-async def test_first_page_shows_figures_with_bounds_and_trend(served: Served, reader: Reader):
+async def test_first_page_is_a_matrix_of_runs_and_tasks(served: Served, reader: Reader):
     await two_runs(served, "walker")
     await reader.go("/")
-    row = await reader.text("table.agents tbody tr")
-    assert row.startswith("walker")
-    assert "0.56\u20130.67" in row  # two tasks at 2/3, one between 1/3 and 2/3
-    assert "33.3 % 1 of 3" in row
-    head = " ".join(await reader.page.locator("table.agents thead th").all_inner_texts())
-    for name in ("Partial completion", "Success rate", "pass@k", "Trend", "Not judged", "Cost"):
-        assert name in head
-    assert "@1" in row and "$" in row
-    trend = await reader.page.locator("table.agents .trend").get_attribute("aria-label")
+    rows = [" ".join(row.split()) for row in await reader.page.locator("table.agents tbody tr").all_inner_texts()]
+    mine = [row for row in rows if row.startswith("walker")]
+    # Two tasks at 2/3, one between 1/3 and 2/3. Runs are kept apart.
+    assert mine[0].startswith("walker monday 0.67 0.00 0.67 0.67 0.67 3 ")
+    assert mine[1].startswith("walker tuesday 0.56\u20130.67 0.00 0.67 0.67 0.33\u20130.67 3 1 not judged")
+    legend = await reader.text(".legend")
+    assert legend.startswith("Mean score over the 3 tasks shown") and "could still change" in legend
+    titles = await reader.page.locator("table.agents thead [title]").evaluate_all("all => all.map(one => one.title)")
+    assert "Share of answers with score 1" in titles
+    # Only the selected tasks count.
+    await reader.page.click(".task-filter summary")
+    await reader.page.check('.task-filter [value="towers"]')
+    await reader.page.wait_for_selector('.legend:has-text("over the 1 task shown")')
+    assert reader.page.url.endswith("/?task=towers")
+    assert "0.33\u20130.67" in await reader.text(
+        "table.agents tbody tr:has-text('tuesday') td[data-label='Mean score']"
+    )
+    assert await reader.violations() == []
+    assert reader.page_errors == []
+
+
+async def test_agent_has_its_runs_results_and_statistics(served: Served, reader: Reader):
+    await two_runs(served, "pacer")
+    await reader.go("/agents/pacer")
+    assert await reader.page.locator("section table, [aria-label='Runs'] tbody tr").count() == 2
+    assert await reader.page.locator("[aria-label='Results'] tbody tr").count() == 6
+    assert "0.33\u20130.67" in await reader.text("[aria-label='Results'] tbody")
+    trend = await reader.page.locator(".trend").get_attribute("aria-label")
     assert trend == "Trend: monday: 0.67, tuesday: 0.56"
-    assert "95 %" in (await reader.page.locator("table.agents .bar").get_attribute("aria-label") or "")
+    assert await reader.violations() == []
+    await reader.page.click("a:has-text('Statistics')")
+    figures = await reader.text(".figures")
+    assert "pass@2" in figures and "of 6 answers" in figures and "$" in figures
+    assert await reader.violations() == []
 
 
 async def test_two_runs_are_compared_leaf_by_leaf_with_causes(served: Served, reader: Reader):

@@ -84,6 +84,14 @@ async def screens(served: Served, known: dict[str, str]) -> dict[str, str]:
             "page": f"/pages/{page}?mark=0-6",
             "reference": "/docs",
             "error": "/jobs/job_nothing",
+            "unknown address": "/nowhere",
+            "submit": "/submit",
+            "search": "/search?q=r",
+            "statistics": "/agents/walker/statistics",
+            "tasks": "/tasks",
+            "task": "/tasks/rivers",
+            "checks": "/checks",
+            "rescores": "/rescores",
         }
     return known
 

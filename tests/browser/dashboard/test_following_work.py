@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from patchright.async_api import Browser
 
+import judges as judges_package
 from answers.submission import Answer
+from app.demo.expected import page_texts
+from app.demo.site import DemoSite
 from app.progress import Progress, ProgressCallback, Stage
 from app.storage.records import Job
 from judges.errors import JudgeBug
@@ -53,6 +57,65 @@ async def test_empty_service_shows_the_next_command(open_dashboard: OpenDashboar
         await reader.go("/")
         assert "No results yet" in await reader.text(".first-run")
         assert await reader.text(".command") == "assay submit answer.md --agent my-agent --task bridges --wait"
+        assert await reader.page.locator("button:text('Load the demo')").count() == 1
+        assert await reader.violations() == []
+
+
+async def test_answer_is_pasted_and_appears_in_the_matrix(
+    open_dashboard: OpenDashboard, steps: StepByStep, chromium: Browser
+):
+    async with open_dashboard(evaluate=steps) as empty, open_reader(chromium, empty.url) as reader:
+        await reader.go("/")
+        await reader.page.select_option(".submit-form select", "towers")
+        await reader.page.fill(".submit-form [name=agent]", "paster")
+        await reader.page.fill(".submit-form textarea", "The tower is tall.\nSee [it](https://tower.example/).")
+        await reader.page.click(".submit-form button:has-text('Submit')")
+        await reader.page.wait_for_url("**/submissions/**")
+        assert "paster" in await reader.text("h1") and await reader.violations() == []
+        await reader.go("/")
+        text = "The tower is tall.\nSee [it](https://tower.example/)."
+        await reader.page.wait_for_selector("#board .live")
+        steps.steps.setdefault(text, asyncio.Event()).set()
+        await reader.page.wait_for_selector("table.agents tbody tr:has-text('paster')")
+        assert reader.page_errors == []
+
+
+async def test_demo_is_loaded_and_judged(
+    open_dashboard: OpenDashboard, chromium: Browser, monkeypatch: pytest.MonkeyPatch
+):
+    # The port of the answers may be in use on this machine. The pages come from the capturer of the test.
+    monkeypatch.setattr("app.features.demo.api.DemoSite", lambda: DemoSite(0))
+    judges = Path(judges_package.__path__[0]) / "tasks"
+    async with (
+        open_dashboard(real_judges=True, judge_folder=judges) as service,
+        open_reader(chromium, service.url) as reader,
+    ):
+        service.capturer.texts.update(page_texts())
+        await reader.go("/")
+        await reader.page.click("button:text('Load the demo')")
+        await reader.page.wait_for_selector("table.agents tbody tr:nth-child(3)")
+        await reader.wait_until("!document.querySelector('#board .live')")
+        row = await reader.text("table.agents tbody tr")
+        assert row.startswith("demo") and "1.00" in row
+        assert await reader.violations() == []
+
+
+async def test_failed_jobs_need_attention_and_are_retried_together(
+    open_dashboard: OpenDashboard, steps: StepByStep, chromium: Browser
+):
+    async with open_dashboard(evaluate=steps) as service, open_reader(chromium, service.url) as reader:
+        for text in ("broken first", "broken second"):
+            steps.steps.setdefault(text, asyncio.Event()).set()
+            await service.wait_for_job(await service.submit("walker", text, name=text.replace(" ", "_")))
+        await reader.go("/")
+        problem = await reader.text(".attention li")
+        assert problem.startswith("2 failed jobs The task's judge file raised an error. Fix the file")
+        assert await reader.violations() == []
+        for text in ("broken first", "broken second"):
+            steps.steps[text] = asyncio.Event()
+        await reader.page.click(".attention button:has-text('Retry')")
+        await reader.page.wait_for_selector("#board .live li:nth-child(2) :text('1 running')")
+        assert await reader.page.locator(".attention").count() == 0
 
 
 async def test_job_page_updates_live_until_the_result(served: Served, steps: StepByStep, reader: Reader):
@@ -75,10 +138,10 @@ async def test_running_submissions_appear_on_and_leave_the_first_page(
 ):
     await reader.go("/")
     job = await served.submit("runner", "two")
-    await reader.page.wait_for_selector('#running :text("runner")')
+    await reader.page.wait_for_selector('#board .live :text("runner")')
     steps.proceed("two")
     await served.wait_for_job(job)
-    await reader.wait_until("!document.querySelector('#running').textContent.includes('runner')")
+    await reader.wait_until("!document.querySelector('#board .live')?.textContent.includes('runner')")
 
 
 async def test_submission_page_updates_all_its_jobs_live(served: Served, steps: StepByStep, reader: Reader):

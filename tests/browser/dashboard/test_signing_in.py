@@ -138,7 +138,7 @@ async def test_link_from_another_site_works_with_the_strict_cookie(served: Serve
 
 async def test_partial_pages_streams_and_downloads_require_sign_in(served: Served):
     async with httpx.AsyncClient(base_url=served.url) as client:
-        part = await client.get("/running", headers={"HX-Request": "true"})
+        part = await client.get("/", headers={"HX-Request": "true"})
         assert (part.status_code, part.headers["hx-redirect"]) == (401, "/sign-in")
         text = served.judging.register("s", lambda: rubric_of(leaf("a"), task_id="rivers"))
         job = await served.submit("walker", text)

@@ -1,102 +1,77 @@
-"""Rows of the leaderboard from summaries of the API."""
+"""Rows of the matrix of agents and tasks from scores of the API."""
 
 from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from app.agent_summary import AnswerOutcome, full_summary
-from app.dashboard.leaderboard import CSV_HEADER, agent_figures, csv_row, mixed_judges_warning, trend
-from tests.fakes.judged import FAILED, NOT_JUDGED, leaf, result_of, rubric_of
+from app.dashboard.leaderboard import csv_header, csv_row, matrix_rows, mixed_judges_warning, trend
 
 
-def summary(**scores: list[bool]):
-    """Return a summary of tasks by name, each with one answer whose leaves pass or fail."""
-    outcomes = [
-        AnswerOutcome(
-            task_id=task, answer_name="answer_1.md", result=result_of(rubric_of(*leaves(passed), task_id=task))
-        )
-        for task, passed in scores.items()
-    ]
-    return full_summary("walker", outcomes, resampled=False)
+def score(task: str, low: float, high: float | None = None, **changes: Any) -> dict[str, Any]:
+    high = low if high is None else high
+    bounds = {"value": low if low == high else None, "low": low, "high": high}
+    passed = {"value": float(low == 1.0), "low": float(low == 1.0), "high": float(high == 1.0)}
+    item = {
+        "task_id": task,
+        "agent": "walker",
+        "run": None,
+        "score": bounds,
+        "success": passed,
+        "answers": 1,
+        "incomplete": int(low != high),
+        "judge": "old",
+        "result_id": f"res_{task}",
+        "last_judged_at": "2026-01-01T07:00:00+00:00",
+    }
+    return item | changes
 
 
-def leaves(passed: list[bool]):
-    return [leaf(f"n{nth}") if one else leaf(f"n{nth}", FAILED) for nth, one in enumerate(passed)]
+def test_row_has_means_over_tasks_with_bounds():
+    [row] = matrix_rows([score("a", 1.0), score("b", 0.5, 0.75), score("c", 0.0)], ["a", "b"])
+    assert row.score == {"value": None, "low": 0.75, "high": 0.875}
+    assert (row.success or {})["value"] == 0.5
+    assert (row.tasks, row.answers, row.incomplete, set(row.cells)) == (2, 2, 1, {"a", "b"})
 
 
-def test_row_has_averages_with_intervals_and_warnings():
-    row = agent_figures(summary(one=[True, True], two=[True, False], three=[False, False]), [])
-    assert (row.partial, row.success, row.pass_at_k, row.k) == (0.5, 0.3333, 0.3333, 1)
-    assert row.partial_interval is not None and row.partial_interval["low"] < 0.1
-    assert row.success_interval is not None and row.success_interval["method"] == "Gaffke over 3 tasks"
-    assert "3 tasks, fewer than 5" in row.warnings[0]
-    assert row.pass_interval == row.success_interval  # one answer a task
-    assert len(csv_row(row)) == len(CSV_HEADER)
+def test_runs_are_kept_apart():
+    scores = [score(task, 0.5, run=run, answers=5) for run in ("mon", "tue", "wed") for task in ("a",)]
+    rows = matrix_rows(scores, ["a"])
+    assert [row.run for row in rows] == ["mon", "tue", "wed"]
+    assert sum(row.answers for row in rows) == 15
 
 
-def test_row_has_the_share_of_answers_not_judged():
-    document = full_summary(
-        "walker",
-        [
-            AnswerOutcome(task_id="a", answer_name="1.md", result=result_of(rubric_of(leaf("x", NOT_JUDGED)))),
-            AnswerOutcome(task_id="b", answer_name="1.md", result=None, error_code="DEADLINE"),
-            AnswerOutcome(task_id="c", answer_name="1.md", result=result_of(rubric_of(leaf("x")))),
-        ],
-    )
-    row = agent_figures(document, [])
-    assert row.not_judged_share == pytest.approx(2 / 3)
-    assert (row.without_result, row.leaves_not_judged) == (1, 1)
+def test_run_without_answers_to_all_tasks_has_no_mean_and_comes_last():
+    scores = [score("a", 1.0, agent="part"), score("a", 0.5), score("b", 0.0)]
+    rows = matrix_rows(scores, ["a", "b"])
+    assert [(row.agent, row.tasks) for row in rows] == [("walker", 2), ("part", 1)]
+    assert rows[1].score is None and rows[1].success is None
+    assert [row.agent for row in matrix_rows(scores, ["a"])] == ["part", "walker"]
 
 
-def test_agent_without_any_result_has_a_row():
-    document = full_summary("walker", [AnswerOutcome(task_id="b", answer_name="1.md", error_code="DEADLINE")])
-    row = agent_figures(document, [])
-    assert (row.partial, row.partial_interval, row.not_judged_share) == (None, None, 1.0)
-
-
-def test_pass_at_k_has_no_interval_if_some_tasks_have_fewer_answers():
-    """The public figure then covers other tasks than the interval would."""
-    outcomes = [
-        AnswerOutcome(task_id=task, answer_name=f"{run}.md", result=result_of(rubric_of(leaf("x"))))
-        for task, run in (("a", 1), ("a", 2), ("b", 1))
-    ]
-    assert agent_figures(full_summary("walker", outcomes, resampled=False), []).pass_interval is None
-    assert agent_figures(full_summary("walker", outcomes[:2], resampled=False), []).pass_interval is not None
-
-
-def judged_by(agent: str, *models: str):
-    """Return the row of an agent with one answer per model."""
-    outcomes = [
-        AnswerOutcome(
-            task_id=model, answer_name="1.md", result=result_of(rubric_of(leaf("x"), task_id=model)) | {"model": model}
-        )
-        for model in models
-    ]
-    return agent_figures(full_summary(agent, outcomes, resampled=False), [])
-
-
-def test_agents_of_different_judges_have_a_warning():
-    old, new, both = judged_by("a", "old"), judged_by("b", "new"), judged_by("c", "old", "new")
-    assert (old.judges, set(both.judges)) == (("old",), {"old", "new"})
-    for rows in ([old, new], [both]):
-        warning = mixed_judges_warning(rows)
-        assert warning is not None and "different judges (new, old)" in warning
-    assert mixed_judges_warning([old, judged_by("d", "old")]) is None
+def test_rows_of_different_judges_have_a_warning():
+    old, new = score("a", 1.0), score("a", 1.0, agent="heron", judge="new")
+    warning = mixed_judges_warning(matrix_rows([old, new], ["a"]))
+    assert warning is not None and "different judges (new, old)" in warning
+    assert mixed_judges_warning(matrix_rows([old], ["a"])) is None
     assert mixed_judges_warning([]) is None
-    assert csv_row(old)[CSV_HEADER.index("judges")] == "old"
 
 
-def test_trend_is_by_run_or_by_day():
-    history: list[dict[str, Any]] = [
-        {"run": "tue", "created_at": "2026-01-03T08:00:00+00:00", "final_score": 1.0},
-        {"run": "mon", "created_at": "2026-01-02T08:00:00+00:00", "final_score": 0.5},
-        {"run": "mon", "created_at": "2026-01-02T07:00:00+00:00", "final_score": 0.0},
-        {"run": None, "created_at": "2026-01-01T07:00:00+00:00", "final_score": 0.2},
+def test_trend_is_by_run_in_the_order_of_judging():
+    scores = [
+        score("a", 1.0, run="tue", last_judged_at="2026-01-03T08:00:00+00:00"),
+        score("a", 0.25, 0.5, run="mon", last_judged_at="2026-01-02T08:00:00+00:00"),
+        score("b", 0.0, run="part"),
     ]
-    assert [(point.label, point.value) for point in trend(history)] == [
-        ("2026-01-01", 0.2),
-        ("mon", 0.25),
-        ("tue", 1.0),
-    ]
+    points = trend(matrix_rows(scores[:2], ["a"]))
+    assert [(point.label, point.value) for point in points] == [("mon", 0.25), ("tue", 1.0)]
+    assert trend(matrix_rows(scores, ["a", "b"])) == ()
+
+
+def test_table_has_the_bounds_of_each_task():
+    rows = matrix_rows([score("a", 0.25, 0.5), score("b", 1.0, agent="heron")], ["a", "b"])
+    tables = [dict(zip(csv_header(["a", "b"]), csv_row(row, ["a", "b"]), strict=True)) for row in rows]
+    assert {(row["agent"], row["a_low"], row["a_high"], row["b_low"]) for row in tables} == {
+        ("walker", 0.25, 0.5, None),
+        ("heron", None, None, 1.0),
+    }
+    assert all(row["mean_score_low"] is None for row in tables)

@@ -280,9 +280,12 @@ async def test_scores_are_those_of_the_newest_results(api: httpx.AsyncClient):
     answers = [{"name": "answer_2", "text": f"Paris, [see]({URL})."}]
     [other] = await submit(api, agent="heron", task_id="paris", answers=answers)
     other_result = (await wait_for_job(api, other))["result_id"]
-    row = {"task_id": "paris", "mean_score": 0.5, "answers": 1, "incomplete": 0}
-    items = [{**row, "agent": "demo"}, {**row, "agent": "heron"}]
-    assert (await api.get("/v1/task-scores")).json()["items"] == items
+    items = (await api.get("/v1/task-scores")).json()["items"]
+    assert [(one["agent"], one["result_id"]) for one in items] == [("demo", new["result_id"]), ("heron", other_result)]
+    for one in items:
+        assert (one["task_id"], one["run"], one["answers"], one["incomplete"]) == ("paris", None, 1, 0)
+        assert one["score"] == {"value": 0.5, "low": 0.5, "high": 0.5}
+        assert one["success"] == {"value": 0.0, "low": 0.0, "high": 0.0}
     assert (await api.get("/v1/task-scores", params={"task_id": "native"})).json()["items"] == []
     page = (await api.get("/v1/tasks/paris/answers", params={"limit": 1})).json()
     assert [one["result_id"] for one in page["items"]] == [other_result]

@@ -1,0 +1,89 @@
+"""Search page and command palette, by keyboard and screen reader."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from functools import partial
+
+import pytest
+import pytest_asyncio
+from patchright.async_api import Browser
+
+from tests.browser.dashboard.conftest import LAPTOP, PHONE, OpenDashboard, Served, open_reader
+from tests.fakes.judged import leaf, rubric_of
+
+pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
+
+
+def rubric():
+    return rubric_of(leaf("said", claim="x", sources=["https://heron.example/"]), task_id="rivers")
+
+
+@pytest_asyncio.fixture(scope="module", loop_scope="session")
+async def searched(open_dashboard: OpenDashboard) -> AsyncIterator[Served]:
+    """Service with one judged answer of the agent ``heron-5`` in a run."""
+    async with open_dashboard() as running:
+        await running.result("heron-5", running.judging.register("a bird", rubric), run="nightly-7")
+        yield running
+
+
+@pytest.mark.parametrize(("size", "dark"), [(LAPTOP, False), (LAPTOP, True), (PHONE, False), (PHONE, True)])
+async def test_palette_is_opened_searched_and_followed_with_the_keyboard(
+    searched: Served, chromium: Browser, size: tuple[int, int], dark: bool
+):
+    async with open_reader(chromium, searched.url, size=size, dark=dark) as reader:
+        await reader.go("/")
+        await reader.page.keyboard.press("/")
+        await reader.page.wait_for_selector("#palette[open] [role=option]:has-text('Tasks')")
+        await reader.page.keyboard.type("nightly")
+        await reader.page.wait_for_selector("[role=option]:has-text('nightly-7'):has-text('heron-5')")
+        await reader.wait_until("document.querySelector('#palette [role=status]').textContent === '1 found'")
+        chosen = await reader.page.locator("#palette [aria-selected=true]").get_attribute("id")
+        assert await reader.page.get_attribute("#palette input", "aria-activedescendant") == chosen
+        assert await reader.violations() == []
+        await reader.page.keyboard.press("Enter")
+        await reader.page.wait_for_url("**/agents/heron-5/statistics?run=nightly-7")
+        await reader.page.keyboard.press("Control+k")
+        await reader.page.wait_for_selector("#palette[open] [role=option]")
+        await reader.page.keyboard.press("Escape")
+        assert not await reader.page.locator("#palette[open]").count()
+        assert (reader.page_errors, reader.external_requests) == ([], [])
+
+
+async def test_arrows_choose_an_entry(searched: Served, chromium: Browser):
+    async with open_reader(chromium, searched.url) as reader:
+        await reader.go("/jobs")
+        await reader.page.keyboard.press("/")
+        await reader.page.wait_for_selector("#palette [role=option]")
+        await reader.page.keyboard.press("ArrowDown")
+        assert await reader.text("#palette [aria-selected=true]") == "Go to Jobs"
+        await reader.page.keyboard.press("ArrowUp")
+        await reader.page.keyboard.press("ArrowUp")
+        assert await reader.text("#palette [aria-selected=true]") == "Go to Submit an answer"
+        # In a field, the key is a letter.
+        await reader.page.keyboard.press("Escape")
+        await reader.page.focus("[name=agent]")
+        await reader.page.keyboard.press("/")
+        assert await reader.page.input_value("[name=agent]") == "/"
+
+
+async def test_search_works_without_scripts(searched: Served, chromium: Browser):
+    async with open_reader(chromium, searched.url, scripts=False) as reader:
+        await reader.go("/jobs")
+        await reader.page.click("#search-link")
+        await reader.page.fill("main [name=q]", "heron")
+        await reader.page.click("main button:has-text('Search')")
+        found = await reader.page.locator("#found li").all_inner_texts()
+        kinds = {" ".join(one.split()).split(" heron")[0] for one in found}
+        assert "Agent" in kinds
+        await reader.page.click("#found a:has-text('Agent')")
+        await reader.page.wait_for_url("**/agents/heron-5")
+
+
+async def test_signs_of_patterns_are_letters(searched: Served):
+    found = partial(searched.http.get, "/v1/search")
+    assert (await found(params={"q": "%"})).json()["items"] == []
+    assert (await found(params={"q": "heron_5"})).json()["items"] == []
+    assert {one["kind"] for one in (await found(params={"q": "HERON-5"})).json()["items"]} == {"agent"}
+    assert {one["id"] for one in (await found(params={"q": "rivers"})).json()["items"]} == {"rivers"}
+    assert (await found(params={"q": "x", "limit": 21})).status_code == 422
