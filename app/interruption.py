@@ -25,6 +25,8 @@ class Interruption:
     def __init__(self) -> None:
         self.signal_number: int | None = None
         """Signal that interrupts this process; None while there was none."""
+        self.message = "Interrupted"
+        """What the command says at its end, set by commands whose work can be resumed."""
         self.is_installed = False
         self._is_handled = False
         self._write_end = -1
@@ -57,11 +59,11 @@ class Interruption:
         self._is_handled = True
         return True
 
-    def announce(self, message: str = "Interrupted") -> None:
-        """Print the message to stderr, once in this process."""
+    def announce(self) -> None:
+        """Print ``message`` to stderr, once in this process."""
         if self._announced.acquire(blocking=False):
             with suppress(OSError, ValueError):
-                sys.stderr.write(f"{message}\n")
+                sys.stderr.write(f"{self.message}\n")
                 sys.stderr.flush()
 
     def at_forced_exit(self, action: Callable[[], object]) -> None:

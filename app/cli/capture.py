@@ -15,7 +15,7 @@ import typer
 from app.cli.reindex import reindex
 from app.console import event_loop
 from app.console.connection import JsonOption
-from app.console.errors import Exit, Interrupted, WrongUsage
+from app.console.errors import Exit, WrongUsage
 from app.console.judging_options import (
     AnswersOption,
     CacheOption,
@@ -73,10 +73,8 @@ def capture(
     settings = judging_settings(evidence=evidence, max_pages=max_pages)
     quiet_logging(settings)
     near = None if answered_at is None else answered_at.replace(tzinfo=UTC)
-    try:
+    with event_loop.resumable("Finished captures are saved; run the same command to resume."):
         pages = event_loop.run(_run(settings, submissions, public, refresh=refresh, near=near))
-    except KeyboardInterrupt:
-        raise Interrupted("Finished captures are saved; run the same command to resume.") from None
     if as_json:
         print_json({"agent_name": agent, "pages": [_as_json(page) for page in pages]})
     if not all(page.is_conclusive for page in pages):

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from app.console import event_loop
 from app.console.connection import URL, JsonOption
-from app.console.errors import Incomplete, Interrupted, ToolFailed
+from app.console.errors import Incomplete, ToolFailed
 from app.console.streams import print_json, stderr_console, stdout_console
 
 if TYPE_CHECKING:
@@ -35,8 +35,6 @@ def demo(as_json: JsonOption = False) -> None:
     )
     try:
         finished = event_loop.run(_run_with_progress(settings, console))
-    except KeyboardInterrupt:
-        raise Interrupted from None
     except ClientError as error:
         raise ToolFailed(f"the service failed: {error}") from error
     if as_json:

@@ -11,7 +11,7 @@ import typer
 
 from app.console import event_loop
 from app.console.connection import JsonOption
-from app.console.errors import Exit, Interrupted, WrongUsage
+from app.console.errors import Exit, WrongUsage
 from app.console.judging_options import (
     AgentOption,
     AnswersOption,
@@ -115,10 +115,8 @@ def evaluate(
         isolate=None if isolate is None else isolate is OnOff.ON,
     )
     quiet_logging(settings)
-    try:
+    with event_loop.resumable("Finished results are saved; run the same command to resume."):
         evaluated = event_loop.run(_run(settings, submissions, task or (), answers, out, public, **modes))
-    except KeyboardInterrupt:
-        raise Interrupted("Finished results are saved; run the same command to resume.") from None
     if evaluated is None:
         return
     _write_public_files(agent, answers, out, cache, evaluated, with_metrics=not task)

@@ -155,7 +155,8 @@ def run(arguments: list[str] | None = None) -> None:
         _command()(args=arguments, prog_name="assay")
     except Exception as error:  # expected errors may be inside exception groups; all others are raised again
         if isinstance(error, Interrupted):
-            INTERRUPTION.announce(str(error))
+            INTERRUPTION.message = str(error)
+            INTERRUPTION.announce()
             raise SystemExit(INTERRUPTION.exit_code) from None
         ending = _ending_of(error)
         if ending is None or INTERRUPTION.signal_number is not None:

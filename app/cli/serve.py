@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import Coroutine
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from app.console import event_loop
-from app.console.errors import Interrupted, ToolFailed, WrongUsage
+from app.console.errors import ToolFailed, WrongUsage
 from app.console.judging_options import IsolateOption, OnOff
 from app.console.streams import stderr_console
 
@@ -42,7 +41,7 @@ def serve(
                 soft_wrap=True,
             )
 
-        _run(serving.run_server(settings, listener, host=host, workers=workers, on_ready=print_ready))
+        event_loop.run(serving.run_server(settings, listener, host=host, workers=workers, on_ready=print_ready))
     stderr_console().print("assay has stopped")
 
 
@@ -60,7 +59,7 @@ def worker(
             f"assay worker is ready: {jobs} concurrent job(s), model {settings.model}", markup=False, soft_wrap=True
         )
 
-    _run(serving.run_worker(settings, jobs=jobs, on_ready=print_ready))
+    event_loop.run(serving.run_worker(settings, jobs=jobs, on_ready=print_ready))
     stderr_console().print("assay worker has stopped")
 
 
@@ -88,18 +87,6 @@ def listen(host: str, port: int) -> socket.socket:
             hint="If another program uses the port, stop it or select another port with --port.",
         ) from error
     return listener
-
-
-def _run(program: Coroutine[Any, Any, None]) -> None:
-    """Run until the process is stopped.
-
-    Raises:
-        Interrupted: Ctrl-C or a second SIGTERM stopped it before it had drained.
-    """
-    try:
-        event_loop.run(program)
-    except KeyboardInterrupt:
-        raise Interrupted from None
 
 
 def _prepared(isolate: OnOff | None) -> Settings:

@@ -6,12 +6,28 @@ is handled only after the next event.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
+from app.console.errors import Interrupted
 from app.interruption import INTERRUPTION, SIGNALS
 
 _Found = TypeVar("_Found")
+
+
+@contextmanager
+def resumable(saved: str) -> Iterator[None]:
+    """Say what is saved if a signal interrupts the block, also if the process has to be ended.
+
+    Raises:
+        Interrupted: A signal interrupted the block.
+    """
+    INTERRUPTION.message = str(Interrupted(saved))
+    try:
+        yield
+    except KeyboardInterrupt:
+        raise Interrupted(saved) from None
 
 
 def run(main: Coroutine[Any, Any, _Found]) -> _Found:

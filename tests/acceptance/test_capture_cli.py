@@ -135,7 +135,7 @@ def test_ctrl_c_ends_a_capture(home: Path, site: Served) -> None:
         finally:
             process.kill()
     assert process.returncode == 130, stderr_text
-    assert stderr_text.splitlines()[-1].startswith("Interrupted"), stderr_text
+    assert stderr_text.splitlines()[-1].startswith("Interrupted. Finished captures are saved"), stderr_text
     assert "Traceback" not in stderr_text
 
 

@@ -94,7 +94,7 @@ def test_ctrl_c_ends_a_command_while_a_judge_file_is_imported(home: Path, argume
         command.kill()
         command.communicate()  # closes the pipe, which another test would report
     assert command.returncode == 130, stderr_text
-    assert stderr_text.splitlines()[-1].startswith("Interrupted"), stderr_text
+    assert stderr_text.splitlines()[-1].startswith("Interrupted. Finished"), stderr_text
     assert "Traceback" not in stderr_text
     judge.wait(240)
 

@@ -154,7 +154,9 @@ def test_command_ends_while_a_browser_waits_for_a_page(
     command = start("evaluate", "--agent", "otter", ASSAY_EGRESS_ALLOW=silent.url.removeprefix("http://"))
     command.wait_until(silent.requested.is_set)
 
-    assert_ended(command, command.interrupt(signum, times=times), code)
+    text = command.interrupt(signum, times=times)
+    assert_ended(command, text, code)
+    assert "Interrupted. Finished results are saved; run the same command to resume." in text
 
 
 def test_command_ends_while_a_model_does_not_reply(

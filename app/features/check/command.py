@@ -11,7 +11,7 @@ from pathlib import Path
 import typer
 
 from app.console import event_loop
-from app.console.errors import Exit, Incomplete, Interrupted, ToolFailed, WrongUsage
+from app.console.errors import Exit, Incomplete, ToolFailed, WrongUsage
 from app.console.judging_options import judging_settings, quiet_logging
 from app.console.not_judged import unread_page_lines
 from app.console.progress import ProgressBoard, Step
@@ -91,9 +91,8 @@ class CheckCommand:
     def run(self, *, as_json: bool, markdown: bool, html: Path | None, min_precision: float | None) -> None:
         """Check the report, print the outcome, and exit with the code of the outcome."""
         try:
-            document, page = event_loop.run(self._check(with_page=html is not None))
-        except KeyboardInterrupt:
-            raise Interrupted("Captured pages and replies are saved; run the same command to resume.") from None
+            with event_loop.resumable("Captured pages and replies are saved; run the same command to resume."):
+                document, page = event_loop.run(self._check(with_page=html is not None))
         except ModelNotConfigured as error:
             hint = "Run with --model lexical for a baseline that compares words and needs no key."
             raise ToolFailed(str(error), hint=hint) from error

@@ -12,7 +12,7 @@ import typer
 
 from app.console import event_loop
 from app.console.answer_files import read_answers, read_pages
-from app.console.errors import Incomplete, Interrupted, ToolFailed, WrongUsage
+from app.console.errors import Incomplete, ToolFailed, WrongUsage
 from app.console.judging_options import judging_settings, quiet_logging
 from app.console.streams import counted, stderr_console, stdout_console
 
@@ -65,10 +65,8 @@ def draft(
         raise WrongUsage("the model lexical cannot draft a task", hint="Choose another one with --model.")
     text, answer = inputs_of_model
     inputs = DraftInputs(task_id=id, question=text, example=answer, model=settings.model, rounds=rounds)
-    try:
+    with event_loop.resumable("Replies are cached; run the same command to continue."):
         result = event_loop.run(_drafted(settings, inputs, texts))
-    except KeyboardInterrupt:
-        raise Interrupted("Replies are cached; run the same command to continue.") from None
     target = path if result.draft.is_valid else rejected
     _write(target, result.draft.commented(settings.model, result.stopped), overwrite=overwrite)
     _report(result, target)

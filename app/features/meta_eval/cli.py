@@ -14,7 +14,7 @@ import typer.core
 
 from app.console import event_loop
 from app.console.connection import JsonOption
-from app.console.errors import Exit, Interrupted, WrongUsage
+from app.console.errors import Exit, WrongUsage
 from app.console.groups import DefaultGroup
 from app.console.judging_options import (
     EffortOption,
@@ -121,10 +121,8 @@ def measure(
     )
     quiet_logging(settings)
     if models:
-        try:
+        with event_loop.resumable("Received replies are saved; run the same command to resume."):
             measured = event_loop.run(_measure(settings, items, models, votes)) + measured
-        except KeyboardInterrupt:
-            raise Interrupted("Received replies are saved; run the same command to resume.") from None
     report = report_json(labels.stem, file, items, measured, rule=rule, detect_languages=certify)
     asked_agreements = [agreement for agreement in measured if agreement.asked]
     if certify:

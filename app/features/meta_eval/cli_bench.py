@@ -18,7 +18,7 @@ import typer.core
 
 from app.console import event_loop
 from app.console.connection import JsonOption
-from app.console.errors import Exit, Interrupted, WrongUsage
+from app.console.errors import Exit, WrongUsage
 from app.console.judging_options import (
     EffortOption,
     MaxOutputOption,
@@ -191,13 +191,11 @@ def bench(
         votes=votes,
         sample=sample,
     )
-    try:
+    with event_loop.resumable("Received replies are saved; run the same command to resume."):
         if dry_run:
             _print_forecast(event_loop.run(run.forecast(settings)), as_json=as_json)
             return
         failures = event_loop.run(run.measure(settings)) if models else run.measure_recorded()
-    except KeyboardInterrupt:
-        raise Interrupted("Received replies are saved; run the same command to resume.") from None
     report = run.report(settings)
     if certify:
         report["certificates"] = issue_certificates(settings, run.asked_by_model(), run.rule)

@@ -16,7 +16,7 @@ import typer
 from app.console import event_loop
 from app.console.answer_files import read_pages
 from app.console.connection import JsonOption
-from app.console.errors import Exit, Incomplete, Interrupted, WrongUsage
+from app.console.errors import Exit, Incomplete, WrongUsage
 from app.console.forecasts import count_text, usd_text
 from app.console.judging_options import (
     IsolateOption,
@@ -86,10 +86,7 @@ def test_judge(
     inputs = _TestInputs(
         judge=judge, answer=text, pages=texts, model=settings.model, seed=seed, per_kind=per_kind or None
     )
-    try:
-        report = _run_test(settings, inputs)
-    except KeyboardInterrupt:
-        raise Interrupted from None
+    report = _run_test(settings, inputs)
     base, changes, fields, scores = (report[part] for part in ("base", "answer_changes", "fields", "scores"))
     if not base["passed"]:
         _refuse_without_passing_claim(base)

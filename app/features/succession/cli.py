@@ -12,7 +12,7 @@ import typer
 
 from app.console import event_loop
 from app.console.connection import URL, JsonOption, ResultsOption, UrlOption, connect
-from app.console.errors import Exit, Interrupted, WrongUsage
+from app.console.errors import Exit, WrongUsage
 from app.console.judging_options import (
     EffortOption,
     MaxOutputOption,
@@ -94,13 +94,11 @@ def succession(
     if not stored.requests:
         seen = ", ".join(f"{name} ({count})" for name, count in stored.other_verdicts.most_common(5))
         raise WrongUsage(f"No stored verdict of the judge {old!r}.", hint=f"Judges found: {seen}" if seen else None)
-    try:
+    with event_loop.resumable("Received replies are saved; run the same command to resume."):
         if dry_run:
             _print_forecast(event_loop.run(_forecast(settings, new, stored.requests, votes)), stored, as_json=as_json)
             return
         replayed = event_loop.run(_replay(settings, new, stored.requests, votes))
-    except KeyboardInterrupt:
-        raise Interrupted("Received replies are saved; run the same command to resume.") from None
     document = _report(old, new, stored, replayed, margin=margin, votes=votes, ranked=not labels)
     if as_json:
         print_json(document)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias, TypeVar
 import typer
 
 from app.console import event_loop
-from app.console.errors import Exit, Interrupted, WrongUsage
+from app.console.errors import Exit, WrongUsage
 from app.console.streams import print_json, stderr_console, stdout_console
 from app.console.tables import PlainTable, plain_table
 
@@ -267,10 +267,8 @@ def run_and_print(
         Interrupted: The user pressed Ctrl-C.
         typer.Exit: Steps were not judged.
     """
-    try:
+    with event_loop.resumable("Finished steps are saved; run the same command to resume."):
         metrics = compute()
-    except KeyboardInterrupt:
-        raise Interrupted("Finished steps are saved; run the same command to resume.") from None
     if as_json:
         print_json(metrics)
     else:
