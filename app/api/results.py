@@ -29,6 +29,8 @@ from app.storage.listings import ListFilter
 from app.storage.overrides import Override, overrides_of
 from app.storage.results import ResultOrigin
 from judges.analysis.result_lint import lint_of_result
+from judges.registry import Judge
+from rubrics.lint import LintFinding
 
 router = APIRouter(prefix="/v1", tags=["results"])
 
@@ -133,8 +135,14 @@ async def lint_result(result_id: IdPath, service: ServiceDep, caller: ReaderDep)
         stored = await rows.get_result(connection, result_id, owner=caller.visible_owner)
     if stored is None:
         raise not_found("result")
-    findings = await asyncio.to_thread(lambda: lint_of_result(json.loads(stored.body)))
+    findings = await asyncio.to_thread(_lint, stored.body, service.runtime.catalogue.judges)
     return ListOut(items=[LintFindingOut.of_record(finding) for finding in findings], next_cursor=None)
+
+
+def _lint(body: str, judges: Mapping[str, Judge]) -> list[LintFinding]:
+    found = json.loads(body)
+    judge = judges.get(str(found.get("task_id")))
+    return lint_of_result(found, file=None if judge is None or judge.path is None else judge.path.name)
 
 
 async def _additions(service: Service, connection: Any, result_ids: Sequence[str]) -> dict[str, Additions]:

@@ -48,8 +48,6 @@ from judges.llm.observed import ObservedLLM, RequestObserver
 from judges.llm.providers import LEXICAL
 from judges.loader import load_judge
 from judges.registry import Judge, JudgeKind
-from judges.source_code import YAML_SUFFIX
-from rubrics.lint import LintRule
 from rubrics.verdict import Outcome
 
 FIELD_TEST_S = 600.0
@@ -303,7 +301,7 @@ async def _field_test(runtime: Runtime, request: Mapping[str, Any]) -> dict[str,
         result["fields"] = report(observed).json()
         if base is not None and scored is not None:
             result["scores"] = scores_json(base, *scored, changes=result["answer_changes"], fields=result["fields"])
-        result["lint"] = _findings(await judged(answer, lambda client: client), path)
+        result["lint"] = _findings(await judged(answer, lambda client: client), path.name)
     return result
 
 
@@ -340,13 +338,11 @@ async def _lint(runtime: Runtime, path: Path) -> dict[str, Any]:
         return {"findings": None, "error": f"the judge failed on made-up values: {_first_line(error)}"}
     if result["status"] != "complete":
         return {"findings": None, "error": "the judge does not declare its rubric on made-up values"}
-    return {"findings": _findings(result, path), "error": None}
+    return {"findings": _findings(result, path.name), "error": None}
 
 
-def _findings(result: Mapping[str, Any], path: Path) -> list[dict[str, str]]:
-    """Return the lint findings of a result. A task in YAML has only critical children if it says so explicitly."""
-    explicit = LintRule.ONLY_CRITICAL if path.suffix == YAML_SUFFIX else None
-    return [finding_json(each) for each in lint_of_result(result) if each.code is not explicit]
+def _findings(result: Mapping[str, Any], file: str) -> list[dict[str, str]]:
+    return [finding_json(each) for each in lint_of_result(result, file=file)]
 
 
 def _first_line(error: Exception) -> str:

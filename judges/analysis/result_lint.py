@@ -6,15 +6,20 @@ from collections.abc import Mapping
 from typing import Any
 
 from judges.analysis.overrides import JudgedNode, judged_tree
+from judges.source_code import YAML_SUFFIX
 from rubrics.errors import RubricError
-from rubrics.lint import LintFinding, lint
+from rubrics.lint import LintFinding, LintRule, lint
 from rubrics.node import RubricNode, Strategy
 from rubrics.rubric import Rubric
 from rubrics.verdict import Claim, Outcome
 
 
-def lint_of_result(result: Mapping[str, Any]) -> list[LintFinding]:
-    """Return the lint findings of a result's rubric, or none if the result has no readable tree."""
+def lint_of_result(result: Mapping[str, Any], *, file: str | None = None) -> list[LintFinding]:
+    """Return the lint findings of a result's rubric, or none if the result has no readable tree.
+
+    ``file`` is the name of the judge file, if known. A task in YAML has groups with only critical children only if it
+    says so (``all_or_nothing``), so these are no findings.
+    """
     tree = judged_tree(result)
     if tree is None:
         return []
@@ -23,7 +28,8 @@ def lint_of_result(result: Mapping[str, Any]) -> list[LintFinding]:
         _add_children(rubric, rubric.root, tree)
     except RubricError:  # public scripts may build trees that a native rubric rejects
         return []
-    return lint(rubric)
+    is_explicit = file is not None and file.endswith(YAML_SUFFIX)
+    return [each for each in lint(rubric) if not (is_explicit and each.code is LintRule.ONLY_CRITICAL)]
 
 
 def finding_json(finding: LintFinding) -> dict[str, str]:

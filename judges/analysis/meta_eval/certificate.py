@@ -123,7 +123,8 @@ def certification(
         if len(members_in(model)[0]) > 1:
             note = f"Certificates are for single models; there is none for the jury {model}."
             return {"status": "none", "certificate": None, "not_covered": [], "note": note}
-        note = f"The agreement of {model} with people is not certified for the prompts of this result."
+        name = model.removeprefix("lexical/")
+        note = f"No certificate: the agreement of {name} with people was not measured for the prompts of this result."
         return {"status": "none", "certificate": None, "not_covered": [], "note": note}
     languages, kinds = certificate.get("languages") or (), certificate.get("page_kinds") or ()
     missing = [f"language {language}"] if language is not None and language not in languages else []

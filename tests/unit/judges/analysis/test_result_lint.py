@@ -55,3 +55,9 @@ def test_finding_has_rule_node_and_message() -> None:
         "node_id": "a",
         "message": "weight 2 has no effect because every non-critical sibling has it, too; remove it",
     }
+
+
+def test_all_or_nothing_groups_of_a_task_in_yaml_are_no_findings():
+    tree = result(leaf("group", outcome=None, children=[leaf("a", critical=True), leaf("b", critical=True)]), leaf("c"))
+    assert [each.code.value for each in lint_of_result(tree, file="bridges.py")] == ["only_critical"]
+    assert lint_of_result(tree, file="bridges.yaml") == []
