@@ -79,6 +79,7 @@ _SCREENSHOT = "screenshot-"
 MAX_QUOTED_PAGES = 12
 MAX_CLOSEST_PAGES = 3
 _MAX_CLAIM_CHARS = 2_000
+_EVIDENCE_OUTCOMES = frozenset({"ok", "partial"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -191,7 +192,8 @@ async def _closest(api: Api, node: Node, pages: Sequence[Mapping[str, Any]], quo
     if not claim or (quoted and node.outcome == Outcome.PASSED):
         return []
     query = str(claim)[:_MAX_CLAIM_CHARS].encode("utf-8", "replace").decode()  # JSON can contain lone surrogates
-    ids = dict.fromkeys(str(page["page_id"]) for page in pages if page.get("page_id"))
+    usable = [page for page in pages if page.get("page_id") and page["outcome"] in _EVIDENCE_OUTCOMES]
+    ids = dict.fromkeys(str(page["page_id"]) for page in usable)
     found: list[tuple[float, QuotedPage]] = []
     for page_id in [each for each in ids if each not in quoted][:MAX_CLOSEST_PAGES]:
         closest = await api.get_or_none(f"/v1/pages/{page_id}/closest", claim=query)

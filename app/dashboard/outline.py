@@ -19,9 +19,9 @@ from rubrics.tree import walk
 from rubrics.verdict import Outcome, Verdict
 
 
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+@dataclass(slots=True, kw_only=True, eq=False)  # frozen ones take three times as long to create
 class Node:
-    """Node of a result's tree. ``fields`` are its JSON fields that have no attribute here."""
+    """Node of a result's tree, never changed. ``fields`` are its JSON fields that have no attribute here."""
 
     key: str
     id: str
@@ -122,10 +122,14 @@ def _node(data: Mapping[str, Any], depth: int, addresses: NodeKeys) -> Node:
     )
 
 
+_OUTCOMES = frozenset(Outcome)
+_MAYBE_UNKNOWN = frozenset({Outcome.NOT_JUDGED, Outcome.SKIPPED})
+
+
 def _outcome(data: Mapping[str, Any]) -> str:
     """Return the outcome of a leaf. Results of the public toolkit have only a status."""
     outcome = data.get("outcome")
-    if outcome in set(Outcome):
+    if outcome in _OUTCOMES:
         return str(outcome)
     return {"passed": "passed", "failed": "failed", "skipped": "skipped"}.get(str(data.get("status")), "undecided")
 
@@ -133,9 +137,11 @@ def _outcome(data: Mapping[str, Any]) -> str:
 def _unknown(leaves: Sequence[Node]) -> frozenset[str]:
     if all(leaf.outcome != Outcome.NOT_JUDGED for leaf in leaves):
         return frozenset()
+    first_with_id = {leaf.id: leaf for leaf in reversed(leaves)}
     verdicts: dict[str, Verdict | None] = {
         leaf.id: Verdict(outcome=Outcome(leaf.state), blocked_by=leaf.fields.get("blocked_by"))
-        for leaf in reversed(leaves)
+        for leaf in first_with_id.values()
+        if leaf.outcome in _MAYBE_UNKNOWN
     }
     ids = unknown_leaves(verdicts)
     return frozenset(leaf.key for leaf in leaves if leaf.id in ids)

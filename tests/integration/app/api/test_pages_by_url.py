@@ -262,3 +262,13 @@ async def test_database_rejects_updates_of_page_changes(api: httpx.AsyncClient, 
         with pytest.raises(DBAPIError, match="never changed"):
             async with database.begin() as connection:
                 await connection.execute(page_changes.update().values(reason="something else"))
+
+
+async def test_closest_passage_of_a_page_to_a_claim_is_found(api: httpx.AsyncClient):
+    page = (await api.get("/v1/pages/urls", params={"url": FINE})).json()["items"][0]["page_id"]
+    path = f"/v1/pages/{page}/closest"
+    passage = (await api.get(path, params={"claim": "The tower of Vellmar is 45 metres high"})).json()["passage"]
+    assert passage["text"] == TEXT[passage["start"] : passage["end"]] and "41 metres" in passage["text"]
+    assert (await api.get(path, params={"claim": "Ida Norrstad"})).json() == {"passage": None}
+    assert_problem(await api.get(path), 422)
+    assert_problem(await api.get("/v1/pages/cap_none/closest", params={"claim": "x"}), 404)
