@@ -119,6 +119,9 @@ async def test_phone_opens_on_the_claim(served: Served, chromium: Browser):
         claim = await reader.page.locator(".leaf-panel .claim").bounding_box()
         assert claim is not None and claim["y"] + claim["height"] < PHONE[1]
         assert await reader.text(".leaf-panel .claim") == "The Ahne is 25 km long"
+        tree, panel = reader.page.locator(".result-view > .tree"), reader.page.locator(".leaf-panel")
+        below, above = await tree.bounding_box(), await panel.bounding_box()
+        assert below is not None and above is not None and above["y"] + above["height"] <= below["y"]
         await reader.page.click(".leaf-panel .to-tree")
         await reader.page.locator('#tree [data-leaf="river/through"]').click()
         await reader.page.wait_for_selector('.leaf-panel[data-key="river/through"]')
