@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -70,6 +71,7 @@ def home() -> Iterator[Path]:
     for process in psutil.process_iter():
         if str(folder) in command_line(process):
             process.kill()
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @pytest.fixture
