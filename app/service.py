@@ -165,17 +165,20 @@ async def open_service(
             "loop watch": metrics.monitor_event_loop(),
             "keys": keys.run(),
             "queue statistics": room.analyze_periodically(database),
-            "webhooks": _send_webhooks(database, opened, metrics),
         }
+        work["webhooks"] = await _webhook_sender(stack, database, opened, metrics)
         if worker is not None:
             work["worker"] = worker.run()
         async with _in_background(work):
             yield service
 
 
-async def _send_webhooks(database: Database, runtime: Runtime, metrics: Metrics) -> None:
-    async with EgressProxy(runtime.settings.egress_allow) as proxy:
-        await WebhookSender(database, proxy, clock=runtime.clock, count=metrics.count_webhook).run()
+async def _webhook_sender(
+    stack: AsyncExitStack, database: Database, runtime: Runtime, metrics: Metrics
+) -> Coroutine[Any, Any, None]:
+    """Open an egress proxy until ``stack`` ends, and return the background work that sends webhooks through it."""
+    proxy = await stack.enter_async_context(EgressProxy(runtime.settings.egress_allow))
+    return WebhookSender(database, proxy, clock=runtime.clock, count=metrics.count_webhook).run()
 
 
 def create_worker(

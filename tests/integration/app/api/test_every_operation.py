@@ -147,9 +147,9 @@ EXEMPTIONS = (
         reason="the description says minLength, which is not obeyed where a body is no JSON",
     ),
     Exemption(
-        operations="POST /v1/pages/changes$",
+        operations="POST /v1/(pages/changes|webhooks|submissions)$",
         code="INVALID",
-        path="url|to",
+        path="url|to|webhook_url",
         message="the address has no valid host",
         reason="IDNA and IPv6 are too large for a pattern",
     ),
