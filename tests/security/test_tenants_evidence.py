@@ -147,6 +147,8 @@ async def request(tenant: Tenant, method: str, path: str, ids: dict[str, str]) -
     options: dict[str, Any] = {}
     if path.endswith("/content"):
         options = {"content": b"<p>Paris", "headers": {"Content-Type": "text/html"}}
+    elif path.endswith("/closest"):
+        options = {"params": {"claim": "Paris"}}
     elif method in ("post", "patch", "put") and path in BODIES:
         options = {"json": BODIES[path]}
     return await tenant.call(method.upper(), path.format_map(ids), **options)
