@@ -82,7 +82,7 @@ async def test_two_runs_are_compared_leaf_by_leaf_with_causes(served: Served, re
     await two_runs(served, "changer")
     await reader.go("/agents/changer")
     await reader.page.click("text=Compare the two newest runs")
-    outcome = await reader.text(".outcome")
+    outcome = await reader.text(".comparison")
     assert outcome.startswith(
         "Too few tasks to tell 2 tasks have a certain score on both sides; a test needs at least 6."
     )
@@ -130,10 +130,10 @@ async def test_two_agents_can_be_selected_and_swapped(served: Served, reader: Re
     await reader.go("/compare")
     await reader.page.select_option('select[name="a"]', "alpha")
     await reader.page.select_option('select[name="b"]', "beta")
-    await reader.page.wait_for_selector('.outcome:has-text("Baseline alpha")')
+    await reader.page.wait_for_selector('.comparison:has-text("Baseline alpha")')
     assert reader.page.url.endswith("/compare?a=alpha&b=beta")
     await reader.page.click("text=Swap")
-    await reader.page.wait_for_selector('.outcome:has-text("Baseline beta")')
+    await reader.page.wait_for_selector('.comparison:has-text("Baseline beta")')
 
 
 async def test_flip_links_to_its_leaf_and_tables_can_be_downloaded(served: Served, reader: Reader):
