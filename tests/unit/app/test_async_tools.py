@@ -1,11 +1,12 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from contextlib import suppress
 
 import pytest
 
-from app.async_tools import cancellable_sleep
+from app.async_tools import Batches, cancellable_sleep
 
 
 async def test_loop_that_suppressed_its_cancellation_stops_at_the_next_sleep():
@@ -32,3 +33,55 @@ async def test_sleep_returns_after_its_delay():
     began = asyncio.get_running_loop().time()
     await cancellable_sleep(0.01)
     assert asyncio.get_running_loop().time() - began >= 0.009
+
+
+async def test_calls_during_a_batch_form_the_next_batch() -> None:
+    seen: list[list[int]] = []
+    has_begun, is_open = asyncio.Event(), asyncio.Event()
+
+    async def double(items: Sequence[int]) -> list[int]:
+        seen.append(list(items))
+        has_begun.set()
+        await is_open.wait()
+        return [2 * item for item in items]
+
+    batches = Batches(double)
+    first = asyncio.create_task(batches.run(1))
+    await has_begun.wait()
+    later = [asyncio.create_task(batches.run(item)) for item in range(2, 203)]
+    await asyncio.sleep(0)
+    is_open.set()
+
+    assert await asyncio.gather(first, *later) == [2 * item for item in range(1, 203)]
+    assert seen == [[1], list(range(2, 102)), list(range(102, 202)), [202]]
+
+
+async def test_failed_batch_fails_its_calls_and_not_the_next_ones() -> None:
+    async def fail_on_zero(items: Sequence[int]) -> list[int]:
+        if 0 in items:
+            raise ValueError("zero")
+        return list(items)
+
+    batches = Batches(fail_on_zero)
+    failed = await asyncio.gather(batches.run(0), batches.run(1), return_exceptions=True)
+
+    assert [str(each) for each in failed] == ["zero", "zero"]
+    assert await batches.run(1) == 1
+
+
+async def test_cancelled_call_does_not_affect_the_others_of_its_batch() -> None:
+    is_open = asyncio.Event()
+
+    async def wait(items: Sequence[int]) -> list[int]:
+        await is_open.wait()
+        return list(items)
+
+    batches = Batches(wait)
+    cancelled, other = asyncio.create_task(batches.run(1)), asyncio.create_task(batches.run(2))
+    await asyncio.sleep(0)
+    cancelled.cancel()
+    is_open.set()
+
+    assert await other == 2
+    with pytest.raises(asyncio.CancelledError):
+        await cancelled

@@ -144,6 +144,30 @@ async def test_rollouts_of_a_prompt_share_verdicts_of_equal_claims(verifier: Ope
     assert [bool(call.block("answer")) for call in pages] == [False] * 4 + [True] * 4
 
 
+async def test_rollouts_at_once_share_the_verdicts_that_are_being_reached(
+    verifier: OpenVerifier, model: StandInLLM
+) -> None:
+    model.delay_s = 0.05
+    async with verifier() as api:
+        rewards = await asyncio.gather(*(verify(api, rollout(note=f"Rollout {number}. ")) for number in range(8)))
+
+    assert {each["reward"] for each in rewards} == {1.0}
+    assert len(model.calls) == 8 + 4  # an extraction each, and two votes on each of two claims
+    assert sum(each["cost"]["calls"] for each in rewards) == 12
+    assert {each["cost"]["calls"] + each["cost"]["cached_calls"] for each in rewards} == {5}
+
+
+async def test_verdict_with_a_lost_vote_is_not_shared(verifier: OpenVerifier, model: StandInLLM) -> None:
+    async with verifier() as api:
+        model.fault_for = lambda call: Fault(content="no JSON") if call.page else None
+        lost = await verify(api, rollout(note="First. "))
+        model.fault_for = lambda call: None
+        found = await verify(api, rollout(note="Second. "))
+
+    assert (lost["reward"], lost["mask_reason"]) == (None, "model_output")
+    assert (found["reward"], found["mask"]) == (1.0, False)
+
+
 async def test_outage_of_the_model_masks_every_reward_and_recovers(verifier: OpenVerifier, model: StandInLLM) -> None:
     model.always = Fault(status=503)
     answers = [rollout(note=f"Rollout {number}. ") for number in range(12)]
