@@ -130,7 +130,8 @@ async def _pages(http: httpx.AsyncClient) -> dict[str, str]:
         "jobs": "/jobs",
         "job": f"/jobs/{origin['job_id']}",
         "submission": f"/submissions/{origin['submission_id']}",
-        "result": f"/results/{result}?leaf=ferry/leaves",
+        "result": f"/results/{result}",
+        "quoted-leaf": f"/results/{result}?leaf=ferry/leaves",
         "overridden-leaf": f"/results/{result}?leaf=museum/closes",
         "compare": "/compare?a=demo@monday&b=demo@wednesday",
         "rescore": await _rescore(http),
@@ -266,8 +267,10 @@ async def _shoot_all(browser: Browser, url: str, pages: Mapping[str, str], size:
         if name in PREPARED:
             await PREPARED[name](page)
         await asyncio.sleep(0.6)  # time for pictures and the leaf panel to load
+        # The parts of a result fill a wide window and scroll separately.
         whole = int(await page.evaluate("document.documentElement.scrollHeight"))
-        await page.set_viewport_size({"width": width, "height": min(max(whole, 300), MAX_PX)})
+        if size == "narrow" or not await page.locator(".result-view").count():
+            await page.set_viewport_size({"width": width, "height": min(max(whole, 300), MAX_PX)})
         await page.evaluate("scrollTo(0, 0)")
         await asyncio.sleep(0.2)
         picture = Image.open(io.BytesIO(await page.screenshot(animations="disabled")))
