@@ -16,7 +16,7 @@ from rubrics.errors import InvalidNode
 from rubrics.node import Status
 from rubrics.scoring import score_nodes, unknown_leaves
 from rubrics.tree import walk
-from rubrics.verdict import Outcome, Verdict
+from rubrics.verdict import Outcome, Support, Verdict
 
 
 @dataclass(slots=True, kw_only=True, eq=False)  # frozen ones take three times as long to create
@@ -41,6 +41,11 @@ class Node:
     def name(self) -> str:
         """Last part of the id. The tree already shows the other parts."""
         return self.id.rpartition("/")[2] or self.id
+
+    @property
+    def is_partly(self) -> bool:
+        """Whether this is a partly supported claim."""
+        return not self.children and self.fields.get("support") == Support.PARTLY_SUPPORTED
 
     @property
     def state(self) -> str:

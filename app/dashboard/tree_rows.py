@@ -13,6 +13,7 @@ from typing import Final
 
 from app.dashboard.outline import Node
 from app.dashboard.result_cache import Tree
+from rubrics.tree import leaves_below
 
 SECTION: Final = 100
 """Maximum number of children of one group in a response."""
@@ -28,6 +29,8 @@ class Show(StrEnum):
     ALL = "all"
     MISSED = "missed"
     """Only what did not pass, with all groups expanded."""
+    PARTLY = "partly"
+    """Only partly supported claims, with all groups above them expanded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +65,7 @@ class TreeRows:
         self._show = show
         outline = tree.outline
         self._path = [] if chosen is None else [node.key for node in outline.path(chosen)]
-        self._expand = expand or show is Show.MISSED or len(outline.by_key) <= SMALL_TREE
+        self._expand = expand or show is not Show.ALL or len(outline.by_key) <= SMALL_TREE
         self._count = 0
 
     def root(self) -> Row:
@@ -102,4 +105,6 @@ class TreeRows:
     def _children(self, node: Node) -> Sequence[Node]:
         if self._show is Show.ALL:
             return node.children
+        if self._show is Show.PARTLY:
+            return [child for child in node.children if any(each.is_partly for each in leaves_below(child))]
         return [child for child in node.children if self._tree.state(child) != "passed"]

@@ -121,7 +121,9 @@ export function startTree(tree) {
 
   async function showOnly(show) {
     view.show = show;
-    missedButton.setAttribute("aria-pressed", String(show === "missed"));
+    for (const button of document.querySelectorAll("[data-tree][aria-pressed]")) {
+      button.setAttribute("aria-pressed", String(button.dataset.tree === show));
+    }
     const key = panel()?.dataset.key;
     await loadTree(key);
     if (key) markSelected(key);
@@ -134,8 +136,9 @@ export function startTree(tree) {
     }
   }
 
-  const toggleMissed = () => showOnly(view.show === "all" ? "missed" : "all");
-  const actions = { missed: toggleMissed, open: () => foldAll(true), close: () => foldAll(false) };
+  const toggle = (show) => showOnly(view.show === show ? "all" : show);
+  const toggleMissed = () => toggle("missed");
+  const actions = { missed: toggleMissed, partly: () => toggle("partly"), open: () => foldAll(true), close: () => foldAll(false) };
 
   // Follow a step of the panel, for example to the next leaf that did not pass. At the end, nothing happens.
   function step(name) {

@@ -262,6 +262,7 @@ async def test_overrides_to_and_from_partly_supported(open_api: OpenApi):
         passed = await override(api, result, "partly", "passed")
         after = (await api.get(f"/v1/results/{result}")).json()
         shown = (await api.get(f"/results/{result}", params={"leaf": "partly"})).text
+        rows = (await api.get(f"/results/{result}/tree", params={"show": "partly"})).text
         refused = await api.post(
             f"/v1/results/{result}/overrides", json={"leaf": "said", "outcome": "partly_supported", **SAYS}
         )
@@ -274,7 +275,9 @@ async def test_overrides_to_and_from_partly_supported(open_api: OpenApi):
     by_leaf = {label.leaf: label for label in exported}
     assert [by_leaf[name].human for name in ("partly", "fine")] == ["partial", "partial"]
     assert [by_leaf[name].judge.partial for name in ("partly", "fine")] == [True, False]  # type: ignore[union-attr]
+    assert 'data-tree="partly"' in shown
     assert 'Unsupported words: <q class="unsupported">in Paris</q>' in shown
     assert '<input type="radio" name="outcome" value="partly_supported"' in shown
+    assert ('id="partly"' in rows, 'id="fine"' in rows) == (True, False)
     assert_problem(refused, 422, "INVALID")
     assert "only a claim with sources" in refused.json()["errors"][0]["message"]

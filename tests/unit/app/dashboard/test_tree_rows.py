@@ -9,6 +9,7 @@ import pytest
 
 from app.dashboard.result_cache import Tree, tree_of
 from app.dashboard.tree_rows import MAX_ROWS, SECTION, Row, Show, TreeRows, Unloaded
+from rubrics.verdict import Support
 from tests.fakes.judged import FAILED, NOT_JUDGED, group, leaf, many_leaves, result_of, rubric_of
 
 LARGE = tree_of(result_of(rubric_of(*many_leaves(100, 100))))
@@ -47,7 +48,7 @@ def test_large_tree_has_only_the_group_of_the_chosen_leaf():
     assert {each.count for each in unloaded} == {100}
 
 
-@pytest.mark.parametrize("show", Show)
+@pytest.mark.parametrize("show", [Show.ALL, Show.MISSED])
 def test_expanded_tree_is_bounded(show: Show):
     root = TreeRows(LARGE, show=show, expand=True, chosen="part99/leaf9996").root()
     keys = loaded(root)
@@ -79,6 +80,13 @@ def test_rows_can_be_limited_to_what_did_not_pass():
         result_of(rubric_of(group("a", leaf("x"), leaf("y", FAILED)), group("b", leaf("z")), leaf("c", NOT_JUDGED)))
     )
     assert loaded(TreeRows(tree, show=Show.MISSED).root()) == ["root", "a", "a/y", "c"]
+
+
+def test_rows_can_be_limited_to_partly_supported_claims():
+    partly = partial(leaf, claim="It is so", sources=["https://a.example/"], support=Support.PARTLY_SUPPORTED)
+    groups = group("a", leaf("x", FAILED), partly("y", FAILED)), group("b", leaf("z", FAILED))
+    tree = tree_of(result_of(rubric_of(*groups)))
+    assert loaded(TreeRows(tree, show=Show.PARTLY).root()) == ["root", "a", "a/y"]
 
 
 def test_first_leaf_is_the_first_failed_claim():
