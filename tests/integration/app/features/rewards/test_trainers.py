@@ -49,7 +49,7 @@ async def run(trainer: str, folder: Path, **values: Any) -> Any:
         cwd=folder,
         env={
             "PATH": f"{python_of(trainer).parent}:/usr/bin:/bin",
-            "PYTHONPATH": str(ROOT),
+            "PYTHONPATH": f"{ROOT}:{ROOT / 'client'}",
             "HOME": str(folder),
             "HF_HUB_OFFLINE": "1",
             "WANDB_MODE": "disabled",
