@@ -85,10 +85,10 @@ async def test_ranks_and_scores_are_side_by_side(reader: Reader):
 
 
 async def test_flipped_leaves_lead_to_the_new_result(reader: Reader):
-    flips = await rows(reader, "Flipped leaves")
+    flips = await rows(reader, "Flipped claims")
     assert len(flips) == 4
     assert any("otter" in row and "passed failed" in row and "judge the judge's file changed" in row for row in flips)
-    await reader.page.locator('[aria-label="Flipped leaves"] tbody th a').first.click()
+    await reader.page.locator('[aria-label="Flipped claims"] tbody th a').first.click()
     await reader.page.wait_for_selector(".leaf-panel")
 
 
