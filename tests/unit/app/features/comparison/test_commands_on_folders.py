@@ -113,7 +113,7 @@ def test_folder_and_server_cannot_be_compared(assay: RunCommand, folder: Path) -
         (["--agent", "half", "--min-score", "0.9"], 100, "failed: score"),
         (["--agent", "open", "--min-score", "0.9"], 3, "open: judged: 1 of 8 answers were not judged"),
         (["--agent", "right", "--min-lower-bound", "0.99"], 100, "failed: lower bound"),
-        (["--agent", "nobody", "--min-score", "0.9"], 2, "contains no judged answer"),
+        (["--agent", "nobody", "--min-score", "0.9"], 2, "no such folder"),
         (["--agent", "right"], 2, "no threshold given"),
         (["--agent", "right", "--max-regression", "0.1"], 2, "--max-regression requires --baseline"),
         (["--agent", "right", "--min-score", "nan"], 2, ""),
