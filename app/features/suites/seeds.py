@@ -93,7 +93,7 @@ def headline(metrics: Mapping[str, Any]) -> dict[str, float | None]:
         flat = {f"{name}_{mean}": value for mean in ("micro", "macro") for name, value in metrics[mean].items()}
     else:
         flat = {name: value for name, value in metrics.items() if name.endswith(("_micro", "_macro"))}
-    return {**flat, "task_success": metrics["task_success"]}
+    return {**flat, "task_success": metrics.get("task_success")}
 
 
 def _spread(values: Sequence[float | None]) -> dict[str, float] | None:
