@@ -145,15 +145,22 @@ async def agent(agent: NamePath, viewer: ViewerDep, cursor: IdQuery = None, form
 
 @router.get("/agents/{agent}/statistics")
 async def statistics(
-    agent: NamePath, viewer: ViewerDep, run: Annotated[str | None, Query(max_length=100)] = None
+    agent: NamePath,
+    viewer: ViewerDep,
+    run: Annotated[str | None, Query(max_length=100)] = None,
+    judge: Annotated[str | None, Query(max_length=200)] = None,
+    mix_judges: bool = False,
 ) -> Response:
-    """Show the figures of an agent, or of one run of it, with intervals."""
-    summary = await viewer.api.get(f"/v1/agents/{agent}/summary", run=run, mix_judges="true")
+    """Show the figures of an agent, or of one run of it, with intervals. Those of several judges are not mixed."""
+    chosen = {"run": run, "judge": judge, "mix_judges": "true"}
+    summary = await viewer.api.get(f"/v1/agents/{agent}/summary", **chosen)
+    judges = summary.get("judges") or {}
     figures = (summary.get("statistics") or {}) if summary.get("avg_score") is not None else {}
     k = int(summary.get("num_runs") or 0)
     return await viewer.page(
         "agent_statistics.html", title=f"Statistics of {agent}{f', run {run}' if run else ''}", here="home",
-        json=f"/v1/agents/{agent}/summary?{query_of(dict(run=run, mix_judges='true'))}", agent=agent,
+        json=f"/v1/agents/{agent}/summary?{query_of(chosen)}", agent=agent, query=query_of({"run": run}),
+        judges=judges, is_refused=len(judges) > 1 and not mix_judges,
         summary=summary, k=k, figures=figures, pass_interval=_pass_interval(figures, k),
     )  # fmt: skip
 

@@ -9,6 +9,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
+from app.api.mixed_judges import total_judges
 from app.csv_tables import Cell
 from app.dashboard.downloads import Format, csv_file
 from app.dashboard.html_route import HtmlRoute
@@ -71,22 +72,35 @@ class AnswerFlips:
 
 @router.get("/compare")
 async def compare_page(
-    viewer: ViewerDep, a: Side = "", b: Side = "", table: Table = Table.FLIPS, format: Format = Format.HTML
+    viewer: ViewerDep,
+    a: Side = "",
+    b: Side = "",
+    table: Table = Table.FLIPS,
+    format: Format = Format.HTML,
+    mix_judges: bool = False,
 ) -> Response:
-    """Show the comparison of ``b`` (candidate) with ``a`` (baseline): ``agent``, ``agent@run`` or a result id each."""
+    """Show the comparison of ``b`` (candidate) with ``a`` (baseline): ``agent``, ``agent@run`` or a result id each.
+
+    Sides of different judges are compared only with ``mix_judges``.
+    """
     choices = await _choices(viewer)
     compared: dict[str, Any] | None = None
+    judges: dict[str, int] = {}
     if a and b:
-        [compared] = (await viewer.api.get("/v1/compare", a=a, b=b, mix_judges="true"))["comparisons"]
+        document = await viewer.api.get("/v1/compare", a=a, b=b, mix_judges="true")
+        [compared] = document["comparisons"]
+        judges = total_judges(side["judges"] for side in (document["a"], compared["b"]))
+        if len(judges) > 1 and not mix_judges:
+            compared = None
     if format is Format.CSV and compared is not None:
         filename = f"compare-{a}-{b}-{table}"
         if table is Table.TASKS:
             return await csv_file(filename, _TASKS_CSV, map(_task_row, compared["tasks"]))
         return await csv_file(filename, _FLIPS_CSV, map(_flip_row, await _all_flips(viewer, a, b, compared)))
-    query = query_of({"a": a, "b": b})
+    query = query_of({"a": a, "b": b, "mix_judges": "true" if mix_judges else None})
     return await viewer.page(
-        "compare.html", title="Compare", here="compare", query=query,
-        json=f"/v1/compare?{query}&mix_judges=true" if compared else None,
+        "compare.html", title="Compare", here="compare", query=query, judges=judges,
+        json=f"/v1/compare?{query}" if compared else None,
         csv=f"/compare?{query}&format=csv" if compared and compared["tasks"] else None,
         choices=choices, a=a, b=b, compared=compared, by_answer=_by_answer,
         known={choice.value for choice in choices},

@@ -47,6 +47,15 @@ async def test_pages_warn_and_name_the_judges_if_there_are_several(database_url:
         compared = (await client.get("/v1/compare", params={"a": "walker", "b": "sitter", **mixed})).json()
         assert compared["a"]["judges"] == {"gpt-6-luna": 1, "lexical": 1}
 
+        sides = {"a": "walker", "b": "sitter"}
+        for path, params in (("/compare", sides), ("/agents/walker/statistics", {})):
+            page = (await client.get(path, params=params)).text
+            assert "assay judges succession" in page and "Statistics</summary>" not in page and "pass@" not in page
+            page = (await client.get(path, params={**params, **mixed})).text
+            assert "assay judges succession" not in page and ("Statistics</summary>" in page or "pass@" in page)
+        page = (await client.get("/agents/walker/statistics", params={"judge": "lexical"})).text
+        assert "pass@" in page and "Judged by lexical." in page
+
 
 async def test_figures_of_different_judges_are_refused_with_those_of_each(database_url: str, tmp_path: Path) -> None:
     (tmp_path / "judges").mkdir()
