@@ -54,7 +54,7 @@ _NAMED: Mapping[str, Any] = {
     "gone": False,
     "alias_of": None,
     "cursor": f"job_{EXAMPLE_ID}",
-    "limit": 50,
+    "limit": 20,
     "Idempotency-Key": "nightly-2026-03-01",
     "Last-Event-ID": "7",
     "If-None-Match": f'"res_{EXAMPLE_ID}"',

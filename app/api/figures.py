@@ -19,7 +19,7 @@ class OpenModel(BaseModel):
 class ScoreOut(BaseModel):
     """A score. ``value`` is null while leaves that were not judged could change it; then the bounds differ."""
 
-    value: float | None
+    value: float | None = None
     low: float
     high: float
 

@@ -1221,7 +1221,7 @@ class PairingOut(TypedDict):
 class PassEstimateOut(TypedDict):
     """Estimate of pass@k or pass^k for one k."""
 
-    value: float | None
+    value: NotRequired[float | None]
     low: float
     high: float
     k: int
@@ -2276,7 +2276,7 @@ class ApiFiguresBoundsOut(TypedDict):
 class ApiFiguresFigureOut(TypedDict):
     """A headline figure over tasks, with intervals."""
 
-    value: float | None
+    value: NotRequired[float | None]
     low: float
     high: float
     tasks: int
@@ -2288,7 +2288,7 @@ class ApiFiguresFigureOut(TypedDict):
 class ApiFiguresScoreOut(TypedDict):
     """A score. ``value`` is null while leaves that were not judged could change it; then the bounds differ."""
 
-    value: float | None
+    value: NotRequired[float | None]
     low: float
     high: float
 

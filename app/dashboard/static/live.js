@@ -21,8 +21,11 @@ export async function refresh(address = location.href) {
   const reply = await fetch(address, { headers: { Accept: "text/html" } });
   if (reply.redirected && new URL(reply.url).pathname === "/sign-in") return location.assign(reply.url);
   if (!reply.ok) return;
-  const fresh = new DOMParser().parseFromString(await reply.text(), "text/html");
+  const html = await reply.text();
   if (number !== requests) return;
+  // Another page is shown now, which may have styles of its own.
+  if (!/<[^>]+ data-live/.test(html) && document.querySelector('[data-live="jobs"]')) return location.reload();
+  const fresh = new DOMParser().parseFromString(html, "text/html");
   for (const part of document.querySelectorAll("[data-live]")) {
     const next = fresh.getElementById(part.id);
     if (!next && part.dataset.live === "jobs") return location.reload(); // another page is shown now

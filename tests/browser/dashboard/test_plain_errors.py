@@ -69,7 +69,7 @@ async def test_wrong_key_pauses_the_job_with_an_instruction(
             assert "LLM_REJECTED" in said and "the key is wrong or revoked" in said and "a wrong key" not in said
             assert await reader.text("#panel .big") == "paused"
             await reader.go("/")
-            await reader.page.wait_for_selector('#running .state:has-text("1 paused")')
+            await reader.page.wait_for_selector('.live .state:has-text("1 paused")')
 
 
 async def test_judge_file_that_raises_shows_error_and_traceback(served: Served, reader: Reader):

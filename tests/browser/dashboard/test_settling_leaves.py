@@ -101,7 +101,7 @@ async def test_agreement_of_people_and_judge_is_shown(served: Served, reader: Re
             assert (await served.http.post(f"/v1/results/{result}/overrides", json=body)).status_code == 201
     await reader.go("/review/agreement?agent=agreed")
     told = await reader.text("main")
-    assert "Based on 8 claims" in told and "4 overridden leaves have no verdict and are excluded" in told
+    assert "Based on 8 claims" in told and "4 overridden claims have no verdict and are excluded" in told
     row = await reader.text('tbody tr:has(th:text-is("rivers"))')
     assert row.startswith("rivers scripted 8 0.88") and "0.75" in row  # raw 7 of 8, kappa 0.75
     csv = (await served.http.get("/review/agreement?agent=agreed&format=csv")).text

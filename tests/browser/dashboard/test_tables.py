@@ -15,7 +15,7 @@ from tests.browser.dashboard.test_reading_results import judged
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
 
 TABLES = """[...document.querySelectorAll("main table:not(.prose table)")].map((table) =>
-  [...table.tBodies[0].rows].map((row) => row.cells[0].innerText.trim().split(/\\s/)[0]))"""
+  [...table.tBodies[0].rows].map((row) => row.cells[0].innerText.replace("no run", "").trim().split(/\\s/)[0]))"""
 WITH_TABLES = {
     "home", "agent", "jobs", "submission", "result", "compare", "review with overridden", "overrides", "agreement",
     "captures", "browsers", "page",
@@ -60,10 +60,11 @@ async def test_every_table_of_every_page_can_be_downloaded(served: Served, reade
     await judged(served)
     await served.http.post("/v1/pairings")
     pages = await screens(served, {})
+    del pages["reference"]  # its tables describe the OpenAPI document
     downloads = await find_tables_in_downloads(reader, served, pages.items())
     assert downloads.missing == []
     assert {name for name, count in downloads.tables.items() if count} >= WITH_TABLES
-    assert downloads.tables["compare"] >= 2 and downloads.tables["result"] == 2
+    assert downloads.tables["compare"] >= 2 and downloads.tables["result"] == 1
 
 
 async def test_json_contains_the_rows_that_the_page_shows(served: Served, reader: Reader):

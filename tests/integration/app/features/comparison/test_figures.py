@@ -53,14 +53,14 @@ async def test_statistics_comparisons_and_sensitivity_of_two_runs(api: httpx.Asy
 
 async def summaries(api: httpx.AsyncClient) -> None:
     newest = (await api.get("/v1/agents/walker/summary")).json()["statistics"]
-    assert (newest["tasks"], newest["answers"], newest["not_judged"]) == (3, 3, {"answers": 1, "share": 1 / 3})
+    assert (newest["tasks"], newest["answers"], newest["not_judged"]) == (3, 6, {"answers": 1, "share": 1 / 6})
     score = newest["score"]
-    assert (score["value"], score["low"], score["high"]) == (None, pytest.approx(4 / 6), pytest.approx(5 / 6))
+    assert (score["value"], score["low"], score["high"]) == (None, pytest.approx(1 / 2), pytest.approx(7 / 12))
     assert 0 <= score["interval"]["low"] < score["low"] < score["high"] < score["interval"]["high"] <= 1
     assert score["student_t"]["method"] == "Student t over 3 tasks"
     assert newest["success"]["interval"]["method"] == "Gaffke over 3 tasks"
     assert "3 tasks, fewer than 5" in newest["warnings"][0]
-    assert [one["k"] for one in newest["pass_at_k"]] == [1]
+    assert [one["k"] for one in newest["pass_at_k"]] == [1, 2]
     before = (await api.get("/v1/agents/walker/summary", params={"run": "before"})).json()
     assert (before["avg_score"], before["unfinished"]) == (0.3333, 0)
     assert before["statistics"]["score"]["value"] == pytest.approx(1 / 3)

@@ -147,7 +147,7 @@ async def test_summary_and_page_show_the_score_corrected_with_overrides(results:
                 response = await client.post(f"/v1/results/{result['id']}/overrides", json=body)
                 assert response.status_code == 201, response.text
         summary = (await client.get(f"/v1/agents/{AGENT}/summary")).json()
-        page = (await client.get(f"/agents/{AGENT}")).text
+        page = (await client.get(f"/agents/{AGENT}/statistics")).text
     await asyncio.to_thread(write_labels, tmp_path, found)
     ended = await correct(tmp_path, "--url", url, "--json")
     assert ended.returncode == 0, ended.stderr
