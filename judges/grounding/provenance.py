@@ -23,14 +23,16 @@ _NAME_OR_NUMBER = re.compile(r"\b(?:[A-Z]\w{2,}|\w*\d\w*)")
 _URL_CHAR = re.compile(r"[\w/?&=%#-]")
 _MAX_SEARCHED_CHARS: Final = 100_000_000
 """Limit of searched characters. Hundreds of values that a long page does not contain are within it."""
+_LEAST_SEARCHED_CHARS: Final = 4_000
+"""Cost of a search in a short text, because folding a word or computing a key takes longer than the search."""
 _DROPPED: Final = object()
 
 
 class KnownUrls:
     """URLs that occur in a text and among links, and the words of the text.
 
-    Values are searched in the text until ``_MAX_SEARCHED_CHARS`` characters have been searched. After that, URLs of
-    another spelling count as unknown and words as known.
+    Values are searched in the text until ``_MAX_SEARCHED_CHARS`` characters have been searched. After that, URLs count
+    as unknown and words as known.
     """
 
     def __init__(self, text: str, links: Iterable[str] = ()) -> None:
@@ -42,14 +44,20 @@ class KnownUrls:
     def __contains__(self, url: str) -> bool:
         """Return whether ``url`` occurs in any spelling of the same page, or literally in the text."""
         trimmed = url.strip()
+        if not self._may_search(_LEAST_SEARCHED_CHARS):
+            return False
         if canonical_key(_absolute(trimmed)) in self._keys:
             return True
-        return bool(trimmed) and self._may_search() and self._occurs(trimmed)
+        return bool(trimmed) and self._may_search(len(self._text)) and self._occurs(trimmed)
 
     def knows_none_of(self, words: Iterable[str]) -> bool:
         """Return whether there are words and none of them occurs in the text."""
-        folded = [fold(word).text for word in words]
-        return bool(folded) and not any(not self._may_search() or word in self._folded for word in folded)
+        has_words = False
+        for word in words:
+            has_words = True
+            if not self._may_search(max(len(self._text), _LEAST_SEARCHED_CHARS)) or fold(word).text in self._folded:
+                return False
+        return has_words
 
     def _occurs(self, url: str) -> bool:
         """Return whether the text contains this URL, and not only as the beginning of a longer one."""
@@ -60,8 +68,8 @@ class KnownUrls:
             at = self._text.find(url, at + 1)
         return False
 
-    def _may_search(self) -> bool:
-        self._searchable -= len(self._text)
+    def _may_search(self, chars: int) -> bool:
+        self._searchable -= chars
         return self._searchable >= 0
 
 

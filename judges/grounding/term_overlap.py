@@ -58,6 +58,8 @@ _SCALES = {"thousand": 1e3, "k": 1e3, "million": 1e6, "m": 1e6, "mio": 1e6, "bil
 _SCALE_VALUES = frozenset(_SCALES.values())
 _MONTHS = frozenset({"jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"})
 _UNSPACED = 0x2E80
+MAX_TERMS_CHARS = 256 * 1024
+"""Claims and quotes are read up to here. They come from replies of models, which are shorter."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ def missing_terms(claim: str, stems: frozenset[str]) -> tuple[str, ...]:
     >>> missing_terms("Ida Norrstad led it since 1998.", stems_of("I. Norrstad has been its head since 1999"))
     ('1998',)
     """
-    claim = fold_marks(claim)
+    claim = fold_marks(claim[:MAX_TERMS_CHARS])
     tokens = list(_TOKEN.finditer(claim))
     missing = []
     for run in _names(claim, tokens):
@@ -152,7 +154,7 @@ def stems_of_token(token: str) -> frozenset[str]:
 
 def terms(text: str) -> Terms:
     """Return the numbers, names and significant words of a text. A name is a capitalised word inside a sentence."""
-    text = fold_marks(text)
+    text = fold_marks(text[:MAX_TERMS_CHARS])
     numbers: set[str] = set()
     names: set[str] = set()
     words: set[str] = set()
