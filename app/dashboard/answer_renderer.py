@@ -98,7 +98,7 @@ async def run_in_child(module: str, value: object) -> Any:
         if child.returncode is None:
             with suppress(ProcessLookupError):
                 child.kill()
-            await child.wait()
+            await asyncio.shield(child.wait())  # a second cancellation must not leave it unreaped
     return None if child.returncode or not output else json.loads(output)
 
 

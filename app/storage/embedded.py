@@ -152,6 +152,8 @@ class EmbeddedPostgres:
             url = await asyncio.shield(starting)
         except asyncio.CancelledError:
             await asyncio.wait({starting})
+            if not starting.cancelled():
+                starting.exception()  # of a program that the same interruption ended
             await asyncio.to_thread(self.stop)
             raise
         try:

@@ -114,7 +114,8 @@ def main(arguments: Sequence[str]) -> None:
         with suppress(FileNotFoundError):  # the service has ended meanwhile
             Path(folder).chmod(0o711)
     program_is_open_to(os.geteuid() if user is None else user)  # once for all children
-    control.send(READY)
+    with suppress(BrokenPipeError):  # the service has ended meanwhile
+        control.send(READY)
     _Server(control, user).serve()
     shutil.rmtree(folder, ignore_errors=True)  # the service may have been killed and cannot remove it
 

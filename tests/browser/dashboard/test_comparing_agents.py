@@ -117,7 +117,7 @@ async def test_causes_distinguish_model_judge_and_vote(served: Served, reader: R
         await served.result("steady", text, run=run)
     causes = {}
     for run in list(sides)[1:]:
-        await reader.go(f"/compare?a=steady@first&b=steady@{run}")
+        await reader.go(f"/compare?a=steady@first&b=steady@{run}&mix_judges=true")
         causes[run] = await reader.text("#task-rivers td.causes")
     assert causes["other-model"].startswith("model ") and causes["other-model"].endswith("→ openai/gpt-6-luna")
     assert causes["other-judge"] == "judge the judge's file changed"
