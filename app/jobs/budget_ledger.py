@@ -33,7 +33,7 @@ _RETRY_INTERVAL_S = 0.5
 _RESERVATION_TTL_S = 30.0
 _MIN_AMOUNT = 1e-9
 _MAX_DELAY_S = 0.2
-"""Maximum time before costs and usage are written that nobody waits for."""
+"""Maximum delay of costs and usage that are written in the background."""
 _WAITING_INTERVAL_S = 0.25
 """Interval at which waiting reservations are tried again."""
 _log = structlog.get_logger(__name__)
@@ -144,7 +144,7 @@ class BudgetLedger:
                     raise BudgetExhausted(budget_id, limit, spent)
 
     def _wake_soon(self) -> None:
-        """Write the entries that nobody waits for: together with the next others, or after ``_MAX_DELAY_S``."""
+        """Write the background entries: together with the next other entries, or after ``_MAX_DELAY_S``."""
         if self._delayed is None:
             self._delayed = asyncio.get_running_loop().call_later(_MAX_DELAY_S, self._wake.set)
 

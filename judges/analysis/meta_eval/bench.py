@@ -303,7 +303,7 @@ def support_rows(report: Mapping[str, Any]) -> list[Mapping[str, Any]]:
 
 
 def _support_notes(report: Mapping[str, Any]) -> list[str]:
-    """Return the confusion of each judge with people in words, and what is not counted."""
+    """Describe how each judge and the human labels disagree, and which rows were not counted."""
     notes = []
     for row in support_rows(report):
         support = row["support"]
