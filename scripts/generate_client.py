@@ -215,11 +215,8 @@ def _quoted(kind: str) -> str:
 
 
 def _name(schema: str) -> str:
-    """Return the class name of a schema: ``app__features__check__api__CheckOut`` becomes ``CheckApiCheckOut``."""
-    *folders, name = schema.split("__")
-    return "".join(part.title().replace("_", "") for part in folders if part not in ("app", "features")) + re.sub(
-        r"\W", "_", name
-    )
+    """Return the class name of a schema."""
+    return re.sub(r"\W", "_", schema)
 
 
 def _type(schema: dict[str, Any], *, prefix: str = "", is_input: bool = False) -> str:

@@ -15,6 +15,7 @@ from app.api.examples import example_for, example_of
 from app.api.models import ProblemOut
 from app.api.problems import MEDIA_TYPE
 from app.api.request_fields import METADATA_VALUE, METADATA_VALUE_SCHEMA
+from app.api.response_headers import ALWAYS, HEADERS, OF_ERRORS, RATE_LIMIT, references
 from app.api.results import result_schema
 from app.feature import Feature
 
@@ -54,14 +55,18 @@ def _described(app: FastAPI, examples: Mapping[str, Any]) -> dict[str, Any]:
             schema["properties"] = {field: _without_null(part) for field, part in schema["properties"].items()}
     content = {"schema": {"$ref": f"{_REF}ProblemOut"}, "example": example_of(shape, schemas, shape="ProblemOut")}
     problem = {"description": "Error", "content": {MEDIA_TYPE: content}}
+    described["components"]["headers"] = HEADERS
     for path, operations in described["paths"].items():
         for method, operation in operations.items():
             _split_docstring(operation)
             _describe_texts(operation)
             operation["responses"].pop("422", None)
-            operation["responses"] |= {"4XX": problem, "5XX": problem}
+            operation["responses"] |= {code: problem | references(*names) for code, names in OF_ERRORS.items()}
             if path not in _OPEN:
                 operation["security"] = [{"key": []}, {}]
+            common = references(*ALWAYS, *(() if path in _OPEN else RATE_LIMIT))["headers"]
+            for response in operation["responses"].values():
+                response["headers"] = common | response.get("headers", {})
             for parameter in operation.get("parameters", ()):
                 parameter["schema"] = _without_null(parameter["schema"])
             _add_examples(f"{method.upper()} {path}", operation, schemas, examples)

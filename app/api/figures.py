@@ -47,7 +47,7 @@ class NotJudgedOut(BaseModel):
     leaves: int
 
 
-class BoundsOut(BaseModel):
+class AverageBoundsOut(BaseModel):
     """Averages with bounds."""
 
     score: ScoreOut | None
@@ -55,7 +55,7 @@ class BoundsOut(BaseModel):
     pass_at_k: ScoreOut | None
 
 
-class FigureOut(ScoreOut):
+class HeadlineFigureOut(ScoreOut):
     """A headline figure over tasks, with intervals."""
 
     tasks: int
@@ -86,8 +86,8 @@ class StatisticsOut(OpenModel):
     tasks: int
     answers: int
     not_judged: NotJudgedShareOut
-    score: FigureOut
-    success: FigureOut
+    score: HeadlineFigureOut
+    success: HeadlineFigureOut
     pass_at_k: list[PassEstimateOut]
     pass_hat_k: list[PassEstimateOut]
     smallest_detectable_difference: float | None
@@ -109,7 +109,7 @@ class LeaderboardRowOut(OpenModel):
     avg_answer_word_count: float | None
     avg_answer_word_count_std: float | None
     not_judged: NotJudgedOut
-    bounds: BoundsOut
+    bounds: AverageBoundsOut
     usage: UsageTotalsOut
     seconds: float
     judges: dict[str, int] = Field(description="Number of answers by judge model")

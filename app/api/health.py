@@ -23,7 +23,7 @@ class HealthOut(BaseModel):
     sandbox: Literal["on", "off", "unknown"]
 
 
-class CheckOut(BaseModel):
+class ReadinessCheckOut(BaseModel):
     """One readiness check. ``detail`` is the reason if it failed."""
 
     name: str
@@ -35,7 +35,7 @@ class ReadinessOut(BaseModel):
     """Readiness for work, with the result of each check."""
 
     ready: bool
-    checks: list[CheckOut]
+    checks: list[ReadinessCheckOut]
 
 
 @router.get("/healthz")

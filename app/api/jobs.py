@@ -17,6 +17,7 @@ from app.api.listings import FilterDep
 from app.api.models import JobOut, ListedJobOut, ListOut
 from app.api.paging import ID_PATTERN, NAME_PATTERN, IdFilter, IdPath, JobsPageDep
 from app.api.problems import Problem, not_found
+from app.api.response_headers import references
 from app.api.strict_json import StrictJsonRoute
 from app.api.waiting import WaitQuery, check_streams, wait_for_end
 from app.async_tools import cancellable_sleep
@@ -102,6 +103,7 @@ async def list_jobs(
         200: {
             "content": {"text/event-stream": {}},
             "description": "An event ``open``, then an event ``job`` for each changed job",
+            **references("Cache-Control"),
         }
     },
 )
@@ -161,6 +163,7 @@ async def retry_job(job_id: IdPath, service: ServiceDep, caller: SubmitterDep) -
         200: {
             "content": {"text/event-stream": {}},
             "description": "Events for status, stage and progress until the job ends",
+            **references("Cache-Control"),
         },
         204: {"description": "The job has ended and the client has received its last event"},
     },

@@ -20,6 +20,7 @@ from app.api.page_changes import provenance_of
 from app.api.pages import capture_of
 from app.api.paging import IdPath
 from app.api.problems import Problem
+from app.api.response_headers import sends
 from app.service import Service
 from app.storage.captures import key_digest
 from app.storage.page_changes import (
@@ -73,7 +74,7 @@ _CONTENT: dict[str, Any] = {
 }
 
 
-@router.post("/{page_id}/recapture", status_code=201)
+@router.post("/{page_id}/recapture", status_code=201, responses=sends(201, "Location"))
 async def recapture_page(page_id: IdPath, response: Response, service: ServiceDep, caller: SubmitterDep) -> PageOut:
     """Capture the URL of the page again. Later judging of your answers uses the new capture if it is evidence."""
     cited, owner = await capture_of(service, caller, page_id), caller.visible_owner
@@ -95,7 +96,7 @@ async def _recapture_corrected(service: Service, cited: Capture, correction: Pag
     return used
 
 
-@router.put("/{page_id}/content", status_code=201, openapi_extra=_CONTENT)
+@router.put("/{page_id}/content", status_code=201, responses=sends(201, "Location"), openapi_extra=_CONTENT)
 async def upload_page_content(
     page_id: IdPath, request: Request, response: Response, service: ServiceDep, caller: SubmitterDep
 ) -> PageOut:

@@ -17,6 +17,7 @@ from app.api.models import ListOut, PageOut
 from app.api.page_models import CitedUrlOut, ClosestPassageOut, DependentsOut, PassageOut, TasksPagesOut
 from app.api.paging import CapturesPageDep, IdPath, NameFilter, UrlsPageDep
 from app.api.problems import Problem, not_found
+from app.api.response_headers import references
 from app.service import Service
 from app.storage.captures import key_digest, list_captures, may_see
 from app.storage.cited_urls import dependents_of, list_tasks, list_urls
@@ -99,11 +100,14 @@ _PLACES = {
 }
 
 
-def _bytes_of(media_type: str, schema: Mapping[str, Any] | None = None) -> dict[int | str, dict[str, Any]]:
+def _bytes_of(
+    media_type: str, schema: Mapping[str, Any] | None = None, *, is_download: bool = False
+) -> dict[int | str, dict[str, Any]]:
     """Return the OpenAPI responses of a route that serves a stored body."""
+    headers = ("ETag", "Cache-Control", *(["Content-Disposition"] if is_download else []))
     return {
-        200: {"content": {media_type: {"schema": schema} if schema else {}}},
-        304: {"description": "The client has this body (If-None-Match)"},
+        200: {"content": {media_type: {"schema": schema} if schema else {}}, **references(*headers)},
+        304: {"description": "The client has this body (If-None-Match)", **references("ETag", "Cache-Control")},
     }
 
 
@@ -190,13 +194,13 @@ async def get_closest_passage(
     return ClosestPassageOut(passage=PassageOut(start=found.start, end=found.end, text=excerpt, score=found.score))
 
 
-@router.get("/{page_id}/pdf", response_class=Response, responses=_bytes_of("application/pdf"))
+@router.get("/{page_id}/pdf", response_class=Response, responses=_bytes_of("application/pdf", is_download=True))
 async def get_page_pdf(page_id: IdPath, service: ServiceDep, caller: ReaderDep, known: KnownHeader = None) -> Response:
     """Return the PDF document as a download."""
     return await _body(service, caller, page_id, "pdf", known, media_type="application/pdf", suffix="pdf")
 
 
-@router.get("/{page_id}/html", response_class=Response, responses=_bytes_of("text/html"))
+@router.get("/{page_id}/html", response_class=Response, responses=_bytes_of("text/html", is_download=True))
 async def get_page_html(page_id: IdPath, service: ServiceDep, caller: ReaderDep, known: KnownHeader = None) -> Response:
     """Return the stored HTML as a download. The response headers stop a browser from running its scripts."""
     return await _body(service, caller, page_id, "html", known, media_type="text/html; charset=utf-8", suffix="html")

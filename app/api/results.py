@@ -23,6 +23,7 @@ from app.api.models import LintFindingOut, ListOut
 from app.api.overrides import override_fields
 from app.api.paging import IdPath, NamePath, ResultsPageDep
 from app.api.problems import not_found
+from app.api.response_headers import references
 from app.service import Service
 from app.storage import results as rows
 from app.storage.listings import ListFilter
@@ -54,11 +55,6 @@ _DOCUMENT_SCHEMA = {
 _RESULT_SCHEMA = {"anyOf": [{"$ref": RESULT_REF}, _DOCUMENT_SCHEMA]}
 
 
-def _schema_of(schema: Mapping[str, Any]) -> dict[int | str, dict[str, Any]]:
-    """Return the OpenAPI responses of a route that returns stored JSON."""
-    return {200: {"content": {_JSON: {"schema": schema}}}}
-
-
 class JsonSchemaOut(BaseModel):
     """A JSON Schema."""
 
@@ -68,7 +64,7 @@ class JsonSchemaOut(BaseModel):
     type: str
 
 
-@router.get("/results", responses=_schema_of(RESULT_LIST_SCHEMA), response_class=Response)
+@router.get("/results", responses={200: {"content": {_JSON: {"schema": RESULT_LIST_SCHEMA}}}}, response_class=Response)
 async def list_results(
     service: ServiceDep,
     caller: ReaderDep,
@@ -109,7 +105,14 @@ async def list_result_origins(
     return ListOut(items=list(page), next_cursor=next_cursor)
 
 
-@router.get("/results/{result_id}", responses=_schema_of(_RESULT_SCHEMA), response_class=Response)
+@router.get(
+    "/results/{result_id}",
+    responses={
+        200: {"content": {_JSON: {"schema": _RESULT_SCHEMA}}, **references("ETag")},
+        304: {"description": "The client has this version (If-None-Match)", **references("ETag")},
+    },
+    response_class=Response,
+)
 async def get_result(
     result_id: IdPath,
     service: ServiceDep,

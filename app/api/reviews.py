@@ -26,6 +26,7 @@ from app.api.overrides import override_json, overrides_json
 from app.api.paging import ID_PATTERN, IdPath, NameFilter, PageRequest, pages_by_id
 from app.api.problems import Problem, not_found
 from app.api.request_fields import NOT_BLANK
+from app.api.response_headers import references, sends
 from app.api.strict_json import StrictJsonRoute
 from app.service import Service
 from app.storage import overrides as rows
@@ -209,7 +210,7 @@ OverridePath = Annotated[str, Path(pattern=ID_PATTERN)]
 ModelFilter = Annotated[str | None, Query(max_length=200)]
 
 
-@router.post("/results/{result_id}/overrides", status_code=201)
+@router.post("/results/{result_id}/overrides", status_code=201, responses=sends(201, "Location"))
 async def create_override(
     result_id: IdPath, body: OverrideIn, response: Response, service: ServiceDep, caller: SubmitterDep
 ) -> OverrideOut:
@@ -321,7 +322,11 @@ async def get_agreement(
     return await asyncio.to_thread(_agreement, stored, model)
 
 
-@router.get("/reviews/export", response_class=StreamingResponse, responses={200: {"content": {_LABELS_MEDIA_TYPE: {}}}})
+@router.get(
+    "/reviews/export",
+    response_class=StreamingResponse,
+    responses={200: {"content": {_LABELS_MEDIA_TYPE: {}}, **references("Content-Disposition")}},
+)
 async def export_reviews(
     service: ServiceDep, caller: ReaderDep, agent: NameFilter = None, task_id: NameFilter = None
 ) -> StreamingResponse:

@@ -35,6 +35,7 @@ from app.api.models import (
 from app.api.paging import IdPath, PageRequest, pages_by_id
 from app.api.problems import Problem, not_found
 from app.api.request_fields import ModelText
+from app.api.response_headers import sends
 from app.api.strict_json import StrictJsonRoute
 from app.api.waiting import WaitQuery, wait_for_end
 from app.api.webhooks import new_webhook
@@ -84,7 +85,7 @@ KeyHeader = Annotated[
 ]
 
 
-@router.post("", status_code=202, response_model=AcceptedSubmissionOut)
+@router.post("", status_code=202, response_model=AcceptedSubmissionOut, responses=sends(202, "Location"))
 async def create_submission(
     body: SubmissionIn, service: ServiceDep, caller: SubmitterDep, idempotency_key: KeyHeader = None
 ) -> Response:

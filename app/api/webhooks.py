@@ -15,6 +15,7 @@ from app.api.models import ListOut, RecordModel
 from app.api.paging import ID_PATTERN, IdPath, PageRequest, PositionsPageDep, pages_by_id
 from app.api.problems import Problem, not_found
 from app.api.request_fields import WebhookUrl
+from app.api.response_headers import sends
 from app.api.strict_json import StrictJsonRoute
 from app.jobs.webhooks import new_secret
 from app.service import Service
@@ -90,7 +91,7 @@ def new_webhook(
     )
 
 
-@router.post("", status_code=201)
+@router.post("", status_code=201, responses=sends(201, "Location"))
 async def create_webhook(
     body: WebhookIn, response: Response, service: ServiceDep, caller: SubmitterDep
 ) -> NewWebhookOut:

@@ -623,7 +623,7 @@ class Operations(Sender):
         """List the checks, newest first, without their documents."""
         return self._items("/v1/checks", given(limit=limit))
 
-    def get_check(self, check_id: str) -> types.CheckApiCheckOut:
+    def get_check(self, check_id: str) -> types.CheckOut:
         """Return a check, with its document if it has a result."""
         return self._json("GET", path("/v1/checks/{}", check_id))
 
@@ -791,7 +791,7 @@ class Operations(Sender):
         self._send("DELETE", path("/v1/suites/{}/sessions/{}", suite, session_id))
 
     def answer_suite_step(
-        self, suite: types.SuiteName, session_id: str, body: types.SuitesSessionApiAnswerIn | Mapping[str, Any]
+        self, suite: types.SuiteName, session_id: str, body: types.StepAnswerIn | Mapping[str, Any]
     ) -> types.AnsweredOut:
         """Answer the current question.
 
@@ -1444,7 +1444,7 @@ class AsyncOperations(AsyncSender):
         """List the checks, newest first, without their documents."""
         return self._items("/v1/checks", given(limit=limit))
 
-    async def get_check(self, check_id: str) -> types.CheckApiCheckOut:
+    async def get_check(self, check_id: str) -> types.CheckOut:
         """Return a check, with its document if it has a result."""
         return await self._json("GET", path("/v1/checks/{}", check_id))
 
@@ -1620,7 +1620,7 @@ class AsyncOperations(AsyncSender):
         await self._send("DELETE", path("/v1/suites/{}/sessions/{}", suite, session_id))
 
     async def answer_suite_step(
-        self, suite: types.SuiteName, session_id: str, body: types.SuitesSessionApiAnswerIn | Mapping[str, Any]
+        self, suite: types.SuiteName, session_id: str, body: types.StepAnswerIn | Mapping[str, Any]
     ) -> types.AnsweredOut:
         """Answer the current question.
 

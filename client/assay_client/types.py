@@ -100,7 +100,7 @@ class AgentSummaryOut(TypedDict):
     avg_answer_word_count: float | None
     avg_answer_word_count_std: float | None
     not_judged: NotJudgedOut
-    bounds: ApiFiguresBoundsOut
+    bounds: AverageBoundsOut
     usage: UsageTotalsOut
     seconds: float
     judges: dict[str, int]
@@ -121,11 +121,11 @@ class AgreementFiguresOut(TypedDict):
     false_positive: int
     false_negative: int
     true_negative: int
-    raw: ApiReviewsFigureOut
-    kappa: ApiReviewsFigureOut
-    ac1: ApiReviewsFigureOut
-    tpr: ApiReviewsFigureOut
-    tnr: ApiReviewsFigureOut
+    raw: FigureOut
+    kappa: FigureOut
+    ac1: FigureOut
+    tpr: FigureOut
+    tnr: FigureOut
 
 
 class AgreementGroupOut(TypedDict):
@@ -137,11 +137,11 @@ class AgreementGroupOut(TypedDict):
     false_positive: int
     false_negative: int
     true_negative: int
-    raw: ApiReviewsFigureOut
-    kappa: ApiReviewsFigureOut
-    ac1: ApiReviewsFigureOut
-    tpr: ApiReviewsFigureOut
-    tnr: ApiReviewsFigureOut
+    raw: FigureOut
+    kappa: FigureOut
+    ac1: FigureOut
+    tpr: FigureOut
+    tnr: FigureOut
     task_id: str
     model: str | None
 
@@ -153,12 +153,28 @@ class AgreementOut(TypedDict):
     items: list[AgreementGroupOut]
 
 
+class AnswerIn(TypedDict):
+    """One answer in a request: its ``text``, or the JSON ``reply`` of a model provider."""
+
+    name: Any
+    text: NotRequired[str | None]
+    reply: NotRequired[Any]
+
+
 class AnsweredOut(TypedDict):
     """Feedback, and the next question."""
 
     feedback: FeedbackOut | None
     done: bool
     question: QuestionOut | None
+
+
+class AverageBoundsOut(TypedDict):
+    """Averages with bounds."""
+
+    score: ScoreOut | None
+    success: ScoreOut | None
+    pass_at_k: ScoreOut | None
 
 
 class BenchOut(TypedDict):
@@ -199,6 +215,13 @@ class Blob(TypedDict):
     sha256: str
     size: int
     media_type: str
+
+
+class BoundsOut(TypedDict):
+    """Bounds of a score. They are equal if nothing is unknown."""
+
+    low: float
+    high: float
 
 
 class BundleRoot(TypedDict):
@@ -319,6 +342,25 @@ class CheckIn(TypedDict):
     budget_usd: NotRequired[float | None]
     priority: NotRequired[int]
     partial: NotRequired[bool]
+
+
+class CheckOut(TypedDict):
+    """One check, with its document when it is finished or stopped by its budget."""
+
+    id: str
+    model: str | None
+    status: JobStatus
+    stage: str | None
+    attempts: int
+    error: JobError | None
+    result_id: str | None
+    created_at: str
+    started_at: str | None
+    finished_at: str | None
+    name: str
+    progress: ProgressOut
+    job_url: str
+    document: CheckDocument | None
 
 
 CheckStatus: TypeAlias = Literal["complete", "incomplete", "stopped"]
@@ -586,8 +628,8 @@ class Figure(TypedDict):
 class FigureComparisonOut(TypedDict):
     """One figure on both sides. The difference is b - a."""
 
-    a: ApiFiguresScoreOut | None
-    b: ApiFiguresScoreOut | None
+    a: ScoreOut | None
+    b: ScoreOut | None
     tasks: int
     certain: int
     difference: float | None
@@ -608,6 +650,17 @@ class FigureInterval(TypedDict):
     low: float
     high: float
     method: str
+
+
+class FigureOut(TypedDict):
+    """A figure with its 95 % interval."""
+
+    value: float | None
+    low: float | None
+    high: float | None
+    n: int
+    method: str
+    reason: str | None
 
 
 class Figures(TypedDict):
@@ -681,7 +734,7 @@ class ForecastIn(TypedDict):
     jobs: NotRequired[Sequence[str] | None]
     agent: NotRequired[str | None]
     task_id: NotRequired[str | None]
-    answers: NotRequired[Sequence[ApiModelsAnswerIn] | None]
+    answers: NotRequired[Sequence[AnswerIn] | None]
     model: NotRequired[str | Sequence[str] | None]
     stored_pages: NotRequired[bool]
 
@@ -718,6 +771,18 @@ GivenFeedback: TypeAlias = Literal["always", "train"]
 """Steps whose answers get feedback."""
 
 
+class HeadlineFigureOut(TypedDict):
+    """A headline figure over tasks, with intervals."""
+
+    value: NotRequired[float | None]
+    low: float
+    high: float
+    tasks: int
+    interval: Interval | None
+    student_t: Interval | None
+    bootstrap: Interval | None
+
+
 class HealthOut(TypedDict):
     """Liveness of the process. ``sandbox``: whether pages are opened only with the browser sandbox."""
 
@@ -744,7 +809,7 @@ class InversionOut(TypedDict):
     desc: str
     outcome: str
     to: str
-    score: ApiFiguresScoreOut
+    score: ScoreOut
     change: ChangeOut
     votes: VotesOut
 
@@ -755,7 +820,7 @@ class InversionsOut(TypedDict):
     result_id: str | None
     task_id: str | None
     answer_name: str | None
-    score: ApiFiguresScoreOut | None
+    score: ScoreOut | None
     flips: list[InversionOut]
     without_effect: int
     left_out: int
@@ -874,7 +939,7 @@ class LeaderboardRowOut(TypedDict):
     avg_answer_word_count: float | None
     avg_answer_word_count_std: float | None
     not_judged: NotJudgedOut
-    bounds: ApiFiguresBoundsOut
+    bounds: AverageBoundsOut
     usage: UsageTotalsOut
     seconds: float
     judges: dict[str, int]
@@ -920,7 +985,7 @@ class ListedJobOut(TypedDict):
     answer: str
     run: str | None
     progress: ProgressOut
-    score: ApiFiguresScoreOut | None
+    score: ScoreOut | None
 
 
 MaskReason: TypeAlias = Literal[
@@ -1323,11 +1388,19 @@ class RandomChangesOut(TypedDict):
     high: float
 
 
+class ReadinessCheckOut(TypedDict):
+    """One readiness check. ``detail`` is the reason if it failed."""
+
+    name: str
+    ok: bool
+    detail: str
+
+
 class ReadinessOut(TypedDict):
     """Readiness for work, with the result of each check."""
 
     ready: bool
-    checks: list[ApiHealthCheckOut]
+    checks: list[ReadinessCheckOut]
 
 
 class ReportCitation(TypedDict):
@@ -1616,8 +1689,8 @@ class RewardOut(TypedDict):
     mask_reason: MaskReason | None
     mask_detail: str | None
     score: ScoreKind
-    bounds: RewardsApiBoundsOut
-    scores: dict[str, RewardsApiScoreOut]
+    bounds: BoundsOut
+    scores: dict[str, ScoreOut]
     components: list[ComponentOut]
     pages: PagesOut | None
     cost: CostOut
@@ -1709,6 +1782,14 @@ ScoreKind: TypeAlias = Literal["compatible", "strict"]
 """Score that becomes the reward."""
 
 
+class ScoreOut(TypedDict):
+    """A score. ``value`` is null while leaves that were not judged could change it; then the bounds differ."""
+
+    value: NotRequired[float | None]
+    low: float
+    high: float
+
+
 class ScoredAnswerOut(TypedDict):
     """Newest result of an answer, without its tree."""
 
@@ -1718,7 +1799,7 @@ class ScoredAnswerOut(TypedDict):
     answer_name: str
     run: str | None
     status: str
-    score: ApiFiguresScoreOut
+    score: ScoreOut
     created_at: str
 
 
@@ -1831,12 +1912,19 @@ class StatisticsOut(TypedDict):
     tasks: int
     answers: int
     not_judged: NotJudgedShareOut
-    score: ApiFiguresFigureOut
-    success: ApiFiguresFigureOut
+    score: HeadlineFigureOut
+    success: HeadlineFigureOut
     pass_at_k: list[PassEstimateOut]
     pass_hat_k: list[PassEstimateOut]
     smallest_detectable_difference: float | None
     warnings: list[str]
+
+
+class StepAnswerIn(TypedDict):
+    """Answer to a question."""
+
+    question: str
+    text: str
 
 
 class StepOut(TypedDict):
@@ -1879,7 +1967,7 @@ class SubmissionIn(TypedDict):
 
     agent: str
     task_id: str
-    answers: Sequence[ApiModelsAnswerIn]
+    answers: Sequence[AnswerIn]
     model: NotRequired[str | Sequence[str] | None]
     run: NotRequired[str | None]
     metadata: NotRequired[Mapping[str, MetadataValue] | None]
@@ -1943,9 +2031,9 @@ class TaskComparisonOut(TypedDict):
     """One task on both sides, with the leaves that flipped."""
 
     task_id: str
-    a: ApiFiguresScoreOut
-    b: ApiFiguresScoreOut
-    difference: ApiFiguresScoreOut
+    a: ScoreOut
+    b: ScoreOut
+    difference: ScoreOut
     flipped: int
     flips: list[Flip]
 
@@ -2033,8 +2121,8 @@ class TaskScoreOut(TypedDict):
     task_id: str
     agent: str
     run: str | None
-    score: ApiFiguresScoreOut
-    success: ApiFiguresScoreOut
+    score: ScoreOut
+    success: ScoreOut
     answers: int
     incomplete: int
     judge: str
@@ -2263,99 +2351,3 @@ class WithoutResultOut(TypedDict):
     task_id: str
     answer_name: str
     error_code: str | None
-
-
-class ApiFiguresBoundsOut(TypedDict):
-    """Averages with bounds."""
-
-    score: ApiFiguresScoreOut | None
-    success: ApiFiguresScoreOut | None
-    pass_at_k: ApiFiguresScoreOut | None
-
-
-class ApiFiguresFigureOut(TypedDict):
-    """A headline figure over tasks, with intervals."""
-
-    value: NotRequired[float | None]
-    low: float
-    high: float
-    tasks: int
-    interval: Interval | None
-    student_t: Interval | None
-    bootstrap: Interval | None
-
-
-class ApiFiguresScoreOut(TypedDict):
-    """A score. ``value`` is null while leaves that were not judged could change it; then the bounds differ."""
-
-    value: NotRequired[float | None]
-    low: float
-    high: float
-
-
-class ApiHealthCheckOut(TypedDict):
-    """One readiness check. ``detail`` is the reason if it failed."""
-
-    name: str
-    ok: bool
-    detail: str
-
-
-class ApiModelsAnswerIn(TypedDict):
-    """One answer in a request: its ``text``, or the JSON ``reply`` of a model provider."""
-
-    name: Any
-    text: NotRequired[str | None]
-    reply: NotRequired[Any]
-
-
-class ApiReviewsFigureOut(TypedDict):
-    """A figure with its 95 % interval."""
-
-    value: float | None
-    low: float | None
-    high: float | None
-    n: int
-    method: str
-    reason: str | None
-
-
-class CheckApiCheckOut(TypedDict):
-    """One check, with its document when it is finished or stopped by its budget."""
-
-    id: str
-    model: str | None
-    status: JobStatus
-    stage: str | None
-    attempts: int
-    error: JobError | None
-    result_id: str | None
-    created_at: str
-    started_at: str | None
-    finished_at: str | None
-    name: str
-    progress: ProgressOut
-    job_url: str
-    document: CheckDocument | None
-
-
-class RewardsApiBoundsOut(TypedDict):
-    """Bounds of a score. They are equal if nothing is unknown."""
-
-    low: float
-    high: float
-
-
-class RewardsApiScoreOut(TypedDict):
-    """Score with its bounds. ``value`` is null while unknown leaves could change it."""
-
-    low: float
-    high: float
-    value: float | None
-
-
-class SuitesSessionApiAnswerIn(TypedDict):
-    """Answer to a question."""
-
-    question: str
-    text: str

@@ -17,6 +17,7 @@ from app.api.models import BudgetUsd, JobStateOut, ListOut, Priority, ProgressOu
 from app.api.paging import IdPath, JobsPageDep
 from app.api.problems import Problem, not_found
 from app.api.request_fields import FETCHABLE_URL, AnswerReply, Model
+from app.api.response_headers import sends
 from app.api.results import JsonSchemaOut
 from app.api.strict_json import StrictJsonRoute
 from app.api.submissions import KeyHeader, accept_job
@@ -150,7 +151,7 @@ class CheckOut(CheckSummaryOut):
 router = APIRouter(prefix="/v1", tags=["checks"], route_class=StrictJsonRoute)
 
 
-@router.post("/checks", status_code=202, response_model=AcceptedCheckOut)
+@router.post("/checks", status_code=202, response_model=AcceptedCheckOut, responses=sends(202, "Location"))
 async def create_check(
     body: CheckIn, response: Response, service: ServiceDep, caller: SubmitterDep, idempotency_key: KeyHeader = None
 ) -> dict[str, Any]:

@@ -21,6 +21,7 @@ from app.api.models import PageOut
 from app.api.page_uploads import check_upload, store_upload
 from app.api.problems import Problem
 from app.api.request_fields import WHOLE_NUMBER
+from app.api.response_headers import sends
 from app.api.strict_json import StrictJsonRoute
 from app.features.extension.pairing import (
     TOKEN_LIFETIME,
@@ -236,7 +237,7 @@ async def list_flagged_pages(service: ServiceDep, browser: BrowserDep) -> Flagge
     return FlaggedListOut(items=items)
 
 
-@router.post("/captures", status_code=201, openapi_extra=_CAPTURE)
+@router.post("/captures", status_code=201, responses=sends(201, "Location"), openapi_extra=_CAPTURE)
 async def upload_capture(request: Request, response: Response, service: ServiceDep, browser: BrowserDep) -> PageOut:
     """Submit the content of a tab as the capture of a URL that needs work."""
     async with request.form(max_files=2, max_fields=len(_TEXTS) + len(_COUNTS), max_part_size=_MAX_PART_BYTES) as form:

@@ -18,6 +18,7 @@ from app.api.models import BudgetUsd, ListOut, Priority
 from app.api.paging import ID_PATTERN, NAME_PATTERN, IdPath, NameFilter, PageRequest, pages_by_id
 from app.api.problems import Problem, not_found
 from app.api.request_fields import Model
+from app.api.response_headers import sends
 from app.api.strict_json import StrictJsonRoute
 from app.api.submissions import KeyHeader, key_of_request
 from app.features.rescore import storage
@@ -223,7 +224,7 @@ class RescoreOut(RescoreSummaryOut):
     usage: dict[str, Any]
 
 
-@router.post("", status_code=202, response_model=AcceptedRescoreOut)
+@router.post("", status_code=202, response_model=AcceptedRescoreOut, responses=sends(202, "Location"))
 async def create_rescore(
     body: RescoreIn, response: Response, service: ServiceDep, caller: SubmitterDep, idempotency_key: KeyHeader = None
 ) -> dict[str, Any]:

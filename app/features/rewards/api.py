@@ -13,6 +13,7 @@ from answers.errors import InvalidSubmission
 from answers.submission import text_problems
 from app.access.keys import Caller
 from app.api.access import ServiceDep, SubmitterDep
+from app.api.figures import ScoreOut
 from app.api.models import BudgetUsd
 from app.api.problems import Problem
 from app.api.request_fields import AnswerText, Model, Name
@@ -133,12 +134,6 @@ class BoundsOut(BaseModel):
 
     low: float
     high: float
-
-
-class ScoreOut(BoundsOut):
-    """Score with its bounds. ``value`` is null while unknown leaves could change it."""
-
-    value: float | None
 
 
 class ComponentOut(BaseModel):

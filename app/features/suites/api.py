@@ -21,6 +21,7 @@ from app.api.examples import EXAMPLE_ID
 from app.api.models import JobStateOut, ListOut, RecordModel
 from app.api.paging import ID_PATTERN, IdPath, JobsPageDep, PositionsPageDep
 from app.api.problems import Problem, not_found
+from app.api.response_headers import references, sends
 from app.api.strict_json import StrictJsonRoute
 from app.api.submissions import KeyHeader, accept_job
 from app.features.suites import storage as suite_steps
@@ -285,7 +286,7 @@ _MAX_RANKED = 200
 PositionPath = Annotated[int, Path(ge=0, le=2**31 - 1)]
 
 
-@router.post("/mind2web/runs", status_code=202, response_model=AcceptedRunOut)
+@router.post("/mind2web/runs", status_code=202, response_model=AcceptedRunOut, responses=sends(202, "Location"))
 async def create_mind2web_run(
     body: Mind2WebRunIn,
     response: Response,
@@ -297,7 +298,7 @@ async def create_mind2web_run(
     return await _accept_run(SuiteName.MIND2WEB, body, response, service, caller, idempotency_key)
 
 
-@router.post("/mm-mind2web/runs", status_code=202, response_model=AcceptedRunOut)
+@router.post("/mm-mind2web/runs", status_code=202, response_model=AcceptedRunOut, responses=sends(202, "Location"))
 async def create_mm_mind2web_run(
     body: MultimodalRunIn,
     response: Response,
@@ -435,7 +436,7 @@ async def get_suite_step(
 @router.get(
     "/{suite}/runs/{run_id}/steps/{position}/screenshot",
     response_class=Response,
-    responses={200: {"content": {"image/jpeg": {}, "image/png": {}}}},
+    responses={200: {"content": {"image/jpeg": {}, "image/png": {}}, **references("Cache-Control")}},
 )
 async def get_suite_screenshot(
     suite: SuiteName, run_id: IdPath, position: PositionPath, service: ServiceDep, caller: ReaderDep

@@ -17,6 +17,7 @@ from app.api.examples import EXAMPLE_ID
 from app.api.models import ListOut
 from app.api.paging import IdPath, PageRequest, PositionsPageDep, pages_by_id
 from app.api.problems import Problem, not_found
+from app.api.response_headers import sends
 from app.api.strict_json import StrictJsonRoute
 from app.features.suites import storage
 from app.features.suites.api import StepSummaryOut, check_paths
@@ -175,7 +176,7 @@ class SessionOut(BaseModel):
     question: QuestionOut | None = Field(description="Null if the session is done, and in lists")
 
 
-class AnswerIn(BaseModel):
+class StepAnswerIn(BaseModel):
     """Answer to a question."""
 
     model_config = ConfigDict(
@@ -203,7 +204,7 @@ class AnsweredOut(BaseModel):
 router = APIRouter(prefix="/v1/suites", tags=["suites"], route_class=StrictJsonRoute)
 
 
-@router.post("/mind2web/sessions", status_code=201)
+@router.post("/mind2web/sessions", status_code=201, responses=sends(201, "Location"))
 async def create_mind2web_session(
     body: Mind2WebSessionIn, response: Response, service: ServiceDep, caller: SubmitterDep
 ) -> SessionOut:
@@ -211,7 +212,7 @@ async def create_mind2web_session(
     return await _start(SuiteName.MIND2WEB, body, response, service, caller)
 
 
-@router.post("/mm-mind2web/sessions", status_code=201)
+@router.post("/mm-mind2web/sessions", status_code=201, responses=sends(201, "Location"))
 async def create_mm_mind2web_session(
     body: MultimodalSessionIn, response: Response, service: ServiceDep, caller: SubmitterDep
 ) -> SessionOut:
@@ -241,7 +242,7 @@ async def get_suite_session(suite: SuiteName, session_id: IdPath, service: Servi
 
 @router.post("/{suite}/sessions/{session_id}/answers")
 async def answer_suite_step(
-    suite: SuiteName, session_id: IdPath, body: AnswerIn, service: ServiceDep, caller: SubmitterDep
+    suite: SuiteName, session_id: IdPath, body: StepAnswerIn, service: ServiceDep, caller: SubmitterDep
 ) -> AnsweredOut:
     """Answer the current question. Returns feedback if the step has ended, and the next question.
 

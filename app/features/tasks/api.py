@@ -21,6 +21,7 @@ from app.api.models import BudgetUsd, JobStateOut, ListOut, ProgressOut, RecordM
 from app.api.paging import ID_PATTERN, IdPath, NamePath, ResultsPageDep
 from app.api.problems import Problem, not_found
 from app.api.request_fields import Model
+from app.api.response_headers import sends
 from app.api.strict_json import StrictJsonRoute
 from app.api.submissions import accept_job
 from app.features.tasks.files import (
@@ -301,7 +302,7 @@ async def save_task_file(body: TaskSaveIn, task_id: NamePath, service: ServiceDe
     return await _file_out(task_id, await _find(service, task_id), caller)
 
 
-@router.post("/tests", status_code=202, response_model=AcceptedTestOut)
+@router.post("/tests", status_code=202, response_model=AcceptedTestOut, responses=sends(202, "Location"))
 async def start_task_test(
     body: TaskTestIn, task_id: NamePath, response: Response, service: ServiceDep, caller: OperatorDep
 ) -> dict[str, Any]:

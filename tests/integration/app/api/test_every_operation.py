@@ -27,6 +27,7 @@ from schemathesis.specs.openapi.checks import (
     unsupported_method,
 )
 
+from app.api.middleware import SECURITY_HEADERS
 from app.server.application import create_app
 from tests.fakes.evaluating import ScriptedEvaluation
 from tests.fakes.runtimes import scripted_runtime
@@ -41,7 +42,22 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore:Do not use the `random` module inside strategies"),
 ]
 
+STANDARD_HEADERS = frozenset(
+    {"connection", "content-length", "content-type", "date", "transfer-encoding", *map(str.lower, SECURITY_HEADERS)}
+)
+
+
+def only_declared_headers(_ctx: object, response: Any, case: Any) -> None:
+    """Check that the description declares every header that is not part of HTTP itself or the same everywhere."""
+    declared = case.operation.responses.find_by_status_code(response.status_code).headers or {}
+    undeclared = (
+        {name.lower() for name in response.headers} - STANDARD_HEADERS - {name.lower() for name, _ in declared.items()}
+    )
+    assert not undeclared, f"undeclared headers of {response.status_code}: {sorted(undeclared)}"
+
+
 CHECKS = [
+    only_declared_headers,
     not_a_server_error,
     status_code_conformance,
     content_type_conformance,

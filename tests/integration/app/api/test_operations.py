@@ -8,7 +8,7 @@ import pytest
 from jsonschema_rs import Draft202012Validator
 
 from tests.fakes.evaluating import ScriptedEvaluation
-from tests.integration.app.api.api_calls import assert_problem, submit, wait_for_job
+from tests.integration.app.api.api_calls import assert_problem, submission_body, submit, wait_for_job
 from tests.integration.app.api.conftest import OpenApi
 
 pytestmark = pytest.mark.postgres
@@ -172,6 +172,25 @@ async def test_openapi_is_valid_and_describes_every_error(api: httpx.AsyncClient
         assert operation["responses"]["4XX"]["content"].keys() == {"application/problem+json"}
         assert "422" not in operation["responses"]
     assert "HTTPValidationError" not in description["components"]["schemas"]
+
+
+async def test_schema_names_are_plain(api: httpx.AsyncClient):
+    # FastAPI puts the module path into the names of classes that have the same name.
+    description = (await api.get("/openapi.json")).json()
+    plain = re.compile(r"[A-Z][A-Za-z0-9]+|ListOut_[A-Za-z0-9]+_|Result_[a-z_]+|Body_[a-z_]+")
+    assert [name for name in description["components"]["schemas"] if not plain.fullmatch(name) or "__" in name] == []
+
+
+async def test_headers_of_a_created_submission_are_described(open_api: OpenApi):
+    async with open_api(workers=0, rate_per_s=50) as api:
+        description = (await api.get("/openapi.json")).json()
+        submitted = await api.post("/v1/submissions", json=submission_body())
+    headers = description["paths"]["/v1/submissions"]["post"]["responses"]["202"]["headers"]
+    assert {"Location", "X-Request-ID", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"} == set(headers)
+    for name, reference in headers.items():
+        header = description["components"]["headers"][reference["$ref"].rpartition("/")[2]]
+        sent = submitted.headers[name]
+        validate_value(description, header["schema"], int(sent) if header["schema"]["type"] == "integer" else sent)
 
 
 async def test_every_operation_has_valid_examples(api: httpx.AsyncClient):
