@@ -37,8 +37,8 @@ _UNCLOSED = "\ufdd0"
 _AMPERSAND = "\ufdd1"
 """Stands for a "&" that begins no reference."""
 _BARE_AMPERSAND = re.compile("&(?![a-zA-Z#])")
-_MAX_MARKUP_PER_MIB = 170_000
-"""Tags, comments and entities per MiB that the converter reads in 1 s. Tables of short cells have 150,000."""
+_MAX_MARKUP_PER_MIB = 140_000
+"""Tags, comments and entities per MiB that the converter reads in 1 s. Very long tables of short cells have more."""
 _BEFORE_ESCAPED = re.compile(
     rf"\\(?=[{re.escape(html2text.config.RE_SLASH_CHARS)}])|^\s*\d+(?=\.\s)|^\s*(?=\+\s|-[\s-])", re.MULTILINE
 )
@@ -189,7 +189,8 @@ class TextConverter(html2text.HTML2Text):
                 self._ignored -= 1
                 return
             self._depth = max(0, self._depth + (1 if start else -1))
-        attrs = {name: value and _unescaped(value) for name, value in attrs.items()}
+        if attrs:
+            attrs = {name: value and _unescaped(value) for name, value in attrs.items()}
         super().handle_tag(tag, attrs, start)
         self.td_count = min(self.td_count, _MAX_COLUMNS)
 
@@ -199,7 +200,8 @@ class TextConverter(html2text.HTML2Text):
             return
         if not self.pre:
             is_markup = not entity_char and not self.code
-            data = _UNCLOSED.join(_as_text(part, is_markup=is_markup) for part in data.split(_UNCLOSED))
+            parts = [_as_text(part, is_markup=is_markup) for part in data.split(_UNCLOSED)]
+            data = _UNCLOSED.join(parts) if len(parts) > 1 else parts[0]
         while _UNCLOSED in data and (self.stressed or self.preceding_stressed):  # spaces depend on the next character
             before, _, data = data.partition(_UNCLOSED)
             super().handle_data(_unescaped(before), entity_char=True)

@@ -7,7 +7,7 @@ numbers occurs there. Works on any pydantic value. Other content of text fields 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from typing import Any, Final, TypeVar
 
 from pydantic import AnyUrl, BaseModel, ValidationError
@@ -109,29 +109,35 @@ def _kept(value: Any, known: KnownUrls, dropped: list[str], *, replacement: str 
     if isinstance(value, dict):
         return {key: _pruned(item, known, dropped, replacement=replacement) for key, item in value.items()}
     if isinstance(value, list | tuple | set | frozenset):
-        invented = {id(item) for item in value if isinstance(item, dict) and _is_invented(item, known)}
-        dropped += [", ".join(_texts(item)) for item in value if id(item) in invented]
-        items = [_kept(item, known, dropped, replacement=replacement) for item in value if id(item) not in invented]
-        return type(value)(item for item in items if item is not _DROPPED)
+        listed = []
+        for item in value:
+            if isinstance(item, dict) and _is_invented(texts := _texts(item), known):
+                dropped.append(", ".join(texts))
+            elif (kept := _kept(item, known, dropped, replacement=replacement)) is not _DROPPED:
+                listed.append(kept)
+        return type(value)(listed)
     return value
 
 
-def _is_invented(item: dict[Any, Any], known: KnownUrls) -> bool:
-    """Return whether an item has names or numbers and none of them occurs in the source."""
-    texts = list(_texts(item))
-    if any(_ADDRESS.fullmatch(text) and text in known for text in texts):
-        return False
-    return known.knows_none_of(
-        word for text in texts if not _ADDRESS.fullmatch(text) for word in _NAME_OR_NUMBER.findall(text)
-    )
+def _is_invented(texts: Iterable[str], known: KnownUrls) -> bool:
+    """Return whether an item with these texts has names or numbers and none of them occurs in the source."""
+    words: list[str] = []
+    for text in texts:
+        if not _ADDRESS.fullmatch(text):
+            words += _NAME_OR_NUMBER.findall(text)
+        elif text in known:
+            return False
+    return known.knows_none_of(words)
 
 
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, str | AnyUrl):
-        yield str(value)
-    elif isinstance(value, dict | list | tuple | set | frozenset):
-        for item in value.values() if isinstance(value, dict) else value:
-            yield from _texts(item)
+def _texts(value: Any) -> list[str]:
+    if isinstance(value, str):
+        return [value]
+    if isinstance(value, AnyUrl):
+        return [str(value)]
+    if not isinstance(value, dict | list | tuple | set | frozenset):
+        return []
+    return [text for item in (value.values() if isinstance(value, dict) else value) for text in _texts(item)]
 
 
 def _absolute(url: str) -> str:

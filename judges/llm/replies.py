@@ -19,7 +19,7 @@ from judges.llm.json_schema import ReplySchema, ReplyType, json_schema_of, prope
 from judges.llm.provider_adapter import FinishReason, RawReply
 from judges.source_code import judge_code
 
-MAX_REPLY_CHARS: Final = 2_000_000
+MAX_REPLY_CHARS: Final = 2**19
 MAX_WRAPPINGS: Final = 3
 """Maximum number of nested objects with a single key around the requested object."""
 _CALL_ARGUMENTS: Final = ("arguments", "parameters", "input")

@@ -17,8 +17,10 @@ TRUNCATION_MARKER: Final = "\n[The page goes on; it was cut here.]"
 """Follows a text that was cut."""
 _BOUND_RANKS: Final = 50_000
 """Size of the part of the vocabulary. With it, texts have 3 to 10 % more tokens."""
-_BOUND_SHARE: Final = 2
-"""A text of more tokens is encoded with the whole vocabulary only up to this multiple of the limit."""
+_BOUND_BYTES: Final = 6
+"""A text with more bytes per permitted token is nearly always too long, so only the whole vocabulary is used."""
+_READ_CHARS: Final = 12
+"""So many characters per permitted token nearly always contain the permitted tokens."""
 _PIECE_CHARS: Final = 4_000
 _MAX_BYTES_PER_CHAR: Final = 4
 
@@ -61,14 +63,15 @@ def first_tokens(text: str, max_tokens: int = MAX_TEXT_TOKENS) -> str | None:
     if fits_in_bytes(text, max_tokens):
         return None
     text = _without_surrogates(text)
-    bound_encoding = load_encoding(TEXT_ENCODING, _BOUND_RANKS)
-    bound = tokens_of(text, bound_encoding)
-    if len(bound) <= max_tokens:
-        return None
+    if fits_in_bytes(text, _BOUND_BYTES * max_tokens):
+        bound = tokens_of(text, load_encoding(TEXT_ENCODING, _BOUND_RANKS))
+        if len(bound) <= max_tokens:
+            return None
     encoding = text_encoding()
+    read = text[: _READ_CHARS * max(0, max_tokens)]
+    tokens = tokens_of(read, encoding)
     # The rest of a long text does not change its first tokens.
-    tokens = tokens_of(bound_encoding.decode(bound[: _BOUND_SHARE * max(0, max_tokens)]), encoding)
-    if len(tokens) <= max_tokens + _PIECE_CHARS:
+    if len(read) < len(text) and len(tokens) <= max_tokens + _PIECE_CHARS:
         tokens = tokens_of(text, encoding)
     if len(tokens) <= max_tokens:
         return None

@@ -72,6 +72,7 @@ from judges.analysis.forecasts.simulation import entries
 from judges.analysis.mutation import text_parts
 from judges.analysis.mutation.edits import other_urls, wrong_values
 from judges.errors import LLMOutputUnusable
+from judges.gc_tuning import freeze_loaded_objects
 from judges.grounding.confusables import confusable_skeleton
 from judges.grounding.folding import fold, fold_marks
 from judges.grounding.injection import scan, scan_url
@@ -86,6 +87,7 @@ from judges.llm.error_mapping import ErrorResponse, error_for_response, read_err
 from judges.llm.json_objects import NoSingleObject, parse_single_object
 from judges.llm.missing_models import missing_model_message, read_models
 from judges.llm.pricing import Prices
+from judges.llm.replies import MAX_REPLY_CHARS
 from judges.llm.retry import parse_retry_after
 from judges.prompting.blocks import BlockBuilder, neutralise, read_blocks
 from judges.prompting.token_limit import first_tokens, text_encoding, tokens_of
@@ -369,9 +371,15 @@ def _as_lines(text: str) -> list[str]:
 
 
 def _links_reply(text: str) -> object:
-    """Check values of a model's reply against a page, both taken from the text."""
-    parts = [part for part in text.split() if part][:100_000] or [text]
-    return drop_invented(_Links(links=[_Link(name=part, url=part) for part in parts]), KnownUrls(text[:100]))
+    """Check values of a model's reply against a page, both taken from the text: as many as a reply may contain."""
+    links: list[_Link] = []
+    chars = 0
+    for part in text.split() or [text]:
+        chars += 2 * len(part) + len('{"name":"","url":""},')
+        if chars > MAX_REPLY_CHARS:
+            break
+        links.append(_Link(name=part, url=part))
+    return drop_invented(_Links(links=links), KnownUrls(text[:100]))
 
 
 def _strict_json(text: str) -> Any:
@@ -733,6 +741,7 @@ def main() -> None:
     arguments.add_argument("--top", type=int, default=40, help="number of results (default: %(default)s)")
     options = arguments.parse_args()
     text_encoding()
+    freeze_loaded_objects()  # as in every process of the service
     costs: list[Cost] = []
     for name in PARSERS:
         if not options.words or any(word in name for word in options.words):

@@ -20,7 +20,7 @@ _LABEL = re.compile(r"!?\[(?P<label>[^\[\]]*)\]\([^)\n]*\)")
 _ONLY_A_NUMBER = re.compile(r"[\W\d_]*")
 _EMPTY_BRACKETS = re.compile(r" ?[(\[（【][\s,;.、，]*[)\]）】]")  # noqa: RUF001 - brackets of other scripts
 _MARKUP = re.compile(r"\*\*|__|`|^[#>\s]+|<br ?/?>")
-_BEFORE_STOP = re.compile(r" ([.,;:!?])")
+_BEFORE_STOP = re.compile(r" (?=[.,;:!?])")
 _DELIMITER_ROW = re.compile(r"[\s|:-]+")
 LABEL_LINE = re.compile(
     r"(?:[\s*_#]*[*_#]|[\s*_#]*+[^\s:：.]{1,30}(?: [^\s:：.]{1,30}){0,3}[*_]*)[:：][*_]*"  # noqa: RUF001
@@ -160,7 +160,7 @@ def plain_text(text: str, start: int, end: int, marks: Sequence[Mark]) -> str:
     pieces.append(text[at:end])
     plain = " ".join("".join(pieces).split())  # the patterns are quadratic in white space
     plain = _MARKUP.sub("", _EMPTY_BRACKETS.sub("", plain))
-    return _BEFORE_STOP.sub(r"\1", " ".join(plain.split()))
+    return _BEFORE_STOP.sub("", " ".join(plain.split()))
 
 
 def looks_factual(statement: ReportStatement) -> bool:

@@ -109,8 +109,14 @@ class Source:
         return found
 
     def rows(self) -> list[Source]:
-        """Return the items of this list; none if it is not a list."""
+        """Return the items of this list; none if it is not a list.
+
+        Raises:
+            Malformed: it has more than ``MAX_ROWS``.
+        """
         listed = self.value if isinstance(self.value, list) else []
+        if len(listed) > MAX_ROWS:
+            raise self.error(f"{len(listed)} entries (maximum {MAX_ROWS}); split the file")
         return [Source(each, self._locate, (*self._path, number)) for number, each in enumerate(listed)]
 
     def unread(self) -> Iterator[tuple[str, Source]]:
