@@ -108,6 +108,7 @@ async def open_service(
     *,
     concurrency: int,
     metrics: Metrics,
+    listens: bool = True,
     host: str = "127.0.0.1",
     runtime: OpenRuntime | None = None,
     evaluate: EvaluateJob | None = None,
@@ -117,6 +118,8 @@ async def open_service(
 
     Args:
         concurrency: Maximum number of concurrent jobs in this process. 0 starts no worker.
+        listens: Whether the database notifies this process of new jobs and of changes. Otherwise ``events`` is silent,
+            and the worker looks for jobs every second.
         host: Address the HTTP server listens on.
 
     Raises:
@@ -136,7 +139,8 @@ async def open_service(
         if concurrency:
             if evaluate is None:
                 evaluate = JobEvaluator(opened, database, ledger, RequestMetrics(metrics), added.runners)
-            worker = create_worker(opened, database, queue, evaluate, metrics, added.runners, concurrency=concurrency)
+            options = worker_options(settings, concurrency=concurrency, listens=listens)
+            worker = create_worker(opened, database, queue, evaluate, metrics, added.runners, options)
         events, room = JobEvents(database), QueueLimit(settings.max_queued)
         service = Service(
             settings=settings,
@@ -161,11 +165,12 @@ async def open_service(
             worker=worker,
         )
         work = {
-            "job events": events.run(),
             "loop watch": metrics.monitor_event_loop(),
             "keys": keys.run(),
             "queue statistics": room.analyze_periodically(database),
         }
+        if listens:
+            work["job events"] = events.run()
         work["webhooks"] = await _webhook_sender(stack, database, opened, metrics)
         if worker is not None:
             work["worker"] = worker.run()
@@ -188,10 +193,9 @@ def create_worker(
     evaluate: EvaluateJob,
     metrics: Metrics,
     runners: Mapping[str, JobRunner],
-    *,
-    concurrency: int,
+    options: WorkerOptions,
 ) -> Worker:
-    """Create a worker that takes up to ``concurrency`` jobs at the same time from ``queue``."""
+    """Create a worker that takes jobs from ``queue``."""
     settings = runtime.settings
     takeover = Takeover(database, queue, clock=runtime.clock, stalled_s=settings.stalled_s)
     pausing = JobPauser(
@@ -213,7 +217,7 @@ def create_worker(
         deadline_s=settings.job_deadline_s,
         deadlines_s={kind: runner.deadline_s(settings) for kind, runner in runners.items()},
     )
-    return Worker(database, queue, execution, takeover, pausing, _pace(settings, concurrency))
+    return Worker(database, queue, execution, takeover, pausing, options)
 
 
 def create_ledger(database: Database, settings: Settings) -> BudgetLedger:
@@ -221,9 +225,11 @@ def create_ledger(database: Database, settings: Settings) -> BudgetLedger:
     return BudgetLedger(database, limit_usd=settings.budget_usd, limit_tokens=settings.budget_tokens)
 
 
-def _pace(settings: Settings, concurrency: int) -> WorkerOptions:
+def worker_options(settings: Settings, *, concurrency: int, listens: bool) -> WorkerOptions:
+    """Return the options of a worker with the times of the settings."""
     return WorkerOptions(
         concurrency=concurrency,
+        listens=listens,
         heartbeat_s=settings.heartbeat_s,
         stalled_s=settings.stalled_s,
         drain_s=settings.drain_s,

@@ -32,13 +32,18 @@ _RECONNECT_S = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerOptions:
-    """Worker parameters: ``concurrency`` is a number of jobs, the others are seconds."""
+    """Worker parameters: ``concurrency`` is a number of jobs, the times are seconds.
+
+    ``listens``: take new jobs at once, and not only every ``poll_s``. PostgreSQL wakes every process that listens for
+    each change of any job, so that the cost of an answer grows with the number of these processes.
+    """
 
     concurrency: int
     heartbeat_s: float
     stalled_s: float
     drain_s: float
     poll_s: float = 1.0
+    listens: bool = True
 
 
 class JobQueue:
@@ -139,6 +144,7 @@ class JobQueue:
             shutdown_graceful_timeout=options.drain_s,
             fetch_job_polling_interval=options.poll_s,
             abort_job_polling_interval=options.poll_s,
+            listen_notify=options.listens,
         )
         with _database_errors():
             await run_cancellable(working, is_draining=lambda: bool(self._running))

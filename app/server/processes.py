@@ -62,7 +62,7 @@ async def run_worker(settings: Settings, *, jobs: int, on_ready: Callable[[], No
     with _metrics_server(metrics, settings.metrics_bind):
         async with (
             _stop_signal() as stop,
-            open_service(settings, concurrency=jobs, metrics=metrics, added=added) as service,
+            open_service(settings, concurrency=jobs, metrics=metrics, listens=False, added=added) as service,
         ):
             freeze_loaded_objects()
             on_ready()

@@ -31,7 +31,7 @@ from app.engine.metering import RequestMetrics
 from app.jobs.evaluator import JobEvaluator
 from app.jobs.queue import JobQueue
 from app.observability.metrics import Metrics
-from app.service import create_ledger, create_worker, open_service
+from app.service import create_ledger, create_worker, open_service, worker_options
 from app.storage.database import Database, connect_database
 from app.storage.embedded import EmbeddedPostgres
 from app.storage.migrate import migrate
@@ -271,15 +271,16 @@ async def _work(options: dict[str, Any]) -> None:
     metrics = Metrics()
     async with AsyncExitStack() as stack:
         service = await stack.enter_async_context(
-            open_service(settings, concurrency=0, metrics=metrics, runtime=runtime)
+            open_service(settings, concurrency=0, metrics=metrics, listens=False, runtime=runtime)
         )
         database = service.database
         ledger = await stack.enter_async_context(create_ledger(database, settings).running())
         evaluate = JobEvaluator(service.runtime, database, ledger, RequestMetrics(metrics), {})
         working = await stack.enter_async_context(asyncio.TaskGroup())
+        pace = worker_options(settings, concurrency=JOBS, listens=False)  # as ``assay worker``
         for _ in range(options["workers"]):
             queue = await stack.enter_async_context(JobQueue(database).open())
-            worker = create_worker(service.runtime, database, queue, evaluate, metrics, {}, concurrency=JOBS)
+            worker = create_worker(service.runtime, database, queue, evaluate, metrics, {}, pace)
             working.create_task(worker.run())
         await asyncio.Event().wait()
 
