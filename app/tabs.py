@@ -12,5 +12,5 @@ class Tab:
     name: str
     path: str
     label: str
-    job_kind: str | None = None
-    """Kind of the jobs that the pages show. The entry is hidden until there is one."""
+    lists: tuple[str, ...] = ()
+    """API paths of the lists that the pages show. The entry is hidden while all of them are empty."""

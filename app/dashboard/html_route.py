@@ -99,7 +99,7 @@ def _page(request: Request, status: int, title: str, detail: str) -> Response:
         detail=detail,
         remedy=_REMEDIES.get(status, ""),
         here="",
-        tabs=[tab for tab in dashboard.renderer.tabs if tab.job_kind is None],
+        tabs=[tab for tab in dashboard.renderer.tabs if not tab.lists],
         csv=None,
         json=None,
         viewer={

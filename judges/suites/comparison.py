@@ -18,7 +18,7 @@ _MAX_CHANGED: Final = 200
 class StepPair:
     """Scores of one step in both runs: element, operation and step, each in [0, 1]. ``cluster`` is its task.
 
-    ``task_id`` contains the seed if the runs have several seeds.
+    ``task_id`` contains the seed if the runs have several seeds. ``positions`` are those of the step in both runs.
     """
 
     id: str
@@ -26,6 +26,7 @@ class StepPair:
     cluster: str
     a: tuple[float, ...]
     b: tuple[float, ...]
+    positions: tuple[int | None, int | None] = (None, None)
 
 
 def compare_runs(
@@ -63,7 +64,8 @@ def _task(record: Mapping[str, Any]) -> str:
 
 def _pair(id: str, a: Mapping[str, Any], b: Mapping[str, Any]) -> StepPair:
     first, second = (tuple(float(record[name]) for name in MEASURES.values()) for record in (a, b))
-    return StepPair(id=id, task_id=_task(a), cluster=str(a["task_id"]), a=first, b=second)
+    positions = (a.get("position"), b.get("position"))
+    return StepPair(id=id, task_id=_task(a), cluster=str(a["task_id"]), a=first, b=second, positions=positions)
 
 
 def _means(pairs: Sequence[StepPair], seed: int) -> dict[str, Any]:
@@ -122,8 +124,8 @@ def _task_success(pairs: Sequence[StepPair], seed: int) -> dict[str, Any] | None
 def _changes(pairs: Sequence[StepPair]) -> dict[str, Any]:
     """Return how many steps succeed in both runs, in one of them or in none, and the first ones that differ."""
     place = list(MEASURES).index("step")
-    gained = [pair.id for pair in pairs if pair.b[place] > pair.a[place]]
-    lost = [pair.id for pair in pairs if pair.b[place] < pair.a[place]]
+    gained = [_changed(pair) for pair in pairs if pair.b[place] > pair.a[place]]
+    lost = [_changed(pair) for pair in pairs if pair.b[place] < pair.a[place]]
     both = sum(pair.a[place] == pair.b[place] == 1.0 for pair in pairs)
     return {
         "both": both,
@@ -133,6 +135,10 @@ def _changes(pairs: Sequence[StepPair]) -> dict[str, Any]:
         "lost": lost[:_MAX_CHANGED],
         "gained": gained[:_MAX_CHANGED],
     }
+
+
+def _changed(pair: StepPair) -> dict[str, Any]:
+    return {"id": pair.id, "task_id": pair.cluster, "position_a": pair.positions[0], "position_b": pair.positions[1]}
 
 
 def _grouped(pairs: Sequence[StepPair], *, by_seed: bool) -> list[list[StepPair]]:

@@ -35,9 +35,11 @@ def _routers() -> "Sequence[APIRouter]":
 
 
 def _pages() -> "Sequence[APIRouter]":
+    from app.features.suites.comparison_page import router as comparison
     from app.features.suites.pages import router
+    from app.features.suites.session_pages import router as sessions
 
-    return (router,)
+    return (router, sessions, comparison)
 
 
 def _job_runners() -> "Mapping[str, JobRunner]":
@@ -63,6 +65,18 @@ FEATURE = Feature(
     tables=("suite_runs", "suite_steps", "suite_sessions", "suite_session_steps"),
     routers=_routers,
     pages=_pages,
-    tabs=(Tab(name="suites", path="/suites", label="Suites", job_kind="suite"),),
+    tabs=(
+        Tab(
+            name="suites",
+            path="/suites",
+            label="Suites",
+            lists=(
+                "/v1/suites/mind2web/runs",
+                "/v1/suites/mm-mind2web/runs",
+                "/v1/suites/mind2web/sessions",
+                "/v1/suites/mm-mind2web/sessions",
+            ),
+        ),
+    ),
     job_runners=_job_runners,
 )

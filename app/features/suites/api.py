@@ -191,6 +191,7 @@ _COMPARED: dict[str, Any] = {
     "interval_95": {"low": 0.01, "high": 0.07},
     "p": 0.012,
 }
+_CHANGED: dict[str, Any] = {"id": "T1_a", "task_id": "T1", "position_a": 3, "position_b": 3}
 
 
 class RunComparisonOut(BaseModel):
@@ -211,7 +212,7 @@ class RunComparisonOut(BaseModel):
                 "macro": {"element": _COMPARED, "operation": _COMPARED, "step": _COMPARED},
                 "task_success": {"tasks": 175, **_COMPARED},
                 "changes": {
-                    "both": 400, "only_a": 30, "only_b": 80, "neither": 829, "lost": ["T1_a"], "gained": ["T2_b"],
+                    "both": 400, "only_a": 30, "only_b": 80, "neither": 829, "lost": [_CHANGED], "gained": [_CHANGED],
                 },
             }
         }
@@ -231,7 +232,10 @@ class RunComparisonOut(BaseModel):
     )
     macro: dict[str, Any] | None = Field(description="The same as means over tasks")
     task_success: dict[str, Any] | None = Field(description="Over tasks whose steps were all scored in both runs")
-    changes: dict[str, Any] = Field(description="Steps that succeed in both runs, one or none, and which ones changed")
+    changes: dict[str, Any] = Field(
+        description="Steps that succeed in both runs, one or none, and the first 200 that only A (lost) or only B "
+        "(gained) passes"
+    )
 
 
 class LeaderboardOut(BaseModel):

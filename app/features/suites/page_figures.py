@@ -14,8 +14,12 @@ MEASURES: Mapping[str, str] = {
     "step": "Step success",
 }
 MEANS: Mapping[str, str] = {"micro": "mean over steps", "macro": "mean over tasks"}
-_LONG_NAMES = {"element": "element_accuracy", "operation": "operation_f1", "step": "step_success"}
-_NAMES_WITH_MEAN = {"element": "element_accuracy", "operation": "operation_token_f1", "step": "step_success"}
+_NAMES = {
+    "element": ("element_accuracy",),
+    "operation": ("operation_f1", "action_accuracy", "operation_token_f1"),
+    "step": ("step_success",),
+}
+"""Names of a measure, which the suites write with or without its mean."""
 _NO_SPLIT = "split unknown"
 
 Figures: TypeAlias = Mapping[str, Mapping[str, float | None]]
@@ -57,7 +61,7 @@ class SuiteRun:
     def interval(self, mean: str, measure: str) -> Mapping[str, float] | None:
         """Return the 95 % interval of a figure, if the result has it."""
         intervals = ((self.result or {}).get("intervals_95") or {}).get(mean) or {}
-        return intervals.get(measure) or intervals.get(_LONG_NAMES[measure])
+        return next((intervals[name] for name in (measure, *_NAMES[measure]) if intervals.get(name)), None)
 
     def bounds(self, mean: str, measure: str) -> tuple[float, float] | None:
         """Return the bounds of a figure for all possible outcomes of unjudged steps."""
@@ -123,13 +127,13 @@ def _figures(values: Mapping[str, Any]) -> Figures:
 
 
 def _figure(values: Mapping[str, Any], mean: str, measure: str) -> float | None:
-    """Return one figure. The suites use three different names for it."""
+    """Return one figure. The suites use different names for it."""
     grouped = values.get(mean)
     if isinstance(grouped, Mapping):
-        names = (measure, _LONG_NAMES[measure], *(("action_accuracy",) if measure == "operation" else ()))
-        figure = next((grouped[name] for name in names if name in grouped), None)
+        figure = next((grouped[name] for name in (measure, *_NAMES[measure]) if name in grouped), None)
     else:
-        figure = values.get(f"{_NAMES_WITH_MEAN[measure]}_{mean}")
+        names = (f"{name}_{mean}" for name in _NAMES[measure])
+        figure = next((values[name] for name in names if name in values), None)
     return None if figure is None else float(figure)
 
 

@@ -46,6 +46,7 @@ class Table(StrEnum):
     DOMAINS = "domains"
     POLICIES = "policies"
     READINGS = "readings"
+    BY_SEED = "by_seed"
 
 
 NAMES: Mapping[str, str] = {SuiteName.MIND2WEB: "Mind2Web", SuiteName.MM_MIND2WEB: "Multimodal-Mind2Web~"}
@@ -65,9 +66,9 @@ Position = Annotated[int, Path(ge=0, le=2**31 - 1)]
 async def suites(viewer: ViewerDep, format: Format = Format.HTML) -> Response:
     """Show the newest runs of every suite, by split."""
     if format is Format.CSV:
-        every = {suite.value: by_split(await _runs(viewer, suite, at_most=_MAX_CSV_RUNS)) for suite in SuiteName}
+        every = {suite.value: by_split(await list_runs(viewer, suite, at_most=_MAX_CSV_RUNS)) for suite in SuiteName}
         return await csv_file("suites", RUNS_CSV, run_rows(every))
-    newest = {suite: by_split(await _runs(viewer, suite, at_most=_MAX_RUNS)) for suite in SuiteName}
+    newest = {suite: by_split(await list_runs(viewer, suite, at_most=_MAX_RUNS)) for suite in SuiteName}
     return await viewer.page(
         "suites.html", title="Suites", here="suites", json=f"/v1/suites/{SuiteName.MIND2WEB}/runs",
         csv="/suites?format=csv", suites=newest, names=NAMES, measures=MEASURES, published=published,
@@ -125,17 +126,12 @@ async def step(
     )
     details = await asyncio.to_thread(step_details, document)
     if format is Format.CSV:
-        rows = (
-            (number, option.letter, option.text, option.correct, option.picked)
-            for number, each in enumerate(details.rounds, 1)
-            for option in each.options
-        )
-        return await csv_file(f"{suite}-{run_id}-{position}", _OPTION_CSV, rows)
+        return await options_file(f"{suite}-{run_id}-{position}", details)
     return await viewer.page(
         "suite_step.html", title=f"Step {details.step['id']}", here="suites", json=f"{base}/steps/{position}",
         csv=f"/suites/{suite}/runs/{run_id}/steps/{position}?format=csv",
-        suite=suite, run_id=run_id, position=position, shown=details, step=details.step, before=before, after=after,
-        names=NAMES,
+        base=f"/suites/{suite}/runs/{run_id}", crumb=NAMES[suite], suite=suite, position=position, shown=details,
+        step=details.step, before=before, after=after,
     )  # fmt: skip
 
 
@@ -150,7 +146,18 @@ async def screenshot(suite: SuiteName, run_id: IdPath, position: Position, viewe
     return Response(response.content, media_type=kind, headers=headers)
 
 
-async def _runs(viewer: Viewer, suite: SuiteName, *, at_most: int) -> list[SuiteRun]:
+async def options_file(name: str, details: StepDetails) -> Response:
+    """Return the options of all questions of a step as CSV."""
+    rows = (
+        (number, option.letter, option.text, option.correct, option.picked)
+        for number, each in enumerate(details.rounds, 1)
+        for option in each.options
+    )
+    return await csv_file(name, _OPTION_CSV, rows)
+
+
+async def list_runs(viewer: Viewer, suite: SuiteName, *, at_most: int) -> list[SuiteRun]:
+    """Return the newest runs of a suite with their figures."""
     runs = await viewer.api.items(f"/v1/suites/{suite}/runs", at_most=at_most)
     return [suite_run(run, await _result(viewer, run)) for run in runs]
 
@@ -220,6 +227,10 @@ class StepDetails:
     gold_elements: Sequence[str]
     boxes: Sequence[BoxDescription]
     has_screenshot: bool
+
+    @property
+    def has_page(self) -> bool:
+        return bool(self.page or self.page_problem or self.boxes or self.has_screenshot)
 
 
 def step_details(document: Mapping[str, Any]) -> StepDetails:

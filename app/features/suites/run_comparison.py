@@ -17,7 +17,7 @@ SETTINGS: Final = (
     "seeds", "model", "predictions", "answers",
 )  # fmt: skip
 """Settings of a run that a comparison shows if they differ."""
-_KEPT: Final = ("id", "task_id", "seed", "status", "element_acc", "action_f1", "step_acc")
+_KEPT: Final = ("id", "task_id", "position", "seed", "status", "element_acc", "action_f1", "step_acc")
 _FIGURES: Final = ("element_acc", "action_f1", "step_acc")
 
 

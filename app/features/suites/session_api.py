@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Annotated, Any, TypeVar
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Query, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.access.keys import Caller
@@ -20,7 +20,7 @@ from app.api.problems import Problem, not_found
 from app.api.response_headers import sends
 from app.api.strict_json import StrictJsonRoute
 from app.features.suites import storage
-from app.features.suites.api import StepSummaryOut, check_paths
+from app.features.suites.api import PositionPath, StepOut, StepSummaryOut, check_paths
 from app.features.suites.data_folders import DataFolders
 from app.features.suites.errors import PathNotAllowed
 from app.features.suites.run_options import Mind2WebSessionIn, MultimodalSessionIn, SessionIn
@@ -34,7 +34,9 @@ from app.features.suites.sessions import (
     Session,
     SessionState,
     Turn,
+    gold_action,
     plan_tasks,
+    predicted_action,
     session_figures,
 )
 from app.service import Service
@@ -89,6 +91,23 @@ _FIGURES: dict[str, Any] = {
     "micro": {"element": 0.67, "operation": 1.0, "step": 0.67},
     "macro": {"element": 0.75, "operation": 1.0, "step": 0.75},
     "task_success": 0.5,
+}
+
+
+_STEP: dict[str, Any] = {
+    "position": 3,
+    "id": "T2_a",
+    "task_id": "T2",
+    "website": "ferry",
+    "domain": "Travel",
+    "status": "scored",
+    "reason": None,
+    "element_acc": 1.0,
+    "action_f1": 1.0,
+    "step_acc": 1.0,
+    "phase": "train",
+    "prediction": {"elements": ["<button backend_node_id=7> Search </button>"], "op": "CLICK", "value": ""},
+    "gold": {"elements": ["<button backend_node_id=7> Search </button>"], "op": "CLICK", "value": ""},
 }
 
 
@@ -173,7 +192,7 @@ class SessionOut(BaseModel):
     tasks_total: int
     tasks_done: int
     figures: dict[str, dict[str, Any] | None] | None = Field(description="Null in lists")
-    question: QuestionOut | None = Field(description="Null if the session is done, and in lists")
+    question: QuestionOut | None = Field(description="Null if the session is done, in lists, and if not requested")
 
 
 class StepAnswerIn(BaseModel):
@@ -199,6 +218,29 @@ class AnsweredOut(BaseModel):
     feedback: FeedbackOut | None = Field(description="Null if the step has another question")
     done: bool = Field(description="The session has no more questions")
     question: QuestionOut | None
+
+
+class StepActionOut(BaseModel):
+    """Action of a step. ``elements`` are the texts of options, or ids of elements that were not an option."""
+
+    elements: list[str]
+    op: str
+    value: str
+
+
+class SessionStepOut(StepSummaryOut):
+    """Finished step of a session. ``position`` is the number of the step in the session."""
+
+    model_config = ConfigDict(json_schema_extra={"example": _STEP})
+
+    phase: str = Field(description="train or test")
+    prediction: StepActionOut | None = Field(description="Chosen action; null if no question was asked")
+    gold: StepActionOut = Field(description="Correct action")
+
+    @classmethod
+    def of(cls, record: Mapping[str, Any]) -> SessionStepOut:
+        known = {name: record.get(name) for name in (*StepSummaryOut.model_fields, "phase")}
+        return cls.model_validate({**known, "prediction": predicted_action(record), "gold": gold_action(record)})
 
 
 router = APIRouter(prefix="/v1/suites", tags=["suites"], route_class=StrictJsonRoute)
@@ -234,10 +276,16 @@ async def list_suite_sessions(
 
 
 @router.get("/{suite}/sessions/{session_id}")
-async def get_suite_session(suite: SuiteName, session_id: IdPath, service: ServiceDep, caller: ReaderDep) -> SessionOut:
+async def get_suite_session(
+    suite: SuiteName,
+    session_id: IdPath,
+    service: ServiceDep,
+    caller: ReaderDep,
+    question: Annotated[bool, Query(description="false: without the question, so the data are not read")] = True,
+) -> SessionOut:
     """Return a session with its figures and the question that must be answered next. Use it to resume."""
     row = await _find(service, caller, suite, session_id)
-    return await _with_details(service, row)
+    return await (_with_details if question else _with_figures)(service, row)
 
 
 @router.post("/{suite}/sessions/{session_id}/answers")
@@ -275,17 +323,29 @@ async def answer_suite_step(
 @router.get("/{suite}/sessions/{session_id}/steps")
 async def list_session_steps(
     suite: SuiteName, session_id: IdPath, service: ServiceDep, caller: ReaderDep, paging: PositionsPageDep
-) -> ListOut[StepSummaryOut]:
+) -> ListOut[SessionStepOut]:
     """List the finished steps of a session in their order. ``position`` is the number of the step in the session."""
     row = await _find(service, caller, suite, session_id)
+    after = None if paging.cursor is None else int(paging.cursor)
     async with service.database.begin() as connection:
-        texts = await storage.session_record_texts(connection, row.id)
-    records = await asyncio.to_thread(storage.parse_records, texts)
-    after = -1 if paging.cursor is None else int(paging.cursor)
-    page, next_cursor = paging.split(
-        [record for record in records if record["position"] > after], lambda record: str(record["position"])
-    )
-    return ListOut(items=[StepSummaryOut.of(record) for record in page], next_cursor=next_cursor)
+        texts = await storage.session_steps(connection, row.id, limit=paging.limit + 1, after=after)
+    steps = await asyncio.to_thread(lambda: [SessionStepOut.of(record) for record in storage.parse_steps(texts)])
+    page, next_cursor = paging.split(steps, lambda step: str(step.position))
+    return ListOut(items=list(page), next_cursor=next_cursor)
+
+
+@router.get("/{suite}/sessions/{session_id}/steps/{position}")
+async def get_session_step(
+    suite: SuiteName, session_id: IdPath, position: PositionPath, service: ServiceDep, caller: ReaderDep
+) -> StepOut:
+    """Return one finished step of a session: questions, replies, gold answer and verdict."""
+    row = await _find(service, caller, suite, session_id)
+    async with service.database.begin() as connection:
+        texts = await storage.session_steps(connection, row.id, limit=1, after=position - 1)
+    found = await asyncio.to_thread(storage.parse_steps, texts)
+    if not found or found[0]["position"] != position:
+        raise not_found("step, or it is not answered yet")
+    return StepOut.of(found[0], page=None)
 
 
 @router.delete("/{suite}/sessions/{session_id}", status_code=204)
@@ -374,11 +434,16 @@ async def _find(service: Service, caller: Caller, suite: SuiteName, id: str) -> 
 async def _with_details(service: Service, row: storage.SessionRow) -> SessionOut:
     state = SessionState.of(json.loads(row.state))
     turn = await _reading(service, lambda: _open(row, service.settings).current(state))
+    out = await _with_figures(service, row)
+    out.question = None if turn.question is None else QuestionOut.model_validate(turn.question)
+    return out
+
+
+async def _with_figures(service: Service, row: storage.SessionRow) -> SessionOut:
     async with service.database.begin() as connection:
         texts = await storage.session_record_texts(connection, row.id)
     out = _session_out(row)
     out.figures = await asyncio.to_thread(lambda: session_figures(storage.parse_records(texts)))
-    out.question = None if turn.question is None else QuestionOut.model_validate(turn.question)
     return out
 
 

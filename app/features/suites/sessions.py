@@ -248,10 +248,33 @@ def predicted_op(record: Record) -> str:
 
 def described_action(record: Record) -> str:
     """Return the action of an answer as a line of a history: the text of the option, and the operation."""
-    rounds = (record.get("trace") or {}).get("rounds") or ()
     prediction = record.get("prediction") or ["", ""]
-    texts = {id: text for one in rounds for id, text in one["options"]}
-    return f"{texts.get(prediction[0], _NO_OPTION)} -> {str(prediction[1]).strip() or 'NONE'}"
+    return f"{_option_texts(record).get(prediction[0], _NO_OPTION)} -> {str(prediction[1]).strip() or 'NONE'}"
+
+
+def predicted_action(record: Record) -> dict[str, Any] | None:
+    """Return ``elements`` (none or one), ``op`` and ``value`` of an answer; None if no question was asked."""
+    trace = record["trace"]
+    if "rounds" not in trace:  # Multimodal-Mind2Web~
+        picked, op, value = trace.get("picked"), record.get("action"), record.get("value")
+        return {"elements": [picked] if picked else [], "op": op or "", "value": value or ""}
+    if not trace["rounds"] or record["prediction"] is None:
+        return None
+    id, op_string = record["prediction"]
+    op, _, value = str(op_string).partition(" ")
+    texts = _option_texts(record)
+    return {"elements": [texts[id]] if id in texts else [], "op": op, "value": value}
+
+
+def gold_action(record: Record) -> dict[str, Any]:
+    """Return ``elements``, ``op`` and ``value`` of the correct action. Elements that were no option are ids."""
+    gold, texts = record["trace"]["gold"], _option_texts(record)
+    return {"elements": [texts.get(id, id) for id in gold["elements"]], "op": gold["op"], "value": gold["value"]}
+
+
+def _option_texts(record: Record) -> dict[str, str]:
+    rounds = (record.get("trace") or {}).get("rounds") or ()
+    return {id: text for one in rounds for id, text in one["options"]}
 
 
 def _split_images(messages: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str, str]], list[dict[str, Any]]]:

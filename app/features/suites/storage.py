@@ -153,7 +153,7 @@ async def get_step(connection: AsyncConnection, job_id: str, position: int) -> d
         suite_steps.c.job_id == job_id, suite_steps.c.position == position
     )
     row = (await connection.execute(query)).first()
-    return None if row is None else {**json.loads(row.record), "trace": json.loads(row.trace)}
+    return None if row is None else parse_steps([(row.record, row.trace)])[0]
 
 
 async def means_of(connection: AsyncConnection, job_id: str) -> StepMeans:
@@ -290,6 +290,22 @@ async def session_record_texts(connection: AsyncConnection, id: str) -> list[str
         .order_by(suite_session_steps.c.number)
     )
     return list((await connection.execute(query)).scalars())
+
+
+async def session_steps(
+    connection: AsyncConnection, id: str, *, limit: int, after: int | None
+) -> list[tuple[str, str]]:
+    """Return (record, trace) of finished steps by number, as JSON text. Parse them in a thread."""
+    query = select(suite_session_steps.c.record, suite_session_steps.c.trace).where(
+        suite_session_steps.c.session_id == id, suite_session_steps.c.number > (-1 if after is None else after)
+    )
+    rows = await connection.execute(query.order_by(suite_session_steps.c.number).limit(limit))
+    return [(row.record, row.trace) for row in rows]
+
+
+def parse_steps(rows: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
+    """Parse records with their ``trace``. Blocks for milliseconds per step."""
+    return [{**json.loads(record), "trace": json.loads(trace)} for record, trace in rows]
 
 
 def parse_records(texts: Iterable[str]) -> list[dict[str, Any]]:

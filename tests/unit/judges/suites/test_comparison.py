@@ -36,9 +36,21 @@ def test_steps_and_tasks_are_paired():
     assert compared["micro"]["element"]["difference"] == 0.0
     assert compared["task_success"]["tasks"] == 3
     assert (compared["task_success"]["a"], compared["task_success"]["b"]) == pytest.approx((1 / 3, 1 / 3))
-    assert compared["changes"] == {
-        "both": 1, "only_a": 1, "only_b": 3, "neither": 1, "lost": ["T2_0"], "gained": ["T1_1", "T1_2", "T3_1"],
+    changes = compared["changes"]
+    assert {name: changes[name] for name in ("both", "only_a", "only_b", "neither")} == {
+        "both": 1, "only_a": 1, "only_b": 3, "neither": 1,
     }  # fmt: skip
+    assert changes["lost"] == [{"id": "T2_0", "task_id": "T2", "position_a": None, "position_b": None}]
+    assert [step["id"] for step in changes["gained"]] == ["T1_1", "T1_2", "T3_1"]
+
+
+def test_changed_steps_have_their_positions_in_both_runs():
+    a, b = run("T1:10"), run("T1:01")
+    for place, (first, second) in enumerate(zip(a, b, strict=True)):
+        first["position"], second["position"] = place, 10 + place
+    changes = compare_runs(a, b)["changes"]
+    assert changes["gained"] == [{"id": "T1_1", "task_id": "T1", "position_a": 1, "position_b": 11}]
+    assert changes["lost"] == [{"id": "T1_0", "task_id": "T1", "position_a": 0, "position_b": 10}]
 
 
 def test_interval_contains_the_difference_and_narrows_with_equal_tasks():
