@@ -1,4 +1,4 @@
-"""Suite runs in the dashboard: figures per split next to the published ones, and single steps."""
+"""Suite runs and step sessions in the dashboard: figures, comparisons and single steps."""
 
 from __future__ import annotations
 
@@ -15,7 +15,14 @@ from tests.browser.dashboard.conftest import LAPTOP, PHONE, OpenDashboard, Reade
 from tests.browser.dashboard.test_fit import problems_of
 from tests.browser.dashboard.test_hostile_text import PAYLOADS, clean
 from tests.browser.dashboard.test_tables import find_tables_in_downloads
-from tests.fakes.mind2web import mind2web_reply, nine_steps, ranks_of_nine_steps, write_scores, write_split
+from tests.fakes.mind2web import (
+    mind2web_reply,
+    nine_steps,
+    ranks_of_nine_steps,
+    stand_in_reply,
+    write_scores,
+    write_split,
+)
 from tests.fakes.multimodal import picture, source_row, write_rows
 from tests.standin.llm import StandInLLM
 
@@ -24,12 +31,15 @@ pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loo
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Service with three suite runs, and the paths of their pages."""
+    """Service with suite runs and sessions, and the paths of their pages."""
 
     served: Served
     plain: str
     pictured: str
     hostile: str
+    compared: str
+    session: str
+    hostile_session: str
 
 
 async def run(served: Served, suite: str, **order: object) -> str:
@@ -38,6 +48,20 @@ async def run(served: Served, suite: str, **order: object) -> str:
     job = await served.wait_for_job(accepted.json()["id"])
     assert job["status"] == "succeeded", job
     return f"/suites/{suite}/runs/{job['id']}"
+
+
+async def session(served: Served, **order: object) -> str:
+    """Answer the questions of a session like the stand-in model, the first one wrong. Leave the last one open."""
+    started = await served.http.post("/v1/suites/mind2web/sessions", json={"protocol": "guide", **order})
+    assert started.status_code == 201, started.text
+    path, question, reply = started.json()["url"], started.json()["question"], "Answer: C.\nAction: TYPE\nValue: x"
+    while (following := question) is not None:
+        body = {"question": following["id"], "text": reply}
+        question = (await served.http.post(f"{path}/answers", json=body)).json()["question"]
+        if question is not None and question["task_id"] == "T5":
+            break
+        reply = "" if question is None else stand_in_reply(question["prompt"][-1]["content"])
+    return path.removeprefix("/v1")
 
 
 def hostile_steps() -> list[dict]:
@@ -72,7 +96,16 @@ async def runs(open_dashboard: OpenDashboard, tmp_path_factory: pytest.TempPathF
                 plain=await run(served, "mind2web", data="good", **scored),
                 pictured=await run(served, "mind2web", data="rows_test_website.parquet", split="test_website"),
                 hostile=await run(served, "mind2web", data="bad", **scored),
+                compared=await comparison(served, data="good", **scored),
+                session=await session(served, data="good", run="learner 7", train_tasks=2, **scored),
+                hostile_session=await session(served, data="bad", run=clean(PAYLOADS[0]), **scored),
             )
+
+
+async def comparison(served: Served, **order: object) -> str:
+    """Compare two runs with two seeds each; only the candidates of the second are cut."""
+    ids = [(await run(served, "mind2web", seeds=[0, 1], top_k=k, **order)).rpartition("/")[2] for k in (50, 1)]
+    return f"/suites/mind2web/compare?a={ids[0]}&b={ids[1]}"
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -159,15 +192,54 @@ async def test_every_table_can_be_downloaded(runs: Runs, reader: Reader):
         ("run", runs.plain),
         ("other", runs.pictured),
         ("step", f"{runs.plain}/steps/0"),
+        ("compare", runs.compared),
+        ("sessions", "/suites/mind2web/sessions"),
+        ("session", runs.session),
+        ("session step", f"{runs.session}/steps/0"),
     ]
     downloads = await find_tables_in_downloads(reader, runs.served, pages)
     assert downloads.missing == []
-    assert downloads.tables["suites"] == 2 and downloads.tables["run"] == 5 and downloads.tables["step"] == 3
+    assert downloads.tables == {
+        "suites": 2, "run": 5, "other": downloads.tables["other"], "step": 3, "compare": 3, "sessions": 1, "session": 2,
+        "session step": 1,
+    }  # fmt: skip
+
+
+async def test_two_runs_are_selected_and_compared(runs: Runs, reader: Reader):
+    path, _, ids = runs.compared.partition("?")
+    a, b = (part.partition("=")[2] for part in ids.split("&"))
+    await reader.go(f"/suites/mind2web/runs/{b}")
+    await reader.page.get_by_role("link", name="Compare with another run").click()
+    await reader.page.get_by_label("Baseline").select_option(a)
+    await reader.page.wait_for_url(f"**{path}?a={a}&b={b}")
+    await reader.page.get_by_role("heading", name="Only the baseline passes: 8 steps").wait_for()
+    assert "Step success, mean over tasks 36.7 0.0 -36.7" in await reader.text('[aria-label="Differences"]')
+    await reader.page.get_by_role("link", name="show T1_a@1 in the candidate").click()
+    await reader.page.wait_for_url(f"**/suites/mind2web/runs/{b}/steps/*")
+    assert await reader.text("h1") == "Step T1_a@1 failed"
+
+
+async def test_session_is_reached_from_the_suites_and_its_steps_are_browsed(runs: Runs, reader: Reader):
+    await reader.go("/suites")
+    await reader.page.get_by_role("navigation", name="Mind2Web", exact=True).get_by_text("Step sessions").click()
+    await reader.page.get_by_role("link", name="learner 7").click()
+    await reader.page.wait_for_url(f"**{runs.session}")
+    assert await reader.text("h1") == "learner 7 in progress"
+    steps = reader.page.locator('[aria-label="Steps"] tbody tr')
+    assert await steps.count() == 8
+    first = " ".join((await steps.first.inner_text()).split())
+    assert "item 2" in first and "TYPE x" in first and first.endswith("failed")
+    await steps.first.get_by_role("link").click()
+    await reader.page.wait_for_url("**/steps/0")
+    await reader.page.keyboard.press("j")
+    await reader.page.wait_for_url("**/steps/1")
+    assert await reader.text("h1") == "Step T1_b passed"
 
 
 async def test_hostile_suite_data_runs_no_script_and_sends_no_request(runs: Runs, reader: Reader):
     shown = []
-    for path in ("/suites", runs.hostile, *(f"{runs.hostile}/steps/{nth}" for nth in range(9))):
+    sessions = ("/suites/mind2web/sessions", runs.hostile_session, f"{runs.hostile_session}/steps/0")
+    for path in ("/suites", runs.hostile, *(f"{runs.hostile}/steps/{nth}" for nth in range(9)), *sessions):
         await reader.go(path)
         shown.append("alert(1)" in await reader.page.content())
     assert all(shown[1:])
@@ -178,5 +250,13 @@ async def test_hostile_suite_data_runs_no_script_and_sends_no_request(runs: Runs
 @pytest.mark.parametrize(("size", "dark"), [(LAPTOP, False), (PHONE, True)], ids=["wide-light", "narrow-dark"])
 async def test_suite_pages_are_accessible_and_fit_the_window(runs: Runs, chromium: Browser, size, dark: bool):
     async with open_reader(chromium, runs.served.url, size=size, dark=dark) as reader:
-        for path in ("/suites", runs.plain, f"{runs.plain}/steps/0", f"{runs.pictured}/steps/2"):
+        sessions = ("/suites/mind2web/sessions", runs.session, f"{runs.session}/steps/0")
+        for path in (
+            "/suites",
+            runs.plain,
+            f"{runs.plain}/steps/0",
+            f"{runs.pictured}/steps/2",
+            runs.compared,
+            *sessions,
+        ):
             assert await problems_of(reader, path, size) == [], path

@@ -116,6 +116,8 @@ EMPTY = (
     "/review/agreement",
     "/pages",
     "/suites",
+    "/suites/mind2web/compare",
+    "/suites/mind2web/sessions",
 )
 
 

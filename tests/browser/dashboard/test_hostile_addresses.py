@@ -26,6 +26,8 @@ FIELDS = {
     "/pages/captures": ("agent", "task_id", "problem"),
     "/results/res_nothing": ("leaf",),
     "/suites/mind2web/runs/job_nothing": ("task_id",),
+    "/suites/mind2web/compare": ("a", "table"),
+    "/suites/mind2web/sessions": ("cursor",),
     "/sign-in": ("next",),
 }
 TOGETHER = 15

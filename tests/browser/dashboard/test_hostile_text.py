@@ -222,6 +222,8 @@ async def check_policy(served: Served) -> None:
         "/review/agreement",
         "/pages",
         "/suites",
+        "/suites/mind2web/compare",
+        "/suites/mm-mind2web/sessions",
         "/jobs/job_nothing",
         "/json/v1/leaderboard",
         "/?format=csv",

@@ -180,3 +180,59 @@ async def test_runs_are_compared_and_ranked(open_api: OpenApi, model: StandInLLM
     for response, status in ((unknown, 404), (missing, 422), (foreign, 404), (wrong_seeds, 422)):
         assert_problem(response, status)
     assert hidden == []
+
+
+async def test_pages_compare_two_runs(open_api: OpenApi, model: StandInLLM, data: Path):
+    orders: tuple[dict[str, Any], ...] = (
+        {"run": "first", "seeds": [0, 1]},
+        {"run": "weak", "seeds": [0, 1], "top_k": 1},
+        {"run": "one seed"},
+    )
+    page = "/suites/mind2web/compare"
+    async with open_api(**settings(model, data)) as api:
+        assert "No finished runs yet" in (await api.get(page)).text
+        ids = []
+        for order in orders:
+            accepted = (await api.post(RUNS, json=ORDER | order)).json()
+            assert (await wait_for_job(api, accepted["id"]))["status"] == "succeeded"
+            ids.append(accepted["id"])
+        pair = {"a": ids[0], "b": ids[1]}
+        form = (await api.get(page)).text
+        shown = (await api.get(page, params=pair)).text
+        compared = (await api.get("/v1/suites/mind2web/compare", params=pair)).json()
+        files = {
+            table: (await api.get(page, params=pair | {"format": "csv", "table": table})).text.splitlines()
+            for table in ("differences", "changes", "seeds")
+        }
+        run_seeds = (await api.get(f"/suites/mind2web/runs/{ids[0]}?format=csv&table=by_seed")).text.splitlines()
+        same = await api.get(page, params={"a": ids[0], "b": ids[0]})
+        apart = await api.get(page, params={"a": ids[0], "b": ids[2]})
+        unknown = await api.get(page, params={"a": ids[0], "b": "job_none"})
+    assert "Select two finished runs" in form and form.count(f'value="{ids[1]}"') == 2
+    assert "The candidate is worse" in shown or "No significant difference" in shown
+    assert "Different top k" in shown and "Leaderboard of Mind2Web" in shown
+    lost = compared["changes"]["lost"]
+    assert lost and compared["changes"]["gained"] == []
+    for step in lost:
+        assert f"/suites/mind2web/runs/{ids[0]}/steps/{step['position_a']}" in shown
+        assert f"/suites/mind2web/runs/{ids[1]}/steps/{step['position_b']}" in shown
+    assert len(files["differences"]) == 1 + 6 + 1
+    assert files["differences"][3].startswith('"Step success, mean over steps",0.444')
+    assert [row.split(",")[:2] for row in files["changes"][1:]] == [["baseline", step["id"]] for step in lost]
+    names = [row.partition('",')[0] for row in files["seeds"][1:]]
+    assert names == [
+        f'"{side}, {one}'
+        for side in ("baseline", "candidate")
+        for one in ("seed 0", "seed 1", "mean over seeds", "standard deviation")
+    ]
+    assert len(run_seeds) == 3 and run_seeds[1].split(",")[2] != ""
+    assert "Select two different runs" in same.text
+    assert "Nothing to compare" in apart.text and "the seeds of the runs differ" in apart.text
+    assert (unknown.status_code, "run not found" in unknown.text.lower()) == (404, True)
+
+
+async def test_page_of_a_comparison_explains_an_unfinished_run(open_api: OpenApi, model: StandInLLM, data: Path):
+    async with open_api(**settings(model, data), workers=0) as api:
+        ids = [(await api.post(RUNS, json=ORDER)).json()["id"] for _ in range(2)]
+        page = await api.get("/suites/mind2web/compare", params={"a": ids[0], "b": ids[1]})
+    assert (page.status_code, "has no result yet; compare finished runs" in page.text) == (200, True)
