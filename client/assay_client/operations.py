@@ -779,12 +779,14 @@ class Operations(Sender):
         """List the sessions of a suite, newest first."""
         return self._items(path("/v1/suites/{}/sessions", suite), given(limit=limit))
 
-    def get_suite_session(self, suite: types.SuiteName, session_id: str) -> types.SessionOut:
+    def get_suite_session(
+        self, suite: types.SuiteName, session_id: str, *, question: bool | None = None
+    ) -> types.SessionOut:
         """Return a session with its figures and the question that must be answered next.
 
         Use it to resume.
         """
-        return self._json("GET", path("/v1/suites/{}/sessions/{}", suite, session_id))
+        return self._json("GET", path("/v1/suites/{}/sessions/{}", suite, session_id), params=given(question=question))
 
     def delete_suite_session(self, suite: types.SuiteName, session_id: str) -> None:
         """Delete a session and its steps."""
@@ -802,12 +804,16 @@ class Operations(Sender):
 
     def list_session_steps(
         self, suite: types.SuiteName, session_id: str, *, limit: int | None = None
-    ) -> Iterator[types.StepSummaryOut]:
+    ) -> Iterator[types.SessionStepOut]:
         """List the finished steps of a session in their order.
 
         ``position`` is the number of the step in the session.
         """
         return self._items(path("/v1/suites/{}/sessions/{}/steps", suite, session_id), given(limit=limit))
+
+    def get_session_step(self, suite: types.SuiteName, session_id: str, position: int) -> types.StepOut:
+        """Return one finished step of a session: questions, replies, gold answer and verdict."""
+        return self._json("GET", path("/v1/suites/{}/sessions/{}/steps/{}", suite, session_id, position))
 
     def create_pairing(self) -> types.NewPairingOut:
         """Create a pairing code for one browser.
@@ -1608,12 +1614,16 @@ class AsyncOperations(AsyncSender):
         """List the sessions of a suite, newest first."""
         return self._items(path("/v1/suites/{}/sessions", suite), given(limit=limit))
 
-    async def get_suite_session(self, suite: types.SuiteName, session_id: str) -> types.SessionOut:
+    async def get_suite_session(
+        self, suite: types.SuiteName, session_id: str, *, question: bool | None = None
+    ) -> types.SessionOut:
         """Return a session with its figures and the question that must be answered next.
 
         Use it to resume.
         """
-        return await self._json("GET", path("/v1/suites/{}/sessions/{}", suite, session_id))
+        return await self._json(
+            "GET", path("/v1/suites/{}/sessions/{}", suite, session_id), params=given(question=question)
+        )
 
     async def delete_suite_session(self, suite: types.SuiteName, session_id: str) -> None:
         """Delete a session and its steps."""
@@ -1631,12 +1641,16 @@ class AsyncOperations(AsyncSender):
 
     def list_session_steps(
         self, suite: types.SuiteName, session_id: str, *, limit: int | None = None
-    ) -> AsyncIterator[types.StepSummaryOut]:
+    ) -> AsyncIterator[types.SessionStepOut]:
         """List the finished steps of a session in their order.
 
         ``position`` is the number of the step in the session.
         """
         return self._items(path("/v1/suites/{}/sessions/{}/steps", suite, session_id), given(limit=limit))
+
+    async def get_session_step(self, suite: types.SuiteName, session_id: str, position: int) -> types.StepOut:
+        """Return one finished step of a session: questions, replies, gold answer and verdict."""
+        return await self._json("GET", path("/v1/suites/{}/sessions/{}/steps/{}", suite, session_id, position))
 
     async def create_pairing(self) -> types.NewPairingOut:
         """Create a pairing code for one browser.

@@ -1821,6 +1821,24 @@ class SessionOut(TypedDict):
     question: QuestionOut | None
 
 
+class SessionStepOut(TypedDict):
+    """Finished step of a session. ``position`` is the number of the step in the session."""
+
+    position: int
+    id: str
+    task_id: str
+    website: str
+    domain: str
+    status: str
+    reason: str | None
+    element_acc: float | None
+    action_f1: float | None
+    step_acc: float | None
+    phase: str
+    prediction: StepActionOut | None
+    gold: StepActionOut
+
+
 Shuffle: TypeAlias = Literal["step", "stream"]
 """How the seed determines the order of play. Both are reproducible, even if a run is interrupted and resumed."""
 
@@ -1918,6 +1936,14 @@ class StatisticsOut(TypedDict):
     pass_hat_k: list[PassEstimateOut]
     smallest_detectable_difference: float | None
     warnings: list[str]
+
+
+class StepActionOut(TypedDict):
+    """Action of a step. ``elements`` are the texts of options, or ids of elements that were not an option."""
+
+    elements: list[str]
+    op: str
+    value: str
 
 
 class StepAnswerIn(TypedDict):
