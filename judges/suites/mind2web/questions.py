@@ -184,8 +184,11 @@ def _example(value: Any, place: str) -> Iterator[tuple[str, str]]:
     if isinstance(value, dict) and "role" in value:
         yield _message(value, place)
         return
-    if not isinstance(value, dict) or not all(isinstance(text, str) for text in value.values()):
+    if not isinstance(value, dict):
         raise TemplateUnusable(f"{place}: must be an object of strings: role and content, or user and assistant")
+    wrong = next((key for key, text in value.items() if not isinstance(text, str)), None)
+    if wrong is not None:
+        raise TemplateUnusable(f"{place}, field {wrong}: must be a string")
     if value.keys() == {"user", "assistant"}:
         yield from value.items() if list(value) == ["user", "assistant"] else reversed(value.items())
         return

@@ -152,8 +152,11 @@ class RowFields:
         value = self.decoded(name)
         if value is None and not needed:
             return ()
-        if not isinstance(value, Sequence) or not all(isinstance(each, str) for each in value):
+        if isinstance(value, str) or not isinstance(value, Sequence):
             raise self.error(name, f"must be a list of strings, not {_kind(value)}")
+        wrong = next((place for place, each in enumerate(value) if not isinstance(each, str)), None)
+        if wrong is not None:
+            raise self.error(name, f"must be a list of strings; item {wrong} is {_kind(value[wrong])}")
         return tuple(value)
 
     def boxes(self, name: str) -> dict[str, str]:

@@ -109,7 +109,7 @@ def error_after(tmp_path: Path, change: Any) -> str:
             lambda task, action: task.update(action_reprs=None),
             "field action_reprs: must be a list of strings, not None",
         ),
-        (lambda task, action: task.update(action_reprs=[None]), "field action_reprs: must be a list of strings"),
+        (lambda task, action: task.update(action_reprs=[None]), "must be a list of strings; item 0 is None"),
         (lambda task, action: action["neg_candidates"][0].update(score="high"), "neg_candidates.0.score"),
         (lambda task, action: task.update(actions={}), "task T1, field actions: must be a list"),
     ],
