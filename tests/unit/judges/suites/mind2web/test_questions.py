@@ -102,7 +102,7 @@ def test_template_without_a_demonstration_uses_the_shipped_wording():
         ('{"system": 5}', "system: must be a string"),
         ('{"examples": "x"}', "examples: must be a list"),
         ('{"examples": [5]}', "examples.0: must be an object of strings"),
-        ('{"examples": [{"task": "t", "choices": ["x"], "answer": "A"}]}', "examples.0, field choices: must be a string"),
+        ('{"examples": [{"task": "t", "choices": ["x"], "answer": "A"}]}', "field choices: must be a string"),
         ('{"examples": [{"user": "x"}]}', "examples.0: must have role and content, user and assistant"),
         ("[]", "must be a JSON list"),
         ('[{"role": "user", "content": ["x"]}]', "message 0: must be an object with a role"),
