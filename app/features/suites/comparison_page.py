@@ -31,6 +31,9 @@ router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 
 Side = Annotated[str, Query(pattern=r"^[A-Za-z0-9_-]{0,64}$")]
 _MAX_RUNS = 50
+_MIN_TASKS = 6
+"""With fewer tasks, no sign-flip test can be significant."""
+_SIGNIFICANT = 0.05
 _DIFFERENCES_CSV = ("figure", "baseline", "candidate", "difference", "low_95", "high_95", "p")
 _CHANGES_CSV = ("passed_by", "id", "task_id", "position_baseline", "position_candidate")
 _SIDES: Mapping[str, str] = {"a": "baseline", "b": "candidate"}
@@ -84,7 +87,8 @@ async def compare_runs(
         json=None if compared is None else f"/v1/suites/{suite}/compare?{query}",
         csv=f"/suites/{suite}/compare?{query}&format=csv" if rows else None,
         suite=suite, names=NAMES, a=a, b=b, query=query, problem=problem, choices=by_split(finished), sides=sides,
-        run_label=_run_label, compared=compared, rows=rows, seeds=seeds, measures=MEASURES,
+        run_label=_run_label, compared=compared, verdict=verdict_of(compared),
+        min_tasks=_MIN_TASKS, rows=rows, seeds=seeds, measures=MEASURES,
         lost=changes.get("a", ()), gained=changes.get("b", ()),
         differing={one["setting"] for one in compared["settings"]} if compared else set(),
     )  # fmt: skip
@@ -93,6 +97,18 @@ async def compare_runs(
 def _run_label(run: SuiteRun) -> str:
     label = run.run["order"].get("run")
     return f"{run.model}{f' · {label}' if label else ''} · {str(run.run['created_at'])[:16].replace('T', ' ')}"
+
+
+def verdict_of(compared: Mapping[str, Any] | None) -> str:
+    """Return the headline of a comparison, from the sign-flip test of step success over tasks."""
+    step = compared and compared["macro"] and compared["macro"]["step"]
+    if not step:
+        return "Nothing to compare"
+    if compared is not None and compared["tasks"] < _MIN_TASKS:
+        return "Too few tasks to tell"
+    if step["p"] is None or step["p"] >= _SIGNIFICANT:
+        return "No significant difference"
+    return "The candidate is better" if step["difference"] > 0 else "The candidate is worse"
 
 
 def _differences(compared: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:

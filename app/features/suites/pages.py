@@ -239,9 +239,9 @@ def step_details(document: Mapping[str, Any]) -> StepDetails:
     gold = step.get("gold") or {}
     rounds = _mind2web_rounds(step) if "rounds" in step else _mm_mind2web_rounds(step)
     prediction = step.get("prediction") or ["", ""]
-    model_operation = (
-        f"{step.get('action')} {_value(step.get('value'))}" if step.get("action") else str(prediction[-1] or "")
-    )
+    action = step.get("action")  # Mind2Web: 1 if the operation is correct
+    model_operation = f"{action} {_value(step.get('value'))}" if isinstance(action, str) else str(prediction[-1] or "")
+    texts = {id: text for one in step.get("rounds") or () for id, text in one.get("options") or ()}
     return StepDetails(
         step=step,
         page=document["page"],
@@ -250,7 +250,7 @@ def step_details(document: Mapping[str, Any]) -> StepDetails:
         history=[str(item) for item in step.get("history") or ()],
         gold_operation=f"{gold.get('op', '')} {_value(gold.get('value'))}".strip(),
         model_operation=model_operation.strip(),
-        gold_elements=[str(item) for item in gold.get("elements") or ()],
+        gold_elements=[str(texts.get(item, item)) for item in gold.get("elements") or ()],
         boxes=[_box(box) for box in document["boxes"]],
         has_screenshot=document["screenshot"] is not None,
     )

@@ -120,8 +120,8 @@ def _label(session: Mapping[str, Any]) -> str:
 
 def _data_of(session: Mapping[str, Any]) -> str:
     options = session["options"]
-    names = ("data", "train_split", "split", "protocol", "history")
-    return " · ".join(str(options[name]) for name in names if options.get(name) not in (None, "."))
+    shown = [str(options[name]) for name in ("data", "train_split", "split", "protocol") if options.get(name)]
+    return " · ".join([*shown, *(["own history"] if options.get("history") == "own" else [])])
 
 
 def _state_of(session: Mapping[str, Any]) -> tuple[str, str]:

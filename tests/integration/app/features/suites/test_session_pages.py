@@ -83,7 +83,7 @@ async def test_session_shows_progress_scores_and_answered_steps(open_api: OpenAp
     assert [row["name"] for row in figures] == ["training", "test"]
     assert [(row["label"], row["state"], row["steps_done"]) for row in sessions] == [("learner 7", "in progress", "4")]
     assert "Expected CLICK" in step_page and "Answered TYPE x" in step_page and "Next step" in step_page
-    assert "Previous step" not in step_page and "The page" not in step_page
+    assert "Previous step" not in step_page and "Page text shown to the model" not in step_page
     assert [row["option"] for row in options if row["picked"] == "true"] == steps[0]["prediction"]["elements"]
 
 
@@ -105,7 +105,7 @@ async def test_multimodal_steps_show_picked_and_correct_element(open_api: OpenAp
         one = await text_of(api, f"{page}/steps/1")
     assert "done" in shown and steps[1]["gold"]["value"] == "new york city"
     assert all(len(step["prediction"]["elements"]) == 1 for step in steps)
-    assert steps[0]["prediction"]["elements"] == steps[0]["gold"]["elements"]
+    assert steps[0]["prediction"]["elements"][0] in steps[0]["gold"]["elements"]
     assert "TYPE New York" in shown and "TYPE new york city" in shown
     assert "Expected TYPE new york city" in one
 

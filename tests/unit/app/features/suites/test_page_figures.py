@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
+from app.features.suites.comparison_page import verdict_of
 from app.features.suites.page_figures import breakdown, by_split, suite_run
 from app.features.suites.pages import step_details
 
@@ -60,3 +63,37 @@ def test_details_of_a_skipped_step_are_shown():
     step = {"id": "t:0", "status": "skipped", "gold": None}
     shown = step_details({"step": step, "page": None, "page_problem": "no data", "boxes": [], "screenshot": None})
     assert (shown.rounds, shown.gold_operation, shown.model_operation, shown.page_problem) == ([], "", "", "no data")
+
+
+def test_details_show_the_answered_operation_and_the_text_of_the_correct_element():
+    options = [["7", "<a> Search </a>"], ["8", "<a> Guests </a>"]]
+    step = {
+        "id": "t:0", "status": "scored", "action": 1, "prediction": ["8", "TYPE two"], "prompt": ["p"], "raw_output": [""],
+        "rounds": [{"options": options, "picked": "8", "letter": "C"}],
+        "gold": {"op": "TYPE", "value": "two", "elements": ["7", "9"]},
+    }  # fmt: skip
+    shown = step_details({"step": step, "page": None, "page_problem": None, "boxes": [], "screenshot": None})
+    assert (shown.model_operation, shown.gold_operation) == ("TYPE two", "TYPE two")
+    assert (shown.gold_elements, shown.has_page) == (["<a> Search </a>", "9"], False)
+
+
+def test_figures_of_seeds_are_read_with_the_names_of_both_suites():
+    names = {"element_accuracy_micro": 0.1, "operation_f1_micro": 0.2, "step_success_micro": 0.3}
+    by_action = {"action_accuracy_micro": 0.4}
+    first, second = breakdown({"by_seed": {"0": names, "1": by_action}}, "by_seed")
+    assert first.figures["micro"] == {"element": 0.1, "operation": 0.2, "step": 0.3}
+    assert (second.name, second.figures["micro"]["operation"], second.steps) == ("1", 0.4, None)
+
+
+@pytest.mark.parametrize(
+    ("tasks", "difference", "p", "verdict"),
+    [
+        (5, 1.0, 0.06, "Too few tasks to tell"),
+        (20, 0.2, 0.05, "No significant difference"),
+        (20, 0.0, None, "No significant difference"),
+        (20, 0.2, 0.01, "The candidate is better"),
+        (20, -0.2, 0.01, "The candidate is worse"),
+    ],
+)
+def test_verdict_of_a_comparison_is_that_of_its_test(tasks: int, difference: float, p: float | None, verdict: str):
+    assert verdict_of({"tasks": tasks, "macro": {"step": {"difference": difference, "p": p}}}) == verdict
