@@ -68,7 +68,8 @@ def test_details_of_a_skipped_step_are_shown():
 def test_details_show_the_answered_operation_and_the_text_of_the_correct_element():
     options = [["7", "<a> Search </a>"], ["8", "<a> Guests </a>"]]
     step = {
-        "id": "t:0", "status": "scored", "action": 1, "prediction": ["8", "TYPE two"], "prompt": ["p"], "raw_output": [""],
+        "id": "t:0", "status": "scored", "action": 1, "prediction": ["8", "TYPE two"], "prompt": ["p"],
+        "raw_output": [""],
         "rounds": [{"options": options, "picked": "8", "letter": "C"}],
         "gold": {"op": "TYPE", "value": "two", "elements": ["7", "9"]},
     }  # fmt: skip
