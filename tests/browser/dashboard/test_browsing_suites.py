@@ -54,7 +54,8 @@ async def session(served: Served, **order: object) -> str:
     """Answer the questions of a session like the stand-in model, the first one wrong. Leave the last one open."""
     started = await served.http.post("/v1/suites/mind2web/sessions", json={"protocol": "guide", **order})
     assert started.status_code == 201, started.text
-    path, question, reply = started.json()["url"], started.json()["question"], "Answer: C.\nAction: TYPE\nValue: x"
+    path: str = started.json()["url"]
+    question, reply = started.json()["question"], "Answer: C.\nAction: TYPE\nValue: x"
     while (following := question) is not None:
         body = {"question": following["id"], "text": reply}
         question = (await served.http.post(f"{path}/answers", json=body)).json()["question"]
