@@ -13,7 +13,7 @@ from typing import Any, ClassVar, cast
 
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
-from app.api.middleware import SECURITY_HEADERS
+from app.api.middleware import REQUEST_ID, SECURITY_HEADERS, new_request_id
 from app.api.problems import MEDIA_TYPE, Problem
 
 _CHUNK_BYTES = 8 * 1024
@@ -106,9 +106,11 @@ class LimitedHttpProtocol(HttpToolsProtocol):
             self._refuse(Problem(408, "TOO_SLOW", f"The request head did not arrive within {self.head_timeout_s:g} s"))
 
     def _refuse(self, problem: Problem) -> None:
-        body = json.dumps(problem.body()).encode()
+        request_id = new_request_id()
+        body = json.dumps({**problem.body(), "request_id": request_id}).encode()
         headers = {
             **SECURITY_HEADERS,
+            REQUEST_ID: request_id,
             "Content-Type": MEDIA_TYPE,
             "Content-Length": str(len(body)),
             "Connection": "close",

@@ -248,7 +248,11 @@ class ResponseHeaders:
 
 def _request_id(sent: str) -> str:
     """Return the ID that the client sent if it is harmless in logs and headers, else a new one."""
-    return sent if _HARMLESS_ID.fullmatch(sent) else secrets.token_hex(16)
+    return sent if _HARMLESS_ID.fullmatch(sent) else new_request_id()
+
+
+def new_request_id() -> str:
+    return secrets.token_hex(16)
 
 
 EXTENSION_PATHS = "/v1/extension/"

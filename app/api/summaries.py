@@ -87,7 +87,7 @@ async def get_leaderboard(
         if len(judges) > 1:
             averages = await asyncio.to_thread(_averages_by_judge, agent, outcomes, judges)
         for name, figures in averages.items():
-            refused.setdefault(name, {"agents": []})["agents"].append({"agent_name": agent, **figures})
+            refused.setdefault(name, {"agents": []})["agents"].append({"agent": agent, **figures})
     if len(refused) > 1:
         raise refuse_to_mix(total_judges(item["judges"] for item in items), refused, "/v1/leaderboard")
     items.sort(key=lambda item: (-(item["avg_score"] or 0.0), item["agent_name"]))

@@ -9,11 +9,16 @@ def main() -> None:
     """
     import gc  # everything is imported here, so that Ctrl-C is handled from the first moment on
     import os
-
-    from app.interruption import INTERRUPTION
+    import sys
 
     try:
+        from app.interruption import INTERRUPTION
+
         INTERRUPTION.install()
+    except KeyboardInterrupt:
+        sys.stderr.write("Interrupted\n")
+        raise SystemExit(130) from None
+    try:
         os.umask(0o077)
         from cache.confinement.privileges import set_dumpable
         from judges.gc_tuning import delay_collection

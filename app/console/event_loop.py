@@ -40,6 +40,10 @@ def run(main: Coroutine[Any, Any, _Found]) -> _Found:
 
     from uvicorn.loops.auto import auto_loop_factory
 
+    from cache.scratch import remove_all
+
+    INTERRUPTION.at_forced_exit(remove_all)
+
     async def interruptible() -> _Found:
         loop, task = asyncio.get_running_loop(), asyncio.current_task()
 

@@ -136,6 +136,8 @@ class EmbeddedPostgres:
         self._durable = durable
         self._users: int | None = None
         self._account: SystemUser | None = None
+        self._initdb: subprocess.Popen[bytes] | None = None
+        self._is_interrupted = False
         self.exclusive = False
         """Whether no other process used the server at startup. Unfinished work then belongs to no live worker."""
 
@@ -151,6 +153,7 @@ class EmbeddedPostgres:
         try:
             url = await asyncio.shield(starting)
         except asyncio.CancelledError:
+            self._interrupt()
             await asyncio.wait({starting})
             if not starting.cancelled():
                 starting.exception()  # of a program that the same interruption ended
@@ -160,6 +163,12 @@ class EmbeddedPostgres:
             yield url
         finally:
             await asyncio.to_thread(self.stop)
+
+    def _interrupt(self) -> None:
+        """End the creation of the database, which takes a second or more."""
+        self._is_interrupted = True
+        if self._initdb is not None:
+            self._initdb.terminate()
 
     def start(self) -> str:
         """Create the database and start the server if necessary, and return its URL. Blocking."""
@@ -360,9 +369,8 @@ class EmbeddedPostgres:
         command = [str(_programs(self._account) / program), *arguments]
         # A file instead of a pipe: the server that pg_ctl starts would keep the pipe open.
         with tempfile.TemporaryFile() as output:
-            result = subprocess.run(  # noqa: S603 - our own programs and paths
+            process = subprocess.Popen(  # noqa: S603 - our own programs and paths
                 command,
-                check=False,
                 stdin=subprocess.DEVNULL,
                 stdout=output,
                 stderr=output,
@@ -373,7 +381,12 @@ class EmbeddedPostgres:
                 extra_groups=[] if self._account else None,
                 umask=0o077,
             )
-            if result.returncode != 0:
+            if program == "initdb":
+                self._initdb = process
+                if self._is_interrupted:
+                    process.terminate()
+            exit_code = process.wait()
+            if exit_code != 0:
                 output.seek(0)
                 message = output.read().decode(errors="replace").strip()
                 if os.strerror(errno.ENOSPC) in message:
@@ -381,7 +394,7 @@ class EmbeddedPostgres:
                         f"No space left for the database in {self._pgdata}: free about 100 MB, or set ASSAY_DATA_DIR "
                         "to another folder"
                     )
-                raise DatabaseUnavailable(f"{program} failed with exit code {result.returncode}: {message}")
+                raise DatabaseUnavailable(f"{program} failed with exit code {exit_code}: {message}")
 
 
 def _is_zombie(pid: int) -> bool:

@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 import os
 import shlex
-import shutil
 import socket
 import subprocess
 import sys
@@ -30,6 +29,7 @@ from cache.backends import browser_start
 from cache.confinement.own_network import PORTS
 from cache.confinement.privileges import DEFAULT_UID, are_open_to, user_change_problem
 from cache.errors import BrowserUnavailable, SandboxUnavailable
+from cache.scratch import new_folder, remove_folder
 
 _STOP_S = 1.0
 _POLL_S = 0.01
@@ -169,7 +169,7 @@ class Launch:
         for each in (*self._ports, *([self.receiver] if self.receiver else ())):
             each.close()
         self._ports.clear()
-        shutil.rmtree(self.folder, ignore_errors=True)
+        remove_folder(self.folder)
 
 
 def prepare_launch(
@@ -231,7 +231,7 @@ def _new_folder(user: int | None) -> Path:
     """Create a temporary folder that the user can reach, even if ``TMPDIR`` is closed to other users."""
     for parent in (tempfile.gettempdir(), *_TEMPORARY_FOLDERS):
         if user is None or are_open_to(user, [Path(parent)]):
-            return Path(tempfile.mkdtemp(prefix="assay-browser-", dir=parent))
+            return new_folder("assay-browser-", parent=parent)
     raise BrowserUnavailable(
         f"user {user} of the browser can enter neither {tempfile.gettempdir()} nor {', '.join(_TEMPORARY_FOLDERS)}: "
         "set TMPDIR to a folder that all users can enter"

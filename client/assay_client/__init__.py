@@ -1,7 +1,7 @@
 """Typed client of the assay HTTP API, blocking and asyncio, for programs and for the command line.
 
     with Client("http://127.0.0.1:8000") as server:
-        receipt = server.submit("my-agent", "yu_lineage", [("answer_1.md", text)])
+        receipt = server.submit("my-agent", "karrow_visit", [("answer_1.md", text)])
         for job in server.wait(receipt.job_ids):
             print(server.get_result(job.result_id)["final_score"])
 

@@ -22,6 +22,7 @@ from typing import Final
 import structlog
 
 from cache.confinement.privileges import DEFAULT_UID, user_change_problem
+from cache.scratch import new_folder, remove_folder
 from judges.errors import IsolationFailed
 from judges.isolation.fork_server import READY
 from judges.isolation.limits import ScriptLimits
@@ -121,7 +122,7 @@ class ForkServerPool:
         self.limits = limits or ScriptLimits()
         self._server: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
-        self._folder: str | None = None
+        self._folder: Path | None = None
         """Folder of the fork server, which contains the folders of its children."""
         self._starting = asyncio.Lock()
         self._warming: asyncio.Task[None] | None = None
@@ -223,8 +224,8 @@ class ForkServerPool:
         ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         ours.setblocking(False)
         try:
-            self._folder = await asyncio.to_thread(tempfile.mkdtemp, prefix="assay-judge-")
-            self._server = await asyncio.to_thread(_launch, theirs, self._folder, self._uid, self._modules)
+            self._folder = await asyncio.to_thread(new_folder, "assay-judge-")
+            self._server = await asyncio.to_thread(_launch, theirs, str(self._folder), self._uid, self._modules)
             theirs.close()  # otherwise its exit is not seen as end of file
             async with asyncio.timeout(START_TIMEOUT_S):
                 received = await asyncio.get_running_loop().sock_recv(ours, len(READY))
@@ -254,7 +255,7 @@ class ForkServerPool:
             await asyncio.to_thread(server.wait)
         folder, self._folder = self._folder, None
         if folder is not None:
-            await asyncio.to_thread(shutil.rmtree, folder, ignore_errors=True)
+            await asyncio.to_thread(remove_folder, folder)
 
 
 async def _clean_up(child: JudgeProcess) -> None:

@@ -36,6 +36,20 @@ print(child.pid, flush=True)
 hashlib.pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)
 """
 """Process whose main thread is in a C function for minutes, so that it can handle no signal."""
+FIRST_IMPORT = """
+import signal, sys
+from importlib.abc import MetaPathFinder
+
+class Interrupting(MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        if name == "app.interruption":
+            signal.raise_signal(signal.SIGINT)
+
+sys.meta_path.insert(0, Interrupting())
+from app.cli import main
+main()
+"""
+"""Command that gets Ctrl-C before it has imported what handles it."""
 
 
 @dataclass
@@ -52,10 +66,10 @@ class Command:
             assert self.process.poll() is None and time.monotonic() < deadline, self.log.read_text()
             time.sleep(0.02)
 
-    def interrupt(self, signum: int = signal.SIGINT, *, times: int = 1) -> str:
-        """Send the signal to the process group, and return the output of the command when it has ended."""
+    def interrupt(self, signum: int = signal.SIGINT, *, times: int = 1, is_group: bool = True) -> str:
+        """Send the signal to the process group or the process, and return the output when the command has ended."""
         for _ in range(times):
-            os.killpg(self.process.pid, signum)
+            (os.killpg if is_group else os.kill)(self.process.pid, signum)
         self.process.wait(PATIENCE_S)
         return self.log.read_text()
 
@@ -153,12 +167,18 @@ def test_command_ends_while_a_browser_waits_for_a_page(
     home: Path, start: Callable[..., Command], silent: SilentServer, signum: int, code: int, times: int
 ) -> None:
     write_answer(home, f"{silent.url}/ferry")
-    command = start("evaluate", "--agent", "otter", ASSAY_EGRESS_ALLOW=silent.url.removeprefix("http://"))
+    temporary = home / "tmp"
+    temporary.mkdir()
+    temporary.chmod(0o1777)
+    address = silent.url.removeprefix("http://")
+    command = start("evaluate", "--agent", "otter", ASSAY_EGRESS_ALLOW=address, TMPDIR=str(temporary))
     command.wait_until(silent.requested.is_set)
+    assert list(temporary.glob("assay-browser-*"))
 
     text = command.interrupt(signum, times=times)
     assert_ended(command, text, code)
     assert "Interrupted. Finished results are saved; run the same command to resume." in text
+    assert list(temporary.glob("assay-*")) == []
 
 
 def test_command_ends_while_a_model_does_not_reply(
@@ -198,11 +218,19 @@ def test_service_ends_with_its_database_and_browsers(
     assert_ended(command, command.interrupt(), 130)
 
 
-def test_service_ends_while_its_database_is_created(home: Path, start: Callable[..., Command]) -> None:
+@pytest.mark.parametrize("is_group", [True, False], ids=["terminal", "supervisor"])
+def test_service_ends_while_its_database_is_created(home: Path, start: Callable[..., Command], is_group: bool) -> None:
     command = start("serve", "--port", "0")
     command.wait_until(lambda: list((home / "data").glob("postgres*")))
 
-    assert_ended(command, command.interrupt(), 130)
+    assert_ended(command, command.interrupt(is_group=is_group), 130)
+
+
+def test_command_ends_quietly_before_it_handles_signals() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", FIRST_IMPORT, "--version"], capture_output=True, text=True, timeout=PATIENCE_S
+    )
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "Interrupted\n")
 
 
 def test_process_ends_although_its_main_thread_cannot_handle_signals() -> None:

@@ -161,7 +161,9 @@ class SessionIn(DataIn):
         SplitName | None, Field(description="Split of the training tasks, which come first (default: the split itself)")
     ] = None
     train_tasks: Annotated[
-        int | None, Field(ge=0, le=10**6, description="Number of training tasks (default: none, or all of train_split)")
+        int | None,
+        Field(ge=0, le=10**6, description="Number of training tasks (default: none, or all of train_split)"),
+        WHOLE_NUMBER,
     ] = None
     max_tasks: Annotated[
         int | None, Field(ge=1, le=10**6, description="Maximum number of test tasks"), WHOLE_NUMBER

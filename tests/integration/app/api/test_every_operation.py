@@ -184,6 +184,13 @@ EXEMPTIONS = (
         reason="compares two fields",
     ),
     Exemption(
+        operations="POST /v1/suites/.*/(runs|sessions)$",
+        code="SUITE_DATA",
+        path="",
+        message="",
+        reason="about the files in the data folder",
+    ),
+    Exemption(
         operations="POST /v1/extension/captures$",
         code="INVALID",
         path="places",

@@ -129,6 +129,7 @@ def problem(answer: bytes, status: int) -> dict:
     assert "connection: close" in lines
     read: dict = json.loads(body)
     assert read["status"] == status
+    assert f"x-request-id: {read['request_id']}" in lines
     return read
 
 

@@ -7,9 +7,12 @@ import base64
 import hashlib
 import hmac
 import json
+import re
+import time
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -28,6 +31,7 @@ from tests.standin.receiver import Receiver
 from tests.unit.app.test_clock import NOON, ManualClock
 
 pytestmark = pytest.mark.postgres
+API_DOCS = Path(__file__).parents[4] / "docs" / "http-api.md"
 
 
 def assert_signed(request: HttpRequest, secret: str) -> dict[str, Any]:
@@ -209,6 +213,21 @@ async def test_ended_jobs_are_sent_to_the_webhooks_of_their_owner(open_api: Open
         assert assert_signed(await receiver.next(), webhook["secret"])["type"] == "webhook.test"
         assert (await api.delete(f"/v1/webhooks/{webhook['id']}")).status_code == 200
         assert_problem(await api.get(log), 404)
+
+
+async def test_documented_check_of_the_signature_accepts_only_genuine_events(open_api: OpenApi):  # noqa: F811
+    documented: dict[str, Any] = {"base64": base64, "hashlib": hashlib, "hmac": hmac, "time": time}
+    [example] = re.findall(r"```python\n(def is_genuine.*?)```", API_DOCS.read_text(), re.DOTALL)
+    exec(example, documented)
+    is_genuine = documented["is_genuine"]
+    async with Receiver() as receiver, open_api(workers=0, egress_allow=frozenset({receiver.host_port})) as api:
+        webhook = (await api.post("/v1/webhooks", json={"url": receiver.url})).json()
+        await api.post(f"/v1/webhooks/{webhook['id']}/test")
+        request = await receiver.next()
+    assert is_genuine(request.headers, request.body, webhook["secret"])
+    assert not is_genuine(request.headers, request.body + b" ", webhook["secret"])
+    assert not is_genuine(request.headers, request.body, new_secret())
+    assert not is_genuine(request.headers | {"webhook-timestamp": "1700000000"}, request.body, webhook["secret"])
 
 
 async def test_webhook_of_a_submission_gets_only_its_jobs(open_api: OpenApi):  # noqa: F811

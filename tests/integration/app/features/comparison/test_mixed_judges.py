@@ -86,13 +86,13 @@ async def test_figures_of_different_judges_are_refused_with_those_of_each(databa
         assert (both["num_tasks"], both["judges"]) == (2, {"gpt-6-luna": 1, "lexical": 1})
 
         offered = await refused("/v1/leaderboard")
-        assert {one["judge"]: [agent["agent_name"] for agent in one["agents"]] for one in offered} == {
+        assert {one["judge"]: [agent["agent"] for agent in one["agents"]] for one in offered} == {
             "lexical": ["sitter", "walker"], "gpt-6-luna": ["walker"]
         }  # fmt: skip
         for one in offered:
             items = (await client.get(one["url"])).json()["items"]
             assert {item["agent_name"]: item["avg_score"] for item in items} == {
-                agent["agent_name"]: agent["avg_score"] for agent in one["agents"]
+                agent["agent"]: agent["avg_score"] for agent in one["agents"]
             }
         assert len((await client.get("/v1/leaderboard", params={"mix_judges": "true"})).json()["items"]) == 2
 
