@@ -66,6 +66,7 @@ def _job_json(job: dict[str, Any]) -> dict[str, Any]:
     return {
         **{name: job[name] for name in names},
         "answer": job["answer_name"],
+        "run": job.get("run"),  # missing in deliveries of an earlier release
         "error": None if error is None else {"code": error["code"], "detail": error["detail"]},
         **{name: job[name] for name in ("created_at", "started_at", "finished_at")},
         "url": f"/v1/jobs/{job['id']}",

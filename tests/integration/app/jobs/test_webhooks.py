@@ -196,8 +196,8 @@ async def test_ended_jobs_are_sent_to_the_webhooks_of_their_owner(open_api: Open
         event = assert_signed(await receiver.next(), webhook["secret"])
         job = (await api.get(f"/v1/jobs/{job_id}")).json()
         assert event["type"] == "job.succeeded"
-        assert {name: event["data"][name] for name in ("id", "agent", "status", "result_id", "answer")} == {
-            name: job[name] for name in ("id", "agent", "status", "result_id", "answer")
+        assert {name: event["data"][name] for name in ("id", "agent", "run", "status", "result_id", "answer")} == {
+            name: job[name] for name in ("id", "agent", "run", "status", "result_id", "answer")
         }
         assert (await api.get(event["data"]["result_url"])).json()["id"] == job["result_id"]
         shown = (await api.get(f"/v1/webhooks/{webhook['id']}")).json()
