@@ -19,6 +19,7 @@ router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 
 _CODE = re.compile(r"`+([^`]+)`+")
 _REF = "#/components/schemas/"
+_COMMON_HEADERS = ("X-Request-ID", "RateLimit-")
 _MAX_DEPTH = 4
 """Deeper fields are in the JSON of the description."""
 
@@ -35,11 +36,12 @@ class Field:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Content:
-    """A request body or a response. ``example`` is text, or None."""
+    """A request body or a response. ``example`` is text, or None. ``headers`` lacks those of every response."""
 
     status: str
     description: str
     media: str
+    headers: tuple[str, ...]
     fields: tuple[Field, ...]
     example: str | None
 
@@ -116,6 +118,7 @@ def _contents(parts: Mapping[str, Mapping[str, Any]], schemas: Mapping[str, Any]
                 status=status,
                 description=text,
                 media=media,
+                headers=tuple(name for name in part.get("headers", ()) if not name.startswith(_COMMON_HEADERS)),
                 fields=tuple(_fields(content.get("schema", {}), schemas)),
                 example=example if example is None or isinstance(example, str) else json.dumps(example, indent=2),
             )

@@ -62,12 +62,14 @@ async def test_internal_addresses_are_not_called(open_api: OpenApi, url: str):  
 
 
 @pytest.mark.parametrize("status", [301, 302, 303, 307, 308])
-async def test_redirect_to_an_internal_address_is_not_followed(open_api: OpenApi, status: int):  # noqa: F811
+async def test_redirect_is_not_followed_even_to_an_allowed_address(open_api: OpenApi, status: int):  # noqa: F811
     async with Receiver() as target, Receiver([status], location=target.url) as receiver:
-        async with open_api(workers=0, api_keys=KEYS, egress_allow=frozenset({receiver.host_port})) as api:
+        allowed = frozenset({receiver.host_port, target.host_port})
+        async with open_api(workers=0, api_keys=KEYS, egress_allow=allowed) as api:
             delivery = await attempt(api, receiver.url)
         assert target.requests.empty()
     assert (delivery["state"], delivery["status_code"]) == ("pending", status)
+    assert delivery["error"] == f"the receiver returned {status}; redirects are not followed"
 
 
 async def test_jobs_of_another_owner_cause_no_delivery(open_api: OpenApi):  # noqa: F811

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from enum import StrEnum
-from typing import Annotated, Self
+from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, model_validator
+from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
 
 from app.api.request_fields import WHOLE_NUMBER, SingleModel
 from judges.suites.mind2web.rules import MAX_HTML_CHARS, Metric, NoPositive, Protocol, Shuffle
@@ -53,7 +53,12 @@ class SuiteRunIn(DataIn):
     )
     seeds: Annotated[
         list[Annotated[int, Field(ge=0, lt=2**31), WHOLE_NUMBER]] | None,
-        Field(min_length=1, max_length=MAX_SEEDS, description="Judge every step once per seed; not with predictions"),
+        Field(
+            min_length=1,
+            max_length=MAX_SEEDS,
+            description="Judge every step once per seed; not with predictions",
+            json_schema_extra={"uniqueItems": True},
+        ),
     ] = None
     priority: Annotated[
         int, Field(ge=-100, le=100, description="Jobs with a higher priority start first"), WHOLE_NUMBER
@@ -63,13 +68,14 @@ class SuiteRunIn(DataIn):
         Field(gt=0, le=1e6, allow_inf_nan=False, strict=False, description="Maximum cost of the run in USD"),
     ] = None
 
-    @model_validator(mode="after")
-    def _check_seeds(self) -> Self:
-        if self.seeds is not None and len(set(self.seeds)) < len(self.seeds):
-            raise ValueError("seeds: contains a seed twice")
-        if self.seeds is not None and self.predictions is not None:
-            raise ValueError("seeds: predictions from a file have no seeds; leave out one of the two")
-        return self
+    @field_validator("seeds")
+    @classmethod
+    def _check_seeds(cls, seeds: list[int] | None, given: ValidationInfo) -> list[int] | None:
+        if seeds is not None and len(set(seeds)) < len(seeds):
+            raise ValueError("contains a seed twice: send each seed once")
+        if seeds is not None and given.data.get("predictions") is not None:
+            raise ValueError("predictions from a file have no seeds; leave out one of the two")
+        return seeds
 
 
 class MultimodalOptionsIn(BaseModel):

@@ -191,6 +191,13 @@ EXEMPTIONS = (
         reason="about the files in the data folder",
     ),
     Exemption(
+        operations="POST /v1/suites/.*/runs$",
+        code="INVALID",
+        path="seeds",
+        message="predictions from a file have no seeds",
+        reason="a rule for two fields",
+    ),
+    Exemption(
         operations="POST /v1/extension/captures$",
         code="INVALID",
         path="places",

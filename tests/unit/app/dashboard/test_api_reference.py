@@ -29,6 +29,7 @@ async def test_page_describes_every_operation_with_its_fields(page: tuple[httpx.
     for field in ("answers[].text", "items[].job_counts.queued", "progress.leaves_total", "Idempotency-Key"):
         assert f"<code>{field}</code>" in response.text
     assert "string or null" in response.text
+    assert "Headers: <code>Location</code>" in response.text
 
 
 async def test_page_loads_nothing_from_other_hosts(page: tuple[httpx.Response, dict]):

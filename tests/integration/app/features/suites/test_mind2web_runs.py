@@ -179,6 +179,7 @@ async def test_runs_are_compared_and_ranked(open_api: OpenApi, model: StandInLLM
     assert page.json()["progress"]["steps_total"] == 18
     for response, status in ((unknown, 404), (missing, 422), (foreign, 404), (wrong_seeds, 422)):
         assert_problem(response, status)
+    assert [error["path"] for error in wrong_seeds.json()["errors"]] == ["seeds"]
     assert hidden == []
 
 
