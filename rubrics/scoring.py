@@ -61,7 +61,10 @@ def _score_node(node: N, leaf: Callable[[N], tuple[float, Status]], scores: dict
         scores[id(node)] = NodeScore(*leaf(node))
         return
     for child in node.children:
-        _score_node(child, leaf, scores)
+        if child.children:
+            _score_node(child, leaf, scores)
+        else:
+            scores[id(child)] = NodeScore(*leaf(child))
     if node.strategy == Strategy.SEQUENTIAL:
         _skip_after_first_miss(node, scores)
     score = _inner_score(node.children, scores)
@@ -119,6 +122,33 @@ def tree_score(root: N, leaf: Callable[[N], float]) -> float:
         InvalidNode: A weight is not a finite number above 0.
     """
     return score_nodes(root, lambda node: (leaf(node), Status.INITIALIZED))[id(root)].score
+
+
+def score_with(
+    path: Sequence[N], points: float, scores: Mapping[int, NodeScore], leaf: Callable[[N], tuple[float, Status]]
+) -> float:
+    """Return the score of a tree if one leaf had ``points``, without scoring the whole tree again.
+
+    ``path`` leads from the root to the leaf. ``scores`` are those of ``score_nodes`` with ``leaf``.
+    """
+    changed = NodeScore(points, Status.INITIALIZED)
+    for parent, child in zip(path[-2::-1], path[:0:-1], strict=True):
+        if parent.strategy == Strategy.SEQUENTIAL:  # in ``scores``, the steps after the first missed one are 0
+            siblings = {id(each): _own_score(each, scores, leaf) for each in parent.children}
+            siblings[id(child)] = changed
+            _skip_after_first_miss(parent, siblings)
+        else:
+            siblings = {id(each): scores[id(each)] for each in parent.children}
+            siblings[id(child)] = changed
+        changed = NodeScore(_inner_score(parent.children, siblings), Status.INITIALIZED)
+    return changed.score
+
+
+def _own_score(node: N, scores: Mapping[int, NodeScore], leaf: Callable[[N], tuple[float, Status]]) -> NodeScore:
+    """Return the score of a node as if it were no step of a sequence."""
+    return (
+        NodeScore(_inner_score(node.children, scores), Status.INITIALIZED) if node.children else NodeScore(*leaf(node))
+    )
 
 
 def bounds(root: N, leaf_bounds: Callable[[N], tuple[float, float]]) -> Score:

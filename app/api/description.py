@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import re
 from collections.abc import Mapping, Sequence
+from threading import Lock
 from typing import Any
 
-from fastapi import FastAPI
+from fastapi import FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
+from fastapi.responses import JSONResponse
 
 from app.api import summaries
 from app.api.examples import example_for, example_of
@@ -28,14 +31,22 @@ _OPEN = ("/healthz", "/readyz")
 def install_openapi(app: FastAPI, *, features: Sequence[Feature]) -> None:
     """Make ``/openapi.json`` describe the error responses of all operations, and add examples."""
 
+    lock = Lock()
+
     def openapi() -> dict[str, Any]:
-        if app.openapi_schema is None:
-            of_features = (feature.examples() for feature in features)
-            examples = {call: value for part in (summaries.examples(), *of_features) for call, value in part.items()}
-            app.openapi_schema = _described(app, examples)
-        return app.openapi_schema
+        with lock:
+            if app.openapi_schema is None:
+                of_features = (feature.examples() for feature in features)
+                parts = (summaries.examples(), *of_features)
+                app.openapi_schema = _described(app, {call: each for part in parts for call, each in part.items()})
+            return app.openapi_schema
+
+    async def document(request: Request) -> Response:
+        # The first call takes one to two seconds, which FastAPI's own route would spend on the event loop.
+        return await asyncio.to_thread(lambda: JSONResponse(app.openapi()))
 
     app.openapi = openapi  # type: ignore[method-assign]  # the way FastAPI documents
+    app.add_route("/openapi.json", document, include_in_schema=False)
 
 
 def _described(app: FastAPI, examples: Mapping[str, Any]) -> dict[str, Any]:

@@ -121,13 +121,15 @@ async def get_result(
 ) -> Response:
     """Return one result as it was stored, byte for byte, followed by its overrides and bundles."""
     async with service.database.begin() as connection:
-        stored = await rows.get_result(connection, result_id, owner=caller.visible_owner)
         added = (await _additions(service, connection, [result_id]))[result_id]
+        tag = added.tag(result_id)
+        if if_none_match is not None and (if_none_match.strip() == "*" or tag in if_none_match):
+            if not await rows.has_result(connection, result_id, owner=caller.visible_owner):
+                raise not_found("result")
+            return Response(status_code=304, headers={"ETag": tag})
+        stored = await rows.get_result(connection, result_id, owner=caller.visible_owner)
     if stored is None:
         raise not_found("result")
-    tag = added.tag(result_id)
-    if if_none_match is not None and (if_none_match.strip() == "*" or tag in if_none_match):
-        return Response(status_code=304, headers={"ETag": tag})
     return Response(await _served(stored.body, added), media_type=_JSON, headers={"ETag": tag})
 
 

@@ -68,7 +68,7 @@ async def api_reference(request: Request, viewer: ViewerDep) -> Response:
 
 
 def _described(app: FastAPI) -> tuple[str, dict[str, list[Operation]]]:
-    """Return the version and the operations. The first call generates the description, which takes a second."""
+    """Return the version and the operations. The first call takes one to two seconds."""
     description = app.openapi()
     return description["info"]["version"], operations_by_tag(description)
 

@@ -5,9 +5,10 @@ Pure; the rules are in ``rubrics.scoring``.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from typing import NamedTuple
 
 from app.dashboard.outline import Node, Outline
 from app.dashboard.wording import percent, points
@@ -50,47 +51,73 @@ class Effect:
     text: str
 
 
-def effects(outline: Outline) -> Mapping[str, Effect]:
-    """Return the effect of every node, by key."""
-    root = outline.root
-    low, high = outline.bounds_of(root)
-    by_key = {
-        root.key: Effect(
-            kind=EffectKind.TOP, share=1.0, gained=root.score, lost=(1.0 - high, 1.0 - low), text="the score"
-        )
-    }
-    open_leaves = _open(outline)
-    pending = [root] if root.children else []
-    while pending:
-        parent = pending.pop()
-        by_key.update(_effects_of_children(parent, by_key[parent.key], open_leaves, outline))
-        pending.extend(child for child in parent.children if child.children)
-    return by_key
+class Effects(Mapping[str, Effect]):
+    """Effects of the nodes of a tree by key, each computed when it is first read."""
 
+    def __init__(self, outline: Outline) -> None:
+        self._outline = outline
+        self._computed: dict[str, Effect] = {}
+        self._siblings: dict[str, _Siblings] = {}
 
-def _effects_of_children(
-    parent: Node, parent_effect: Effect, open_nodes: frozenset[str], outline: Outline
-) -> dict[str, Effect]:
-    worth = parent_effect.worth
-    failed_gate = next((child for child in parent.children if child.critical and child.score < 1.0), None)
-    first_failed_step = _first_failed_step(parent)
-    total = sum(child.weight for child in parent.children if not child.critical)
-    by_key: dict[str, Effect] = {}
-    for position, child in enumerate(parent.children):
+    def __getitem__(self, key: str) -> Effect:
+        computed = self._computed.get(key)
+        if computed is None:
+            node = self._outline.by_key[key]
+            computed = self._computed[key] = (
+                self._top(node) if node.parent is None else self._of_child(node, node.parent)
+            )
+        return computed
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._outline.by_key)
+
+    def __len__(self) -> int:
+        return len(self._outline.by_key)
+
+    def _top(self, root: Node) -> Effect:
+        low, high = self._outline.bounds_of(root)
+        return Effect(kind=EffectKind.TOP, share=1.0, gained=root.score, lost=(1.0 - high, 1.0 - low), text="the score")
+
+    def _of_child(self, child: Node, parent: Node) -> Effect:
+        siblings = self._siblings.get(parent.key)
+        if siblings is None:
+            siblings = self._siblings[parent.key] = _siblings(parent)
+        above, total = self[parent.key], siblings.weight
         share = 0.0 if child.critical or not total else child.weight / total
-        at_stake = worth if child.critical else worth * share
-        cause_node, kind = _cause_and_kind(child, position, failed_gate, first_failed_step, parent.children)
+        at_stake = above.worth if child.critical else above.worth * share
+        cause, kind = _cause_and_kind(child, siblings)
         gained = share * child.score if kind is EffectKind.ADDS else 0.0
-        unknown = child.key in open_nodes
-        words = _description(kind, parent, cause_node, share, gained, unknown=unknown, alone=not total)
+        unknown = child.key in self._outline.above_unknown
+        words = _description(kind, parent, cause, share, gained, unknown=unknown, alone=not total)
         if unknown and kind in {EffectKind.ADDS, EffectKind.GATE_SHUT}:
             kind = EffectKind.UNKNOWN
-        cause = None if cause_node is None else cause_node.key
-        lost = _lost(kind, child, at_stake, outline.bounds_of(child)) if parent_effect.lost[1] else (0.0, 0.0)
-        by_key[child.key] = Effect(
-            kind=kind, share=share, gained=gained, worth=at_stake, lost=lost, cause=cause, text=words
+        return Effect(
+            kind=kind,
+            share=share,
+            gained=gained,
+            worth=at_stake,
+            lost=_lost(kind, child, at_stake, self._outline.bounds_of(child)) if above.lost[1] else (0.0, 0.0),
+            cause=None if cause is None else cause.key,
+            text=words,
         )
-    return by_key
+
+
+class _Siblings(NamedTuple):
+    """Children of one node: the first gate and the first step that did not pass, and the weight that counts."""
+
+    failed_gate: Node | None
+    failed_step: Node | None
+    weight: float
+
+
+def _siblings(parent: Node) -> _Siblings:
+    is_sequence = parent.strategy == Strategy.SEQUENTIAL
+    missed = [child for child in parent.children if child.score < 1.0]
+    return _Siblings(
+        failed_gate=next((child for child in missed if child.critical), None),
+        failed_step=next(iter(missed), None) if is_sequence else None,
+        weight=sum(child.weight for child in parent.children if not child.critical),
+    )
 
 
 def _lost(kind: EffectKind, child: Node, at_stake: float, bounds: tuple[float, float]) -> tuple[float, float]:
@@ -107,23 +134,14 @@ def _lost(kind: EffectKind, child: Node, at_stake: float, bounds: tuple[float, f
             return at_stake * (1.0 - high), at_stake * (1.0 - low)
 
 
-def _cause_and_kind(
-    child: Node, position: int, failed_gate: Node | None, first_failed_step: int | None, siblings: Sequence[Node]
-) -> tuple[Node | None, EffectKind]:
-    if first_failed_step is not None and position > first_failed_step:
-        return siblings[first_failed_step], EffectKind.TOO_LATE
+def _cause_and_kind(child: Node, siblings: _Siblings) -> tuple[Node | None, EffectKind]:
+    if siblings.failed_step is not None and child.place > siblings.failed_step.place:
+        return siblings.failed_step, EffectKind.TOO_LATE
     if child.critical:
         return None, EffectKind.GATE_OPEN if child.score == 1.0 else EffectKind.GATE_SHUT
-    if failed_gate is not None:
-        return failed_gate, EffectKind.GATED
+    if siblings.failed_gate is not None:
+        return siblings.failed_gate, EffectKind.GATED
     return None, EffectKind.ADDS
-
-
-def _first_failed_step(parent: Node) -> int | None:
-    """Return the position of the first step of a sequence with a score below 1."""
-    if parent.strategy != Strategy.SEQUENTIAL:
-        return None
-    return next((position for position, child in enumerate(parent.children) if child.score < 1.0), None)
 
 
 def _description(
@@ -145,11 +163,3 @@ def _description(
             return f"adds {points(gained)}, open up to {points(share)}"
         case _:
             return f"adds {points(gained)} of {points(share)} ({percent(share)})"
-
-
-def _open(outline: Outline) -> frozenset[str]:
-    """Return the keys of unknown leaves and of all nodes above them."""
-    keys = set(outline.unknown)
-    for key in outline.unknown:
-        keys.update(node.key for node in outline.path(key))
-    return frozenset(keys)

@@ -144,11 +144,10 @@ async def leaf_view(api: Api, result: Mapping[str, Any], tree: Tree, key: str) -
     judgements = {check["url"]: _judgement(check) for check in checks}
     sources = [(url, pages.get(url) or by_mark.get(page_mark(url)), judgements.get(url, "")) for url in urls]
     quoted_pages = list(dict.fromkeys(str(quote["page_id"]) for quote in quotes))[:MAX_QUOTED_PAGES]
-    place = tree.positions.get(key)
     return LeafView(
         node=node,
-        number=None if place is None else place + 1,
-        neighbours=_neighbours(tree, place),
+        number=None if node.number is None else node.number + 1,
+        neighbours=_neighbours(tree, node),
         effect=tree.effects[key],
         path=tree.outline.path(key)[:-1],
         sources=sources,
@@ -162,12 +161,11 @@ async def leaf_view(api: Api, result: Mapping[str, Any], tree: Tree, key: str) -
     )
 
 
-def _neighbours(tree: Tree, place: int | None) -> dict[str, Node]:
-    if place is None:  # from a group, the next leaf is the first one
-        place = -1
+def _neighbours(tree: Tree, node: Node) -> dict[str, Node]:
+    place = -1 if node.number is None else node.number  # from a group, the next leaf is the first one
     missed = tree.not_passed
-    below = bisect_left(missed, place, key=lambda leaf: tree.positions[leaf.key])
-    above = bisect_right(missed, place, key=lambda leaf: tree.positions[leaf.key])
+    below = bisect_left(missed, place, key=_number)
+    above = bisect_right(missed, place, key=_number)
     steps = {
         "previous": tree.outline.leaves[max(place - 1, 0) : max(place, 0)],
         "next": tree.outline.leaves[place + 1 : place + 2],
@@ -175,6 +173,10 @@ def _neighbours(tree: Tree, place: int | None) -> dict[str, Node]:
         "next-missed": missed[above : above + 1],
     }
     return {name: leaves[0] for name, leaves in steps.items() if leaves}
+
+
+def _number(leaf: Node) -> int:
+    return leaf.number or 0
 
 
 def _judgement(check: Mapping[str, Any]) -> str:

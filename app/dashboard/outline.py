@@ -6,36 +6,52 @@ URL.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from rubrics.addresses import NodeKeys
 from rubrics.errors import InvalidNode
 from rubrics.node import Status
-from rubrics.scoring import score_nodes, unknown_leaves
-from rubrics.tree import walk
+from rubrics.scoring import NodeScore, score_nodes, unknown_leaves
 from rubrics.verdict import Outcome, Support, Verdict
 
 
-@dataclass(slots=True, kw_only=True, eq=False)  # frozen ones take three times as long to create
 class Node:
-    """Node of a result's tree, never changed. ``fields`` are its JSON fields that have no attribute here."""
+    """Node of a result's tree, never changed. A large tree has many: creation takes less time than a dataclass.
 
-    key: str
-    id: str
-    desc: str
-    critical: bool
-    weight: float
-    strategy: str
-    status: str
-    score: float
-    depth: int
-    children: tuple[Node, ...]
-    outcome: str | None
-    """Outcome of a leaf; None for inner nodes."""
-    fields: Mapping[str, Any] = field(repr=False)
+    ``fields`` is its JSON. ``number`` is the position of a leaf among all leaves, from 0, and None for inner nodes;
+    ``place`` is the position among the children of ``parent``. ``outcome`` is that of a leaf, and None for inner nodes.
+    """
+
+    __slots__ = (
+        "children", "critical", "depth", "fields", "id", "key", "number", "outcome", "parent", "place", "score",
+        "strategy", "weight",
+    )  # fmt: skip
+
+    def __init__(self, fields: Mapping[str, Any], key: str, parent: Node | None, place: int) -> None:
+        self.fields = fields
+        self.key = key
+        self.parent = parent
+        self.place = place
+        self.depth: int = 0 if parent is None else parent.depth + 1
+        self.id = str(fields["id"])
+        self.critical = bool(fields.get("critical"))
+        self.weight = float(fields.get("weight") or 1.0)
+        self.strategy = str(fields.get("strategy") or "parallel")
+        self.score = float(fields.get("score") or 0.0)
+        self.children: Sequence[Node] = ()
+        self.outcome: str | None = None
+        self.number: int | None = None
+
+    @property
+    def desc(self) -> str:
+        return str(self.fields.get("desc") or "")
+
+    @property
+    def status(self) -> str:
+        return str(self.fields.get("status") or "initialized")
 
     @property
     def name(self) -> str:
@@ -45,7 +61,7 @@ class Node:
     @property
     def is_partly(self) -> bool:
         """Whether this is a partly supported claim."""
-        return not self.children and self.fields.get("support") == Support.PARTLY_SUPPORTED
+        return self.fields.get("support") == Support.PARTLY_SUPPORTED and not self.children
 
     @property
     def state(self) -> str:
@@ -57,27 +73,31 @@ class Node:
 class Outline:
     """Tree of a result. ``unknown`` are the keys of leaves whose score is unknown because they were not judged.
 
-    ``bounds`` has the lowest and highest possible score of each node that has such a leaf, by key.
+    ``above_unknown`` are the keys of these leaves and of all nodes above them. ``highest`` has the scores of all nodes,
+    by ``id(node)``, if all unknown leaves pass. It is empty if there is no such leaf or if a weight is invalid.
     """
 
     root: Node
     by_key: Mapping[str, Node]
-    parents: Mapping[str, Node]
     leaves: Sequence[Node]
     unknown: frozenset[str]
-    bounds: Mapping[str, tuple[float, float]]
+    above_unknown: frozenset[str]
+    highest: Mapping[int, NodeScore]
 
     def bounds_of(self, node: Node) -> tuple[float, float]:
-        """Return the lowest and highest possible score of a node."""
-        return self.bounds.get(node.key, (node.score, node.score))
+        """Return the lowest and highest possible score of a node. In a stored score, unknown leaves count 0."""
+        if not self.highest or node.key not in self.above_unknown:
+            return node.score, node.score
+        return node.score, self.highest[id(node)].score
 
     def path(self, key: str) -> list[Node]:
         """Return the nodes from the root to a node."""
-        node, ancestors = self.by_key[key], [self.by_key[key]]
-        while node.key in self.parents:
-            node = self.parents[node.key]
-            ancestors.append(node)
-        return ancestors[::-1]
+        node: Node | None = self.by_key[key]
+        nodes: list[Node] = []
+        while node is not None:
+            nodes.append(node)
+            node = node.parent
+        return nodes[::-1]
 
     def by_id(self, id: str | None) -> Node | None:
         """Return the first node with this id."""
@@ -88,47 +108,35 @@ def outline(result: Mapping[str, Any]) -> Outline:
     """Return the outline of a result's tree; of the first tree if a public script wrote several."""
     parts = result.get("eval_breakdown") or []
     tree = parts[0]["verification_tree"] if parts else _EMPTY_TREE
-    root = _node(tree, 0, NodeKeys())
-    nodes = list(walk(root))
-    parents = {child.key: node for node in nodes for child in node.children}
-    leaves = tuple(node for node in nodes if not node.children)
+    keys, by_key, leaves = NodeKeys(), dict[str, Node](), list[Node]()
+
+    def add(fields: Mapping[str, Any], parent: Node | None, place: int) -> Node:
+        key = keys.key(str(fields["id"]))
+        node = by_key[key] = Node(fields, key, parent, place)
+        below = fields.get("children")
+        if below:
+            node.children = tuple(add(child, node, nth) for nth, child in enumerate(below))
+        else:
+            node.outcome, node.number = _outcome(fields), len(leaves)
+            leaves.append(node)
+        return node
+
+    root = add(tree, None, 0)
     unknown = _unknown(leaves)
     return Outline(
         root=root,
-        by_key={node.key: node for node in nodes},
-        parents=parents,
+        by_key=by_key,
         leaves=leaves,
         unknown=unknown,
-        bounds=_bounds(root, parents, unknown),
+        above_unknown=_above(by_key[key] for key in unknown),
+        highest=_highest(root, unknown),
     )
 
 
 _EMPTY_TREE: Mapping[str, Any] = {"id": "root", "desc": "This result has no tree"}
-_NODE_FIELDS = frozenset({"children", "critical", "desc", "id", "outcome", "score", "status", "strategy", "weight"})
-
-
-def _node(data: Mapping[str, Any], depth: int, addresses: NodeKeys) -> Node:
-    id = str(data["id"])
-    key = addresses.key(id)
-    children = tuple(_node(child, depth + 1, addresses) for child in data.get("children") or ())
-    return Node(
-        key=key,
-        id=id,
-        desc=str(data.get("desc") or ""),
-        critical=bool(data.get("critical")),
-        weight=float(data.get("weight") or 1.0),
-        strategy=str(data.get("strategy") or "parallel"),
-        status=str(data.get("status") or "initialized"),
-        score=float(data.get("score") or 0.0),
-        depth=depth,
-        children=children,
-        outcome=None if children else _outcome(data),
-        fields={name: value for name, value in data.items() if name not in _NODE_FIELDS},
-    )
-
-
 _OUTCOMES = frozenset(Outcome)
 _MAYBE_UNKNOWN = frozenset({Outcome.NOT_JUDGED, Outcome.SKIPPED})
+_UNJUDGED = Verdict(outcome=Outcome.NOT_JUDGED)
 
 
 def _outcome(data: Mapping[str, Any]) -> str:
@@ -142,33 +150,35 @@ def _outcome(data: Mapping[str, Any]) -> str:
 def _unknown(leaves: Sequence[Node]) -> frozenset[str]:
     if all(leaf.outcome != Outcome.NOT_JUDGED for leaf in leaves):
         return frozenset()
-    first_with_id = {leaf.id: leaf for leaf in reversed(leaves)}
     verdicts: dict[str, Verdict | None] = {
-        leaf.id: Verdict(outcome=Outcome(leaf.state), blocked_by=leaf.fields.get("blocked_by"))
-        for leaf in first_with_id.values()
+        leaf.id: _UNJUDGED
+        if leaf.outcome == Outcome.NOT_JUDGED
+        else Verdict(outcome=Outcome.SKIPPED, blocked_by=leaf.fields.get("blocked_by"))
+        for leaf in reversed(leaves)  # of leaves with the same id, the first one counts
         if leaf.outcome in _MAYBE_UNKNOWN
     }
     ids = unknown_leaves(verdicts)
     return frozenset(leaf.key for leaf in leaves if leaf.id in ids)
 
 
-def _bounds(root: Node, parents: Mapping[str, Node], unknown: frozenset[str]) -> dict[str, tuple[float, float]]:
-    """Return the bounds of the unknown leaves and of all nodes above them; empty if a weight is invalid."""
-    if not unknown:
-        return {}
+def _above(leaves: Iterable[Node]) -> frozenset[str]:
+    above: set[str] = set()
+    for leaf in leaves:
+        node: Node | None = leaf
+        while node is not None and node.key not in above:
+            above.add(node.key)
+            node = node.parent
+    return frozenset(above)
 
-    def points(leaf: Node, unknown_points: float) -> tuple[float, Status]:
-        known = 1.0 if leaf.outcome == Outcome.PASSED else 0.0
-        return unknown_points if leaf.key in unknown else known, Status.INITIALIZED
 
+def _highest(root: Node, unknown: frozenset[str]) -> Mapping[int, NodeScore]:
     try:
-        low, high = (score_nodes(root, partial(points, unknown_points=each)) for each in (0.0, 1.0))
+        return score_nodes(root, partial(leaf_points, unknown, 1.0)) if unknown else {}
     except InvalidNode:  # public scripts may store such trees
         return {}
-    above: dict[str, Node] = {}
-    for node in walk(root):
-        if node.key in unknown:
-            while node.key not in above:
-                above[node.key] = node
-                node = parents.get(node.key, root)
-    return {key: (low[id(node)].score, high[id(node)].score) for key, node in above.items()}
+
+
+def leaf_points(unknown: frozenset[str], points: float, leaf: Node) -> tuple[float, Status]:
+    """Return the score of a leaf for ``score_nodes``. ``points`` is the score of ``unknown`` leaves."""
+    known = 1.0 if leaf.outcome == Outcome.PASSED else 0.0
+    return points if leaf.key in unknown else known, Status.INITIALIZED

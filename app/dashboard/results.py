@@ -20,7 +20,7 @@ from app.dashboard.html_route import HtmlRoute
 from app.dashboard.jobs import IdPath
 from app.dashboard.leaf_overrides import LeafOverride
 from app.dashboard.leaf_view import leaf_view
-from app.dashboard.open_leaves import OpenLeaf, open_leaves
+from app.dashboard.open_leaves import PER_PAGE, OpenLeaf, open_leaves
 from app.dashboard.outline import Node
 from app.dashboard.rendering import HEADERS
 from app.dashboard.result_cache import Tree
@@ -113,12 +113,16 @@ async def rows(
 
 
 @router.get("/results/{result_id}/open")
-async def open_claims(result_id: IdPath, viewer: ViewerDep) -> Response:
-    """Return the table of leaves that keep the score open."""
+async def open_claims(result_id: IdPath, viewer: ViewerDep, at: Annotated[int, Query(ge=0)] = 0) -> Response:
+    """Return a part of the table of leaves that keep the score open, from position ``at``."""
     cached = await viewer.dashboard.results.get(viewer.api, result_id)
     origin = await viewer.api.get_or_none(f"/v1/results/{result_id}/origin")
-    leaves = await asyncio.to_thread(_open_leaves, cached.result, cached.tree)
-    return await viewer.fragment("open_leaves.html", leaves=leaves, result=cached.result, origin=origin)
+    leaves, count = await asyncio.to_thread(_open_section, cached.result, cached.tree, at)
+    after = at + len(leaves)
+    return await viewer.fragment(
+        "open_leaves.html", leaves=leaves, result=cached.result, origin=origin, at=at, count=count,
+        previous=max(0, at - PER_PAGE) if at else None, following=after if after < count else None,
+    )  # fmt: skip
 
 
 @router.get("/results/{result_id}/lint")
@@ -171,6 +175,11 @@ def _chosen(tree: Tree, key: str) -> Node:
 
 def _open_leaves(body: Mapping[str, Any], tree: Tree) -> Sequence[OpenLeaf]:
     return open_leaves(tree.outline, tree.effects, body.get("pages") or ())
+
+
+def _open_section(body: Mapping[str, Any], tree: Tree, at: int) -> tuple[Sequence[OpenLeaf], int]:
+    leaves = _open_leaves(body, tree)
+    return leaves[at : at + PER_PAGE], len(leaves)
 
 
 def _table(table: Table, body: Mapping[str, Any], tree: Tree) -> tuple[Sequence[str], Iterable[list[Cell]]]:

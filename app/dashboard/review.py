@@ -12,7 +12,7 @@ from fastapi.responses import JSONResponse, StreamingResponse
 
 from app.csv_tables import Cell
 from app.dashboard.downloads import Format, csv_file
-from app.dashboard.effects import Effect, effects
+from app.dashboard.effects import Effects
 from app.dashboard.home import NAME_PATTERN
 from app.dashboard.html_route import HtmlRoute
 from app.dashboard.jobs import IdQuery
@@ -160,7 +160,7 @@ class DoubtfulLeaf:
 def doubtful_leaves(result: Mapping[str, Any]) -> list[DoubtfulLeaf]:
     """Return the leaves of a result with a doubtful verdict, highest rank first."""
     tree: Outline = outline(result)
-    worth: Mapping[str, Effect] = effects(tree)
+    worth = Effects(tree)
     overrides = result_overrides(result).in_force
     leaves = []
     for leaf in tree.leaves:

@@ -108,6 +108,7 @@ def create_app(
         summary="Submit an agent's cited answers over HTTP, get back scores that anyone can re-check.",
         version=version("assay"),
         lifespan=lifespan,
+        openapi_url=None,  # ``install_openapi`` adds the route
         docs_url=None,
         redoc_url=None,
         redirect_slashes=False,  # such redirects contain the Host header of the request

@@ -64,6 +64,12 @@ async def get_result(connection: AsyncConnection, result_id: str, *, owner: str 
     return None if row is None else _record(row)
 
 
+async def has_result(connection: AsyncConnection, result_id: str, *, owner: str | None = None) -> bool:
+    """Return whether there is such a result, without reading its JSON. ``owner`` limits the query to one owner."""
+    query = select(results.c.id).where(results.c.id == result_id, *owned_by(owner))
+    return (await connection.execute(query)).first() is not None
+
+
 async def earlier_result(connection: AsyncConnection, job: Job) -> str | None:
     """Return the body of the earlier result to compare a job's next result with, or None.
 

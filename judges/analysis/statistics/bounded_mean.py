@@ -89,7 +89,6 @@ def _with_end(values: Floats, weights: Floats) -> tuple[Floats, Floats]:
 
 def _lower_end(values: Floats, weights: Floats) -> float:
     """Return the lower end of the interval for values in 0..1."""
-    from scipy.optimize import brentq
     from scipy.special import betaincinv, ndtri
 
     points, counts = _with_end(values, weights)
@@ -98,6 +97,8 @@ def _lower_end(values: Floats, weights: Floats) -> float:
         return 0.0
     if len(points) == 2:
         return top * float(betaincinv(counts[1], counts[0], _TAIL))
+    from scipy.optimize import brentq  # takes half a second to import
+
     points = points / top
     total = float(counts.sum())
     mean = float((counts * points).sum()) / total

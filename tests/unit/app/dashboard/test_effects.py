@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.dashboard.effects import EffectKind, effects
+from app.dashboard.effects import EffectKind, Effects
 from app.dashboard.open_leaves import open_leaves
 from app.dashboard.outline import outline
 from rubrics.scoring import Score
@@ -13,7 +13,7 @@ from tests.fakes.judged import FAILED, NOT_JUDGED, SKIPPED, group, leaf, result_
 
 def outline_and_effects(*children, **more):
     drawn = outline(result_of(rubric_of(*children, **more)))
-    return drawn, effects(drawn)
+    return drawn, Effects(drawn)
 
 
 def test_leaf_adds_its_share_by_weight():
