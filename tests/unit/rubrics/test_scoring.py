@@ -18,9 +18,11 @@ from rubrics.scoring import (
     score,
     score_nodes,
     score_strict,
+    score_with,
     tree_score,
     unknown_leaves,
 )
+from rubrics.tree import find_path
 from rubrics.verdict import Outcome, Reason, Verdict
 from tests.unit.rubrics.random_rubrics import QUICK, UNIT, judged_rubrics, unjudged_rubrics
 
@@ -52,6 +54,23 @@ def test_every_node_scores_between_zero_and_one(tree: tuple[Rubric, dict[str, fl
     settled = score_nodes(rubric.root, lambda leaf: (scores[leaf.id], Status.INITIALIZED))
     assert len(settled) == rubric.statistics().total_nodes
     assert all(0.0 <= each.score <= 1.0 for each in settled.values())
+
+
+@QUICK
+@given(scored_trees(), st.data())
+def test_score_with_another_leaf_is_that_of_the_whole_tree(
+    tree: tuple[Rubric, dict[str, float]], data: st.DataObject
+) -> None:
+    rubric, scores = tree
+    changed, points = data.draw(st.sampled_from(list(rubric.leaves()))), data.draw(st.sampled_from([0.0, 0.5, 1.0]))
+
+    def leaf(node: RubricNode) -> tuple[float, Status]:
+        return scores[node.id], Status.INITIALIZED
+
+    path = find_path(rubric.root, changed)
+    assert score_with(path, points, score_nodes(rubric.root, leaf), leaf) == score_of(
+        rubric.root, {**scores, changed.id: points}
+    )
 
 
 @QUICK

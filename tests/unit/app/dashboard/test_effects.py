@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import pytest
+from hypothesis import given
 
 from app.dashboard.effects import EffectKind, Effects
 from app.dashboard.open_leaves import open_leaves
-from app.dashboard.outline import outline
-from rubrics.scoring import Score
+from app.dashboard.outline import Node, outline
+from rubrics.rubric import Rubric
+from rubrics.scoring import Score, bounds
+from rubrics.verdict import Outcome
 from tests.fakes.judged import FAILED, NOT_JUDGED, SKIPPED, group, leaf, result_of, rubric_of
+from tests.unit.rubrics.random_rubrics import QUICK, judged_rubrics
 
 
 def outline_and_effects(*children, **more):
@@ -87,6 +91,24 @@ def test_open_leaf_shows_the_score_for_both_outcomes():
     assert first.leaf.key == "a"
     assert first.if_failed == Score(value=None, low=0.25, high=0.5)
     assert first.if_passed == Score(value=None, low=0.5, high=0.75)
+
+
+@QUICK
+@given(judged_rubrics())
+def test_scores_of_open_leaves_are_those_of_the_whole_tree(rubric: Rubric):
+    drawn = outline(result_of(rubric))
+
+    def bounds_if(decided: Node, points: float) -> Score:
+        def interval(leaf: Node) -> tuple[float, float]:
+            known = points if leaf is decided else float(leaf.outcome == Outcome.PASSED)
+            return (0.0, 1.0) if leaf.key in drawn.unknown and leaf is not decided else (known, known)
+
+        return bounds(drawn.root, interval)
+
+    for one in open_leaves(drawn, Effects(drawn)):
+        for found, points in ((one.if_failed, 0.0), (one.if_passed, 1.0)):
+            whole = bounds_if(one.leaf, points)
+            assert (found.low, found.high) == pytest.approx((whole.low, whole.high))
 
 
 def test_gated_leaf_is_final_with_its_gate():
