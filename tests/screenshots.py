@@ -76,7 +76,10 @@ async def main() -> None:
                 "OPENAI_API_KEY": "key-of-the-pictures",
             }
             log = Path(folder) / "serve.log"
-            async with running_service(environment, log, api_key=None) as url, httpx.AsyncClient(base_url=url) as http:
+            async with (
+                running_service(environment, log, api_key=None) as url,
+                httpx.AsyncClient(base_url=url, timeout=120) as http,
+            ):
                 await _shoot(url, {"first-run": "/"})
                 write_bench(bench_of(1, {"wikipedia": BENCH_JURIES, "wice": BENCH_JURIES}), Path(folder) / "data")
                 await _judge(url)
@@ -166,6 +169,7 @@ async def _pages(http: httpx.AsyncClient) -> dict[str, str]:
         "sessions": "/suites/mind2web/sessions",
         "session": session,
         "session-step": f"{session}/steps/0",
+        "api-reference": "/docs",
         "error": "/results/res_nothing",
     }
 
