@@ -42,7 +42,7 @@ async def test_description_is_generated_outside_the_event_loop(path: str):
         threads.append(threading.current_thread())
         return generate()
 
-    app.openapi = recorded
+    app.openapi = recorded  # type: ignore[method-assign]
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1:8000") as client:
         assert (await client.get(path)).status_code == 200
     assert threads and threading.current_thread() not in threads
