@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager, suppress
+from contextlib import asynccontextmanager
 from uuid import uuid4
 
 import structlog
@@ -39,18 +39,21 @@ class PostgresCaptureLocks:
         self._database = database
         self._ttl_s = ttl_s
         self._renew_s = renew_s
+        self._held: dict[str, str] = {}
+        """Digests of the keys of the locks that this process holds, by holder."""
+        self._renewing: asyncio.Task[None] | None = None
 
     @asynccontextmanager
     async def lock(self, key: str) -> AsyncIterator[None]:
         hashed, holder = _digest(key), uuid4().hex
         await self._acquire(hashed, holder)
-        renewing = asyncio.create_task(self._renew(hashed, holder), name=f"capture lock {hashed[:12]}")
+        self._held[holder] = hashed
+        if self._renewing is None or self._renewing.done():
+            self._renewing = asyncio.create_task(self._renew_held(), name="capture locks")
         try:
             yield
         finally:
-            renewing.cancel()
-            with suppress(asyncio.CancelledError):
-                await renewing
+            self._held.pop(holder, None)
             await asyncio.shield(self._release(hashed, holder))
 
     async def _acquire(self, hashed: str, holder: str) -> None:
@@ -80,22 +83,29 @@ class PostgresCaptureLocks:
         async with self._database.begin() as connection:
             return (await connection.execute(acquire.returning(capture_locks.c.holder))).first() is not None
 
-    async def _renew(self, hashed: str, holder: str) -> None:
+    async def _renew_held(self) -> None:
+        """Renew all locks of this process in one statement, until it holds none."""
         until = func.clock_timestamp() + _interval(self._ttl_s)
-        is_own_lock = capture_locks.c.key_sha256 == hashed, capture_locks.c.holder == holder
         while True:
             await cancellable_sleep(self._renew_s)
+            if not self._held:
+                return
+            holders, hashed = list(self._held), list(self._held.values())
+            renew = (
+                update(capture_locks)
+                .where(capture_locks.c.key_sha256.in_(hashed), capture_locks.c.holder.in_(holders))
+                .values(expires_at=until)
+                .returning(capture_locks.c.holder)
+            )
             try:
                 async with self._database.begin() as connection:
-                    renewed = await connection.execute(
-                        update(capture_locks).where(*is_own_lock).values(expires_at=until)
-                    )
+                    renewed = set((await connection.execute(renew)).scalars())
             except DatabaseUnavailable:
-                continue  # retry before the lock expires
-            if not renewed.rowcount:
-                # The lock has expired. The worst case is a second capture of the page.
-                _log.warning("capture lock lost", key_sha256=hashed)
-                return
+                continue  # retry before the locks expire
+            for holder in set(holders) - renewed:
+                if (lost := self._held.pop(holder, None)) is not None:
+                    # The lock has expired. The worst case is a second capture of the page.
+                    _log.warning("capture lock lost", key_sha256=lost)
 
     async def _release(self, hashed: str, holder: str) -> None:
         is_own_lock = (capture_locks.c.key_sha256 == hashed) & (capture_locks.c.holder == holder)
