@@ -71,6 +71,8 @@ async def keep_responses(
 
     All callers can thus send the same. For responses that the request determines. Their keys start with a space, which
     keys of clients never do, and are distinct without the owner. ``remove_kept_responses`` removes old ones.
+
+    Does not wait for the disk: if the database server crashes, it may lose the responses of the last second.
     """
     # In this order, so that two processes that store the same responses wait for each other and do not deadlock.
     ordered = sorted(responses, key=lambda each: each.key)
@@ -78,11 +80,11 @@ async def keep_responses(
     query = (
         f"INSERT INTO idempotency_keys AS kept (owner, key, fingerprint, response, created_at) VALUES {rows}"  # noqa: S608
         " ON CONFLICT (owner, key) DO UPDATE SET response = excluded.response, created_at = excluded.created_at"
-        " WHERE kept.created_at < %s RETURNING key"
+        " WHERE kept.created_at < %s RETURNING key, set_config('synchronous_commit', 'off', true)"
     )
     values = [value for each in ordered for value in (each.owner, each.key, each.fingerprint, responses[each], now)]
     written = await connection.execute(query, [*values, since])
-    stored = {str(key) for (key,) in await written.fetchall()}
+    stored = {str(key) for key, _ in await written.fetchall()}
     other = [each for each in ordered if each.key not in stored]
     known = await kept_responses(connection, other, since=since) if other else {}
     return {each.key: known.get(each.key, responses[each]) for each in ordered}
