@@ -19,6 +19,7 @@ from answers.submission import Answer
 from cache.capture import Evidence
 from cache.errors import CacheError
 from judges.context import JudgeContext, extraction_failed_verdict
+from judges.cpu_bound import run_on_leaves
 from judges.errors import ExtractionFailed, JudgeBug
 from judges.extractor import ExtractorBase
 from judges.leaf_usage import assign_usage_in_tree_order
@@ -138,6 +139,7 @@ async def run_judge(
             except ExtractionFailed as error:
                 _leave_unread(rubric, str(error))
             returned = True
+            await asyncio.sleep(0)  # declaring many leaves takes as long as settling them
             await settler.settle(rubric.root)
     except TimeoutError as error:
         if not limit.expired():
@@ -148,7 +150,7 @@ async def run_judge(
             raise JudgeBug(f"the judge of {judge.task!r} did not return within {deadline_s:g} s") from error
         else:
             _leave_unsettled(rubric, f"not settled within {deadline_s:g} s")
-    _assign_usage(rubric)
+    await run_on_leaves(lambda: _assign_usage(rubric), len(rubric))
     judgement = Judgement(
         judge=judge, answer=answer, rubric=rubric, model=tools.verifier.model, extractions=tuple(reader.records)
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import structlog
 
@@ -23,6 +23,8 @@ from rubrics.verdict import Claim, Outcome, Reason, Verdict
 JudgeClaim: TypeAlias = Callable[[Claim], Awaitable[Verdict]]
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the number of settled leaves and the number of declared leaves."""
+_STARTED_AT_ONCE: Final = 10
+"""Number of claims that start in one iteration of the event loop."""
 
 
 class Settler:
@@ -32,6 +34,7 @@ class Settler:
         self._rubric = rubric
         self._judging = judging
         self._progress = progress
+        self._settled = self._declared = 0
         self._lock = asyncio.Lock()
 
     async def settle(self, node: RubricNode) -> bool:
@@ -46,9 +49,11 @@ class Settler:
         return tree_score(node, lambda leaf: compatible_score(leaf.verdict).score) == 1.0
 
     def _settle_checks(self) -> None:
-        for leaf in self._rubric.leaves():
+        leaves = list(self._rubric.leaves())
+        for leaf in leaves:
             if leaf.verdict is None and leaf.check is not None:
                 leaf.verdict = check_verdict(passed=leaf.check)
+        self._declared, self._settled = len(leaves), sum(leaf.verdict is not None for leaf in leaves)
         self._report()
 
     async def _settle_claims(self, nodes: Iterable[RubricNode]) -> None:
@@ -66,11 +71,14 @@ class Settler:
             with structlog.contextvars.bound_contextvars(leaf=leaf.id):
                 leaf.verdict = await self._judging(_claim(leaf)) if blocker is None else gated_verdict(blocker)
             settled[leaf.id].set()
+            self._settled += 1
             self._report()
 
         async with asyncio.TaskGroup() as group:
-            for leaf, needed in waits.values():
+            for number, (leaf, needed) in enumerate(waits.values(), start=1):
                 group.create_task(settle_leaf(leaf, needed), name=f"leaf {leaf.id}")
+                if number % _STARTED_AT_ONCE == 0:
+                    await asyncio.sleep(0)
 
     def _with_dependencies(self, nodes: Iterable[RubricNode]) -> dict[str, tuple[RubricNode, list[RubricNode]]]:
         """Return the unsettled claims among ``nodes`` and those they wait for, each with the leaves it waits for."""
@@ -87,8 +95,7 @@ class Settler:
 
     def _report(self) -> None:
         if self._progress is not None:
-            leaves = list(self._rubric.leaves())
-            self._progress(sum(leaf.verdict is not None for leaf in leaves), len(leaves))
+            self._progress(self._settled, self._declared)
 
 
 def check_verdict(*, passed: bool) -> Verdict:

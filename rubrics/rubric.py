@@ -70,6 +70,10 @@ class Rubric:
     def __contains__(self, node_id: str) -> bool:
         return node_id in self._nodes
 
+    def __len__(self) -> int:
+        """Return the number of nodes."""
+        return len(self._nodes)
+
     def walk(self) -> Iterator[RubricNode]:
         """Iterate over all nodes, parents before children."""
         return walk(self.root)

@@ -31,6 +31,7 @@ from cache.errors import BlobCorrupt, BlobMissing, BlobStoreFailed, BrowserUnava
 from cache.pages import PageCache
 from cache.urls import canonical_key
 from judges.analysis.rejudging import with_rejudged
+from judges.cpu_bound import run_on_leaves
 from judges.errors import JudgeBug
 from judges.extractor import Extractor
 from judges.isolation.native import judge_isolated
@@ -322,7 +323,7 @@ async def _run_native(case: _Case) -> _Judged:
     judgement = await run_judge(
         case.judge, case.answer, tools, progress=case.reporter.judged, deadline_s=case.deadline_s
     )
-    summary = native_summary(judgement, agent_name=case.agent)
+    summary = await run_on_leaves(lambda: native_summary(judgement, agent_name=case.agent), len(judgement.rubric))
     return _Judged(summary=summary, prompts=judgement.prompts, usage=judgement.usage)
 
 

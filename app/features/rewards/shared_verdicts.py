@@ -17,6 +17,7 @@ from typing import Any, Final
 from app.engine.pipeline import AnswerPages
 from cache.lru import LRUCache
 from judges.errors import ReplyNotCached
+from judges.prompting.rendering import Question
 from judges.verifier import ClaimQuestion, EvidenceLookup, PageOnlyVerifier
 from rubrics.verdict import Outcome, Usage, Verdict
 
@@ -58,6 +59,21 @@ class SharedVerdicts:
         self._verdicts.put(key, (time.monotonic() + self._keep_s, shared), size)
 
 
+class Turns:
+    """Lets one verification or claim continue in each iteration of the event loop.
+
+    Many become ready at once, for example when the replies of a model arrive together. Without turns, the event loop
+    would serve no other request until all of them wait again.
+    """
+
+    def __init__(self) -> None:
+        self._lock = asyncio.Lock()
+
+    async def wait(self) -> None:
+        async with self._lock:
+            await asyncio.sleep(0)
+
+
 class SharingVerifier(PageOnlyVerifier):
     """Claim judge of one answer that shares its verdicts on pages with the other answers of the process."""
 
@@ -69,6 +85,7 @@ class SharingVerifier(PageOnlyVerifier):
         answer_pages: AnswerPages,
         waiting: Callable[[], AbstractContextManager[None]],
         on_shared: Callable[[Verdict], None],
+        turns: Turns,
         **options: Any,
     ) -> None:
         """Create the verifier of one answer.
@@ -80,6 +97,7 @@ class SharingVerifier(PageOnlyVerifier):
             answer_pages: Pages of the answer.
             waiting: Entered while another answer judges the claim.
             on_shared: Called with each verdict that was taken from another answer.
+            turns: Turns of the process. Each claim waits for one before its prompt is rendered.
         """
         super().__init__(*arguments, **options)
         self._verdicts = verdicts
@@ -87,6 +105,11 @@ class SharingVerifier(PageOnlyVerifier):
         self._answer_pages = answer_pages
         self._waiting = waiting
         self._on_shared = on_shared
+        self._turns = turns
+
+    async def _judge_question(self, question: Question, trials: int, *, cache_only: bool) -> Verdict:
+        await self._turns.wait()
+        return await super()._judge_question(question, trials, cache_only=cache_only)
 
     async def settle_on(
         self, url: str, question: ClaimQuestion, evidence_for: EvidenceLookup, *, cache_only: bool

@@ -21,13 +21,14 @@ import structlog
 
 from answers.citations import unique_urls
 from answers.submission import Answer
+from app.agent_summary import leaves
 from app.async_tools import Batches
 from app.engine.metering import RequestMetrics
 from app.engine.pipeline import AnswerPages, evaluate
 from app.features.rewards.reward import Mask, MaskReason, PageShare, Reward, ScoreKind, components, reward_of, scores
 from app.features.rewards.rubrics import RubricCompiler
 from app.features.rewards.settings import RewardSettings
-from app.features.rewards.shared_verdicts import SharedVerdicts, SharingVerifier
+from app.features.rewards.shared_verdicts import SharedVerdicts, SharingVerifier, Turns
 from app.jobs.attempt_accounting import RequestAccounting
 from app.service import Service
 from app.storage.direct_pool import DirectConnection
@@ -35,6 +36,7 @@ from app.storage.errors import DatabaseUnavailable
 from app.storage.idempotency import IdempotencyKey, keep_responses, kept_responses, remove_kept_responses
 from cache.errors import BrowserUnavailable
 from cache.single_flight import SingleFlight
+from judges.cpu_bound import run_on_leaves
 from judges.errors import JudgeError, LLMError, LLMRejected, ModelNotConfigured
 from judges.llm.budget import Estimate, ProcessBudget
 from judges.llm.client import LLMReply, LLMRequest
@@ -52,8 +54,6 @@ _LATE_SHARE = 0.9
 _CLEANUP_S = 600.0
 _LOOKUP_AGE_S = 10.0
 """Time for which the stored capture of a page is not looked up again."""
-_MANY_COMPONENTS = 100
-"""A response with more leaves is encoded in a thread."""
 _NO_USAGE: dict[str, Any] = {"calls": 0, "cached_calls": 0, "input_tokens": 0, "output_tokens": 0, "usd": 0.0}
 _UNKNOWN = Score(value=None, low=0.0, high=1.0)
 _log = structlog.get_logger(__name__)
@@ -86,21 +86,6 @@ class Verification:
         fields = [getattr(self, name) for name in self.__slots__ if name != "judge"]
         text = json.dumps([self.judge.task, judge, parameters, *fields], sort_keys=True)
         return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
-
-
-class Turns:
-    """Lets one verification continue in each iteration of the event loop.
-
-    Many verifications become ready at once, for example when the replies of a model arrive together. Without turns, the
-    event loop would serve no other request until all of them wait again.
-    """
-
-    def __init__(self) -> None:
-        self._lock = asyncio.Lock()
-
-    async def wait(self) -> None:
-        async with self._lock:
-            await asyncio.sleep(0)
 
 
 class RewardVerifier:
@@ -137,10 +122,9 @@ class RewardVerifier:
             self._service.metrics.verifications.labels("repeated", "").inc()
             return known.encode()
         limit = self._limit(verification.judge)
-        body = await _Run(self._service, verification, self._slots, limit, self._verdicts, self.turns).response()
-        is_large = len(body["components"]) > _MANY_COMPONENTS
-        encoded = await asyncio.to_thread(json.dumps, body) if is_large else json.dumps(body)
-        if body["mask"]:
+        run = _Run(self._service, verification, self._slots, limit, self._verdicts, self.turns)
+        encoded, is_masked = await run.response()
+        if is_masked:
             return encoded.encode()
         kept = await self._writes.run((key, encoded))
         await self._remove_expired()
@@ -206,8 +190,8 @@ class _Run:
         self._queued_s = 0.0
         self._shared_calls = 0
 
-    async def response(self) -> dict[str, Any]:
-        """Verify the answer and return the response as JSON values."""
+    async def response(self) -> tuple[str, bool]:
+        """Verify the answer. Return the response (JSON text), and whether the reward is masked."""
         limit = asyncio.timeout(self._asked.deadline_s)
         result: dict[str, Any] | None = None
         mask: Mask | None = None
@@ -230,13 +214,20 @@ class _Run:
             raise
         except JudgeError as error:
             mask = Mask(reason=MaskReason.JUDGE_FAILED, detail=self._redacted(error))
-        return self._body(result, mask)
+        total_s = time.monotonic() - self._began
+
+        def encoded() -> tuple[str, bool]:
+            body = self._body(result, mask, total_s)
+            return json.dumps(body), body["mask"]
+
+        return await run_on_leaves(encoded, 0 if result is None else sum(1 for _ in leaves(result)))
 
     async def _evaluate(self) -> dict[str, Any]:
         asked, service = self._asked, self._service
         accounting = _Budget(
             RequestAccounting(service.ledger, (asked.owner, AGENT, asked.judge.task), limits_usd={}),
             None if asked.budget_usd is None else ProcessBudget(asked.budget_usd, usd_option="budget_usd"),
+            self._turns,
         )
 
         def prepare(request: LLMRequest) -> LLMRequest:
@@ -251,6 +242,7 @@ class _Run:
             answer_pages=pages,
             waiting=self._requests.elsewhere,
             on_shared=self._count_shared,
+            turns=self._turns,
         )
         return await evaluate(
             service.runtime,
@@ -273,8 +265,8 @@ class _Run:
         self._shared_calls += len(verdict.requests)
         self._service.metrics.llm_requests.labels(verdict.model, "cached").inc(len(verdict.requests))
 
-    def _body(self, result: dict[str, Any] | None, mask: Mask | None) -> dict[str, Any]:
-        asked, total_s = self._asked, time.monotonic() - self._began
+    def _body(self, result: dict[str, Any] | None, mask: Mask | None, total_s: float) -> dict[str, Any]:
+        asked = self._asked
         pages = PageShare.of(() if result is None else result["pages"], unique_urls(asked.text))
         reward = Reward(value=None, mask=mask)
         if result is not None:
@@ -339,8 +331,10 @@ class _Budget:
 
     installation: RequestAccounting
     own: ProcessBudget | None
+    turns: Turns
 
     async def reserve(self, estimate: Estimate) -> None:
+        await self.turns.wait()  # encoding a request takes 2 ms
         if self.own is not None:
             await self.own.reserve(estimate)
         await self.installation.reserve(estimate)
