@@ -373,7 +373,7 @@ def _rewards_row(what: str, seen: rewards.Seen) -> Row:
         target="<= 50 ms",
         ours=f"{p95:,.0f} ms",
         met=p95 <= 50 and not seen.masked,
-        note=f"median {p50:,.0f} ms; {seen.cpu_ms:.1f} ms of CPU each; {seen.masked} masked",
+        note=f"median {p50:,.0f} ms; {seen.cpu_ms:.1f} ms of CPU each; {seen.masked} masked; {seen.conditions}",
     )
 
 

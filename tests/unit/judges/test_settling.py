@@ -173,6 +173,29 @@ async def test_progress_counts_settled_leaves_up_to_all():
     assert seen == [(1, 3), (2, 3), (3, 3)]
 
 
+async def test_claims_of_a_large_rubric_start_in_several_iterations_of_the_event_loop():
+    tree, iteration = Tree(), 0
+    for number in range(100):
+        tree.claim(f"c{number}")
+    starts: list[int] = []
+
+    async def count_iterations() -> None:
+        nonlocal iteration
+        while True:
+            iteration += 1
+            await asyncio.sleep(0)
+
+    async def started(text: str) -> None:
+        starts.append(iteration)
+        await asyncio.sleep(0)
+
+    counting = asyncio.create_task(count_iterations())
+    await settled(tree, Judge(started))
+    counting.cancel()
+    assert max(starts.count(each) for each in starts) == 10
+    assert set(tree.outcomes().values()) == {"passed"}
+
+
 def random_tree(seed: int) -> Tree:
     """Return a random tree with gates, sequences, checks, and claims that fail or are not judged."""
     draw = random.Random(seed)
