@@ -40,7 +40,7 @@ _BARE_AMPERSAND = re.compile("&(?![a-zA-Z#])")
 _MAX_MARKUP_PER_MIB = 140_000
 """Tags, comments and entities per MiB that the converter reads in 1 s. Very long tables of short cells have more."""
 _BEFORE_ESCAPED = re.compile(
-    rf"\\(?=[{re.escape(html2text.config.RE_SLASH_CHARS)}])|^\s*\d+(?=\.\s)|^\s*(?=\+\s|-[\s-])", re.MULTILINE
+    rf"(\\(?=[{re.escape(html2text.config.RE_SLASH_CHARS)}])|^\s*\d+(?=\.\s)|^\s*(?=\+\s|-[\s-]))", re.MULTILINE
 )
 """What is before a character that would be Markdown: the four patterns of the library in one."""
 _CONSENT_WORDS = re.compile(
@@ -223,15 +223,14 @@ def _unescaped(data: str) -> str:
 
 def _as_text(data: str, *, is_markup: bool) -> str:
     data = _SPACE_RUN.sub(_as_one_space, data)
-    return _BEFORE_ESCAPED.sub(_with_backslash, data) if is_markup else data
+    if not is_markup or len(parts := _BEFORE_ESCAPED.split(data)) == 1:
+        return data
+    parts[1::2] = [before + "\\" for before in parts[1::2]]
+    return "".join(parts)
 
 
 def _as_one_space(run: re.Match[str]) -> str:
     return "\n" if "\n" in run[0] else " "
-
-
-def _with_backslash(before: re.Match[str]) -> str:
-    return before[0] + "\\"
 
 
 def _remove_hidden(tree: LexborHTMLParser) -> str:
