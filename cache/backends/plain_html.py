@@ -37,7 +37,7 @@ _UNCLOSED = "\ufdd0"
 _AMPERSAND = "\ufdd1"
 """Stands for a "&" that begins no reference."""
 _BARE_AMPERSAND = re.compile("&(?![a-zA-Z#])")
-_MAX_MARKUP_PER_MIB = 140_000
+_MAX_MARKUP_PER_MIB = 110_000
 """Tags, comments and entities per MiB that the converter reads in 1 s. Very long tables of short cells have more."""
 _BEFORE_ESCAPED = re.compile(
     rf"(\\(?=[{re.escape(html2text.config.RE_SLASH_CHARS)}])|^\s*\d+(?=\.\s)|^\s*(?=\+\s|-[\s-]))", re.MULTILINE

@@ -17,6 +17,7 @@ from judges.suites.errors import DataMissing, DataUnreadable
 MAX_ITEM_BYTES = 512 * 1024 * 1024
 MAX_DEPTH = 64
 CHUNK_BYTES = 1 << 20
+_DECODER = json.JSONDecoder()
 _CLOSERS = {ord("["): ord("]"), ord("{"): ord("}")}
 # Matches up to the next bracket outside of a string, or up to an incomplete string. Atomic groups replace possessive
 # repetition of groups, which is broken in Python before 3.11.5 (gh-106052).
@@ -58,7 +59,7 @@ def item_spans(file: Path, *, chunk_bytes: int = CHUNK_BYTES) -> Iterator[tuple[
             for number, (offset, text) in enumerate(_Items(source, file.name, chunk_bytes)):
                 span = (offset, len(text))
                 try:
-                    item = json.loads(text)
+                    item = _whole_value(text.decode())
                 except (ValueError, RecursionError) as error:
                     raise DataUnreadable(file.name, f"item {number} is not well-formed JSON: {error}") from error
                 del text  # free the bytes before the consumer processes the item
@@ -67,6 +68,14 @@ def item_spans(file: Path, *, chunk_bytes: int = CHUNK_BYTES) -> Iterator[tuple[
         raise DataMissing(f"{file} does not exist") from error
     except OSError as error:
         raise DataUnreadable(str(file), f"cannot be read: {error.strerror}") from error
+
+
+def _whole_value(text: str) -> Any:
+    """Return the JSON value that is the whole text. Does not search for white space around it, as ``json.loads``."""
+    value, end = _DECODER.raw_decode(text)
+    if end != len(text):
+        raise ValueError(f"there is other text at character {end}")
+    return value
 
 
 class _Items:
