@@ -137,8 +137,7 @@ async def open_service(
         ledger = await stack.enter_async_context(create_ledger(database, settings).running())
         worker = None
         if concurrency:
-            if evaluate is None:
-                evaluate = JobEvaluator(opened, database, ledger, RequestMetrics(metrics), added.runners)
+            evaluate = evaluate or JobEvaluator(opened, database, ledger, RequestMetrics(metrics), added.runners)
             options = worker_options(settings, concurrency=concurrency, listens=listens)
             worker = create_worker(opened, database, queue, evaluate, metrics, added.runners, options)
         events, room = JobEvents(database), QueueLimit(settings.max_queued)
@@ -168,9 +167,8 @@ async def open_service(
             "loop watch": metrics.monitor_event_loop(),
             "keys": keys.run(),
             "queue statistics": room.analyze_periodically(database),
+            **({"job events": events.run()} if listens else {}),
         }
-        if listens:
-            work["job events"] = events.run()
         work["webhooks"] = await _webhook_sender(stack, database, opened, metrics)
         if worker is not None:
             work["worker"] = worker.run()
