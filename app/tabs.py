@@ -12,5 +12,5 @@ class Tab:
     name: str
     path: str
     label: str
-    lists: tuple[str, ...] = ()
-    """API paths of the lists that the pages show. The entry is hidden while all of them are empty."""
+    listing: str | None = None
+    """API path of a list. The entry is hidden while the list is empty."""

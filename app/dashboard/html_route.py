@@ -99,7 +99,7 @@ def _page(request: Request, status: int, title: str, detail: str) -> Response:
         detail=detail,
         remedy=_REMEDIES.get(status, ""),
         here="",
-        tabs=[tab for tab in dashboard.renderer.tabs if not tab.lists],
+        tabs=[tab for tab in dashboard.renderer.tabs if tab.listing is None],
         csv=None,
         json=None,
         viewer={

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping
 from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
@@ -55,16 +55,15 @@ class Viewer:
 
     async def tabs(self) -> list[Tab]:
         """Return the entries of the main menu that the viewer uses."""
-        return [tab for tab in self.dashboard.renderer.tabs if not tab.lists or await self._has_items(tab.lists)]
+        return [
+            tab for tab in self.dashboard.renderer.tabs if tab.listing is None or await self._has_items(tab.listing)
+        ]
 
-    async def _has_items(self, lists: Sequence[str]) -> bool:
+    async def _has_items(self, listing: str) -> bool:
         try:
-            for path in lists:
-                if (await self.api.get(path, limit=1))["items"]:
-                    return True
+            return bool((await self.api.get(listing))["items"])
         except ClientError:  # not signed in, or the database is unavailable; the page reports that itself
-            pass
-        return False
+            return False
 
     async def fragment(self, template: str, /, **values: Any) -> HTMLResponse:
         """Render a part of a page for htmx."""

@@ -720,6 +720,10 @@ class Operations(Sender):
             "POST", "/v1/suites/mm-mind2web/runs", headers=given(**{"Idempotency-Key": idempotency_key}), json=body
         )
 
+    def list_suites(self) -> Iterator[types.SuiteUseOut]:
+        """List the suites that have runs or sessions."""
+        return self._items("/v1/suites", given())
+
     def list_suite_runs(self, suite: types.SuiteName, *, limit: int | None = None) -> Iterator[types.RunOut]:
         """List the runs of a suite, newest first."""
         return self._items(path("/v1/suites/{}/runs", suite), given(limit=limit))
@@ -1550,6 +1554,10 @@ class AsyncOperations(AsyncSender):
         return await self._json(
             "POST", "/v1/suites/mm-mind2web/runs", headers=given(**{"Idempotency-Key": idempotency_key}), json=body
         )
+
+    def list_suites(self) -> AsyncIterator[types.SuiteUseOut]:
+        """List the suites that have runs or sessions."""
+        return self._items("/v1/suites", given())
 
     def list_suite_runs(self, suite: types.SuiteName, *, limit: int | None = None) -> AsyncIterator[types.RunOut]:
         """List the runs of a suite, newest first."""

@@ -2038,6 +2038,14 @@ SuiteName: TypeAlias = Literal["mind2web", "mm-mind2web"]
 """Suites that run over HTTP."""
 
 
+class SuiteUseOut(TypedDict):
+    """Suite with runs or sessions that the caller may read."""
+
+    suite: str
+    runs: bool
+    sessions: bool
+
+
 class TaskAnswerOut(TypedDict):
     """Score of one answer."""
 

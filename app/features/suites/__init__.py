@@ -65,18 +65,6 @@ FEATURE = Feature(
     tables=("suite_runs", "suite_steps", "suite_sessions", "suite_session_steps"),
     routers=_routers,
     pages=_pages,
-    tabs=(
-        Tab(
-            name="suites",
-            path="/suites",
-            label="Suites",
-            lists=(
-                "/v1/suites/mind2web/runs",
-                "/v1/suites/mm-mind2web/runs",
-                "/v1/suites/mind2web/sessions",
-                "/v1/suites/mm-mind2web/sessions",
-            ),
-        ),
-    ),
+    tabs=(Tab(name="suites", path="/suites", label="Suites", listing="/v1/suites"),),
     job_runners=_job_runners,
 )

@@ -59,6 +59,16 @@ _STEP: dict[str, Any] = {
 }
 
 
+class SuiteUseOut(BaseModel):
+    """Suite with runs or sessions that the caller may read."""
+
+    model_config = ConfigDict(json_schema_extra={"example": {"suite": "mind2web", "runs": True, "sessions": False}})
+
+    suite: str
+    runs: bool
+    sessions: bool
+
+
 class AcceptedRunOut(BaseModel):
     """Accepted run. ``id`` is the id of its job."""
 
@@ -312,6 +322,20 @@ async def create_mm_mind2web_run(
 ) -> dict[str, Any]:
     """Start a run of a model over Multimodal-Mind2Web~, or score answers from a file."""
     return await _accept_run(SuiteName.MM_MIND2WEB, body, response, service, caller, idempotency_key)
+
+
+@router.get("")
+async def list_suites(service: ServiceDep, caller: ReaderDep) -> ListOut[SuiteUseOut]:
+    """List the suites that have runs or sessions."""
+    owner, items = caller.visible_owner, []
+    async with service.database.begin() as connection:
+        for suite in SuiteName:
+            chosen = ListFilter(owner=owner, agent=suite.value)
+            runs = await rows.list_jobs(connection, limit=1, chosen=chosen, kind=JobKind.SUITE)
+            sessions = await suite_steps.list_sessions(connection, suite=suite, owner=owner, limit=1, before=None)
+            if runs or sessions:
+                items.append(SuiteUseOut(suite=suite.value, runs=bool(runs), sessions=bool(sessions)))
+    return ListOut(items=items, next_cursor=None)
 
 
 @router.get("/{suite}/runs")

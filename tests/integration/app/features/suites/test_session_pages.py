@@ -42,6 +42,7 @@ async def test_session_shows_progress_scores_and_answered_steps(open_api: OpenAp
     async with open_api(suite_data=(data,)) as api:
         assert "No sessions yet" in await text_of(api, "/suites/mind2web/sessions")
         assert ">Suites</a>" not in (await api.get("/jobs")).text
+        assert (await api.get("/v1/suites")).json()["items"] == []
         session = await start(api, **GUIDE, run="learner 7", train_tasks=1, max_tasks=3)
         page = session["url"].removeprefix("/v1")
         assert "No step is finished yet" in await text_of(api, page)
@@ -54,6 +55,7 @@ async def test_session_shows_progress_scores_and_answered_steps(open_api: OpenAp
         steps = (await api.get(f"{session['url']}/steps")).json()["items"]
         listed = await text_of(api, "/suites/mind2web/sessions")
         with_tab = (await api.get("/jobs")).text
+        used = (await api.get("/v1/suites")).json()["items"]
         table, figures, sessions = [
             await rows_of(api, f"{path}format=csv")
             for path in (f"{page}?", f"{page}?table=figures&", "/suites/mind2web/sessions?")
@@ -78,6 +80,7 @@ async def test_session_shows_progress_scores_and_answered_steps(open_api: OpenAp
     assert "item 2 </button> (rank 1, score 0.5) TYPE x" in shown
     assert "learner 7" in listed and "in progress" in listed
     assert ">Suites</a>" in with_tab
+    assert used == [{"suite": "mind2web", "runs": False, "sessions": True}]
     assert [row["step_acc"] for row in table] == ["0.0", "1.0", "1.0", "1.0"]
     assert (table[0]["predicted_operation"], table[0]["gold_operation"]) == ("TYPE x", "CLICK")
     assert [row["name"] for row in figures] == ["training", "test"]
@@ -135,6 +138,8 @@ async def test_pages_of_sessions_belong_to_their_owner(open_api: OpenApi, data: 
             await sign_in(api, key)
             listed = await text_of(api, "/suites/mind2web/sessions")
             assert ("secret label" in listed) is (key == mine)
+            used = await api.get("/v1/suites", headers={"Authorization": f"Bearer {key}"})
+            assert bool(used.json()["items"]) is (key == mine)
             for path in (page, f"{page}/steps/0", f"{page}?format=csv", f"{page}?format=csv&table=figures"):
                 assert ("T1_a" in await text_of(api, path, status)) is (key == mine and "figures" not in path)
         foreign = await api.get(f"{session['url']}/steps/0", headers={"Authorization": f"Bearer {other}"})
