@@ -131,6 +131,7 @@ async def _load(
     count = 0
     for arrivals in phases:
         overheads, masked = [], 0
+        free.clear()  # the server closes connections that were idle since the last phase
         bodies = [_rollout(count + number, web_port) for number in range(len(arrivals))]
         count += len(bodies)
         with _real_time_priority(home) as priority:
