@@ -42,7 +42,7 @@ class Driver:
     """Driver process: a child process that passes commands to the browser."""
 
     def __init__(self, manager: Any) -> None:
-        """``manager``: return value of the library's ``async_playwright()``."""
+        """``manager``: see ``driver_connection``."""
         self._manager = manager
 
     async def start(self) -> Any:

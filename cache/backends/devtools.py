@@ -40,9 +40,10 @@ Children = Callable[[], Awaitable[Sequence[tuple[str, FrameView]]]]
 class MainDocument:
     """FrameView of the main document. Raises PageLost if the page is closed."""
 
-    def __init__(self, devtools: DevTools, children: Children) -> None:
-        """``children`` returns the inner frames."""
+    def __init__(self, devtools: DevTools, main_frame: str, children: Children) -> None:
+        """``main_frame``: id of the main frame. ``children`` returns the inner frames."""
         self._devtools = devtools
+        self._main_frame = main_frame
         self._children = children
 
     async def run(self, function: str, argument: object) -> Any:
@@ -63,9 +64,8 @@ class MainDocument:
         return await self._children()
 
     async def _create_world(self) -> int:
-        tree = await self._devtools.send("Page.getFrameTree")
         response = await self._devtools.send(
-            "Page.createIsolatedWorld", {"frameId": tree["frameTree"]["frame"]["id"], "worldName": _WORLD}
+            "Page.createIsolatedWorld", {"frameId": self._main_frame, "worldName": _WORLD}
         )
         return int(response["executionContextId"])
 

@@ -1,6 +1,6 @@
 """Browser capturer: started on demand, with a new context and proxy port per page, and restarted periodically.
 
-The only module that imports patchright. It implements the interfaces of ``devtools`` and ``visible_text``.
+Only this module and ``driver_connection`` import patchright. It implements the interfaces of ``devtools`` and ``visible_text``.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -142,7 +143,7 @@ class BrowserCapturer:
                 duration_s=0.0,
                 backend=f"browser:{self.executable.name}",
                 detail=f"no response within {self._deadline_s:g} s",
-                versions={"patchright": version("patchright")},
+                versions={"patchright": _library_version()},
             )
             refusal = unfetchable_reason(url)
             if refusal is not None:
@@ -227,9 +228,9 @@ class BrowserCapturer:
             uid=self._uid,
             pages=self._pages_per_browser,
         )
-        from patchright.async_api import async_playwright
+        from cache.backends.driver_connection import DriverManager
 
-        driver = Driver(async_playwright())
+        driver = Driver(DriverManager())
         try:
             playwright: Playwright = await driver.start()
         except BaseException:  # cancellation too must end the launch
@@ -265,6 +266,12 @@ class BrowserCapturer:
             own_network=launch.receiver is not None,
         )
         return _RunningBrowser(driver, browser, launch, MemoryLimiter(launch.browser_pid()), sandboxed, user_agent)
+
+
+@cache
+def _library_version() -> str:
+    """Return the version of patchright. Reading it takes 5 ms."""
+    return version("patchright")
 
 
 async def _user_agent(browser: Browser, contact: str) -> str:
@@ -427,8 +434,8 @@ class _OpenPage:
             return failed.message
         return ""
 
-    def view(self) -> MainDocument:
-        return MainDocument(self, _FrameInPage(self._page.main_frame).children)
+    def view(self, main_frame: str) -> MainDocument:
+        return MainDocument(self, main_frame, _FrameInPage(self._page.main_frame).children)
 
     async def framed_chars(self) -> int:
         frames = self._page.main_frame.child_frames[:MAX_FRAMES]

@@ -73,15 +73,9 @@ _ATTACH_WORKERS = {
     "flatten": True,
     "filter": [{"type": kind} for kind in _WORKER_TYPES],
 }
-_WAIT_UNTIL_PARSED = """() => document.readyState !== "loading" ||
-  new Promise((resolve) => document.addEventListener("DOMContentLoaded", () => resolve(true), { once: true }))"""
 _IS_PARSED = '() => document.readyState !== "loading"'
 _WAIT_UNTIL_LOADED = """() => document.readyState === "complete" ||
   new Promise((resolve) => addEventListener("load", () => resolve(true), { once: true }))"""
-_WAIT_FOR_NEXT_FRAME = (
-    "() => new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => resolve(true))))"
-)
-
 _WAIT_FOR_TIMER = "(ms) => new Promise((resolve) => setTimeout(() => resolve(true), ms))"
 _READ_CLOCK = "() => Date.now()"
 _CPU_METRIC = "ThreadTime"
@@ -155,6 +149,8 @@ class PageLoader:
         self._deadline = deadline
         self._viewport_px = HEIGHT_PX
         self._expired = asyncio.Event()
+        self._ahead_until = 0.0
+        """Monotonic time until which the page's clock is known to be ahead of real time."""
         self._page_ms = 0
         """Time by which the clock of this document was advanced."""
         self._text_events = 0
@@ -184,13 +180,12 @@ class PageLoader:
         return ready
 
     async def _wait_until_ready(self) -> Readiness:
-        parsed = await self._load_document()
+        parsed, seen = await self._load_document()
         self._navigation.block_navigation()
-        if self._navigation.has_failed or self._navigation.body_taken.is_set():
-            height = int((await self._measure())["height"])
-        else:
-            height = await self._load_late_parts()
-            await self._wait_for_promises()
+        height = int(seen["height"])
+        if not self._navigation.has_failed and not self._navigation.body_taken.is_set():
+            height, seen = await self._load_late_parts(seen)
+            await self._wait_for_promises(seen)
         if self._proxy_port.flooded.is_set() or self._hung:
             parsed = await self._finish_without_scripts() or parsed
         if self._hung:
@@ -287,8 +282,10 @@ class PageLoader:
             await asyncio.sleep(_FRAMES_REAL_S)  # poll, because no event listener runs without scripts
         return parsed
 
-    async def _load_document(self) -> bool:
-        """Wait for the document, and for documents that it navigates to. Return whether the last one is complete.
+    async def _load_document(self) -> tuple[bool, dict[str, Any]]:
+        """Wait for the document, and for documents that it navigates to.
+
+        Return whether the last one is complete, and its measures.
 
         A page with enough text is held, because it is the cited page wherever it navigates next. A page with little
         text may be an interstitial and may navigate.
@@ -297,26 +294,30 @@ class PageLoader:
         for _ in range(_MAX_RESTARTS):
             self._navigation.navigated_again.clear()
             self._page_ms = self._text_event_ms = 0
-            parsed = await self._wait_for_state(_WAIT_UNTIL_PARSED, LOAD_S)
-            seen = await self._measure()
+            self._ahead_until = 0.0
+            measured = await self._wait_for_state(script("measure_when_parsed"), LOAD_S)
+            parsed = measured is not None
+            seen = measured if isinstance(measured, dict) else await self._measure()
             chars = int(seen["chars"])
             if chars >= _LITTLE_TEXT_CHARS and not seen["checking"]:
                 self._navigation.block_navigation()
-            await self._wait_for_state(
-                _WAIT_UNTIL_LOADED, _MUCH_TEXT_REAL_S if chars >= _MUCH_TEXT_CHARS else LOAD_S, extras=parsed
-            )
-            if not self._navigation.navigated_again.is_set():
+            if not seen["loaded"]:
+                limit_s = _MUCH_TEXT_REAL_S if chars >= _MUCH_TEXT_CHARS else LOAD_S
+                await self._wait_for_state(_WAIT_UNTIL_LOADED, limit_s, extras=parsed)
                 seen = await self._measure()
+            if not self._navigation.navigated_again.is_set():
+                if not seen["checking"] and seen["chars"] >= _LITTLE_TEXT_CHARS:
+                    return parsed, seen
                 if seen["checking"]:
                     await self._wait_for_check()
-                elif seen["chars"] < _LITTLE_TEXT_CHARS:
+                else:
                     await self._advance_clock(LATE_MS, real_s=_ADVANCE_REAL_S)
             if not self._navigation.navigated_again.is_set() or self._navigation.failure is not None:
                 break
             await self._next_document()
             if self._navigation.body_taken.is_set():
                 break
-        return parsed
+        return parsed, await self._measure()
 
     async def _wait_for_check(self) -> None:
         """Wait while the page checks the browser, in real time only while its workers or requests are running."""
@@ -329,8 +330,8 @@ class PageLoader:
             await self._advance_clock(int(_POLL_S * 1000), real_s=_POLL_S)
             await asyncio.sleep(_POLL_S)  # poll, because a worker that has finished is no event
 
-    async def _wait_for_state(self, state: str, limit_s: float, *, extras: bool = False) -> bool:
-        """Wait for a state of the document. Return whether it was reached.
+    async def _wait_for_state(self, state: str, limit_s: float, *, extras: bool = False) -> Any:
+        """Wait for a state of the document. Return the result of the script ``state``, or None if it was not reached.
 
         With ``extras``, the wait is short if only requests that bring no text (images, fonts) are open.
         """
@@ -345,7 +346,7 @@ class PageLoader:
                 only_extras = extras and not self._requests.has_open_text_requests
                 if reached.done() or stopped.done() or (only_extras and time.monotonic() - began >= _EXTRAS_REAL_S):
                     break
-            return reached.done() and bool(reached.result())
+            return reached.result() if reached.done() else None
         finally:
             stopped.cancel()
             reached.cancel()
@@ -358,9 +359,8 @@ class PageLoader:
         except TimeoutError:
             return  # the current document remains the page
 
-    async def _load_late_parts(self) -> int:
-        """Load late and lazy parts in rounds while the page grows. Return the final height."""
-        seen = await self._measure()
+    async def _load_late_parts(self, seen: dict[str, Any]) -> tuple[int, dict[str, Any]]:
+        """Load late and lazy parts in rounds while the page grows. Return the final height, and the last measures."""
         height = int(seen["height"])
         for round_number in range(_ROUNDS):
             stretches = await self._grow_to(height + int(seen["inner"]), height) and not seen["inner"]
@@ -372,33 +372,35 @@ class PageLoader:
             if stretches:
                 # The page is always as tall as its viewport, so capture it with the normal height.
                 await self._grow(HEIGHT_PX)
-                return int((await self._measure())["height"])
+                seen = await self._measure()
+                return int(seen["height"]), seen
             if int(seen["height"]) <= _GROWTH * height or self._remaining_s() <= 0:
                 break
             height = int(seen["height"])
         height = int(seen["height"])
         if height > MAX_GROWN_PX:
-            height = await self._scroll_through(MAX_GROWN_PX, height)
+            seen = await self._scroll_through(MAX_GROWN_PX, height)
+            height = int(seen["height"])
+        viewport_px = self._viewport_px
         await self._grow_to(height, height)
-        return height
+        return height, seen if self._viewport_px == viewport_px else await self._measure()
 
     async def _grow_to(self, wanted_px: int, height_px: int) -> bool:
         """Grow the viewport, never shrink it. Return whether the page immediately grew with it."""
         wanted = min(wanted_px, MAX_GROWN_PX)
         return wanted > self._viewport_px and await self._grow(wanted) > _GROWTH * height_px
 
-    async def _scroll_through(self, step: int, height: int) -> int:
-        """Scroll through the part of the page beyond the maximum viewport height."""
+    async def _scroll_through(self, step: int, height: int) -> dict[str, Any]:
+        """Scroll through the part of the page beyond the maximum viewport height. Return its measures at the end."""
         top = step
         while top < min(height, MAX_SCROLLED_PX) and self._remaining_s() > 0:
-            height = int(await self._devtools.run(script("scroll_to"), top))
-            await self._wait_for_frame()
+            height = await self._scroll_and_draw(top)
             await self._advance_clock(_MORE_MS, real_s=_STUCK_REAL_S)
             top += step
         await self._devtools.run(script("scroll_to"), 0)
-        return int((await self._measure())["height"])
+        return await self._measure()
 
-    async def _wait_for_promises(self) -> None:
+    async def _wait_for_promises(self, seen: dict[str, Any]) -> None:
         """Wait in real time for text that advancing the page's clock does not bring.
 
         Such text comes over a socket, from a worker, after a request that is still open, or frame by frame. If a page
@@ -413,9 +415,9 @@ class PageLoader:
         while (now := time.monotonic()) < until:
             if now - began >= _WAIT_REAL_S and rounds >= _MIN_ROUNDS:
                 return
+            seen = await self._measure() if rounds else seen
             rounds += 1
             has_worker = self._worker_started_at > float("-inf")
-            seen = await self._measure()
             chars = int(seen["chars"])
             if seen["frames"] and chars < _MUCH_TEXT_CHARS:
                 chars += await self._framed_chars()
@@ -522,8 +524,11 @@ class PageLoader:
     async def catch_up(self) -> None:
         """Advance the page's clock to real time if it is behind, so that the page is drawn."""
         for _ in range(_CATCH_UP_TRIES if self._is_clock_virtual else 0):
+            if time.monotonic() < self._ahead_until:
+                return
             behind_ms = int(time.time() * 1000 - float(await self._devtools.run(_READ_CLOCK)))
             if behind_ms <= 0:
+                self._ahead_until = time.monotonic() - behind_ms / 1000
                 return
             await self._set_clock("advance", behind_ms + _AHEAD_MS)
             await self._has_expired(_STUCK_REAL_S)
@@ -542,16 +547,15 @@ class PageLoader:
         metrics = {"width": WIDTH_PX, "height": height_px, "deviceScaleFactor": 1, "mobile": False}
         await self._devtools.send("Emulation.setDeviceMetricsOverride", metrics)
         self._viewport_px = height_px
-        after = int(await self._devtools.run(script("scroll_to"), 0))
-        await self._wait_for_frame()
-        return after
+        return await self._scroll_and_draw(0)
 
-    async def _wait_for_frame(self) -> None:
+    async def _scroll_and_draw(self, top: int) -> int:
+        """Scroll and wait for a frame. Return the page's height before the frame."""
         try:
             async with asyncio.timeout(_FRAMES_MAX_S):
-                await self._devtools.run(_WAIT_FOR_NEXT_FRAME)
-        except TimeoutError:
-            return  # some pages are never drawn; read it as it is
+                return int(await self._devtools.run(script("scroll_and_draw"), top))
+        except TimeoutError:  # some pages are never drawn; read it as it is
+            return int(await self._devtools.run(script("scroll_to"), top))
 
     async def _measure(self) -> dict[str, Any]:
         seen: dict[str, Any] = await self._devtools.run(script("measure_page"))

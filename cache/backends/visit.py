@@ -46,7 +46,8 @@ class Page(DevTools, Protocol):
     async def open(self, url: str, *, timeout_s: float) -> str:
         """Navigate until the first bytes of a document are shown. Return the browser's error message, or ""."""
 
-    def view(self) -> MainDocument: ...
+    def view(self, main_frame: str) -> MainDocument:
+        """Return the main document. ``main_frame``: id of its frame."""
 
     async def framed_chars(self) -> int:
         """Return the number of characters of text in the frames of the page."""
@@ -197,7 +198,7 @@ class Visit:
         if ended is not None:
             return ended
         received = self._with_response(navigation)
-        view = self.page.view()
+        view = self.page.view(navigation.main_frame)
         visible = await read_visible_text(view)
         html = str(await self.page.run(_SERIALIZE_HTML, MAX_HTML_CHARS))
         screenshots, drawn = await self._screenshots(readiness)  # last: a browser that is drawing does not respond
