@@ -1,7 +1,7 @@
 """Connection to the browser driver, without work of the library that captures do not need.
 
-For each command, the library looks up the lines of source code that called it, for its traces. It copies a message once
-per 32 KiB. Together that is a quarter of this process's CPU time for a page.
+For each command, the library looks up the source lines of its callers, for its own error messages and traces. It copies
+what it has of a message every 32 KiB, which takes longest for screenshots.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Browser capturer: started on demand, with a new context and proxy port per page, and restarted periodically.
 
-Only this module and ``driver_connection`` import patchright. It implements the interfaces of ``devtools`` and ``visible_text``.
+Only this module and ``driver_connection`` import patchright. Implements the interfaces of ``devtools`` and
+``visible_text``.
 """
 
 from __future__ import annotations
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 _log = structlog.get_logger(__name__)
 
 DEADLINE_S = 60.0
-PAGES_PER_BROWSER = 50
+PAGES_PER_BROWSER = 100
 _LAUNCH_MS = 30_000
 _CLOSE_S = 3.0
 _ATTEMPTS = 2

@@ -1,6 +1,6 @@
 // Measures of a page: length of its text, height, loading indicators, number of visible frames, the remaining
-// milliseconds of an animation that hides the whole page, and whether it is an automatic check of the browser, and whether it
-// is loaded. Read-only.
+// milliseconds of an animation that hides the whole page, whether it is an automatic check of the browser, and whether
+// it is loaded. Read-only.
 () => {
   const BUSY = `[aria-busy="true"], [role="progressbar"], [class*="skeleton" i], [class*="spinner" i],
     [class*="loading" i], [class*="loader" i]`;
