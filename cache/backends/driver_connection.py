@@ -41,7 +41,7 @@ class DriverManager(PlaywrightContextManager):
 class _Connection(Connection):
     """Connection that does not look up callers."""
 
-    async def wrap_api_call(self, cb: Callable[[], Any], is_internal: bool = False, title: str | None = None) -> Any:
+    async def wrap_api_call(self, cb: Callable[[], Any], is_internal: bool = False, title: Any = None) -> Any:
         task: Any = asyncio.current_task()
         # The library uses these instead of the stack, if they are set.
         task.__pw_stack__ = {"frames": [], "apiName": "browser", "title": None}
@@ -56,7 +56,7 @@ class _Transport(PipeTransport):
         return json.loads(data)
 
     async def run(self) -> None:
-        stream = self._proc.stdout
+        stream: Any = self._proc.stdout
         try:
             with suppress(asyncio.IncompleteReadError):
                 while not self._stopped:
