@@ -445,7 +445,7 @@ def test_two_runs_are_compared_by_step_and_task(world: World):
     assert document["task_success"] | {"interval_95": None, "p": None} == approximately(
         {"tasks": 5, "a": 0.2, "b": 0.0, "difference": -0.2, "interval_95": None, "p": None}
     )
-    assert document["changes"]["lost"] == ["T1_a", "T1_b"]
+    assert [step["id"] for step in document["changes"]["lost"]] == ["T1_a", "T1_b"]
     world.run(*SCORED, "--output-dir", "c", "--metric", "action")
     code, out, _ = world.run("a", "c/mind2web_predictions.json", command=("mind2web", "compare"))
     assert (code, "metric: A mindact, B action" in out, "only in A" in out) == (0, True, True)

@@ -46,7 +46,7 @@ async def test_first_page_is_a_matrix_of_runs_and_tasks(served: Served, reader: 
     mine = [row for row in rows if row.startswith("walker")]
     # Two tasks at 2/3, one between 1/3 and 2/3. Runs are kept apart.
     assert mine[0].startswith("walker monday 0.67 0.00 0.67 0.67 0.67 3 ")
-    assert mine[1].startswith("walker tuesday 0.56\u20130.67 0.00 0.67 0.67 0.33\u20130.67 3 1 not judged")
+    assert mine[1].startswith("walker tuesday 0.56\u20130.67 0.00 0.67 0.67 0.33\u20130.67 3, 1 incomplete")
     legend = await reader.text(".legend")
     assert legend.startswith("Mean score over the 3 tasks shown") and "could still change" in legend
     titles = await reader.page.locator("table.agents thead [title]").evaluate_all("all => all.map(one => one.title)")
