@@ -11,6 +11,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -36,6 +37,8 @@ print(child.pid, flush=True)
 hashlib.pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)
 """
 """Process whose main thread is in a C function for minutes, so that it can handle no signal."""
+IN_FUNCTION_S = 0.3
+"""Processor time after the process ID was printed that only the C function can have used."""
 FIRST_IMPORT = """
 import signal, sys
 from importlib.abc import MetaPathFinder
@@ -240,10 +243,15 @@ def test_process_ends_although_its_main_thread_cannot_handle_signals() -> None:
     try:
         assert process.stdout is not None
         child = psutil.Process(int(process.stdout.readline()))
+        stuck = psutil.Process(process.pid)
+        began_s = stuck.cpu_times().user
+        while stuck.cpu_times().user < began_s + IN_FUNCTION_S:
+            time.sleep(0.02)
         process.send_signal(signal.SIGINT)
         _, errors = process.communicate(timeout=PATIENCE_S)
     finally:
-        process.kill()
-        process.communicate()
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, errors) == (130, "Interrupted\n")
     child.wait(PATIENCE_S)
