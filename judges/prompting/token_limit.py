@@ -20,7 +20,7 @@ _BOUND_RANKS: Final = 50_000
 _BOUND_BYTES: Final = 6
 """A text with more bytes per permitted token is nearly always too long, so only the whole vocabulary is used."""
 _READ_CHARS: Final = 12
-"""So many characters per permitted token nearly always contain the permitted tokens."""
+"""The beginning of a text with this many characters per permitted token nearly always has enough tokens."""
 _PIECE_CHARS: Final = 4_000
 _MAX_BYTES_PER_CHAR: Final = 4
 

@@ -49,6 +49,7 @@ async def tower(ctx):
         ctx.verify(f"claim_{{number}}", f"The tower of {{name}} is claim {{number}}", sources=sources)
 """
 WAIT_S = 240.0
+LISTENERS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query ILIKE 'LISTEN %'"
 
 
 class Site(BaseHTTPRequestHandler):
@@ -164,6 +165,9 @@ def test_each_job_has_one_correct_result_after_a_kill_and_a_stopped_worker(
         )
         connection = stack.enter_context(psycopg.connect(database_url, autocommit=True))
         stack.callback(api.close)
+        # PostgreSQL wakes each listening process for every change of a job, so workers do not listen.
+        until(connection, LISTENERS, least=1)
+        assert connection.execute(LISTENERS).fetchone() == (1,)
 
         text = f"It is high, see [the page]({site}/tower)."
         answers = [{"name": f"answer_{nth}", "text": f"{text} Said {nth} times."} for nth in range(JOBS)]

@@ -467,6 +467,12 @@ def test_too_many_leaves_are_reported_and_nothing_is_written() -> None:
     assert f"more than {MAX_LEAVES} leaves" in difference(task, "task").why
 
 
+def test_too_many_entries_of_a_list_are_refused_before_they_are_read() -> None:
+    message = fault(RubricFormat.HEALTHBENCH, [{}] * (MAX_ROWS + 1), "rows.json")
+
+    assert message == f"rows.json: {MAX_ROWS + 1} entries (maximum {MAX_ROWS}); split the file"
+
+
 def test_a_criterion_that_is_too_long_is_reported_and_the_others_are_kept() -> None:
     content = row(1, 2)
     content["rubrics"][0]["criterion"] = "long " * 500
