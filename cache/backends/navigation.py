@@ -22,6 +22,7 @@ from cache.capture import CaptureOutcome
 from cache.urls import unfetchable_reason
 
 _PIECE_BYTES = 512 * 1024
+_BLOCKED_REQUEST_S = 0.5
 # The browser renders these: HTML, and types that it lays out as a page.
 _RENDERED_TYPES = frozenset({"image/svg+xml"})
 _BODY_HEADERS = frozenset(
@@ -118,7 +119,10 @@ class Navigation:
         self._is_navigation_blocked = True
 
     async def block_requests(self) -> None:
-        """Leave all further requests unanswered, so that a script that waits for a response is blocked."""
+        """Let all further requests fail slowly, so that a script that repeats them hardly runs.
+
+        They must fail at some time: a synchronous request keeps the page from noticing that its script was stopped.
+        """
         self._are_requests_blocked = True
         await self.devtools.send("Fetch.enable", {"patterns": _ALL_REQUESTS})
 
@@ -140,8 +144,7 @@ class Navigation:
             self.document_ready.set()
 
     def _on_paused(self, event: dict[str, Any]) -> None:
-        if not self._are_requests_blocked:
-            self._spawn(self._handle_paused(event))
+        self._spawn(self._abort_later(event) if self._are_requests_blocked else self._handle_paused(event))
 
     def _on_data(self, event: dict[str, Any]) -> None:
         """Count decompressed bytes. Stop loading if the main document exceeds its size limit."""
@@ -315,6 +318,11 @@ class Navigation:
 
     async def _abort(self, event: dict[str, Any]) -> None:
         await self.devtools.send("Fetch.failRequest", {"requestId": event["requestId"], "errorReason": "Aborted"})
+
+    async def _abort_later(self, event: dict[str, Any]) -> None:
+        await asyncio.sleep(_BLOCKED_REQUEST_S)
+        with suppress(PageLost):
+            await self._abort(event)
 
 
 def _is_attachment(response: DocumentResponse) -> bool:

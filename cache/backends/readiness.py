@@ -256,7 +256,7 @@ class PageLoader:
     async def _stop_scripts(self) -> None:
         """Stop the page's scripts permanently, even in an infinite loop.
 
-        Scripts that wait for a promise cannot be stopped, but get no more responses to their requests.
+        Scripts that wait for a promise cannot be stopped, but their requests get no response for a while.
         """
         if self._scripts_run:
             self._scripts_run = False
