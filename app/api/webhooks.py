@@ -145,7 +145,7 @@ async def test_webhook(webhook_id: IdPath, service: ServiceDep, caller: Submitte
     if webhook.disabled_at is not None:
         raise Problem(409, "DISABLED", f"The webhook is disabled: {webhook.disabled_reason}. Create a new one")
     async with service.database.begin() as connection:
-        return DeliveryOut.of_record(await rows.queue_test(connection, webhook_id, now=service.runtime.clock.now()))
+        return DeliveryOut.of_record(await rows.queue_test(connection, webhook, now=service.runtime.clock.now()))
 
 
 @router.get("/{webhook_id}/deliveries")

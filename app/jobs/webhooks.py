@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import hashlib
 import hmac
 import json
 import secrets
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import timedelta
@@ -33,7 +35,9 @@ RETRY_AFTER_S: Final = (5, 30, 120, 600, 3600, 3 * 3600, 8 * 3600, 24 * 3600)
 TIMEOUT_S: Final = 20.0
 _LEASE_S: Final = 90.0
 _POLL_S: Final = 1.0
-_CONCURRENT: Final = 16
+_CONCURRENT: Final = 32
+OWNER_LIMIT: Final = 4
+"""Maximum deliveries in flight per owner and process, so that slow receivers of one owner do not delay others."""
 _MAX_RESPONSE_BYTES: Final = 256 * 1024
 _GONE: Final = 410
 _SECRET_PREFIX: Final = "whsec_"  # noqa: S105 - a prefix
@@ -102,33 +106,53 @@ class WebhookSender:
         self._timeout_s = timeout_s
         self._retry_after_s = retry_after_s
         self._count = count
+        self._in_flight: Counter[str] = Counter()  # by owner
+        self._ended = asyncio.Event()
 
     async def run(self) -> None:
         """Send due deliveries until cancelled."""
-        while True:
-            try:
-                sent = await self.send_due()
-            except DatabaseUnavailable as error:
-                _log.warning("webhooks wait for the database", detail=str(error))
-                sent = 0
-            await cancellable_sleep(0.0 if sent else _POLL_S)
-
-    async def send_due(self) -> int:
-        """Send the deliveries that are due now, and return their number."""
-        async with self._database.begin() as connection:
-            due = await lease_due(connection, limit=_CONCURRENT, now=self._clock.now(), lease_s=_LEASE_S)
         async with asyncio.TaskGroup() as group:
-            for each in due:
-                group.create_task(self._deliver(each))
+            while True:
+                self._ended.clear()
+                try:
+                    started = await self.start_due(group)
+                except DatabaseUnavailable as error:
+                    _log.warning("webhooks wait for the database", detail=str(error))
+                    started = 0
+                await cancellable_sleep(0.0)
+                if not started:
+                    with contextlib.suppress(TimeoutError):
+                        async with asyncio.timeout(_POLL_S):
+                            await self._ended.wait()
+
+    async def start_due(self, group: asyncio.TaskGroup) -> int:
+        """Start sending due deliveries, as many as the limits permit, and return their number."""
+        free = _CONCURRENT - self._in_flight.total()
+        if not free:
+            return 0
+        async with self._database.begin() as connection:
+            due = await lease_due(
+                connection,
+                limit=free,
+                owner_limit=OWNER_LIMIT,
+                in_flight=+self._in_flight,
+                now=self._clock.now(),
+                lease_s=_LEASE_S,
+            )
+        for each in due:
+            self._in_flight[each.owner] += 1
+            group.create_task(self._deliver(each))
         return len(due)
 
     async def _deliver(self, due: DueDelivery) -> None:
-        outcome = await self._send(due)
         try:
-            await self._record(due, outcome)
+            await self._record(due, await self._send(due))
         except DatabaseUnavailable as error:
             # The event is sent again when the lease ends.
             _log.warning("webhook sent, outcome not stored", delivery=due.id, detail=str(error))
+        finally:
+            self._in_flight[due.owner] -= 1
+            self._ended.set()
 
     async def _record(self, due: DueDelivery, outcome: _Outcome) -> None:
         now = self._clock.now()

@@ -388,6 +388,8 @@ webhook_deliveries = Table(
         server_default=text("('msg_'::text || replace((gen_random_uuid())::text, '-'::text, ''::text))"),
     ),
     Column("webhook_id", Text, ForeignKey("webhooks.id", ondelete="CASCADE"), nullable=False),
+    # Owner of the webhook.
+    Column("owner", Text, nullable=False),
     Column("job_id", Text, ForeignKey("jobs.id", ondelete="CASCADE")),
     Column("event", Text, nullable=False),
     # Row of the job at its end, as JSON; NULL for a test.
@@ -401,5 +403,5 @@ webhook_deliveries = Table(
     Column("delivered_at", DateTime(timezone=True)),
     Index("webhook_deliveries_by_webhook", "webhook_id", "position"),
     Index("webhook_deliveries_by_job", "job_id"),
-    Index("webhook_deliveries_due", "next_at", postgresql_where=text("state = 'pending'")),
+    Index("webhook_deliveries_due", "owner", "next_at", postgresql_where=text("state = 'pending'")),
 )

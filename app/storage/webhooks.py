@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import Any
@@ -53,6 +55,7 @@ class DueDelivery:
     position: int
     id: str
     webhook_id: str
+    owner: str
     event: str
     snapshot: str | None
     created_at: datetime
@@ -118,9 +121,9 @@ async def disable_webhook(connection: AsyncConnection, webhook_id: str, reason: 
     )
 
 
-async def queue_test(connection: AsyncConnection, webhook_id: str, *, now: datetime) -> Delivery:
+async def queue_test(connection: AsyncConnection, webhook: Webhook, *, now: datetime) -> Delivery:
     """Queue a test event."""
-    values = {"webhook_id": webhook_id, "event": TEST_EVENT, "created_at": now, "next_at": now}
+    values = {"webhook_id": webhook.id, "owner": webhook.owner, "event": TEST_EVENT, "created_at": now, "next_at": now}
     query = insert(webhook_deliveries).values(**values).returning(*_DELIVERY)
     return _delivery((await connection.execute(query)).mappings().one())
 
@@ -135,18 +138,47 @@ async def list_deliveries(
     return [_delivery(row) for row in found.mappings()]
 
 
-async def lease_due(connection: AsyncConnection, *, limit: int, now: datetime, lease_s: float) -> list[DueDelivery]:
-    """Return due deliveries and count an attempt of each. No process gets them again before the lease ends."""
+async def lease_due(
+    connection: AsyncConnection,
+    *,
+    limit: int,
+    owner_limit: int,
+    in_flight: Mapping[str, int],
+    now: datetime,
+    lease_s: float,
+) -> list[DueDelivery]:
+    """Return due deliveries and count an attempt of each. No process gets them again before the lease ends.
+
+    ``owner_limit`` is the maximum number of deliveries in flight per owner. ``in_flight`` counts those of this process.
+    Owners with the fewest come first.
+    """
     query = text(
-        "WITH due AS ("
-        "  SELECT position FROM webhook_deliveries WHERE state = 'pending' AND next_at <= :now"
-        "  ORDER BY next_at LIMIT :limit FOR UPDATE SKIP LOCKED"
+        "WITH RECURSIVE owners AS ("
+        "  SELECT min(owner) AS owner FROM webhook_deliveries WHERE state = 'pending'"
+        "  UNION ALL"
+        "  SELECT (SELECT min(owner) FROM webhook_deliveries WHERE state = 'pending' AND owner > owners.owner)"
+        "  FROM owners WHERE owner IS NOT NULL"
+        "), busy AS ("
+        "  SELECT owner, coalesce(CAST(CAST(:in_flight AS jsonb) ->> owner AS integer), 0) AS deliveries FROM owners"
+        "), due AS ("
+        "  SELECT position FROM busy CROSS JOIN LATERAL ("
+        "    SELECT position, next_at FROM webhook_deliveries each"
+        "    WHERE each.owner = busy.owner AND state = 'pending' AND next_at <= :now"
+        "    ORDER BY next_at LIMIT :owner_limit - busy.deliveries FOR UPDATE SKIP LOCKED"
+        "  ) found"
+        "  ORDER BY deliveries + row_number() OVER (PARTITION BY owner ORDER BY next_at), next_at LIMIT :limit"
         ") UPDATE webhook_deliveries each SET attempts = attempts + 1, next_at = :lease_ends"
         " FROM due, webhooks WHERE each.position = due.position AND webhooks.id = each.webhook_id"
-        " RETURNING each.position, each.id, each.webhook_id, each.event, each.snapshot, each.created_at, each.attempts,"
-        " webhooks.url, webhooks.secret"
+        " RETURNING each.position, each.id, each.webhook_id, each.owner, each.event, each.snapshot, each.created_at,"
+        " each.attempts, webhooks.url, webhooks.secret"
     )
-    values = {"now": now, "limit": limit, "lease_ends": now + timedelta(seconds=lease_s)}
+    values = {
+        "in_flight": json.dumps(in_flight),
+        "owner_limit": owner_limit,
+        "limit": limit,
+        "now": now,
+        "lease_ends": now + timedelta(seconds=lease_s),
+    }
     return [DueDelivery(**row) for row in (await connection.execute(query, values)).mappings()]
 
 
@@ -173,7 +205,7 @@ async def record_attempt(
     )
 
 
-_DELIVERY = tuple(column for column in webhook_deliveries.c if column.name != "snapshot")
+_DELIVERY = tuple(column for column in webhook_deliveries.c if column.name not in {"snapshot", "owner"})
 
 
 def _delivery(row: RowMapping) -> Delivery:

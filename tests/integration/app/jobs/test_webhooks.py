@@ -17,12 +17,22 @@ from typing import Any
 
 import httpx
 import pytest
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.jobs import webhooks
-from app.jobs.webhooks import RETRY_AFTER_S, WebhookSender, new_secret
+from app.jobs.webhooks import OWNER_LIMIT, RETRY_AFTER_S, WebhookSender, new_secret
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
-from app.storage.webhooks import Delivery, Webhook, get_webhook, insert_webhook, lease_due, list_deliveries, queue_test
+from app.storage.webhooks import (
+    Delivery,
+    DueDelivery,
+    Webhook,
+    get_webhook,
+    insert_webhook,
+    lease_due,
+    list_deliveries,
+    queue_test,
+)
 from cache.egress.proxy import EgressProxy
 from tests.integration.app.api.api_calls import assert_problem, submission_body, submit
 from tests.integration.app.api.conftest import OpenApi, judges, open_api  # noqa: F401 - fixtures
@@ -55,7 +65,8 @@ class Sending:
 
     async def send(self) -> Delivery:
         """Send what is due, and return the newest delivery."""
-        await self._sender.send_due()
+        async with asyncio.TaskGroup() as group:
+            await self._sender.start_due(group)
         return (await self.deliveries())[0]
 
     async def deliveries(self) -> list[Delivery]:
@@ -70,22 +81,38 @@ class Sending:
         self.clock.time += timedelta(seconds=seconds)
 
 
-@asynccontextmanager
-async def sending_to(
-    database: Database, url: str, *, allow: Sequence[str] = (), timeout_s: float = 30.0
-) -> AsyncIterator[Sending]:
-    webhook = Webhook(
-        id="hook_1",
-        owner="otter",
+def webhook_of(owner: str, url: str) -> Webhook:
+    return Webhook(
+        id=f"hook_{owner}",
+        owner=owner,
         url=url,
         secret=new_secret(),
         description="",
         submission_id=None,
         created_at=NOON,
     )
+
+
+async def queue_events(database: Database, webhook: Webhook, *, events: int = 1) -> None:
+    """Store a webhook and queue test events for it."""
     async with database.begin() as connection:
         await insert_webhook(connection, webhook)
-        await queue_test(connection, webhook.id, now=NOON)
+        for _ in range(events):
+            await queue_test(connection, webhook, now=NOON)
+
+
+async def lease(
+    connection: AsyncConnection, *, limit: int = 5, owner_limit: int = 5, **in_flight: int
+) -> list[DueDelivery]:
+    return await lease_due(connection, limit=limit, owner_limit=owner_limit, in_flight=in_flight, now=NOON, lease_s=90)
+
+
+@asynccontextmanager
+async def sending_to(
+    database: Database, url: str, *, allow: Sequence[str] = (), timeout_s: float = 30.0
+) -> AsyncIterator[Sending]:
+    webhook = webhook_of("otter", url)
+    await queue_events(database, webhook)
     async with EgressProxy(frozenset(allow)) as proxy:
         yield Sending(database, proxy, webhook, timeout_s=timeout_s)
 
@@ -141,12 +168,43 @@ async def test_receiver_that_is_gone_disables_the_webhook(database: Database):
 async def test_leased_delivery_is_sent_by_one_process_and_again_after_a_crash(database: Database):
     async with Receiver() as receiver, sending_to(database, receiver.url, allow=[receiver.host_port]) as sending:
         async with database.begin() as connection:
-            [leased] = await lease_due(connection, limit=5, now=NOON, lease_s=90)
-            assert await lease_due(connection, limit=5, now=NOON, lease_s=90) == []
+            [leased] = await lease(connection)
+            assert await lease(connection) == []
         assert (await sending.send()).attempts == 1
         sending.wait(90)
         delivery = await sending.send()
         assert (delivery.state, delivery.attempts, delivery.id) == ("delivered", 2, leased.id)
+
+
+@pytest.mark.parametrize("processes", [1, 2])
+async def test_hanging_receiver_of_one_owner_does_not_delay_others(database: Database, processes: int):
+    async with Receiver([None]) as hanging, Receiver() as other:
+        await queue_events(database, webhook_of("otter", hanging.url), events=100)
+        async with EgressProxy(frozenset({hanging.host_port, other.host_port})) as proxy:
+            clock = ManualClock(NOON)
+            senders = [WebhookSender(database, proxy, clock=clock, timeout_s=600) for _ in range(processes)]
+            running = [asyncio.create_task(sender.run()) for sender in senders]
+            for _ in range(processes * OWNER_LIMIT):
+                await hanging.next()
+            heron = webhook_of("heron", other.url)
+            await queue_events(database, heron, events=20)
+            for _ in range(20):
+                assert assert_signed(await other.next(), heron.secret)["type"] == "webhook.test"
+            assert hanging.requests.empty()  # one more would exceed the limit
+            for task in running:
+                task.cancel()
+            ended = await asyncio.gather(*running, return_exceptions=True)
+    assert [type(end) for end in ended] == [asyncio.CancelledError] * processes
+
+
+async def test_free_slots_go_to_the_owners_with_the_fewest_deliveries_in_flight(database: Database):
+    for owner in ("heron", "otter", "stoat"):
+        await queue_events(database, webhook_of(owner, "https://example.org/"), events=10)
+    async with database.begin() as connection:
+        leased = await lease(connection, limit=4, owner_limit=4, heron=2, otter=4)
+        assert [due.owner for due in sorted(leased, key=lambda due: due.owner)] == ["heron", "stoat", "stoat", "stoat"]
+        assert len(await lease(connection, limit=32, owner_limit=4, heron=3, otter=4, stoat=3)) == 2
+        assert await lease(connection, limit=32, owner_limit=4, heron=4, otter=4, stoat=4) == []
 
 
 async def test_delivery_whose_outcome_was_not_stored_is_sent_again(database: Database, monkeypatch: pytest.MonkeyPatch):
