@@ -260,6 +260,9 @@ class JudgeBug(JudgeError):
 class JudgeNotLoadable(JudgeBug):
     """The judge file cannot be imported or does not define a judge."""
 
+    names_lines = False
+    """Whether the message names the file and its lines."""
+
 
 class ScriptStopped(JudgeBug):
     """The process of a judge file was killed because it exceeded ``limit``: "time" or the name of another limit."""

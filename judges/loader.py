@@ -19,8 +19,6 @@ from types import CodeType, ModuleType
 from judges.errors import JudgeNotLoadable
 from judges.registry import MARK, TASK_PATTERN, Judge, JudgeKind
 from judges.source_code import YAML_SUFFIX, compile_judge, judge_import, run_as_module
-from judges.yaml_tasks.compiler import yaml_judge
-from judges.yaml_tasks.document import InvalidTask
 
 SCRIPT_FUNCTION = "evaluate_answer"
 JUDGE_SUFFIXES = (".py", YAML_SUFFIX)
@@ -57,10 +55,9 @@ def load_judges(
                 if len(paths) > 1:
                     raise JudgeNotLoadable(f"{paths[1].name} defines the same task; remove one of the two files")
                 catalogue.judges[task] = load_judge(paths[0], importing=importing)
-            except InvalidTask as error:
-                catalogue.broken[task] = str(error)
             except JudgeNotLoadable as error:
-                catalogue.broken[task] = f"{paths[0]}: {error}\n{error.traceback}".rstrip()
+                place = "" if error.names_lines else f"{paths[0]}: "
+                catalogue.broken[task] = f"{place}{error}\n{error.traceback}".rstrip()
     return catalogue
 
 
@@ -99,6 +96,8 @@ def load_judge(path: Path, *, importing: bool = True) -> Judge:
         raise JudgeNotLoadable(f"rename it to {path.stem}{YAML_SUFFIX if suffix in _MISSPELT else suffix}")
     source = _read(path)
     if path.suffix == YAML_SUFFIX:
+        from judges.yaml_tasks.compiler import yaml_judge  # 0.04 s, unneeded by scripts
+
         loaded: Judge = getattr(yaml_judge(source, str(path)), MARK)
         return replace(loaded, path=path.resolve(), sha256=hashlib.sha256(source).hexdigest(), source=source)
     try:

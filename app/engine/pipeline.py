@@ -21,8 +21,6 @@ import structlog
 from answers.citations import unique_urls
 from answers.submission import Answer
 from app.agent_summary import leaves
-from app.engine.benches import measured_jury
-from app.engine.certificates import certify_result
 from app.engine.runtime import Runtime
 from app.progress import Progress, ProgressCallback, Stage, ignore_progress
 from cache.blobs import BlobArea
@@ -270,6 +268,9 @@ def _judged_with(parameters: RunParameters, judged_by: JudgeName) -> dict[str, A
 
 async def _add_details(result: dict[str, Any], case: _Case, meter: UsageMeter, configuration: str | None) -> None:
     """Add the usage, warnings about the models of the judge, and what is certified about it to the result."""
+    from app.engine.benches import measured_jury  # these take 0.05 s, which would delay the first request to the model
+    from app.engine.certificates import certify_result
+
     result |= {"judge_usage": _judge_usage(result, meter), "usage_by": meter.rows(), "asked_in": configuration}
     model = str(case.judged_by)
     result["warnings"] = await case.runtime.models.warnings(model)

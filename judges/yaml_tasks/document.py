@@ -51,6 +51,8 @@ class InvalidTask(JudgeNotLoadable):
         problems: All problems that were found, in the order of the file.
     """
 
+    names_lines = True
+
     def __init__(self, name: str, problems: list[Problem]) -> None:
         self.problems = tuple(sorted(problems, key=lambda each: (each.line, each.column)))
         lines = [f"{name}:{each.line}:{each.column}: {each.message}" for each in self.problems[:MAX_PROBLEMS]]

@@ -35,6 +35,7 @@ ENTRY = "mind2web2.isolated_child:run_script"
 PRELOADED = (
     "judges.isolation.judge_main",
     "judges.isolation.serialization",
+    "judges.yaml_tasks.compiler",
     "mind2web2.isolated_child",
     "mind2web2.eval_runner",
     "mind2web2.prompts.cache_prompts",
