@@ -378,6 +378,24 @@ async def test_document_that_never_ends_is_partial_within_the_deadline(rig: Rig)
     assert silent.outcome is CaptureOutcome.TIMEOUT
 
 
+async def test_first_pages_of_a_browser_lose_no_resources(rig: Rig) -> None:
+    """The network of a new browser must not change: Chromium fails requests that wait for a connection then."""
+    scripts = "".join(f'<script src="/first/{number}.js"></script>' for number in range(150))
+    rig.site.pages["/first"] = Reply.html(f"<p>{'The harbour board met. ' * 20}</p>{scripts}")
+    for number in range(150):
+        rig.site.pages[f"/first/{number}.js"] = Reply(
+            headers={"Content-Type": "text/javascript"}, body=b"1", delay_s=0.02
+        )
+    capturer = BrowserCapturer(
+        rig.capturer.executable, rig.proxy, semaphore=asyncio.Semaphore(4), allow_unsandboxed=is_sandbox_missing()
+    )
+    try:
+        seen = await asyncio.gather(*(capturer.capture(rig.site.url(f"/first?{number}")) for number in range(4)))
+    finally:
+        await capturer.aclose()
+    assert [(each.outcome, each.detail) for each in seen] == [(CaptureOutcome.OK, "")] * 4
+
+
 @pytest.mark.parametrize("contact", ["", "mailto:judge@example.org"])
 async def test_user_agent_is_not_headless_and_contains_the_contact(rig: Rig, contact: str) -> None:
     capturer = BrowserCapturer(
