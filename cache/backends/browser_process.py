@@ -272,8 +272,11 @@ def _script(executable: Path, folder: Path, user: int | None, *, ports: int) -> 
     """
     home = folder / "home"
     # The watchdog runs in its own session, so that it survives killing the group and can remove the profile. It kills
-    # the group only while its leader is still the browser of this folder, because process ids are reused.
-    watchdog = 'read -r _ <"$0"; grep -qsF -e "$3" "/proc/$2/cmdline" && kill -KILL "-$2"; sleep 1; rm -rf "$1" "$3"'
+    # the group only while its leader is still the browser of this folder, because process ids are reused. It ends
+    # soon, because it inherits pipes of the driver, whose end the event loop waits for.
+    browser = 'grep -qsF -e "$3" "/proc/$2/cmdline"'
+    ended = f"for _ in $(seq 20); do {browser} || break; sleep 0.1; done"
+    watchdog = f'read -r _ <"$0"; {browser} && kill -KILL "-$2"; {ended}; rm -rf "$1" "$3"'
     quoted, owner = shlex.quote(str(folder)), shlex.quote(str(folder / "owner"))
     start = shlex.join(start_command(user, ports, folder / "ports"))
     return f"""#!/bin/sh
