@@ -213,10 +213,10 @@ async def _judge(
         markup=False,
     )
     async with open_runtime(settings, catalogue=catalogue, process_pool=process_pool) as runtime:
-        freeze_loaded_objects()
         if any(one.to_judge for one in planned):
             for warning in await runtime.models.warnings(None):
                 console.print(f"warning: {warning}", markup=False, soft_wrap=True)
+        freeze_loaded_objects()
         with ProgressBoard(console, len(planned)) as board:
             return await evaluate_all(runtime, planned, _BoardWatcher(board), cache=public)
 
