@@ -478,20 +478,20 @@ class AnswerPages:
 
         A page that this answer has already used is not looked up again.
         """
-        known = self.used_capture(url)
+        evidence, known = None, self.used_capture(url)
         if known is not None and known.is_evidence:
             with suppress(BlobMissing, BlobCorrupt):  # it is captured again below
-                return await self._pages.evidence(known)
+                evidence = await self._pages.evidence(known)
         try:
-            if self._stored_only:
+            if evidence is None and self._stored_only:
                 evidence = await self._pages.stored_evidence_for(url, owner=self._owner)
-            else:
+            elif evidence is None:
                 evidence = await self._pages.evidence_for(url, near=self._near, owner=self._owner)
         except NoEvidence as error:
             if error.capture is not None:
                 self._keep(error.capture)
             raise
-        self._keep(evidence.capture)
+        self._keep(evidence.capture)  # that of an import changes when its screenshots are prepared
         return evidence
 
     async def _get(self, url: str) -> Capture | None:
