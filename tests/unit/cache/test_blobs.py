@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import errno
 import os
+import shutil
 import time
 from datetime import timedelta
 from pathlib import Path
@@ -72,6 +73,24 @@ async def test_storing_again_repairs_a_damaged_body(tmp_path: Path) -> None:
     _file(tmp_path, blob.sha256).write_bytes(b"gone bad")
     await store.put(b"the evidence", "text/plain")
     assert await store.get(blob.sha256) == b"the evidence"
+
+
+async def test_removed_folders_are_created_again(tmp_path: Path) -> None:
+    store = BlobStore.open(tmp_path.as_uri())
+    await store.put(b"the evidence", "text/plain")
+    for folder in ("sha256", "drafts"):
+        shutil.rmtree(tmp_path / folder)
+        blob = await store.put(b"the evidence", "text/plain")
+        assert await store.get(blob.sha256) == b"the evidence"
+
+
+@pytest.mark.parametrize("sha256", ["../../outside", "ab/../../outside", "/outside", ""])
+async def test_hash_that_is_a_path_reads_and_moves_nothing_outside_the_store(tmp_path: Path, sha256: str) -> None:
+    store, outside = BlobStore.open((tmp_path / "blobs").as_uri()), tmp_path / "outside"
+    outside.write_bytes(b"not a body")
+    with pytest.raises(BlobStoreFailed):
+        await store.get(sha256)
+    assert outside.read_bytes() == b"not a body"
 
 
 async def test_store_that_cannot_write_raises(tmp_path: Path) -> None:
