@@ -76,7 +76,7 @@ def capture(
     with event_loop.resumable("Finished captures are saved; run the same command to resume."):
         pages = event_loop.run(_run(settings, submissions, public, refresh=refresh, near=near))
     if as_json:
-        print_json({"agent_name": agent, "pages": [_as_json(page) for page in pages]})
+        print_json({"agent": agent, "pages": [_as_json(page) for page in pages]})
     if not all(page.is_conclusive for page in pages):
         raise typer.Exit(Exit.INCOMPLETE)
 

@@ -138,7 +138,7 @@ def _as_json(answers: Sequence[DemoAnswer]) -> dict[str, object]:
     return {
         "answers": [
             {
-                "agent_name": answer.agent,
+                "agent": answer.agent,
                 "task_id": answer.outcome.task_id,
                 "answer_name": answer.outcome.answer_name,
                 "score": None if answer.outcome.result is None else answer.outcome.result["score"],

@@ -292,7 +292,7 @@ def _report(agent: str, out: Path, evaluated: Sequence[AnswerEvaluation], *, as_
     outcomes = [one.outcome for one in evaluated]
     summary = write_summaries(out, agent, [outcome for outcome in outcomes if outcome.result is None])
     if as_json:
-        print_json({"agent_name": agent, "answers": [_as_json(one) for one in evaluated], "summary": summary})
+        print_json({"agent": agent, "answers": [_as_json(one) for one in evaluated], "summary": summary})
     else:
         console = stdout_console()
         console.print(answer_table((agent, outcome) for outcome in outcomes))

@@ -91,7 +91,7 @@ def _by_batch(total: Mapping[str, Any]) -> str:
 
 def _as_json(planned: PlannedAnswer, forecast: Forecast | None) -> dict[str, Any]:
     return {
-        "agent_name": planned.folder.agent,
+        "agent": planned.folder.agent,
         "task_id": planned.folder.task_id,
         "answer_name": planned.answer.name,
         "judge": planned.to_judge,

@@ -81,7 +81,7 @@ def results(home: Path, first_run: subprocess.CompletedProcess[str]) -> Results:
     assert first_run.returncode == 0, first_run.stderr
     answers = json.loads(first_run.stdout)["answers"]
     return {
-        (answer["agent_name"], answer["task_id"]): json.loads((home / answer["path"]).read_text()) for answer in answers
+        (answer["agent"], answer["task_id"]): json.loads((home / answer["path"]).read_text()) for answer in answers
     }
 
 

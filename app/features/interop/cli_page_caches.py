@@ -73,7 +73,7 @@ async def _import(
         for cache in caches:
             summary = await transfer.import_task(runtime, cache)
             counts = {"new": summary.new, "same": summary.same, "damaged": summary.damaged}
-            rows.append({"agent_name": cache.agent, "task_id": cache.task_id, **counts})
+            rows.append({"agent": cache.agent, "task_id": cache.task_id, **counts})
         for file in saved:
             page = await transfer.import_saved_page(runtime, file, url=url, now=runtime.clock.now())
             outcome = {"outcome": page.outcome.value, "detail": page.detail, "evidence": page.is_evidence}
@@ -85,7 +85,7 @@ def _row_text(row: Mapping[str, Any]) -> str:
     if "file" in row:
         return f"{row['file']}  {row['outcome']}  {row['url']}"
     damaged = f", {row['damaged']} damaged" if row["damaged"] else ""
-    return f"{row['agent_name']} {row['task_id']}  {row['new']} new, {row['same']} unchanged{damaged}"
+    return f"{row['agent']} {row['task_id']}  {row['new']} new, {row['same']} unchanged{damaged}"
 
 
 def export(
@@ -110,7 +110,7 @@ def export(
     else:
         rows = event_loop.run(_export(settings, out, cited))
     if as_json:
-        print_json({"agent_name": agent, "to": str(out), "tasks": rows})
+        print_json({"agent": agent, "to": str(out), "tasks": rows})
     else:
         for row in rows:
             for url in row["without"]:

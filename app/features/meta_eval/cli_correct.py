@@ -177,7 +177,7 @@ def _as_json(agent: str, found: CorrectedScore, *, partial: str, unmatched: int)
     from judges.analysis.meta_eval.items import PartialRule
 
     rule = PartialRule.of(partial).value
-    return {"agent_name": agent, "rule": rule, **corrected_json(found), "unmatched_labels": unmatched}
+    return {"agent": agent, "rule": rule, **corrected_json(found), "unmatched_labels": unmatched}
 
 
 def _print(document: Mapping[str, Any]) -> None:

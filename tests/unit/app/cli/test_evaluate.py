@@ -91,7 +91,7 @@ def test_dry_run_lists_the_plan_as_json_and_changes_nothing(assay: RunCommand, a
     assert plan["forecast"]["calls"] == forecast["calls"]
     assert unknown["forecast"] is None
     assert known == {
-        "agent_name": "otter",
+        "agent": "otter",
         "task_id": "karrow_visit",
         "answer_name": "answer_1.md",
         "judge": True,
