@@ -19,6 +19,7 @@ IdPath = Annotated[str, Path(pattern=ID_PATTERN)]
 NamePath = Annotated[str, Path(pattern=NAME_PATTERN)]
 IdFilter = Annotated[str | None, Query(pattern=ID_PATTERN)]
 NameFilter = Annotated[str | None, Query(pattern=NAME_PATTERN)]
+ModelFilter = Annotated[str | None, Query(max_length=200, pattern=r"^[^\x00]*$")]
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,8 +18,8 @@ from judges.llm.providers import LEXICAL, PROVIDERS, parse_judge
 from judges.voting import MAX_MEMBERS, JuryRule
 
 _NAME: Final = r"^[A-Za-z0-9](\.?[A-Za-z0-9_-])*\.?"
-NOT_BLANK: Final = r"^[^\x00]*[^\x00\s][^\x00]*$"
-"""At least one character that is not white space, and no NUL."""
+NOT_BLANK: Final = r"^[^\x00]*[^\x00\s\x1c-\x1f\x85][^\x00]*$"
+"""No NUL, and a character that is not white space. Dialects differ on whether 1C to 1F and 85 are white space."""
 FETCHABLE_URL: Final = (
     r"^\s*[Hh][Tt][Tt][Pp][Ss]?://[^\x00-\x2c\x2f\x3b-\x40\x5c\x5e\x60\x7b-\x7f]+"
     r"(/[^\x00-\x20\x3f\x23\x5c\x7f]*)?([?#][^\x00-\x20\x7f]*)?\s*$"

@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Annotated, Any, Literal, TypeAlias
 
-from fastapi import APIRouter, Path, Query, Response
+from fastapi import APIRouter, Path, Response
 from fastapi.responses import StreamingResponse
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
@@ -23,7 +23,7 @@ from app.api.access import ReaderDep, ServiceDep, SubmitterDep
 from app.api.examples import EXAMPLE_ID, EXAMPLE_TIME
 from app.api.models import ListOut, RecordModel
 from app.api.overrides import override_json, overrides_json
-from app.api.paging import ID_PATTERN, IdPath, NameFilter, PageRequest, pages_by_id
+from app.api.paging import ID_PATTERN, IdPath, ModelFilter, NameFilter, PageRequest, pages_by_id
 from app.api.problems import Problem, not_found
 from app.api.request_fields import NOT_BLANK
 from app.api.response_headers import references, sends
@@ -207,7 +207,6 @@ _EXPORT_BATCH = 20
 _MODEL_CHARS = 200
 
 OverridePath = Annotated[str, Path(pattern=ID_PATTERN)]
-ModelFilter = Annotated[str | None, Query(max_length=200)]
 
 
 @router.post("/results/{result_id}/overrides", status_code=201, responses=sends(201, "Location"))

@@ -10,7 +10,7 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
 from app.api.access import ReaderDep, ServiceDep
-from app.api.paging import NameFilter
+from app.api.paging import ModelFilter, NameFilter
 from app.storage.model_usage import usage_by
 from judges.llm.pricing import prices_as_of
 
@@ -58,7 +58,7 @@ async def get_usage(
     by: Annotated[list[By] | None, Query(description="Column to group by; can be repeated")] = None,
     agent: NameFilter = None,
     task_id: NameFilter = None,
-    model: Annotated[str | None, Query(max_length=200)] = None,
+    model: ModelFilter = None,
     since: date | None = None,
     until: date | None = None,
 ) -> UsageListOut:

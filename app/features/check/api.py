@@ -16,7 +16,7 @@ from app.api.examples import EXAMPLE_ID
 from app.api.models import BudgetUsd, JobStateOut, ListOut, Priority, ProgressOut
 from app.api.paging import IdPath, JobsPageDep
 from app.api.problems import Problem, not_found
-from app.api.request_fields import FETCHABLE_URL, AnswerReply, Model
+from app.api.request_fields import FETCHABLE_URL, NOT_BLANK, AnswerReply, Model
 from app.api.response_headers import sends
 from app.api.results import JsonSchemaOut
 from app.api.strict_json import StrictJsonRoute
@@ -59,9 +59,7 @@ class CheckIn(BaseModel):
     name: Annotated[str, Field(min_length=1, max_length=200, pattern=_NO_CONTROL_CHARACTERS)] = _DEFAULT_NAME
     text: Annotated[
         str | None,
-        Field(
-            max_length=MAX_REPORT_CHARS, pattern=r"^[^\x00]*[^\x00\s][^\x00]*$", description="Markdown or plain text"
-        ),
+        Field(max_length=MAX_REPORT_CHARS, pattern=NOT_BLANK, description="Markdown or plain text"),
     ] = None
     reply: AnswerReply | None = None
     url: Annotated[str | None, Field(max_length=2_000, pattern=FETCHABLE_URL)] = None

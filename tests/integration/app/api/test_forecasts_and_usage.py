@@ -116,6 +116,13 @@ async def test_usage_is_grouped_by_agent_task_model_and_role(start: Start, model
     assert nothing["total"]["usd"] == 0
 
 
+async def test_filter_with_nul_returns_422(start: Start):
+    async with start(**CLAIMS) as api:
+        for path in ("usage", "reviews/agreement"):
+            problem = assert_problem(await api.get(f"/v1/{path}", params={"model": "gpt\0"}), 422, "INVALID")
+            assert [error["path"] for error in problem["errors"]] == ["model"]
+
+
 async def test_usage_includes_failed_jobs(start: Start, judges: Path, model: StandInLLM):
     (judges / "breaks.py").write_text(
         "from judges.registry import judge\n"
