@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 
 def program() -> typer.Typer:
     """Build the ``capture`` command with its subcommands."""
-    group = typer.Typer(help="Capture all pages that the answers of an agent cite; import and export page caches.")
+    group = typer.Typer(help="Capture all pages that the answers of an agent cite. Import and export page caches.")
     group.callback(invoke_without_command=True)(capture)
     group.command("reindex")(reindex)
     return group

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
@@ -105,13 +107,22 @@ def _print_scores(console: Console, finished: DemoRun, out: Path) -> None:
     first = next((answer.outcome.result for answer in answers if answer.outcome.result is not None), None)
     if first is not None:
         console.print(
-            "\nnext steps:\n"
+            f"\nnext steps:\n{_activation()}"
             "  `assay serve` shows the results in a browser and over HTTP:\n"
             f"    {URL}/results/{first['id']}\n"
             f"    {URL}/v1/results/{first['id']}",
             markup=False,
             soft_wrap=True,
         )
+
+
+def _activation() -> str:
+    """Return how to put assay on the PATH, if it is not there."""
+    script = Path(sys.prefix) / "bin" / "activate"
+    if shutil.which("assay") is not None or not script.is_file():
+        return ""
+    shown = script.relative_to(Path.cwd()) if script.is_relative_to(Path.cwd()) else script
+    return f"  `source {shown}` puts assay on the PATH\n"
 
 
 def _print_check(console: Console, check: Mapping[str, Any] | None) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from itertools import islice
 from typing import Annotated, Literal, TypeVar
 
@@ -28,7 +28,7 @@ T = TypeVar("T")
 
 def jobs_program() -> typer.Typer:
     """Build the ``jobs`` command with its subcommands."""
-    group = typer.Typer(cls=DefaultGroup, help="List, show, wait for, retry and cancel the jobs of a running server.")
+    group = typer.Typer(cls=DefaultGroup, help="List, show, wait for, retry and cancel jobs of a server.")
     group.command("list")(list_jobs)
     group.command("show")(show_job)
     group.command("wait")(wait)
@@ -108,11 +108,19 @@ def show_job(job_id: JobArgument, url: UrlOption = URL, as_json: JsonOption = Fa
     console.print(f"{client.url}/{page}", soft_wrap=True)
     table = plain_table("field", "value")
     for key, value in job.raw.items():
-        table.add_row(key, "" if value is None else str(value))
+        if value is not None:
+            table.add_row(key, _cell(value))
     console.print(table)
     if job.error is not None and job.error.traceback:
         console.print(job.error.traceback, markup=False)
     print_not_judged([result], again=f"Then judge again what is open: assay jobs retry {job.id}")
+
+
+def _cell(value: object) -> str:
+    """Format the value of a field. The traceback of an error follows the table."""
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name} {each}" for name, each in value.items() if each is not None and name != "traceback")
+    return str(value)
 
 
 def wait(

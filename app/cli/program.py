@@ -33,7 +33,7 @@ from app.cli import (
 )
 from app.console.errors import CliError, Exit, Interrupted
 from app.console.groups import SectionedGroup
-from app.console.streams import print_error, suggestion
+from app.console.streams import print_error
 from app.errors import AppError
 from app.feature import Commands
 from app.features import FEATURES
@@ -168,14 +168,17 @@ def run(arguments: list[str] | None = None) -> None:
 
 def _similar_file(arguments: Sequence[str], message: str) -> str | None:
     """Return a suggestion for an argument that names a missing file or folder, if the message is about it."""
+    import re
+    from difflib import get_close_matches
     from pathlib import Path
 
     for path in map(Path, arguments):
-        if str(path) in message and not path.exists() and path.absolute().parent.is_dir():
+        is_named = re.search(rf"(?<![\w./-]){re.escape(str(path))}(?![\w-])", message)
+        if is_named and not path.exists() and path.absolute().parent.is_dir():
             names = [each.name for each in path.absolute().parent.iterdir()]
-            found = suggestion(path.name, names)
-            if found.startswith("Did you mean"):
-                return found
+            close = get_close_matches(path.name, names, cutoff=0.7)
+            if close:
+                return f"Did you mean: {', '.join(close)}?"
     return None
 
 

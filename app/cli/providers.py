@@ -24,7 +24,7 @@ def program() -> typer.Typer:
 
 
 def list_(url: UrlOption = URL, as_json: JsonOption = False) -> None:
-    """List the providers; for paused ones also by whom, since when and why."""
+    """List the providers. For paused ones, show by whom, since when and why."""
     with connect(url) as client:
         body = client.list_providers()["items"]
     if as_json:

@@ -28,7 +28,7 @@ def reindex(
     check: Annotated[bool, typer.Option("--check", help="Read every stored body and verify its hash.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Rebuild the index of captures from the stored pages, and list missing and damaged bodies."""
+    """Rebuild the index of captures from the stored pages. List missing and damaged bodies."""
     settings = judging_settings()
     quiet_logging(settings)
     folders = [settings.data_dir] if cache is None else _evidence_folders(cache)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from app.console.connection import URL, JsonOption, ResultsOption, UrlOption
-from app.console.streams import print_json, stdout_console
+from app.console.streams import counted, print_json, stdout_console
 from app.console.summaries import MixJudgesOption, judges_text, load_summary
 from app.console.tables import bounds_text, interval_text, number_text, plain_table
 from judges.extras import advice
@@ -35,7 +35,8 @@ def _print_summary(document: Mapping[str, Any]) -> None:
 
     console = stdout_console()
     console.print(
-        f"[bold]{escape(document['agent_name'])}[/]: {document['num_tasks']} task(s), {document['num_runs']} run(s)"
+        f"[bold]{escape(document['agent_name'])}[/]: {counted(document['num_tasks'], 'task')}, "
+        f"{counted(document['num_runs'], 'run')}"
     )
     console.print(judges_text(document), markup=False, soft_wrap=True)
     statistics = document.get("statistics")
@@ -43,7 +44,7 @@ def _print_summary(document: Mapping[str, Any]) -> None:
         _print_figures(statistics)
     elif document.get("avg_score") is not None:
         console.print(f"For confidence intervals, {advice('statistics')}.", markup=False, soft_wrap=True)
-    public = plain_table("public figure", "value", "std. dev. over runs")
+    public = plain_table("public toolkit", "value", "std. dev. over runs")
     for name in ("avg_score", "success_rate", "avg_answer_word_count"):
         public.add_row(name, number_text(document.get(name)), number_text(document.get(f"{name}_std")))
     for name in sorted(key for key in document if key.startswith("pass_at_")):
@@ -71,7 +72,7 @@ def _print_figures(statistics: Mapping[str, Any]) -> None:
         figures.add_row(name, bounds_text(figure), interval_text(figure["interval"]), figure["interval"]["method"])
     for name, key in (("pass@", "pass_at_k"), ("pass^", "pass_hat_k")):
         for estimate in statistics[key]:
-            basis = f"over {estimate['tasks']} task(s)"
+            basis = f"over {counted(estimate['tasks'], 'task')}"
             figures.add_row(f"{name}{estimate['k']}", bounds_text(estimate), interval_text(estimate["interval"]), basis)
     console.print(figures)
     for warning in statistics["warnings"]:

@@ -15,8 +15,8 @@ from app.console import event_loop
 from app.console.connection import JsonOption
 from app.console.errors import Exit, WrongUsage
 from app.console.groups import DefaultGroup
-from app.console.judging_options import JudgesOption, judging_settings
-from app.console.streams import print_json, stderr_console, stdout_console, suggestion
+from app.console.judging_options import JudgesOption, judging_settings, no_judge
+from app.console.streams import print_json, stderr_console, stdout_console
 
 if TYPE_CHECKING:
     from app.engine.judge_trials import LintReport
@@ -35,7 +35,7 @@ def program() -> typer.Typer:
 
 
 def list_tasks(judges: JudgesOption = None, as_json: JsonOption = False) -> None:
-    """List the tasks that have a judge, with the lint findings of their rubrics, and judge files that do not load."""
+    """List the tasks that have a judge. Show lint findings of their rubrics, and judge files that do not load."""
     from app.engine.judge_files import load_catalogue
     from app.engine.judge_trials import lint_judges
 
@@ -64,7 +64,7 @@ def show(
         console.print(catalogue.broken[task_id], markup=False, soft_wrap=True)
         raise typer.Exit(Exit.FAILED)
     if task_id not in catalogue.judges:
-        raise WrongUsage(f"no judge exists for task {task_id!r}", hint=suggestion(task_id, catalogue.judges))
+        raise no_judge(task_id, catalogue.judges)
     from app.engine.judge_trials import lint_judges
 
     judge = catalogue.judges[task_id]
@@ -85,7 +85,7 @@ def new(
     folder: Annotated[Path, typer.Option("--out", help="Folder for the task and its test.")] = Path("judges.d"),
     python: Annotated[bool, typer.Option("--python", help="Write a Python judge instead of YAML.")] = False,
 ) -> None:
-    """Create a task file and what tests it from a working example, as a starting point."""
+    """Create a task file and its test from a working example."""
     from importlib.resources import files
 
     from answers.submission import name_problems
@@ -132,7 +132,7 @@ def _python_files(folder: Path, task_id: str, name: str) -> dict[Path, str]:
 
 
 def schema() -> None:
-    """Print the JSON Schema of task files in YAML, for editors and other programs."""
+    """Print the JSON Schema of task files in YAML. Editors and other programs use it."""
     from judges.yaml_tasks.model import task_schema
 
     print_json(task_schema())

@@ -39,7 +39,7 @@ def usage(
     url: UrlOption = URL,
     as_json: JsonOption = False,
 ) -> None:
-    """Show model requests, tokens and cost by agent, task, model and role."""
+    """Show model requests, tokens and cost. Groups are agent, task, model and role."""
     groups = [_DIMENSIONS[one] for one in dict.fromkeys(by or _DEFAULT)]
     if folder is None:
         with connect(url) as client:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -158,7 +158,13 @@ def check_tasks(task_ids: Sequence[str], catalogue: JudgeCatalogue) -> None:
     known = catalogue.judges.keys() | catalogue.broken.keys()
     for task_id in task_ids:
         if task_id not in known:
-            raise WrongUsage(f"no judge exists for task {task_id!r}", hint=suggestion(task_id, known))
+            raise no_judge(task_id, known)
+
+
+def no_judge(task_id: str, known: Iterable[str]) -> WrongUsage:
+    """Return the error for a task without a judge."""
+    folders = "Set the folder of other task files with --judges or ASSAY_JUDGES."
+    return WrongUsage(f"no judge exists for task {task_id!r}", hint=f"{suggestion(task_id, known)}\n{folders}")
 
 
 def _problem_lines(error: Exception) -> list[str]:
@@ -175,7 +181,8 @@ def _suggestions(root: Path, agent: str, task_ids: Sequence[str]) -> str:
     if not root.is_dir():
         return "This folder does not exist. Set another one with --answers."
     if not (root / agent).is_dir():
-        return suggestion(agent, _folders(root))
+        agents = [name for name in _folders(root) if any((root / name).glob("*/answer_*.md"))]
+        return f"{suggestion(agent, agents)}\nSet another folder with --answers."
     tasks = _folders(root / agent)
     missing = [task_id for task_id in task_ids if task_id not in tasks]
     hints = "\n".join(f"{task_id}: {suggestion(task_id, tasks)}" for task_id in missing)

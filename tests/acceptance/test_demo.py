@@ -80,9 +80,7 @@ def results(home: Path, first_run: subprocess.CompletedProcess[str]) -> Results:
     """All results by agent and task."""
     assert first_run.returncode == 0, first_run.stderr
     answers = json.loads(first_run.stdout)["answers"]
-    return {
-        (answer["agent"], answer["task_id"]): json.loads((home / answer["path"]).read_text()) for answer in answers
-    }
+    return {(answer["agent"], answer["task_id"]): json.loads((home / answer["path"]).read_text()) for answer in answers}
 
 
 def leaves_by_id(result: dict[str, Any]) -> dict[str, Any]:

@@ -70,7 +70,7 @@ def export(
     wacz: Annotated[bool, typer.Option("--wacz", help="Add the captured pages as a WACZ web archive.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Write the newest result of each answer of an agent, with all evidence, to one zip file."""
+    """Write the newest result of each answer of an agent to a zip file. It includes all evidence."""
     if no_content and wacz:
         raise WrongUsage("--wacz needs page content, which --no-content leaves out; use only one of them")
     if cache is not None and results is None:
@@ -235,7 +235,7 @@ def replay(
     public_key: PublicKeyOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Recompute every score from the bundle alone: offline, without API keys and without cost."""
+    """Recompute every score from the bundle alone. This needs no network, no API key and no money."""
     from app.features.bundles.replaying import first_difference
     from app.features.bundles.replaying import replay as replay_bundle
 

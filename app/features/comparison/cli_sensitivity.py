@@ -19,9 +19,7 @@ _MAX_SHOWN = 20
 
 
 def program() -> typer.Typer:
-    commands = typer.Typer(
-        no_args_is_help=True, help="Show the effect of single verdicts, votes and weights on scores."
-    )
+    commands = typer.Typer(no_args_is_help=True, help="Show how single verdicts, votes and weights affect scores.")
     commands.command("result")(result)
     commands.command("order")(order)
     commands.command("judge")(judge)
@@ -33,7 +31,7 @@ def result(
     url: UrlOption = URL,
     as_json: JsonOption = False,
 ) -> None:
-    """Invert the outcome of each leaf of a result, one at a time, and show the change of its score."""
+    """Invert each leaf of a result and show the change of its score. One leaf is inverted at a time."""
     if is_folder(result_id) or result_id.endswith(".json"):
         from app.features.comparison.sensitivity_json import inversions_json
 
@@ -67,7 +65,7 @@ def order(
     url: UrlOption = URL,
     as_json: JsonOption = False,
 ) -> None:
-    """Check whether the leading side keeps its lead if leaves, votes or weights change. Differences are B - A."""
+    """Check whether the leading side keeps its lead. Leaves, votes and weights are changed. Differences are B - A."""
     document = check_order(url, first, second)
     if as_json:
         print_json(document)
@@ -105,7 +103,7 @@ def judge(
     url: UrlOption = URL,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure the self-consistency of a task's judge: split votes, and leaves with different outcomes."""
+    """Measure the self-consistency of a task's judge. Show split votes, and leaves with different outcomes."""
     if folder is None:
         with connect(url) as client:
             document: Mapping[str, Any] = client.get_task_consistency(task)

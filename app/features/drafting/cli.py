@@ -45,7 +45,7 @@ def draft(
     ] = None,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files.")] = False,
 ) -> None:
-    """Draft a task file with a model, test it, and let the model repair what the tests found.
+    """Draft a task file with a model. Test it, and let the model repair what the tests found.
 
     What remains doubtful is marked with comments in the file. Exit code 3 if no valid file results (the last
     draft is then in ID.draft.txt), or if the example answer could not be judged completely.

@@ -16,7 +16,7 @@ def extension(
     out: Annotated[Path, typer.Option("--out", help="Folder to write to. It is created if necessary.")],
     as_json: JsonOption = False,
 ) -> None:
-    """Write the browser extension to a folder from which a browser can load it."""
+    """Write the browser extension to a folder. A browser loads it from there."""
     from app.features.extension.archive import version, write_files
 
     if out.exists() and (not out.is_dir() or (any(out.iterdir()) and not (out / "manifest.json").is_file())):

@@ -35,7 +35,7 @@ def import_(
     page_url: Annotated[str | None, typer.Option(help="URL of a single file, if the file does not contain it.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Import captured pages: page caches in the public layout (folder, zip, tar), or saved pages (MHTML)."""
+    """Import captured pages. They are page caches in the public layout (folder, zip, tar), or saved pages (MHTML)."""
     from app.features.interop import cache_transfer as transfer
 
     if not source.exists():
@@ -95,7 +95,7 @@ def export(
     answers: AnswersOption = Path("answers"),
     as_json: JsonOption = False,
 ) -> None:
-    """Export the captured pages that answers cite, in the public layout, as a folder or a zip."""
+    """Export the captured pages that answers cite. The output has the public layout, in a folder or a zip."""
     submissions = find_answers(answers, agent, task or ())
     from app.engine.precapture import cited_in
     from app.features.interop.cache_transfer import zip_folder

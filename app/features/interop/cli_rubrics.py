@@ -31,7 +31,7 @@ def import_(
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Replace existing files that differ.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Import rubrics of other tools as task files, and list what has no equivalent. If the file is invalid, write none.
+    """Import rubrics of other tools as task files. List what has no equivalent. If the file is invalid, write none.
 
     Nothing in the file is executed or fetched.
     """

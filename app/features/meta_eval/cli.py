@@ -98,7 +98,7 @@ def measure(
     out: Annotated[Path | None, typer.Option(help="Also write the full report to this JSON file.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Measure judges against labels: agreement with people, confusion matrix, cost and all disagreements."""
+    """Measure judges against labels. Show agreement with people, confusion matrix, cost and all disagreements."""
     models = list(dict.fromkeys(model or ()))
     if certify and not models:
         raise WrongUsage("--certify requires at least one --model")

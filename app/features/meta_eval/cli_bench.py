@@ -160,7 +160,7 @@ def bench(
     out: _OutOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare judges and juries on label sets: agreement, quotes found, price and time.
+    """Compare judges and juries on label sets. Show agreement, quotes found, price and time.
 
     Live models stand beside the verdicts recorded in the labels.
 

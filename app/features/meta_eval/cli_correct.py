@@ -32,7 +32,7 @@ def sample(
     folder: ResultsOption = None,
     url: UrlOption = URL,
 ) -> None:
-    """Draw random leaves of an agent for people to label, all with `human` set to `unclear`.
+    """Draw random leaves of an agent for people to label. All have `human` set to `unclear`.
 
     Look at the claim and the pages of each line, and set `human` to `passed`, `failed` or `partial`.
     """
@@ -79,7 +79,7 @@ def correct(
     partial: PartialOption = PartialSupport.FAILED,
     as_json: JsonOption = False,
 ) -> None:
-    """Correct an agent's score for the errors of its judge, with labels on a sample of its leaves.
+    """Correct an agent's score for the errors of its judge. This needs labels on a sample of its leaves.
 
     The labelled leaves must be a random sample. Labels on the most doubtful leaves give a wrong correction.
     """

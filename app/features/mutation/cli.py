@@ -24,9 +24,10 @@ from app.console.judging_options import (
     OnOff,
     find_answers,
     judging_settings,
+    no_judge,
     quiet_logging,
 )
-from app.console.streams import counted, print_json, stderr_console, stdout_console, suggestion
+from app.console.streams import counted, print_json, stderr_console, stdout_console
 
 if TYPE_CHECKING:
     from app.settings import Settings
@@ -73,7 +74,7 @@ def test_judge(
     isolate: IsolateOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Edit every extracted value, every citation and the answer; report undetected edits.
+    """Test a judge with edited values, citations and answers. Report undetected edits.
 
     Exit code 100 if there are any.
     """
@@ -148,7 +149,7 @@ def _find_judge(task_id: str, settings: Settings) -> Judge:
         summary, traceback, _ = problem.partition("\nTraceback ")
         raise JudgeNotLoadable(summary, traceback=problem if traceback else "")
     if task_id not in catalogue.judges:
-        raise WrongUsage(f"no judge exists for task {task_id!r}", hint=suggestion(task_id, catalogue.judges))
+        raise no_judge(task_id, catalogue.judges)
     return catalogue.judges[task_id]
 
 

@@ -51,7 +51,7 @@ def rescore(
     url: UrlOption = URL,
     as_json: JsonOption = False,
 ) -> None:
-    """Judge stored answers again after a change of the rubric, and compare old and new scores.
+    """Judge stored answers again after a change of the rubric. Compare old and new scores.
 
     Captures no page: a claim whose page is not stored is not judged. Verdicts whose inputs did not change are reused.
     """

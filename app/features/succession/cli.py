@@ -73,7 +73,7 @@ def succession(
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Estimate requests, tokens and cost only.")] = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Replay stored verification requests of the judge OLD to NEW: flips, kappa, changed scores and ranks.
+    """Replay stored verification requests of the judge OLD to NEW. Show flips, kappa, changed scores and ranks.
 
     The exit code is 0 if scores of the judges may be mixed, 100 if not or only with an offset, and 3 if NEW gave no
     verdict on some claims. No page is captured.

@@ -170,7 +170,7 @@ def scores(
     sha256: Annotated[str | None, typer.Option(help="Expected SHA-256 of the pickle.")] = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Convert a pickle of candidate scores to Parquet, in a restricted child process."""
+    """Convert a pickle of candidate scores to Parquet. A restricted child process reads the pickle."""
     from judges.suites.mind2web.scores import convert_pickle
 
     with stderr_console().status("converting"):

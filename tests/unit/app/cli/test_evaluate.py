@@ -34,6 +34,17 @@ def test_unknown_agent_suggests_existing_agents(assay: RunCommand, answers: Path
     assert "Did you mean: otter?" in ended.err
 
 
+def test_unknown_agent_suggests_only_folders_with_answers(assay: RunCommand, answers: Path) -> None:
+    (answers / "code").mkdir()
+    Path("agens").mkdir()
+
+    ended = assay("evaluate", "--agent", "agent")
+
+    assert ended.code == 2
+    assert "Available: otter\nSet another folder with --answers." in ended.err
+    assert "code" not in ended.err
+
+
 def test_misspelled_task_suggests_similar_tasks(assay: RunCommand, answers: Path) -> None:
     ended = assay("evaluate", "--agent", "otter", "--task", "karow_visit")
 

@@ -3,8 +3,9 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 from typer.main import get_group
@@ -30,6 +31,16 @@ def test_help_lists_every_command_with_a_description(assay: RunCommand) -> None:
     for command in COMMANDS:
         (line,) = [line for line in ended.out.splitlines() if line.startswith(f"  {command} ")]
         assert len(line.split()) > 4
+
+
+def test_no_description_in_help_is_cut_off_at_80_columns() -> None:
+    def cut_off(commands: Mapping[str, Any], path: str) -> Iterator[str]:
+        for name, command in commands.items():
+            if command.get_short_help_str(80 - 6 - max(map(len, commands))).endswith("..."):
+                yield f"{path} {name}"
+            yield from cut_off(getattr(command, "commands", {}), f"{path} {name}")
+
+    assert list(cut_off(get_group(program()).commands, "assay")) == []
 
 
 def test_help_loads_no_library_but_typer() -> None:
