@@ -19,6 +19,6 @@ class NodeKeys:
 
     def key(self, id: str) -> str:
         """Return ``id`` for the first node with this id, then ``id~2``, ``id~3``..."""
-        plain = _UNADDRESSABLE.sub("\ufffd", id)
+        plain = id if id.isprintable() else _UNADDRESSABLE.sub("\ufffd", id)
         self._seen[plain] = self._seen.get(plain, 0) + 1
         return plain if self._seen[plain] == 1 else f"{plain}~{self._seen[plain]}"

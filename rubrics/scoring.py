@@ -42,7 +42,7 @@ def bounded_score(low: float, high: float) -> Score:
     return Score(value=low if low == high else None, low=low, high=high)
 
 
-def score_nodes(root: N, leaf: Callable[[N], tuple[float, Status]]) -> dict[int, NodeScore]:
+def score_nodes(root: N, leaf: Callable[[N], NodeScore]) -> dict[int, NodeScore]:
     """Return score and status of every node. ``leaf`` returns those of a leaf.
 
     The keys are ``id(node)`` and not the ids of the nodes, because a public judge script can create two nodes with the
@@ -56,15 +56,15 @@ def score_nodes(root: N, leaf: Callable[[N], tuple[float, Status]]) -> dict[int,
     return scores
 
 
-def _score_node(node: N, leaf: Callable[[N], tuple[float, Status]], scores: dict[int, NodeScore]) -> None:
+def _score_node(node: N, leaf: Callable[[N], NodeScore], scores: dict[int, NodeScore]) -> None:
     if not node.children:
-        scores[id(node)] = NodeScore(*leaf(node))
+        scores[id(node)] = leaf(node)
         return
     for child in node.children:
         if child.children:
             _score_node(child, leaf, scores)
         else:
-            scores[id(child)] = NodeScore(*leaf(child))
+            scores[id(child)] = leaf(child)
     if node.strategy == Strategy.SEQUENTIAL:
         _skip_after_first_miss(node, scores)
     score = _inner_score(node.children, scores)
@@ -121,11 +121,11 @@ def tree_score(root: N, leaf: Callable[[N], float]) -> float:
     Raises:
         InvalidNode: A weight is not a finite number above 0.
     """
-    return score_nodes(root, lambda node: (leaf(node), Status.INITIALIZED))[id(root)].score
+    return score_nodes(root, lambda node: NodeScore(leaf(node), Status.INITIALIZED))[id(root)].score
 
 
 def score_with(
-    path: Sequence[N], points: float, scores: Mapping[int, NodeScore], leaf: Callable[[N], tuple[float, Status]]
+    path: Sequence[N], points: float, scores: Mapping[int, NodeScore], leaf: Callable[[N], NodeScore]
 ) -> float:
     """Return the score of a tree if one leaf had ``points``, without scoring the whole tree again.
 
@@ -144,11 +144,9 @@ def score_with(
     return changed.score
 
 
-def _own_score(node: N, scores: Mapping[int, NodeScore], leaf: Callable[[N], tuple[float, Status]]) -> NodeScore:
+def _own_score(node: N, scores: Mapping[int, NodeScore], leaf: Callable[[N], NodeScore]) -> NodeScore:
     """Return the score of a node as if it were no step of a sequence."""
-    return (
-        NodeScore(_inner_score(node.children, scores), Status.INITIALIZED) if node.children else NodeScore(*leaf(node))
-    )
+    return NodeScore(_inner_score(node.children, scores), Status.INITIALIZED) if node.children else leaf(node)
 
 
 def bounds(root: N, leaf_bounds: Callable[[N], tuple[float, float]]) -> Score:

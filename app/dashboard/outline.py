@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
+from weakref import ref
 
 from rubrics.addresses import NodeKeys
 from rubrics.errors import InvalidNode
@@ -23,17 +24,18 @@ class Node:
 
     ``fields`` is its JSON. ``number`` is the position of a leaf among all leaves, from 0, and None for inner nodes;
     ``place`` is the position among the children of ``parent``. ``outcome`` is that of a leaf, and None for inner nodes.
+    The reference to the parent is weak: a tree without cycles needs no garbage collection, now and when it is freed.
     """
 
     __slots__ = (
-        "children", "critical", "depth", "fields", "id", "key", "number", "outcome", "parent", "place", "score",
-        "strategy", "weight",
+        "__weakref__", "_parent", "children", "critical", "depth", "fields", "id", "key", "number", "outcome", "place",
+        "score", "strategy", "weight",
     )  # fmt: skip
 
     def __init__(self, fields: Mapping[str, Any], key: str, parent: Node | None, place: int) -> None:
         self.fields = fields
         self.key = key
-        self.parent = parent
+        self._parent = None if parent is None else ref(parent)
         self.place = place
         self.depth: int = 0 if parent is None else parent.depth + 1
         self.id = str(fields["id"])
@@ -44,6 +46,10 @@ class Node:
         self.children: Sequence[Node] = ()
         self.outcome: str | None = None
         self.number: int | None = None
+
+    @property
+    def parent(self) -> Node | None:
+        return None if self._parent is None else self._parent()
 
     @property
     def desc(self) -> str:
@@ -108,20 +114,8 @@ def outline(result: Mapping[str, Any]) -> Outline:
     """Return the outline of a result's tree; of the first tree if a public script wrote several."""
     parts = result.get("eval_breakdown") or []
     tree = parts[0]["verification_tree"] if parts else _EMPTY_TREE
-    keys, by_key, leaves = NodeKeys(), dict[str, Node](), list[Node]()
-
-    def add(fields: Mapping[str, Any], parent: Node | None, place: int) -> Node:
-        key = keys.key(str(fields["id"]))
-        node = by_key[key] = Node(fields, key, parent, place)
-        below = fields.get("children")
-        if below:
-            node.children = tuple(add(child, node, nth) for nth, child in enumerate(below))
-        else:
-            node.outcome, node.number = _outcome(fields), len(leaves)
-            leaves.append(node)
-        return node
-
-    root = add(tree, None, 0)
+    by_key, leaves = dict[str, Node](), list[Node]()
+    root = _add(tree, None, 0, NodeKeys(), by_key, leaves)
     unknown = _unknown(leaves)
     return Outline(
         root=root,
@@ -131,6 +125,26 @@ def outline(result: Mapping[str, Any]) -> Outline:
         above_unknown=_above(by_key[key] for key in unknown),
         highest=_highest(root, unknown),
     )
+
+
+def _add(
+    fields: Mapping[str, Any],
+    parent: Node | None,
+    place: int,
+    keys: NodeKeys,
+    by_key: dict[str, Node],
+    leaves: list[Node],
+) -> Node:
+    """Add a node and all nodes below it to ``by_key`` and ``leaves``."""
+    key = keys.key(str(fields["id"]))
+    node = by_key[key] = Node(fields, key, parent, place)
+    below = fields.get("children")
+    if below:
+        node.children = [_add(child, node, nth, keys, by_key, leaves) for nth, child in enumerate(below)]
+    else:
+        node.outcome, node.number = _outcome(fields), len(leaves)
+        leaves.append(node)
+    return node
 
 
 _EMPTY_TREE: Mapping[str, Any] = {"id": "root", "desc": "This result has no tree"}
@@ -178,7 +192,9 @@ def _highest(root: Node, unknown: frozenset[str]) -> Mapping[int, NodeScore]:
         return {}
 
 
-def leaf_points(unknown: frozenset[str], points: float, leaf: Node) -> tuple[float, Status]:
-    """Return the score of a leaf for ``score_nodes``. ``points`` is the score of ``unknown`` leaves."""
-    known = 1.0 if leaf.outcome == Outcome.PASSED else 0.0
-    return points if leaf.key in unknown else known, Status.INITIALIZED
+def leaf_points(unknown: frozenset[str], points: float, leaf: Node) -> NodeScore:
+    """Return the score of a leaf for ``score_nodes``. ``points`` (0 or 1) is the score of ``unknown`` leaves."""
+    return _POINTS[points == 1.0 if leaf.key in unknown else leaf.outcome == Outcome.PASSED]
+
+
+_POINTS = NodeScore(0.0, Status.INITIALIZED), NodeScore(1.0, Status.INITIALIZED)

@@ -6,7 +6,7 @@ import asyncio
 import gc
 from collections import Counter, OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import chain
 from typing import Any
@@ -24,6 +24,7 @@ from rubrics.scoring import Score
 from rubrics.verdict import Outcome
 
 MAX_CACHED = 16
+_LARGE_BYTES = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,8 +52,8 @@ class Tree:
     @property
     def first_leaf(self) -> Node | None:
         """Return the leaf to show first: the first failed claim, else what did not pass, else the first claim."""
-        claims = [leaf for leaf in self.not_passed if leaf.fields.get("claim")]
-        failed = (leaf for leaf in (*claims, *self.not_passed) if leaf.outcome == Outcome.FAILED)
+        claims = (leaf for leaf in self.not_passed if leaf.fields.get("claim"))
+        failed = (leaf for leaf in chain(claims, self.not_passed) if leaf.outcome == Outcome.FAILED)
         judged = (leaf for leaf in self.outline.leaves if leaf.fields.get("claim"))
         return next(chain(failed, self.not_passed, judged), None)
 
@@ -92,9 +93,14 @@ class ResultCache:
 
 def _parse(response: httpx.Response) -> CachedResult:
     content = wire.checked(response).content
+    # Collections over the objects of a large tree take as long as its parsing.
+    with excluded_from_collections() if len(content) > _LARGE_BYTES else nullcontext():
+        return _parsed(content, response)
+
+
+def _parsed(content: bytes, response: httpx.Response) -> CachedResult:
     try:
-        with _no_collection():
-            result = from_json(content, cache_strings="keys")
+        result = from_json(content, cache_strings="keys")
     except ValueError:  # lone surrogates and deep trees, which only the standard library reads
         result = wire.read_json(response)
     if "eval_breakdown" not in result:
@@ -106,13 +112,19 @@ def _parse(response: httpx.Response) -> CachedResult:
 
 
 @contextmanager
-def _no_collection() -> Iterator[None]:
-    """Collect no garbage: a large tree only adds objects, and searching them takes a third of the parsing."""
+def excluded_from_collections() -> Iterator[None]:
+    """Exclude the objects that the block creates from all garbage collections.
+
+    They must have no reference cycles: they are freed when the last reference to them is deleted. Other recent garbage
+    is collected first, because it would be excluded as well.
+    """
+    gc.collect(1)
     was_enabled = gc.isenabled()
     gc.disable()
     try:
         yield
     finally:
+        gc.freeze()
         if was_enabled:
             gc.enable()
 

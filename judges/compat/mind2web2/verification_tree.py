@@ -12,7 +12,7 @@ from typing import Any, Literal, TypeAlias
 from pydantic import BaseModel, Field, PrivateAttr, model_validator
 
 from rubrics.node import Status, Strategy
-from rubrics.scoring import score_nodes
+from rubrics.scoring import NodeScore, score_nodes
 
 __all__ = ["AggregationStrategy", "NodeStatus", "VerificationNode"]
 
@@ -78,7 +78,7 @@ class VerificationNode(BaseModel):
 
     def compute_score(self, *, mutate: bool = False) -> float:
         """Return the score of this subtree, 0 to 1. ``mutate`` stores scores and statuses in the whole subtree."""
-        settled = score_nodes(self, lambda leaf: (leaf.score, Status(leaf.status)))
+        settled = score_nodes(self, lambda leaf: NodeScore(leaf.score, Status(leaf.status)))
         if mutate:
             for node in self.walk():
                 score, status = settled[id(node)]

@@ -68,7 +68,7 @@ def verify(root: ScriptNode, node: ScriptNode, result: bool, extra: Sequence[Scr
 
 def final(root: ScriptNode) -> dict[str, tuple[float, str]]:
     """Return score and status of each node by id, as in the tree of a summary."""
-    settled: dict[int, NodeScore] = score_nodes(root, lambda each: (each.score, each.status))
+    settled: dict[int, NodeScore] = score_nodes(root, lambda each: NodeScore(each.score, each.status))
     found: dict[str, tuple[float, str]] = {}
 
     def read(node: ScriptNode) -> None:

@@ -12,6 +12,7 @@ from rubrics.errors import InvalidNode
 from rubrics.node import RubricNode, Status, Strategy
 from rubrics.rubric import Rubric
 from rubrics.scoring import (
+    NodeScore,
     Score,
     bounds,
     compatible_score,
@@ -51,7 +52,7 @@ def scored_trees(draw: st.DrawFn) -> tuple[Rubric, dict[str, float]]:
 @given(scored_trees())
 def test_every_node_scores_between_zero_and_one(tree: tuple[Rubric, dict[str, float]]) -> None:
     rubric, scores = tree
-    settled = score_nodes(rubric.root, lambda leaf: (scores[leaf.id], Status.INITIALIZED))
+    settled = score_nodes(rubric.root, lambda leaf: NodeScore(scores[leaf.id], Status.INITIALIZED))
     assert len(settled) == rubric.statistics().total_nodes
     assert all(0.0 <= each.score <= 1.0 for each in settled.values())
 
@@ -64,8 +65,8 @@ def test_score_with_another_leaf_is_that_of_the_whole_tree(
     rubric, scores = tree
     changed, points = data.draw(st.sampled_from(list(rubric.leaves()))), data.draw(st.sampled_from([0.0, 0.5, 1.0]))
 
-    def leaf(node: RubricNode) -> tuple[float, Status]:
-        return scores[node.id], Status.INITIALIZED
+    def leaf(node: RubricNode) -> NodeScore:
+        return NodeScore(scores[node.id], Status.INITIALIZED)
 
     path = find_path(rubric.root, changed)
     assert score_with(path, points, score_nodes(rubric.root, leaf), leaf) == score_of(
@@ -93,7 +94,7 @@ def test_equal_weights_give_the_plain_mean(points: list[float]) -> None:
 @given(unjudged_rubrics(), st.booleans())
 def test_leaves_that_all_pass_score_exactly_one(rubric: Rubric, sequential: bool) -> None:
     rubric.root.strategy = Strategy.SEQUENTIAL if sequential else Strategy.PARALLEL
-    settled = score_nodes(rubric.root, lambda leaf: (1.0, Status.PASSED))
+    settled = score_nodes(rubric.root, lambda leaf: NodeScore(1.0, Status.PASSED))
     assert set(settled.values()) == {(1.0, Status.PASSED)}
 
 
@@ -163,7 +164,9 @@ def test_only_critical_children_give_one_or_zero() -> None:
 def test_failed_leaf_with_a_tiny_weight_keeps_the_score_below_one() -> None:
     root, scores = flat((1.0, 1.0), (1e-20, 0.0))
     assert score_of(root, scores) == nextafter(1.0, 0.0)
-    settled = score_nodes(root, lambda leaf: (scores[leaf.id], Status.PASSED if scores[leaf.id] else Status.FAILED))
+    settled = score_nodes(
+        root, lambda leaf: NodeScore(scores[leaf.id], Status.PASSED if scores[leaf.id] else Status.FAILED)
+    )
     assert settled[id(root)].status is Status.PARTIAL
 
 
@@ -181,7 +184,7 @@ def test_invalid_weight_is_reported_with_its_node(weight: float) -> None:
 
 def test_root_alone_is_a_leaf() -> None:
     root = Rubric("task", "the task").root
-    assert score_nodes(root, lambda leaf: (0.0, Status.INITIALIZED)) == {id(root): (0.0, Status.INITIALIZED)}
+    assert score_nodes(root, lambda leaf: NodeScore(0.0, Status.INITIALIZED)) == {id(root): (0.0, Status.INITIALIZED)}
 
 
 @pytest.mark.parametrize(

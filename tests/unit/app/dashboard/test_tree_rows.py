@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Iterator
 from functools import partial
+from weakref import ref
 
 import pytest
 
-from app.dashboard.result_cache import Tree, tree_of
+from app.dashboard.result_cache import Tree, excluded_from_collections, tree_of
 from app.dashboard.tree_rows import MAX_ROWS, SECTION, Row, Show, TreeRows, Unloaded
 from rubrics.verdict import Support
 from tests.fakes.judged import FAILED, NOT_JUDGED, group, leaf, many_leaves, result_of, rubric_of
@@ -30,6 +32,28 @@ def loaded(row: Row) -> list[str]:
 
 def flat(leaves: int) -> Tree:
     return tree_of(result_of(rubric_of(*(leaf(f"n{nth}") for nth in range(leaves)))))
+
+
+def test_parsed_objects_are_excluded_from_collections():
+    with excluded_from_collections():
+        assert not gc.isenabled()
+        parsed = [[number] for number in range(10)]
+    assert gc.isenabled()
+    assert not any(each is parsed for each in gc.get_objects())
+    gc.unfreeze()
+    assert any(each is parsed for each in gc.get_objects())
+
+
+def test_tree_is_freed_without_a_garbage_collection():
+    gc.disable()
+    try:
+        tree = flat(10)
+        assert TreeRows(tree, chosen="n3").root() and tree.effects["n3"]
+        root = ref(tree.outline.root)
+        del tree
+        assert root() is None
+    finally:
+        gc.enable()
 
 
 def test_small_tree_is_loaded_and_expanded():
