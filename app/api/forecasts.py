@@ -6,7 +6,7 @@ import asyncio
 import json
 from collections.abc import Sequence
 from datetime import date
-from typing import Any
+from typing import Annotated, Any
 
 from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field, model_validator
@@ -15,6 +15,7 @@ from answers.submission import Answer, checked_submission
 from app.access.keys import Caller
 from app.api.access import ServiceDep, SubmitterDep
 from app.api.models import AnswerIn
+from app.api.paging import ID_PATTERN
 from app.api.problems import Problem, not_found
 from app.api.request_fields import Model, Name
 from app.api.strict_json import StrictJsonRoute
@@ -67,7 +68,9 @@ class ForecastIn(BaseModel):
         },
     )
 
-    jobs: list[str] | None = Field(None, min_length=1, max_length=MAX_ANSWERS_PER_FORECAST)
+    jobs: list[Annotated[str, Field(pattern=ID_PATTERN)]] | None = Field(
+        None, min_length=1, max_length=MAX_ANSWERS_PER_FORECAST
+    )
     agent: Name | None = None
     task_id: Name | None = None
     answers: list[AnswerIn] | None = Field(None, min_length=1, max_length=MAX_ANSWERS_PER_FORECAST)

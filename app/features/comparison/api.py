@@ -146,7 +146,7 @@ async def get_result_sensitivity(result_id: IdPath, service: ServiceDep, caller:
 async def get_comparison_sensitivity(
     a: SideQuery, b: SideQuery, service: ServiceDep, caller: ReaderDep
 ) -> dict[str, Any]:
-    """Check whether the leading side keeps its lead. Leaves, votes and weights are changed."""
+    """Check whether the leading side keeps its lead if leaves, votes or weights change."""
     first = await _load_side(service, caller, a, trees=True)
     second = await _load_side(service, caller, b, trees=True)
     return await asyncio.to_thread(order_json, first, second)
@@ -156,7 +156,7 @@ async def get_comparison_sensitivity(
 async def get_task_consistency(
     task_id: NamePath, service: ServiceDep, caller: ReaderDep, agent: NameFilter = None
 ) -> dict[str, Any]:
-    """Measure the self-consistency of a task's judge. Show split votes, and leaves with different outcomes."""
+    """Measure the self-consistency of a task's judge: split votes, and leaves with different outcomes."""
     async with service.database.begin() as connection:
         task_results = await rows.list_results(
             connection,

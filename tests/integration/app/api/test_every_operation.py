@@ -60,9 +60,15 @@ def only_declared_headers(_ctx: object, response: Any, case: Any) -> None:
     assert not undeclared, f"undeclared headers of {response.status_code}: {sorted(undeclared)}"
 
 
+def no_fault(ctx: Any, response: Any, case: Any) -> None:
+    """Check that the service did not fail. It may ask for a later repetition, as after a short deadline."""
+    if not (response.status_code == 503 and "retry-after" in response.headers):
+        not_a_server_error(ctx, response, case)
+
+
 CHECKS = [
     only_declared_headers,
-    not_a_server_error,
+    no_fault,
     status_code_conformance,
     content_type_conformance,
     response_headers_conformance,

@@ -84,6 +84,7 @@ async def test_forecast_with_unknown_price_has_no_cost(start: Start):
         ({}, 422),
         ({"jobs": ["job_none"]}, 404),
         ({"jobs": []}, 422),
+        ({"jobs": ["job\0"]}, 422),
         ({"jobs": ["a"], "agent": "b"}, 422),
         ({"agent": "demo", "task_id": "paris"}, 422),
         ({"agent": "demo", "task_id": "none", "answers": ANSWERS}, 404),
