@@ -651,17 +651,11 @@ class Operations(Sender):
         return self._json("GET", path("/v1/results/{}/sensitivity", result_id))
 
     def get_comparison_sensitivity(self, a: str, b: str) -> types.OrderSensitivityOut:
-        """Check whether the leading side keeps its lead.
-
-        Leaves, votes and weights are changed.
-        """
+        """Check whether the leading side keeps its lead if leaves, votes or weights change."""
         return self._json("GET", "/v1/compare/sensitivity", params=given(a=a, b=b))
 
     def get_task_consistency(self, task_id: str, *, agent: str | None = None) -> types.ConsistencyOut:
-        """Measure the self-consistency of a task's judge.
-
-        Show split votes, and leaves with different outcomes.
-        """
+        """Measure the self-consistency of a task's judge: split votes, and leaves with different outcomes."""
         return self._json("GET", path("/v1/tasks/{}/consistency", task_id), params=given(agent=agent))
 
     def create_rescore(
@@ -1488,17 +1482,11 @@ class AsyncOperations(AsyncSender):
         return await self._json("GET", path("/v1/results/{}/sensitivity", result_id))
 
     async def get_comparison_sensitivity(self, a: str, b: str) -> types.OrderSensitivityOut:
-        """Check whether the leading side keeps its lead.
-
-        Leaves, votes and weights are changed.
-        """
+        """Check whether the leading side keeps its lead if leaves, votes or weights change."""
         return await self._json("GET", "/v1/compare/sensitivity", params=given(a=a, b=b))
 
     async def get_task_consistency(self, task_id: str, *, agent: str | None = None) -> types.ConsistencyOut:
-        """Measure the self-consistency of a task's judge.
-
-        Show split votes, and leaves with different outcomes.
-        """
+        """Measure the self-consistency of a task's judge: split votes, and leaves with different outcomes."""
         return await self._json("GET", path("/v1/tasks/{}/consistency", task_id), params=given(agent=agent))
 
     async def create_rescore(
