@@ -36,7 +36,7 @@ def program() -> typer.Typer:
 
 
 def list_(cache: CacheOption = None, as_json: JsonOption = False) -> None:
-    """Count the cached replies by model, with the times of their last use."""
+    """Count the cached replies by model. Show the times of their last use."""
     replies = [each for store in _stores(cache) for each in event_loop.run(store.by_model())]
     models, shared = _joined(replies), _shared_by_model() if _is_shared(cache) else None
     if as_json:

@@ -56,7 +56,9 @@ def capture(
     refresh: Annotated[bool, typer.Option("--refresh", help="Capture all pages again.")] = False,
     answered_at: Annotated[
         datetime | None,
-        typer.Option(formats=["%Y-%m-%d"], help="Date of the answers, to select copies in the web archive."),
+        typer.Option(
+            formats=["%Y-%m-%d"], metavar="YYYY-MM-DD", help="Date of the answers, to select copies in the web archive."
+        ),
     ] = None,
     as_json: JsonOption = False,
 ) -> None:

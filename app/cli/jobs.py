@@ -93,7 +93,7 @@ def list_results(
 
 
 def show_job(job_id: JobArgument, url: UrlOption = URL, as_json: JsonOption = False) -> None:
-    """Show one job: its state, its result, and why claims were not judged."""
+    """Show one job, its result, and why claims were not judged."""
     from app.console.not_judged import print_not_judged
     from assay_client import Job
 
@@ -129,7 +129,7 @@ def wait(
     url: UrlOption = URL,
     as_json: JsonOption = False,
 ) -> None:
-    """Wait for jobs and print their scores, as `assay submit --wait` does."""
+    """Wait for jobs and print their scores, as `submit --wait` does."""
     from app.cli.submit import follow
 
     with connect(url) as client:

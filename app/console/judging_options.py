@@ -20,7 +20,9 @@ if TYPE_CHECKING:
     from judges.loader import JudgeCatalogue
 
 AgentOption: TypeAlias = Annotated[str, typer.Option("--agent", help="Agent that wrote the answers.")]
-TaskOption: TypeAlias = Annotated[list[str] | None, typer.Option("--task", help="Only this task. Repeatable.")]
+TaskOption: TypeAlias = Annotated[
+    list[str] | None, typer.Option("--task", metavar="ID", help="Only this task. Repeatable.")
+]
 AnswersOption: TypeAlias = Annotated[Path, typer.Option("--answers", help="Folder with <agent>/<task>/answer_<k>.md.")]
 CacheOption: TypeAlias = Annotated[
     Path | None,

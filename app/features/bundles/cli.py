@@ -320,7 +320,7 @@ def sign(
     private_key: Annotated[Path, typer.Option("--key", help="Private key from `assay bundle key`.")],
     out: Annotated[Path | None, typer.Option("--out", help="Signature file to write (default: FILE.zip.sig).")] = None,
 ) -> None:
-    """Sign the root hash of a bundle and write a separate signature file."""
+    """Sign the root hash of a bundle. Write a separate signature file."""
     from app.features.bundles.signing import sign as sign_root
     from app.features.bundles.verifying import verify as verify_bundle
     from cache.atomic_files import write_atomic

@@ -36,7 +36,9 @@ def rescore(
     ] = None,
     task: Annotated[str | None, typer.Option(help="Rescore the newest answers to this task.")] = None,
     agent: Annotated[str | None, typer.Option(help="Rescore the newest answers of this agent.")] = None,
-    job: Annotated[list[str] | None, typer.Option(help="Rescore the answer of this job. Can be repeated.")] = None,
+    job: Annotated[
+        list[str] | None, typer.Option(metavar="ID", help="Rescore the answer of this job. Can be repeated.")
+    ] = None,
     model: Annotated[str | None, typer.Option(help="Model, as provider/model (default: that of each job).")] = None,
     capture: Annotated[bool, typer.Option("--capture", help="Also capture pages that are not stored.")] = False,
     budget: Annotated[

@@ -49,7 +49,8 @@ def succession(
     old: Annotated[str, typer.Argument(metavar="OLD", help="Judge whose verdicts are stored.")],
     new: Annotated[str, typer.Argument(metavar="NEW", help="provider/model that shall replace it.")],
     agent: Annotated[
-        list[str] | None, typer.Option("--agent", help="Agent whose results are replayed; repeatable (default: all).")
+        list[str] | None,
+        typer.Option("--agent", metavar="NAME", help="Agent whose results are replayed; repeatable (default: all)."),
     ] = None,
     labels: Annotated[
         list[Path] | None,

@@ -36,7 +36,7 @@ def test_help_lists_every_command_with_a_description(assay: RunCommand) -> None:
 def test_no_description_in_help_is_cut_off_at_80_columns() -> None:
     def cut_off(commands: Mapping[str, Any], path: str) -> Iterator[str]:
         for name, command in commands.items():
-            if command.get_short_help_str(80 - 6 - max(map(len, commands))).endswith("..."):
+            if command.get_short_help_str(78 - 6 - max(map(len, commands))).endswith("..."):
                 yield f"{path} {name}"
             yield from cut_off(getattr(command, "commands", {}), f"{path} {name}")
 
