@@ -27,6 +27,7 @@ STATES: Mapping[str, str] = {
     "complete": "complete",
     "incomplete": "incomplete",
     "ok": "captured",
+    "http_error": "HTTP error",
     "paused": "paused",
 }
 """Display texts of outcomes and statuses."""
