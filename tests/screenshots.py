@@ -2,7 +2,8 @@
 
 The real service judges the demo's answers with a real browser and the lexical judge. The suite runs are small and use
 the stand-in model. Every page is shown wide and narrow, light and dark. Arguments are names of pages, and limit the
-pictures to them.
+pictures to them. The demo website has an address of its own, so that a demo can run at the same time. Times, durations
+and ids in the pictures are replaced, so that a picture changes only with its page.
 """
 
 from __future__ import annotations
@@ -45,6 +46,7 @@ from tests.standin.faults import Fault
 from tests.standin.llm import StandInLLM
 
 FOLDER = Path(__file__).parents[1] / "docs" / "screenshots"
+SITE_HOST = "127.0.0.2"
 SIZES = {"wide": (1280, 900), "narrow": (390, 844)}
 AS_YAML = Path(__file__).parents[1] / "judges" / "tasks" / "as_yaml"
 CLAIM = "f:rubric/parallel/ferry/sequential/leaves/claim"
@@ -64,7 +66,7 @@ async def main() -> None:
         tasks = Path(folder) / "tasks"
         tasks.mkdir()
         shutil.copy(AS_YAML / "karrow_visit.yaml", tasks)
-        async with StandInLLM(fault_for=_reply) as model, DemoSite() as site:
+        async with StandInLLM(fault_for=_reply) as model, DemoSite(host=SITE_HOST) as site:
             environment = {
                 "ASSAY_DATA_DIR": f"{folder}/data",
                 "ASSAY_MODEL": MODEL,
@@ -72,6 +74,7 @@ async def main() -> None:
                 "ASSAY_EGRESS_ALLOW": site.egress_allow,
                 "ASSAY_SUITE_DATA": str(data),
                 "ASSAY_JUDGES": str(tasks),
+                "ASSAY_MAX_PAGES_PER_HOST": "1",  # the same order of captures in every run
                 "OPENAI_BASE_URL": model.base_url,
                 "OPENAI_API_KEY": "key-of-the-pictures",
             }
@@ -85,7 +88,9 @@ async def main() -> None:
                 await _judge(url)
                 pages = await _pages(http)
                 print(*pages.items(), sep="\n", file=sys.stderr)
+                last = {"task-review": pages.pop("task-review")}  # creates jobs
                 await _shoot(url, pages)
+                await _shoot(url, last)
             guarded = environment | {"ASSAY_API_KEYS": KEY}
             async with running_service(guarded, Path(folder) / "guarded.log", api_key=KEY) as url:
                 await _shoot(url, {"sign-in": "/sign-in"})
@@ -110,9 +115,14 @@ async def _judge(url: str) -> None:
 async def _submit(client: AsyncClient, agent: str, source: str, *, run: str | None) -> None:
     jobs: list[str] = []
     for one in read_folder(examples_dir(), source):
-        given = [(answer.name, answer.text) for answer in one.answers]
+        given = [(answer.name, _at_site(answer.text)) for answer in one.answers]
         jobs += (await client.submit(agent, one.task_id, given, model=MODEL, run=run)).job_ids
     await client.wait(jobs, timeout_s=600)
+
+
+def _at_site(text: str) -> str:
+    """Return an answer of the demo with the address of this website in its citations."""
+    return text.replace(DemoSite().url, DemoSite(host=SITE_HOST).url)
 
 
 async def _pages(http: httpx.AsyncClient) -> dict[str, str]:
@@ -207,7 +217,7 @@ async def _confirm(http: httpx.AsyncClient, result: str) -> None:
 
 async def _check(http: httpx.AsyncClient) -> str:
     """Check the report of the demo. Return the path of its page."""
-    body = {"name": "report.md", "text": report_path().read_text("utf-8"), "model": MODEL}
+    body = {"name": "report.md", "text": _at_site(report_path().read_text("utf-8")), "model": MODEL}
     accepted = (await http.post("/v1/checks", json=body)).raise_for_status().json()
     await _wait(http, accepted["job_url"])
     return f"/checks/{accepted['id']}"
@@ -320,6 +330,7 @@ async def _shoot_all(browser: Browser, url: str, pages: Mapping[str, str], size:
             await page.set_viewport_size({"width": width, "height": min(max(whole, 300), MAX_PX)})
         await page.evaluate("scrollTo(0, 0)")
         await asyncio.sleep(0.2)
+        await page.evaluate(STABLE_TEXT)
         picture = Image.open(io.BytesIO(await page.screenshot(animations="disabled")))
         picture.convert("RGB").save(FOLDER / f"{name}-{size}-{scheme}.webp", quality=QUALITY, method=6)
         await page.set_viewport_size({"width": width, "height": height})
@@ -343,6 +354,19 @@ async def _search(page: Page) -> None:
     await page.keyboard.type("careless")
     await page.wait_for_selector("#palette [role=option]:has-text('Agent')")
 
+
+STABLE_TEXT = """() => {
+    const texts = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT)
+    for (let text; (text = texts.nextNode());) {
+        const stable = text.data
+            .replace(/just now|\\d+ min ago/g, "3 min ago")
+            .replace(/\\d{4}-\\d{2}-\\d{2} \\d{2}:\\d{2}/g, "2026-11-26 12:00")
+            .replace(/\\b\\d+\\.\\d s\\b/g, "0.5 s")
+            .replace(/\\b([a-z]+_)[0-9a-z]{26}\\b/g, "$101m8bdwqnffz444mazgev2bqw4")
+        if (stable !== text.data) text.data = stable
+    }
+}"""
+"""Replaces what differs between two runs in the text of a page."""
 
 PREPARED: Mapping[str, Callable[[Page], Awaitable[None]]] = {
     "task-edit": _name_an_unknown_field,

@@ -33,9 +33,13 @@ PORT = 8765
 
 
 class DemoSite:
-    """Server that ``async with DemoSite() as site:`` runs at ``site.url``. Tests use another ``port`` (0: any)."""
+    """Server that ``async with DemoSite() as site:`` runs at ``site.url``.
 
-    def __init__(self, port: int = PORT) -> None:
+    Tests use another ``port`` (0: any), screenshots another loopback address (``host``).
+    """
+
+    def __init__(self, port: int = PORT, *, host: str = HOST) -> None:
+        self._host = host
         self._wanted_port = port
         self._server: _Server | None = None
         self._serving: asyncio.Task[None] | None = None
@@ -44,12 +48,12 @@ class DemoSite:
     @property
     def url(self) -> str:
         """URL of the site, without a trailing slash."""
-        return f"http://{HOST}:{self.port}"
+        return f"http://{self._host}:{self.port}"
 
     @property
     def egress_allow(self) -> str:
         """Entry for ``ASSAY_EGRESS_ALLOW`` that allows captures of the site."""
-        return f"{HOST}:{self.port}"
+        return f"{self._host}:{self.port}"
 
     async def __aenter__(self) -> DemoSite:
         """Start the server.
@@ -57,7 +61,7 @@ class DemoSite:
         Raises:
             DemoPortTaken: Another program uses the port.
         """
-        listener = _bound(self._wanted_port)
+        listener = _bound(self._host, self._wanted_port)
         self.port = listener.getsockname()[1]
         self._server = _Server(uvicorn.Config(demo_app(), log_config=None, access_log=False, lifespan="off"))
         self._serving = asyncio.create_task(self._server.serve(sockets=[listener]), name="demo-site")
@@ -81,18 +85,18 @@ class _Server(uvicorn.Server):
         yield
 
 
-def _bound(port: int) -> socket.socket:
+def _bound(host: str, port: int) -> socket.socket:
     """Return a socket that listens on a loopback port. Early connections wait in its backlog."""
     listener = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
-        listener.bind((HOST, port))
+        listener.bind((host, port))
         listener.listen()
     except OSError as error:
         listener.close()
         reason = "another program uses it" if error.errno == errno.EADDRINUSE else error.strerror
         raise DemoPortTaken(
-            f"cannot open port {port} of {HOST}: {reason}. The answers of the demo cite pages at this address. "
+            f"cannot open port {port} of {host}: {reason}. The answers of the demo cite pages at this address. "
             f"Stop the program that uses it (find it with `ss -ltnp 'sport = :{port}'`) and start the demo again."
         ) from error
     listener.setblocking(False)
