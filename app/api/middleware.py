@@ -12,13 +12,14 @@ import asyncio
 import re
 import secrets
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
+from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from app.api.problems import Problem, ProblemWhileReading, as_problem
@@ -44,6 +45,31 @@ SECURITY_HEADERS = {
     "Referrer-Policy": "no-referrer",
     "Content-Security-Policy": "default-src 'none'; base-uri 'none'; frame-ancestors 'none'; sandbox",
 }
+
+
+class PreparedRoutes:
+    """Prepares the routes in a thread before the first request.
+
+    FastAPI prepares a route when it first compares it with a path, and the backend of anyio is imported when it is
+    first used. Both together would stop the event loop for 200 ms.
+    """
+
+    def __init__(self, app: ASGIApp, *, routes: Sequence[BaseRoute]) -> None:
+        self._app = app
+        self._routes = routes
+        self._prepared = False
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if not self._prepared:
+            await asyncio.to_thread(self._prepare)
+            self._prepared = True
+        await self._app(scope, receive, send)
+
+    def _prepare(self) -> None:
+        import anyio._backends._asyncio  # noqa: F401 - see above
+
+        for route in self._routes:
+            route.matches({"type": "http", "method": "GET", "path": "/-", "root_path": "", "headers": []})
 
 
 class OriginGuard:

@@ -34,7 +34,7 @@ from app.api import (
 from app.api.access import authenticate
 from app.api.description import install_openapi
 from app.api.http_limits import LimitedHttpProtocol
-from app.api.middleware import BodyLimit, ExtensionOrigin, KeyGuard, OriginGuard, ResponseHeaders
+from app.api.middleware import BodyLimit, ExtensionOrigin, KeyGuard, OriginGuard, PreparedRoutes, ResponseHeaders
 from app.api.problems import Problem, as_problem, install_problems, reject_unknown_query
 from app.dashboard.install import PAGES, install_dashboard
 from app.feature import Feature, TokenCheck, contributions
@@ -116,6 +116,7 @@ def create_app(
     install_problems(app)
     install_openapi(app, features=features)
     # Requests pass the middleware in reverse order: the last one added comes first.
+    app.add_middleware(PreparedRoutes, routes=app.routes)
     app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes)
     token_checks = {prefix: check for feature in features for prefix, check in feature.token_checks().items()}
     app.add_middleware(

@@ -7,6 +7,8 @@ import threading
 
 import httpx
 import pytest
+from starlette.routing import BaseRoute, Match
+from starlette.types import Scope
 
 from app.server.application import create_app
 from tests.fakes.settings import settings_for_tests
@@ -46,6 +48,19 @@ async def test_description_is_generated_outside_the_event_loop(path: str):
     async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1:8000") as client:
         assert (await client.get(path)).status_code == 200
     assert threads and threading.current_thread() not in threads
+
+
+async def test_routes_are_prepared_outside_the_event_loop():
+    class Recorded(BaseRoute):
+        def matches(self, scope: Scope) -> tuple[Match, Scope]:
+            threads.append(threading.current_thread())
+            return Match.NONE, {}
+
+    app, threads = create_app(settings_for_tests()), list[threading.Thread]()
+    app.router.routes.append(Recorded())
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1:8000") as client:
+        assert (await client.get("/docs")).status_code == 200
+        assert threads and threading.current_thread() not in threads
 
 
 async def test_page_loads_nothing_from_other_hosts(page: tuple[httpx.Response, dict]):
