@@ -11,7 +11,7 @@ from typing import Any
 _REF = "#/components/schemas/"
 EXAMPLE_ID = "01m7zskz6revg7seq0pskhvm69"
 EXAMPLE_TIME = "2026-03-01T09:30:00Z"
-EXAMPLE_ANSWER = "Her advisor was ... [source](https://example.org/page)."
+EXAMPLE_ANSWER = "The ferry leaves at 8:40 [timetable](https://example.org/page)."
 _SHA256 = "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08"
 _NAMED: Mapping[str, Any] = {
     "submission_id": f"sub_{EXAMPLE_ID}",
@@ -20,7 +20,7 @@ _NAMED: Mapping[str, Any] = {
     "page_id": f"page_{EXAMPLE_ID}",
     "run_id": f"job_{EXAMPLE_ID}",
     "agent": "my-agent",
-    "task_id": "yu_lineage",
+    "task_id": "karrow_visit",
     "answer": "answer_1.md",
     "answer_name": "answer_1.md",
     "answer_sha256": _SHA256,
@@ -45,7 +45,7 @@ _NAMED: Mapping[str, Any] = {
     "detail": "",
     "backend": "browser",
     "media_type": "text/plain",
-    "description": "Name her advisor and the advisor's advisor, with sources.",
+    "description": "Plan a visit to the tide museum at Karrow Bay, with a page for each part.",
     "version": "1",
     "next_cursor": None,
     "blobs": {"text": {"sha256": _SHA256, "size": 5120, "media_type": "text/plain"}},
@@ -71,7 +71,7 @@ _NAMED_IN: Mapping[tuple[str, str], Any] = {
     ("PageOut", "id"): f"page_{EXAMPLE_ID}",
     ("TaskOut", "status"): "ready",
     ("TaskOut", "kind"): "native",
-    ("TaskOut", "name"): "yu_lineage",
+    ("TaskOut", "name"): "karrow_visit",
     ("ResultOrigin", "status"): "complete",
     ("ProblemOut", "type"): "about:blank",
     ("ProblemOut", "title"): "Unprocessable Entity",
@@ -85,7 +85,7 @@ EXAMPLE_RESULT = {
     "schema_version": 2,
     "id": f"res_{EXAMPLE_ID}",
     "agent_name": "my-agent",
-    "task_id": "yu_lineage",
+    "task_id": "karrow_visit",
     "answer_name": "answer_1.md",
     "status": "complete",
     "score": {"value": 0.75, "low": 0.75, "high": 0.75},
@@ -95,7 +95,7 @@ EXAMPLE_RESULT = {
     "extract_model": "gpt-6-luna",
     "eval_breakdown": [],
     "judge": {"model": "gpt-6-luna", "reasoning_effort": "max", "temperature": None},
-    "script": {"name": "yu_lineage", "version": "3", "kind": "native", "sha256": _SHA256},
+    "script": {"name": "karrow_visit", "version": "3", "kind": "native", "sha256": _SHA256},
     "eval_script_sha256": _SHA256,
     "model": "gpt-6-luna",
     "prompts": ["verify@7"],

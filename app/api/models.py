@@ -34,12 +34,12 @@ _EXAMPLE_REPLY: dict[str, Any] = {
             "content": [
                 {
                     "type": "output_text",
-                    "text": "Her advisor was ...",
+                    "text": "The ferry leaves at 8:40",
                     "annotations": [
                         {
                             "type": "url_citation",
                             "start_index": 0,
-                            "end_index": 19,
+                            "end_index": 24,
                             "url": "https://example.org/page",
                             "title": "A page",
                         }
@@ -99,7 +99,7 @@ class SubmissionIn(BaseModel):
         json_schema_extra={
             "example": {
                 "agent": "my-agent",
-                "task_id": "yu_lineage",
+                "task_id": "karrow_visit",
                 "answers": [
                     {"name": "answer_1", "text": EXAMPLE_ANSWER},
                     {"name": "answer_2", "reply": _EXAMPLE_REPLY},

@@ -45,11 +45,11 @@ _FIGURE: dict[str, Any] = {"value": 0.8, "low": 0.49, "high": 0.94, "n": 10, "me
 _OVERRIDE_EXAMPLE: dict[str, Any] = {
     "id": f"ovr_{EXAMPLE_ID}",
     "result_id": f"res_{EXAMPLE_ID}",
-    "leaf": "lineage/g2/source",
+    "leaf": "ferry/leaves",
     "outcome": "passed",
     "verdict": "failed",
     "model": "gpt-6-luna",
-    "reason": "The page names him in its second paragraph, in German.",
+    "reason": "The page gives the time in its second table.",
     "by": "Ada",
     "key_owner": "local",
     "withdraws": None,
@@ -59,7 +59,7 @@ _OVERRIDE_EXAMPLE: dict[str, Any] = {
 _REVIEW_EXAMPLE: dict[str, Any] = {
     **_OVERRIDE_EXAMPLE,
     "agent": "my-agent",
-    "task_id": "yu_lineage",
+    "task_id": "karrow_visit",
     "answer_name": "answer_1.md",
 }
 
@@ -85,9 +85,9 @@ class OverrideIn(BaseModel):
         strict=True,
         json_schema_extra={
             "example": {
-                "leaf": "lineage/g2/source",
+                "leaf": "ferry/leaves",
                 "outcome": "passed",
-                "reason": "The page names him in its second paragraph, in German.",
+                "reason": "The page gives the time in its second table.",
                 "by": "Ada",
             }
         },

@@ -100,7 +100,7 @@ class TaskScoreOut(RecordModel):
     model_config = ConfigDict(
         json_schema_extra={
             "example": {
-                "task_id": "yu_lineage",
+                "task_id": "karrow_visit",
                 "agent": "my-agent",
                 "run": "nightly",
                 "score": {"value": None, "low": 0.5, "high": 0.75},
@@ -232,7 +232,7 @@ def parse_answer(answer: JudgedAnswer, *, trees: bool) -> tuple[AnswerOutcome, d
 
 def examples() -> Mapping[str, Any]:
     """Return the examples by operation."""
-    outcome = AnswerOutcome(task_id="yu_lineage", answer_name="answer_1.md", words=212, result=EXAMPLE_RESULT)
+    outcome = AnswerOutcome(task_id="karrow_visit", answer_name="answer_1.md", words=212, result=EXAMPLE_RESULT)
     figures = {"agent": "my-agent", **full_summary("my-agent", [outcome]), "corrected": None}
     return {
         "GET /v1/agents/{agent}/summary": figures,

@@ -171,17 +171,17 @@ async def get_task_consistency(
 
 
 _EXAMPLE_FLIP = Flip(
-    task_id="yu_lineage",
+    task_id="karrow_visit",
     answer_name="answer_1.md",
-    leaf="advisor/thesis",
-    description="The thesis names her advisor",
+    leaf="ferry/leaves",
+    description="On Saturday the ferry leaves Sund Quay at 8:40",
     before="passed",
     after="failed",
     causes=[FlipCause(cause=Cause.PAGE, detail="https://example.org/page: its text changed")],
     result_before=f"res_{EXAMPLE_ID}",
     result_after=f"res_{EXAMPLE_ID}",
 )
-_EXAMPLE_OUTCOME = AnswerOutcome(task_id="yu_lineage", answer_name="answer_1.md", words=212, result=EXAMPLE_RESULT)
+_EXAMPLE_OUTCOME = AnswerOutcome(task_id="karrow_visit", answer_name="answer_1.md", words=212, result=EXAMPLE_RESULT)
 
 
 def examples() -> Mapping[str, Any]:
@@ -190,7 +190,7 @@ def examples() -> Mapping[str, Any]:
     comparison = comparison_json(monday, [tuesday])
     add_flips(comparison["comparisons"][0], [_EXAMPLE_FLIP], max_listed=1)
     sensitivity = order_json(_example_side("my-agent"), ComparisonSide(name="another", outcomes=[]))
-    consistency = {"task_id": "yu_lineage", **consistency_json([EXAMPLE_RESULT]), "older_left_out": False}
+    consistency = {"task_id": "karrow_visit", **consistency_json([EXAMPLE_RESULT]), "older_left_out": False}
     return {
         "GET /v1/compare": comparison,
         "GET /v1/compare/flips": {"items": [asdict(_EXAMPLE_FLIP)], "next_cursor": None},

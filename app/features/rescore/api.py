@@ -47,7 +47,7 @@ _EXAMPLE_DIFFERENCE: dict[str, Any] = {"value": 0.25, "low": 0.25, "high": 0.25}
 _EXAMPLE_STATE: dict[str, Any] = {
     "id": _RESCORE,
     "agent": None,
-    "task_id": "yu_lineage",
+    "task_id": "karrow_visit",
     "model": None,
     "created_at": "2026-11-24T20:00:00Z",
     "budget_usd": 0.5,
@@ -63,7 +63,7 @@ class RescoreIn(BaseModel):
         extra="forbid",
         strict=True,
         json_schema_extra={
-            "example": {"task_id": "yu_lineage", "budget_usd": 0.5},
+            "example": {"task_id": "karrow_visit", "budget_usd": 0.5},
             "anyOf": [
                 {"required": ["task_id"], "properties": {"task_id": {"type": "string"}, "jobs": {"type": "null"}}},
                 {"required": ["agent"], "properties": {"agent": {"type": "string"}, "jobs": {"type": "null"}}},
@@ -126,7 +126,7 @@ class RescorablesOut(BaseModel):
         json_schema_extra={
             "example": {
                 "items": [
-                    {"id": f"job_{EXAMPLE_ID}", "agent": "my-agent", "task_id": "yu_lineage", "answer": "answer_1.md"}
+                    {"id": f"job_{EXAMPLE_ID}", "agent": "my-agent", "task_id": "karrow_visit", "answer": "answer_1.md"}
                 ]
             }
         }
@@ -163,7 +163,7 @@ class RescoreOut(RescoreSummaryOut):
                     {
                         "job_id": f"job_{EXAMPLE_ID}",
                         "agent": "my-agent",
-                        "task_id": "yu_lineage",
+                        "task_id": "karrow_visit",
                         "answer_name": "answer_1.md",
                         "status": "succeeded",
                         "stage": None,
@@ -193,10 +193,10 @@ class RescoreOut(RescoreSummaryOut):
                 "flips": [
                     {
                         "agent": "my-agent",
-                        "task_id": "yu_lineage",
+                        "task_id": "karrow_visit",
                         "answer_name": "answer_1.md",
-                        "leaf": "advisor/thesis",
-                        "description": "The thesis names her advisor",
+                        "leaf": "ferry/leaves",
+                        "description": "On Saturday the ferry leaves Sund Quay at 8:40",
                         "before": "failed",
                         "after": "passed",
                         "causes": [{"cause": "judge", "detail": "the judge's file changed"}],

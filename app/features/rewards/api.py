@@ -108,7 +108,10 @@ class VerifyIn(VerifyItemIn):
 
     model_config = ConfigDict(
         json_schema_extra={
-            "example": {"task_id": "yu_lineage", "answer": "Her advisor was ... [source](https://example.org/page)."},
+            "example": {
+                "task_id": "karrow_visit",
+                "answer": "The ferry leaves at 8:40 [timetable](https://example.org/page).",
+            },
             "anyOf": [{"required": ["items"], "properties": {"items": {"type": "array"}}}, *_FORMS],
         },
     )

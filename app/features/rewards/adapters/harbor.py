@@ -1,6 +1,6 @@
 """Verifier of a Harbor task: writes ``reward.json``. Copy this file into ``tests/`` of the task.
 
-    python3 /tests/harbor.py --task-id yu_lineage /app/answer.md
+    python3 /tests/harbor.py --task-id karrow_visit /app/answer.md
 
 It needs only the standard library. ``REWARD_URL`` and ``ASSAY_API_KEY`` come from ``[verifier.env]`` of the task. If
 the reward is masked, no reward file is written and the exit code is 1: Harbor then records an error and no reward.
