@@ -23,10 +23,14 @@ from judges.public_summary import ScoredAnswer, Summary
 from rubrics.scoring import Score
 from rubrics.verdict import Outcome, Usage
 
+_SUMMARY_FIELDS = ("id", "status", "score", "final_score", "model", "judge_model", "timing", "usage")
+_OPEN_LEAF_FIELDS = ("outcome", "reason", "reasoning", "sources")
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerOutcome:
-    """Outcome of one answer: a ``result`` (JSON as in the HTTP API), or None and an ``error_code``.
+    """Outcome of one answer: a ``result`` (JSON as in the HTTP API, or its ``summary_fields``), or None and an
+    ``error_code``.
 
     ``answer_name`` ends in ``.md``. ``words`` is the word count of the answer.
     """
@@ -87,6 +91,25 @@ def leaves(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield the leaves of a result's trees, in order."""
     for part in result.get("eval_breakdown") or []:
         yield from _leaves_below(part["verification_tree"])
+
+
+def summary_fields(result: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a copy of a result with only what summaries, scorecards and lists of unjudged claims read.
+
+    A result has about 100 KB, and a run has hundreds of them. The tree consists of its leaves.
+    """
+    pages = [page for page in result.get("pages") or () if page.get("outcome") != "ok"]
+    checks = [_leaf_summary(leaf) for leaf in leaves(result)]
+    return {
+        **{name: result[name] for name in _SUMMARY_FIELDS if name in result},
+        "pages": [{name: page.get(name) for name in ("url", "outcome", "detail", "gone")} for page in pages],
+        "eval_breakdown": [{"verification_tree": {"children": checks}}] if checks else [],
+    }
+
+
+def _leaf_summary(leaf: Mapping[str, Any]) -> dict[str, Any]:
+    names = _OPEN_LEAF_FIELDS if leaf.get("outcome") == Outcome.NOT_JUDGED else ("outcome",)
+    return {name: leaf.get(name) for name in names}
 
 
 def judge_of(outcome: AnswerOutcome) -> str | None:

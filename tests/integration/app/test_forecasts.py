@@ -36,6 +36,7 @@ from judges.prompting.blocks import neutralise
 from tests.bench.inputs import AGENT, ANSWERS, SCRIPTS, TASKS, answers_folder, cache_folder
 from tests.bench.model import BenchModel
 from tests.fakes.settings import settings_for_tests
+from tests.integration.app.judged_folder import stored_result
 from tests.standin.call import Call
 from tests.standin.llm import StandInLLM
 
@@ -122,7 +123,7 @@ class Workspace:
         async with open_runtime(self.settings) as runtime:
             judged = await evaluate_all(runtime, planned, SilentObserver(), cache=self.public)
         assert [one.error for one in judged] == [None] * len(judged)
-        return [dict(one.outcome.result or {}) for one in judged]
+        return [stored_result(one) for one in judged]
 
     def forget(self) -> None:
         shutil.rmtree(self.settings.data_dir / "replies")

@@ -11,13 +11,22 @@ from typing import Any
 import pytest
 
 from answers.bundle import read_folder
+from app.agent_summary import summary_fields
 from app.engine.precapture import CapturedPage, capture_pages, cited_in
 from app.engine.public_cache import ImportSummary, PublicCache
 from app.engine.runtime import Runtime, open_runtime
 from app.progress import Stage
 from judges.errors import LLMRejected, ModelNotConfigured
 from mind2web2.utils.cache_filesys import CacheFileSys
-from tests.integration.app.judged_folder import ANSWER, JUDGE, RAISES, SCRIPT, SCRIPT_OF_TWO, AnswerFolder
+from tests.integration.app.judged_folder import (
+    ANSWER,
+    JUDGE,
+    RAISES,
+    SCRIPT,
+    SCRIPT_OF_TWO,
+    AnswerFolder,
+    stored_result,
+)
 from tests.standin.faults import EMPTY
 from tests.standin.llm import StandInLLM
 
@@ -43,11 +52,10 @@ def folder(tmp_path: Path) -> AnswerFolder:
 async def test_answers_are_judged_with_pages_of_public_cache(folder: AnswerFolder) -> None:
     (judged,) = await folder.evaluate()
 
-    assert judged.outcome.result is not None
-    assert judged.outcome.result["score"] == {"value": 0.5, "low": 0.5, "high": 0.5}
-    assert [page["outcome"] for page in judged.outcome.result["pages"]] == ["ok", "ok"]
-    assert judged.path is not None
-    assert json.loads(judged.path.read_text()) == judged.outcome.result
+    result = stored_result(judged)
+    assert result["score"] == {"value": 0.5, "low": 0.5, "high": 0.5}
+    assert [page["outcome"] for page in result["pages"]] == ["ok", "ok"]
+    assert judged.outcome.result == summary_fields(result)
     assert (folder.out / "otter" / "bridge" / "answer_1" / "answer_1.md").read_text() == ANSWER
     assert folder.observer.stages[0] is Stage.CAPTURING
     assert folder.observer.stages[-1] is Stage.STORING
@@ -59,9 +67,9 @@ async def test_script_finds_cached_pages_that_answer_does_not_cite(folder: Answe
 
     (judged,) = await folder.evaluate()
 
-    assert judged.outcome.result is not None
-    assert judged.outcome.result["final_score"] == 1.0
-    assert [page["outcome"] for page in judged.outcome.result["pages"]] == ["ok"]
+    result = stored_result(judged)
+    assert result["final_score"] == 1.0
+    assert [page["outcome"] for page in result["pages"]] == ["ok"]
 
 
 async def test_valid_result_is_reused(folder: AnswerFolder) -> None:
@@ -117,8 +125,8 @@ async def test_evaluation_date_reaches_the_script_and_is_an_input_of_the_result(
     folder.write_judge("bridge", source)
     monkeypatch.setenv("MIND2WEB2_EVAL_DATE", "2026-10-31")
     (judged,) = await folder.evaluate(isolate=isolate)
-    result = judged.outcome.result
-    assert result is not None and result["eval_date"] == "2026-10-31"
+    result = stored_result(judged)
+    assert result["eval_date"] == "2026-10-31"
     if source is DATED_SCRIPT:
         assert result["eval_breakdown"][0]["info"] == [{"dates": {"variable": "2026-10-31", "function": "2026-10-31"}}]
     assert (await folder.evaluate(isolate=isolate))[0].reused
@@ -170,19 +178,17 @@ async def test_public_scripts_and_native_judges_share_the_pipeline(folder: Answe
     folder.cache_page("https://towns.example/vellmar", "The old bridge of Vellmar was built in 1764.", task="script")
     folder.cache_page("https://towns.example/arches", "This page is about the town hall and its clock.", task="script")
 
-    ended = {one.outcome.task_id: one.outcome for one in await folder.evaluate()}
+    ended = {one.outcome.task_id: stored_result(one) for one in await folder.evaluate()}
 
-    assert ended["script"].result is not None
-    assert ended["script"].result["final_score"] == 1.0
+    assert ended["script"]["final_score"] == 1.0
     for judged in ended.values():
-        assert judged.result is not None
-        usage = judged.result["judge_usage"]
+        usage = judged["judge_usage"]
         assert usage["served_models"] == {"lexical": usage["requests"]}
         assert usage["requests"] >= 2
         assert (usage["failed_requests"], usage["rejections"], usage["harness_failures"]) == (0, [], [])
     assert all(again.reused for again in await folder.evaluate())
-    assert ended["script"].result["script"]["kind"] == "mind2web2"
-    assert ended["script"].result["answer_name"] == "answer_1.md"
+    assert ended["script"]["script"]["kind"] == "mind2web2"
+    assert ended["script"]["answer_name"] == "answer_1.md"
 
 
 async def test_results_are_in_plan_order(folder: AnswerFolder) -> None:
@@ -334,9 +340,8 @@ async def test_exhausted_budget_leaves_leaves_unjudged_and_uses_cached_replies(f
     async with StandInLLM() as server:
         settings: dict[str, Any] = {"model": "openai/gpt-6-luna", "openai_base_url": server.base_url, "max_llm": 1}
         (limited,) = await folder.evaluate(**settings, budget_usd=0.0001)
-        assert limited.outcome.result is not None
-        leaves = limited.outcome.result["eval_breakdown"][0]["verification_tree"]["children"]
-        lost = {vote["fault"] for leaf in leaves if leaf["outcome"] == "not_judged" for vote in leaf["votes"]}
+        checks = stored_result(limited)["eval_breakdown"][0]["verification_tree"]["children"]
+        lost = {vote["fault"] for leaf in checks if leaf["outcome"] == "not_judged" for vote in leaf["votes"]}
         assert "budget" in lost <= {"budget", None}
         paid = len(server.calls)
         (funded,) = await folder.evaluate(**settings, budget_usd=1.0)

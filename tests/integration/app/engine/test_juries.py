@@ -20,7 +20,7 @@ from judges.errors import LLMRejected
 from judges.llm.jury_client import JuryClient
 from judges.llm.providers import Access, make_client
 from tests.fakes.bundled import LAMPS, InMemoryJudging
-from tests.integration.app.judged_folder import SCRIPT, AnswerFolder
+from tests.integration.app.judged_folder import SCRIPT, AnswerFolder, stored_result
 from tests.standin.faults import UNKNOWN_MODEL, Fault
 from tests.standin.llm import StandInLLM
 
@@ -54,8 +54,7 @@ def folder(tmp_path: Path) -> AnswerFolder:
 
 async def judged(folder: AnswerFolder, server: StandInLLM, model: str = JURY, **overrides: Any) -> dict[str, Any]:
     (one,) = await folder.evaluate(model=model, openai_base_url=server.base_url, **overrides)
-    assert one.outcome.result is not None, one.error
-    return dict(one.outcome.result)
+    return stored_result(one)
 
 
 def by_leaf(result: dict[str, Any]) -> Iterator[tuple[str, str, list[str]]]:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from app.agent_summary import summary_fields
 from app.console.not_judged import MAX_GROUPS, not_judged_lines
 
 
@@ -83,3 +84,16 @@ def test_many_causes_are_cut() -> None:
 
     assert lines[-2:] == ["  and 2 other causes", "Again."]
     assert len(lines) == 1 + 2 * MAX_GROUPS + 2
+
+
+def test_summary_fields_give_the_same_report() -> None:
+    wall = page("https://a.test/", "login_wall")
+    whole = result(
+        ("not_judged", "capture_blocked", [wall["url"]]),
+        ("not_judged", "llm_unavailable", []),
+        ("passed", "", [wall["url"]]),
+        pages=(wall, page("https://c.test/", "ok")),
+    )
+    report = not_judged_lines([whole], again="Again.")
+    assert report[0] == "not judged: 2 claims"
+    assert not_judged_lines([summary_fields(whole)], again="Again.") == report

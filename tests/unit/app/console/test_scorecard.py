@@ -1,11 +1,12 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from io import StringIO
 from typing import Any
 
 from rich.console import Console
 
-from app.agent_summary import AnswerOutcome, scorecard_row
+from app.agent_summary import AnswerOutcome, scorecard_row, summary_fields
 from app.console.scorecard import answer_table, finished_line, score_text, scorecard
 from rubrics.scoring import Score
 
@@ -96,3 +97,11 @@ def test_answer_without_a_result_shows_its_error() -> None:
 
     assert "JUDGE_BUG" in printed(answer_table([("otter", failed)]))
     assert "JUDGE_BUG" in finished_line("otter bridge", failed)
+
+
+def test_summary_fields_give_the_same_tables() -> None:
+    whole = [outcome(0.5, 0.5), outcome(0.25, 1.0)]
+    kept = [replace(one, result=summary_fields(one.result or {})) for one in whole]
+    tables = [printed(answer_table(("otter", one) for one in each)) for each in (whole, kept)]
+    rows = [scorecard_row("otter", each) for each in (whole, kept)]
+    assert (tables[0], rows[0]) == (tables[1], rows[1])
