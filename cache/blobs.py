@@ -24,7 +24,7 @@ from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import unquote, urlsplit
 from uuid import uuid4
 
@@ -51,6 +51,10 @@ _S3_RETRY = {
 }
 _S3_TIMEOUT_S = 20
 _WRITE_ATTEMPTS = 2
+
+
+Bodies: TypeAlias = Mapping[str, tuple[bytes, str]]
+"""Bodies by name, each with its media type."""
 
 
 class BlobArea(StrEnum):
@@ -106,6 +110,27 @@ class BlobStore:
         """
         return Blob(sha256=await self._write(_blob_path, data), size=len(data), media_type=media_type)
 
+    async def put_all(
+        self, bodies: Bodies, record: Callable[[Mapping[str, Blob]], tuple[str, bytes]]
+    ) -> dict[str, Blob]:
+        """Store bodies, then a capture record. Return the references of the bodies by name.
+
+        ``record`` returns the id of the capture and its record, and may run in another thread. Raises the same errors
+        as ``put``.
+        """
+        if (folder := self._folder) is not None:
+
+            def put_files() -> dict[str, Blob]:
+                blobs = {name: self._put_file(folder, *body) for name, body in bodies.items()}
+                capture_id, data = record(blobs)
+                self._write_file(folder, partial(_record_path, capture_id), data)
+                return blobs
+
+            return await asyncio.to_thread(put_files)
+        blobs = {name: await self.put(*body) for name, body in bodies.items()}
+        await self.put_record(*record(blobs))
+        return blobs
+
     async def get(self, sha256: str) -> bytes:
         """Return the body with this hash.
 
@@ -118,7 +143,7 @@ class BlobStore:
 
     async def put_record(self, name: str, data: bytes) -> None:
         """Store a capture record. ``name`` is the id of the capture. Raises the same errors as ``put``."""
-        await self._write(lambda sha256: f"{_RECORDS}/{name}/{sha256}", data)
+        await self._write(partial(_record_path, name), data)
 
     async def put_in_area(self, area: BlobArea, data: bytes) -> str:
         """Store data of a result (not of a page) and return its hash. Raises the same errors as ``put``."""
@@ -191,7 +216,12 @@ class BlobStore:
                 raise BlobStoreFull(sha256, detail) from fault
             raise BlobStoreFailed(sha256, str(fault)) from fault
 
-    def _write_file(self, folder: Path, place: Callable[[str], str], data: bytes, *, unless_stored: bool) -> str:
+    def _put_file(self, folder: Path, data: bytes, media_type: str) -> Blob:
+        return Blob(sha256=self._write_file(folder, _blob_path, data), size=len(data), media_type=media_type)
+
+    def _write_file(
+        self, folder: Path, place: Callable[[str], str], data: bytes, *, unless_stored: bool = False
+    ) -> str:
         """Hash data and write it atomically: temporary file, sync, rename, sync of the folders. Blocks.
 
         All steps run in one thread, because switching threads costs more than writing a small body. They do not use
@@ -330,6 +360,10 @@ def _file_path(folder: Path, path: str) -> Path:
 
 def _area_path(area: BlobArea, sha256: str) -> str:
     return f"{area.value}/{sha256[:2]}/{sha256}"
+
+
+def _record_path(name: str, sha256: str) -> str:
+    return f"{_RECORDS}/{name}/{sha256}"
 
 
 def _blob_path(sha256: str) -> str:

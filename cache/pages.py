@@ -22,7 +22,7 @@ from uuid import uuid4
 
 import structlog
 
-from cache.blobs import BlobStore
+from cache.blobs import BlobStore, Bodies
 from cache.capture import (
     PART_PREFIX,
     SCREENSHOT_PREFIX,
@@ -62,11 +62,9 @@ class CaptureRecorder:
         Raises:
             BlobStoreFailed, IndexFailed: the capture cannot be stored.
         """
-        blobs: dict[str, Blob] = {}
-        for name, (data, media_type) in _bodies_to_store(observation).items():
-            blobs[name] = await self._blobs.put(data, media_type)
+        bodies = _bodies_to_store(observation)
         if with_parts and observation.is_evidence and observation.kind is not PageKind.PDF:
-            blobs |= await self._store_parts(observation.screenshots)
+            bodies |= await _parts_to_store(observation.screenshots)
         capture = Capture(
             id=self._new_id(),
             url=url,
@@ -83,14 +81,13 @@ class CaptureRecorder:
             chain=observation.chain,
             headers=observation.headers,
             versions=observation.versions,
-            blobs=blobs,
             hidden_words=observation.hidden_words,
             gone=observation.gone,
             source=observation.source,
             provenance=observation.provenance,
             owner=owner,
         )
-        await self._record(capture)
+        capture = await self._store(capture, bodies)
         _log.info(
             "page captured",
             url=url,
@@ -102,21 +99,22 @@ class CaptureRecorder:
         )
         return capture
 
-    async def store_with_parts(self, capture: Capture, screenshots: Sequence[bytes]) -> Capture:
-        """Store another capture of the same observation, with the parts of its ``screenshots``.
+    async def store_with_parts(
+        self, capture: Capture, screenshots: Sequence[bytes]
+    ) -> tuple[Capture, dict[str, bytes]]:
+        """Store another capture of the same observation, with the parts of its ``screenshots``. Return both by name.
 
         The capture itself is not changed, because results refer to its bodies. It is returned if it needs no parts.
 
         Raises:
             BlobStoreFailed, IndexFailed: the capture cannot be stored.
         """
-        parts = await self._store_parts(screenshots)
+        parts = await _parts_to_store(screenshots)
         if not parts:
-            return capture
-        prepared = replace(capture, id=self._new_id(), blobs={**capture.blobs, **parts})
-        await self._record(prepared)
+            return capture, {}
+        prepared = await self._store(replace(capture, id=self._new_id()), parts)
         _log.info("screenshots prepared", url=capture.url, page_id=prepared.id, prepared_from=capture.id)
-        return prepared
+        return prepared, {name: part for name, (part, _) in parts.items()}
 
     async def store_alias(
         self,
@@ -145,22 +143,28 @@ class CaptureRecorder:
         )
         if provenance is not None:
             capture = replace(capture, provenance={**target.provenance, **provenance})
-        await self._record(capture)
+        await self._store(capture, {})
         _log.info("page stored as alias", url=url, page_id=capture.id, alias_of=capture.alias_of, cited_as=target.url)
         return capture
 
-    async def _store_parts(self, screenshots: Sequence[bytes]) -> dict[str, Blob]:
-        """Store the parts of a page by name; none if its screenshots are shown unchanged or cannot be decoded."""
-        parts = await run_image_job(screenshot_parts, screenshots) if screenshots else ()
-        if parts == tuple(screenshots):
-            return {}
-        return {
-            f"{PART_PREFIX}{number}": await self._blobs.put(part, "image/jpeg") for number, part in enumerate(parts)
-        }
+    async def _store(self, capture: Capture, bodies: Bodies) -> Capture:
+        """Store a capture with further bodies. Return it with all of them."""
 
-    async def _record(self, capture: Capture) -> None:
-        await self._blobs.put_record(capture.id, capture_to_bytes(capture))
-        await self._index.record(capture)
+        def with_bodies(blobs: Mapping[str, Blob]) -> Capture:
+            return replace(capture, blobs={**capture.blobs, **blobs})
+
+        blobs = await self._blobs.put_all(bodies, lambda blobs: (capture.id, capture_to_bytes(with_bodies(blobs))))
+        stored = with_bodies(blobs)
+        await self._index.record(stored)
+        return stored
+
+
+async def _parts_to_store(screenshots: Sequence[bytes]) -> dict[str, tuple[bytes, str]]:
+    """Return the parts of a page; none if its screenshots are shown unchanged or cannot be decoded."""
+    parts = await run_image_job(screenshot_parts, screenshots) if screenshots else ()
+    if parts == tuple(screenshots):
+        return {}
+    return {f"{PART_PREFIX}{number}": (part, "image/jpeg") for number, part in enumerate(parts)}
 
 
 def _bodies_to_store(observation: Observation) -> dict[str, tuple[bytes, str]]:
@@ -494,7 +498,7 @@ class PageCache:
         )
 
     async def _load(self, imported: Capture) -> Evidence:
-        capture = await self._with_parts(imported)
+        capture, read = await self._with_parts(imported)
         if capture is not imported and (cached := self._evidence_cache.get(capture.id)) is not None:
             return cached
         text = await self._body(capture, "text")
@@ -507,7 +511,7 @@ class PageCache:
             capture=capture,
             text=text.decode("utf-8"),
             links=tuple((label, target) for label, target in json.loads(links or b"[]")),
-            screenshots=tuple([await self._body(capture, name) for name in shots]),
+            screenshots=tuple([read[name] if name in read else await self._body(capture, name) for name in shots]),
             digests=tuple(capture.blobs[name].sha256 for name in names),
             hidden_text=hidden.decode("utf-8"),
             in_parts=bool(capture.part_names),
@@ -515,16 +519,21 @@ class PageCache:
         self._evidence_cache.put(evidence.page_id, evidence, evidence.size)
         return evidence
 
-    async def _with_parts(self, capture: Capture) -> Capture:
-        """Return a capture of the same observation with parts, if the capture is an import that needs them."""
+    async def _with_parts(self, capture: Capture) -> tuple[Capture, Mapping[str, bytes]]:
+        """Return a capture of the same observation with parts, if the capture is an import that needs them.
+
+        Also return the screenshots or parts that are in memory, by name.
+        """
         shots = capture.screenshot_names
         has_parts = bool(capture.part_names) or not shots or capture.kind is PageKind.PDF
         if has_parts or capture.source is not CaptureSource.IMPORT:
-            return capture
+            return capture, {}
         known = await self._index.find(capture.key, capture.owner)
         if known is not None and known.part_names and capture.blobs.items() <= known.blobs.items():
-            return known
-        return await self._recorder.store_with_parts(capture, [await self._body(capture, name) for name in shots])
+            return known, {}
+        screenshots = {name: await self._body(capture, name) for name in shots}
+        prepared, parts = await self._recorder.store_with_parts(capture, tuple(screenshots.values()))
+        return prepared, parts or screenshots
 
     async def _body(self, capture: Capture, name: str) -> bytes:
         blob = capture.blobs.get(name)

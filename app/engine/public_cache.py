@@ -58,7 +58,7 @@ class PublicCache:
         folder = self.folder(agent, task_id)
         stored = await asyncio.to_thread(_open, folder)
         counts = {outcome: 0 for outcome in ImportOutcome}
-        pages: dict[str, str] = {}
+        pages: dict[str, Capture] = {}
         if stored is not None:
             listed_urls = await asyncio.to_thread(urls_in, stored, folder.with_name(f"{task_id}.json"))
             slots = asyncio.Semaphore(MAX_CONCURRENT_IMPORTS)
@@ -68,7 +68,7 @@ class PublicCache:
                     outcome, capture = await _import(runtime, stored, url, with_parts=with_parts)
                 counts[outcome] += 1
                 if capture is not None:
-                    pages[url] = capture.id
+                    pages[url] = capture
 
             candidates = [url for url in dict.fromkeys([*urls, *listed_urls]) if is_fetchable(url)]
             stored_urls = await asyncio.to_thread(lambda: [url for url in candidates if stored.has(url) is not None])
@@ -111,7 +111,7 @@ class PublicCache:
             if (
                 capture is not None
                 and capture.is_evidence
-                and unchanged.get(url) != capture.id
+                and not _is_same_page(unchanged.get(url), capture)
                 and not await asyncio.to_thread(equals_capture, stored, url, capture)
             ):
                 await _export(runtime, stored, url, capture)
@@ -145,13 +145,13 @@ class ImportOutcome(Enum):
 class ImportSummary:
     """Summary of an import: number of new or changed pages, unchanged pages and damaged pages.
 
-    ``pages`` maps URLs to the ids of their captures.
+    ``pages`` maps URLs to their captures.
     """
 
     new: int = 0
     same: int = 0
     damaged: int = 0
-    pages: Mapping[str, str] = field(default_factory=dict)
+    pages: Mapping[str, Capture] = field(default_factory=dict)
 
 
 async def _import(
@@ -164,6 +164,11 @@ async def _import(
     if not seen.is_evidence:
         return ImportOutcome.DAMAGED, None
     return ImportOutcome.NEW, await runtime.pages.add(url, seen, with_parts=with_parts)
+
+
+def _is_same_page(imported: Capture | None, capture: Capture) -> bool:
+    """Return whether a capture is an imported one, or the one with the parts of its screenshots."""
+    return imported is not None and imported.key == capture.key and imported.blobs.items() <= capture.blobs.items()
 
 
 def _open(folder: Path) -> CacheFileSys | None:

@@ -30,7 +30,7 @@ async def read_stored_page(stored: CacheFileSys, url: str) -> Observation:
     """Read a stored page as an observation."""
     seen = await asyncio.to_thread(_read, stored, url)
     if seen.pdf is None:
-        return seen if seen.original is None else await _with_picture(seen, seen.original)
+        return seen if seen.original is None else await _with_decoded_picture(seen, seen.original)
     try:
         document = await read_document(seen.pdf, "application/pdf", deadline_s=DECODING_DEADLINE_S)
     except DocumentRejected as error:
@@ -38,10 +38,8 @@ async def read_stored_page(stored: CacheFileSys, url: str) -> Observation:
     return document.complete_observation(seen)
 
 
-async def _with_picture(seen: Observation, picture: bytes) -> Observation:
-    """Add a stored picture as the screenshot. Huge pictures and formats other than JPEG are decoded in a child."""
-    if await asyncio.to_thread(is_showable, picture, MAX_WIDTH_PX, MAX_HEIGHT_PX):
-        return replace(seen, screenshots=(picture,), original=None)
+async def _with_decoded_picture(seen: Observation, picture: bytes) -> Observation:
+    """Add a stored picture, which is huge or not a JPEG, as the screenshot. It is decoded in a child process."""
     try:
         screenshots = (await read_document(picture, "", deadline_s=DECODING_DEADLINE_S)).screenshots
     except DocumentRejected:
@@ -59,6 +57,7 @@ def _read(stored: CacheFileSys, url: str) -> Observation:
             text, shot = stored.get_web(url)
     except KeyError:
         return _damaged(url, "its files are missing")
+    can_show = shot is not None and is_showable(shot, MAX_WIDTH_PX, MAX_HEIGHT_PX)
     return Observation(
         url=url,
         outcome=CaptureOutcome.OK,
@@ -70,7 +69,8 @@ def _read(stored: CacheFileSys, url: str) -> Observation:
         http_status=None if metadata is None else metadata.status,
         kind=PageKind.PDF if kind == "pdf" else PageKind.WEB,
         text=text,
-        original=shot,
+        original=None if can_show else shot,
+        screenshots=(shot,) if can_show and shot is not None else (),
         pdf=pdf,
         headers={} if metadata is None else metadata.headers,
         source=CaptureSource.IMPORT,

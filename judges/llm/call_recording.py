@@ -106,13 +106,30 @@ class CallRecorder:
             recorded.clear()
 
     async def _add(self, request: LLMRequest, outcome: Mapping[str, Any]) -> None:
-        if _chars(request.messages) < _THREAD_FROM_CHARS and self._lock.acquire(blocking=False):
+        if self._chars(request.messages) < _THREAD_FROM_CHARS and self._lock.acquire(blocking=False):
             try:
                 self._put(request, outcome)
             finally:
                 self._lock.release()
         else:
             await asyncio.to_thread(self._put_locked, request, outcome)
+
+    def _chars(self, messages: Sequence[Message]) -> int:
+        """Return the approximate length of messages, including images that must be stored or hashed."""
+        total = 0
+        for message in messages:
+            content = message.get("content")
+            parts = content if isinstance(content, list | tuple) else [content]
+            for part in parts:
+                total += len(part) if isinstance(part, str) else len(str(part.get("text", ""))) if part else 0
+                if isinstance(part, Mapping) and "image_url" in part and not self._is_known(part["image_url"]["url"]):
+                    total += _THREAD_FROM_CHARS
+        return total
+
+    def _is_known(self, uri: str) -> bool:
+        if not isinstance(uri, DataURI) or not uri.picture_sha256:
+            return False
+        return uri.sha256 in self._image_hashes or self._is_stored_elsewhere(uri.picture_sha256)
 
     def _put_locked(self, request: LLMRequest, outcome: Mapping[str, Any]) -> None:
         with self._lock:
@@ -241,19 +258,6 @@ def _cut(text: str) -> list[str]:
         pieces += [text[at : tag.start()], tag[0]]
         at = tag.end()
     return [*pieces, text[at:]]
-
-
-def _chars(messages: Sequence[Message]) -> int:
-    """Return the approximate length of messages, including images."""
-    total = 0
-    for message in messages:
-        content = message.get("content")
-        parts = content if isinstance(content, list | tuple) else [content]
-        for part in parts:
-            total += len(part) if isinstance(part, str) else len(str(part.get("text", ""))) if part else 0
-            if isinstance(part, Mapping) and "image_url" in part:
-                total += _THREAD_FROM_CHARS
-    return total
 
 
 @lru_cache(maxsize=256)
