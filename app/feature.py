@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from fastapi import APIRouter
 
     from app.jobs.evaluator import JobRunner
-    from app.service import Contributions, ResultFields, Service
+    from app.service import Contributions, ResultFields, Searching, Service
     from app.settings import SettingsPart
     from app.tabs import Tab
 
@@ -61,6 +61,8 @@ class Feature:
     """Runners for job kinds other than the judging of one answer, by the kind's name."""
     result_fields: Callable[[], ResultFields | None] = _none
     """Fields that the API appends to the JSON of stored results."""
+    search: Callable[[], Searching | None] = _none
+    """Search for objects of the feature, for ``GET /v1/search`` and the command palette."""
 
     @property
     def has_pages(self) -> bool:
@@ -75,4 +77,5 @@ def contributions(features: Sequence[Feature], *, has_api: bool = True) -> Contr
     return Contributions(
         runners={kind: runner for feature in features for kind, runner in feature.job_runners().items()},
         result_fields=tuple(fields for feature in answering if (fields := feature.result_fields()) is not None),
+        searches=tuple(search for feature in answering if (search := feature.search()) is not None),
     )

@@ -31,12 +31,16 @@ from app.jobs.worker import Worker
 from app.observability.metrics import Metrics
 from app.settings import Settings, check_bind
 from app.storage.database import Database, open_database
+from app.storage.search import Found
 from cache.egress.proxy import EgressProxy
 
 _log = structlog.get_logger(__name__)
 
 ResultFields: TypeAlias = Callable[[Any, Sequence[str]], Awaitable[Mapping[str, Mapping[str, Any]]]]
 """Returns JSON fields to append to results, by result ID. Takes a database connection and the IDs."""
+
+Searching: TypeAlias = Callable[[Any, str, int, str | None], Awaitable[Sequence[Found]]]
+"""Returns objects whose names contain words. Takes a database connection, the words, the limit, and owner or None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,6 +50,7 @@ class Contributions:
     runners: Mapping[str, JobRunner] = field(default_factory=dict)
     """Job runners, by job kind."""
     result_fields: Sequence[ResultFields] = ()
+    searches: Sequence[Searching] = ()
 
 
 Part = TypeVar("Part")
@@ -67,6 +72,7 @@ class Service:
     guess_limiter: GuessLimiter
     streams: StreamLimiter
     result_fields: Sequence[ResultFields]
+    searches: Sequence[Searching]
     metrics: Metrics
     ledger: BudgetLedger
     worker: Worker | None
@@ -159,6 +165,7 @@ async def open_service(
             guess_limiter=GuessLimiter(monotonic_s=time.monotonic),
             streams=StreamLimiter(settings.max_streams),
             result_fields=added.result_fields,
+            searches=added.searches,
             metrics=metrics,
             ledger=ledger,
             worker=worker,

@@ -14,7 +14,7 @@ from app.dashboard.viewer import ViewerDep
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 
 _ACTIONS = (("/submit", "Submit an answer"),)
-_LABELS = {"agent": "Agent", "task": "Task", "run": "Run", "result": "Result", "page": "Page"}
+_LABELS = {"agent": "Agent", "task": "Task", "run": "Run", "result": "Result", "page": "Page", "session": "Session"}
 
 
 @router.get("/search")
@@ -45,5 +45,8 @@ def _path(found: Mapping[str, Any]) -> str:
             return f"/tasks/{name}"
         case "result":
             return f"/results/{name}"
+        case "session":
+            suite, _, session = str(found["id"]).partition("/")
+            return f"/suites/{quote(suite, safe='')}/sessions/{quote(session, safe='')}"
         case _:
             return f"/pages/{name}"

@@ -15,7 +15,7 @@ from app.storage.tables import captures, jobs, results
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """Found object. ``kind`` is agent, run, result or page, and ``id`` its name or id."""
+    """Found object. ``kind`` and ``id`` are those of ``GET /v1/search``."""
 
     kind: str
     id: str
@@ -26,12 +26,12 @@ class Found:
 async def search(connection: AsyncConnection, words: str, *, limit: int, owner: str | None = None) -> list[Found]:
     """Return objects that contain ``words`` in their names, at most ``limit`` of each kind. ``owner`` is a filter."""
     own_jobs = [jobs.c.kind == JobKind.ANSWER, *([] if owner is None else [jobs.c.owner == owner])]
-    agents = select(jobs.c.agent).where(*own_jobs, _contains(jobs.c.agent, words)).distinct()
-    runs = select(jobs.c.agent, jobs.c.run, func.max(jobs.c.id)).where(*own_jobs, _contains(jobs.c.run, words))
+    agents = select(jobs.c.agent).where(*own_jobs, contains(jobs.c.agent, words)).distinct()
+    runs = select(jobs.c.agent, jobs.c.run, func.max(jobs.c.id)).where(*own_jobs, contains(jobs.c.run, words))
     runs = runs.group_by(jobs.c.agent, jobs.c.run)
-    named = or_(*(_contains(column, words) for column in (results.c.id, results.c.answer_name)))
+    named = or_(*(contains(column, words) for column in (results.c.id, results.c.answer_name)))
     judged = select(results).where(results.c.kind == JobKind.ANSWER, *owned_by(owner), named)
-    pages = select(captures.c.id, captures.c.url, captures.c.outcome).where(_contains(captures.c.url, words))
+    pages = select(captures.c.id, captures.c.url, captures.c.outcome).where(contains(captures.c.url, words))
     pages = pages if owner is None else pages.where(shown_to(owner))
     return [
         *(
@@ -53,5 +53,6 @@ async def search(connection: AsyncConnection, words: str, *, limit: int, owner: 
     ]
 
 
-def _contains(column: ColumnElement[str], words: str) -> ColumnElement[bool]:
+def contains(column: ColumnElement[str], words: str) -> ColumnElement[bool]:
+    """Return whether a column contains ``words``, in lower or upper case."""
     return column.icontains(words, autoescape=True)

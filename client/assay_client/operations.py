@@ -350,7 +350,7 @@ class Operations(Sender):
         return (self._send("GET", "/v1/reviews/export", params=given(agent=agent, task_id=task_id))).text
 
     def search_names(self, q: str, *, limit: int | None = None) -> Iterator[types.FoundOut]:
-        """Find agents, tasks, runs, results and captured pages by a part of their names, ids or URLs."""
+        """Find agents, tasks, runs, results, captured pages and step sessions by a part of their names, ids or URLs."""
         return self._items("/v1/search", given(q=q, limit=limit))
 
     def list_tasks(
@@ -1179,7 +1179,7 @@ class AsyncOperations(AsyncSender):
         return (await self._send("GET", "/v1/reviews/export", params=given(agent=agent, task_id=task_id))).text
 
     def search_names(self, q: str, *, limit: int | None = None) -> AsyncIterator[types.FoundOut]:
-        """Find agents, tasks, runs, results and captured pages by a part of their names, ids or URLs."""
+        """Find agents, tasks, runs, results, captured pages and step sessions by a part of their names, ids or URLs."""
         return self._items("/v1/search", given(q=q, limit=limit))
 
     def list_tasks(

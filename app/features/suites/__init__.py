@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from fastapi import APIRouter
 
     from app.jobs.evaluator import JobRunner
+    from app.service import Searching
     from app.settings import SettingsPart
 
 
@@ -42,6 +43,12 @@ def _pages() -> "Sequence[APIRouter]":
     return (router, sessions, comparison)
 
 
+def _search() -> "Searching":
+    from app.features.suites.storage import search_sessions
+
+    return search_sessions
+
+
 def _job_runners() -> "Mapping[str, JobRunner]":
     import asyncio
     import importlib
@@ -67,4 +74,5 @@ FEATURE = Feature(
     pages=_pages,
     tabs=(Tab(name="suites", path="/suites", label="Suites", listing="/v1/suites"),),
     job_runners=_job_runners,
+    search=_search,
 )

@@ -18,14 +18,17 @@ from sqlalchemy import (
     Integer,
     Table,
     Text,
+    cast,
     delete,
     func,
+    or_,
     select,
     update,
 )
-from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.storage.search import Found, contains
 from app.storage.tables import metadata
 from app.storage.text_cleanup import storable_text
 
@@ -246,6 +249,21 @@ async def _sessions(
         filters.append(suite_sessions.c.owner == owner)
     query = select(suite_sessions).where(*filters).order_by(suite_sessions.c.id.desc()).limit(limit)
     return [SessionRow(**row) for row in (await connection.execute(query)).mappings()]
+
+
+async def search_sessions(connection: AsyncConnection, words: str, limit: int, owner: str | None) -> Sequence[Found]:
+    """Return the sessions whose id or run contains ``words``, newest first."""
+    run = cast(suite_sessions.c.options, JSONB)["run"].astext
+    rows = await _sessions(connection, [or_(contains(suite_sessions.c.id, words), contains(run, words))], owner, limit)
+    return [
+        Found(
+            kind="session",
+            id=f"{row.suite}/{row.id}",
+            label=json.loads(row.options).get("run") or row.id,
+            detail=row.suite,
+        )
+        for row in rows
+    ]
 
 
 async def advance_session(

@@ -138,6 +138,7 @@ async def test_pages_of_sessions_belong_to_their_owner(open_api: OpenApi, data: 
             await sign_in(api, key)
             listed = await text_of(api, "/suites/mind2web/sessions")
             assert ("secret label" in listed) is (key == mine)
+            assert ("Session secret label mind2web" in await text_of(api, "/search?q=Secret")) is (key == mine)
             used = await api.get("/v1/suites", headers={"Authorization": f"Bearer {key}"})
             assert bool(used.json()["items"]) is (key == mine)
             for path in (page, f"{page}/steps/0", f"{page}?format=csv", f"{page}?format=csv&table=figures"):
