@@ -71,8 +71,7 @@ class Service:
     rate_limiter: RateLimiter
     guess_limiter: GuessLimiter
     streams: StreamLimiter
-    result_fields: Sequence[ResultFields]
-    searches: Sequence[Searching]
+    added: Contributions
     metrics: Metrics
     ledger: BudgetLedger
     worker: Worker | None
@@ -164,8 +163,7 @@ async def open_service(
             rate_limiter=RateLimiter(settings.rate_per_s, monotonic_s=time.monotonic),
             guess_limiter=GuessLimiter(monotonic_s=time.monotonic),
             streams=StreamLimiter(settings.max_streams),
-            result_fields=added.result_fields,
-            searches=added.searches,
+            added=added,
             metrics=metrics,
             ledger=ledger,
             worker=worker,

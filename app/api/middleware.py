@@ -14,6 +14,7 @@ import secrets
 import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
+from importlib import import_module
 from urllib.parse import urlsplit
 
 import structlog
@@ -66,8 +67,7 @@ class PreparedRoutes:
         await self._app(scope, receive, send)
 
     def _prepare(self) -> None:
-        import anyio._backends._asyncio  # noqa: F401 - see above
-
+        import_module("anyio._backends._asyncio")
         for route in self._routes:
             route.matches({"type": "http", "method": "GET", "path": "/-", "root_path": "", "headers": []})
 

@@ -44,7 +44,7 @@ async def search_names(
     words = q.replace("\0", "")
     async with service.database.begin() as connection:
         found = await search(connection, words, limit=limit, owner=caller.visible_owner)
-        for search_feature in service.searches:
+        for search_feature in service.added.searches:
             found += await search_feature(connection, words, limit, caller.visible_owner)
     items = [*_tasks(service, words, limit), *found]
     return ListOut(items=[FoundOut.of_record(one) for one in items], next_cursor=None)
