@@ -11,7 +11,7 @@ import typer
 
 from app.console.connection import URL, JsonOption, ResultsOption, UrlOption, connect
 from app.console.errors import WrongUsage
-from app.console.streams import print_json, stdout_console
+from app.console.streams import counted, print_json, stdout_console
 from app.console.tables import bounds_text, interval_text, plain_table
 from app.features.comparison.cli_comparison_sides import SIDES, check_order, is_folder
 
@@ -90,7 +90,7 @@ def order(
     console.print(table)
     leader = {"a": first, "b": second}.get(document["ahead"])
     line = f"{leader} is ahead" if leader else "neither side leads with certainty, so there is no lead to test"
-    console.print(f"{line}, over {document['tasks']} task(s)", markup=False, soft_wrap=True)
+    console.print(f"{line}, over {counted(document['tasks'], 'task')}", markup=False, soft_wrap=True)
     for name, changes in (("without", document["leave_one_leaf_out"]), ("outvoted", votes["minority_wins"])):
         for turn in changes["turns"][:_MAX_SHOWN]:
             bounds = bounds_text(turn["difference"], sign="+")

@@ -172,7 +172,7 @@ def test_file_that_is_not_a_result_is_named(assay: RunCommand, tmp_path: Path, c
 def test_sensitivity_of_the_order_of_two_folders(assay: RunCommand, folder: Path) -> None:
     ended = assay("results", "sensitivity", "order", str(folder / "half"), str(folder / "right"))
     assert ended.code == 0
-    assert f"{folder}/right is ahead, over 8 task(s)" in ended.out
+    assert f"{folder}/right is ahead, over 8 tasks" in ended.out
     assert "weights resampled" in ended.out
 
 
