@@ -77,7 +77,7 @@ CHECKS = [
     unsupported_method,
 ]
 REFUSED = (400, 415, 422)
-REFUSALS_OF_INVALID = ["401", "403", "404", "405", "409", "429", "431", "503", *map(str, REFUSED)]
+REFUSALS_OF_INVALID = ["401", "403", "404", "405", "409", "413", "429", "431", "503", *map(str, REFUSED)]
 """431: an address that is too long makes the head of the request too large. 503: a deadline in the request is short."""
 CONFIG = schemathesis.Config.from_dict(
     {"checks": {"negative_data_rejection": {"expected-statuses": REFUSALS_OF_INVALID}}}
