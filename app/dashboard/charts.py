@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup, escape
 
-from app.dashboard.wording import points
+from app.dashboard.wording import decimal, points
 
 _WIDTH, _HEIGHT = 120, 14
 _BAR_FRAME = f'preserveAspectRatio="xMinYMid" viewBox="-2 0 {_WIDTH + 4} {_HEIGHT}"'
@@ -72,7 +72,7 @@ def change_bar(difference: float | None) -> Markup:
     left = middle - width if difference < 0 else middle
     kind = "worse" if difference < 0 else "better"
     return Markup(  # noqa: S704 - generated numbers
-        f'<svg class="bar" {_BAR_FRAME} role="img" aria-label="{difference:+.2f}">'
+        f'<svg class="bar" {_BAR_FRAME} role="img" aria-label="{decimal(difference, sign="+")}">'
         f'<rect class="bar-track" x="0" y="5" width="{_WIDTH}" height="4" rx="2"/>'
         f'<rect class="bar-{kind}" x="{left:.1f}" y="3" width="{max(width, 0.5):.1f}" height="8" rx="2"/>'
         f'<rect class="bar-mark" x="{middle - 0.75}" y="0" width="1.5" height="14"/></svg>'

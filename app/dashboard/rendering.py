@@ -34,6 +34,7 @@ TABS: Final = (
 )
 _FILTERS = {
     "points": wording.points,
+    "decimal": wording.decimal,
     "percent": wording.percent,
     "score_text": wording.score_text,
     "usd": wording.usd,

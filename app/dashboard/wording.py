@@ -123,9 +123,14 @@ SIGNALS: Mapping[str, str] = {
 }
 
 
+def decimal(value: float | None, digits: int = 2, sign: str = "-") -> str:
+    """Format a number with a minus sign instead of a hyphen. ``sign="+"``: positive numbers have a sign too."""
+    return NONE if value is None else f"{value:{sign}z.{digits}f}".replace("-", "\N{MINUS SIGN}")
+
+
 def points(value: float | None) -> str:
     """Format a score or a part of one, 0 to 1."""
-    return NONE if value is None else f"{value:.2f}"
+    return decimal(value)
 
 
 def percent(value: float | None) -> str:

@@ -214,7 +214,9 @@ async def test_two_runs_are_selected_and_compared(runs: Runs, reader: Reader):
     await reader.page.get_by_label("Baseline").select_option(a)
     await reader.page.wait_for_url(f"**{path}?a={a}&b={b}")
     await reader.page.get_by_role("heading", name="Only the baseline passes: 8 steps").wait_for()
-    assert "Step success, mean over tasks 36.7 0.0 -36.7" in await reader.text('[aria-label="Differences"]')
+    assert "Step success, mean over tasks 36.7 0.0 \N{MINUS SIGN}36.7" in await reader.text(
+        '[aria-label="Differences"]'
+    )
     await reader.page.get_by_role("link", name="show T1_a@1 in the candidate").click()
     await reader.page.wait_for_url(f"**/suites/mind2web/runs/{b}/steps/*")
     assert await reader.text("h1") == "Step T1_a@1 failed"
