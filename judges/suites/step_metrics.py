@@ -286,7 +286,7 @@ def task_success_interval(steps: Sequence[StepScore], *, seed: int = 0) -> Inter
 def interval_method(steps: Sequence[StepScore]) -> str:
     """Return the description of both interval functions for these steps."""
     with_seeds = any(step.cluster is not None for step in steps)
-    return "cluster bootstrap by task" + ("" if with_seeds else "; Wilson for task_success")
+    return "cluster bootstrap by task" + ("" if with_seeds else "; Wilson for task success")
 
 
 def task_fields(record: Mapping[str, Any]) -> dict[str, Any]:
