@@ -1,8 +1,8 @@
 """Content-addressed blob store in a folder, an S3 bucket or memory.
 
 A body is stored under its SHA-256 and verified against it on every read. ``put`` returns only after the bytes are
-durable; records that refer to a blob are written after that. A body that does not match its hash is moved to
-``quarantine/`` and never returned.
+durable; records that refer to a blob are written after that. Only imports are written without waiting for the disk. A
+body that does not match its hash is moved to ``quarantine/`` and never returned.
 
     sha256/<ab>/<hash>      bodies
     records/<id>/<hash>     capture records, to rebuild a lost index
@@ -18,7 +18,7 @@ import asyncio
 import errno
 import hashlib
 import re
-from collections.abc import AsyncIterator, Callable, Container, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Container, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -111,25 +111,39 @@ class BlobStore:
         return Blob(sha256=await self._write(_blob_path, data), size=len(data), media_type=media_type)
 
     async def put_all(
-        self, bodies: Bodies, record: Callable[[Mapping[str, Blob]], tuple[str, bytes]]
+        self, bodies: Bodies, record: Callable[[Mapping[str, Blob]], tuple[str, bytes]], *, synced: bool = True
     ) -> dict[str, Blob]:
         """Store bodies, then a capture record. Return the references of the bodies by name.
 
-        ``record`` returns the id of the capture and its record, and may run in another thread. Raises the same errors
-        as ``put``.
+        ``record`` returns the id of the capture and its record, and may run in another thread. Without ``synced``, a
+        crash of the machine in the next minute may lose what a store in a folder wrote: see ``has_all``. Raises the
+        same errors as ``put``.
         """
         if (folder := self._folder) is not None:
 
             def put_files() -> dict[str, Blob]:
-                blobs = {name: self._put_file(folder, *body) for name, body in bodies.items()}
+                blobs = {}
+                for name, (data, media_type) in bodies.items():
+                    sha256 = self._write_file(folder, _blob_path, data, synced=synced)
+                    blobs[name] = Blob(sha256=sha256, size=len(data), media_type=media_type)
                 capture_id, data = record(blobs)
-                self._write_file(folder, partial(_record_path, capture_id), data)
+                self._write_file(folder, partial(_record_path, capture_id), data, synced=synced)
                 return blobs
 
             return await asyncio.to_thread(put_files)
         blobs = {name: await self.put(*body) for name, body in bodies.items()}
         await self.put_record(*record(blobs))
         return blobs
+
+    async def has_all(self, blobs: Iterable[Blob]) -> bool:
+        """Return whether a store in a folder has files of the right size for all bodies. Other stores confirm each
+        write: always True.
+        """
+        if (folder := self._folder) is None:
+            return True
+        return await asyncio.to_thread(
+            lambda: all(_is_file_of(folder / _blob_path(blob.sha256), blob.size) for blob in blobs)
+        )
 
     async def get(self, sha256: str) -> bytes:
         """Return the body with this hash.
@@ -216,11 +230,14 @@ class BlobStore:
                 raise BlobStoreFull(sha256, detail) from fault
             raise BlobStoreFailed(sha256, str(fault)) from fault
 
-    def _put_file(self, folder: Path, data: bytes, media_type: str) -> Blob:
-        return Blob(sha256=self._write_file(folder, _blob_path, data), size=len(data), media_type=media_type)
-
     def _write_file(
-        self, folder: Path, place: Callable[[str], str], data: bytes, *, unless_stored: bool = False
+        self,
+        folder: Path,
+        place: Callable[[str], str],
+        data: bytes,
+        *,
+        unless_stored: bool = False,
+        synced: bool = True,
     ) -> str:
         """Hash data and write it atomically: temporary file, sync, rename, sync of the folders. Blocks.
 
@@ -230,7 +247,7 @@ class BlobStore:
         sha256 = hashlib.sha256(data).hexdigest()
         with self._write_errors(sha256):
             target = _file_path(folder, place(sha256))
-            if unless_stored and target.is_file() and target.stat().st_size == len(data):
+            if unless_stored and _is_file_of(target, len(data)):
                 return sha256
             if self._read_only_reason is not None:
                 raise BlobStoreFailed(sha256, self._read_only_reason)
@@ -241,14 +258,16 @@ class BlobStore:
                     if not needed.is_dir():
                         needed.mkdir(parents=True, exist_ok=True)
                 draft.write_bytes(data)
-                self._sync_or_fail(self._sync, draft)
+                if synced:
+                    self._sync_or_fail(self._sync, draft)
                 draft.replace(target)
             except BaseException:
                 with suppress(OSError):
                     draft.unlink(missing_ok=True)
                 raise
-            self._sync_or_fail(sync_folders, parent, parent if is_durable else folder)
-            self._durable_folders.add(parent)
+            if synced:
+                self._sync_or_fail(sync_folders, parent, parent if is_durable else folder)
+                self._durable_folders.add(parent)
         return sha256
 
     def _sync_or_fail(self, sync: Callable[..., None], *paths: Path) -> None:
@@ -345,6 +364,13 @@ def _read_file(file: Path) -> tuple[bytes, str]:
     """Return the content of a file and its SHA-256 (hex)."""
     data = file.read_bytes()
     return data, hashlib.sha256(data).hexdigest()
+
+
+def _is_file_of(path: Path, size: int) -> bool:
+    try:
+        return path.stat().st_size == size
+    except OSError:
+        return False
 
 
 def _file_path(folder: Path, path: str) -> Path:

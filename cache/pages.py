@@ -53,11 +53,19 @@ class CaptureRecorder:
         self._new_id = new_id
 
     async def store(
-        self, url: str, key: str, observation: Observation, *, owner: str | None = None, with_parts: bool = True
+        self,
+        url: str,
+        key: str,
+        observation: Observation,
+        *,
+        owner: str | None = None,
+        with_parts: bool = True,
+        synced: bool = True,
     ) -> Capture:
         """Store an observation of ``url`` and return its capture. For ``owner``, see ``Capture``.
 
-        ``with_parts``: also prepare and store the parts that models are shown of its screenshots.
+        ``with_parts``: also prepare and store the parts that models are shown of its screenshots. ``synced``: wait
+        until the bodies are on disk.
 
         Raises:
             BlobStoreFailed, IndexFailed: the capture cannot be stored.
@@ -87,7 +95,7 @@ class CaptureRecorder:
             provenance=observation.provenance,
             owner=owner,
         )
-        capture = await self._store(capture, bodies)
+        capture = await self._store(capture, bodies, synced=synced)
         _log.info(
             "page captured",
             url=url,
@@ -147,13 +155,16 @@ class CaptureRecorder:
         _log.info("page stored as alias", url=url, page_id=capture.id, alias_of=capture.alias_of, cited_as=target.url)
         return capture
 
-    async def _store(self, capture: Capture, bodies: Bodies) -> Capture:
+    async def _store(self, capture: Capture, bodies: Bodies, *, synced: bool = True) -> Capture:
         """Store a capture with further bodies. Return it with all of them."""
 
         def with_bodies(blobs: Mapping[str, Blob]) -> Capture:
             return replace(capture, blobs={**capture.blobs, **blobs})
 
-        blobs = await self._blobs.put_all(bodies, lambda blobs: (capture.id, capture_to_bytes(with_bodies(blobs))))
+        def record(blobs: Mapping[str, Blob]) -> tuple[str, bytes]:
+            return capture.id, capture_to_bytes(with_bodies(blobs))
+
+        blobs = await self._blobs.put_all(bodies, record, synced=synced)
         stored = with_bodies(blobs)
         await self._index.record(stored)
         return stored
@@ -316,18 +327,25 @@ class PageCache:
         return capture
 
     async def add(
-        self, url: str, observation: Observation, *, owner: str | None = None, with_parts: bool = True
+        self,
+        url: str,
+        observation: Observation,
+        *,
+        owner: str | None = None,
+        with_parts: bool = True,
+        synced: bool = True,
     ) -> Capture:
         """Store an observation from another source, for example an upload. If it is evidence, later lookups return it.
 
         ``owner``: only lookups for this owner return it. Without ``with_parts``, the parts of an import's screenshots
-        are prepared when it is first used.
+        are prepared when it is first used. Without ``synced``, a crash of the machine may lose its bodies.
 
         Raises:
             BlobStoreFailed, IndexFailed: the capture cannot be stored.
         """
         self._found.clear()
-        return await self._recorder.store(url, canonical_key(url), observation, owner=owner, with_parts=with_parts)
+        key = canonical_key(url)
+        return await self._recorder.store(url, key, observation, owner=owner, with_parts=with_parts, synced=synced)
 
     async def add_alias(
         self, url: str, target: Capture, provenance: Mapping[str, str], *, owner: str | None = None

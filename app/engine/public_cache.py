@@ -15,7 +15,7 @@ from pathlib import Path
 from app.async_tools import first_exception
 from app.engine.runtime import Runtime
 from app.engine.stored_pages import equals_capture, read_stored_page, urls_in
-from cache.capture import Capture
+from cache.capture import PART_PREFIX, Capture, CaptureSource
 from cache.errors import CacheError
 from cache.page_text.tiles import join_tiles
 from cache.urls import canonical_key, is_fetchable
@@ -159,11 +159,14 @@ async def _import(
 ) -> tuple[ImportOutcome, Capture | None]:
     known = await runtime.index.find(canonical_key(url))
     if known is not None and known.is_evidence and await asyncio.to_thread(equals_capture, stored, url, known):
-        return ImportOutcome.SAME, known
+        copied = [blob for name, blob in known.blobs.items() if not name.startswith(PART_PREFIX)]
+        if known.source is not CaptureSource.IMPORT or await runtime.blobs.has_all(copied):
+            return ImportOutcome.SAME, known
     seen = await read_stored_page(stored, url)
     if not seen.is_evidence:
         return ImportOutcome.DAMAGED, None
-    return ImportOutcome.NEW, await runtime.pages.add(url, seen, with_parts=with_parts)
+    # Not synced: what a crash of the machine loses is imported again by the next run (see ``has_all``).
+    return ImportOutcome.NEW, await runtime.pages.add(url, seen, with_parts=with_parts, synced=False)
 
 
 def _is_same_page(imported: Capture | None, capture: Capture) -> bool:

@@ -135,6 +135,21 @@ async def test_body_is_synced_to_disk_before_it_gets_its_name(tmp_path: Path) ->
     assert disk.files() == ["sha256"]
 
 
+async def test_import_is_stored_without_waiting_for_the_disk_and_its_loss_is_noticed(tmp_path: Path) -> None:
+    disk = Disk(tmp_path)
+    store = disk.store()
+    body = {"text": (b"the evidence", "text/plain")}
+    blobs = await store.put_all(body, lambda blobs: ("page_1", blobs["text"].sha256.encode()), synced=False)
+    assert disk.at_sync == []
+    assert disk.files() == ["records", "sha256"]
+    assert await store.get(blobs["text"].sha256) == b"the evidence"
+    assert await store.has_all(blobs.values())
+    _file(tmp_path, blobs["text"].sha256).write_bytes(b"")
+    assert not await store.has_all(blobs.values())
+    _file(tmp_path, blobs["text"].sha256).unlink()
+    assert not await store.has_all(blobs.values())
+
+
 async def test_store_is_read_only_after_a_failed_sync(tmp_path: Path) -> None:
     disk = Disk(tmp_path)
     store = disk.store()

@@ -72,6 +72,20 @@ async def test_script_finds_cached_pages_that_answer_does_not_cite(folder: Answe
     assert [page["outcome"] for page in result["pages"]] == ["ok"]
 
 
+async def test_imported_page_whose_file_was_lost_is_imported_again(folder: AnswerFolder) -> None:
+    (first,) = await folder.evaluate()
+    pages = {page["url"]: page["bodies"]["text"] for page in stored_result(first)["pages"]}
+    for sha256 in pages.values():
+        next((folder.public.evidence_folder("otter") / "blobs").rglob(f"sha256/*/{sha256}")).write_bytes(b"")
+
+    (second,) = await folder.evaluate(overwrite=True)
+
+    assert {page["url"]: page["bodies"]["text"] for page in stored_result(second)["pages"]} == pages
+    assert [page["source"] for page in stored_result(second)["pages"]] == ["import"] * 2
+    assert second.outcome.result is not None and first.outcome.result is not None
+    assert second.outcome.result["score"] == first.outcome.result["score"]
+
+
 async def test_valid_result_is_reused(folder: AnswerFolder) -> None:
     (first,) = await folder.evaluate()
     (second,) = await folder.evaluate()
