@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import atexit
 import json
 import os
 import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Literal
@@ -89,7 +91,7 @@ def measure(run: Run) -> Measured:
     answers, pages = answers_folder(run.answers), cache_folder(tiny=run.tiny)
     with (
         running_model(delay_s=run.delay_s, quotes=run.quotes) as model,
-        tempfile.TemporaryDirectory(prefix="assay-bench-run-") as place,
+        _folder() as place,
     ):
         # Linked instead of copied: existing files are replaced when they change, never modified in place.
         shutil.copytree(pages, Path(place) / "cache", copy_function=os.link)
@@ -109,6 +111,21 @@ def measure(run: Run) -> Measured:
             f"{run}: {measured.outcome.missing} answers were not judged to the end\n{done.stderr[-4000:]}"
         )
     return measured
+
+
+@contextmanager
+def _folder() -> Iterator[str]:
+    """Yield a new folder. Its files are emptied after the block and removed when this process ends.
+
+    ext4 does not reuse inodes that were freed in the last minutes, and processes that create files search past them:
+    0.28 ms instead of 0.01 ms per file after 6,000 were removed, and a run creates 2,000.
+    """
+    place = tempfile.mkdtemp(prefix="assay-bench-run-")
+    atexit.register(shutil.rmtree, place, ignore_errors=True)
+    yield place
+    for file in Path(place).rglob("*"):
+        if file.is_file() and file.stat().st_nlink == 1:  # pages are linked to those of other runs
+            os.truncate(file, 0)
 
 
 def _environment() -> dict[str, str]:
