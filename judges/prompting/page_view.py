@@ -31,7 +31,7 @@ from judges.tokenizers import unload_encodings
 log = logging.getLogger(__name__)
 
 MAX_LINKS_CHARS: Final = 60_000
-DEFAULT_MAX_BYTES: Final = 32 * 1024 * 1024
+DEFAULT_MAX_BYTES: Final = 16 * 1024 * 1024
 PICTURES_SHARE: Final = 0.5
 IDLE_S: Final = 1.0
 """Time without an answer in progress after which cached pages are released."""
