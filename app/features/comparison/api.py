@@ -20,7 +20,7 @@ from app.api.examples import EXAMPLE_ID, EXAMPLE_RESULT
 from app.api.mixed_judges import MixQuery, refuse_to_mix, total_judges
 from app.api.models import ListOut
 from app.api.paging import NAME_PATTERN, IdPath, NameFilter, NamePath, PositionsPageDep
-from app.api.problems import not_found
+from app.api.problems import Problem, not_found
 from app.api.summaries import parse_answer
 from app.features.comparison.models import ComparisonOut, ConsistencyOut, InversionsOut, OrderSensitivityOut
 from app.features.comparison.paired_comparison import ComparisonSide, add_flips, comparison_json
@@ -70,7 +70,7 @@ async def _load_side(
             agent_answers = await rows.answers_of(connection, agent, owner=caller.visible_owner, run=run or None)
     answers = agent_answers if single is None else [single]
     if not answers:
-        raise not_found(f"agent, run or result with judged answers: {name!r}")
+        raise Problem(404, "NOT_FOUND", f"{name!r} is no agent, run or result that has judged answers")
     return await asyncio.to_thread(_build_side, name, answers, trees=trees, leaves=leaves)
 
 
