@@ -59,11 +59,14 @@ class PreparedRoutes:
         self._app = app
         self._routes = routes
         self._prepared = False
+        self._preparing = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if not self._prepared:
-            await asyncio.to_thread(self._prepare)
-            self._prepared = True
+            async with self._preparing:
+                if not self._prepared:
+                    await asyncio.to_thread(self._prepare)
+                    self._prepared = True
         await self._app(scope, receive, send)
 
     def _prepare(self) -> None:

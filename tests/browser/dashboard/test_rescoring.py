@@ -76,7 +76,7 @@ async def rows(reader: Reader, label: str) -> list[str]:
 async def test_ranks_and_scores_are_side_by_side(reader: Reader):
     agents = await rows(reader, "Agents")
     assert agents[0].startswith("heron 2 → 1 1 0.67 1.00 +0.33")
-    assert agents[1].startswith("otter 1 → 2 1 1.00 0.33 -0.67")
+    assert agents[1].startswith("otter 1 → 2 1 1.00 0.33 \u22120.67")
     assert agents[2].startswith("stork 3 1 0.33 0.00\u20130.33 open")
     answers = await rows(reader, "Answers")
     assert len(answers) == 3
