@@ -1,8 +1,10 @@
 """Image processing in a few threads, so that concurrent requests do not hold many decoded pictures in memory.
 
-Memory that was freed is returned to the system. Pictures, and the model requests that contain them, need about 1 MB
-each. When such a block is freed, glibc raises its dynamic M_MMAP_THRESHOLD (see mallopt(3)) and allocates later ones on
-the heap. There, one small block above them prevents their release, which wastes tens of megabytes.
+Memory is reused while images are processed, and returned to the system afterwards. Pictures, and the model requests
+that contain them, need about 1 MB each. By default, glibc raises its dynamic M_MMAP_THRESHOLD (see mallopt(3)) when
+such a block is freed, and allocates later ones on the heap of the thread. There, one small block above them prevents
+their release, which wastes tens of megabytes. If every block was mapped anew, in turn, the page faults would take a
+quarter of the time of preparing a page.
 """
 
 from __future__ import annotations
@@ -21,13 +23,20 @@ from cache.daemon_threads import DaemonThreadPool
 
 _Arguments = ParamSpec("_Arguments")
 _Result = TypeVar("_Result")
-TRIM_INTERVAL_S: Final = 1.0
-REUSED_BLOCKS: Final = 4
-"""Pillow allocates pictures in blocks of 16 MiB. These are enough for a page of 12,000 px and one of its parts."""
-LARGE_BYTES: Final = 256 * 1024
-"""Blocks of at least this size are mapped separately and returned to the system as soon as they are freed."""
-_M_MMAP_THRESHOLD: Final = -3
-"""Value in malloc.h. Setting the threshold disables its dynamic adjustment."""
+IDLE_S: Final = 1.0
+MAX_INTERVAL_S: Final = 10.0
+"""Time between two returns of freed memory while images are processed without a pause."""
+BLOCK_BYTES: Final = 512 * 1024
+"""Size of the blocks in which Pillow allocates pictures. Each picture resizes one of its blocks, the last one. In the
+default size, 16 MiB, this would be most of the picture."""
+REUSED_BLOCKS: Final = 128
+"""Number of free blocks that Pillow keeps: enough for a page of 12,000 px and one of its parts."""
+_MALLOC_OPTIONS: Final = {
+    -3: 384 * 1024,  # M_MMAP_THRESHOLD. Setting it disables the dynamic adjustment.
+    -1: 2 * 1024 * 1024,  # M_TRIM_THRESHOLD
+    -8: 1,  # M_ARENA_MAX: threads reuse each other's memory. They rarely allocate at the same time, due to the GIL.
+}
+"""Options of mallopt(3), numbered as in malloc.h. Blocks of Pillow must be larger than the threshold of mmap."""
 
 
 async def run_image_job(
@@ -60,28 +69,33 @@ def _pool() -> DaemonThreadPool:
 
 
 class _Trimmer:
-    """Returns freed memory to the system: large blocks at once, all others ``TRIM_INTERVAL_S`` after a job.
+    """Returns freed memory to the system: when no job has ended for ``IDLE_S``, and at least every ``MAX_INTERVAL_S``.
 
     Without glibc, only the memory of Pillow is returned.
-
-    Until then, Pillow reuses the blocks of the last pictures: mapping new ones takes as long as decoding.
     """
 
     def __init__(self) -> None:
         libc: Any = ctypes.CDLL(None)
         self._malloc_trim: Any = getattr(libc, "malloc_trim", None)
         if self._malloc_trim is not None:
-            libc.mallopt(_M_MMAP_THRESHOLD, LARGE_BYTES)
-        self._due_at = 0.0
+            for option, value in _MALLOC_OPTIONS.items():
+                libc.mallopt(option, value)
         self._pillow: Any = vars(Image)["core"]
+        self._pillow.set_block_size(BLOCK_BYTES)
         self._pillow.set_blocks_max(REUSED_BLOCKS)
+        self._ended_jobs = 0
+        self._trimmed_at = 0.0
 
     def trim_later(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Trim once after the interval, also after several jobs. A loop that is closed earlier does not trim."""
+        """Record the end of a job. A loop that is closed earlier does not trim."""
+        self._ended_jobs += 1
+        loop.call_later(IDLE_S, self._trim_if_due, self._ended_jobs)
+
+    def _trim_if_due(self, ended_jobs: int) -> None:
         now = time.monotonic()
-        if now >= self._due_at:
-            self._due_at = now + TRIM_INTERVAL_S
-            loop.call_later(TRIM_INTERVAL_S, lambda: _pool().submit(self.trim))
+        if ended_jobs == self._ended_jobs or now - self._trimmed_at >= MAX_INTERVAL_S:
+            self._trimmed_at = now
+            _pool().submit(self.trim)
 
     def trim(self) -> None:
         """Return freed memory, and the blocks of Pillow. Takes about 10 ms."""

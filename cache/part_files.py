@@ -40,8 +40,9 @@ class PartFiles:
         """Return the parts of a screenshot, prepared in an earlier call if there was one. See ``screenshot_parts``."""
         if is_showable(screenshot, limits.max_width, limits.part_height):
             return (screenshot,)
-        key = hashlib.sha256(repr((_VERSION, astuple(limits))).encode() + screenshot).hexdigest()
-        path = self._folder / f"{key}.parts"
+        key = hashlib.sha256(repr((_VERSION, astuple(limits))).encode())
+        key.update(screenshot)
+        path = self._folder / f"{key.hexdigest()}.parts"
         stored = _read(path)
         if stored is not None:
             return stored
@@ -69,9 +70,11 @@ class PartFiles:
 
 def _packed(parts: tuple[bytes, ...]) -> bytes:
     """Return a header line with the sizes and the hash of the parts, then the parts."""
-    body = b"".join(parts)
-    header = {"sha256": hashlib.sha256(body).hexdigest(), "sizes": [len(part) for part in parts]}
-    return json.dumps(header).encode() + b"\n" + body
+    digest = hashlib.sha256()
+    for part in parts:
+        digest.update(part)
+    header = {"sha256": digest.hexdigest(), "sizes": [len(part) for part in parts]}
+    return b"".join([json.dumps(header).encode(), b"\n", *parts])
 
 
 def _read(path: Path) -> tuple[bytes, ...] | None:

@@ -27,10 +27,14 @@ _PLACEHOLDER = f"image-{secrets.token_hex(16)}-"
 """Placeholder for an image during encoding. Random in each process, so that no page can contain it."""
 
 
+_SENT_BYTES = 192 * 1024
+"""Size of the pieces of an image that are sent. They are small enough for memory that is reused."""
+
+
 class JsonBody:
     """JSON body of a request, in pieces. Requests with the same image share its encoded string.
 
-    It can be iterated repeatedly. Only the piece that is being sent is converted to bytes.
+    It can be iterated repeatedly. Images are converted to bytes while they are sent.
     """
 
     def __init__(self, body: Mapping[str, Any]) -> None:
@@ -47,7 +51,11 @@ class JsonBody:
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for piece in self.pieces:
-            yield piece if isinstance(piece, bytes) else piece.encode("ascii")
+            if isinstance(piece, bytes):
+                yield piece
+            else:
+                for start in range(0, len(piece), _SENT_BYTES):
+                    yield piece[start : start + _SENT_BYTES].encode("ascii")
 
 
 def _without_images(value: Any, images: list[DataURI]) -> Any:

@@ -10,6 +10,10 @@ from typing import Any, Self
 _PLAIN = re.compile(r"data:image/[a-z0-9.+-]+;base64,[A-Za-z0-9+/=]*")
 
 
+_PIECE_BYTES = 96 * 1024
+"""Pictures are encoded in pieces of this size: a multiple of three, and small enough for memory that is reused."""
+
+
 class DataURI(str):
     """``data:`` URI with its SHA-256 (hex), so that requests need not compute it again.
 
@@ -28,7 +32,10 @@ class DataURI(str):
     @classmethod
     def of_jpeg(cls, jpeg: bytes, *, sha256: str = "") -> Self:
         """Encode JPEG bytes; ``sha256`` is their hash if known. Call it in a thread: it takes milliseconds per MB."""
-        return cls._of_ascii(b"data:image/jpeg;base64," + base64.b64encode(jpeg), picture_sha256=sha256)
+        pieces = (
+            base64.b64encode(jpeg[start : start + _PIECE_BYTES]).decode() for start in range(0, len(jpeg), _PIECE_BYTES)
+        )
+        return cls._of("".join(["data:image/jpeg;base64,", *pieces]), picture_sha256=sha256)
 
     @classmethod
     def given(cls, uri: str) -> str:
@@ -36,12 +43,13 @@ class DataURI(str):
 
         Any other URI stays an ordinary string, because it must be escaped in JSON.
         """
-        return cls._of_ascii(uri.encode("ascii")) if _PLAIN.fullmatch(uri) else uri
+        return cls._of(uri) if _PLAIN.fullmatch(uri) else uri
 
     @classmethod
-    def _of_ascii(cls, encoded: bytes, *, picture_sha256: str = "") -> Self:
-        uri = cls(encoded.decode("ascii"))
-        uri.sha256 = hashlib.sha256(b"picture " + picture_sha256.encode() if picture_sha256 else encoded).hexdigest()
+    def _of(cls, encoded: str, *, picture_sha256: str = "") -> Self:
+        uri = cls(encoded)
+        hashed = f"picture {picture_sha256}" if picture_sha256 else encoded
+        uri.sha256 = hashlib.sha256(hashed.encode("ascii")).hexdigest()
         uri.picture_sha256 = picture_sha256
         return uri
 

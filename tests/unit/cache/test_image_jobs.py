@@ -69,7 +69,7 @@ from cache import image_jobs
 from cache.image_jobs import max_image_jobs, run_image_job
 from cache.page_text.screenshot_parts import screenshot_parts
 
-image_jobs.TRIM_INTERVAL_S = 0.0
+image_jobs.IDLE_S = 0.0
 status = open("/proc/self/status")
 
 def mib(name):
