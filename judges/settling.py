@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable
+from contextvars import ContextVar
 from typing import Final, TypeAlias
-
-import structlog
 
 from judges.errors import JudgeBug
 from rubrics.node import RubricNode
@@ -23,6 +22,8 @@ from rubrics.verdict import Claim, Outcome, Reason, Verdict
 JudgeClaim: TypeAlias = Callable[[Claim], Awaitable[Verdict]]
 Progress: TypeAlias = Callable[[int, int], None]
 """Called with the number of settled leaves and the number of declared leaves."""
+JUDGED_LEAF: Final = ContextVar("JUDGED_LEAF", default="")
+"""Id of the leaf that is judged, for log messages."""
 _STARTED_AT_ONCE: Final = 10
 """Number of claims that start in one iteration of the event loop."""
 
@@ -68,8 +69,8 @@ class Settler:
                 if dependency.id in settled:
                     await settled[dependency.id].wait()
             blocker = gating_leaf(self._rubric, leaf)
-            with structlog.contextvars.bound_contextvars(leaf=leaf.id):
-                leaf.verdict = await self._judging(_claim(leaf)) if blocker is None else gated_verdict(blocker)
+            JUDGED_LEAF.set(leaf.id)  # in a task of its own
+            leaf.verdict = await self._judging(_claim(leaf)) if blocker is None else gated_verdict(blocker)
             settled[leaf.id].set()
             self._settled += 1
             self._report()

@@ -6,8 +6,8 @@ is handled only after the next event.
 
 from __future__ import annotations
 
-from collections.abc import Coroutine, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 from app.console.errors import Interrupted
@@ -38,9 +38,13 @@ def run(main: Coroutine[Any, Any, _Found]) -> _Found:
     """
     import asyncio
 
-    from uvicorn.loops.auto import auto_loop_factory
-
     from cache.scratch import remove_all
+
+    new_event_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
+    with suppress(ImportError):
+        import uvloop
+
+        new_event_loop = uvloop.new_event_loop
 
     INTERRUPTION.at_forced_exit(remove_all)
 
@@ -56,7 +60,7 @@ def run(main: Coroutine[Any, Any, _Found]) -> _Found:
         return await main
 
     try:
-        with asyncio.Runner(loop_factory=auto_loop_factory()) as runner:
+        with asyncio.Runner(loop_factory=new_event_loop) as runner:
             return runner.run(interruptible())
     except asyncio.CancelledError:
         if INTERRUPTION.signal_number is None:

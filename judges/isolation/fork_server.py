@@ -36,6 +36,7 @@ from judges.isolation.process_limits import (
     program_is_open_to,
 )
 from judges.isolation.supervisor import COUNT_INTERVAL_S, SupervisedProcess, Supervisor, descendants, kill_descendants
+from judges.source_code import YAML_SUFFIX
 
 _FIRST_FD: Final = 3
 
@@ -147,6 +148,8 @@ class _Server:
         job = json.loads(message)
         life_fd, main_fd, side_fd = descriptors
         limits = ScriptLimits(**job["limits"])
+        if any(path.endswith(YAML_SUFFIX) for path in job["judge_files"]):
+            importlib.import_module("judges.yaml_tasks.compiler")  # once for all children; other files need no YAML
         if limits.processes == 0 and self._can_forbid_processes:
             self._supervisor.supervise(start_script(job, self._uid, limits, life_fd, main_fd, side_fd))
             return

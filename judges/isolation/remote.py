@@ -7,8 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-import structlog
-
 from cache.capture import Evidence
 from judges.errors import ExtractionFailed, LLMOutputUnusable, ReplyNotCached, UnusableKind
 from judges.extractor import ExtractionQuestion, ExtractionReply, ExtractorBase
@@ -19,6 +17,7 @@ from judges.llm.json_schema import ReplyType, json_schema_of, schema_name
 from judges.llm.provider_adapter import FinishReason, RawReply
 from judges.llm.replies import read_reply
 from judges.prompting.rendering import Style
+from judges.settling import JUDGED_LEAF
 from judges.verifier import ClaimJudge, ClaimQuestion
 from rubrics.verdict import Claim, Usage, Verdict
 
@@ -99,7 +98,7 @@ class RemoteClaimJudge(_ServiceCaller, ClaimJudge):
             claim=to_json_value(question.claim, Claim),
             trials=question.trials,
             cache_only=cache_only,
-            leaf=structlog.contextvars.get_contextvars().get("leaf"),
+            leaf=JUDGED_LEAF.get(),
         )
         if response is None:
             raise ReplyNotCached

@@ -12,8 +12,6 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
-import structlog
-
 from cache.capture import Evidence
 from cache.lru import LRUCache
 from judges.errors import JudgeBug, ReplyNotCached, UnusableKind
@@ -35,6 +33,7 @@ from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.prompting.rendering import Style
 from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.settling import JUDGED_LEAF
 from judges.verifier import ClaimJudge, ClaimQuestion, Verifier
 from rubrics.verdict import Claim, Usage, Verdict
 
@@ -109,12 +108,11 @@ class RpcServer:
         if not 1 <= question.trials <= MAX_TRIALS or question.trials % 2 == 0:
             raise JudgeBug(f"the number of votes must be odd and at most {MAX_TRIALS}, not {question.trials}")
         judge = self._services(params).claim_judge(_text(params, "model"), own_page=_is_own_page(params))
-        # Log messages of this call carry the leaf id.
-        with structlog.contextvars.bound_contextvars(leaf=str(params.get("leaf") or "")):
-            try:
-                return to_json_value(await judge.settle(question, cache_only=bool(params.get("cache_only"))), Verdict)
-            except ReplyNotCached:
-                return None
+        JUDGED_LEAF.set(str(params.get("leaf") or ""))  # each call has a task of its own
+        try:
+            return to_json_value(await judge.settle(question, cache_only=bool(params.get("cache_only"))), Verdict)
+        except ReplyNotCached:
+            return None
 
     async def _complete(self, params: Mapping[str, Any]) -> Any:
         """Return the reply to the messages of a judge file, or to an extraction, whose prompt is written here."""

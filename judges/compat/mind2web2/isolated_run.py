@@ -35,13 +35,12 @@ ENTRY = "mind2web2.isolated_child:run_script"
 PRELOADED = (
     "judges.isolation.judge_main",
     "judges.isolation.serialization",
-    "judges.yaml_tasks.compiler",
     "mind2web2.isolated_child",
     "mind2web2.eval_runner",
     "mind2web2.prompts.cache_prompts",
     "mind2web2.utils.path_config",
 )
-"""Modules that the fork server imports before it forks, for public and native judge files."""
+"""Modules that the fork server imports before it forks, for public and native judge files in Python."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ import structlog
 
 from app.observability.logs import configure_logging
 from app.observability.redaction import MASK, Redactor
+from judges.settling import JUDGED_LEAF
 
 
 @pytest.fixture
@@ -33,6 +34,14 @@ def test_event_is_one_json_line_with_its_bound_values(log_stream: io.StringIO):
     [line] = lines(log_stream)
     assert (line["event"], line["job_id"], line["pages"], line["level"]) == ("job started", "job_1", 3, "info")
     assert line["timestamp"].endswith("Z")
+
+
+def test_event_names_the_leaf_that_is_judged(log_stream: io.StringIO):
+    token = JUDGED_LEAF.set("g1/name")
+    logging.getLogger("judges.verifier").info("verdict reached")
+    JUDGED_LEAF.reset(token)
+    structlog.get_logger("app.jobs").info("job done")
+    assert [line.get("leaf") for line in lines(log_stream)] == ["g1/name", None]
 
 
 def test_extra_values_of_a_standard_logger_are_logged(log_stream: io.StringIO):
