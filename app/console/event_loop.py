@@ -1,4 +1,4 @@
-"""Event loop of commands: uvloop if it is installed.
+"""Event loop of commands: uvloop.
 
 uvloop is faster. It also never misses Ctrl-C: in ``asyncio.run``, a signal that arrives just as the loop becomes idle
 is handled only after the next event.
@@ -6,8 +6,8 @@ is handled only after the next event.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from app.console.errors import Interrupted
@@ -31,20 +31,16 @@ def resumable(saved: str) -> Iterator[None]:
 
 
 def run(main: Coroutine[Any, Any, _Found]) -> _Found:
-    """Run a coroutine as ``asyncio.run`` does, on uvloop if it is installed. Ctrl-C and SIGTERM cancel it.
+    """Run a coroutine as ``asyncio.run`` does, on uvloop. Ctrl-C and SIGTERM cancel it.
 
     Raises:
         KeyboardInterrupt: A signal cancelled it.
     """
     import asyncio
 
+    import uvloop
+
     from cache.scratch import remove_all
-
-    new_event_loop: Callable[[], asyncio.AbstractEventLoop] = asyncio.new_event_loop
-    with suppress(ImportError):
-        import uvloop
-
-        new_event_loop = uvloop.new_event_loop
 
     INTERRUPTION.at_forced_exit(remove_all)
 
@@ -60,7 +56,7 @@ def run(main: Coroutine[Any, Any, _Found]) -> _Found:
         return await main
 
     try:
-        with asyncio.Runner(loop_factory=new_event_loop) as runner:
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
             return runner.run(interruptible())
     except asyncio.CancelledError:
         if INTERRUPTION.signal_number is None:
