@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from mind2web2 import results
+from mind2web2.script_run import checked_result
 
 OLD, NEW = "20261001_080000", "20261002_080000"
 
@@ -84,3 +85,10 @@ def test_evaluation_date_comes_from_the_environment(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv(results.EVAL_DATE_VARIABLE, "31 October")
     with pytest.raises(ValueError, match="MIND2WEB2_EVAL_DATE='31 October' is not a date: use YYYY-MM-DD"):
         results.eval_date()
+
+
+def test_equal_strings_of_a_result_are_one_object():
+    verdicts = [{"status": "".join(["pas", "sed"])} for _ in range(2)]
+    first, second = checked_result({"final_score": 1.0, "verdicts": verdicts}, "task")["verdicts"]
+    assert first["status"] == "passed"
+    assert first["status"] is second["status"]

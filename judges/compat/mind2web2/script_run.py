@@ -81,11 +81,21 @@ def checked_result(returned: Any, task_id: str) -> dict[str, Any]:
         raise JudgeBug(f"the judge script of {task_id!r} returned {type(returned).__name__}, not a dict")
     with judge_code(f"the result of the judge script of {task_id!r} cannot be written as JSON"):
         text = json.dumps(returned, default=str, skipkeys=True, ensure_ascii=False).encode("utf-8", errors="replace")
-        plain: dict[str, Any] = json.loads(text, parse_constant=str)
+        plain: dict[str, Any] = json.loads(text, parse_constant=str, object_pairs_hook=_sharing_strings())
     score = plain.get("final_score", 0.0)
     if isinstance(score, bool) or not isinstance(score, int | float):
         raise JudgeBug(f"the judge script of {task_id!r} returned an invalid final_score: {score!r}")
     return plain
+
+
+def _sharing_strings() -> Callable[[list[tuple[str, Any]]], dict[str, Any]]:
+    """Return a hook for the JSON parser, so that equal strings like "passed", a third of a result, are one object."""
+    known: dict[str, str] = {}
+
+    def as_object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+        return {key: known.setdefault(value, value) if isinstance(value, str) else value for key, value in pairs}
+
+    return as_object
 
 
 def _partial_summary(client: HostedClient, explanation: str, error: Exception) -> dict[str, Any]:
