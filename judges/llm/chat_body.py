@@ -10,6 +10,8 @@ from dataclasses import replace
 from functools import lru_cache
 from typing import Any
 
+from openai.lib._pydantic import _ensure_strict_json_schema
+
 from judges.errors import JudgeBug
 from judges.llm.client import LLMRequest, Message
 from judges.llm.json_schema import ReplyType, json_schema_of, schema_name
@@ -137,39 +139,10 @@ def response_format(schema: ReplyType) -> dict[str, Any]:
         plain = copy.deepcopy(dict(json_schema_of(schema)))
         if _has_free_keys(plain):
             return _json_schema(name, plain, strict=False)
-        return _json_schema(name, _strict(plain, plain), strict=True)
-    except (AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        # The public functions of the SDK accept only a class.
+        return _json_schema(name, _ensure_strict_json_schema(plain, path=(), root=plain), strict=True)
+    except (AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise JudgeBug(f"the schema of {name} is invalid: {type(error).__name__}: {error}") from error
-
-
-def _strict(schema: dict[str, Any], root: dict[str, Any]) -> dict[str, Any]:
-    """Change a schema, in place, to the part of JSON Schema that providers enforce, and return it.
-
-    Objects take only their own fields and require all of them. A reference stands alone: with other keywords beside it,
-    its definition is inserted instead. A default of null and an ``allOf`` of one schema are left out.
-    """
-    for keyword in ("$defs", "definitions", "properties"):
-        if isinstance(schema.get(keyword), dict):
-            schema[keyword] = {name: _strict(each, root) for name, each in schema[keyword].items()}
-    for keyword in ("anyOf", "allOf"):
-        if isinstance(schema.get(keyword), list):
-            schema[keyword] = [_strict(each, root) for each in schema[keyword]]
-    if isinstance(schema.get("items"), dict):
-        schema["items"] = _strict(schema["items"], root)
-    if len(schema.get("allOf", ())) == 1:
-        schema |= schema.pop("allOf")[0]
-    if schema.get("type") == "object":
-        schema.setdefault("additionalProperties", False)
-    if isinstance(schema.get("properties"), dict):
-        schema["required"] = list(schema["properties"])
-    if schema.get("default", ...) is None:
-        del schema["default"]
-    if "$ref" not in schema or len(schema) == 1:
-        return schema
-    definition: Any = root
-    for step in schema.pop("$ref").removeprefix("#/").split("/"):
-        definition = definition[step]
-    return _strict({**definition, **schema}, root)
 
 
 def _json_schema(name: str, schema: dict[str, Any], *, strict: bool) -> dict[str, Any]:

@@ -1,7 +1,8 @@
 """Provider adapter for OpenAI, Azure OpenAI and servers with a compatible chat completions API.
 
-Each call is one attempt and counted once. Some servers send something else than a chat completion with status 200.
-That is an unusable reply and not an error.
+The retries of the SDK are off, so that each call is one attempt and counted once. ``encoding`` writes the body and
+``completions`` parses the reply, because some servers send something else than a chat completion with status 200. That
+is an unusable reply and not an exception of the SDK.
 
 The reply may be a string, a list of parts, a tool call, a legacy function call or part of the reasoning. Some servers
 stream it although the request does not ask for a stream. The parser converts all of these to the text of a
@@ -11,15 +12,18 @@ stream it although the request does not ask for a stream. The parser converts al
 from __future__ import annotations
 
 import asyncio
+import functools
 import json
+import ssl
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
-from urllib.request import getproxies, proxy_bypass
 
 import aiohttp
+import httpx2
+import openai
 
 from cache.urls import is_loopback
 from judges.errors import LLMError, LLMRejected, LLMUnavailable
@@ -48,18 +52,14 @@ from judges.llm.request_formats import (
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 NO_KEY = "no-key"
-"""Key for self-hosted servers that need none. Some reject a request without one."""
-IDLE_TIMEOUT_S = 600.0
-"""Longest wait for a connection and between two pieces of a reply. The retrier applies the actual, shorter timeout."""
-_CONNECTIONS: Final = 1000
-_KEEP_ALIVE_S: Final = 5.0
-"""Servers close idle connections, some after 5 seconds."""
+"""Key for self-hosted servers that need none, because the SDK requires one."""
+SDK_TIMEOUT_S = 600.0
+"""Timeout of the SDK in seconds. The retrier applies the actual, shorter timeout."""
 MAX_FORMATS = 12
 """Maximum number of formats that one request tries."""
 _TOO_LARGE = 413
 _OVERSIZED_SHARE = 0.9
 """A body of at least this share of a rejected size is treated as too large."""
-_FIRST_ERROR_STATUS = 300
 _DEFAULT_ERROR_STATUS = 500
 """Status to assume for an error that was sent with status 200."""
 
@@ -76,7 +76,7 @@ def open_openai(
     *,
     api_key: str | None,
     base_url: str | None = None,
-    timeout_s: float = IDLE_TIMEOUT_S,
+    timeout_s: float = SDK_TIMEOUT_S,
     images: Images = Images.AUTO,
     format_file: FormatFile | None = None,
     explores: bool = True,
@@ -86,9 +86,15 @@ def open_openai(
     ``format_file`` is the file for learned request formats. For ``explores`` see ``OpenAIAdapter``.
     """
     endpoint = (base_url or OPENAI_BASE_URL).rstrip("/")
-    key = api_key or NO_KEY
+    client = openai.AsyncOpenAI(
+        api_key=api_key or NO_KEY,
+        base_url=endpoint,
+        max_retries=0,
+        timeout=timeout_s,
+        http_client=_http_client(endpoint),
+    )
     return OpenAIAdapter(
-        ApiConnection(endpoint, key=key, headers={"Authorization": f"Bearer {key}"}, timeout_s=timeout_s),
+        client,
         provider="openai",
         endpoint=endpoint,
         formats=LearnedFormats(endpoint, images=images, file=format_file),
@@ -101,21 +107,23 @@ def open_azure(
     api_key: str,
     base_url: str,
     api_version: str,
-    timeout_s: float = IDLE_TIMEOUT_S,
+    timeout_s: float = SDK_TIMEOUT_S,
     images: Images = Images.AUTO,
     format_file: FormatFile | None = None,
     explores: bool = True,
 ) -> OpenAIAdapter:
     """Return the adapter for Azure OpenAI. The model name is the deployment in the URL path."""
     endpoint = base_url.rstrip("/")
+    client = openai.AsyncAzureOpenAI(
+        api_key=api_key,
+        base_url=f"{endpoint}/openai",
+        api_version=api_version,
+        max_retries=0,
+        timeout=timeout_s,
+        http_client=_http_client(endpoint),
+    )
     return OpenAIAdapter(
-        ApiConnection(
-            f"{endpoint}/openai",
-            key=api_key,
-            headers={"api-key": api_key},
-            query={"api-version": api_version},
-            timeout_s=timeout_s,
-        ),
+        client,
         provider="azure",
         endpoint=endpoint,
         formats=LearnedFormats(endpoint, images=images, file=format_file),
@@ -124,68 +132,16 @@ def open_azure(
     )
 
 
-class ApiConnection:
-    """HTTP connections to one API with one key. Use it from one event loop; ``key`` is masked in messages.
-
-    Redirects are not followed, because they would send the key to another address. A proxy of the environment is not
-    used for this machine.
-    """
-
-    def __init__(
-        self,
-        base_url: str,
-        *,
-        key: str,
-        headers: Mapping[str, str],
-        query: Mapping[str, str] | None = None,
-        timeout_s: float = IDLE_TIMEOUT_S,
-    ) -> None:
-        self._base_url = base_url
-        self._key = key
-        self._headers = {"User-Agent": "assay", "Accept": "application/json", **headers}
-        self._query = query
-        self._timeout_s = timeout_s
-        self._opened: aiohttp.ClientSession | None = None
-
-    async def request(self, method: str, path: str, body: JsonBody | None = None) -> tuple[aiohttp.ClientResponse, str]:
-        """Send a request. Return the response and its body.
-
-        Raises:
-            aiohttp.ClientError, OSError: There is no connection, or it broke. TimeoutError is a subclass of OSError.
-        """
-        sent = {} if body is None else {"Content-Type": "application/json", "Content-Length": str(len(body))}
-        async with self._session().request(
-            method, self._base_url + path, data=body, headers=sent, params=self._query, allow_redirects=False
-        ) as response:
-            return response, await response.text(errors="replace")
-
-    def masked(self, message: str) -> str:
-        """Mask the key, which some servers repeat in their error messages."""
-        return message.replace(self._key, "***")
-
-    async def aclose(self) -> None:
-        if self._opened is not None:
-            await self._opened.close()
-
-    def _session(self) -> aiohttp.ClientSession:
-        if self._opened is None:
-            self._opened = aiohttp.ClientSession(
-                connector=aiohttp.TCPConnector(limit=_CONNECTIONS, keepalive_timeout=_KEEP_ALIVE_S),
-                cookie_jar=aiohttp.DummyCookieJar(),
-                headers=self._headers,
-                proxy=_proxy_for(self._base_url),
-                timeout=aiohttp.ClientTimeout(total=None, connect=self._timeout_s, sock_read=self._timeout_s),
-            )
-        return self._opened
+@functools.cache
+def tls_context() -> ssl.SSLContext:
+    """Return the TLS context of all clients of this process. Reading the CA certificates is slow."""
+    return httpx2.create_ssl_context()
 
 
-def _proxy_for(url: str) -> str | None:
-    """Return the URL of the environment's proxy for an address; None: connect directly."""
-    address, proxies = urlsplit(url), getproxies()
-    host, proxy = address.hostname or "", proxies.get(address.scheme) or proxies.get("all")
-    if proxy is None or is_loopback(host) or proxy_bypass(host):
-        return None
-    return proxy if "://" in proxy else f"http://{proxy}"
+def _http_client(endpoint: str) -> openai.DefaultAioHttpClient:
+    """Return the HTTP client for an endpoint. A proxy of the environment is not used for this machine."""
+    is_local = is_loopback(urlsplit(endpoint).hostname or "")
+    return openai.DefaultAioHttpClient(verify=tls_context(), trust_env=not is_local)
 
 
 class OpenAIAdapter:
@@ -197,7 +153,7 @@ class OpenAIAdapter:
 
     def __init__(
         self,
-        connection: ApiConnection,
+        client: openai.AsyncOpenAI,
         *,
         provider: str,
         endpoint: str,
@@ -209,7 +165,7 @@ class OpenAIAdapter:
         self._explores = explores
         self.endpoint = endpoint
         self.learned_formats = formats
-        self._connection = connection
+        self._client = client
         self._path = path
         self._encoding_lock = asyncio.Lock()
         self._rejected_bytes: dict[str, int] = {}
@@ -312,27 +268,31 @@ class OpenAIAdapter:
         async with self._encoding_lock:
             # Encoding a page takes a millisecond or two. One per loop iteration, so that thirty do not block the loop.
             await asyncio.sleep(0)
-        response, reply = await self._sent(
-            "POST", self._path.format(model=quote(request.model, safe="")), JsonBody(body)
-        )
-        if response.status >= _FIRST_ERROR_STATUS:
-            body_error = read_error_body(reply)
-            message = self._connection.masked(body_error.message or response.reason or "")
+        sent = JsonBody(body)
+        try:
+            reply = await self._client.post(
+                self._path.format(model=quote(request.model, safe="")),
+                cast_to=str,
+                content=sent,
+                options={"headers": {"Content-Type": "application/json", "Content-Length": str(len(sent))}},
+            )
+        except openai.APIConnectionError as error:
+            raise self._connection_error(error) from error
+        except openai.APIStatusError as error:
+            body_error = read_error_body(error.response.text)
+            message = self._masked(body_error.message or error.message)
             if body_error.failed_generation is not None:
                 return RawReply(text=body_error.failed_generation, finish=FinishReason.STOP, model="", detail=message)
-            location = response.headers.get("Location")
-            if response.status < 400 and location:
-                message = f"the server redirects to {self._connection.masked(location)}: configure that address"
             raise _ErrorReturned(
                 ErrorResponse(
                     provider=self.provider,
-                    status=response.status,
+                    status=error.status_code,
                     code=body_error.code,
                     message=message,
                     param=body_error.param,
-                    headers=response.headers,
+                    headers=error.response.headers,
                 )
-            )
+            ) from error
         failed = error_in(reply)
         if failed is None:
             return read_completion(reply)
@@ -345,7 +305,7 @@ class OpenAIAdapter:
                 if len(code) == 3 and code.isdigit() and 400 <= int(code) < 600
                 else _DEFAULT_ERROR_STATUS,
                 code=body_error.code,
-                message=self._connection.masked(body_error.message or str(failed)),
+                message=self._masked(body_error.message or str(failed)),
                 param=body_error.param,
             )
         )
@@ -356,22 +316,30 @@ class OpenAIAdapter:
         Raises:
             LLMUnavailable: the server has no list.
         """
-        response, body = await self._sent("GET", "/models")
-        if response.status >= _FIRST_ERROR_STATUS:
-            raise LLMUnavailable(f"{self.provider}: no list of models (status {response.status})")
-        return body
+        try:
+            return await self._client.get("/models", cast_to=str)
+        except openai.OpenAIError as error:
+            raise LLMUnavailable(f"{self.provider}: no list of models ({type(error).__name__})") from error
 
     async def aclose(self) -> None:
-        await self._connection.aclose()
+        await self._client.close()
 
-    async def _sent(self, method: str, path: str, body: JsonBody | None = None) -> tuple[aiohttp.ClientResponse, str]:
-        """Send a request. Raises LLMUnavailable if it has no response."""
-        try:
-            return await self._connection.request(method, path, body)
-        except TimeoutError as error:
-            raise timeout_error(self.provider) from error
-        except (aiohttp.ClientError, OSError) as error:
-            raise connection_error(self.provider, error.__cause__ or error) from error
+    def _connection_error(self, error: openai.APIConnectionError) -> LLMUnavailable:
+        """Return the error for a timeout or a failed connection.
+
+        The root cause decides, because the SDK reports a refused connection of aiohttp as a timeout.
+        """
+        cause: BaseException = error
+        while cause.__cause__ is not None:
+            cause = cause.__cause__
+        refused = isinstance(cause, OSError | aiohttp.ClientError) and not isinstance(cause, TimeoutError)
+        if isinstance(error, openai.APITimeoutError) and not refused:
+            return timeout_error(self.provider)
+        return connection_error(self.provider, cause)
+
+    def _masked(self, message: str) -> str:
+        """Mask the API key, which some servers repeat in their error messages."""
+        return message.replace(self._client.api_key, "***")
 
 
 MAX_BROKEN_CHARS: Final = 4_000
