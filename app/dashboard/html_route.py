@@ -1,21 +1,24 @@
-"""Route class that shows errors as pages with a remedy, and redirects to the sign-in page if a key is required."""
+"""Route class that shows errors as pages with a remedy, and redirects to the sign-in page if a key is required.
+
+Also pages whose head is sent before their content is computed.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
+from contextlib import asynccontextmanager
+from typing import Any, Final
 from urllib.parse import urlencode
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import RedirectResponse
+from fastapi.responses import RedirectResponse, StreamingResponse
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
 
 from app.dashboard.errors import DashboardError
 from app.dashboard.rendering import HEADERS
-from app.dashboard.sessions import COOKIE
-from app.dashboard.viewer import Dashboard, dashboard_of
+from app.dashboard.viewer import Viewer, dashboard_of, viewer_of
 from assay_client.errors import ApiError, ClientError
 
 _REMEDIES = {
@@ -29,6 +32,10 @@ _REMEDIES = {
 }
 
 
+_SHOWN: Final = (ClientError, DashboardError, RequestValidationError, HTTPException)
+"""Errors that are shown as pages."""
+
+
 class HtmlRoute(APIRoute):
     """Route that shows the errors of the API and of the dashboard as pages."""
 
@@ -38,19 +45,36 @@ class HtmlRoute(APIRoute):
         async def as_page(request: Request) -> Response:
             try:
                 return await handle(request)
-            except ApiError as error:
-                return _api_error_page(request, error)
-            except ClientError as error:
-                return _page(request, 503, "The service does not respond.", str(error))
-            except DashboardError as error:
-                return _page(request, error.status, str(error), "")
-            except RequestValidationError as error:
-                fields = ", ".join(".".join(map(str, part["loc"][1:])) for part in error.errors())
-                return _page(request, 422, "This address is invalid.", f"Invalid: {fields}")
-            except HTTPException as error:
-                return _page(request, error.status_code, str(error.detail), "")
+            except _SHOWN as error:
+                return await _error_page(request, error)
 
         return as_page
+
+
+async def head_first(
+    request: Request, viewer: Viewer, render: Callable[[], Awaitable[Response]], *, title: str, here: str
+) -> Response:
+    """Return a page whose menu and style sheets the browser gets before ``render`` returns the whole page.
+
+    ``title`` and ``here`` are those of the page. An error of ``render`` is shown below the menu with the status 200, so
+    check first that the page exists and that the viewer may see it.
+    """
+    start, _, _ = bytes((await viewer.page("base.html", title=title, here=here)).body).partition(_MAIN)
+
+    async def parts() -> AsyncIterator[bytes]:
+        yield start
+        try:
+            page = await render()
+        except _SHOWN as error:
+            page = await _error_page(request, error)
+        _, main, rest = bytes(page.body).partition(_MAIN)
+        yield main + rest
+
+    return StreamingResponse(parts(), headers=HEADERS, media_type="text/html")
+
+
+_MAIN = b"<main "
+_viewer = asynccontextmanager(viewer_of)
 
 
 def show_not_found(app: FastAPI) -> None:
@@ -60,18 +84,29 @@ def show_not_found(app: FastAPI) -> None:
     async def not_found(request: Request, error: Exception) -> Response:
         wants_page = "text/html" in request.headers.get("accept", "") and not request.url.path.startswith("/v1/")
         if wants_page and request.method in {"GET", "HEAD"}:
-            return _page(request, 404, "This page does not exist", "")
+            return await _page(request, 404, "This page does not exist")
         response: Response = await answer(request, error)  # type: ignore[misc]  # all our handlers are coroutines
         return response
 
     app.add_exception_handler(404, not_found)
 
 
-def _api_error_page(request: Request, error: ApiError) -> Response:
-    if error.status == 401:
-        return _to_sign_in(request)
-    detail = "; ".join(f"{path}: {message}" for path, message in error.errors)
-    return _page(request, error.status, error.detail, detail)
+async def _error_page(request: Request, error: Exception) -> Response:
+    match error:
+        case ApiError(status=401):
+            return _to_sign_in(request)
+        case ApiError():
+            detail = "; ".join(f"{path}: {message}" for path, message in error.errors)
+            return await _page(request, error.status, error.detail, detail)
+        case DashboardError():
+            return await _page(request, error.status, str(error))
+        case RequestValidationError():
+            fields = ", ".join(".".join(map(str, part["loc"][1:])) for part in error.errors())
+            return await _page(request, 422, "This address is invalid.", f"Invalid: {fields}")
+        case HTTPException():
+            return await _page(request, error.status_code, str(error.detail))
+        case _:
+            return await _page(request, 503, "The service does not respond.", str(error))
 
 
 def _to_sign_in(request: Request) -> Response:
@@ -89,22 +124,9 @@ def _address(request: Request) -> str:
     return f"{request.url.path}?{request.url.query}" if request.url.query else request.url.path
 
 
-def _page(request: Request, status: int, title: str, detail: str) -> Response:
-    dashboard: Dashboard = dashboard_of(request)
-    sentence = title[:1].upper() + title[1:]
-    return dashboard.renderer.page(
-        "error.html",
-        status=status,
-        title=sentence.rstrip("."),
-        detail=detail,
-        remedy=_REMEDIES.get(status, ""),
-        here="",
-        tabs=[tab for tab in dashboard.renderer.tabs if tab.listing is None],
-        csv=None,
-        json=None,
-        viewer={
-            "dashboard": dashboard,
-            "form_token": dashboard.sessions.form_token(request.cookies.get(COOKIE)),
-            "signed_in": dashboard.sessions.key(request.cookies.get(COOKIE)) is not None,
-        },
-    )
+async def _page(request: Request, status: int, title: str, detail: str = "") -> Response:
+    title = f"{title[:1].upper()}{title[1:]}".rstrip(".")
+    async with _viewer(request) as viewer:
+        return await viewer.page(
+            "error.html", status=status, title=title, detail=detail, remedy=_REMEDIES.get(status, "")
+        )

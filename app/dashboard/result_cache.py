@@ -100,7 +100,7 @@ def _parse(response: httpx.Response) -> CachedResult:
 
 def _parsed(content: bytes, response: httpx.Response) -> CachedResult:
     try:
-        result = from_json(content, cache_strings="keys")
+        result = from_json(content, cache_strings="all")
     except ValueError:  # lone surrogates and deep trees, which only the standard library reads
         result = wire.read_json(response)
     if "eval_breakdown" not in result:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from enum import StrEnum
+from functools import partial
 from typing import Annotated, Any
 from urllib.parse import quote, urlencode
 
-from fastapi import APIRouter, Form, Query, Response
+from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import RedirectResponse
 
 from app.csv_tables import Cell
@@ -16,7 +17,7 @@ from app.dashboard.answer_html import RenderedAnswer
 from app.dashboard.downloads import Format, csv_file
 from app.dashboard.effects import Effect
 from app.dashboard.errors import NotFound
-from app.dashboard.html_route import HtmlRoute
+from app.dashboard.html_route import HtmlRoute, head_first
 from app.dashboard.jobs import IdPath
 from app.dashboard.leaf_overrides import LeafOverride
 from app.dashboard.leaf_view import leaf_view
@@ -25,7 +26,7 @@ from app.dashboard.outline import Node
 from app.dashboard.rendering import HEADERS
 from app.dashboard.result_cache import Tree
 from app.dashboard.tree_rows import Row, Show, TreeRows, Unloaded
-from app.dashboard.viewer import FormCheck, ViewerDep
+from app.dashboard.viewer import FormCheck, Viewer, ViewerDep
 from rubrics.result_fields import script_of
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
@@ -51,6 +52,7 @@ class Table(StrEnum):
 
 @router.get("/results/{result_id}")
 async def result(
+    request: Request,
     result_id: IdPath,
     viewer: ViewerDep,
     leaf: LeafQuery = None,
@@ -58,15 +60,24 @@ async def result(
     format: Format = Format.HTML,
 ) -> Response:
     """Show a result, with the panel of ``leaf``; as CSV, one of its tables."""
+    if format is Format.CSV:
+        cached = await viewer.dashboard.results.get(viewer.api, result_id)
+        body = cached.result
+        name = f"{body['agent_name']}-{body['task_id']}-{body['answer_name']}-{table}"
+        return await csv_file(name, *await asyncio.to_thread(_table, table, body, cached.tree))
+    origin = await viewer.api.get_or_none(f"/v1/results/{result_id}/origin")
+    render = partial(_page, viewer, result_id, leaf, origin)
+    if origin is None or leaf is not None:  # the status can be 404
+        return await render()
+    return await head_first(request, viewer, render, title=_title(origin["agent"], origin["task_id"]), here="home")
+
+
+async def _page(viewer: Viewer, result_id: str, leaf: str | None, origin: Mapping[str, Any] | None) -> Response:
     cached = await viewer.dashboard.results.get(viewer.api, result_id)
     body, tree = cached.result, cached.tree
-    if format is Format.CSV:
-        name = f"{body['agent_name']}-{body['task_id']}-{body['answer_name']}-{table}"
-        return await csv_file(name, *await asyncio.to_thread(_table, table, body, tree))
     chosen = _chosen(tree, leaf) if leaf is not None else tree.first_leaf
     judged = body.get("tested_result", result_id)  # a test judges the answer of an earlier result
-    origin, answer, task = await asyncio.gather(
-        viewer.api.get_or_none(f"/v1/results/{result_id}/origin"),
+    answer, task = await asyncio.gather(
         viewer.api.text(f"/v1/results/{judged}/answer"),
         viewer.api.get_or_none(f"/v1/tasks/{quote(str(body['task_id']), safe='')}"),
     )
@@ -76,10 +87,14 @@ async def result(
     key = None if chosen is None else chosen.key
     panel = None if key is None else await leaf_view(viewer.api, body, tree, key)
     return await viewer.page(
-        "result.html", title=f"{body['agent_name']} · {body['task_id']}", here="home", result=body, tree=tree,
+        "result.html", title=_title(body["agent_name"], body["task_id"]), here="home", result=body, tree=tree,
         json=f"/v1/results/{result_id}", csv=f"/results/{result_id}?format=csv", origin=origin, answer=rendered,
         panel=panel, chosen=key, rows=[TreeRows(tree, chosen=key).root()], script=script_of(body), task=task,
     )  # fmt: skip
+
+
+def _title(agent: object, task_id: object) -> str:
+    return f"{agent} · {task_id}"
 
 
 @router.get("/results/{result_id}/leaf")

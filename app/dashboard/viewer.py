@@ -48,16 +48,17 @@ class Viewer:
         self, template: str, /, *, status: int = 200, json: str | None = None, **values: Any
     ) -> HTMLResponse:
         """Render a page. ``json`` is the API path of its data, ``csv`` (in ``values``) the URL of its table."""
-        values = {"csv": None, "title": "assay", "here": "", "tabs": await self.tabs(), **values}
+        # An unavailable service would delay its error page by one more timeout.
+        tabs = await self.tabs(listed=status < 500)
+        values = {"csv": None, "title": "assay", "here": "", "tabs": tabs, **values}
         # Rendering a large tree takes tens of milliseconds.
         render = partial(self.dashboard.renderer.page, template, status=status, json=json_link(json), viewer=self)
         return await asyncio.to_thread(render, **values)
 
-    async def tabs(self) -> list[Tab]:
-        """Return the entries of the main menu that the viewer uses."""
-        return [
-            tab for tab in self.dashboard.renderer.tabs if tab.listing is None or await self._has_items(tab.listing)
-        ]
+    async def tabs(self, *, listed: bool = True) -> list[Tab]:
+        """Return the entries of the main menu that the viewer uses; if not ``listed``, only those that everyone has."""
+        tabs = self.dashboard.renderer.tabs
+        return [tab for tab in tabs if tab.listing is None or (listed and await self._has_items(tab.listing))]
 
     async def _has_items(self, listing: str) -> bool:
         try:

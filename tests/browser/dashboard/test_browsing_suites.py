@@ -128,6 +128,13 @@ async def test_runs_are_listed_by_split_with_published_figures(runs: Runs, reade
     assert "\nmind2web,,test_task,MindAct Flan-T5-XL top 50,published,,,,0.551," in table
 
 
+@pytest.mark.parametrize(("path", "status"), [("/nowhere", 404), ("/jobs/job_x", 404), ("/suites?format=x", 422)])
+async def test_error_pages_have_the_menu_with_suites(runs: Runs, path: str, status: int):
+    page = await runs.served.http.get(path, headers={"Accept": "text/html"})
+    assert page.status_code == status
+    assert '<a href="/suites"' in page.text.partition("<main")[0]
+
+
 async def test_run_shows_figures_with_intervals_and_by_website(runs: Runs, reader: Reader):
     await reader.go("/suites")
     await reader.page.locator(f'a[href="{runs.plain}"]').click()

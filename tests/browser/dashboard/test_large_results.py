@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import sys
+import threading
 import time
 
 import httpx
@@ -12,8 +13,10 @@ import pytest
 import pytest_asyncio
 from patchright.async_api import Browser
 
+from app.dashboard import result_cache
 from app.dashboard.open_leaves import PER_PAGE
 from app.dashboard.tree_rows import SECTION
+from assay_client.errors import ServerUnreachable
 from rubrics.node import RubricNode
 from tests.browser.dashboard.conftest import Served, open_reader
 from tests.fakes.judged import FAILED, NOT_JUDGED, PASSED, leaf, rubric_of
@@ -76,9 +79,45 @@ async def test_views_have_a_bounded_size(served: Served, large: str, monkeypatch
     assert part.text.count("<tr") == 1 + PER_PAGE
     # A later view does not read the stored JSON again.
     parsed: list[str] = []
-    monkeypatch.setattr("app.dashboard.result_cache.tree_of", parsed.append)
+    monkeypatch.setattr(result_cache, "tree_of", parsed.append)
     await views(served.http, f"/results/{large}", "later view")
     assert parsed == []
+
+
+async def test_menu_is_sent_before_the_result_is_parsed(served: Served, monkeypatch: pytest.MonkeyPatch):
+    text = served.judging.register("unseen", lambda: rubric_of(claim(1), task_id="bridges"))
+    path = f"/results/{await served.result('unseen', text, task='bridges')}"
+    may_parse, parse = threading.Event(), result_cache._parse
+
+    def parse_when_allowed(response: httpx.Response) -> result_cache.CachedResult:
+        assert may_parse.wait(60)
+        return parse(response)
+
+    monkeypatch.setattr(result_cache, "_parse", parse_when_allowed)
+    async with served.http.stream("GET", path, timeout=60) as page:
+        parts = page.aiter_text()
+        head = await anext(parts)
+        assert page.status_code == 200
+        assert "<title>unseen · bridges · assay</title>" in head and head.endswith("</header>\n  ")
+        may_parse.set()
+        rest = "".join([part async for part in parts])
+    assert rest.startswith("<main ") and "Ferry 1 leaves" in rest and rest.endswith("</html>")
+    # What does not exist has its status, also if the result does.
+    for missing in ("/results/res_0", f"{path}?leaf=nothing"):
+        assert (await served.http.get(missing)).status_code == 404
+
+
+async def test_error_after_the_menu_is_shown_below_it(served: Served, monkeypatch: pytest.MonkeyPatch):
+    text = served.judging.register("lost", lambda: rubric_of(claim(1), task_id="bridges"))
+    path = f"/results/{await served.result('lost', text, task='bridges')}"
+
+    def fail(response: httpx.Response) -> result_cache.CachedResult:
+        raise ServerUnreachable("http://localhost", "no response within 60 s")
+
+    monkeypatch.setattr(result_cache, "_parse", fail)
+    page = (await served.http.get(path)).text
+    assert page.count("<main ") == page.count("</html>") == 1
+    assert "The service does not respond" in page and "no response within 60 s" in page
 
 
 async def test_open_claims_are_shown_in_parts(served: Served, large: str, chromium: Browser):
