@@ -9,7 +9,9 @@ from __future__ import annotations
 import errno
 import functools
 import sys
+import traceback
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Annotated, NamedTuple
 
 import typer
@@ -47,6 +49,7 @@ _UNWRITABLE = frozenset(
     {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOTDIR, errno.EISDIR}
 )
 """Errors of the operating system that mean that a file or folder cannot be written."""
+_INVALID_PATH = frozenset({errno.ELOOP, errno.ENAMETOOLONG})
 
 
 def _print_version(requested: bool) -> None:
@@ -174,11 +177,12 @@ def _similar_file(arguments: Sequence[str], message: str) -> str | None:
 
     for path in map(Path, arguments):
         is_named = re.search(rf"(?<![\w./-]){re.escape(str(path))}(?![\w-])", message)
-        if is_named and not path.exists() and path.absolute().parent.is_dir():
-            names = [each.name for each in path.absolute().parent.iterdir()]
-            close = get_close_matches(path.name, names, cutoff=0.7)
-            if close:
-                return f"Did you mean: {', '.join(close)}?"
+        with suppress(OSError):  # no path, or in a folder that cannot be read
+            if is_named and not path.exists() and path.absolute().parent.is_dir():
+                names = [each.name for each in path.absolute().parent.iterdir()]
+                close = get_close_matches(path.name, names, cutoff=0.7)
+                if close:
+                    return f"Did you mean: {', '.join(close)}?"
     return None
 
 
@@ -204,8 +208,19 @@ def _ending_of(error: Exception) -> _Ending | None:
         return _Ending(str(error), f"{hint}`assay doctor` tests the browser.")
     if isinstance(error, AppError | JudgeError | CacheError | AnswersError):
         return _Ending(str(error))
-    if isinstance(error, OSError) and error.errno in _UNWRITABLE:
-        path = error.filename or "a file"
-        hint = "Free some space, or choose another folder: --out or --cache of this command, or ASSAY_DATA_DIR."
-        return _Ending(f"cannot write {path}: {error.strerror}", hint)
+    if isinstance(error, OSError) and (failed := _failed_operation(error)) is not None:
+        space = "Free some space, or choose" if failed == "write" else "Choose"
+        hint = f"{space} another folder: --out or --cache of this command, or ASSAY_DATA_DIR."
+        return _Ending(f"cannot {failed} {error.filename or 'a file'}: {error.strerror}", hint)
     return None
+
+
+def _failed_operation(error: OSError) -> str | None:
+    """Return what cannot be done with the file or folder of an error. None: the error is a bug."""
+    if error.errno in _UNWRITABLE:
+        return "write"
+    if error.errno in _INVALID_PATH:
+        return "use"
+    # Some file systems, for example /proc, report a folder that cannot be created as a missing one.
+    raised_by = [frame.name for frame in traceback.extract_tb(error.__traceback__)[-1:]]
+    return "create the folder" if error.errno == errno.ENOENT and raised_by == ["mkdir"] else None

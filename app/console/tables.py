@@ -6,6 +6,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from app.number_format import formatted
+
 if TYPE_CHECKING:
     from rich.console import Console, ConsoleOptions, RenderResult
     from rich.text import Text
@@ -118,10 +120,12 @@ def bounds_text(figure: Mapping[str, Any] | None, *, sign: str = "") -> str:
     """Format a figure: ``0.8333``, or ``0.5 to 0.8333`` while answers that were not judged could change it."""
     if figure is None or figure["low"] is None:
         return "-"
-    low, high = (f"{round(figure[end], 6) + 0.0:{sign}.4g}" for end in ("low", "high"))
+    low, high = (formatted(round(figure[end], 6), ".4g", sign=sign) for end in ("low", "high"))
     return low if low == high else f"{low} to {high}"
 
 
 def interval_text(interval: Mapping[str, Any] | None, *, sign: str = "") -> str:
     """Format an interval."""
-    return "-" if interval is None else f"{interval['low']:{sign}.4f} to {interval['high']:{sign}.4f}"
+    if interval is None:
+        return "-"
+    return f"{formatted(interval['low'], '.4f', sign=sign)} to {formatted(interval['high'], '.4f', sign=sign)}"

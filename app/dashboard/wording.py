@@ -8,6 +8,8 @@ from typing import Any
 
 from markupsafe import Markup, escape
 
+from app.number_format import formatted
+
 NONE = "\u2013"
 
 STATES: Mapping[str, str] = {
@@ -125,7 +127,7 @@ SIGNALS: Mapping[str, str] = {
 
 def decimal(value: float | None, digits: int = 2, sign: str = "-") -> str:
     """Format a number with a minus sign instead of a hyphen. ``sign="+"``: positive numbers have a sign too."""
-    return NONE if value is None else f"{value:{sign}z.{digits}f}".replace("-", "\N{MINUS SIGN}")
+    return NONE if value is None else formatted(value, f".{digits}f", sign=sign).replace("-", "\N{MINUS SIGN}")
 
 
 def points(value: float | None) -> str:

@@ -195,8 +195,8 @@ def _open_folders(settings: Settings) -> tuple[bytes, BlobStore]:
         return _installation_secret(settings.data_dir), open_blobs(settings)
     except (OSError, ValueError) as error:
         raise InvalidSettings(
-            f"ASSAY_DATA_DIR {settings.data_dir} or ASSAY_BLOBS cannot be used: {error}. Set ASSAY_DATA_DIR to a "
-            "folder that can be written"
+            f"ASSAY_DATA_DIR {settings.data_dir} or ASSAY_BLOBS cannot be used: {error}. Set ASSAY_DATA_DIR, or "
+            "--cache if the command has it, to a folder that can be written"
         ) from error
 
 

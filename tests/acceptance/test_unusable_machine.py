@@ -54,10 +54,13 @@ def test_data_folder_that_cannot_be_written_names_it_and_the_setting(home: Path,
     assert "ASSAY_DATA_DIR" in errors
 
 
-def test_results_folder_that_cannot_be_written_names_it_and_the_flag(home: Path) -> None:
-    errors = run(home, warm_assay(), *EVALUATE, "--out", "file/out", ASSAY_BROWSER="/nonexistent/chromium")
+@pytest.mark.parametrize(
+    ("folder", "problem"), [("file/out", "cannot write file/out"), ("/proc/out", "cannot create the folder /proc/out")]
+)
+def test_results_folder_that_cannot_be_written_names_it_and_the_flag(home: Path, folder: str, problem: str) -> None:
+    errors = run(home, warm_assay(), *EVALUATE, "--out", folder, ASSAY_BROWSER="/nonexistent/chromium")
 
-    assert "cannot write file/out" in errors
+    assert problem in errors
     assert "--out" in errors
 
 

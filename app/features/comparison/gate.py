@@ -11,6 +11,8 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any
 
+from app.number_format import formatted
+
 Json = Mapping[str, Any]
 
 
@@ -207,8 +209,8 @@ def _significance_text(figure: Json) -> str:
 
 
 def _range_text(low: float, high: float, *, sign: str = "") -> str:
-    first = f"{low:{sign}.4f}"
-    return first if low == high else f"{first} to {high:{sign}.4f}"
+    first = formatted(low, ".4f", sign=sign)
+    return first if low == high else f"{first} to {formatted(high, '.4f', sign=sign)}"
 
 
 def _shortened_list(names: Sequence[str], max_shown: int = 8) -> str:

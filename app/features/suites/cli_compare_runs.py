@@ -12,6 +12,7 @@ from app.console.connection import JsonOption
 from app.console.errors import WrongUsage
 from app.console.streams import print_json, stdout_console
 from app.console.tables import PlainTable, plain_table
+from app.number_format import formatted
 
 _RUN = "its --output-dir, or its mind2web_predictions.json"
 _MEANS = {"micro": "steps (micro)", "macro": "tasks (macro)"}
@@ -75,7 +76,7 @@ def _table(document: Mapping[str, Any]) -> PlainTable:
 def _cells(figure: Mapping[str, Any]) -> Iterator[str]:
     yield f"{100 * figure['a']:.1f}"
     yield f"{100 * figure['b']:.1f}"
-    yield f"{100 * figure['difference']:+.1f}"
+    yield formatted(100 * figure["difference"], ".1f", sign="+")
     ends = figure["interval_95"]
-    yield "-" if ends is None else f"{100 * ends['low']:+.1f} .. {100 * ends['high']:+.1f}"
+    yield "-" if ends is None else " .. ".join(formatted(100 * ends[end], ".1f", sign="+") for end in ("low", "high"))
     yield "-" if figure["p"] is None else f"{figure['p']:.4f}"

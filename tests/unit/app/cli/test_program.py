@@ -139,18 +139,40 @@ def test_invalid_setting_is_reported_in_one_line(assay: RunCommand, monkeypatch:
     assert "Traceback" not in ended.err
 
 
+@pytest.mark.parametrize(
+    ("folder", "problem"),
+    [
+        ("file/out", "cannot write {}: Not a directory"),
+        ("loop/out", "cannot use {}: Too many levels of symbolic links"),
+        ("x" * 300, "cannot use {}: File name too long"),
+        ("/proc/nothing/out", "cannot create the folder /proc/nothing: No such file or directory"),
+    ],
+)
 def test_folder_that_cannot_be_written_is_named_without_a_traceback(
-    assay: RunCommand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    assay: RunCommand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, folder: str, problem: str
 ) -> None:
+    (tmp_path / "file").touch()
+    (tmp_path / "loop").symlink_to("loop")
+
     def fail(*_: object, **__: object) -> None:
-        (tmp_path / "file").touch()
-        raise ExceptionGroup("", [ExceptionGroup("", [error_of((tmp_path / "file" / "out").mkdir)])])
+        error = error_of(lambda: (tmp_path / folder).mkdir(parents=True))
+        raise ExceptionGroup("", [ExceptionGroup("", [error])])
 
     monkeypatch.setattr("app.maintenance.doctor.run_checks", fail)
     ended = assay("doctor")
 
     assert (ended.code, "Traceback" in ended.err) == (1, False)
-    assert f"cannot write {tmp_path}/file/out: Not a directory" in ended.err
+    assert problem.format(tmp_path / folder) in " ".join(ended.err.split())
+    assert "--out" in ended.err and "ASSAY_DATA_DIR" in ended.err
+
+
+def test_missing_file_is_a_bug_with_a_traceback(
+    assay: RunCommand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("app.maintenance.doctor.run_checks", lambda *_, **__: (tmp_path / "missing").read_text())
+
+    with pytest.raises(FileNotFoundError):
+        assay("doctor")
 
 
 @pytest.mark.parametrize(
