@@ -191,7 +191,6 @@ class Verifier(PromptedModel, ClaimJudge):
             grounds, verdict = await run_cpu_bound(ground, question.claim, question.task, question.answer)
         if self.style is Style.NATIVE and page is not None and lacks_quote(verdict) and is_all_picture(page):
             verdict = await self._transcribed(verdict, question, grounds, cache_only=cache_only)
-        log.info("verdict reached", extra={"outcome": verdict.outcome, "reason": verdict.reason, "votes": len(votes)})
         return verdict
 
     async def _votes(

@@ -12,6 +12,8 @@ from app.features.check.inputs import published_report
 from app.features.check.pipeline import CheckOptions, ReportInput, check_report, plan_check
 from app.features.check.report import CheckDocument, CheckStatus
 from app.jobs.evaluator import JobRun, JobRunner
+from judges.result import score_json
+from rubrics.scoring import bounded_score
 
 AGENT: Final = "check"
 """Agent and task of the jobs, for lists and for the sums of usage."""
@@ -59,14 +61,16 @@ async def run_check(run: JobRun) -> dict[str, Any]:
 
 
 def _result(document: CheckDocument, result_id: str) -> dict[str, Any]:
-    """Return the stored result. Its score is the citation precision; 0 if it is unknown."""
+    """Return the stored result. Its score is the citation precision."""
+    precision = document.figures.citation_precision_liu2023
     pages = {source.page.page_id: source.page for source in document.sources if source.page is not None}
     body = document.model_dump(mode="json")
     return {
         "id": result_id,
         "kind": "check",
         "status": "complete" if document.status is CheckStatus.COMPLETE else "incomplete",
-        "final_score": document.figures.citation_precision_liu2023.value or 0.0,
+        "score": score_json(bounded_score(precision.low, precision.high)),
+        "final_score": precision.value or 0.0,
         "model": document.model,
         "usage": body["usage"],
         "pages": [{"page_id": page.page_id, "url": page.url, "outcome": page.outcome} for page in pages.values()],

@@ -24,6 +24,7 @@ from app.progress import Progress, ProgressCallback, Stage
 from app.storage.database import Database
 from app.storage.jobs import is_fence_valid
 from app.storage.records import Fence
+from judges.result import score_json
 from judges.suites.errors import SuiteError
 
 OPTIONS_NAME = "run.json"
@@ -77,7 +78,8 @@ async def _judge_steps(run: JobRun, prepared: PreparedRun) -> dict[str, Any]:
     figures = await asyncio.to_thread(prepared.figures, records)
     _log.info("suite run judged", extra={"suite": job.task_id, "steps": len(records), "status": figures["status"]})
     score = prepared.summary_score(figures)
-    return {"id": run.result_id, "kind": "suite", **figures, "final_score": score, "pages": []}
+    scores = {"score": score_json(score), "final_score": score.low}
+    return {"id": run.result_id, "kind": "suite", **figures, **scores, "pages": []}
 
 
 def _suite_model(run: JobRun) -> SuiteModel:

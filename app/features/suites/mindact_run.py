@@ -35,6 +35,7 @@ from judges.suites.mind2web.report import (
 from judges.suites.mind2web.rules import STEP_RULES
 from judges.suites.mind2web.scores import ScoreTable
 from judges.suites.mind2web.step_player import request_params
+from rubrics.scoring import Score, bounded_score
 
 SCORES_FOLDER = "scores"
 """Subfolder of the data folder with converted scores files, named by the digest of the pickle."""
@@ -236,9 +237,10 @@ def score_file(options: MindActOptions, run_input: MindActInput) -> tuple[dict[s
     return figures(options, run_input, [without_trace(record) for record in records]), records
 
 
-def summary_score(metrics: Mapping[str, Any]) -> float:
-    """Return the figure for lists of runs: the lower bound of step success over all steps."""
-    return float(metrics["bounds"]["low"]["micro"]["step_success"])
+def summary_score(metrics: Mapping[str, Any]) -> Score:
+    """Return the figure for lists of runs: step success over all steps, with its bounds."""
+    low, high = (float(metrics["bounds"][end]["micro"]["step_success"]) for end in ("low", "high"))
+    return bounded_score(low, high)
 
 
 def write_official_files(

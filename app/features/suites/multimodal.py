@@ -38,6 +38,7 @@ from judges.suites.multimodal.tilde_rows import (
 )
 from judges.suites.multimodal.vocabulary import token_ids
 from judges.suites.questions import Questions, ask_all, reply_or_empty
+from rubrics.scoring import Score, bounded_score
 from rubrics.verdict import Usage
 
 NAME = "mm-mind2web"
@@ -387,6 +388,7 @@ def _by_seed(options: TildeOptions, records: Sequence[Record]) -> dict[str, Any]
     return figures_by_seed(options.seeds, records, figures_of) if options.seeds else {}
 
 
-def summary_score(metrics: Mapping[str, Any]) -> float:
-    """Return the figure for lists of runs: the lower bound of step success over all steps."""
-    return float(metrics["bounds"]["low"]["step_success_micro"])
+def summary_score(metrics: Mapping[str, Any]) -> Score:
+    """Return the figure for lists of runs: step success over all steps, with its bounds."""
+    low, high = (float(metrics["bounds"][end]["step_success_micro"]) for end in ("low", "high"))
+    return bounded_score(low, high)

@@ -11,6 +11,7 @@ from app.features.suites.data_folders import DataFolders
 from app.features.suites.records import Record
 from app.features.suites.step_loop import Plan
 from app.settings import Settings
+from rubrics.scoring import Score
 
 
 class SuiteName(StrEnum):
@@ -32,7 +33,7 @@ class PreparedRun:
     needs_model: bool
     identity: Mapping[str, Any]
     figures: Callable[[Sequence[Record]], dict[str, Any]]
-    summary_score: Callable[[Mapping[str, Any]], float]
+    summary_score: Callable[[Mapping[str, Any]], Score]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -194,13 +194,14 @@ async def _editor(
     task_id = str(edited_from["task_id"])
     answers = await viewer.api.items(f"/v1/tasks/{task_id}/answers", at_most=_MAX_ANSWERS)
     described = _described(draft["problems"])
-    nodes = {node["path"] for node in draft["nodes"]}
-    by_node: dict[str, list[str]] = {}
+    places = {*draft["head"], *(node["path"] for node in draft["nodes"])}
+    places |= {f"{node['path']}/{key}" for node in draft["nodes"] for key in node["values"]}
+    by_place: dict[str, list[str]] = {}
     for problem in described:
-        place = problem["field"] if problem["field"] in nodes else problem["field"].rpartition("/")[0]
-        known = place in nodes or problem["field"] in draft["head"]
-        by_node.setdefault((place or problem["field"]) if known else "", []).append(problem["message"])
-    others = [*by_node.pop("", ()), *(f"{place}: {message}" for place, message in errors)]
+        field = problem["field"]
+        place = next((each for each in (field, field.rpartition("/")[0]) if each in places), "")
+        by_place.setdefault(place, []).append(problem["message"])
+    others = [*by_place.pop("", ()), *(f"{place}: {message}" for place, message in errors)]
     return await viewer.page(
         "task_edit.html",
         status=status,
@@ -213,7 +214,7 @@ async def _editor(
         mode=mode,
         tree=_nested(draft["nodes"]),
         invalid={problem["field"] for problem in described},
-        problems=by_node,
+        problems=by_place,
         others=others,
         diff=_diff_lines(draft["diff"]) if reviewed else None,
         answers=answers,

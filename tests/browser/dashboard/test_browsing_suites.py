@@ -135,6 +135,15 @@ async def test_error_pages_have_the_menu_with_suites(runs: Runs, path: str, stat
     assert '<a href="/suites"' in page.text.partition("<main")[0]
 
 
+async def test_jobs_show_the_score_of_a_run_and_lead_to_it(runs: Runs, reader: Reader):
+    await reader.go("/jobs")
+    row = f"#job-{runs.plain.rpartition('/')[2]}"
+    assert await reader.text(f"{row} [data-label='Score']") == "Run, score 0.44"
+    assert await reader.page.locator(f"{row} a[href='{runs.plain}']").count() == 2
+    assert await reader.text(f"{row} th") == "mind2web run"
+    assert await reader.violations() == []
+
+
 async def test_run_shows_figures_with_intervals_and_by_website(runs: Runs, reader: Reader):
     await reader.go("/suites")
     await reader.page.locator(f'a[href="{runs.plain}"]').click()

@@ -65,7 +65,7 @@ async def test_task_is_edited_tested_and_saved_and_judges_the_next_answer(reader
     assert await page.locator("main img").count() == 0
     await page.click("a:has-text('Edit')")
     claim = page.locator(f'[name="{CLAIM}"]')
-    # An error appears beside the node while its claim is edited.
+    # An error appears below its field while it is edited.
     await claim.fill("{stream} is the longest river")
     await page.wait_for_selector('.problem:has-text("Line 12, column ")')
     assert await claim.get_attribute("aria-invalid") == "true"
@@ -126,6 +126,30 @@ async def test_change_on_disk_is_shown_and_merged(reader: Reader, folder: Path):
     text = (folder / f"{TASK}.yaml").read_text()
     assert "State the longest" in text
     assert "{river} is very long" in text
+
+
+@pytest.mark.parametrize("size", [LAPTOP, PHONE])
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [(CLAIM, "{stream} is the longest river"), ("f:rubric/parallel/longest/sequential/named/weight", "heavy")],
+)
+async def test_error_is_next_to_its_field(
+    chromium: Browser, served: Served, folder: Path, field: str, wrong: str, size: tuple[int, int]
+):
+    (folder / f"{TASK}.yaml").write_text(SOURCE)
+    async with open_reader(chromium, served.url, size=size) as reader:
+        await reader.go(f"/tasks/{TASK}/edit")
+        wrong_input = reader.page.locator(f'[name="{field}"]')
+        await wrong_input.fill(wrong)
+        await reader.page.wait_for_selector(".problem:has-text('Line')")
+        for page in ("while it is edited", "when it is reviewed"):
+            message = reader.page.locator(f'[id="{await wrong_input.get_attribute("aria-describedby")}"]')
+            assert (await message.inner_text()).startswith("Line"), page
+            below, above = await message.bounding_box(), await wrong_input.bounding_box()
+            assert below and above and 0 <= below["y"] - (above["y"] + above["height"]) < 20, (page, below, above)
+            await reader.page.click("button:has-text('Review changes')")
+            await reader.page.wait_for_selector("#review")
+        assert reader.page_errors == []
 
 
 async def test_broken_file_is_repaired_as_text(reader: Reader, folder: Path):

@@ -45,9 +45,9 @@ def test_event_names_the_leaf_that_is_judged(log_stream: io.StringIO):
 
 
 def test_extra_values_of_a_standard_logger_are_logged(log_stream: io.StringIO):
-    logging.getLogger("judges.verifier").info("verdict reached", extra={"outcome": "passed", "votes": 2})
+    logging.getLogger("judges.verifier").warning("vote lost", extra={"reason": "llm_error", "error": "no reply"})
     [line] = lines(log_stream)
-    assert (line["event"], line["outcome"], line["votes"]) == ("verdict reached", "passed", 2)
+    assert (line["event"], line["reason"], line["error"]) == ("vote lost", "llm_error", "no reply")
 
 
 def test_secrets_are_masked_at_any_depth_for_every_logger(log_stream: io.StringIO):

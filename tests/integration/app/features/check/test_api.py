@@ -10,6 +10,7 @@ import pytest
 from jsonschema_rs import Draft202012Validator
 
 from app.demo.expected import page_texts
+from cache.capture import CaptureOutcome
 from tests.integration.app.api.api_calls import assert_problem, wait_for_job
 from tests.integration.app.api.conftest import OpenApi
 from tests.integration.app.features.check.test_pipeline import MODEL, REPORT, SITE, audit, split
@@ -51,6 +52,20 @@ async def test_check_is_a_job_whose_result_has_the_document(open_api: OpenApi) -
     assert document["statements"][0]["outcome"] == "supported"
     assert [(one["id"], one["name"], "document" in one) for one in listed] == [(accepted["id"], "bay.md", False)]
     assert results == []  # not the result of an answer
+
+
+async def test_score_of_a_check_with_unreadable_pages_is_a_range(open_api: OpenApi) -> None:
+    report = f"The Velm Institute was founded in 1931 [1].\n\n[1]: {SITE}/institute/history\n"
+    for outcome, score in (
+        (None, {"value": 1.0, "low": 1.0, "high": 1.0}),
+        (CaptureOutcome.LOGIN_WALL, {"value": None, "low": 0.0, "high": 1.0}),
+    ):
+        pages = page_texts() if outcome is None else {f"{SITE}/institute/history": outcome}
+        async with open_api(pages=pages, model="lexical") as api:
+            check = await start(api, {"text": report})
+            await wait_for_job(api, check["id"])
+            scores = {job["id"]: job["score"] for job in (await api.get("/v1/jobs")).json()["items"]}
+        assert scores[check["id"]] == score
 
 
 async def test_partial_support_over_http(open_api: OpenApi) -> None:

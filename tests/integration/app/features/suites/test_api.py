@@ -143,6 +143,8 @@ async def test_model_fault_is_not_zero_and_retry_requests_only_missing_steps(
         assert (job["status"], result["status"], result["step_success_micro"]) == ("succeeded", "incomplete", None)
         assert result["bounds"]["low"]["step_success_micro"] == pytest.approx(1 / 5)
         assert result["bounds"]["high"]["step_success_micro"] == pytest.approx(2 / 5)
+        [listed] = (await api.get("/v1/jobs")).json()["items"]
+        assert listed["score"] == {"value": None, "low": pytest.approx(1 / 5), "high": pytest.approx(2 / 5)}
         assert result["not_judged"]["steps"][0] | {"detail": ""} == {
             "id": "t4:0",
             "reason": "llm_unavailable",
