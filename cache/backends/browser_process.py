@@ -113,6 +113,9 @@ FLAGS: tuple[str, ...] = (
     "--js-flags=--max-old-space-size=768",
     "--disk-cache-size=1",
     "--media-cache-size=1",
+    # Draw in large tiles: each tile takes shared memory and messages between processes.
+    "--default-tile-width=1152",
+    "--default-tile-height=512",
 )
 SANDBOX_ERRORS = (
     "No usable sandbox",

@@ -25,6 +25,8 @@ from cache.page_scripts import script
 
 WIDTH_PX = 1280
 HEIGHT_PX = 800
+SHOT_WIDTH_PX = 1100
+SHOT_SCALE = SHOT_WIDTH_PX / WIDTH_PX
 MAX_GROWN_PX = 11_636
 MAX_SCROLLED_PX = 30_000
 LOAD_S = 15.0
@@ -543,9 +545,14 @@ class PageLoader:
         return True
 
     async def _grow(self, height_px: int) -> int:
-        """Set the viewport height and let the page react. Return the page's height immediately after the change."""
+        """Set the viewport height and let the page react. Return the page's height immediately after the change.
+
+        The page is drawn with the scale of screenshots, which it does not notice. Otherwise, each screenshot would draw
+        it again.
+        """
         metrics = {"width": WIDTH_PX, "height": height_px, "deviceScaleFactor": 1, "mobile": False}
-        await self._devtools.send("Emulation.setDeviceMetricsOverride", metrics)
+        drawn = {"x": 0, "y": 0, "width": WIDTH_PX, "height": height_px, "scale": SHOT_SCALE}
+        await self._devtools.send("Emulation.setDeviceMetricsOverride", {**metrics, "viewport": drawn})
         self._viewport_px = height_px
         return await self._scroll_and_draw(0)
 

@@ -18,7 +18,7 @@ from cache.backends.failures import (
     failure_from_target,
 )
 from cache.backends.navigation import DocumentResponse, Navigation
-from cache.backends.readiness import MAX_GROWN_PX, WIDTH_PX, PageLoader, Readiness
+from cache.backends.readiness import MAX_GROWN_PX, SHOT_SCALE, WIDTH_PX, PageLoader, Readiness
 from cache.capture import ALT_TEXT_HEADING, CaptureOutcome, Observation, Soft404Confidence
 from cache.classify.quality import Finding, PageFacts, classify
 from cache.egress.proxy import ProxyPort, Refusal
@@ -29,9 +29,8 @@ from cache.page_text.tiles import MAX_TILE_PX, tile_spans
 from cache.page_text.unrendered_text import Box, hide_unrendered, shows_anything, visible_covered_texts
 from cache.page_text.visible_text import VisibleText, read_visible_text
 
-SHOT_WIDTH_PX = 1100
 SHOT_QUALITY = 85
-_TILE_PX = int(MAX_TILE_PX * WIDTH_PX / SHOT_WIDTH_PX)
+_TILE_PX = int(MAX_TILE_PX / SHOT_SCALE)
 MAX_HTML_CHARS = 20_000_000
 _SHOT_S = 15.0
 _DRAW_WAIT_S = 2.0
@@ -302,7 +301,7 @@ class Visit:
             "quality": SHOT_QUALITY,
             "optimizeForSpeed": True,
             "captureBeyondViewport": beyond_viewport,
-            "clip": {"x": 0, "y": top, "width": WIDTH_PX, "height": height, "scale": SHOT_WIDTH_PX / WIDTH_PX},
+            "clip": {"x": 0, "y": top, "width": WIDTH_PX, "height": height, "scale": SHOT_SCALE},
         }
         await self._loader.catch_up()
         drawing = asyncio.ensure_future(self.page.send("Page.captureScreenshot", request))
