@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import base64
+import binascii
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -23,6 +23,7 @@ from cache.capture import ALT_TEXT_HEADING, CaptureOutcome, Observation, Soft404
 from cache.classify.quality import Finding, PageFacts, classify
 from cache.egress.proxy import ProxyPort, Refusal
 from cache.errors import DocumentRejected
+from cache.image_jobs import run_image_job
 from cache.page_scripts import script
 from cache.page_text.text_boxes import ScreenshotArea, places_json
 from cache.page_text.tiles import MAX_TILE_PX, tile_spans
@@ -204,10 +205,10 @@ class Visit:
         areas = _screenshot_areas(self._screenshot_px(readiness), len(screenshots))
         if readiness.height_px <= readiness.viewport_px:  # otherwise the screenshot used another layout
             visible = await self._recheck_covered(view, visible, readiness)
-            visible = await asyncio.to_thread(hide_unrendered, visible, areas, screenshots)
+            visible = await run_image_job(hide_unrendered, visible, areas, screenshots)
         headers = navigation.response.headers if navigation.response is not None else {}
         facts = _facts(received, visible, html, headers)
-        if not visible.text and not await asyncio.to_thread(shows_anything, screenshots):
+        if not visible.text and not await run_image_job(shows_anything, screenshots):
             facts = replace(facts, drawings=0)
         finding = await asyncio.to_thread(classify, facts)
         finding = self._with_load_problems(finding, navigation, readiness, visible)
@@ -284,7 +285,7 @@ class Visit:
                 for hide in (False, True, False):
                     await view.call(script("toggle_covered"), hide)
                     screenshots.append(await self._screenshot(top, height))
-                seen = await asyncio.to_thread(
+                seen = await run_image_job(
                     visible_covered_texts, visible.facts["covered"], top, WIDTH_PX, screenshots
                 )
                 if not seen:
@@ -308,7 +309,7 @@ class Visit:
         try:
             while not (await asyncio.wait({drawing}, timeout=_DRAW_WAIT_S))[0]:
                 await self._loader.catch_up()  # time passes while a large page is drawn
-            return base64.b64decode((await drawing)["data"])
+            return binascii.a2b_base64((await drawing)["data"])
         finally:
             drawing.cancel()
 
