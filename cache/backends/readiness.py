@@ -92,6 +92,16 @@ class Readiness:
     incomplete_reason: str = ""
 
 
+async def set_viewport(devtools: DevTools, height_px: int) -> None:
+    """Set the viewport height, and draw with the scale of screenshots, which the page does not notice.
+
+    With another scale, screenshots would have to draw the page again.
+    """
+    metrics = {"width": WIDTH_PX, "height": height_px, "deviceScaleFactor": 1, "mobile": False}
+    drawn = {"x": 0, "y": 0, "width": WIDTH_PX, "height": height_px, "scale": SHOT_SCALE}
+    await devtools.send("Emulation.setDeviceMetricsOverride", {**metrics, "viewport": drawn})
+
+
 class ClockStuck(Exception):
     """A script blocked the page while its clock was virtual. It may wait for that clock.
 
@@ -545,14 +555,8 @@ class PageLoader:
         return True
 
     async def _grow(self, height_px: int) -> int:
-        """Set the viewport height and let the page react. Return the page's height immediately after the change.
-
-        The page is drawn with the scale of screenshots, which it does not notice. Otherwise, each screenshot would draw
-        it again.
-        """
-        metrics = {"width": WIDTH_PX, "height": height_px, "deviceScaleFactor": 1, "mobile": False}
-        drawn = {"x": 0, "y": 0, "width": WIDTH_PX, "height": height_px, "scale": SHOT_SCALE}
-        await self._devtools.send("Emulation.setDeviceMetricsOverride", {**metrics, "viewport": drawn})
+        """Set the viewport height and let the page react. Return the page's height immediately after the change."""
+        await set_viewport(self._devtools, height_px)
         self._viewport_px = height_px
         return await self._scroll_and_draw(0)
 

@@ -18,7 +18,15 @@ from cache.backends.failures import (
     failure_from_target,
 )
 from cache.backends.navigation import DocumentResponse, Navigation
-from cache.backends.readiness import MAX_GROWN_PX, SHOT_SCALE, WIDTH_PX, PageLoader, Readiness
+from cache.backends.readiness import (
+    HEIGHT_PX,
+    MAX_GROWN_PX,
+    SHOT_SCALE,
+    WIDTH_PX,
+    PageLoader,
+    Readiness,
+    set_viewport,
+)
 from cache.capture import ALT_TEXT_HEADING, CaptureOutcome, Observation, Soft404Confidence
 from cache.classify.quality import Finding, PageFacts, classify
 from cache.egress.proxy import ProxyPort, Refusal
@@ -81,6 +89,7 @@ class Visit:
             PageLost: The browser or the page is lost.
             ClockStuck: A script blocks the page while its clock is virtual (see ``PageLoader``).
         """
+        await set_viewport(self.page, HEIGHT_PX)
         navigation = await Navigation.attach(self.page)
         navigation.requests.on_flood = self.proxy_port.delay_refusals
         try:
