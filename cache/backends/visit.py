@@ -294,9 +294,7 @@ class Visit:
                 for hide in (False, True, False):
                     await view.call(script("toggle_covered"), hide)
                     screenshots.append(await self._screenshot(top, height))
-                seen = await run_image_job(
-                    visible_covered_texts, visible.facts["covered"], top, WIDTH_PX, screenshots
-                )
+                seen = await run_image_job(visible_covered_texts, visible.facts["covered"], top, WIDTH_PX, screenshots)
                 if not seen:
                     return visible
                 await view.call(script("record_uncovered"), seen)
