@@ -23,6 +23,7 @@ from patchright._impl._errors import Error  # async_api, which exports it, takes
 from cache.backends.browser_pool import BrowserLease, BrowserPool
 from cache.backends.browser_process import FLAGS, SANDBOX_ERRORS, Driver, Launch, MemoryLimiter, prepare_launch
 from cache.backends.devtools import MainDocument, PageLost
+from cache.backends.failures import failure_from_refusal
 from cache.backends.readiness import HEIGHT_PX, MAX_GROWN_PX, WIDTH_PX, ClockStuck
 from cache.backends.visit import READING_S, Visit
 from cache.capture import CaptureOutcome, Observation
@@ -149,7 +150,20 @@ class BrowserCapturer:
             refusal = unfetchable_reason(url)
             if refusal is not None:
                 return replace(initial, outcome=CaptureOutcome.UNSUPPORTED, detail=refusal)
-            seen = await self._visit_with_retry(initial, began + self._deadline_s)
+            # A host that does not exist or is denied needs no browser, which takes a second of CPU time to start.
+            denied = await self._proxy.refusal_of(url)
+            if denied is not None:
+                failure = failure_from_refusal(denied)
+                seen = replace(
+                    initial,
+                    outcome=failure.outcome,
+                    detail=failure.detail,
+                    gone=failure.gone,
+                    final_url=url,
+                    chain=(url,),
+                )
+            else:
+                seen = await self._visit_with_retry(initial, began + self._deadline_s)
             return replace(seen, duration_s=time.monotonic() - began)
 
     async def aclose(self) -> None:

@@ -105,19 +105,37 @@ class EgressProxy:
         finally:
             await proxy_port.aclose()
 
+    async def refusal_of(self, url: str) -> Refusal | None:
+        """Return why a request of ``url`` would be refused before a connection is made; None if it would not be."""
+        try:
+            host, port = host_and_port(url)
+            await self._checked_addresses(host, port)
+        except ValueError:
+            return None
+        except ConnectionRefused as refused:
+            return Refusal(host=host, port=port, reason=refused.reason, detail=refused.detail)
+        return None
+
     async def _dial(self, host: str, port: int) -> Stream:
         """Connect to a checked address. Raises ConnectionRefused."""
-        allowed = (host.lower(), port) in self._allow
+        reader, writer = await self._connect(await self._checked_addresses(host, port), port)
+        if not self._is_allowed(host, port) and _is_to_this_machine(writer):
+            writer.close()
+            raise ConnectionRefused(RefusalReason.ADDRESS, f"{host}: {_OWN_ADDRESS}")
+        return reader, writer
+
+    def _is_allowed(self, host: str, port: int) -> bool:
+        return (host.lower(), port) in self._allow
+
+    async def _checked_addresses(self, host: str, port: int) -> Sequence[str]:
+        """Return the addresses of a host, all of which may be reached. Raises ConnectionRefused."""
+        allowed = self._is_allowed(host, port)
         if not allowed and port not in self._ports:
             raise ConnectionRefused(RefusalReason.PORT, f"port {port} is not allowed")
         addresses = await self._addresses(host, port)
         if not allowed:
             _check_addresses(addresses)
-        reader, writer = await self._connect(addresses, port)
-        if not allowed and _is_to_this_machine(writer):
-            writer.close()
-            raise ConnectionRefused(RefusalReason.ADDRESS, f"{host}: {_OWN_ADDRESS}")
-        return reader, writer
+        return addresses
 
     async def _addresses(self, host: str, port: int) -> Sequence[str]:
         try:
