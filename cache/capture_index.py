@@ -40,8 +40,8 @@ class CaptureIndex(Protocol):
 
     async def get(self, capture_id: str) -> Capture | None: ...
 
-    async def record(self, capture: Capture) -> None:
-        """Add a record. If the implementation is persistent, the record is durable when this returns."""
+    async def record(self, capture: Capture, *, synced: bool = True) -> None:
+        """Add a record. Without ``synced``, a crash of the machine may lose it; otherwise it is durable on return."""
 
 
 class MemoryIndex:
@@ -74,7 +74,7 @@ class MemoryIndex:
     async def get(self, capture_id: str) -> Capture | None:
         return self._by_id.get(capture_id)
 
-    async def record(self, capture: Capture) -> None:
+    async def record(self, capture: Capture, *, synced: bool = True) -> None:
         self.record_sync(capture)
 
     def record_sync(self, capture: Capture) -> None:
@@ -133,10 +133,10 @@ class FolderIndex:
     async def get(self, capture_id: str) -> Capture | None:
         return await self._memory.get(capture_id)
 
-    async def record(self, capture: Capture) -> None:
+    async def record(self, capture: Capture, *, synced: bool = True) -> None:
         try:
             await asyncio.to_thread(
-                write_atomic, self._folder / f"{capture.id}.json", capture_to_bytes(capture), synced=True
+                write_atomic, self._folder / f"{capture.id}.json", capture_to_bytes(capture), synced=synced
             )
         except OSError as fault:
             raise IndexFailed(f"writing the record of {capture.url} failed: {fault}") from fault
@@ -160,9 +160,9 @@ class CombinedIndex:
         first, second = self._both
         return await first.get(capture_id) or await second.get(capture_id)
 
-    async def record(self, capture: Capture) -> None:
+    async def record(self, capture: Capture, *, synced: bool = True) -> None:
         for index in self._both:
-            await index.record(capture)
+            await index.record(capture, synced=synced)
 
 
 def _newer(one: Capture | None, other: Capture | None) -> Capture | None:
@@ -221,7 +221,7 @@ def capture_to_json(capture: Capture) -> dict[str, Any]:
 
 def capture_to_bytes(capture: Capture) -> bytes:
     """Return the capture as the bytes of a record file."""
-    return json.dumps(capture_to_json(capture), ensure_ascii=False, indent=1).encode("utf-8", "replace")
+    return json.dumps(capture_to_json(capture), ensure_ascii=False).encode("utf-8", "replace")
 
 
 def capture_from_bytes(data: bytes) -> Capture:

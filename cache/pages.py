@@ -65,7 +65,7 @@ class CaptureRecorder:
         """Store an observation of ``url`` and return its capture. For ``owner``, see ``Capture``.
 
         ``with_parts``: also prepare and store the parts that models are shown of its screenshots. ``synced``: wait
-        until the bodies are on disk.
+        until the bodies and the record are on disk.
 
         Raises:
             BlobStoreFailed, IndexFailed: the capture cannot be stored.
@@ -166,7 +166,7 @@ class CaptureRecorder:
 
         blobs = await self._blobs.put_all(bodies, record, synced=synced)
         stored = with_bodies(blobs)
-        await self._index.record(stored)
+        await self._index.record(stored, synced=synced)
         return stored
 
 
@@ -338,7 +338,7 @@ class PageCache:
         """Store an observation from another source, for example an upload. If it is evidence, later lookups return it.
 
         ``owner``: only lookups for this owner return it. Without ``with_parts``, the parts of an import's screenshots
-        are prepared when it is first used. Without ``synced``, a crash of the machine may lose its bodies.
+        are prepared when it is first used. Without ``synced``, a crash of the machine may lose it.
 
         Raises:
             BlobStoreFailed, IndexFailed: the capture cannot be stored.

@@ -15,6 +15,8 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+from pydantic_core import from_json, to_json
+
 from cache.atomic_files import write_atomic
 
 STAMP_FORMAT = "%Y%m%d_%H%M%S"
@@ -157,8 +159,13 @@ def judged_answers(out: Path, agent: str, task_id: str) -> list[AnswerFolder]:
 
 def write_json(path: Path, document: Any) -> None:
     """Write JSON. Values that JSON does not support are converted with ``str``; lone surrogates become ``?``."""
-    text = json.dumps(document, ensure_ascii=False, indent=2, default=str) + "\n"
-    write_atomic(path, text.encode("utf-8", errors="replace"))
+    data = json.dumps(document, ensure_ascii=False, default=str).encode("utf-8", errors="replace")
+    try:
+        # A third of the time of ``json.dumps`` with ``indent``, which is written in Python.
+        text = to_json(from_json(data), indent=2, inf_nan_mode="constants")
+    except ValueError:  # more than 200 levels
+        text = json.dumps(json.loads(data), ensure_ascii=False, indent=2).encode()
+    write_atomic(path, text + b"\n")
 
 
 def _files(folder: Path) -> list[Path]:

@@ -394,7 +394,7 @@ class _OverlayIndex:
     async def get(self, capture_id: str) -> Capture | None:
         return await self._memory.get(capture_id) or await self._base.get(capture_id)
 
-    async def record(self, capture: Capture) -> None:
+    async def record(self, capture: Capture, *, synced: bool = True) -> None:
         await self._memory.record(capture)
 
 

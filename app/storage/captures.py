@@ -55,7 +55,7 @@ class PostgresCaptureIndex:
     async def get(self, capture_id: str) -> Capture | None:
         return await self._first(select(captures.c.record).where(captures.c.id == capture_id))
 
-    async def record(self, capture: Capture) -> None:
+    async def record(self, capture: Capture, *, synced: bool = True) -> None:
         async with self._transaction() as connection:
             await connection.execute(insert(captures).values(_row(capture)))
 

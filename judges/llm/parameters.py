@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, replace
+from functools import lru_cache
 from typing import Any, Final, Literal, Self, TypeAlias
 
 from judges.errors import ModelNotConfigured
@@ -117,7 +118,7 @@ class RequestParameters:
             raise ModelNotConfigured(
                 f"bedrock/{without_effort} supports no reasoning effort: unset ASSAY_REASONING_EFFORT"
             )
-        self._parameters = parameters
+        self._sent_for, self._set_for = lru_cache(parameters.sent_for), lru_cache(parameters.set_for)
         self._providers = providers
         self._model, self._provider = next(iter(providers.items()))
 
@@ -133,10 +134,10 @@ class RequestParameters:
         role = role_of(request)
         limit = output_limit_name(self._providers.get(request.model, self._provider), request.model)
         if role in ROLES:
-            parameters = self._parameters.sent_for(role, request.model)
+            parameters = self._sent_for(role, request.model)
             params |= {"reasoning_effort": parameters.reasoning_effort, "temperature": parameters.temperature}
         else:
-            parameters = self._parameters.set_for(role)
+            parameters = self._set_for(role)
             params |= {
                 name: value
                 for name, value in (("reasoning_effort", _effort(parameters)), ("temperature", parameters.temperature))

@@ -12,13 +12,13 @@ import hashlib
 import json
 import logging
 import os
-import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
+from cache.atomic_files import write_atomic
 from judges.errors import ShorterPage, UnusableReply
 from judges.llm.client import LLMReply
 from rubrics.verdict import Usage
@@ -167,15 +167,7 @@ class FolderReplyCache:
 
     def _write(self, key: str, reply: LLMReply) -> int:
         data = to_entry(reply).encode()
-        place = self._place(key)
-        place.parent.mkdir(parents=True, exist_ok=True)
-        with tempfile.NamedTemporaryFile(dir=place.parent, prefix=".", delete=False) as file:
-            file.write(data)
-        try:
-            Path(file.name).replace(place)
-        except OSError:
-            Path(file.name).unlink(missing_ok=True)
-            raise
+        write_atomic(self._place(key), data)
         return len(data)
 
     def _entries(self) -> Iterator[_Entry]:

@@ -115,7 +115,7 @@ from tests.integration.app.maintenance.test_reindex import URL, StaticCapturer, 
 class KilledIndex:
     \"\"\"Index whose process is killed before the row is written, when bodies and record exist.\"\"\"
     def __init__(self, index): self.find, self.newest, self.get = index.find, index.newest, index.get
-    async def record(self, capture): os.kill(os.getpid(), signal.SIGKILL)
+    async def record(self, capture, *, synced): os.kill(os.getpid(), signal.SIGKILL)
 
 async def main():
     store = Store(Path(sys.argv[1]))

@@ -29,7 +29,7 @@ class NoBrowser:
 class FullIndex(MemoryIndex):
     """Index that cannot store captures of one page."""
 
-    async def record(self, capture: Capture) -> None:
+    async def record(self, capture: Capture, *, synced: bool = True) -> None:
         if capture.url == SPAIN:
             raise IndexFailed("no space left")
         await super().record(capture)
