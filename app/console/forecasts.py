@@ -32,7 +32,7 @@ def print_plan(
     for answer in answers:
         foreseen = answer["forecast"]
         cells = ["-", "-"] if foreseen is None else [count_text(foreseen["calls"]), usd_text(foreseen["usd"])]
-        name = str(answer["answer_name"]).removesuffix(".md")
+        name = str(answer["answer"]).removesuffix(".md")
         table.add_row(str(answer["task_id"]), name, str(len(answer["urls"])), *cells, escape(str(answer["reason"])))
     stdout_console().print(table)
     print_total(total, model)
@@ -93,7 +93,7 @@ def _as_json(planned: PlannedAnswer, forecast: Forecast | None) -> dict[str, Any
     return {
         "agent": planned.folder.agent,
         "task_id": planned.folder.task_id,
-        "answer_name": planned.answer.name,
+        "answer": planned.answer.name,
         "judge": planned.to_judge,
         "reason": planned.reason,
         "urls": list(planned.urls),

@@ -24,7 +24,7 @@ from assay_client.errors import ApiError, ClientError
 _REMEDIES = {
     401: "Sign in with an API key.",
     403: "Sign in with an API key that has the required scope.",
-    404: "Check the address. It may have been deleted or belong to another owner.",
+    404: "Check the address. The page may have been deleted, or it belongs to another owner.",
     409: "Reload the page: its content has changed since it was loaded.",
     422: "Check the address: part of it is invalid.",
     429: "Wait a moment, then reload the page.",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import os
 import platform
 import shutil
 import time
@@ -382,10 +383,17 @@ def _free_bytes(place: Path) -> int:
 
 
 def check_disk(data_dir: Path, *, free_bytes: Callable[[Path], int] = _free_bytes) -> Check:
-    """Check the free disk space. ``free_bytes`` returns the free bytes at an existing folder."""
+    """Check that the data folder can be written, and the disk space. ``free_bytes`` returns that of a folder."""
     place = data_dir.expanduser().absolute()
-    while not place.exists():
+    while not os.path.lexists(place):
         place = place.parent
+    try:
+        with TemporaryDirectory(dir=place):
+            pass
+    except OSError as error:
+        detail = f"cannot write in {place} for ASSAY_DATA_DIR={data_dir}: {error.strerror}"
+        remedy = "Set ASSAY_DATA_DIR to a folder that can be written."
+        return Check(name="disk", state=State.FAILED, detail=detail, remedy=remedy)
     bytes_free = free_bytes(place)
     detail = f"{bytes_free / 1024**3:.1f} GiB free for {data_dir}"
     if bytes_free < FAIL_BELOW_BYTES:

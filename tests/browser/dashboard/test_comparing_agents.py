@@ -89,11 +89,11 @@ async def test_two_runs_are_compared_leaf_by_leaf_with_causes(served: Served, re
     assert (
         "Baseline changer@monday" in outcome
         and "Candidate changer@tuesday" in outcome
-        and "Difference Swap 0.00" in outcome
+        and "Difference Swap \N{MINUS SIGN}0.11 to 0.00" in outcome
     )
     assert "p-value" not in outcome
     await reader.page.click("summary:has-text('Statistics')")
-    assert "\N{MINUS SIGN}0.11 to 0.00 depending on the claims that were not judged" in await reader.text(".statistics")
+    assert "Difference 0.00 of the tasks with a certain score" in await reader.text(".statistics")
     assert (
         await reader.text("tr:has(a[href='#task-towers']) td[data-label='Difference']") == "\N{MINUS SIGN}0.33 to 0.00"
     )

@@ -104,7 +104,7 @@ def test_dry_run_lists_the_plan_as_json_and_changes_nothing(assay: RunCommand, a
     assert known == {
         "agent": "otter",
         "task_id": "karrow_visit",
-        "answer_name": "answer_1.md",
+        "answer": "answer_1.md",
         "judge": True,
         "reason": "no result yet",
         "urls": urls,
