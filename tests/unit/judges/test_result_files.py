@@ -1,7 +1,11 @@
 from __future__ import annotations
 
+import json
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from judges import result_files
 from judges.result_files import AnswerFolder
@@ -52,3 +56,15 @@ def test_answer_without_result_is_not_listed(tmp_path: Path) -> None:
 def test_unknown_agent_has_no_tasks_and_answers(tmp_path: Path) -> None:
     assert result_files.judged_tasks(tmp_path, "nobody") == []
     assert result_files.judged_answers(tmp_path, "nobody", "nothing") == []
+
+
+@pytest.mark.parametrize("levels", [10, 400])
+def test_json_file_is_indented_at_any_depth(tmp_path: Path, levels: int) -> None:
+    document: dict[str, Any] = {"text": "\ud800 é", "at": AT, "share": 0.1, "empty": []}
+    for _ in range(levels):
+        document = {"inner": document}
+
+    result_files.write_json(tmp_path / "result.json", document)
+
+    text = (tmp_path / "result.json").read_text("utf-8")
+    assert text == json.dumps(document, ensure_ascii=False, indent=2, default=str).replace("\ud800", "?") + "\n"
