@@ -53,7 +53,15 @@ async def home(
 
     Of several judges, only the scores of one are shown, unless ``mix_judges``: by default, the one with most answers.
     """
-    scores = (await viewer.api.get("/v1/task-scores"))["items"]
+    api = viewer.api
+    listed, jobs, failed, pages, providers = await asyncio.gather(
+        api.get("/v1/task-scores"),
+        _open_jobs(viewer),
+        api.items("/v1/jobs", at_most=_MAX_FAILED_JOBS, status="failed", superseded="false"),
+        api.get("/v1/pages/tasks"),
+        api.get("/v1/providers"),
+    )
+    scores = listed["items"]
     judges = judges_of(scores)
     if len(judges) > 1 and not mix_judges:
         judge = judge if judge in judges else next(iter(judges))
@@ -64,7 +72,6 @@ async def home(
     rows = matrix_rows(scores, shown)
     if format is Format.CSV:
         return await csv_file("agents", csv_header(shown), (csv_row(row, shown) for row in rows))
-    jobs = await _open_jobs(viewer)
     mixed = mixed_judges_warning(rows)
     return await viewer.page(
         "home.html", title="Agents", here="home", json="/v1/task-scores",
@@ -72,8 +79,8 @@ async def home(
         judges=judges, judge=judge, chosen=chosen, is_mixed=mixed is not None,
         rows=rows[:_MAX_ROWS], rows_left_out=len(rows) - _MAX_ROWS, known=known, shown=shown,
         columns=shown[:_MAX_COLUMNS], mixed=mixed, running=_by_submission(jobs),
-        problems=await _problems(viewer, jobs), warnings=(await viewer.api.get("/v1/providers"))["warnings"],
-        tasks=[] if rows else (await viewer.api.get("/v1/tasks"))["items"],
+        problems=_problems(jobs, failed, pages["items"]), warnings=providers["warnings"],
+        tasks=[] if rows else (await api.get("/v1/tasks"))["items"],
     )  # fmt: skip
 
 
@@ -194,10 +201,10 @@ def _by_submission(jobs: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
     ]
 
 
-async def _problems(viewer: Viewer, jobs: Sequence[Mapping[str, Any]]) -> list[Problem]:
-    """Return what needs attention: paused jobs, failed jobs and unreadable pages."""
-    failed = await viewer.api.items("/v1/jobs", at_most=_MAX_FAILED_JOBS, status="failed", superseded="false")
-    tasks = (await viewer.api.get("/v1/pages/tasks"))["items"]
+def _problems(
+    jobs: Sequence[Mapping[str, Any]], failed: Sequence[Mapping[str, Any]], tasks: Sequence[Mapping[str, Any]]
+) -> list[Problem]:
+    """Return what needs attention: paused jobs, failed jobs and unreadable pages of ``tasks``."""
     paused = [job for job in jobs if job["stage"] == "paused"]
     pages, leaves = sum(one["needs_work"] for one in tasks), sum(one["leaves_waiting"] for one in tasks)
     problems = [*_grouped(paused, "paused", link="/jobs?status=queued"), *_failed(failed)]
