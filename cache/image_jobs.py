@@ -29,8 +29,8 @@ MAX_INTERVAL_S: Final = 10.0
 BLOCK_BYTES: Final = 512 * 1024
 """Size of the blocks in which Pillow allocates pictures. Each picture resizes one of its blocks, the last one. In the
 default size, 16 MiB, this would be most of the picture."""
-REUSED_BLOCKS: Final = 128
-"""Number of free blocks that Pillow keeps: enough for a page of 12,000 px and one of its parts."""
+REUSED_BLOCKS: Final = 96
+"""Number of free blocks that Pillow keeps: enough for a page of 9,000 px and one of its parts."""
 _MALLOC_OPTIONS: Final = {
     -3: 384 * 1024,  # M_MMAP_THRESHOLD. Setting it disables the dynamic adjustment.
     -1: 2 * 1024 * 1024,  # M_TRIM_THRESHOLD
