@@ -3,8 +3,8 @@
 Memory is reused while images are processed, and returned to the system afterwards. Pictures, and the model requests
 that contain them, need about 1 MB each. By default, glibc raises its dynamic M_MMAP_THRESHOLD (see mallopt(3)) when
 such a block is freed, and allocates later ones on the heap of the thread. There, one small block above them prevents
-their release, which wastes tens of megabytes. If every block was mapped anew, in turn, the page faults would take a
-quarter of the time of preparing a page.
+their release, which wastes tens of megabytes. If every block were mapped anew instead, page faults would take about a
+quarter of the time that a page takes.
 """
 
 from __future__ import annotations

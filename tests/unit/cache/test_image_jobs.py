@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from cache import image_jobs
 from cache.image_jobs import max_image_jobs, run_image_job
 
 ROOT = Path(__file__).parents[3]
@@ -58,6 +59,16 @@ async def test_job_that_was_cancelled_while_it_waited_does_not_run() -> None:
     assert all(await asyncio.gather(*blocking))
     await run_image_job(lambda: None)
     assert not ran.is_set()
+
+
+async def test_memory_is_also_returned_while_jobs_follow_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    returned = threading.Event()
+    monkeypatch.setattr(image_jobs, "IDLE_S", 0.2)
+    monkeypatch.setattr(image_jobs, "MAX_INTERVAL_S", 0.0)
+    monkeypatch.setattr(image_jobs._Trimmer, "trim", lambda self: returned.set())
+    async with asyncio.timeout(60):
+        while not returned.is_set():
+            await run_image_job(lambda: None)
 
 
 async def test_memory_of_finished_jobs_is_returned_and_only_a_few_pictures_are_in_memory() -> None:
