@@ -113,6 +113,7 @@ class CaptureRecorder:
         """Store another capture of the same observation, with the parts of its ``screenshots``. Return both by name.
 
         The capture itself is not changed, because results refer to its bodies. It is returned if it needs no parts.
+        Parts are not synced: those that a crash of the machine loses are prepared again.
 
         Raises:
             BlobStoreFailed, IndexFailed: the capture cannot be stored.
@@ -120,7 +121,7 @@ class CaptureRecorder:
         parts = await _parts_to_store(screenshots)
         if not parts:
             return capture, {}
-        prepared = await self._store(replace(capture, id=self._new_id()), parts)
+        prepared = await self._store(replace(capture, id=self._new_id()), parts, synced=False)
         _log.info("screenshots prepared", url=capture.url, page_id=prepared.id, prepared_from=capture.id)
         return prepared, {name: part for name, (part, _) in parts.items()}
 
@@ -543,15 +544,16 @@ class PageCache:
         Also return the screenshots or parts that are in memory, by name.
         """
         shots = capture.screenshot_names
-        has_parts = bool(capture.part_names) or not shots or capture.kind is PageKind.PDF
-        if has_parts or capture.source is not CaptureSource.IMPORT:
+        if not shots or capture.kind is PageKind.PDF or capture.source is not CaptureSource.IMPORT:
             return capture, {}
-        known = await self._index.find(capture.key, capture.owner)
+        known = capture if capture.part_names else await self._index.find(capture.key, capture.owner)
         if known is not None and known.part_names and capture.blobs.items() <= known.blobs.items():
-            return known, {}
+            parts = [known.blobs[name] for name in known.part_names]
+            if await self._blobs.has_all(parts):
+                return known, {}
         screenshots = {name: await self._body(capture, name) for name in shots}
-        prepared, parts = await self._recorder.store_with_parts(capture, tuple(screenshots.values()))
-        return prepared, parts or screenshots
+        prepared, new_parts = await self._recorder.store_with_parts(capture, tuple(screenshots.values()))
+        return prepared, new_parts or screenshots
 
     async def _body(self, capture: Capture, name: str) -> bytes:
         blob = capture.blobs.get(name)

@@ -375,6 +375,26 @@ async def test_parts_of_an_import_are_prepared_once_when_it_is_first_used(tmp_pa
     assert decoded == ["jpeg"]
 
 
+async def test_lost_parts_of_an_import_are_prepared_again(tmp_path: Path) -> None:
+    blobs, folder, capturer = (
+        BlobStore.open((tmp_path / "blobs").as_uri()),
+        tmp_path / "captures",
+        ScriptedCapturer(Clock()),
+    )
+    pages = PageCache(capturer, blobs, await FolderIndex.open(folder))
+    observed = replace(_observed(jpeg(1100, 3500)), source=CaptureSource.IMPORT)
+    before = await pages.evidence(await pages.add(URL, observed, with_parts=False))
+    for name in before.capture.part_names:
+        await blobs.remove(before.capture.blobs[name].sha256)
+
+    later = PageCache(capturer, blobs, await FolderIndex.open(folder))
+    after = await later.evidence_for(URL)
+
+    assert after.screenshots == before.screenshots
+    assert after.capture.blobs == before.capture.blobs
+    assert capturer.captured_urls == []
+
+
 async def test_import_that_needs_no_parts_stays_one_capture() -> None:
     index = MemoryIndex()
     pages = PageCache(ScriptedCapturer(Clock()), BlobStore.open("memory://"), index)
