@@ -32,11 +32,13 @@ def main() -> None:
     # A redirected table has no terminal width to fit into.
     console, progress = Console(width=None if Console().is_terminal else PIPED_WIDTH), Console(stderr=True)
     began, load = time.monotonic(), os.getloadavg()[0]
-    rows: list[Row] = []
-    for name in wanted:
-        with progress.status(f"measuring {name}"):
-            rows += repeated([_measured(name) for _ in range(given.runs)])
-    console.print(_table(rows))
+    by_name: dict[str, list[Sequence[Row]]] = {name: [] for name in wanted}
+    for number in range(given.runs):
+        run_once.cache_clear()  # rows of one round share their runs
+        for name in wanted:
+            with progress.status(f"measuring {name}, run {number + 1} of {given.runs}"):
+                by_name[name].append(_measured(name))
+    console.print(_table([row for runs in by_name.values() for row in repeated(runs)]))
     console.print(
         f"{os.cpu_count()} processors, load {load:.1f} before it began; {time.monotonic() - began:.0f} s in all. "
         "The toolkit's figures were measured elsewhere, on two idle cores."
@@ -81,7 +83,6 @@ def _met_order(met: bool | None) -> int:
 
 def _measured(name: str) -> list[Row]:
     """Return the rows of one measurement; a failed one becomes a row and does not affect the others."""
-    run_once.cache_clear()
     try:
         return list(ROWS[name]())
     except RuntimeError as error:
