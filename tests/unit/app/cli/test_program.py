@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -120,6 +121,21 @@ def test_results_prints_one_result_and_has_subcommands(assay: RunCommand) -> Non
     assert {"show", "usage", "export", "sensitivity"} <= {
         line.split()[0] for line in assay("results", "--help").out.splitlines() if line.startswith("  ")
     }
+
+
+@pytest.mark.parametrize(
+    ("typed", "completed"),
+    [("assay evalu", ["evaluate"]), ("assay evaluate --mod", ["--model"]), ("assay admin pr", ["prune", "providers"])],
+)
+def test_shell_completes_commands_and_options(typed: str, completed: list[str]) -> None:
+    request = {"_ASSAY_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
+    assay = Path(sys.executable).with_name("assay")
+
+    done = subprocess.run(
+        [assay], env={**os.environ, **request}, capture_output=True, text=True, check=True, timeout=240
+    )
+
+    assert done.stdout.split() == completed
 
 
 def test_version_is_printed_with_the_commit_of_the_checkout(assay: RunCommand) -> None:
