@@ -18,7 +18,7 @@ import asyncio
 import errno
 import hashlib
 import re
-from collections.abc import AsyncIterator, Callable, Container, Iterable, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -154,6 +154,16 @@ class BlobStore:
             BlobStoreFailed: the store is unreachable or failed.
         """
         return await self._read(_blob_path(sha256), sha256)
+
+    async def get_all(self, hashes: Sequence[str]) -> list[bytes]:
+        """Return several bodies; a store in a folder reads them in one thread. Raises the same errors as ``get``."""
+        if (folder := self._folder) is not None:
+            with suppress(*_STORE_FAULTS):
+                files = [_file_path(folder, _blob_path(sha256)) for sha256 in hashes]
+                read = await asyncio.to_thread(lambda: list(map(_read_file, files)))
+                if all(found == sha256 for (_, found), sha256 in zip(read, hashes, strict=True)):
+                    return [data for data, _ in read]
+        return [await self.get(sha256) for sha256 in hashes]  # one by one: raises the error of the damaged one
 
     async def put_record(self, name: str, data: bytes) -> None:
         """Store a capture record. ``name`` is the id of the capture. Raises the same errors as ``put``."""

@@ -17,7 +17,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from typing import Protocol
+from typing import Final, Protocol
 from uuid import uuid4
 
 import structlog
@@ -520,41 +520,60 @@ class PageCache:
         capture, read = await self._with_parts(imported)
         if capture is not imported and (cached := self._evidence_cache.get(capture.id)) is not None:
             return cached
-        text = await self._body(capture, "text")
-        links = await self._body(capture, "links")
-        shots = capture.part_names or capture.screenshot_names
-        names = [name for name in ("text", "links", *shots) if name in capture.blobs]
-        # The hidden text of web pages mostly repeats visible text. Only that of PDFs is useful for a judge.
-        hidden = await self._body(capture, "hidden_text") if capture.kind is PageKind.PDF else b""
-        evidence = Evidence(
-            capture=capture,
-            text=text.decode("utf-8"),
-            links=tuple((label, target) for label, target in json.loads(links or b"[]")),
-            screenshots=tuple([read[name] if name in read else await self._body(capture, name) for name in shots]),
-            digests=tuple(capture.blobs[name].sha256 for name in names),
-            hidden_text=hidden.decode("utf-8"),
-            in_parts=bool(capture.part_names),
-        )
+        try:
+            evidence = await self._read(capture, read)
+        except (BlobMissing, BlobCorrupt):
+            if capture.source is not CaptureSource.IMPORT or not capture.part_names:
+                raise
+            evidence = await self._read(*await self._prepare_parts(capture))
         self._evidence_cache.put(evidence.page_id, evidence, evidence.size)
         return evidence
+
+    async def _read(self, capture: Capture, read: Mapping[str, bytes]) -> Evidence:
+        """Return the evidence of a capture. ``read``: bodies that are in memory, by name."""
+        shots = capture.part_names or capture.screenshot_names
+        names = _in_blobs(capture, *_TEXTS, *shots)
+        # The hidden text of web pages mostly repeats visible text. Only that of PDFs is useful for a judge.
+        hidden = _in_blobs(capture, "hidden_text") if capture.kind is PageKind.PDF else []
+        bodies = {**read, **await self._bodies(capture, [name for name in (*names, *hidden) if name not in read])}
+        return Evidence(
+            capture=capture,
+            text=bodies.get("text", b"").decode("utf-8"),
+            links=tuple((label, target) for label, target in json.loads(bodies.get("links") or b"[]")),
+            screenshots=tuple(bodies[name] for name in shots),
+            digests=tuple(capture.blobs[name].sha256 for name in names),
+            hidden_text=bodies.get("hidden_text", b"").decode("utf-8"),
+            in_parts=bool(capture.part_names),
+        )
 
     async def _with_parts(self, capture: Capture) -> tuple[Capture, Mapping[str, bytes]]:
         """Return a capture of the same observation with parts, if the capture is an import that needs them.
 
-        Also return the screenshots or parts that are in memory, by name.
+        Also return the bodies that are in memory, by name.
         """
-        shots = capture.screenshot_names
-        if not shots or capture.kind is PageKind.PDF or capture.source is not CaptureSource.IMPORT:
+        if capture.source is not CaptureSource.IMPORT or capture.kind is PageKind.PDF or not capture.screenshot_names:
             return capture, {}
         known = capture if capture.part_names else await self._index.find(capture.key, capture.owner)
         if known is not None and known.part_names and capture.blobs.items() <= known.blobs.items():
-            parts = [known.blobs[name] for name in known.part_names]
-            if await self._blobs.has_all(parts):
-                return known, {}
-        screenshots = {name: await self._body(capture, name) for name in shots}
-        prepared, new_parts = await self._recorder.store_with_parts(capture, tuple(screenshots.values()))
-        return prepared, new_parts or screenshots
+            return known, {}
+        return await self._prepare_parts(capture)
 
-    async def _body(self, capture: Capture, name: str) -> bytes:
-        blob = capture.blobs.get(name)
-        return b"" if blob is None else await self._blobs.get(blob.sha256)
+    async def _prepare_parts(self, capture: Capture) -> tuple[Capture, Mapping[str, bytes]]:
+        """Prepare the parts of an import, or those that were lost. Return the same as ``_with_parts``."""
+        shots = capture.screenshot_names
+        bodies = await self._bodies(capture, _in_blobs(capture, *_TEXTS, *shots))
+        prepared, parts = await self._recorder.store_with_parts(capture, [bodies[name] for name in shots])
+        return prepared, {**bodies, **parts}
+
+    async def _bodies(self, capture: Capture, names: Sequence[str]) -> dict[str, bytes]:
+        bodies = await self._blobs.get_all([capture.blobs[name].sha256 for name in names])
+        return dict(zip(names, bodies, strict=True))
+
+
+_TEXTS: Final = ("text", "links")
+"""Names of the bodies that are read besides the screenshots."""
+
+
+def _in_blobs(capture: Capture, *names: str) -> list[str]:
+    """Return those names that are names of stored bodies of the capture."""
+    return [name for name in names if name in capture.blobs]

@@ -106,7 +106,7 @@ class _Entry(NamedTuple):
 
 
 class FolderReplyCache:
-    """Reply cache in a folder of at most ``max_bytes``. File operations run in a thread."""
+    """Reply cache in a folder of at most ``max_bytes``. Files are read and written in a thread."""
 
     def __init__(self, folder: Path, *, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
         self._folder = folder
@@ -116,7 +116,7 @@ class FolderReplyCache:
 
     async def get(self, key: str) -> StoredReply | None:
         """Return the reply stored under ``key`` (hex); None if there is no readable one."""
-        return await asyncio.to_thread(self._read, key)
+        return await asyncio.to_thread(self._read, key) if self._has(key) else None
 
     async def put(self, key: str, reply: LLMReply) -> None:
         """Store a reply. If the disk is full or read-only, log a warning and continue."""
@@ -151,6 +151,10 @@ class FolderReplyCache:
 
     def _place(self, key: str) -> Path:
         return self._folder / key[:2] / f"{key}.json"
+
+    def _has(self, key: str) -> bool:
+        """Return whether there is a file. It takes microseconds, a tenth of what a thread would cost."""
+        return self._place(key).exists()
 
     def _read(self, key: str) -> StoredReply | None:
         place = self._place(key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from datetime import datetime
@@ -375,7 +375,10 @@ async def test_parts_of_an_import_are_prepared_once_when_it_is_first_used(tmp_pa
     assert decoded == ["jpeg"]
 
 
-async def test_lost_parts_of_an_import_are_prepared_again(tmp_path: Path) -> None:
+@pytest.mark.parametrize("damage", [Path.unlink, lambda file: file.write_bytes(b"other")])
+async def test_lost_or_damaged_parts_of_an_import_are_prepared_again(
+    tmp_path: Path, damage: Callable[[Path], object]
+) -> None:
     blobs, folder, capturer = (
         BlobStore.open((tmp_path / "blobs").as_uri()),
         tmp_path / "captures",
@@ -385,7 +388,8 @@ async def test_lost_parts_of_an_import_are_prepared_again(tmp_path: Path) -> Non
     observed = replace(_observed(jpeg(1100, 3500)), source=CaptureSource.IMPORT)
     before = await pages.evidence(await pages.add(URL, observed, with_parts=False))
     for name in before.capture.part_names:
-        await blobs.remove(before.capture.blobs[name].sha256)
+        sha256 = before.capture.blobs[name].sha256
+        damage(tmp_path / "blobs" / "sha256" / sha256[:2] / sha256)
 
     later = PageCache(capturer, blobs, await FolderIndex.open(folder))
     after = await later.evidence_for(URL)
