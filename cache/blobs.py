@@ -55,6 +55,8 @@ _WRITE_ATTEMPTS = 2
 
 Bodies: TypeAlias = Mapping[str, tuple[bytes, str]]
 """Bodies by name, each with its media type."""
+RecordOf: TypeAlias = Callable[[Mapping[str, Blob]], tuple[str, bytes]]
+"""Returns the id of a capture and its record, from the references of its bodies."""
 
 
 class BlobArea(StrEnum):
@@ -110,39 +112,41 @@ class BlobStore:
         """
         return Blob(sha256=await self._write(_blob_path, data), size=len(data), media_type=media_type)
 
-    async def put_all(
-        self, bodies: Bodies, record: Callable[[Mapping[str, Blob]], tuple[str, bytes]], *, synced: bool = True
-    ) -> dict[str, Blob]:
+    async def put_all(self, bodies: Bodies, record: RecordOf, *, synced: bool = True) -> dict[str, Blob]:
         """Store bodies, then a capture record. Return the references of the bodies by name.
 
-        ``record`` returns the id of the capture and its record, and may run in another thread. Without ``synced``, a
-        crash of the machine in the next minute may lose what a store in a folder wrote: see ``has_all``. Raises the
-        same errors as ``put``.
+        ``record`` may run in another thread. Without ``synced``, a crash of the machine in the next minute may lose
+        what a store in a folder wrote: see ``has_all``. Raises the same errors as ``put``.
         """
         if (folder := self._folder) is not None:
-
-            def put_files() -> dict[str, Blob]:
-                blobs = {}
-                for name, (data, media_type) in bodies.items():
-                    sha256 = self._write_file(folder, _blob_path, data, synced=synced)
-                    blobs[name] = Blob(sha256=sha256, size=len(data), media_type=media_type)
-                capture_id, data = record(blobs)
-                self._write_file(folder, partial(_record_path, capture_id), data, synced=synced)
-                return blobs
-
-            return await asyncio.to_thread(put_files)
+            return await asyncio.to_thread(self._put_files, folder, bodies, record, synced=synced)
         blobs = {name: await self.put(*body) for name, body in bodies.items()}
         await self.put_record(*record(blobs))
         return blobs
 
-    async def has_all(self, blobs: Iterable[Blob]) -> bool:
-        """Return whether a store in a folder has files of the right size for all bodies. Other stores confirm each
-        write: always True.
+    async def put_many(self, captures: Iterable[tuple[Bodies, RecordOf]], *, synced: bool = True) -> None:
+        """Store the bodies and records of several captures, see ``put_all``.
+
+        ``captures`` is iterated in another thread while they are stored, so that it can read one at a time.
         """
-        if (folder := self._folder) is None:
-            return True
-        return await asyncio.to_thread(
-            lambda: all(_is_file_of(folder / _blob_path(blob.sha256), blob.size) for blob in blobs)
+        if (folder := self._folder) is not None:
+
+            def put_files() -> None:
+                for bodies, record in captures:
+                    self._put_files(folder, bodies, record, synced=synced)
+
+            return await asyncio.to_thread(put_files)
+        remaining = iter(captures)
+        while (capture := await asyncio.to_thread(next, remaining, None)) is not None:
+            await self.put_all(*capture)
+
+    def has_all(self, blobs: Iterable[Blob]) -> bool:
+        """Return whether a store in a folder has files of the right size for all bodies. Blocks.
+
+        Other stores confirm each write: always True.
+        """
+        return self._folder is None or all(
+            _is_file_of(self._folder / _blob_path(blob.sha256), blob.size) for blob in blobs
         )
 
     async def get(self, sha256: str) -> bytes:
@@ -239,6 +243,15 @@ class BlobStore:
                 detail = f"no space left in {where}; free some, or set ASSAY_DATA_DIR or ASSAY_BLOBS to another place"
                 raise BlobStoreFull(sha256, detail) from fault
             raise BlobStoreFailed(sha256, str(fault)) from fault
+
+    def _put_files(self, folder: Path, bodies: Bodies, record: RecordOf, *, synced: bool) -> dict[str, Blob]:
+        blobs = {}
+        for name, (data, media_type) in bodies.items():
+            sha256 = self._write_file(folder, _blob_path, data, synced=synced)
+            blobs[name] = Blob(sha256=sha256, size=len(data), media_type=media_type)
+        capture_id, data = record(blobs)
+        self._write_file(folder, partial(_record_path, capture_id), data, synced=synced)
+        return blobs
 
     def _write_file(
         self,

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -40,8 +40,8 @@ class CaptureIndex(Protocol):
 
     async def get(self, capture_id: str) -> Capture | None: ...
 
-    async def record(self, capture: Capture, *, synced: bool = True) -> None:
-        """Add a record. Without ``synced``, a crash of the machine may lose it; otherwise it is durable on return."""
+    async def record(self, *captures: Capture, synced: bool = True) -> None:
+        """Add records, which are durable on return. Without ``synced``, a crash of the machine may lose them."""
 
 
 class MemoryIndex:
@@ -74,8 +74,9 @@ class MemoryIndex:
     async def get(self, capture_id: str) -> Capture | None:
         return self._by_id.get(capture_id)
 
-    async def record(self, capture: Capture, *, synced: bool = True) -> None:
-        self.record_sync(capture)
+    async def record(self, *captures: Capture, synced: bool = True) -> None:
+        for capture in captures:
+            self.record_sync(capture)
 
     def record_sync(self, capture: Capture) -> None:
         """Synchronous version of ``record``."""
@@ -133,14 +134,16 @@ class FolderIndex:
     async def get(self, capture_id: str) -> Capture | None:
         return await self._memory.get(capture_id)
 
-    async def record(self, capture: Capture, *, synced: bool = True) -> None:
-        try:
-            await asyncio.to_thread(
-                write_atomic, self._folder / f"{capture.id}.json", capture_to_bytes(capture), synced=synced
-            )
-        except OSError as fault:
-            raise IndexFailed(f"writing the record of {capture.url} failed: {fault}") from fault
-        await self._memory.record(capture)
+    async def record(self, *captures: Capture, synced: bool = True) -> None:
+        await asyncio.to_thread(self._write, captures, synced=synced)
+        await self._memory.record(*captures)
+
+    def _write(self, captures: Sequence[Capture], *, synced: bool) -> None:
+        for capture in captures:
+            try:
+                write_atomic(self._folder / f"{capture.id}.json", capture_to_bytes(capture), synced=synced)
+            except OSError as fault:
+                raise IndexFailed(f"writing the record of {capture.url} failed: {fault}") from fault
 
 
 class CombinedIndex:
@@ -160,9 +163,9 @@ class CombinedIndex:
         first, second = self._both
         return await first.get(capture_id) or await second.get(capture_id)
 
-    async def record(self, capture: Capture, *, synced: bool = True) -> None:
+    async def record(self, *captures: Capture, synced: bool = True) -> None:
         for index in self._both:
-            await index.record(capture, synced=synced)
+            await index.record(*captures, synced=synced)
 
 
 def _newer(one: Capture | None, other: Capture | None) -> Capture | None:

@@ -13,16 +13,17 @@ import asyncio
 import json
 import time
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Final, Protocol
 from uuid import uuid4
 
 import structlog
 
-from cache.blobs import BlobStore, Bodies
+from cache.blobs import BlobStore, Bodies, RecordOf
 from cache.capture import (
     PART_PREFIX,
     SCREENSHOT_PREFIX,
@@ -73,39 +74,31 @@ class CaptureRecorder:
         bodies = _bodies_to_store(observation)
         if with_parts and observation.is_evidence and observation.kind is not PageKind.PDF:
             bodies |= await _parts_to_store(observation.screenshots)
-        capture = Capture(
-            id=self._new_id(),
-            url=url,
-            key=key,
-            outcome=observation.outcome,
-            captured_at=observation.captured_at,
-            duration_s=observation.duration_s,
-            backend=observation.backend,
-            detail=observation.detail,
-            final_url=observation.final_url,
-            http_status=observation.http_status,
-            kind=observation.kind,
-            title=observation.title,
-            chain=observation.chain,
-            headers=observation.headers,
-            versions=observation.versions,
-            hidden_words=observation.hidden_words,
-            gone=observation.gone,
-            source=observation.source,
-            provenance=observation.provenance,
-            owner=owner,
-        )
+        capture = _capture_of(observation, id=self._new_id(), url=url, key=key, owner=owner)
         capture = await self._store(capture, bodies, synced=synced)
-        _log.info(
-            "page captured",
-            url=url,
-            outcome=capture.outcome.value,
-            http_status=capture.http_status,
-            seconds=round(capture.duration_s, 3),
-            page_id=capture.id,
-            source=capture.source.value,
-        )
+        _log_captured(capture)
         return capture
+
+    async def store_imports(self, urls: Sequence[str], read: Callable[[str], Observation | None]) -> dict[str, Capture]:
+        """Store imported pages without their parts, see ``PageCache.add_imports``."""
+        ids = {url: self._new_id() for url in urls}  # not in the thread that reads the pages
+        stored: dict[str, Capture] = {}
+
+        def captures() -> Iterator[tuple[Bodies, RecordOf]]:
+            for url in urls:
+                if (observation := read(url)) is not None:
+                    capture = _capture_of(observation, id=ids[url], url=url, key=canonical_key(url))
+                    yield _bodies_to_store(observation), partial(record, capture)
+
+        def record(capture: Capture, blobs: Mapping[str, Blob]) -> tuple[str, bytes]:
+            stored[capture.url] = replace(capture, blobs=blobs)
+            return capture.id, capture_to_bytes(stored[capture.url])
+
+        await self._blobs.put_many(captures(), synced=False)
+        await self._index.record(*stored.values(), synced=False)
+        for capture in stored.values():
+            _log_captured(capture)
+        return stored
 
     async def store_with_parts(
         self, capture: Capture, screenshots: Sequence[bytes]
@@ -169,6 +162,44 @@ class CaptureRecorder:
         stored = with_bodies(blobs)
         await self._index.record(stored, synced=synced)
         return stored
+
+
+def _capture_of(observation: Observation, *, id: str, url: str, key: str, owner: str | None = None) -> Capture:
+    """Return the capture of an observation, without its bodies."""
+    return Capture(
+        id=id,
+        url=url,
+        key=key,
+        outcome=observation.outcome,
+        captured_at=observation.captured_at,
+        duration_s=observation.duration_s,
+        backend=observation.backend,
+        detail=observation.detail,
+        final_url=observation.final_url,
+        http_status=observation.http_status,
+        kind=observation.kind,
+        title=observation.title,
+        chain=observation.chain,
+        headers=observation.headers,
+        versions=observation.versions,
+        hidden_words=observation.hidden_words,
+        gone=observation.gone,
+        source=observation.source,
+        provenance=observation.provenance,
+        owner=owner,
+    )
+
+
+def _log_captured(capture: Capture) -> None:
+    _log.info(
+        "page captured",
+        url=capture.url,
+        outcome=capture.outcome.value,
+        http_status=capture.http_status,
+        seconds=round(capture.duration_s, 3),
+        page_id=capture.id,
+        source=capture.source.value,
+    )
 
 
 async def _parts_to_store(screenshots: Sequence[bytes]) -> dict[str, tuple[bytes, str]]:
@@ -347,6 +378,20 @@ class PageCache:
         self._found.clear()
         key = canonical_key(url)
         return await self._recorder.store(url, key, observation, owner=owner, with_parts=with_parts, synced=synced)
+
+    async def add_imports(
+        self, urls: Sequence[str], read: Callable[[str], Observation | None]
+    ) -> Mapping[str, Capture]:
+        """Store imported pages and return their captures by URL. A crash of the machine may lose them.
+
+        ``read`` is called in a thread with one URL after the other, and returns None for a page that is not stored. The
+        parts of screenshots are prepared when they are first used.
+
+        Raises:
+            BlobStoreFailed, IndexFailed: a capture cannot be stored.
+        """
+        self._found.clear()
+        return await self._recorder.store_imports(urls, read)
 
     async def add_alias(
         self, url: str, target: Capture, provenance: Mapping[str, str], *, owner: str | None = None

@@ -394,8 +394,8 @@ class _OverlayIndex:
     async def get(self, capture_id: str) -> Capture | None:
         return await self._memory.get(capture_id) or await self._base.get(capture_id)
 
-    async def record(self, capture: Capture, *, synced: bool = True) -> None:
-        await self._memory.record(capture)
+    async def record(self, *captures: Capture, synced: bool = True) -> None:
+        await self._memory.record(*captures)
 
 
 class _OfflineModels(ModelClients):

@@ -9,21 +9,22 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import Enum, auto
 from pathlib import Path
 
 from app.async_tools import first_exception
 from app.engine.runtime import Runtime
-from app.engine.stored_pages import equals_capture, read_stored_page, urls_in
-from cache.capture import PART_PREFIX, Capture, CaptureSource
+from app.engine.stored_pages import equals_capture, read_shown_page, read_stored_page, urls_in
+from cache.capture import PART_PREFIX, Capture, CaptureSource, Observation
 from cache.errors import CacheError
 from cache.page_text.tiles import join_tiles
 from cache.urls import canonical_key, is_fetchable
 from judges.result_files import write_json
 from mind2web2.utils.cache_filesys import CacheFileSys
 
-MAX_CONCURRENT_IMPORTS = 4
-"""Pages imported at once. An import mostly waits for the disk, and holds the page in memory meanwhile."""
+PAGES_PER_THREAD = 32
+"""Pages that a thread imports at a time, one after the other, which takes 0.1 s. Handing over each page is slower."""
+MAX_CONCURRENT_DECODINGS = 4
+"""PDFs and large pictures that are decoded at once."""
 
 
 class PublicCache:
@@ -57,36 +58,53 @@ class PublicCache:
         """
         folder = self.folder(agent, task_id)
         stored = await asyncio.to_thread(_open, folder)
-        counts = {outcome: 0 for outcome in ImportOutcome}
-        pages: dict[str, Capture] = {}
-        if stored is not None:
-            listed_urls = await asyncio.to_thread(urls_in, stored, folder.with_name(f"{task_id}.json"))
-            slots = asyncio.Semaphore(MAX_CONCURRENT_IMPORTS)
+        if stored is None:
+            return ImportSummary()
+        keys = await asyncio.to_thread(_stored_keys, stored, list(urls), folder.with_name(f"{task_id}.json"))
+        spellings = {key: url for url, key in reversed(keys.items())}  # the first URL of each page
+        found = [url for url, key in keys.items() if spellings[key] == url]
+        known = {url: await runtime.index.find(keys[url]) for url in found}
+        same: dict[str, Capture] = {}
+        new: dict[str, Capture] = {}
+        damaged: list[str] = []
+        undecoded: list[str] = []
 
-            async def import_page(url: str) -> None:
-                async with slots:
-                    outcome, capture = await _import(runtime, stored, url, with_parts=with_parts)
-                counts[outcome] += 1
-                if capture is not None:
-                    pages[url] = capture
+        def read(url: str) -> Observation | None:
+            capture = known[url]
+            if capture is not None and _is_current(runtime, stored, url, capture):
+                same[url] = capture
+            elif with_parts or (seen := read_shown_page(stored, url)) is None:
+                undecoded.append(url)
+            elif not seen.is_evidence:
+                damaged.append(url)
+            else:
+                return seen
+            return None
 
-            candidates = [url for url in dict.fromkeys([*urls, *listed_urls]) if is_fetchable(url)]
-            stored_urls = await asyncio.to_thread(lambda: [url for url in candidates if stored.has(url) is not None])
-            failed: BaseException | None = None
-            try:
-                async with asyncio.TaskGroup() as group:
-                    for url in stored_urls:
-                        group.create_task(import_page(url))
-            except* CacheError as errors:
-                failed = first_exception(errors)
-            if failed is not None:
-                raise failed
-        return ImportSummary(
-            new=counts[ImportOutcome.NEW],
-            same=counts[ImportOutcome.SAME],
-            damaged=counts[ImportOutcome.DAMAGED],
-            pages=pages,
-        )
+        for start in range(0, len(found), PAGES_PER_THREAD):
+            new |= await runtime.pages.add_imports(found[start : start + PAGES_PER_THREAD], read)
+        slots = asyncio.Semaphore(MAX_CONCURRENT_DECODINGS)
+
+        async def decode(url: str) -> None:
+            async with slots:
+                seen = await read_stored_page(stored, url)
+                if seen.is_evidence:
+                    new[url] = await runtime.pages.add(url, seen, with_parts=with_parts, synced=False)
+                else:
+                    damaged.append(url)
+
+        failed: BaseException | None = None
+        try:
+            async with asyncio.TaskGroup() as group:
+                for url in undecoded:
+                    group.create_task(decode(url))
+        except* CacheError as errors:
+            failed = first_exception(errors)
+        if failed is not None:
+            raise failed
+        by_key = {keys[url]: capture for url, capture in (same | new).items()}
+        pages = {url: by_key[key] for url, key in keys.items() if key in by_key}
+        return ImportSummary(new=len(new), same=len(same), damaged=len(damaged), pages=pages)
 
     async def export_pages(
         self,
@@ -133,14 +151,6 @@ class PublicCache:
         return [url for url in urls if stored is None or stored.has(url) is None]
 
 
-class ImportOutcome(Enum):
-    """Outcome of the import of one page."""
-
-    NEW = auto()
-    SAME = auto()
-    DAMAGED = auto()
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ImportSummary:
     """Summary of an import: number of new or changed pages, unchanged pages and damaged pages.
@@ -154,19 +164,19 @@ class ImportSummary:
     pages: Mapping[str, Capture] = field(default_factory=dict)
 
 
-async def _import(
-    runtime: Runtime, stored: CacheFileSys, url: str, *, with_parts: bool
-) -> tuple[ImportOutcome, Capture | None]:
-    known = await runtime.index.find(canonical_key(url))
-    if known is not None and known.is_evidence and await asyncio.to_thread(equals_capture, stored, url, known):
-        copied = [blob for name, blob in known.blobs.items() if not name.startswith(PART_PREFIX)]
-        if known.source is not CaptureSource.IMPORT or await runtime.blobs.has_all(copied):
-            return ImportOutcome.SAME, known
-    seen = await read_stored_page(stored, url)
-    if not seen.is_evidence:
-        return ImportOutcome.DAMAGED, None
-    # Not synced: what a crash of the machine loses is imported again by the next run (see ``has_all``).
-    return ImportOutcome.NEW, await runtime.pages.add(url, seen, with_parts=with_parts, synced=False)
+def _stored_keys(stored: CacheFileSys, urls: Sequence[str], overview: Path) -> dict[str, str]:
+    """Return the keys of those URLs that have a stored page: ``urls``, then the URLs of all stored pages."""
+    candidates = dict.fromkeys([*urls, *urls_in(stored, overview)])
+    return {url: canonical_key(url) for url in candidates if is_fetchable(url) and stored.has(url) is not None}
+
+
+def _is_current(runtime: Runtime, stored: CacheFileSys, url: str, capture: Capture) -> bool:
+    """Return whether a capture equals the stored page and, if it is an import, its files were not lost in a crash."""
+    if not capture.is_evidence or not equals_capture(stored, url, capture):
+        return False
+    # Parts are prepared again if they were lost.
+    copied = [blob for name, blob in capture.blobs.items() if not name.startswith(PART_PREFIX)]
+    return capture.source is not CaptureSource.IMPORT or runtime.blobs.has_all(copied)
 
 
 def _is_same_page(imported: Capture | None, capture: Capture) -> bool:

@@ -38,6 +38,14 @@ async def read_stored_page(stored: CacheFileSys, url: str) -> Observation:
     return document.complete_observation(seen)
 
 
+def read_shown_page(stored: CacheFileSys, url: str) -> Observation | None:
+    """Read a stored page whose picture is shown as it is. None: use ``read_stored_page``, which decodes. Blocks."""
+    if stored.has(url) == "pdf":
+        return None
+    seen = _read(stored, url)
+    return seen if seen.original is None else None
+
+
 async def _with_decoded_picture(seen: Observation, picture: bytes) -> Observation:
     """Add a stored picture, which is huge or not a JPEG, as the screenshot. It is decoded in a child process."""
     try:

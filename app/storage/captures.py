@@ -55,9 +55,10 @@ class PostgresCaptureIndex:
     async def get(self, capture_id: str) -> Capture | None:
         return await self._first(select(captures.c.record).where(captures.c.id == capture_id))
 
-    async def record(self, capture: Capture, *, synced: bool = True) -> None:
-        async with self._transaction() as connection:
-            await connection.execute(insert(captures).values(_row(capture)))
+    async def record(self, *added: Capture, synced: bool = True) -> None:
+        if added:
+            async with self._transaction() as connection:
+                await connection.execute(insert(captures), [_row(capture) for capture in added])
 
     async def restore(self, capture: Capture) -> bool:
         """Write the row of a capture if it is missing or different. Return whether it was written."""

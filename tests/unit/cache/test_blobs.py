@@ -143,11 +143,11 @@ async def test_import_is_stored_without_waiting_for_the_disk_and_its_loss_is_not
     assert disk.at_sync == []
     assert disk.files() == ["records", "sha256"]
     assert await store.get(blobs["text"].sha256) == b"the evidence"
-    assert await store.has_all(blobs.values())
+    assert store.has_all(blobs.values())
     _file(tmp_path, blobs["text"].sha256).write_bytes(b"")
-    assert not await store.has_all(blobs.values())
+    assert not store.has_all(blobs.values())
     _file(tmp_path, blobs["text"].sha256).unlink()
-    assert not await store.has_all(blobs.values())
+    assert not store.has_all(blobs.values())
 
 
 async def test_store_is_read_only_after_a_failed_sync(tmp_path: Path) -> None:

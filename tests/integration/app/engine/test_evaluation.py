@@ -27,6 +27,7 @@ from tests.integration.app.judged_folder import (
     AnswerFolder,
     stored_result,
 )
+from tests.standin.documents import pdf_with_pages
 from tests.standin.faults import EMPTY
 from tests.standin.llm import StandInLLM
 
@@ -272,6 +273,25 @@ async def test_captures_are_exported_to_the_public_layout(folder: AnswerFolder, 
     metadata = copy.metadata("https://towns.example/vellmar")
     assert metadata is not None
     assert metadata.url == "https://towns.example/vellmar"
+
+
+async def test_each_page_of_a_folder_is_imported_once_whatever_it_is(folder: AnswerFolder) -> None:
+    cache = CacheFileSys(folder.root / "cache" / "otter" / "bridge")
+    for name, body in {"paper": pdf_with_pages(2), "broken": b"%PDF-1.7 cut off"}.items():
+        cache.put_pdf(f"https://towns.example/{name}", body)
+    cache.save()
+    spellings = [f"https://towns.example/vellmar{end}" for end in ("", "#history", "#bridge")]
+    async with open_runtime(folder.settings()) as runtime:
+        first = await folder.public.import_pages(runtime, "otter", "bridge", spellings)
+        paper = await runtime.pages.evidence(first.pages["https://towns.example/paper"])
+    async with open_runtime(folder.settings()) as runtime:
+        second = await folder.public.import_pages(runtime, "otter", "bridge", spellings)
+
+    assert (first.new, first.same, first.damaged) == (3, 0, 1)
+    assert (second.new, second.same, second.damaged) == (0, 3, 1)
+    assert first.pages == second.pages
+    assert len({first.pages[url].id for url in spellings}) == 1
+    assert len(paper.screenshots) == 2
 
 
 async def test_capture_counts_pages_once_and_skips_known_ones(folder: AnswerFolder) -> None:

@@ -29,10 +29,10 @@ class NoBrowser:
 class FullIndex(MemoryIndex):
     """Index that cannot store captures of one page."""
 
-    async def record(self, capture: Capture, *, synced: bool = True) -> None:
-        if capture.url == SPAIN:
+    async def record(self, *captures: Capture, synced: bool = True) -> None:
+        if any(capture.url == SPAIN for capture in captures):
             raise IndexFailed("no space left")
-        await super().record(capture)
+        await super().record(*captures)
 
 
 def pages(capturer: Capturer | None = None, index: MemoryIndex | None = None) -> AnswerPages:
