@@ -16,7 +16,8 @@ def atomic_path(target: Path, *, synced: bool = False) -> Iterator[Path]:
 
     The folder is created if necessary. ``synced``: the file survives a crash of the machine.
     """
-    target.parent.mkdir(parents=True, exist_ok=True)
+    if not target.parent.is_dir():
+        target.parent.mkdir(parents=True, exist_ok=True)
     draft = target.with_name(f".{uuid4().hex}.tmp")
     try:
         yield draft
@@ -25,12 +26,11 @@ def atomic_path(target: Path, *, synced: bool = False) -> Iterator[Path]:
         draft.replace(target)
         if synced:
             sync_file(target.parent)
-    except OSError as error:
-        if error.filename is None or error.filename == str(draft):
+    except BaseException as error:
+        draft.unlink(missing_ok=True)
+        if isinstance(error, OSError) and error.filename in (None, str(draft)):
             error.filename = str(target)  # a full disk is reported without a path, or with that of the draft
         raise
-    finally:
-        draft.unlink(missing_ok=True)
 
 
 def write_atomic(target: Path, data: bytes, *, synced: bool = False) -> None:

@@ -111,6 +111,11 @@ def compile_wordings() -> None:
     _searches()
 
 
+def are_wordings_compiled() -> bool:
+    """Return whether ``compile_wordings`` was called."""
+    return _searches.cache_info().currsize > 0
+
+
 def scan(text: str, plain: FoldedText | None = None) -> Scan:
     """Scan a text. Text beyond 500,000 characters is not scanned.
 

@@ -20,7 +20,7 @@ from cache.lru import LRUCache
 from cache.page_text.screenshot_parts import screenshot_parts
 from cache.single_flight import SingleFlight
 from judges.cpu_bound import run_cpu_bound
-from judges.grounding.injection import Scan, compile_wordings, scan_url
+from judges.grounding.injection import Scan, are_wordings_compiled, compile_wordings, scan_url
 from judges.grounding.page_index import PageIndex
 from judges.grounding.source_signals import SourceSignal, source_signals, url_texts
 from judges.llm.images import DataURI
@@ -147,7 +147,8 @@ class PagePreparer:
 
     async def _prepare_text(self, key: _Key, evidence: Evidence) -> PreparedPage:
         async with self._prepare_slot:
-            await asyncio.to_thread(compile_wordings)
+            if not are_wordings_compiled():
+                await asyncio.to_thread(compile_wordings)
             page = await run_cpu_bound(
                 lambda: prepare_page(evidence, self._block_builder, use_screenshot=False, limit_page=self._limit_page),
                 evidence.text,
