@@ -46,10 +46,8 @@ PAGES_PER_BROWSER = 100
 _LAUNCH_MS = 30_000
 _CLOSE_S = 3.0
 _ATTEMPTS = 2
-_ATTEMPTS_ACROSS_NAVIGATIONS = 5
 _MARGIN_S = 2.0
 _LOST_MESSAGES = ("crashed", "has been closed", "Connection closed", "handler is closed")
-_INTERRUPTED_MESSAGES = ("context was destroyed", "Execution was terminated")
 _FRAME_ANSWER_S = 1.0
 _COUNT_CHARS = "() => document.body ? document.body.innerText.trim().length : 0"
 _DISCARD_PROXY = "http://127.0.0.1:9"  # default proxy: traffic outside a proxy port is discarded
@@ -330,11 +328,12 @@ async def _open_page(lease: BrowserLease[_RunningBrowser], proxy_port: ProxyPort
             )
             page = await context.new_page()
             session = await context.new_cdp_session(page)
+            tree = await session.send("Page.getFrameTree")
     except Error as lost:
         lease.retire()
         raise PageLost(lost.message) from lost
     try:
-        yield _OpenPage(page, session)
+        yield _OpenPage(page, session, str(tree["frameTree"]["frame"]["id"]))
     finally:
         try:
             with _library_errors():
@@ -394,9 +393,11 @@ async def _chars_in(frame: Frame) -> int:
 class _OpenPage:
     """Implements ``visit.Page`` with a page and its DevTools session."""
 
-    def __init__(self, page: Page, session: CDPSession) -> None:
+    def __init__(self, page: Page, session: CDPSession, main_frame: str) -> None:
         self._page = page
         self._session = session
+        self.main_frame = main_frame
+        self.document = MainDocument(self, _FrameInPage(page.main_frame).children)
 
     @asynccontextmanager
     async def until_crash(self) -> AsyncIterator[None]:
@@ -430,14 +431,7 @@ class _OpenPage:
         self._session.on(event, listener)
 
     async def run(self, script: str, argument: object = None) -> Any:
-        for _ in range(_ATTEMPTS_ACROSS_NAVIGATIONS):
-            try:
-                with _library_errors():
-                    return await self._page.evaluate(script, argument)
-            except Error as lost:
-                if not any(interrupted in lost.message for interrupted in _INTERRUPTED_MESSAGES):
-                    raise PageLost(lost.message) from lost
-        raise PageLost("the page navigates repeatedly")
+        return await self.document.call(script, argument)
 
     async def open(self, url: str, *, timeout_s: float) -> str:
         try:
@@ -448,9 +442,6 @@ class _OpenPage:
                 raise PageLost(failed.message) from failed
             return failed.message
         return ""
-
-    def view(self, main_frame: str) -> MainDocument:
-        return MainDocument(self, main_frame, _FrameInPage(self._page.main_frame).children)
 
     async def framed_chars(self) -> int:
         frames = self._page.main_frame.child_frames[:MAX_FRAMES]

@@ -538,12 +538,17 @@ class PageLoader:
         for _ in range(_CATCH_UP_TRIES if self._is_clock_virtual else 0):
             if time.monotonic() < self._ahead_until:
                 return
-            behind_ms = int(time.time() * 1000 - float(await self._devtools.run(_READ_CLOCK)))
+            behind_ms = self._record_clock(float(await self._devtools.run(_READ_CLOCK)))
             if behind_ms <= 0:
-                self._ahead_until = time.monotonic() - behind_ms / 1000
                 return
             await self._set_clock("advance", behind_ms + _AHEAD_MS)
             await self._has_expired(_STUCK_REAL_S)
+
+    def _record_clock(self, now_ms: float) -> int:
+        """Return how far the page's clock is behind real time, negative if it is ahead."""
+        behind_ms = int(time.time() * 1000 - now_ms)
+        self._ahead_until = time.monotonic() - behind_ms / 1000
+        return behind_ms
 
     async def _has_expired(self, limit_s: float) -> bool:
         """Wait until the clock has advanced by the requested time. Return whether it has."""
@@ -570,6 +575,7 @@ class PageLoader:
 
     async def _measure(self) -> dict[str, Any]:
         seen: dict[str, Any] = await self._devtools.run(script("measure_page"))
+        self._record_clock(float(seen["now"]))
         return seen
 
     def _remaining_s(self) -> float:

@@ -51,11 +51,10 @@ _SERIALIZE_HTML = """(limit) => (document.doctype ? new XMLSerializer().serializ
 class Page(DevTools, Protocol):
     """A new page of a browser."""
 
+    document: MainDocument
+
     async def open(self, url: str, *, timeout_s: float) -> str:
         """Navigate until the first bytes of a document are shown. Return the browser's error message, or ""."""
-
-    def view(self, main_frame: str) -> MainDocument:
-        """Return the main document. ``main_frame``: id of its frame."""
 
     async def framed_chars(self) -> int:
         """Return the number of characters of text in the frames of the page."""
@@ -89,8 +88,7 @@ class Visit:
             PageLost: The browser or the page is lost.
             ClockStuck: A script blocks the page while its clock is virtual (see ``PageLoader``).
         """
-        await set_viewport(self.page, HEIGHT_PX)
-        navigation = await Navigation.attach(self.page)
+        navigation, _ = await asyncio.gather(Navigation.attach(self.page), set_viewport(self.page, HEIGHT_PX))
         navigation.requests.on_flood = self.proxy_port.delay_refusals
         try:
             seen = await self._observe(navigation)
@@ -207,13 +205,12 @@ class Visit:
         if ended is not None:
             return ended
         received = self._with_response(navigation)
-        view = self.page.view(navigation.main_frame)
-        visible = await read_visible_text(view)
+        visible = await read_visible_text(self.page.document)
         html = str(await self.page.run(_SERIALIZE_HTML, MAX_HTML_CHARS))
         screenshots, drawn = await self._screenshots(readiness)  # last: a browser that is drawing does not respond
         areas = _screenshot_areas(self._screenshot_px(readiness), len(screenshots))
         if readiness.height_px <= readiness.viewport_px:  # otherwise the screenshot used another layout
-            visible = await self._recheck_covered(view, visible, readiness)
+            visible = await self._recheck_covered(visible, readiness)
             visible = await run_image_job(hide_unrendered, visible, areas, screenshots)
         headers = navigation.response.headers if navigation.response is not None else {}
         facts = _facts(received, visible, html, headers)
@@ -279,7 +276,7 @@ class Visit:
             return tuple(screenshots), False  # the text is still usable
         return tuple(screenshots), True
 
-    async def _recheck_covered(self, view: MainDocument, visible: VisibleText, readiness: Readiness) -> VisibleText:
+    async def _recheck_covered(self, visible: VisibleText, readiness: Readiness) -> VisibleText:
         """Read the page again if screenshots show that text which seemed to be covered is visible.
 
         The page's scripts are stopped first, so that the screenshots differ only in that text.
@@ -292,13 +289,13 @@ class Visit:
             async with asyncio.timeout(self._remaining_s() / 2):
                 await self.page.send("Emulation.setScriptExecutionDisabled", {"value": True})
                 for hide in (False, True, False):
-                    await view.call(script("toggle_covered"), hide)
+                    await self.page.run(script("toggle_covered"), hide)
                     screenshots.append(await self._screenshot(top, height))
                 seen = await run_image_job(visible_covered_texts, visible.facts["covered"], top, WIDTH_PX, screenshots)
                 if not seen:
                     return visible
-                await view.call(script("record_uncovered"), seen)
-                return await read_visible_text(view)
+                await self.page.run(script("record_uncovered"), seen)
+                return await read_visible_text(self.page.document)
         except TimeoutError:
             return visible
 

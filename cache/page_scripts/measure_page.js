@@ -1,6 +1,6 @@
 // Measures of a page: length of its text, height, loading indicators, number of visible frames, the remaining
-// milliseconds of an animation that hides the whole page, whether it is an automatic check of the browser, and whether
-// it is loaded. Read-only.
+// milliseconds of an animation that hides the whole page, whether it is an automatic check of the browser, whether it is
+// loaded, and its clock. Read-only.
 () => {
   const BUSY = `[aria-busy="true"], [role="progressbar"], [class*="skeleton" i], [class*="spinner" i],
     [class*="loading" i], [class*="loader" i]`;
@@ -10,7 +10,8 @@
   const CHECK = /^(?:just a moment|one moment|checking (?:your|the) browser|verifying you are human|ddos-guard|attention required)/i;
   const root = document.scrollingElement || document.documentElement;
   const loaded = document.readyState === "complete";
-  if (!root) return { chars: 0, height: 0, inner: 0, waiting: false, frames: 0, hiddenMs: 0, checking: false, loaded };
+  const now = Date.now();
+  if (!root) return { chars: 0, height: 0, inner: 0, waiting: false, frames: 0, hiddenMs: 0, checking: false, loaded, now };
   // innerText is slow on a huge page. There, the difference to textContent does not matter.
   const whole = document.body ? document.body.textContent : "";
   const text = whole.length > 300000 ? whole : document.body ? document.body.innerText : "";
@@ -41,5 +42,5 @@
   const frames = [...document.querySelectorAll("iframe, frame")].slice(0, 20).filter(isShown).length;
   const waiting = busy || (text.length < 3000 && SAYS.test(text));
   const checking = text.length < 3000 && CHECK.test(document.title.trim());
-  return { chars: text.trim().length, height: root.scrollHeight, inner, waiting, frames, hiddenMs, checking, loaded };
+  return { chars: text.trim().length, height: root.scrollHeight, inner, waiting, frames, hiddenMs, checking, loaded, now };
 }
