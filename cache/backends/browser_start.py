@@ -10,20 +10,25 @@ from __future__ import annotations
 
 import array  # noqa: F401 - ``socket.send_fds`` imports it, when the files of Python can no longer be read
 import os
+import platform
 import socket
+import struct
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Final
 
 from cache.confinement.landlock import restrict_files
 from cache.confinement.own_network import PORTS, bound_sockets, enter_own_network
-from cache.confinement.privileges import drop_privileges, exit_with_parent, forbid_new_privileges
+from cache.confinement.privileges import drop_privileges, exit_with_parent, forbid_new_privileges, libc
 
 _READABLE: Final = (
     *("/usr", "/lib", "/lib64", "/bin", "/sbin", "/opt", "/etc", "/sys"),
     *("/var/cache/fontconfig", "/var/lib/dbus", "/snap", "/nix/store"),
 )
 _WRITABLE: Final = ("/dev", "/proc")  # the sandbox of the browser writes the user map of its namespace in /proc
+_SLICE_S: Final = 0.02
+_SCHED_SETATTR: Final = {"x86_64": 314, "aarch64": 274}  # numbers of the system call
+_SCHED_BATCH: Final = 3
 
 
 def main(arguments: Sequence[str]) -> None:
@@ -55,7 +60,21 @@ def main(arguments: Sequence[str]) -> None:
             socket.send_fds(service, [b"ports"], [each.fileno() for each in bound])
     drop_privileges(None)
     exit_with_parent(int(parent))
+    use_long_time_slices()
     os.execv(executable, [executable, *options])  # noqa: S606 - the program that the operator chose
+
+
+def use_long_time_slices() -> None:
+    """Let this process and its children run longer at a time, and interrupt nobody when they have work again.
+
+    Pages that load at the same time interrupt each other thousands of times per second, which costs some 5 % of the
+    processor time. Their share of the time stays the same. Without effect if the system does not have this.
+    """
+    number = _SCHED_SETATTR.get(platform.machine())
+    if number is not None and platform.system() == "Linux":
+        # struct sched_attr: size, policy, flags, nice, priority, runtime, deadline, period. See sched_setattr(2).
+        attributes = struct.pack("=IIQiIQQQ", 48, _SCHED_BATCH, 0, 0, 0, int(_SLICE_S * 1e9), 0, 0)
+        libc.syscall(number, 0, attributes, 0)
 
 
 def _ports_of_proxy() -> range:

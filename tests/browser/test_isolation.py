@@ -345,19 +345,31 @@ async def _until(holds: Callable[[], bool], *, seconds: float = 120.0) -> None:
             await asyncio.sleep(0.05)
 
 
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change to another user")
-async def test_all_processes_of_the_browser_have_a_user_of_their_own(rig: Rig) -> None:
-    await rig.show("/user", Reply.html(f"<title>user</title>{PROSE}"))
+async def _of_browser_processes(rig: Rig, value: Callable[[psutil.Process], object]) -> set[object]:
+    """Show a page, and return the different values of the processes of the browser."""
+    await rig.show("/process", Reply.html(f"<title>process</title>{PROSE}"))
     # The browser of that page is closed if it was its last one; this returns that of the next page.
     browser = await rig.capturer._pool.ensure_started()
     main = psutil.Process(browser.launch.browser_pid())
-    others = []
+    values = [value(main)]
     for process in main.children(recursive=True):
-        with suppress(psutil.NoSuchProcess):  # it ended after it was listed
+        with suppress(psutil.NoSuchProcess, ProcessLookupError):  # it ended after it was listed
             if process.name() == main.name():  # the watchdog is a shell of ours
-                others.append(process.uids())
-    assert others
-    assert {main.uids(), *others} == {(DEFAULT_UID + 1,) * 3}
+                values.append(value(process))
+    assert len(values) > 1
+    return set(values)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change to another user")
+async def test_all_processes_of_the_browser_have_a_user_of_their_own(rig: Rig) -> None:
+    users = await _of_browser_processes(rig, lambda process: process.uids())
+    assert users == {(DEFAULT_UID + 1,) * 3}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has this scheduling policy")
+async def test_processes_of_the_browser_do_not_interrupt_others(rig: Rig) -> None:
+    policies = await _of_browser_processes(rig, lambda process: os.sched_getscheduler(process.pid))
+    assert policies == {os.SCHED_BATCH}
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root can change to another user")
