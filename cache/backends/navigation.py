@@ -91,7 +91,7 @@ class Navigation:
 
     @classmethod
     async def attach(cls, devtools: DevTools) -> Navigation:
-        navigation = cls(devtools, RequestTracker(devtools, main_frame=devtools.main_frame))
+        navigation = cls(devtools, RequestTracker(devtools))
         devtools.on("Fetch.requestPaused", navigation._on_paused)
         devtools.on("Page.frameNavigated", navigation._on_navigated)
         devtools.on("Network.dataReceived", navigation._on_data)

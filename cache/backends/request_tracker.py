@@ -46,13 +46,13 @@ class RequestTracker:
         text_events: Number of requests that may bring text, counted when sent and again when ended.
     """
 
-    def __init__(self, devtools: DevTools, *, main_frame: str) -> None:
+    def __init__(self, devtools: DevTools) -> None:
         self.channel_opened_at = float("-inf")
         self.on_flood: Callable[[str], None] | None = None
         self.runaway = asyncio.Event()
         self._attempts: dict[str, dict[str, int]] = {}
         self._failed: Counter[str] = Counter()
-        self._main_frame = main_frame
+        self._main_frame = devtools.main_frame
         self.text_events = 0
         self._open: dict[str, _OpenRequest] = {}
         self._abandoned: set[str] = set()

@@ -11,6 +11,8 @@ from cache.backends.request_tracker import MAX_RETRIES, MAX_RETRIES_PER_HOST, Re
 class Session:
     """DevTools session whose events the test sends."""
 
+    main_frame = "main"
+
     def __init__(self) -> None:
         self._listeners: dict[str, Callable[[dict[str, Any]], None]] = {}
 
@@ -48,7 +50,7 @@ class Session:
 
 def _tracked_session() -> tuple[Session, RequestTracker]:
     session = Session()
-    return session, RequestTracker(session, main_frame="main")
+    return session, RequestTracker(session)
 
 
 def test_worker_scripts_are_not_noted_as_failed() -> None:
