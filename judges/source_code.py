@@ -68,7 +68,7 @@ def judge_code(subject: str) -> Iterator[None]:
     except JudgeError:
         raise
     except (Exception, SystemExit) as error:
-        raise JudgeBug(f"{subject}: {_line(error)}", traceback=_trace(error)) from error
+        raise JudgeBug(f"{subject}: {_line(error)}", traceback=trace(error)) from error
 
 
 @contextmanager
@@ -91,6 +91,6 @@ def _line(error: BaseException) -> str:
     return "".join(traceback.format_exception_only(error)).strip().splitlines()[0]
 
 
-def _trace(error: BaseException) -> str:
+def trace(error: BaseException) -> str:
     """Return the traceback as text, cut at the start if it is too long: the end shows the error."""
     return "".join(traceback.format_exception(error))[-MAX_TRACEBACK_CHARS:]

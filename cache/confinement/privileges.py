@@ -86,8 +86,9 @@ def _is_mapped(number: int, id_map: str) -> bool:
 
 
 def _effective_capabilities() -> int:
-    for line in Path("/proc/self/status").read_text("ascii", "replace").splitlines():
-        if line.startswith("CapEff:"):
+    # Bytes, because the first use of a codec imports it, and judge processes would do that each time.
+    for line in Path("/proc/self/status").read_bytes().splitlines():
+        if line.startswith(b"CapEff:"):
             return int(line.split()[1], 16)
     return 0
 

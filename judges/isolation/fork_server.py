@@ -117,13 +117,14 @@ def main(arguments: Sequence[str]) -> None:
     program_is_open_to(os.geteuid() if user is None else user)  # once for all children
     with suppress(BrokenPipeError):  # the service has ended meanwhile
         control.send(READY)
-    _Server(control, user).serve()
+    _Server(control, folder, user).serve()
     shutil.rmtree(folder, ignore_errors=True)  # the service may have been killed and cannot remove it
 
 
 class _Server:
-    def __init__(self, control: socket.socket, uid: int | None) -> None:
+    def __init__(self, control: socket.socket, folder: str, uid: int | None) -> None:
         self._control = control
+        self._folder = folder
         self._uid = uid
         self._supervisor = Supervisor()
         self._guardians: set[int] = set()
@@ -145,7 +146,7 @@ class _Server:
         if not message:
             self._is_open = False
             return
-        job = json.loads(message)
+        job = json.loads(message) | {"folder": tempfile.mkdtemp(dir=self._folder)}
         life_fd, main_fd, side_fd = descriptors
         limits = ScriptLimits(**job["limits"])
         if any(path.endswith(YAML_SUFFIX) for path in job["judge_files"]):

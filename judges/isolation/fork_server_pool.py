@@ -8,11 +8,9 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-import shutil
 import socket
 import subprocess
 import sys
-import tempfile
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
@@ -54,15 +52,9 @@ class ProcessExit:
 
 
 class JudgeProcess:
-    """Process of one judge file: its sockets and the folder for its temporary files.
+    """Process of one judge file: the two sockets of its RPC, and the ``life`` socket, which keeps it alive."""
 
-    The RPC uses two sockets; the ``life`` socket keeps the process alive.
-    """
-
-    def __init__(
-        self, *, life: socket.socket, main_socket: socket.socket, side_socket: socket.socket, folder: str
-    ) -> None:
-        self.folder = folder
+    def __init__(self, *, life: socket.socket, main_socket: socket.socket, side_socket: socket.socket) -> None:
         self.main_socket = main_socket
         self.side_socket = side_socket
         self._life = life
@@ -163,7 +155,7 @@ class ForkServerPool:
             yield child
         finally:
             # A separate task, so that cleaning up finishes even if this task is cancelled again.
-            ending = asyncio.create_task(_clean_up(child))
+            ending = asyncio.create_task(child.terminate())
             self._cleanups.add(ending)
             ending.add_done_callback(self._cleanups.discard)
             await asyncio.shield(ending)
@@ -182,10 +174,8 @@ class ForkServerPool:
             control = await self._started()
             pairs = [socket.socketpair() for _ in range(3)]
             try:
-                folder = await asyncio.to_thread(tempfile.mkdtemp, dir=self._folder)
                 request = {
                     "entry": entry,
-                    "folder": folder,
                     "judge_files": [str(path) for path in judge_files],
                     "limits": limits.to_json(),
                 }
@@ -205,7 +195,7 @@ class ForkServerPool:
             life, main_socket, side_socket = (ours for _, ours in pairs)
             for each in (life, main_socket, side_socket):
                 each.setblocking(False)
-            return JudgeProcess(main_socket=main_socket, side_socket=side_socket, life=life, folder=folder)
+            return JudgeProcess(main_socket=main_socket, side_socket=side_socket, life=life)
         raise IsolationFailed("the fork server for judge files died twice in a row")
 
     async def _warm(self) -> None:
@@ -256,11 +246,6 @@ class ForkServerPool:
         folder, self._folder = self._folder, None
         if folder is not None:
             await asyncio.to_thread(remove_folder, folder)
-
-
-async def _clean_up(child: JudgeProcess) -> None:
-    await child.terminate()
-    await asyncio.to_thread(shutil.rmtree, child.folder, ignore_errors=True)
 
 
 def sandbox_user(uid: int) -> int | None:

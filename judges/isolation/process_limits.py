@@ -155,8 +155,9 @@ def _files_beside(judge_files: Sequence[Path]) -> list[Path]:
 
 def _raise_oom_score() -> None:
     """Make this process the first candidate of the kernel's out-of-memory killer, before the service."""
-    try:
-        with open("/proc/self/oom_score_adj", "w", encoding="ascii") as score:  # noqa: PTH123 - no Path before limits
-            score.write("1000")
-    except OSError:
-        return
+    with suppress(OSError):
+        score = os.open("/proc/self/oom_score_adj", os.O_WRONLY)
+        try:
+            os.write(score, b"1000")
+        finally:
+            os.close(score)

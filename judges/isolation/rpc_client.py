@@ -11,7 +11,7 @@ import os
 import socket
 import threading
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from judges.isolation.rpc_framing import (
     MAX_CHILD_FRAME_BYTES,
@@ -22,6 +22,9 @@ from judges.isolation.rpc_framing import (
     send_blocking,
 )
 from judges.isolation.serialization import error_from_json
+
+PROGRESS_INTERVAL_S: Final = 0.1
+"""Minimum interval between progress notifications."""
 
 OnNotification = Callable[[Any], None]
 
@@ -57,6 +60,10 @@ class RpcClient:
         self._loop: asyncio.AbstractEventLoop | None = None
         self._writer: asyncio.StreamWriter | None = None
         self._reading: asyncio.Task[None] | None = None
+        self._outbox: list[bytes] = []
+        """Frames of this iteration of the event loop."""
+        self._progress: Frame | None = None
+        """Progress that has not been sent yet."""
         self.on_notification: OnNotification | None = None
         """Called with notifications of the service."""
 
@@ -91,11 +98,11 @@ class RpcClient:
         number, answer = self._number, asyncio.get_running_loop().create_future()
         self._waiting[number] = answer
         try:
-            self._send({"id": number, "call": name, "with": params})
+            self._send_soon({"id": number, "call": name, "with": params})
             return await answer
         except asyncio.CancelledError:
             if not answer.done() or answer.cancelled():
-                self._send({"cancel": number})
+                self._send_soon({"cancel": number})
             raise
         finally:
             self._waiting.pop(number, None)
@@ -112,17 +119,11 @@ class RpcClient:
 
     def notify(self, name: str, /, **params: Any) -> None:
         """Send a notification. Thread-safe."""
-        frame = {"tell": name, "with": params}
-        if self._loop is None or self._loop.is_closed():
-            return
-        try:
-            is_here = self.is_own_loop
-        except RuntimeError:
-            is_here = False
-        if is_here:
-            self._send(frame)
-        else:
-            self._loop.call_soon_threadsafe(self._send, frame)
+        self._run_in_own_loop(self._send, {"tell": name, "with": params})
+
+    def notify_progress(self, done: int, total: int) -> None:
+        """Send the progress, unless there is newer one within ``PROGRESS_INTERVAL_S``. Thread-safe."""
+        self._run_in_own_loop(self._postpone, {"tell": "progress", "with": {"done": done, "total": total}})
 
     async def end(self, frame: Frame) -> None:
         """Send the last frame and wait until the service has closed the connection.
@@ -137,14 +138,50 @@ class RpcClient:
         if self._writer is None or self._reading is None:
             return
         self._on_disconnect = _ignore
+        self._send_progress()
+        self._flush()
         self._writer.write(data)
         await self._writer.drain()
         await asyncio.wait({self._reading})
         self._writer.close()
 
+    def _run_in_own_loop(self, action: Callable[[Frame], None], frame: Frame) -> None:
+        if self._loop is None or self._loop.is_closed():
+            return
+        try:
+            is_here = self.is_own_loop
+        except RuntimeError:
+            is_here = False
+        if is_here:
+            action(frame)
+        else:
+            self._loop.call_soon_threadsafe(action, frame)
+
+    def _postpone(self, progress: Frame) -> None:
+        if self._progress is None:
+            asyncio.get_running_loop().call_later(PROGRESS_INTERVAL_S, self._send_progress)
+        self._progress = progress
+
+    def _send_progress(self) -> None:
+        progress, self._progress = self._progress, None
+        if progress is not None:
+            self._send(progress)
+
     def _send(self, frame: Frame) -> None:
-        if self._writer is not None:
-            self._writer.write(encode(frame, max_bytes=MAX_CHILD_FRAME_BYTES))
+        self._send_soon(frame)
+        self._flush()
+
+    def _send_soon(self, frame: Frame) -> None:
+        """Send a frame together with the others of this iteration of the event loop."""
+        data = encode(frame, max_bytes=MAX_CHILD_FRAME_BYTES)
+        if not self._outbox:
+            asyncio.get_running_loop().call_soon(self._flush)
+        self._outbox.append(data)
+
+    def _flush(self) -> None:
+        if self._writer is not None and self._outbox:
+            self._writer.write(b"".join(self._outbox))
+        self._outbox.clear()
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
         while (frame := await read_frame(reader)) is not None:

@@ -41,6 +41,8 @@ MAX_CONCURRENT_PAGES: Final = 8
 _BYTES_PER_VALUE: Final = 100
 """Estimated memory of one decoded JSON value."""
 _SHOWN_CHARS: Final = 200
+_SMALL_REPLIES: Final = frozenset({"judge", "complete", "evidence"})
+"""Methods whose replies have no pages unless ``content`` is requested. They are encoded without a thread."""
 
 RpcHandler: TypeAlias = Callable[[Mapping[str, Any]], Awaitable[Any]]
 """Handler of one RPC method. Raises only JudgeError and CacheError, which are then raised in the child."""
@@ -177,7 +179,7 @@ class RpcConnection:
             if not self._failure.done():
                 self._failure.set_exception(error)
             raise
-        return await _encoded(reply)
+        return await _encoded(reply, is_large=name not in _SMALL_REPLIES or params.get("content") is not None)
 
 
 class _Usage:
@@ -223,18 +225,9 @@ def shortened(frame: Frame) -> str:
     return reprlib.repr(frame)[:_SHOWN_CHARS]
 
 
-async def _encoded(reply: Frame) -> bytes:
+async def _encoded(reply: Frame, *, is_large: bool) -> bytes:
     """Return the bytes of a reply; a reply that cannot be sent becomes an error."""
     try:
-        return encode(reply) if _size(reply.get("ok")) < LARGE_BYTES else await asyncio.to_thread(encode, reply)
+        return await asyncio.to_thread(encode, reply) if is_large else encode(reply)
     except ValueError as error:
         return encode({"re": reply["re"], "error": error_to_json(JudgeBug(f"the reply cannot be sent: {error}"))})
-
-
-def _size(value: Any) -> int:
-    """Return the approximate size of a value in characters."""
-    if isinstance(value, dict):
-        return sum(_size(each) for each in value.values())
-    if isinstance(value, list):
-        return sum(_size(each) for each in value)
-    return len(value) if isinstance(value, str) else 8

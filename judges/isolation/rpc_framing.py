@@ -25,6 +25,14 @@ _LENGTH = struct.Struct(">I")
 Frame = dict[str, Any]
 
 
+def _reject_constant(text: str) -> float:
+    raise ValueError(f"{text} is not a JSON number")
+
+
+_ENCODER: Final = json.JSONEncoder(separators=(",", ":"), allow_nan=False)
+_DECODER: Final = json.JSONDecoder(parse_constant=_reject_constant)
+
+
 class FrameTooLarge(ValueError):
     """Frame that exceeds its maximum size."""
 
@@ -36,7 +44,7 @@ def encode(frame: Frame, *, max_bytes: int = MAX_FRAME_BYTES) -> bytes:
         FrameTooLarge: it exceeds ``max_bytes``.
         ValueError: it contains NaN or an infinity.
     """
-    body = json.dumps(frame, separators=(",", ":"), allow_nan=False).encode("ascii")
+    body = _ENCODER.encode(frame).encode("ascii")
     if len(body) > max_bytes:
         raise FrameTooLarge(f"message too long: {len(body)} bytes (max {max_bytes})")
     return _LENGTH.pack(len(body)) + body
@@ -49,16 +57,12 @@ def decode(body: bytes) -> Frame:
         JudgeBug: the body is not a frame. Our own client never sends one, so the judge file wrote to the socket itself.
     """
     try:
-        frame = json.loads(body, parse_constant=_reject_constant)
+        frame = _DECODER.decode(body.decode())
     except (ValueError, RecursionError) as error:
         raise JudgeBug(f"the judge file's process sent an unreadable message: {error}") from error
     if not isinstance(frame, dict):
         raise JudgeBug(f"the judge file's process sent {type(frame).__name__} instead of a JSON object")
     return frame
-
-
-def _reject_constant(text: str) -> float:
-    raise ValueError(f"{text} is not a JSON number")
 
 
 async def read_body(reader: asyncio.StreamReader, *, max_bytes: int = MAX_FRAME_BYTES) -> bytes | None:

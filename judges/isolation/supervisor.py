@@ -11,6 +11,7 @@ import math
 import os
 import resource
 import selectors
+import shutil
 import signal
 import socket
 import stat
@@ -82,8 +83,9 @@ class SupervisedProcess:
         return bool(data)
 
     def report_exit(self) -> None:
-        """Reap the process, send the exit report and close all descriptors."""
+        """Reap the process, delete its files, send the exit report and close all descriptors."""
         _, status, used = os.wait4(self.pid, 0)
+        shutil.rmtree(self.folder, ignore_errors=True)
         while self.read_output():
             pass
         with suppress(OSError):

@@ -220,6 +220,11 @@ class HostedCache(CacheFileSys):
                 self._captured.setdefault(canonical_key(capture.url), capture)
         self._by_lenient_key = {_lenient_key(capture.url): capture for capture in self._captured.values()}
 
+    @property
+    def has_stored_pages(self) -> bool:
+        """Whether the script has stored pages."""
+        return bool(self._types)
+
     def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
         capture = self.captured(url)
         if capture is None or _type_of(capture) != "web":
@@ -290,6 +295,10 @@ class HostedPages(StoredPages):
         super().__init__(_PagesStoredByScript(cache), config=config)
         self._cited = cache
         self._pages = pages
+
+    async def _find(self, url: str) -> Evidence:
+        # Without a thread for the files of the cache: usually, the script has stored none.
+        return await (super()._find(url) if self._cited.has_stored_pages else self._from_web(url))
 
     async def whole(self, url: str) -> Evidence:
         """Like ``StoredPages.whole``, within the limits of the config, which the service's pages are not yet."""

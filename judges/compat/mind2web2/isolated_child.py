@@ -21,7 +21,6 @@ from judges.isolation.serialization import Content, from_base64, from_json_value
 from judges.jury import judge_named
 from judges.llm.client import LLMClient
 from judges.prompting.rendering import Style
-from judges.settling import Progress
 from judges.source_code import judge_import
 from judges.verifier import ClaimJudge
 from mind2web2.environment import set_value
@@ -133,16 +132,10 @@ class _ClientFor:
 
     def __call__(self, *, scout: Scout | None = None, scouted_by: Scout | None = None) -> HostedClient:
         run = REAL_RUN if scout is None else SCOUTING_RUN
-        progress: Progress | None = None
-        if scout is None:
-
-            def progress(done: int, total: int) -> None:
-                self.rpc.notify("progress", done=done, total=total)
-
         return HostedClient(
             llm=RemoteModel(self.rpc, run=run),
             judging=_RemoteJudging(self.rpc, run, self.answer, self.model),
-            progress=progress,
+            progress=self.rpc.notify_progress if scout is None else None,
             scout=scout,
             scouted_by=scouted_by,
         )
