@@ -6,6 +6,7 @@ is not the judge file's fault (for example a failed extraction).
 
 from __future__ import annotations
 
+import mmap
 import sys
 import traceback
 import uuid
@@ -54,6 +55,13 @@ def run_as_module(code: CodeType, path: str, *, prefix: str) -> ModuleType:
 
 
 MAX_TRACEBACK_CHARS = 20_000
+_RESERVE_BYTES: Final = 16 * 1024 * 1024
+_reserve: list[mmap.mmap] = []
+
+
+def reserve_memory() -> None:
+    """Reserve address space until judge code raises, so that a ``MemoryError`` can be handled in a limited process."""
+    _reserve.append(mmap.mmap(-1, _RESERVE_BYTES, prot=0))
 
 
 @contextmanager
@@ -68,7 +76,9 @@ def judge_code(subject: str) -> Iterator[None]:
     except JudgeError:
         raise
     except (Exception, SystemExit) as error:
-        raise JudgeBug(f"{subject}: {_line(error)}", traceback=trace(error)) from error
+        while _reserve:
+            _reserve.pop().close()
+        raise JudgeBug(f"{subject}: {_line(error)}", traceback=_trace(error)) from error
 
 
 @contextmanager
@@ -91,6 +101,6 @@ def _line(error: BaseException) -> str:
     return "".join(traceback.format_exception_only(error)).strip().splitlines()[0]
 
 
-def trace(error: BaseException) -> str:
+def _trace(error: BaseException) -> str:
     """Return the traceback as text, cut at the start if it is too long: the end shows the error."""
     return "".join(traceback.format_exception(error))[-MAX_TRACEBACK_CHARS:]

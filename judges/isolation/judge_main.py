@@ -9,7 +9,6 @@ import errno
 import linecache
 import logging
 import marshal
-import mmap
 import os
 import socket
 import sys
@@ -21,7 +20,6 @@ from typing import Any, Final, TypeAlias
 from answers.submission import Answer
 from cache.errors import CacheError
 from judges.errors import JudgeBug, JudgeError, ScriptStopped
-from judges.isolation.limits import MIB
 from judges.isolation.remote import RemoteClaimJudge, RemoteExtractor, RemotePages
 from judges.isolation.rpc_client import RpcClient
 from judges.isolation.rpc_framing import (
@@ -39,13 +37,11 @@ from judges.loader import run_native_file
 from judges.prompting.rendering import Style
 from judges.result import native_summary
 from judges.runner import JudgeTools, run_judge
-from judges.source_code import judge_code, trace
+from judges.source_code import judge_code, reserve_memory
 from rubrics.verdict import Usage
 
 MAX_LOG_LINES: Final = 5_000
 MAX_LOG_CHARS: Final = 2_000
-_RESERVE_BYTES: Final = 16 * MIB
-"""Address space that is freed when the judge file has ended, so that a lack of memory can be reported."""
 
 JobMessage: TypeAlias = Mapping[str, Any]
 JobFunction: TypeAlias = Callable[[RpcClient, JobMessage], Awaitable[Any]]
@@ -67,15 +63,9 @@ def run_job(main_socket: socket.socket, side_socket: socket.socket, work: JobFun
 async def _serve(rpc: RpcClient, work: JobFunction) -> None:
     job = await rpc.open()
     _install_log_handler(rpc, int(job["log_level"]))
-    reserve = mmap.mmap(-1, _RESERVE_BYTES, prot=0)
+    reserve_memory()
     try:
-        try:
-            last = _result(await work(rpc, job))
-        finally:
-            reserve.close()
-    except MemoryError as error:  # another one, raised while the first was handled
-        text = f"the judge of {job['task']!r} raised: MemoryError"
-        last = {"failed": error_to_json(ScriptStopped(text, limit="memory", traceback=trace(error)))}
+        last = _result(await work(rpc, job))
     except JudgeBug as error:
         last = {"failed": error_to_json(_limit_error(error))}
     except (JudgeError, CacheError) as error:

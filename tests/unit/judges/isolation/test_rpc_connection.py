@@ -94,6 +94,14 @@ async def test_concurrent_calls_are_answered_and_the_final_message_ends_the_run(
         assert ends.notifications == [{"done": 1, "total": 2}]
 
 
+async def test_only_the_newest_progress_is_sent():
+    async with open_connection() as (ends, rpc, running):
+        for done in (1, 2, 3):
+            rpc.notify_progress(done, 3)
+        await asyncio.gather(rpc.end({"done": "all of it"}), running)
+    assert ends.notifications == [{"done": 3, "total": 3}]
+
+
 async def test_blocking_calls_are_answered():
     async with open_connection() as (_, rpc, _running):
         assert await asyncio.to_thread(rpc.call_blocking, "echo", text="now") == "now"
