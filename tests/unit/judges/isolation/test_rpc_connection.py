@@ -98,7 +98,10 @@ async def test_only_the_newest_progress_is_sent():
     async with open_connection() as (ends, rpc, running):
         for done in (1, 2, 3):
             rpc.notify_progress(done, 3)
-        await asyncio.gather(rpc.end({"done": "all of it"}), running)
+        ending = asyncio.create_task(rpc.end({"done": True}))
+        await running
+        ends.connection.close()
+        await ending
     assert ends.notifications == [{"done": 3, "total": 3}]
 
 
