@@ -65,10 +65,10 @@ def main(arguments: Sequence[str]) -> None:
 
 
 def use_long_time_slices() -> None:
-    """Let this process and its children run longer at a time, and interrupt nobody when they have work again.
+    """Give this process and its children longer time slices. They do not preempt other processes when they wake up.
 
-    Pages that load at the same time interrupt each other thousands of times per second, which costs some 5 % of the
-    processor time. Their share of the time stays the same. Without effect if the system does not have this.
+    Pages that load at the same time preempt each other thousands of times per second, which costs some 5 % of the CPU
+    time. Their share of it stays the same. This has no effect on systems without this system call.
     """
     number = _SCHED_SETATTR.get(platform.machine())
     if number is not None and platform.system() == "Linux":
