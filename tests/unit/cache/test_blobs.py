@@ -7,14 +7,17 @@ import errno
 import os
 import shutil
 import time
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
+from functools import partial
 from pathlib import Path
 
 import pytest
 from obstore.store import LocalStore
 
 from cache.atomic_files import sync_file
-from cache.blobs import BlobStore
+from cache.blobs import BlobStore, Bodies, RecordOf
+from cache.capture import Blob
 from cache.errors import BlobCorrupt, BlobMissing, BlobStoreFailed, BlobStoreFull
 
 
@@ -202,3 +205,23 @@ def _overwrite_files(folder: Path, pattern: str) -> bool:
     for path in found:
         path.write_bytes(b"something else")
     return bool(found)
+
+
+async def test_captures_are_stored_one_after_the_other_while_they_are_read(store: BlobStore) -> None:
+    order: list[str] = []
+
+    def read() -> Iterator[tuple[Bodies, RecordOf]]:
+        for name in ("page_1", "page_2"):
+            order.append(f"read {name}")
+            yield {"text": (name.encode(), "text/plain")}, partial(record, name)
+
+    def record(name: str, blobs: Mapping[str, Blob]) -> tuple[str, bytes]:
+        order.append(f"stored {name}")
+        return name, blobs["text"].sha256.encode()
+
+    await store.put_many(read())
+
+    assert order == ["read page_1", "stored page_1", "read page_2", "stored page_2"]
+    records = {name: data.decode() async for name, data in store.records()}
+    assert await store.get_all(list(records.values())) == [name.encode() for name in records]
+    assert sorted(records) == ["page_1", "page_2"]
