@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import argparse
+import logging
 import os
 import re
 import time
 from collections.abc import Sequence
 from dataclasses import replace
 
+import structlog
 from rich import box
 from rich.console import Console
 from rich.table import Table
@@ -29,6 +31,7 @@ def main() -> None:
     options.add_argument("--runs", type=int, default=1, help="measure each row so often and print ranges (default: 1)")
     given = options.parse_args()
     wanted = given.only or [name for name in ROWS if given.full or name not in LONG]
+    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
     # A redirected table has no terminal width to fit into.
     console, progress = Console(width=None if Console().is_terminal else PIPED_WIDTH), Console(stderr=True)
     began, load = time.monotonic(), os.getloadavg()[0]

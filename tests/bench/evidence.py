@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Iterator
 from functools import cache, partial
-
-import structlog
 
 from cache.backends.patchright import BrowserCapturer
 from cache.capture import Capturer
@@ -29,15 +26,9 @@ def _capturer(proxy: EgressProxy, *, unsandboxed: bool) -> Capturer:
     return BrowserCapturer(program, proxy, semaphore=asyncio.Semaphore(AT_ONCE), allow_unsandboxed=unsandboxed)
 
 
-def _suppress_logs() -> None:
-    """Suppress the logs of captures."""
-    structlog.configure(wrapper_class=structlog.make_filtering_bound_logger(logging.ERROR))
-
-
 @cache
 def detect_labelled_pages() -> Detection:
     """Return the detection figures on the labelled pages."""
-    _suppress_logs()
     seen = asyncio.run(capture_labelled_pages(partial(_capturer, unsandboxed=is_sandbox_missing())))
     return compare_with_labels({name: each.outcome for name, each in seen.items()})
 
@@ -45,7 +36,6 @@ def detect_labelled_pages() -> Detection:
 @cache
 def read_unusual_pages() -> UnusualPagesResult:
     """Return which unusual pages are captured completely, and which errors have the right outcome."""
-    _suppress_logs()
     return asyncio.run(capture_unusual_pages(partial(_capturer, unsandboxed=is_sandbox_missing())))
 
 

@@ -13,7 +13,6 @@ from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
 
-from app.settings import Settings
 from tests.bench import bundles, inputs, isolation, load, lookups, rewards, sdk, suites
 from tests.bench.durability import kills, leases, scaling
 from tests.bench.evidence import capture, detector, forms
@@ -39,11 +38,6 @@ CURVE_POINTS = 12
 
 run_once = cache(measure)
 """Rows of one measurement share their runs."""
-
-
-def has_look_ahead() -> bool:
-    """Return whether this version supports look-ahead."""
-    return "look_ahead" in Settings.model_fields
 
 
 def cpu() -> Iterator[Row]:
@@ -99,16 +93,12 @@ def wall() -> Iterator[Row]:
     for name, run in _entry_points(FULL):
         yield _wall(f"wall, 23 answers, 300 ms, full-size pages, by {name}", run, FULL_TOOLKIT_S, FULL_TOOLKIT_S / 2.6)
     yield _wall("wall, 23 answers, 300 ms, tiny pages", TINY, 25.5, None)
-    if has_look_ahead():
-        yield from _looked_ahead(
-            "wall, 300 ms, full-size pages, look-ahead", FULL, FULL_TOOLKIT_S, FULL_TOOLKIT_S / 3.7
-        )
+    yield from _looked_ahead("wall, 300 ms, full-size pages, look-ahead", FULL, FULL_TOOLKIT_S, FULL_TOOLKIT_S / 3.7)
 
 
 def unlimited() -> Iterator[Row]:
-    yield _wall("wall without limits, 1000 ms, tiny pages", UNLIMITED, 30.6, 17.0)
-    if has_look_ahead():
-        yield from _looked_ahead("wall without limits, 1000 ms, look-ahead", UNLIMITED, 30.6, 17.0)
+    yield _wall("wall without limits, 1000 ms, tiny pages", UNLIMITED, 30.6, None)
+    yield from _looked_ahead("wall without limits, 1000 ms, look-ahead", UNLIMITED, 30.6, 17.0)
 
 
 def at_once() -> Iterator[Row]:
