@@ -51,13 +51,17 @@ def main() -> None:
 def repeated(runs: Sequence[Sequence[Row]]) -> list[Row]:
     """Return the rows of several runs with the range of each number. A target is met if every run meets it.
 
-    The notes are those of the last run. Runs with other rows, because one failed, are listed one after the other.
+    Notes that differ in more than numbers are those of the last run. Runs with other rows, because one failed, are
+    listed one after the other.
     """
     if len({tuple(row.what for row in rows) for rows in runs}) > 1:
         return [row for rows in runs for row in rows]
     return [
         replace(
-            rows[-1], ours=value_range([row.ours for row in rows]), met=min((row.met for row in rows), key=_met_order)
+            rows[-1],
+            ours=value_range([row.ours for row in rows]),
+            note=value_range(notes) if _differ_in_numbers(notes := [row.note for row in rows]) else rows[-1].note,
+            met=min((row.met for row in rows), key=_met_order),
         )
         for rows in zip(*runs, strict=True)
     ]
@@ -69,7 +73,7 @@ def value_range(texts: Sequence[str]) -> str:
     >>> value_range(["14.0 ms, 3 calls", "12.7 ms, 3 calls"])
     '12.7-14.0 ms, 3 calls'
     """
-    if len({_NUMBER.sub("", text) for text in texts}) > 1:
+    if not _differ_in_numbers(texts):
         return " | ".join(texts)
     columns = iter(list(zip(*map(_NUMBER.findall, texts), strict=True)))
 
@@ -78,6 +82,11 @@ def value_range(texts: Sequence[str]) -> str:
         return values[0] if values[0] == values[-1] else f"{values[0]}-{values[-1]}"
 
     return _NUMBER.sub(merged, texts[0])
+
+
+def _differ_in_numbers(texts: Sequence[str]) -> bool:
+    """Return whether the texts are equal except for their numbers."""
+    return len({_NUMBER.sub("", text) for text in texts}) == 1
 
 
 def _met_order(met: bool | None) -> int:

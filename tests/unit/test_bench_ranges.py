@@ -26,6 +26,14 @@ def test_target_is_met_only_if_every_run_meets_it() -> None:
     assert repeated([[row, missed], [missed]]) == [row, missed, missed]
 
 
+def test_notes_have_ranges_if_only_their_numbers_differ() -> None:
+    rows = [
+        Row(what="rate", toolkit="", target="", ours="5/s", met=None, note=f"{busy} connections") for busy in (9, 7)
+    ]
+    assert repeated([[row] for row in rows])[0].note == "7-9 connections"
+    assert repeated([[rows[0]], [replace(rows[1], note="failed")]])[0].note == "failed"
+
+
 def test_pages_have_the_shares_of_page_caches_in_the_field() -> None:
     places = [(task, place) for task in TASKS for place in task.places()]
     pdfs = sum(task.is_pdf(entry, source) for task, (_, entry, source) in places)
