@@ -19,7 +19,7 @@ from tests.bench.row import Row
 from tests.bench.rows import LONG, ROWS, run_once
 
 PIPED_WIDTH = 140
-_NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
+_NUMBER = re.compile(r"\d+(?:,\d{3})*(?:\.\d+)?")
 _VERDICTS = {True: "[green]met[/]", False: "[red]missed[/]", None: ""}
 
 

@@ -27,10 +27,8 @@ def test_target_is_met_only_if_every_run_meets_it() -> None:
 
 
 def test_notes_have_ranges_if_only_their_numbers_differ() -> None:
-    rows = [
-        Row(what="rate", toolkit="", target="", ours="5/s", met=None, note=f"{busy} connections") for busy in (9, 7)
-    ]
-    assert repeated([[row] for row in rows])[0].note == "7-9 connections"
+    rows = [Row(what="rate", toolkit="", target="", ours="5/s", met=None, note=f"load {load}, idle") for load in (9, 7)]
+    assert repeated([[row] for row in rows])[0].note == "load 7-9, idle"
     assert repeated([[rows[0]], [replace(rows[1], note="failed")]])[0].note == "failed"
 
 
