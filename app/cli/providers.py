@@ -42,13 +42,13 @@ def pause(
     url: UrlOption = URL,
     as_json: JsonOption = False,
 ) -> None:
-    """Pause a provider. Running requests finish; jobs that need it wait. Requires an admin key."""
+    """Pause a provider. Running requests finish; jobs that need it wait. Requires a key with the scope operator."""
     with connect(url) as client:
         _show(client.pause_provider(provider, {"reason": reason}), as_json=as_json)
 
 
 def resume(provider: ProviderArgument, url: UrlOption = URL, as_json: JsonOption = False) -> None:
-    """Resume a provider. Waiting jobs continue automatically. Requires an admin key."""
+    """Resume a provider. Waiting jobs continue automatically. Requires a key with the scope operator."""
     with connect(url) as client:
         _show(client.resume_provider(provider), as_json=as_json)
 

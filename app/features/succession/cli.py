@@ -47,7 +47,7 @@ class _Stored:
 
 def succession(
     old: Annotated[str, typer.Argument(metavar="OLD", help="Judge whose verdicts are stored.")],
-    new: Annotated[str, typer.Argument(metavar="NEW", help="provider/model that shall replace it.")],
+    new: Annotated[str, typer.Argument(metavar="NEW", help="Its successor, as provider/model.")],
     agent: Annotated[
         list[str] | None,
         typer.Option("--agent", metavar="NAME", help="Agent whose results are replayed; repeatable (default: all)."),

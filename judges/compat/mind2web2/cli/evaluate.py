@@ -58,9 +58,13 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help=f"model of all requests, whatever a script names (default: {DEFAULT_JUDGE_MODEL})",
     )
     parser.add_argument(
-        "--judge-reasoning-effort", metavar="EFFORT", help="default: max for the default model, otherwise unset"
+        "--judge-reasoning-effort",
+        metavar="EFFORT",
+        help="reasoning effort of the judge model (default: max for the default model, otherwise not sent)",
     )
-    parser.add_argument("--judge-temperature", type=_temperature, metavar="T", help="default: unset")
+    parser.add_argument(
+        "--judge-temperature", type=_temperature, metavar="T", help="temperature of the judge model (default: not sent)"
+    )
     parser.add_argument("--judge-base-url", metavar="URL", help="address of the model server")
     for flag, default, summary in (
         ("--max-tasks", 3, "concurrent tasks"),
