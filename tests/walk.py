@@ -1,7 +1,6 @@
 """Walk of a new user through the first hour, in a fresh clone: prints each step with its time, as a Markdown table.
 
-``python -m tests.walk`` clones the last commit of this checkout. docs/demo.md has the table. Ports 8000 and 8765
-must be free.
+``python -m tests.walk`` clones the last commit of this checkout. Ports 8000 and 8765 must be free.
 """
 
 from __future__ import annotations
