@@ -97,6 +97,7 @@ JOB_ERRORS: Mapping[str, tuple[str, str]] = {
         "The model's provider rejects all requests.",
         "Correct the API key or its access rights; the job then continues.",
     ),
+    "NOT_INSTALLED": ("The worker lacks a package.", "Install the extra named below, restart the worker, then retry."),
     "INTERNAL": (
         "An internal error stopped the job.",
         "See the traceback in the log of the service. Retry when the error is fixed.",

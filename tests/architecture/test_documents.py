@@ -14,6 +14,7 @@ import typer.main
 
 from app.api.models import SubmissionIn
 from app.cli.program import program
+from app.dashboard.wording import JOB_ERRORS
 from app.observability.metrics import Metrics
 from app.server.application import create_app
 from app.settings import load_settings, settings_class
@@ -99,8 +100,13 @@ def test_every_command_is_documented_and_exists():
 def test_every_http_endpoint_is_documented_and_exists():
     app = create_app(load_settings())
     known = {f"{method.upper()} {path}" for path, operations in app.openapi()["paths"].items() for method in operations}
-    documented = set(re.findall(r"^### `([A-Z]+ \S+)`$", HTTP_API, re.MULTILINE))
-    assert known == documented
+    documented = re.findall(r"^### `([A-Z]+ \S+)`$", HTTP_API, re.MULTILINE)
+    assert sorted(known) == sorted(documented)
+
+
+def test_every_job_error_is_documented_and_explained_on_the_dashboard():
+    table = HTTP_API.partition("| `error.code` | meaning |")[2].partition("\n\n")[0]
+    assert sorted(re.findall(r"^\| `([A-Z_]+)` \|", table, re.MULTILINE)) == sorted(JOB_ERRORS)
 
 
 def test_every_metric_is_documented():
