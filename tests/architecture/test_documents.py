@@ -107,6 +107,9 @@ def test_every_http_endpoint_is_documented_and_exists():
 def test_every_job_error_is_documented_and_explained_on_the_dashboard():
     table = HTTP_API.partition("| `error.code` | meaning |")[2].partition("\n\n")[0]
     assert sorted(re.findall(r"^\| `([A-Z_]+)` \|", table, re.MULTILINE)) == sorted(JOB_ERRORS)
+    raised = re.findall(r'code="([A-Z_]+)"', (ROOT / "app" / "jobs" / "execution.py").read_text("utf-8"))
+    assert set(raised) - JOB_ERRORS.keys() == set()
+    assert len(raised) > 5
 
 
 def test_every_metric_is_documented():
