@@ -20,7 +20,15 @@ DataPath = Annotated[
     str,
     Field(min_length=1, max_length=1000, description="Absolute path, or path relative to a folder of ASSAY_SUITE_DATA"),
 ]
-SplitName = Annotated[str, Field(max_length=100, pattern=_NO_CONTROL_CHARACTERS)]
+SplitName = Annotated[
+    str,
+    # The name becomes a part of a path, which must not leave the folder of the data.
+    Field(
+        max_length=100,
+        pattern=r"^([^\x00-\x1f\x7f/.][^\x00-\x1f\x7f/]*)?$",
+        description="Does not contain '/' or start with '.'",
+    ),
+]
 
 
 class DataIn(BaseModel):

@@ -237,3 +237,12 @@ async def test_page_of_a_comparison_explains_an_unfinished_run(open_api: OpenApi
         ids = [(await api.post(RUNS, json=ORDER)).json()["id"] for _ in range(2)]
         page = await api.get("/suites/mind2web/compare", params={"a": ids[0], "b": ids[1]})
     assert (page.status_code, "has no result yet; compare finished runs" in page.text) == (200, True)
+
+
+@pytest.mark.parametrize("split", ["../elsewhere", "..", "/etc"])
+async def test_split_cannot_name_a_folder_outside_of_the_data(
+    split: str, open_api: OpenApi, model: StandInLLM, data: Path
+):
+    async with open_api(workers=0, **settings(model, data)) as api:
+        response = await api.post(RUNS, json={"data": ".", "split": split})
+    assert [error["path"] for error in assert_problem(response, 422)["errors"]] == ["split"]

@@ -275,6 +275,7 @@ async def test_sessions_belong_to_their_owner(open_api: OpenApi, data: Path):
     [
         ({"data": "../../etc"}, 404, "data"),
         ({"scores": "nowhere.pkl"}, 404, "scores"),
+        ({"train_split": "../elsewhere"}, 422, "train_split"),
         ({"history": "mine"}, 422, "history"),
         ({"train_tasks": -1}, 422, "train_tasks"),
         ({"max_tasks": 0}, 422, "max_tasks"),
