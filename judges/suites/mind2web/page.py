@@ -60,6 +60,17 @@ class Page:
             raise PageUnusable(f"candidate {id!r} is not in cleaned_html", element=id)
         return element
 
+    def candidate(self, id: str) -> Element:
+        """Return the element of a candidate.
+
+        Raises:
+            PageUnusable: there is none, or it is a ``<text>`` element.
+        """
+        element = self.element(id)
+        if element.tag == TEXT:
+            raise PageUnusable(f"candidate {id!r} is a <text> element, which has no actions", element=id)
+        return element
+
     def contains(self, id: str) -> bool:
         return bool(id) and id in self._by_id
 
@@ -80,9 +91,7 @@ class Page:
 
     def _around(self, candidate: str) -> Iterator[str]:
         """Yield the ids of a candidate, its ancestors, its first descendants and its nearest siblings."""
-        element = self.element(candidate)
-        if element.tag == TEXT:
-            raise PageUnusable(f"candidate {candidate!r} is a <text> element, which has no actions", element=candidate)
+        element = self.candidate(candidate)
         yield candidate
         for ancestor in element.iterancestors():
             yield ancestor.get(ID, "")

@@ -62,11 +62,13 @@ def tournament_questions(
     """Yield the rounds of a step. ``order`` are the candidate ids in the order of play.
 
     Raises:
-        PageUnusable: the page is not XML, or lacks a candidate.
+        PageUnusable: the page is not XML, or lacks a candidate. Raised before the first round.
     """
     tournament = Tournament(list(order))
     rounds: list[Round] = []
     page = Page.parse(step.page)
+    for id in order:
+        page.candidate(id)
     while (group := tournament.next_group()) is not None:
         shown = show_page(page, group)
         text = question(shown, task=step.task, history=step.history, wording=template.wording)

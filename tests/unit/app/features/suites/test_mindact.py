@@ -310,6 +310,15 @@ def test_damaged_page_affects_only_its_step(tmp_path: Path):
     assert "task T, action 1 (b): candidate '77' is not in cleaned_html" in second["detail"]
 
 
+def test_candidate_that_cannot_be_shown_is_found_before_any_call(tmp_path: Path):
+    for place in range(11):  # some of them are not in the first round
+        lacking = action("a", items("click", count=12))
+        lacking["neg_candidates"][place]["backend_node_id"] = "77"
+        model = Model()
+        [record] = run(plan(tmp_path / str(place), [task("T", [lacking])]), model)
+        assert (record["reason"], model.requests) == ("page_unusable", [])
+
+
 def test_step_without_ranks_is_reported_as_not_judged(tmp_path: Path):
     ranks = {name: by_id for name, by_id in NINE_RANKS.items() if name != "T2_a"}
     records = run(plan(tmp_path, nine_steps(), ranks=RankTable(ranks)))
