@@ -67,8 +67,9 @@ class Feedback:
     """Feedback to the answer that ended a step.
 
     ``element`` and ``operation`` are 0 or 1, ``f1`` is the F1 of the operation. ``task_success`` is None before the
-    last step of the task. ``gold`` has ``op``, ``value``, ``elements``, and the correct ``options`` of the last
-    question. The scores and ``gold`` are None if the session gives no feedback in its test phase.
+    last step of the task, and if a step was not judged and none failed. ``gold`` has ``op``, ``value``, ``elements``,
+    and the correct ``options`` of the last question. The scores and ``gold`` are None if the session gives no feedback
+    in its test phase.
     """
 
     sample_id: str

@@ -151,7 +151,10 @@ class FeedbackOut(BaseModel):
     f1: float | None = Field(description="Operation F1")
     step_success: bool | None
     task_done: bool = Field(description="The step was the last one of its task")
-    task_success: bool | None = Field(description="Every step of the task succeeded; null before its last step")
+    task_success: bool | None = Field(
+        description="Every step of the task succeeded; null before its last step, and if a step was not judged and no "
+        "other one failed"
+    )
     gold: dict[str, Any] | None = Field(
         description="Correct op, value and elements, and the options of the last question that are correct"
     )

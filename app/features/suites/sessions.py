@@ -42,9 +42,9 @@ class SessionState:
     """Position of a session.
 
     ``task`` is the index of the current task, ``step`` that of the step in it, ``number`` counts finished steps.
-    ``replies`` answer the current step so far. ``actions`` are the client's own actions in the current task, and
-    ``failed`` tells whether one of its steps failed. ``last`` is the last answer with its feedback, for repeated
-    requests.
+    ``replies`` answer the current step so far. ``actions`` are the client's own actions in the current task.
+    ``failed`` and ``not_judged`` tell whether one of its steps failed or was not judged. ``last`` is the last answer
+    with its feedback, for repeated requests.
     """
 
     tasks_total: int
@@ -54,6 +54,7 @@ class SessionState:
     replies: tuple[str, ...] = ()
     actions: tuple[str, ...] = ()
     failed: bool = False
+    not_judged: bool = False
     last: Mapping[str, Any] | None = None
 
     @classmethod
@@ -177,7 +178,8 @@ class Session:
         return data, data.with_history(step, state.actions) if self._own_history else step
 
     def _after(self, state: SessionState, record: Record) -> SessionState:
-        failed = state.failed or (record["status"] != StepStatus.SKIPPED and not record["step_acc"])
+        failed = state.failed or record["step_acc"] == 0
+        not_judged = state.not_judged or record["status"] == StepStatus.NOT_JUDGED
         actions = (*state.actions, described_action(record))
         same_task = state.step + 1 < self._planned[state.task].task.steps
         return replace(
@@ -188,6 +190,7 @@ class Session:
             replies=(),
             actions=actions if same_task else (),
             failed=failed and same_task,
+            not_judged=not_judged and same_task,
         )
 
     def _in_phase(self, state: SessionState, record: Record) -> Record:
@@ -228,12 +231,14 @@ class Session:
             {"letter": letter, "text": _encodable(text)} for letter, text, id in options if data.is_correct(step, id)
         ]
         success = bool(record["step_acc"])
+        task_success = success and not state.failed
+        is_open = not task_done or (task_success and state.not_judged)
         return known | {
             "element": record["element_acc"],
             "operation": int(predicted_op(record) == gold["op"]),
             "f1": record["op_f1"] if "op_f1" in record else record["action_f1"],
             "step_success": success,
-            "task_success": (success and not state.failed) if task_done else None,
+            "task_success": None if is_open else task_success,
             "gold": {**gold, "options": right},
         }
 

@@ -337,15 +337,29 @@ async def test_wrong_answer_is_refused(open_api: OpenApi, data: Path, body: dict
         assert_problem(await api.post(f"{session['url']}/answers", json=body), 422)
 
 
-async def test_page_that_cannot_be_shown_is_not_judged_and_passed_over(open_api: OpenApi, data: Path):
+@pytest.mark.parametrize("protocol", ["guide", "tournament"])
+async def test_page_that_cannot_be_shown_is_not_judged_and_passed_over(open_api: OpenApi, data: Path, protocol: str):
+    tasks = nine_steps()
+    # The seed of the tournament puts this candidate into the second round.
+    tasks[0]["actions"][0]["neg_candidates"][0]["backend_node_id"] = "2001"
+    write_split(data, tasks)
+    async with open_api(suite_data=(data,)) as api:
+        session = await start(api, **GUIDE | {"scores": None, "protocol": protocol})
+    assert session["question"]["sample_id"] == "T1_b"
+    figures = session["figures"]["test"]
+    assert (figures["not_judged"], figures["micro"], session["steps_done"]) == (1, None, 1)
+
+
+async def test_success_of_a_task_is_unknown_if_a_step_was_not_judged(open_api: OpenApi, data: Path):
     tasks = nine_steps()
     tasks[0]["actions"][0]["neg_candidates"][0]["backend_node_id"] = "2001"
     write_split(data, tasks)
     async with open_api(suite_data=(data,)) as api:
-        session = await start(api, **GUIDE | {"scores": None})
-    assert session["question"]["sample_id"] == "T1_b"
-    figures = session["figures"]["test"]
-    assert (figures["not_judged"], figures["micro"], session["steps_done"]) == (1, None, 1)
+        session, other = [await start(api, **GUIDE | {"scores": None}) for _ in range(2)]
+        right = (await say(api, session, session["question"], reply_to(session["question"])))["feedback"]
+        wrong = (await say(api, other, other["question"], "Answer: A."))["feedback"]
+    assert (right["step_success"], right["task_done"], right["task_success"]) == (True, True, None)
+    assert (wrong["step_success"], wrong["task_done"], wrong["task_success"]) == (False, True, False)
 
 
 async def test_texts_that_no_response_can_contain_are_replaced(open_api: OpenApi, data: Path):
