@@ -16,7 +16,7 @@ from app.api.access import ReaderDep, ServiceDep, SubmitterDep
 from app.api.examples import EXAMPLE_ID
 from app.api.models import ListOut
 from app.api.paging import IdPath, PageRequest, PositionsPageDep, pages_by_id
-from app.api.problems import Problem, not_found
+from app.api.problems import Problem, not_found, unavailable
 from app.api.response_headers import sends
 from app.api.strict_json import StrictJsonRoute
 from app.features.suites import storage
@@ -423,7 +423,7 @@ async def _reading(service: Service, read: Callable[[], T]) -> T:
         detail = DataFolders.of(service.settings).hide_folders(str(error))
         raise Problem(422, "SUITE_DATA", f"The data cannot be used: {detail}") from error
     except TimeoutError as error:
-        raise Problem(503, "UNAVAILABLE", f"Reading the data took more than {DATA_TIMEOUT_S:g} s") from error
+        raise unavailable(f"Reading the data took more than {DATA_TIMEOUT_S:g} s") from error
 
 
 async def _find(service: Service, caller: Caller, suite: SuiteName, id: str) -> storage.SessionRow:

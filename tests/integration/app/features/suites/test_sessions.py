@@ -350,6 +350,16 @@ async def test_page_that_cannot_be_shown_is_not_judged_and_passed_over(open_api:
     assert (figures["not_judged"], figures["micro"], session["steps_done"]) == (1, None, 1)
 
 
+async def test_data_that_take_too_long_to_read_are_503_with_retry_after(
+    open_api: OpenApi, data: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setattr("app.features.suites.session_api.DATA_TIMEOUT_S", 0.0)
+    async with open_api(suite_data=(data,)) as api:
+        response = await api.post(SESSIONS, json=GUIDE)
+    assert_problem(response, 503, "UNAVAILABLE")
+    assert int(response.headers["retry-after"]) > 0
+
+
 async def test_success_of_a_task_is_unknown_if_a_step_was_not_judged(open_api: OpenApi, data: Path):
     tasks = nine_steps()
     tasks[0]["actions"][0]["neg_candidates"][0]["backend_node_id"] = "2001"
