@@ -39,9 +39,9 @@ def compare_runs(
     """
     a, b = ({str(record["id"]): record for record in records} for records in (first, second))
     shared = [id for id in a if id in b]
-    scored = [id for id in shared if _is_scored(a[id]) and _is_scored(b[id])]
+    scored = dict.fromkeys(id for id in shared if _is_scored(a[id]) and _is_scored(b[id]))
     pairs = [_pair(id, a[id], b[id]) for id in scored]
-    open_tasks = {_task(records[id]) for records in (a, b) for id in records if id not in set(scored)}
+    open_tasks = {_task(records[id]) for records in (a, b) for id in records if id not in scored}
     return {
         "steps": len(pairs),
         "tasks": len({pair.cluster for pair in pairs}),
