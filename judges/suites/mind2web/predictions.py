@@ -74,7 +74,8 @@ def _read(entry: Any, place: str) -> tuple[str, RecordedPrediction | None]:
     if not isinstance(entry, list) or not entry or not isinstance(entry[0], str):
         raise PredictionsUnusable(f"{place}: must be [sample_id, node_id, op_string] or [sample_id, rounds]")
     if len(entry) == 3:
-        return entry[0], _prediction(entry[1], entry[2], place)
+        predicted = _prediction(entry[1], entry[2], place)
+        return entry[0], predicted if predicted.node_id else EMPTY_PREDICTION
     if len(entry) == 2 and isinstance(entry[1], list):
         rounds = tuple(_round(one, f"{place}, round {number}") for number, one in enumerate(entry[1]))
         return entry[0], RecordedRounds(rounds=rounds)
@@ -82,7 +83,10 @@ def _read(entry: Any, place: str) -> tuple[str, RecordedPrediction | None]:
 
 
 def _report_entry(entry: dict[str, Any], place: str) -> tuple[str, RecordedPrediction | None]:
-    """Read an entry of a suite report. A step that was not judged has no prediction."""
+    """Read an entry of a suite report. A step that was not judged has no prediction.
+
+    In the guide's protocol, an operation without an element is a prediction.
+    """
     id, prediction = entry.get("id"), entry.get("prediction")
     if not isinstance(id, str):
         raise PredictionsUnusable(f"{place}: has no id")
@@ -96,7 +100,7 @@ def _report_entry(entry: dict[str, Any], place: str) -> tuple[str, RecordedPredi
 def _prediction(node_id: Any, op_string: Any, place: str) -> Prediction:
     if not isinstance(node_id, str) or not isinstance(op_string, str):
         raise PredictionsUnusable(f'{place}: node_id and op_string must be strings ("" without a prediction)')
-    return Prediction(node_id, op_string) if node_id else EMPTY_PREDICTION
+    return Prediction(node_id, op_string)
 
 
 def _round(value: Any, place: str) -> RecordedRound:

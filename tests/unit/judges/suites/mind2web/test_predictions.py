@@ -50,8 +50,12 @@ def test_reports_of_this_project_are_predictions_too(tmp_path: Path):
     own = [
         {"id": "T_a", "status": "scored", "prediction": ["7", "CLICK "]},
         {"id": "T_b", "status": "not_judged", "prediction": None},
+        {"id": "T_c", "status": "scored", "prediction": ["", "CLICK "]},
     ]
-    assert read_predictions(write_predictions(tmp_path, own)) == {"T_a": Prediction("7", "CLICK ")}
+    assert read_predictions(write_predictions(tmp_path, own)) == {
+        "T_a": Prediction("7", "CLICK "),
+        "T_c": Prediction("", "CLICK "),
+    }
 
 
 @pytest.mark.parametrize(
