@@ -124,7 +124,7 @@ async def connect_database(
     """
     available = connections - QUEUE_CONNECTIONS - _LISTENERS
     direct_connections = min(8, available // 2)
-    parsed = _with_session_limits(_parse(url))
+    parsed = _with_session_options(_parse(url))
     engine = create_async_engine(
         parsed.set(drivername="postgresql+psycopg"),
         pool_size=available // 4,
@@ -144,12 +144,12 @@ async def connect_database(
         await engine.dispose()
 
 
-def _with_session_limits(url: URL) -> URL:
-    """Limit idle transactions, so a suspended process or a lost machine does not keep its locks forever."""
+def _with_session_options(url: URL) -> URL:
+    """Limit idle transactions, so a suspended process or a lost machine does not keep its locks forever. Use UTC."""
     given = url.query.get("options", "")
     options = given if isinstance(given, str) else " ".join(given)
     limit = f"-cidle_in_transaction_session_timeout={_IDLE_TRANSACTION_TIMEOUT_MS}"
-    return url.update_query_dict({"options": f"{limit} {options}".strip()})
+    return url.update_query_dict({"options": " ".join(filter(None, (limit, options, "-ctimezone=UTC")))})
 
 
 def _parse(url: str) -> URL:

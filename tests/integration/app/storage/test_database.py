@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import timedelta
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -99,6 +100,17 @@ async def test_newer_database_is_rejected(database: Database, database_url: str,
     with pytest.raises(DatabaseTooNew, match="9999"):
         async with open_database(settings_for_tests(database_url=database_url)):
             pass
+
+
+async def test_times_are_in_utc_whatever_the_time_zone_of_the_database(empty_url: str):
+    with psycopg.connect(empty_url, autocommit=True) as connection:
+        connection.execute("ALTER DATABASE empty SET timezone = 'Asia/Tokyo'")
+    async with connect_database(empty_url) as database:
+        async with database.begin() as pooled:
+            times = [(await pooled.execute(text("SELECT now()"))).scalar_one()]
+        async with database.pooled_connection() as direct:
+            times += (await (await direct.execute("SELECT now()")).fetchone()) or ()
+    assert [time.utcoffset() for time in times] == [timedelta(0)] * 2
 
 
 async def test_missing_database_is_unavailable():
