@@ -202,7 +202,7 @@ async def _stream(service: Service, caller: Caller, job_id: str, seen: int) -> A
     """Yield an event for each change, named ``status``, ``stage`` or ``progress`` after what changed."""
     with service.streams.open_stream(caller.owner), service.events.follow(job_id) as follower:
         before: Job | None = None
-        while before is None or not before.has_ended:
+        while not follower.is_gone and (before is None or not before.has_ended):
             present = await follower.next(timeout_s=_KEEPALIVE_S)
             if present is None:
                 yield KEEPALIVE_COMMENT

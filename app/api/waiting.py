@@ -44,8 +44,10 @@ def check_streams(service: Service, caller: Caller) -> None:
 async def _ended(service: Service, job_ids: Sequence[str]) -> None:
     for job_id in job_ids:
         with service.events.follow(job_id) as follower:
-            while (job := await follower.next(timeout_s=MAX_WAIT_S)) is None or not job.has_ended:
-                pass
+            while not follower.is_gone:
+                job = await follower.next(timeout_s=MAX_WAIT_S)
+                if job is not None and job.has_ended:
+                    break
 
 
 async def _disconnected(request: Request) -> None:

@@ -32,9 +32,14 @@ class Follower:
         self.job_id = job_id
         self._latest: Job | None = None
         self._has_new = asyncio.Event()
+        self.is_gone = False
+        """Whether the job was deleted."""
 
     async def next(self, *, timeout_s: float) -> Job | None:
-        """Wait for a state that was not returned yet and return the newest one; None after ``timeout_s``."""
+        """Wait for a state that was not returned yet and return the newest one; None after ``timeout_s``.
+
+        If the job is deleted, return immediately.
+        """
         try:
             async with asyncio.timeout(timeout_s):
                 await self._has_new.wait()
@@ -48,6 +53,11 @@ class Follower:
         if self._latest is None or job.revision > self._latest.revision:
             self._latest = job
             self._has_new.set()
+
+    def end(self) -> None:
+        """Report that the job was deleted."""
+        self.is_gone = True
+        self._has_new.set()
 
 
 class OwnerFollower:
@@ -175,3 +185,6 @@ class JobEvents:
         for job in jobs:
             for follower in (*self._followers.get(job.id, ()), *self._owner_followers):
                 follower.notify(job)
+        for job_id in job_ids.difference(job.id for job in jobs):
+            for follower in self._followers.get(job_id, ()):
+                follower.end()

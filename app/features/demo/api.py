@@ -70,7 +70,7 @@ class DemoLoader:
         async with site:
             for job_id in job_ids:
                 with self._service.events.follow(job_id) as follower:
-                    while not self._service.stopping.is_set():
+                    while not (self._service.stopping.is_set() or follower.is_gone):
                         job = await follower.next(timeout_s=_CHECK_S)
                         if job is not None and job.has_ended:
                             break
