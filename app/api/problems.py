@@ -198,7 +198,7 @@ def as_problem(error: Exception) -> Problem:
         case JobStateConflict():
             return Problem(409, "CONFLICT", str(error))
         case KeyReused():
-            return Problem(422, "IDEMPOTENCY_KEY_REUSED", str(error))
+            return Problem(422, "IDEMPOTENCY_KEY_REUSED", str(error), errors=[("Idempotency-Key", str(error))])
         case KeyInProgress():
             return Problem(409, "IDEMPOTENCY_KEY_IN_PROGRESS", str(error), headers={"Retry-After": "1"})
         case QueueFull():

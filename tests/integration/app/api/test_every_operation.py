@@ -163,7 +163,7 @@ EXEMPTIONS = (
     Exemption(
         operations="POST /v1/(submissions|submissions/archive|checks|rescores|suites/.*/runs)$",
         code="IDEMPOTENCY_KEY_REUSED",
-        path="",
+        path="Idempotency-Key",
         message="",
         reason="depends on an earlier request",
     ),

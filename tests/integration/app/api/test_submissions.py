@@ -184,9 +184,9 @@ async def test_idempotency_key_returns_first_response_and_rejects_other_body(api
     assert again.status_code == first.status_code == 202
     assert again.json() == first.json()
     assert again.headers["location"] == first.headers["location"]
-    assert_problem(
-        await api.post("/v1/submissions", json=submission_body(run="other"), headers=key), 422, "IDEMPOTENCY_KEY_REUSED"
-    )
+    other = await api.post("/v1/submissions", json=submission_body(run="other"), headers=key)
+    reused = assert_problem(other, 422, "IDEMPOTENCY_KEY_REUSED")
+    assert [error["path"] for error in reused["errors"]] == ["Idempotency-Key"]
     assert len((await api.get("/v1/jobs")).json()["items"]) == 1
 
 
