@@ -186,6 +186,8 @@ def as_problem(error: Exception) -> Problem:
             return _invalid_request(error)
         case InvalidSubmission():
             return _invalid_submission(error)
+        case HTTPException() if "exceeded maximum size" in str(error.detail):  # a text field of a form
+            return Problem(413, "TOO_LARGE", str(error.detail))
         case HTTPException():
             code = HTTPStatus(error.status_code).name
             return Problem(error.status_code, code, str(error.detail), headers=error.headers)

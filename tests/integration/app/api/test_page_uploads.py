@@ -175,6 +175,12 @@ async def test_invalid_form_is_rejected_with_its_field(open_api: OpenApi, fields
         assert [error["path"] for error in response_problem["errors"]] == [path]
 
 
+async def test_text_field_over_its_limit_returns_413(open_api: OpenApi):
+    async with open_api() as api:
+        response = await form(api, await lost_page(api), text=(None, "x" * (9 * 1024 * 1024)))
+    assert_problem(response, 413, "TOO_LARGE")
+
+
 async def empty_form(api: httpx.AsyncClient) -> httpx.Response:
     page = await lost_page(api)
     return await put(api, page, b"--x--\r\n", "multipart/form-data; boundary=x")
