@@ -30,17 +30,13 @@ class ListFilter:
         return replace(self, owner=owner)
 
     def conditions(self, table: Any) -> list[ColumnElement[bool]]:
-        """Return the conditions on ``table``, which is ``submissions``, or has a job with its submission."""
+        """Return the conditions on ``table``, whose rows have a run, or a job with one."""
         equal = {"owner": self.owner, "agent": self.agent, "task_id": self.task_id}
         found = [table.c[name] == value for name, value in equal.items() if value is not None]
-        if self.run is not None and table is submissions:
-            found.append(submissions.c.run == self.run)
+        if self.run is not None and "run" in table.c:
+            found.append(table.c.run == self.run)
         elif self.run is not None:
-            of_run = select(submissions.c.id).where(submissions.c.run == self.run)
-            if table is jobs:
-                found.append(jobs.c.submission_id.in_(of_run))
-            else:
-                found.append(table.c.job_id.in_(select(jobs.c.id).where(jobs.c.submission_id.in_(of_run))))
+            found.append(table.c.job_id.in_(select(jobs.c.id).where(jobs.c.run == self.run)))
         if self.since is not None:
             found.append(table.c.created_at >= self.since)
         if self.until is not None:
@@ -81,7 +77,7 @@ async def list_job_groups(
 
     ``before`` is the newest job of the last group of the previous page.
     """
-    keys = (jobs.c.agent, submissions.c.run) if by_run else (jobs.c.agent,)
+    keys = (jobs.c.agent, jobs.c.run) if by_run else (jobs.c.agent,)
     newest = func.max(jobs.c.id)
     counts = {each: func.count().filter(jobs.c.status == each).label(each.value) for each in JobStatus}
     query: Select[Any] = (
@@ -91,19 +87,18 @@ async def list_job_groups(
             func.count(distinct(jobs.c.submission_id)).label("submissions"),
             func.count(distinct(jobs.c.task_id + "/" + jobs.c.answer_name)).label("answers"),
             func.array_agg(distinct(jobs.c.task_id)).label("task_ids"),
-            func.array_agg(distinct(submissions.c.run)).label("runs"),
+            func.array_agg(distinct(jobs.c.run)).label("runs"),
             func.min(jobs.c.created_at).label("first_at"),
             func.max(jobs.c.created_at).label("last_at"),
             *counts.values(),
         )
-        .join(submissions, submissions.c.id == jobs.c.submission_id)
         .where(jobs.c.kind == JobKind.ANSWER, *chosen.conditions(jobs), *_of_status(status))
         .group_by(*keys)
         .order_by(newest.desc())
         .limit(limit)
     )
     if by_run:
-        query = query.where(submissions.c.run.is_not(None))
+        query = query.where(jobs.c.run.is_not(None))
     if before is not None:
         query = query.having(newest < before)
     return [

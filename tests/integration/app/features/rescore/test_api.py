@@ -155,6 +155,20 @@ async def test_only_changed_leaves_are_asked_and_no_page_is_captured(
     assert scores == {row["agent"]: pytest.approx(row["after"]["value"], abs=0.01) for row in found["agents"]}
 
 
+async def test_rescored_answers_stay_in_their_run(start: Start):
+    async with start() as api:
+        answers = [{"name": "answer_1", "text": OTTER}]
+        [job_id] = await submit(api, agent="otter", task_id="paris", run="nightly", answers=answers)
+        await wait_for_job(api, job_id)
+        [answer] = (await rescored(api, agent="otter"))["answers"]
+        jobs = (await api.get("/v1/jobs", params={"run": "nightly"})).json()["items"]
+        newest, _ = (await api.get("/v1/results/origins", params={"run": "nightly"})).json()["items"]
+        [run] = (await api.get("/v1/runs")).json()["items"]
+    assert [job["run"] for job in jobs] == ["nightly", "nightly"]
+    assert (newest["result_id"], newest["run"]) == (answer["after"]["result_id"], "nightly")
+    assert (run["run"], run["job_counts"]["succeeded"], run["answers"]) == ("nightly", 2, 1)
+
+
 async def test_rescore_shows_flips_and_changed_ranks(start: Start):
     async with start() as api:
         await judge_two_agents(api)
