@@ -178,16 +178,17 @@ def _options(step: Step, candidates: Sequence[Candidate]) -> list[tuple[str, str
         shown: list[tuple[str, str]] = []  # raw_html is not XML
     else:
         on_page = tuple(id for id in by_id if page.contains(id))
-        # The page contains the ids of the data and not the numbers of the options.
-        shown = [
-            (id, _OWN_ID.sub(rf"\1 backend_node_id={id}", text, count=1))
-            for id, text in show_page(page, on_page).options
-        ]
+        shown = [(id, _with_data_id(text, id)) for id, text in show_page(page, on_page).options]
     placed = {id for id, _ in shown}
     # The listed order would put positives first.
     absent = sorted((one for one in candidates if one.id not in placed), key=lambda one: (len(one.id), one.id))
     shown += [(one.id, _described(one)) for one in absent]
     return [(id, text + _rank_note(by_id[id])) for id, text in shown]
+
+
+def _with_data_id(text: str, id: str) -> str:
+    """Replace the number of an option by its id in the data, which the page contains."""
+    return _OWN_ID.sub(lambda match: f"{match[1]} backend_node_id={id}", text, count=1)
 
 
 def _described(candidate: Candidate) -> str:

@@ -202,3 +202,9 @@ def test_unanswered_reply_chooses_none_of_the_above():
 def test_text_element_is_no_candidate():
     with pytest.raises(PageUnusable, match=r"candidate '2003' is a <text> element"):
         guide_question(step(), [Candidate(id="2003")], max_html_chars=6000)
+
+
+def test_id_that_is_no_regular_expression_is_shown_unchanged():
+    own = replace(step(), page=page(items("click")).replace('="1"', r'="1\q"'), positives=(Candidate(id=r"1\q"),))
+    asked = guide_question(own, own.positives, max_html_chars=6000)
+    assert asked.options[0][1].startswith(r"<button backend_node_id=1\q button>")
