@@ -127,7 +127,7 @@ def read_scores(source: BinaryIO) -> dict[str, dict[str, Any]]:
     """Return the two maps by name. Their content is not checked yet.
 
     Raises:
-        Refused: the input is not a pickle, or not a pickle of scores.
+        PickleRejected: the input is not a pickle, or not a pickle of scores.
     """
     try:
         whole = ScoresUnpickler(source).load()
@@ -148,7 +148,8 @@ def samples(maps: dict[str, dict[str, Any]]) -> Iterator[tuple[str, list[str], l
     """Yield each step's sample id with the ids, scores and ranks of its candidates.
 
     Raises:
-        Refused: a key is not a string, a value is not a finite number, or there are more than ``MAX_ENTRIES`` entries.
+        PickleRejected: a key is not a string, a value is not a finite number, or there are more than ``MAX_ENTRIES``
+            entries.
     """
     scores, ranks, entries = maps["scores"], maps["ranks"], 0
     for name, by_id in ranks.items():
