@@ -6,6 +6,7 @@ it. Sessions are independent of each other. Functions without ``async`` block; c
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from random import Random
@@ -199,20 +200,21 @@ class Session:
     def _question(self, state: SessionState, data: SessionData[Any], step: Any, asked: Question) -> dict[str, Any]:
         planned, facts = self._planned[state.task], data.facts(step)
         prompt, images = _split_images(asked.messages)
-        return {
+        question = {
             "id": state.question_id,
             "phase": planned.phase,
-            "sample_id": _encodable(facts.id),
-            "task_id": _encodable(planned.task.task_id),
-            "task": _encodable(facts.task),
-            "website": _encodable(facts.website),
+            "sample_id": facts.id,
+            "task_id": planned.task.task_id,
+            "task": facts.task,
+            "website": facts.website,
             "step": facts.number,
             "round": len(state.replies),
             "prompt": prompt,
             "images": images,
-            "options": [{"letter": letter, "text": _encodable(text)} for letter, text, _ in asked.options],
+            "options": [{"letter": letter, "text": text} for letter, text, _ in asked.options],
             "none_option": asked.none,
         }
+        return _encodable(question)
 
     def _feedback(
         self, state: SessionState, after: SessionState, record: Record, data: SessionData[Any], step: Any
@@ -220,20 +222,18 @@ class Session:
         """Return the feedback to the answer that ended a step."""
         phase = self._planned[state.task].phase
         task_done = after.task != state.task
-        known = {"sample_id": _encodable(record["id"]), "phase": phase, "task_done": task_done}
+        known = {"sample_id": record["id"], "phase": phase, "task_done": task_done}
         if self._options.feedback is GivenFeedback.TRAIN and phase != TRAIN:
-            return known | dict.fromkeys(("element", "operation", "f1", "step_success", "task_success", "gold"))
+            hidden = dict.fromkeys(("element", "operation", "f1", "step_success", "task_success", "gold"))
+            return _encodable(known | hidden)
         gold = data.gold(step)
         last = replay(data.questions(step), state.replies)
         options = last.options if isinstance(last, Question) else ()
-        gold = {name: _encodable(value) if isinstance(value, str) else value for name, value in gold.items()}
-        right = [
-            {"letter": letter, "text": _encodable(text)} for letter, text, id in options if data.is_correct(step, id)
-        ]
+        right = [{"letter": letter, "text": text} for letter, text, id in options if data.is_correct(step, id)]
         success = bool(record["step_acc"])
         task_success = success and not state.failed
         is_open = not task_done or (task_success and state.not_judged)
-        return known | {
+        scores = {
             "element": record["element_acc"],
             "operation": int(predicted_op(record) == gold["op"]),
             "f1": record["op_f1"] if "op_f1" in record else record["action_f1"],
@@ -241,6 +241,7 @@ class Session:
             "task_success": None if is_open else task_success,
             "gold": {**gold, "options": right},
         }
+        return _encodable(known | scores)
 
 
 def predicted_op(record: Record) -> str:
@@ -292,16 +293,17 @@ def _split_images(messages: Sequence[Mapping[str, Any]]) -> tuple[list[dict[str,
             [{"type": "text", "text": content}] if isinstance(content, str) else content
         )
         texts = [str(part["text"]) for part in parts if part["type"] == "text"]
-        prompt.append({"role": str(message["role"]), "content": _encodable("\n".join(texts))})
+        prompt.append({"role": str(message["role"]), "content": "\n".join(texts)})
         images += [
             {"message": index, "url": str(part["image_url"]["url"])} for part in parts if part["type"] == "image_url"
         ]
     return prompt, images
 
 
-def _encodable(text: str) -> str:
-    """Return a text of the data without lone surrogates, which no response can contain."""
-    return text.encode("utf-8", "replace").decode("utf-8")
+def _encodable(value: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a JSON object without lone surrogates, which data can contain and responses cannot."""
+    cleaned: dict[str, Any] = json.loads(json.dumps(value, ensure_ascii=False).encode("utf-8", "replace"))
+    return cleaned
 
 
 def session_figures(records: Sequence[Record]) -> dict[str, Any]:

@@ -376,6 +376,7 @@ async def test_texts_that_no_response_can_contain_are_replaced(open_api: OpenApi
     tasks = nine_steps()
     tasks[0] |= {"confirmed_task": "Do \ud800 this\0", "website": "w\udfff"}
     tasks[0]["actions"][1]["operation"]["value"] = "b\ud800"
+    tasks[0]["actions"][1]["pos_candidates"].append({"tag": "a", "backend_node_id": "9\ud800"})
     write_split(data, tasks)
     async with open_api(suite_data=(data,)) as api:
         session = await start(api, **GUIDE, max_tasks=1, history="own")
@@ -383,3 +384,4 @@ async def test_texts_that_no_response_can_contain_are_replaced(open_api: OpenApi
         steps = (await api.get(f"{session['url']}/steps")).json()["items"]
     assert questions[0]["task"] == "Do ? this\0"
     assert (feedback[1]["gold"]["value"], len(steps)) == ("b?", 2)
+    assert feedback[1]["gold"]["elements"] == ["1", "9?"]
