@@ -137,7 +137,7 @@ async def list_captures(
     """Return captures, newest first.
 
     ``agent`` and ``task_id`` select the captures that their results used as evidence. ``owner`` selects the captures
-    that ``may_see`` allows.
+    that ``may_see`` allows, and the results of this owner.
     """
     filters: list[ColumnElement[bool]] = []
     if before is not None:
@@ -151,6 +151,8 @@ async def list_captures(
         filters.append(shown_to(owner))
     if agent is not None or task_id is not None:
         used = select(result_pages.c.capture_id).join(results, results.c.id == result_pages.c.result_id)
+        if owner is not None:
+            used = used.where(results.c.owner == owner)
         if agent is not None:
             used = used.where(results.c.agent == agent)
         if task_id is not None:

@@ -44,10 +44,11 @@ class Tenant:
         headers = self._headers | options.pop("headers", {})
         return await self._api.request(method, path, headers=headers, **options)
 
-    async def judge(self) -> dict[str, Any]:
+    async def judge(self, *, agent: str = "demo") -> dict[str, Any]:
         """Judge an answer that cites the page, and return the result."""
         answers = [{"name": "answer_1", "text": f"It is Paris, see [France]({URL})."}]
-        accepted = await self.call("POST", "/v1/submissions", json=submission_body(answers=answers, run="nightly"))
+        body = submission_body(agent=agent, answers=answers, run="nightly")
+        accepted = await self.call("POST", "/v1/submissions", json=body)
         [job] = accepted.json()["jobs"]
         while job["status"] not in FINAL_STATUSES:
             job = (await self.call("GET", f"/v1/jobs/{job['id']}")).json()

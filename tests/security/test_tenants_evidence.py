@@ -90,6 +90,15 @@ async def test_single_key_sees_no_data_of_stored_keys(open_api: OpenApi):  # noq
         assert_problem(await Tenant(api, other).call("GET", f"/v1/results/{result['id']}"), 404)
 
 
+async def test_filter_of_pages_shows_no_agent_of_others(open_api: OpenApi):  # noqa: F811
+    async with open_api(api_keys=",".join(KEYS.values()), pages=LIVE) as api:
+        owner, stranger = Tenant(api, KEYS["heron"]), Tenant(api, KEYS["otter"])
+        pages = [page_of(await owner.judge(agent="secret")), page_of(await stranger.judge())]
+        assert pages[0]["page_id"] == pages[1]["page_id"]
+        listed = [(await each.call("GET", "/v1/pages?agent=secret")).json()["items"] for each in (owner, stranger)]
+        assert [len(items) for items in listed] == [1, 0]
+
+
 OVERRIDE = {"leaf": "source", "outcome": "passed", "reason": "mine", "by": "somebody"}
 BODIES: dict[str, dict[str, Any]] = {
     "/v1/results/{result_id}/overrides": OVERRIDE,
