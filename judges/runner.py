@@ -250,7 +250,7 @@ def _leave_unread(rubric: Rubric, reasoning: str) -> None:
 
 def _leave_unsettled(rubric: Rubric, reasoning: str) -> None:
     verdict = Verdict(outcome=Outcome.NOT_JUDGED, reason=Reason.TIMEOUT, reasoning=reasoning)
-    _mark_unsettled([leaf for leaf in rubric.leaves() if leaf.claim is not None], verdict)
+    _mark_unsettled([leaf for leaf in rubric.leaves() if leaf.claim is not None or leaf.check is not None], verdict)
 
 
 def _assign_usage(rubric: Rubric) -> None:

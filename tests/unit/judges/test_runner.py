@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -255,6 +256,17 @@ async def test_cancelling_a_run_cancels_every_request():
     await started.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
+async def test_checks_of_a_judge_that_returns_at_the_deadline_are_not_judged():
+    async def judge(ctx: JudgeContext) -> None:
+        ctx.check("code", True)
+        time.sleep(0.05)  # noqa: ASYNC251 - the deadline passes while the judge computes
+        await asyncio.sleep(0)
+
+    judgement = await judged(judge, deadline_s=0.02)
+    assert outcomes(judgement) == {"code": ("not_judged", "timeout")}
+    assert judgement.score == Score(value=None, low=0.0, high=1.0)
+
+
         await task
     assert llm.in_flight == 0
 
