@@ -192,8 +192,8 @@ class JudgeContext(Group):
         """Extract ``schema`` from the answer, or from the page at ``source``. ``name`` is the label in the result.
 
         Raises:
-            ExtractionFailed: nothing could be extracted. If the judge does not catch it, the judge ends and the result
-                is incomplete. If it does, no leaf declared afterwards is judged.
+            ExtractionFailed: nothing could be extracted. The result is incomplete. If the judge does not catch it, the
+                judge ends. If it does, no leaf declared afterwards is judged.
         """
         try:
             return await self._reading.read(schema, prompt, source=source, instruction=instruction, name=name)

@@ -130,6 +130,7 @@ async def run_judge(
         rubric=rubric, task=judge.description, answer=answer, reading=reader, settling=_Settling(settler, runner_time)
     )
     returned = False
+    unread: str | None = None
     limit = asyncio.timeout(deadline_s)
     try:
         async with limit:
@@ -137,7 +138,8 @@ async def run_judge(
                 with judge_code(f"the judge of {judge.task!r} raised"):
                     await judge.coroutine(context)
             except ExtractionFailed as error:
-                _leave_unread(rubric, str(error))
+                unread = str(error)
+                _leave_unread(rubric, unread)
             returned = True
             await asyncio.sleep(0)  # declaring many leaves takes as long as settling them
             await settler.settle(rubric.root)
@@ -145,11 +147,16 @@ async def run_judge(
         if not limit.expired():
             raise
         if runner_time.was_cancelled:
-            _leave_unread(rubric, f"extraction not finished within {deadline_s:g} s")
+            unread = f"extraction not finished within {deadline_s:g} s"
+            _leave_unread(rubric, unread)
         elif not returned:
             raise JudgeBug(f"the judge of {judge.task!r} did not return within {deadline_s:g} s") from error
         else:
             _leave_unsettled(rubric, f"not settled within {deadline_s:g} s")
+    if unread is None:  # a judge that caught the error could not declare what depends on the values
+        unread = next((record.error for record in reader.records if record.error is not None), None)
+    if unread is not None:
+        _add_unread_leaf(rubric, unread)
     await run_on_leaves(lambda: _assign_usage(rubric), len(rubric))
     judgement = Judgement(
         judge=judge, answer=answer, rubric=rubric, model=tools.verifier.model, extractions=tuple(reader.records)
@@ -235,11 +242,12 @@ class _Reader:
 
 
 def _leave_unread(rubric: Rubric, reasoning: str) -> None:
-    """Mark all declared leaves as not judged and add one critical leaf for what could not be declared.
-
-    The lower bound of the score is then 0.
-    """
+    """Mark all declared leaves as not judged."""
     _mark_unsettled([leaf for leaf in rubric.leaves() if leaf is not rubric.root], extraction_failed_verdict(reasoning))
+
+
+def _add_unread_leaf(rubric: Rubric, reasoning: str) -> None:
+    """Add one critical leaf for what could not be declared. The lower bound of the score is then 0."""
     leaf_id = UNREAD_LEAF
     while leaf_id in rubric:
         leaf_id += "_"

@@ -149,6 +149,18 @@ async def test_failed_extraction_leaves_all_leaves_not_judged():
     assert "503" in (judgement.extractions[0].error or "")
 
 
+async def test_score_is_open_if_a_judge_catches_a_failed_extraction_and_declares_nothing_more():
+    async def judge(ctx: JudgeContext) -> None:
+        ctx.verify("before", "Declared before")
+        with pytest.raises(ExtractionFailed):
+            await ctx.extract(Found, "x")
+
+    judgement = await judged(judge, RuleLLM(values={"Found": LLMUnavailable("503")}))
+    assert outcomes(judgement) == {"before": ("passed", None), "extraction": ("not_judged", "extraction_failed")}
+    assert judgement.score == Score(value=None, low=0.0, high=1.0)
+    assert not judgement.complete
+
+
 async def test_extraction_from_a_blocked_page_fails():
     async def judge(ctx: JudgeContext) -> None:
         with pytest.raises(ExtractionFailed) as caught:
@@ -158,7 +170,10 @@ async def test_extraction_from_a_blocked_page_fails():
 
     blocked = missing("https://blocked.example/", CaptureOutcome.CAPTCHA)
     judgement = await judged(judge, shelf=FixedEvidence({"https://blocked.example/": blocked}))
-    assert outcomes(judgement) == {"after": ("not_judged", "extraction_failed")}
+    assert outcomes(judgement) == {
+        "after": ("not_judged", "extraction_failed"),
+        "extraction": ("not_judged", "extraction_failed"),
+    }
 
 
 async def test_extraction_can_read_a_page():
@@ -241,6 +256,17 @@ async def test_leaves_unsettled_at_the_deadline_are_not_judged():
     }
 
 
+async def test_checks_of_a_judge_that_returns_at_the_deadline_are_not_judged():
+    async def judge(ctx: JudgeContext) -> None:
+        ctx.check("code", True)
+        time.sleep(0.05)  # noqa: ASYNC251 - the deadline passes while the judge computes
+        await asyncio.sleep(0)
+
+    judgement = await judged(judge, deadline_s=0.02)
+    assert outcomes(judgement) == {"code": ("not_judged", "timeout")}
+    assert judgement.score == Score(value=None, low=0.0, high=1.0)
+
+
 async def test_cancelling_a_run_cancels_every_request():
     started = asyncio.Barrier(3)
 
@@ -256,17 +282,6 @@ async def test_cancelling_a_run_cancels_every_request():
     await started.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
-async def test_checks_of_a_judge_that_returns_at_the_deadline_are_not_judged():
-    async def judge(ctx: JudgeContext) -> None:
-        ctx.check("code", True)
-        time.sleep(0.05)  # noqa: ASYNC251 - the deadline passes while the judge computes
-        await asyncio.sleep(0)
-
-    judgement = await judged(judge, deadline_s=0.02)
-    assert outcomes(judgement) == {"code": ("not_judged", "timeout")}
-    assert judgement.score == Score(value=None, low=0.0, high=1.0)
-
-
         await task
     assert llm.in_flight == 0
 
