@@ -135,7 +135,7 @@ async def run_judge(
     try:
         async with limit:
             try:
-                with judge_code(f"the judge of {judge.task!r} raised"):
+                with judge_code(f"the judge of {judge.task!r} raised"), _failed_extraction_alone():
                     await judge.coroutine(context)
             except ExtractionFailed as error:
                 unread = str(error)
@@ -172,6 +172,25 @@ def _judging(judge: Judge, answer: Answer, tools: JudgeTools) -> JudgeClaim:
         )
 
     return judging
+
+
+@contextmanager
+def _failed_extraction_alone() -> Iterator[None]:
+    """Raise a failed extraction without the exception group of a judge's task group, if the group has no other error.
+
+    Raises:
+        ExtractionFailed: extractions failed and nothing else.
+    """
+    try:
+        yield
+    except ExceptionGroup as group:
+        failed, others = group.split(ExtractionFailed)
+        if failed is None or others is not None:
+            raise
+        error: ExtractionFailed | ExceptionGroup[ExtractionFailed] = failed
+        while isinstance(error, ExceptionGroup):
+            error = error.exceptions[0]
+        raise error from group
 
 
 class _RunnerTime:

@@ -161,6 +161,16 @@ async def test_score_is_open_if_a_judge_catches_a_failed_extraction_and_declares
     assert not judgement.complete
 
 
+async def test_failed_extraction_in_a_task_group_is_not_a_judge_bug():
+    async def judge(ctx: JudgeContext) -> None:
+        async with asyncio.TaskGroup() as group:
+            for name in ("first", "second"):
+                group.create_task(ctx.extract(Found, name, name=name))
+
+    judgement = await judged(judge, RuleLLM(values={"Found": LLMUnavailable("503")}))
+    assert outcomes(judgement) == {"extraction": ("not_judged", "extraction_failed")}
+
+
 async def test_extraction_from_a_blocked_page_fails():
     async def judge(ctx: JudgeContext) -> None:
         with pytest.raises(ExtractionFailed) as caught:
