@@ -8,6 +8,7 @@ import pytest
 from pydantic import BaseModel
 
 from judges.errors import LLMRejected
+from mind2web2.metrics import is_without_result
 from tests.compat.scripted import ScriptedClient, initialized_evaluator, nodes, outcomes, tree
 
 
@@ -180,6 +181,31 @@ async def test_failed_extraction_on_the_extractor_makes_the_result_incomplete():
     await e.extractor.simple_extract("p", Found)
     e.add_custom_node(True, "t", "t")
     assert e.get_summary()["status"] == "incomplete"
+
+
+async def test_leaves_decided_after_a_claim_without_a_node_that_was_not_judged_are_not_judged():
+    e = initialized_evaluator(ScriptedClient({"c": RuntimeError("down")}))
+    e.add_custom_node(True, "before", "before", critical=False)
+    is_right = await e.verify("c", None)
+    e.add_custom_node(is_right, "after", "after", critical=False)
+    summary = e.get_summary()
+    assert outcomes(summary) == {"before": ("passed", None), "after": ("not_judged", "llm_unavailable")}
+    assert (summary["status"], summary["final_score"]) == ("incomplete", 0.5)
+    assert summary["score"] == {"value": None, "low": 0.5, "high": 1.0}
+    assert "down" in summary["extraction_error"]
+    assert is_without_result(summary)
+
+
+@pytest.mark.parametrize("decides_more", [True, False])
+async def test_answer_is_scored_if_a_claim_without_a_node_was_refused(decides_more: bool):
+    e = initialized_evaluator(ScriptedClient({"c": None}))
+    e.add_custom_node(True, "before", "before", critical=False)
+    is_right = await e.verify("c", None)
+    if decides_more:
+        e.add_custom_node(is_right, "after", "after", critical=False)
+    summary = e.get_summary()
+    assert summary["status"] == "incomplete"
+    assert not is_without_result(summary)
 
 
 async def test_outcomes_without_faults():

@@ -47,6 +47,7 @@ class Breakdown:
             "score": asdict(self.score),
             "score_strict": asdict(self.score_strict),
             "extraction_error": self._decisions.extraction_error,
+            "extraction_reasons": [reason.value for reason in self._decisions.extraction_reasons],
             "cut_short": self._decisions.stop_reason,
             "usage": asdict(self._decisions.usage),
             "prompts": sorted(self._decisions.prompts),

@@ -50,7 +50,9 @@ class Decisions:
     requests: list[ModelRequest] = field(default_factory=list)
     """All requests behind verdicts, including verdicts that are no longer in a node."""
     extraction_error: str | None = None
-    """Reason of the first failed extraction, if any. Decisions made after it say nothing about the answer."""
+    """Message of the first failed extraction, if any. Decisions made after it say nothing about the answer."""
+    extraction_reasons: list[Reason] = field(default_factory=list)
+    """Reasons of the failed extractions, each once."""
     stop_reason: str | None = None
     """Reason that the script was stopped before it returned, if it was. Open leaves are then not judged."""
     prompts: set[str] = field(default_factory=set)
@@ -75,7 +77,7 @@ class Decisions:
     ) -> None:
         """Record a decision that is already in the public fields."""
         if self.extraction_error is not None and verdict.outcome in (Outcome.PASSED, Outcome.FAILED):
-            verdict = _without_extraction(verdict, self.extraction_error)
+            verdict = self._without_extraction(verdict)
         self.add_verdict(verdict)
         self._entries[id(node)] = Decision(
             node=node,
@@ -98,13 +100,15 @@ class Decisions:
         if prompt is not None:
             self.prompts.add(prompt)
 
-    def record_failed_extraction(self, explanation: str) -> None:
+    def record_failed_extraction(self, explanation: str, reason: Reason = Reason.EXTRACTION_FAILED) -> None:
         """Record a failed extraction. Later decisions are not judged; earlier ones are unchanged."""
         if self.extraction_error is None and self.root is not None:
             self._decided_before = {
                 id(node): (node, node.decision) for node in self.root.walk() if node.decision[1] != "initialized"
             }
         self.extraction_error = self.extraction_error or explanation
+        if reason not in self.extraction_reasons:
+            self.extraction_reasons.append(reason)
 
     @property
     def is_complete(self) -> bool:
@@ -137,17 +141,23 @@ class Decisions:
         verdict = _as_written(score, status)
         before = self._decided_before.get(id(node))
         is_after_failure = self.extraction_error is not None and (before is None or before[1] != (score, status))
-        if (
-            is_after_failure
-            and self.extraction_error is not None
-            and verdict.outcome in (Outcome.PASSED, Outcome.FAILED)
-        ):
-            verdict = _without_extraction(verdict, self.extraction_error)
+        if is_after_failure and verdict.outcome in (Outcome.PASSED, Outcome.FAILED):
+            verdict = self._without_extraction(verdict)
         if self.stop_reason is not None and verdict.outcome is Outcome.UNDECIDED:
             verdict = not_judged(Reason.TIMEOUT, self.stop_reason)
         # A leaf may be open because the script worked with default values.
         unknown = verdict.outcome is Outcome.NOT_JUDGED or (is_after_failure and verdict.outcome is Outcome.UNDECIDED)
         return Decision(node=node, verdict=verdict, claim=None, written=(score, status), unknown=unknown)
+
+    def _without_extraction(self, verdict: Verdict) -> Verdict:
+        """Return a verdict that was reached after a failed extraction as not judged."""
+        return replace(
+            verdict,
+            outcome=Outcome.NOT_JUDGED,
+            reason=self.extraction_reasons[0],
+            reasoning=f"{self.extraction_error} {verdict.reasoning}".strip(),
+            grounded=None,
+        )
 
 
 def gated_verdict(blocker: VerificationNode) -> Verdict:
@@ -187,13 +197,3 @@ def _as_written(score: float, status: str) -> Verdict:
     if status == Status.INITIALIZED:
         return Verdict(outcome=Outcome.UNDECIDED)
     return checked(score == 1.0)
-
-
-def _without_extraction(verdict: Verdict, explanation: str) -> Verdict:
-    return replace(
-        verdict,
-        outcome=Outcome.NOT_JUDGED,
-        reason=Reason.EXTRACTION_FAILED,
-        reasoning=f"{explanation} {verdict.reasoning}".strip(),
-        grounded=None,
-    )

@@ -85,7 +85,7 @@ class Evaluator(TreeBuilder):
             kwargs |= dict.fromkeys(("verify_model", "extract_model"), judge.model)
         self._extractor, self._verifier = create_evaluator(**kwargs)
         self._extractor.session.decisions = self._decisions
-        self._extractor.session.scope.on_lost_request(self._decisions.record_failed_extraction)
+        self._extractor.session.scope.on_loss(self._decisions.record_failed_extraction)
         self.agent_name = agent_name or UNKNOWN_AGENT
         self.answer_name = answer_name or UNKNOWN_ANSWER
         default_model = kwargs.get("default_model", DEFAULT_MODEL)

@@ -315,7 +315,8 @@ def is_without_result(result: Mapping[str, Any]) -> bool:
 
 
 def _unjudged_reasons(result: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the reasons why leaves were not judged."""
+    """Yield the reasons why leaves were not judged, and those of failed extractions."""
+    yield from map(str, result.get("extraction_reasons") or ())
     nodes = [_object(_object(part).get("verification_tree")) for part in result.get("eval_breakdown") or ()]
     while nodes:
         node = nodes.pop()

@@ -99,9 +99,7 @@ class Verifier(BaseEvaluator):
             self.session.record_rejections(check, asked_claim, verdict)
             evidence = judged_evidence(claim, sources, verdict)
         except JudgeError as error:
-            if node is not None:
-                reason = error.reason or Reason.LLM_UNAVAILABLE
-                self.session.decisions.record(node, not_judged(reason, str(error)), asked_claim)
+            self._record(node, not_judged(error.reason or Reason.LLM_UNAVAILABLE, str(error)), asked_claim)
             raise
         except InvalidCall as error:
             verdict = Verdict(outcome=Outcome.FAILED, reason=Reason.CHECK_FALSE, reasoning=str(error))
@@ -110,12 +108,19 @@ class Verifier(BaseEvaluator):
             self._record_cancellation(node, asked_claim)
             raise
         log_checks(self.logger, node, evidence, compatible_score(verdict).status.value)
-        if node is None:
-            self.session.decisions.add_verdict(verdict)
-        else:
+        if node is not None:
             node.evidence = evidence
-            self.session.decisions.record(node, verdict, asked_claim)
+        self._record(node, verdict, asked_claim)
         return verdict.outcome is Outcome.PASSED
+
+    def _record(self, node: VerificationNode | None, verdict: Verdict, claim: Claim) -> None:
+        if node is not None:
+            self.session.decisions.record(node, verdict, claim)
+            return
+        self.session.decisions.add_verdict(verdict)
+        if verdict.outcome is Outcome.NOT_JUDGED:  # the script gets False, which has no third state
+            reason = verdict.reason or Reason.EXTRACTION_FAILED
+            self.session.scope.lose(f"a claim without a node was not judged: {verdict.reasoning}", reason)
 
     async def _judge(self, claim: Claim, verify_options: VerifyOptions, check: str) -> Verdict:
         return await self.session.verifier(self.MODEL_NAME, check).judge_any(

@@ -145,14 +145,14 @@ class JudgeUsage:
 class AnswerScope:
     """Requests of one answer: their usage, and the error after which nothing more is asked for it.
 
-    ``lost_request`` is the reason why a request that the script itself made has no reply. What the script decides
-    after it says nothing about the answer.
+    ``lost`` are the requests of the script itself that have no reply, and the claims without a node that were not
+    judged, each with its reason. What the script decides after one says nothing about the answer.
     """
 
     usage: JudgeUsage = field(default_factory=JudgeUsage)
     failure: JudgeError | None = None
-    lost_request: str | None = None
-    _on_lost_request: list[Callable[[str], None]] = field(default_factory=list)
+    lost: list[tuple[str, Reason]] = field(default_factory=list)
+    _on_loss: list[Callable[[str, Reason], None]] = field(default_factory=list)
 
     @contextmanager
     def count_request(self) -> Iterator[None]:
@@ -188,17 +188,20 @@ class AnswerScope:
 
     def lose_request(self, error: Exception) -> None:
         """Record that a request of the script has no reply. A request of an evaluator has its own consequences."""
-        if _counted.get() is not None:
-            return
-        self.lost_request = self.lost_request or f"a request of the script has no reply: {error}"
-        for listener in self._on_lost_request:
-            listener(self.lost_request)
+        if _counted.get() is None:
+            self.lose(f"a request of the script has no reply: {error}", Reason.EXTRACTION_FAILED)
 
-    def on_lost_request(self, listener: Callable[[str], None]) -> None:
-        """Call ``listener`` with the reason when a request of the script has no reply, or now if one had none."""
-        self._on_lost_request.append(listener)
-        if self.lost_request is not None:
-            listener(self.lost_request)
+    def lose(self, explanation: str, reason: Reason) -> None:
+        """Record that the script goes on without a reply or a verdict."""
+        self.lost.append((explanation, reason))
+        for listener in self._on_loss:
+            listener(explanation, reason)
+
+    def on_loss(self, listener: Callable[[str, Reason], None]) -> None:
+        """Call ``listener`` with explanation and reason of each loss, also of earlier ones."""
+        self._on_loss.append(listener)
+        for loss in self.lost:
+            listener(*loss)
 
     def check(self) -> None:
         """Raise the remembered error, if there is one. Call it before each request and after the script.
