@@ -380,3 +380,32 @@ async def test_script_that_raises_after_a_failed_extraction_is_incomplete(pages:
     assert (result["status"], result["final_score"]) == ("incomplete", 0.5)
     assert result["score"] == {"value": None, "low": 0.5, "high": 1.0}
     assert "the model is down" in result["extraction_error"]
+
+
+IGNORES_ITS_FAILED_REQUEST = """
+async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model):
+    try:
+        reply = await client.async_response(model=model, messages=[{"role": "user", "content": "Is it right?"}])
+    except Exception:
+        reply = "no"
+    return {"final_score": float(reply == "yes")}
+"""
+SCORES_WITHOUT_ITS_SUMMARY = """
+from mind2web2 import Evaluator
+
+async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model):
+    e = Evaluator()
+    e.initialize("t", agent_name=agent_name, answer_name=answer_name, client=client, answer=answer,
+                 global_cache=cache, global_semaphore=semaphore, logger=logger, default_model=model)
+    await e.verify("It is right", e.add_leaf("right", "right"))
+    return {"final_score": e.score()}
+"""
+
+
+@pytest.mark.parametrize("script", [IGNORES_ITS_FAILED_REQUEST, SCORES_WITHOUT_ITS_SUMMARY])
+async def test_score_without_bounds_is_open_after_a_fault(script: str, pages: PageCache, tmp_path: Path):
+    path = tmp_path / "task.py"
+    path.write_text(script)
+    result = await run_hosted(path, Down(CASES[0]), pages)
+    assert (result["status"], result["final_score"]) == ("incomplete", 0.0)
+    assert result["score"] == result["score_strict"] == {"value": None, "low": 0.0, "high": 1.0}

@@ -68,7 +68,14 @@ async def run_with_look_ahead(
                 raise
             # Caused by the empty values after a failed extraction, so it is not the script's fault.
             returned = _partial_summary(client, str(error), error)
-    return with_defaults(checked_result(returned, arguments.task_id))
+        result = checked_result(returned, arguments.task_id)
+        return with_defaults(result, is_certain="score" in result or _has_judged_all(client))
+
+
+def _has_judged_all(client: HostedClient) -> bool:
+    """Return whether no fault can have changed what a script has decided, which returns a score without bounds."""
+    scope, summaries = client.scope, [evaluator.get_summary() for evaluator in client.evaluators]
+    return not scope.lost and scope.failure is None and all(one["status"] == "complete" for one in summaries)
 
 
 def checked_result(returned: Any, task_id: str) -> dict[str, Any]:
@@ -107,8 +114,14 @@ def _partial_summary(client: HostedClient, explanation: str, error: Exception) -
     return evaluator.get_summary()
 
 
-def with_defaults(result: dict[str, Any]) -> dict[str, Any]:
-    """Add missing keys to a result that the script built without our evaluator. Its score is then taken as certain."""
+def with_defaults(result: dict[str, Any], *, is_certain: bool = True) -> dict[str, Any]:
+    """Add missing keys to a result that the script built without our evaluator.
+
+    ``is_certain``: its score does not depend on a fault.
+    """
     known = float(result.get("final_score", 0.0))
-    certain = {"value": known, "low": known, "high": known}
-    return {"final_score": known, "status": "complete", "score": certain, "score_strict": certain} | result
+    score: dict[str, float | None] = {"value": known, "low": known, "high": known}
+    if not is_certain:
+        score = {"value": None, "low": 0.0, "high": 1.0}
+    status = "complete" if is_certain else "incomplete"
+    return {"final_score": known, "status": status, "score": score, "score_strict": score} | result
