@@ -94,8 +94,8 @@ def request_key(request: LLMRequest, *, provider: str, endpoint: str, params: Ma
 
 
 def _digested(messages: Sequence[Message]) -> list[Any]:
-    """Return the messages with each text and image replaced by its digest."""
-    return [{"role": message.get("role"), "content": _digest_content(message.get("content"))} for message in messages]
+    """Return the messages with each text and image replaced by its digest. Scripts may send further fields."""
+    return [{"content": None, **_digest_content(message), "role": message.get("role")} for message in messages]
 
 
 def _digest_content(content: Any) -> Any:

@@ -94,6 +94,8 @@ Grown = create_model("BinaryEvalResult", reasoning=(str, ...), result=(bool, ...
         replace(REQUEST, messages=MESSAGES[:1]),
         replace(REQUEST, messages=({"role": "user", "content": "rules"}, MESSAGES[1])),
         replace(REQUEST, messages=(MESSAGES[0], {"role": "user", "content": MESSAGES[1]["content"][:2]})),
+        replace(REQUEST, messages=(MESSAGES[0], {**MESSAGES[1], "name": "ann"})),
+        replace(REQUEST, messages=(MESSAGES[0], {**MESSAGES[1], "tool_calls": [{"function": {"name": "f"}}]})),
     ],
 )
 def test_everything_that_determines_a_reply_is_in_its_key(other: LLMRequest):
