@@ -119,19 +119,20 @@ class FolderReplyCache:
         return await asyncio.to_thread(self._read, key) if self._has(key) else None
 
     async def put(self, key: str, reply: LLMReply) -> None:
-        """Store a reply. If the disk is full or read-only, log a warning and continue."""
+        """Store a reply. If the disk is full, read-only or damaged, log a warning and continue."""
         try:
             written = await asyncio.to_thread(self._write, key, reply)
+            async with self._accounting:
+                if self._bytes is None:
+                    self._bytes = (await self.size()).bytes
+                else:
+                    self._bytes += written
+                if self._bytes > self._max_bytes:
+                    self._bytes = await asyncio.to_thread(self._evict)
         except OSError as error:
-            log.warning("llm reply not stored", extra={"folder": str(self._folder), "error": str(error)})
-            return
-        async with self._accounting:
-            if self._bytes is None:
-                self._bytes = (await self.size()).bytes
-            else:
-                self._bytes += written
-            if self._bytes > self._max_bytes:
-                self._bytes = await asyncio.to_thread(self._evict)
+            log.warning(
+                "llm reply not stored or none evicted", extra={"folder": str(self._folder), "error": str(error)}
+            )
 
     async def size(self) -> CacheSize:
         return await asyncio.to_thread(self._size)
@@ -161,7 +162,8 @@ class FolderReplyCache:
         try:
             stored = parse_entry(place.read_bytes())
             if stored is not None:
-                os.utime(place)
+                with suppress(OSError):  # the file belongs to another user, the disk is read-only, or it was evicted
+                    os.utime(place)
             return stored
         except FileNotFoundError:
             return None

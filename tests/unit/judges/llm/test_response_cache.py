@@ -126,6 +126,26 @@ async def test_unwritable_folder_loses_only_the_entry(tmp_path: Path):
     assert await store.get(KEY) is None
 
 
+async def test_reply_is_stored_although_none_can_be_evicted(tmp_path: Path):
+    (tmp_path / "00" / "folder.json").mkdir(parents=True)
+    os.utime(tmp_path / "00" / "folder.json", (1000, 1000))
+    store = FolderReplyCache(tmp_path, max_bytes=1)
+    await store.put(KEY, reply())
+    assert await store.get(KEY) is not None
+
+
+async def test_reply_is_found_although_its_time_of_use_cannot_be_written(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def denied(path: Path) -> None:
+        raise PermissionError(path)
+
+    store = FolderReplyCache(tmp_path)
+    await store.put(KEY, reply())
+    monkeypatch.setattr(os, "utime", denied)
+    assert await store.get(KEY) is not None
+
+
 async def test_no_partial_file_is_left(tmp_path: Path):
     store = FolderReplyCache(tmp_path)
     (tmp_path / KEY[:2] / f"{KEY}.json").mkdir(parents=True)
