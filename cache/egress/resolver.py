@@ -14,8 +14,8 @@ from cache.errors import HostUnknown, LookupFailed
 PUBLIC_HOST = "example.com"
 """A name that every name server with access to public DNS resolves."""
 _THREADS = 16
-_PUBLIC_DNS_TTL_S = 600.0
-_NO_PUBLIC_DNS_TTL_S = 15.0
+_PUBLIC_DNS_TTL_S = 15.0
+"""Time after which public DNS is checked again. Short, because until then an outage makes every host unknown."""
 _UNKNOWN_HOST = (socket.EAI_NONAME, socket.EAI_NODATA)
 
 LookUp = Callable[[str, int], Sequence[tuple[Any, ...]]]
@@ -72,7 +72,7 @@ class SystemResolver:
                 self._has_public_dns = bool(await self._query(PUBLIC_HOST, 80))
             except OSError:
                 self._has_public_dns = False
-            self._check_again_at = self._now() + (_PUBLIC_DNS_TTL_S if self._has_public_dns else _NO_PUBLIC_DNS_TTL_S)
+            self._check_again_at = self._now() + _PUBLIC_DNS_TTL_S
         return self._has_public_dns
 
 

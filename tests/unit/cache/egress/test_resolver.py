@@ -58,6 +58,19 @@ async def test_name_server_that_cannot_resolve_public_hosts_proves_nothing() -> 
     resolver.close()
 
 
+async def test_name_server_that_no_longer_resolves_public_hosts_proves_nothing() -> None:
+    at = 0.0
+    names = Names(PUBLIC_HOST)
+    resolver = SystemResolver(names, now=lambda: at)
+    with pytest.raises(HostUnknown):
+        await resolver.resolve("gone.test", 80)
+    names.known.clear()  # the connection is lost
+    at = 60.0
+    with pytest.raises(LookupFailed, match=PUBLIC_HOST):
+        await resolver.resolve("a.test", 80)
+    resolver.close()
+
+
 async def test_temporary_failure_of_the_name_server_raises_lookup_failed() -> None:
     resolver = SystemResolver(Names(fault=socket.EAI_AGAIN))
     with pytest.raises(LookupFailed):
