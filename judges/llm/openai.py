@@ -351,6 +351,8 @@ _FINISH: Final = {
     "content_filter": FinishReason.FILTER,
 }
 """Every other ``finish_reason`` means ``FinishReason.STOP``."""
+MAX_TOKENS: Final = 1_000_000_000
+"""Maximum token count of one reply. Larger ones are not counts."""
 _REASONING: Final = ("reasoning_content", "reasoning", "thinking")
 
 
@@ -375,15 +377,20 @@ def read_completion(body: str) -> RawReply:
             if refusal
             else _FINISH.get(str(choice.get("finish_reason")), FinishReason.STOP),
             model=str(completion.get("model") or ""),
-            input_tokens=usage.get("prompt_tokens"),
-            output_tokens=usage.get("completion_tokens"),
-            cached_tokens=details.get("cached_tokens") or 0,
-            cache_write_tokens=details.get("cache_write_tokens") or 0,
-            reasoning_tokens=output_details.get("reasoning_tokens") or 0,
+            input_tokens=_token_count(usage.get("prompt_tokens")),
+            output_tokens=_token_count(usage.get("completion_tokens")),
+            cached_tokens=_token_count(details.get("cached_tokens")) or 0,
+            cache_write_tokens=_token_count(details.get("cache_write_tokens")) or 0,
+            reasoning_tokens=_token_count(output_details.get("reasoning_tokens")) or 0,
         )
     except (ValueError, TypeError, AttributeError, LookupError, RecursionError):
         detail = "its body is not a chat completion"
         return RawReply(text=body[:MAX_BROKEN_CHARS], finish=FinishReason.BROKEN, model="", detail=detail)
+
+
+def _token_count(value: Any) -> int | None:
+    """Return a token count of a server; None if it is missing or impossible."""
+    return int(value) if isinstance(value, int | float) and 0 <= value <= MAX_TOKENS else None
 
 
 def completion_in(body: str) -> Mapping[str, Any]:

@@ -53,6 +53,15 @@ def test_refusal_text_is_the_reply_text(content: str | None):
     assert read_completion(body(message={"content": content, "refusal": "No."})).text == "No."
 
 
+@pytest.mark.parametrize(
+    ("reported", "known"), [(9.0, 9), ("9", None), ([9], None), (-9, None), (10**30, None), (float("nan"), None)]
+)
+def test_impossible_token_counts_are_unknown(reported: object, known: int | None):
+    counts = json.loads(body()) | {"usage": {"prompt_tokens": reported, "completion_tokens": 3}}
+    reply = read_completion(json.dumps(counts))
+    assert (reply.text, reply.input_tokens, reply.output_tokens) == ("hello", known, 3)
+
+
 def test_unreported_token_counts_are_unknown():
     reply = read_completion('{"choices": [{"message": {"content": "x"}}]}')
     assert (reply.finish, reply.input_tokens, reply.output_tokens) == (FinishReason.STOP, None, None)
