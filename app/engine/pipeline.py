@@ -528,7 +528,7 @@ class CallLog:
                 await self._runtime.blobs.put_in_area(BlobArea.SCRIPTS, judge.source)
             record = await self.recorder.finish()
             sha256 = await self._runtime.blobs.put_in_area(BlobArea.CALLS, record)
-        except BlobStoreFailed as error:
+        except (BlobStoreFailed, OSError) as error:
             _log.warning("call log not stored", task_id=judge.task, error=str(error))
             return None
         return {"sha256": sha256, "bytes": len(record), "count": self.recorder.calls}

@@ -19,7 +19,7 @@ import struct
 import tempfile
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from dataclasses import asdict
 from functools import lru_cache
@@ -77,6 +77,7 @@ class CallRecorder:
         # Clients that a script creates may run in another thread with another event loop.
         self._lock = Lock()
         self._is_finished = False
+        self._failure: OSError | None = None
 
     @property
     def calls(self) -> int:
@@ -94,13 +95,18 @@ class CallRecorder:
             self._put_locked(request, CANCELLED_OUTCOME)
 
     async def finish(self) -> bytes:
-        """Return the call log. The order of the calls does not depend on which finished first."""
+        """Return the call log. The order of the calls does not depend on which finished first.
+
+        Raises:
+            OSError: a call could not be written to the temporary file.
+        """
         return await asyncio.to_thread(self._finish)
 
     def close(self) -> None:
         """Discard what was recorded. Open connections keep the context in which they were made, with its recorder."""
         self._is_finished = True
-        self._spool.close()
+        with suppress(OSError):  # of a full disk, for what was not written yet
+            self._spool.close()
         self._is_stored_elsewhere = lambda sha256: False
         for recorded in (self._calls, self._pieces, self._texts, self._image_hashes, self._schemas, self._prompts):
             recorded.clear()
@@ -136,8 +142,15 @@ class CallRecorder:
             self._put(request, outcome)
 
     def _put(self, request: LLMRequest, outcome: Mapping[str, Any]) -> None:
+        """Record a call. A full disk ends the log and not the request, whose reply may have been paid for."""
         if self._is_finished:
             return  # the log is complete; calls that end later are dropped
+        try:
+            self._record(request, outcome)
+        except OSError as error:
+            self._is_finished, self._failure = True, error
+
+    def _record(self, request: LLMRequest, outcome: Mapping[str, Any]) -> None:
         if request.prompt is not None and request.prompt not in self._prompts:
             prompt = load_prompt(request.prompt.partition("@")[0])
             if prompt.ref == request.prompt:
@@ -235,6 +248,8 @@ class CallRecorder:
     def _finish(self) -> bytes:
         with self._lock:
             self._is_finished = True
+        if self._failure is not None:
+            raise self._failure
         # Sorted by request. The sort is stable, so the first reply to equal requests stays first.
         calls = sorted(self._calls, key=lambda call: json.dumps(call[0], sort_keys=True, default=str))
         head = {

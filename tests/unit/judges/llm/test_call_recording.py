@@ -6,7 +6,9 @@ import asyncio
 import contextlib
 import hashlib
 import json
+import tempfile
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -291,3 +293,17 @@ async def test_cancelled_call_is_recorded_without_reply():
     assert "reply" not in call and "fault" not in call
     assert recorded_request_key(call, text_of(calls)) == portable_request_key(asked[0])
     assert all(task.cancelled() for task in (*tasks, late))
+
+
+async def test_reply_is_returned_although_the_disk_takes_no_call_log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "missing"))
+    recorder = CallRecorder("res_1")
+    client = ObservedLLM(RuleLLM(), (recorder,))
+    large = image_part(DataURI.of_jpeg(bytes(1_000_000)))
+    for claim in ("first", "second"):
+        asked = request(claim)
+        system, user = asked.messages
+        assert (await client.complete(replace(asked, messages=(system, {**user, "content": [large]})))).parsed
+    with pytest.raises(OSError, match="missing"):
+        await recorder.finish()
+    recorder.close()
