@@ -172,6 +172,9 @@ def _is_unknown(leaf: Mapping[str, Any], by_id: Mapping[str, Mapping[str, Any]])
 def _mask(result: Mapping[str, Any], faults: Sequence[Reason], *, is_late: bool) -> Mask:
     """Return the most severe reason of the leaves that were not judged, with the explanation of the first such leaf."""
     unknown = [leaf for leaf in leaves(result) if leaf["outcome"] == Outcome.NOT_JUDGED]
+    # A public script that lost values or was stopped may have declared no leaf that was not judged.
+    lost = [result[name] for name in ("extraction_error", "cut_short") if result.get(name) is not None]
+    unknown += [{"reason": Reason.EXTRACTION_FAILED, "reasoning": message} for message in lost]
     reasons = [(_leaf_reason(leaf, faults, is_late=is_late), leaf["reasoning"] or "") for leaf in unknown]
     order = list(MaskReason)
     # A fault of pages is tolerable, so it only counts if no other fault remains.

@@ -88,6 +88,25 @@ def test_fault_of_the_model_counts_before_an_unreadable_page() -> None:
     assert masked.mask.reason is MaskReason.MODEL_UNAVAILABLE
 
 
+@pytest.mark.parametrize(
+    ("field", "faults", "is_late", "expected"),
+    [
+        ("extraction_error", (Reason.LLM_UNAVAILABLE,), False, MaskReason.MODEL_UNAVAILABLE),
+        ("extraction_error", (), False, MaskReason.NOT_JUDGED),
+        ("cut_short", (), True, MaskReason.DEADLINE),
+    ],
+)
+def test_lost_values_of_a_script_count_before_an_unreadable_page(
+    field: str, faults: tuple[Reason, ...], is_late: bool, expected: MaskReason
+) -> None:
+    judged = result(leaf("a", "not_judged", "capture_blocked")) | {"extraction_error": None, field: "lost"}
+    masked = reward(judged, unreadable=1, faults=faults, is_late=is_late)
+
+    assert masked.value is None
+    assert masked.mask is not None
+    assert (masked.mask.reason, masked.mask.detail) == (expected, "lost")
+
+
 def test_leaf_behind_one_that_was_not_judged_has_no_score() -> None:
     found = components(
         result(
