@@ -9,6 +9,7 @@ from pydantic import BaseModel
 
 from judges.errors import LLMRejected
 from mind2web2.metrics import is_without_result
+from mind2web2.utils.page_info_retrieval import Capture
 from tests.compat.scripted import ScriptedClient, initialized_evaluator, nodes, outcomes, tree
 
 
@@ -194,6 +195,26 @@ async def test_leaves_decided_after_a_claim_without_a_node_that_was_not_judged_a
     assert summary["score"] == {"value": None, "low": 0.5, "high": 1.0}
     assert "down" in summary["extraction_error"]
     assert is_without_result(summary)
+
+
+class SlowBrowser:
+    """Browser manager whose captures time out."""
+
+    async def capture(self, url: str, logger: Any) -> Capture:
+        return Capture(error="timeout after 90 s")
+
+
+@pytest.mark.parametrize(
+    ("url", "outcome"),
+    [("https://a.com/slow", ("not_judged", "capture_failed")), ("see above", ("failed", "check_false"))],
+)
+async def test_leaf_decided_after_a_page_that_the_script_cannot_read_is_not_judged(url: str, outcome: tuple[str, str]):
+    e = initialized_evaluator(ScriptedClient(), browser_manager=SlowBrowser())
+    assert await e.extractor.get_page_info(url) == (None, None)
+    e.add_custom_node(False, "has_text", "The page has text")
+    summary = e.get_summary()
+    assert outcomes(summary)["has_text"] == outcome
+    assert not is_without_result(summary)
 
 
 @pytest.mark.parametrize("decides_more", [True, False])

@@ -21,6 +21,7 @@ from judges.llm.families import DEFAULT_MODEL
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.prompting.rendering import Style
+from judges.source_policy import verdict_without_evidence
 from judges.verifier import ClaimJudge
 from mind2web2.api_tools.tool_pdf import PDFParser
 from mind2web2.browser_managers import as_live_pages, default_manager
@@ -40,7 +41,7 @@ from mind2web2.llm_client.judge import (
 from mind2web2.look_ahead import Scout
 from mind2web2.page_source import CachedPages, PageSource
 from mind2web2.semaphores import slot
-from rubrics.verdict import CheckNote, Claim, Reason, Verdict
+from rubrics.verdict import CheckNote, Claim, Outcome, Reason, Verdict
 
 __all__ = ["BaseEvaluator"]
 
@@ -94,6 +95,8 @@ class BaseEvaluator:
     async def get_page_info(self, url: str) -> tuple[PageImages, str] | tuple[None, None]:
         """Return screenshots (base64 JPEG) and text of a page from the cache or the web, or (None, None).
 
+        What the script decides after a fault is not judged.
+
         Raises:
             HarnessError: tokenizer, browser or cache cannot be used.
         """
@@ -102,6 +105,9 @@ class BaseEvaluator:
                 page = await self.session.pages.whole(url)
         except CacheError as error:
             self.logger.warning("no evidence: %s", error)
+            verdict = verdict_without_evidence(error)
+            if verdict.reason is not None and verdict.outcome is Outcome.NOT_JUDGED:
+                self.session.scope.lose(f"the script got no page: {error}", verdict.reason)
             return None, None
         images = PageImages(base64.b64encode(shot).decode("ascii") for shot in page.screenshots)
         images.split = len(images) > 1 and page.capture.kind is not PageKind.PDF

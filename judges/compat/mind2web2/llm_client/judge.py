@@ -145,8 +145,9 @@ class JudgeUsage:
 class AnswerScope:
     """Requests of one answer: their usage, and the error after which nothing more is asked for it.
 
-    ``lost`` are the requests of the script itself that have no reply, and the claims without a node that were not
-    judged, each with its reason. What the script decides after one says nothing about the answer.
+    ``lost`` are the requests of the script itself that have no reply, the claims without a node that were not judged,
+    and the pages that it read in vain, each with its reason. What the script decides after one says nothing about the
+    answer.
     """
 
     usage: JudgeUsage = field(default_factory=JudgeUsage)
