@@ -204,6 +204,8 @@ class JudgeContext(Group):
     async def settle(self, node: Leaf | Group) -> bool:
         """Settle everything below ``node`` now and return whether it has a full score.
 
+        If a fault leaves that open, return False. The result is incomplete, with a lower bound of 0.
+
         Use it for claims that depend on an earlier verdict. Only gates declared so far apply.
         """
         return await self._settling.settle(node.node)

@@ -33,6 +33,7 @@ from judges.verifier import DEFAULT_TRIALS, ClaimJudge, EvidenceLookup
 from rubrics.node import RubricNode
 from rubrics.rubric import Rubric
 from rubrics.scoring import Score, score, score_strict
+from rubrics.tree import leaves_below
 from rubrics.verdict import Claim, Outcome, QuoteOrigin, Reason, Usage, Verdict
 
 log = logging.getLogger(__name__)
@@ -41,6 +42,8 @@ S = TypeVar("S", bound=BaseModel)
 
 UNREAD_LEAF = "extraction"
 """Id of the leaf that represents everything a judge could not declare because an extraction failed."""
+UNDECIDED_LEAF = "undecided"
+"""Id of the leaf that represents what a judge may have left out because a verdict that it asked for is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,9 +129,8 @@ async def run_judge(
     runner_time = _RunnerTime()
     reader = _Reader(answer, judge.description, tools, runner_time)
     settler = Settler(rubric, _judging(judge, answer, tools), progress)
-    context = JudgeContext(
-        rubric=rubric, task=judge.description, answer=answer, reading=reader, settling=_Settling(settler, runner_time)
-    )
+    settling = _Settling(rubric, settler, runner_time)
+    context = JudgeContext(rubric=rubric, task=judge.description, answer=answer, reading=reader, settling=settling)
     returned = False
     unread: str | None = None
     limit = asyncio.timeout(deadline_s)
@@ -156,7 +158,10 @@ async def run_judge(
     if unread is None:  # a judge that caught the error could not declare what depends on the values
         unread = next((record.error for record in reader.records if record.error is not None), None)
     if unread is not None:
-        _add_unread_leaf(rubric, unread)
+        text = "The values can be extracted from the answer"
+        _add_undeclared(rubric, UNREAD_LEAF, text, extraction_failed_verdict(unread))
+    elif settling.unknown is not None:
+        _add_undeclared(rubric, UNDECIDED_LEAF, "The verdicts that the judge asked for are known", settling.unknown)
     await run_on_leaves(lambda: _assign_usage(rubric), len(rubric))
     judgement = Judgement(
         judge=judge, answer=answer, rubric=rubric, model=tools.verifier.model, extractions=tuple(reader.records)
@@ -208,16 +213,28 @@ class _RunnerTime:
             raise
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Settling:
-    """Settler of a ``JudgeContext``."""
+    """Settler of a ``JudgeContext``.
 
+    ``unknown`` is set if faults leave open whether a node has a full score. The judge then goes on as if it had not.
+    """
+
+    rubric: Rubric
     settler: Settler
     runner_time: _RunnerTime
+    unknown: Verdict | None = None
 
     async def settle(self, node: RubricNode) -> bool:
         with self.runner_time.counted():
-            return await self.settler.settle(node)
+            is_full = await self.settler.settle(node)
+        if not is_full and self.unknown is None and score(self.rubric, node).high == 1.0:
+            leaves = (*leaves_below(node), *self.rubric.leaves())  # its leaves may be skipped because of another one
+            verdicts = [leaf.verdict for leaf in leaves if leaf.verdict is not None]
+            reason = next(each.reason for each in verdicts if each.outcome is Outcome.NOT_JUDGED)
+            reasoning = f"The judge continued without the verdict on {node.id!r}."
+            self.unknown = Verdict(outcome=Outcome.NOT_JUDGED, reason=reason, reasoning=reasoning)
+        return is_full
 
 
 @dataclass(slots=True)
@@ -265,13 +282,12 @@ def _leave_unread(rubric: Rubric, reasoning: str) -> None:
     _mark_unsettled([leaf for leaf in rubric.leaves() if leaf is not rubric.root], extraction_failed_verdict(reasoning))
 
 
-def _add_unread_leaf(rubric: Rubric, reasoning: str) -> None:
+def _add_undeclared(rubric: Rubric, leaf_id: str, desc: str, verdict: Verdict) -> None:
     """Add one critical leaf for what could not be declared. The lower bound of the score is then 0."""
-    leaf_id = UNREAD_LEAF
     while leaf_id in rubric:
         leaf_id += "_"
-    leaf = RubricNode(id=leaf_id, desc="The values can be extracted from the answer", critical=True)
-    leaf.verdict = extraction_failed_verdict(reasoning)
+    leaf = RubricNode(id=leaf_id, desc=desc, critical=True)
+    leaf.verdict = verdict
     rubric.add(rubric.root, leaf)
 
 

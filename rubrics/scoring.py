@@ -196,17 +196,17 @@ def _is_unknown(leaf_id: str, verdicts: Mapping[str, Verdict | None]) -> bool:
     return False
 
 
-def score(rubric: Rubric) -> Score:
-    """Return the score of a rubric from the verdicts of its leaves. Unknown leaves count from 0 to 1."""
-    return _score(rubric, lambda verdict: True)
+def score(rubric: Rubric, node: RubricNode | None = None) -> Score:
+    """Return the score of a rubric, or of a ``node`` of it, from the verdicts. Unknown leaves count from 0 to 1."""
+    return _score(rubric, node or rubric.root, lambda verdict: True)
 
 
 def score_strict(rubric: Rubric) -> Score:
     """Return the strict score: a passed leaf counts only if its verdict is grounded or grounding does not apply."""
-    return _score(rubric, lambda verdict: verdict.grounded is not False)
+    return _score(rubric, rubric.root, lambda verdict: verdict.grounded is not False)
 
 
-def _score(rubric: Rubric, accept: Callable[[Verdict], bool]) -> Score:
+def _score(rubric: Rubric, node: RubricNode, accept: Callable[[Verdict], bool]) -> Score:
     unknown = unknown_leaves({leaf.id: leaf.verdict for leaf in rubric.leaves()})
 
     def interval(leaf: RubricNode) -> tuple[float, float]:
@@ -216,7 +216,7 @@ def _score(rubric: Rubric, accept: Callable[[Verdict], bool]) -> Score:
         points = compatible_score(verdict).score if verdict is not None and accept(verdict) else 0.0
         return points, points
 
-    return bounds(rubric.root, interval)
+    return bounds(node, interval)
 
 
 def partial_support(leaves: Iterable[tuple[Outcome, Support | None]]) -> dict[str, Any]:

@@ -100,6 +100,35 @@ async def test_judge_can_settle_a_leaf_before_it_declares_others():
     assert outcomes(await judged(adaptive, llm)) == {"first": ("failed", "refuted"), "instead": ("passed", None)}
 
 
+@pytest.mark.parametrize("is_down", [True, False])
+async def test_lower_bound_is_0_if_a_judge_continues_without_a_verdict(is_down: bool):
+    async def adaptive(ctx: JudgeContext) -> None:
+        ctx.check("other", True)
+        first = ctx.verify("first", "first")
+        if await ctx.settle(first):
+            ctx.verify("more", "n: more")
+
+    verdict = LLMUnavailable("503") if is_down else True
+    judgement = await judged(adaptive, RuleLLM(lambda request: verdict if request.parts["claim"] == "first" else False))
+    if is_down:
+        assert judgement.score == Score(value=None, low=0.0, high=1.0)
+        assert outcomes(judgement)["undecided"] == ("not_judged", "llm_unavailable")
+    else:
+        assert judgement.score.value == pytest.approx(2 / 3)
+        assert outcomes(judgement)["more"] == ("failed", "refuted")
+
+
+async def test_certain_failure_before_an_unknown_verdict_adds_no_leaf():
+    async def adaptive(ctx: JudgeContext) -> None:
+        group = ctx.parallel("group", "Both")
+        group.check("certain", False)
+        group.verify("lost", "lost")
+        assert not await ctx.settle(group)
+
+    judgement = await judged(adaptive, RuleLLM(lambda request: LLMUnavailable("503")))
+    assert set(outcomes(judgement)) == {"group/certain", "group/lost"}
+
+
 async def test_strict_score_counts_a_supported_claim_only_with_a_quote():
     async def two(ctx: JudgeContext) -> None:
         ctx.verify("quoted", "q: quoted", URL)
