@@ -65,6 +65,10 @@ def _read(stored: CacheFileSys, url: str) -> Observation:
             text, shot = stored.get_web(url)
     except KeyError:
         return _damaged(url, "its files are missing")
+    files = {"txt": text.encode("utf-8", "replace"), "jpg": shot or b"", "pdf": pdf or b""}
+    digests = {} if metadata is None else metadata.sha256
+    if any(_sha256(files[suffix]) != digests[suffix] for suffix in files.keys() & digests.keys()):
+        return _damaged(url, "its files have changed since it was stored")
     can_show = shot is not None and is_showable(shot, MAX_WIDTH_PX, MAX_HEIGHT_PX)
     return Observation(
         url=url,

@@ -294,6 +294,17 @@ async def test_each_page_of_a_folder_is_imported_once_whatever_it_is(folder: Ans
     assert len(paper.screenshots) == 2
 
 
+async def test_page_whose_file_has_changed_is_not_imported(folder: AnswerFolder) -> None:
+    cached = folder.root / "cache" / "otter" / "bridge"
+    [text] = [path for path in cached.glob("*.txt") if "Vellmar" in path.read_text()]
+    text.write_text("The old bridge of Vellmar was built in 1964.")
+    async with open_runtime(folder.settings()) as runtime:
+        imported = await folder.public.import_pages(runtime, "otter", "bridge", [])
+
+    assert imported.damaged == 1
+    assert "https://towns.example/vellmar" not in imported.pages
+
+
 async def test_capture_counts_pages_once_and_skips_known_ones(folder: AnswerFolder) -> None:
     seen: list[CapturedPage] = []
     submissions = read_folder(folder.root / "answers", "otter")
