@@ -80,6 +80,8 @@ class Settler:
                 group.create_task(settle_leaf(leaf, needed), name=f"leaf {leaf.id}")
                 if number % _STARTED_AT_ONCE == 0:
                     await asyncio.sleep(0)
+        if any(leaf.verdict is None for leaf, _ in waits.values()):
+            raise asyncio.CancelledError  # what a claim waited for was cancelled, which the task group ignores
 
     def _with_dependencies(self, nodes: Iterable[RubricNode]) -> dict[str, tuple[RubricNode, list[RubricNode]]]:
         """Return the unsettled claims among ``nodes`` and those they wait for, each with the leaves it waits for."""

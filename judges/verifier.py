@@ -408,7 +408,11 @@ def _supporting_quotes(replies: Sequence[VoteReply], grounds: ClaimGrounds) -> t
 async def _until_supported(
     urls: Mapping[int, str], judge: Callable[[str], Coroutine[Any, Any, Verdict | None]]
 ) -> dict[int, Verdict]:
-    """Judge all sources concurrently until one supports the claim. Return the verdicts reached, by place."""
+    """Judge all sources concurrently until one supports the claim. Return the verdicts reached, by place.
+
+    Raises:
+        asyncio.CancelledError: what a source waited for was cancelled, for example because its page cache was closed.
+    """
     async with asyncio.TaskGroup() as group:
         tasks = {index: group.create_task(_without_traceback(judge(url))) for index, url in urls.items()}
         pending: set[asyncio.Task[Verdict | None]] = set(tasks.values())
@@ -418,6 +422,8 @@ async def _until_supported(
             supported = any(not task.cancelled() and _supports(task) for task in done)
         for task in pending:
             task.cancel()
+    if any(task.cancelled() for task in tasks.values() if task not in pending) and not supported:
+        raise asyncio.CancelledError  # a task group ignores it
     verdicts = {index: task.result() for index, task in tasks.items() if not task.cancelled()}
     return {index: verdict for index, verdict in verdicts.items() if verdict is not None}
 

@@ -8,7 +8,8 @@ import pytest
 from pydantic import BaseModel, Field
 
 from answers.submission import Answer
-from cache.capture import CaptureOutcome
+from cache.capture import CaptureOutcome, Evidence
+from cache.single_flight import SingleFlight
 from judges.context import JudgeContext
 from judges.errors import ExtractionFailed, JudgeBug, LLMUnavailable
 from judges.extractor import Extractor
@@ -17,7 +18,7 @@ from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.registry import Judge, JudgeKind
 from judges.runner import Judgement, JudgeTools, run_judge
-from judges.verifier import Verifier
+from judges.verifier import EvidenceLookup, Verifier
 from rubrics.scoring import Score
 from rubrics.verdict import Outcome, Reason
 from tests.fakes.llm import RuleLLM
@@ -40,7 +41,7 @@ Coroutine = Callable[[JudgeContext], Awaitable[None]]
 async def judged(
     coroutine: Coroutine,
     llm: RuleLLM | None = None,
-    shelf: FixedEvidence | None = None,
+    shelf: EvidenceLookup | None = None,
     *,
     deadline_s: float | None = None,
 ) -> Judgement:
@@ -304,6 +305,29 @@ async def test_checks_of_a_judge_that_returns_at_the_deadline_are_not_judged():
     judgement = await judged(judge, deadline_s=0.02)
     assert outcomes(judgement) == {"code": ("not_judged", "timeout")}
     assert judgement.score == Score(value=None, low=0.0, high=1.0)
+
+
+@pytest.mark.parametrize("sources", [["https://lost.example/"], [URL, "https://lost.example/"]])
+async def test_closed_page_cache_ends_the_run_without_a_verdict(sources: list[str]):
+    flights: SingleFlight[str, Evidence] = SingleFlight()
+    waiting = asyncio.Event()
+
+    async def forever() -> Evidence:
+        waiting.set()
+        await asyncio.Event().wait()
+        raise AssertionError
+
+    async def evidence_for(url: str) -> Evidence:
+        return page(url, TEXT) if url == URL else await flights.run(url, forever)
+
+    async def judge(ctx: JudgeContext) -> None:
+        ctx.verify("claim", "n: refuted", sources)
+
+    running = asyncio.create_task(judged(judge, RuleLLM(lambda request: False), evidence_for))
+    await waiting.wait()
+    await flights.aclose()
+    with pytest.raises(asyncio.CancelledError):
+        await running
 
 
 async def test_cancelling_a_run_cancels_every_request():
