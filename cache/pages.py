@@ -37,7 +37,7 @@ from cache.capture import (
     PageKind,
 )
 from cache.capture_index import CaptureIndex, capture_to_bytes
-from cache.errors import BlobCorrupt, BlobMissing, NoEvidence
+from cache.errors import BlobCorrupt, BlobMissing, CacheError, NoEvidence
 from cache.image_jobs import run_image_job
 from cache.lru import LRUCache
 from cache.page_text.screenshot_parts import screenshot_parts
@@ -344,6 +344,7 @@ class PageCache:
         Raises:
             BlobStoreFailed, IndexFailed: the capture cannot be stored.
             BrowserUnavailable: this machine has no usable browser.
+            CacheError: this machine lacks another resource, for example space for temporary files.
         """
         key = canonical_key(url)
         if refresh:
@@ -421,7 +422,7 @@ class PageCache:
 
         Raises:
             NoEvidence: there is none; carries the outcome and whether the page is known to be gone.
-            BlobStoreFailed, IndexFailed, BrowserUnavailable: a failure of this service.
+            CacheError: a failure of this service.
         """
         stored = await self.get(url, near=near, owner=owner)
         try:
@@ -536,6 +537,12 @@ class PageCache:
         return age <= self._failure_ttl
 
     async def _capture(self, url: str, key: str, near: datetime | None, owner: str | None) -> Capture:
+        try:
+            return await self._captured(url, key, near, owner)
+        except OSError as fault:  # a full disk, too many open files: a failure of this service, not of the page
+            raise CacheError(f"{url} could not be captured: {fault}") from fault
+
+    async def _captured(self, url: str, key: str, near: datetime | None, owner: str | None) -> Capture:
         observation = await self._observe(url)
         capture = await self._recorder.store(url, key, observation, owner=owner)
         if capture.outcome is CaptureOutcome.EGRESS_DENIED:

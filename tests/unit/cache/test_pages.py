@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import hashlib
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -15,7 +16,7 @@ import pytest
 from cache.blobs import BlobStore
 from cache.capture import Capture, CaptureOutcome, CaptureSource, Observation, PageKind
 from cache.capture_index import FolderIndex, MemoryIndex
-from cache.errors import BlobCorrupt, NoEvidence
+from cache.errors import BlobCorrupt, CacheError, NoEvidence
 from cache.pages import PageCache
 from tests.fakes.decodes import counted_decodes
 from tests.fakes.pages import jpeg
@@ -120,6 +121,16 @@ async def test_failed_capture_is_never_evidence(outcome: CaptureOutcome) -> None
     assert nothing.value.outcome is outcome
     assert nothing.value.gone is (outcome is CaptureOutcome.DNS_ERROR)
     assert nothing.value.capture is not None
+
+
+async def test_full_disk_during_a_capture_is_a_failure_of_the_service() -> None:
+    class FullDisk(ScriptedCapturer):
+        async def capture(self, url: str) -> Observation:
+            raise OSError(errno.ENOSPC, "No space left on device")
+
+    clock = Clock()
+    with pytest.raises(CacheError, match="No space left"):
+        await _pages(FullDisk(clock), clock).evidence_for(URL)
 
 
 async def test_failed_attempt_is_reused_until_its_ttl_expires() -> None:
