@@ -16,7 +16,7 @@ from cache.blobs import BlobStore
 from cache.capture import Capture
 from cache.capture_index import MemoryIndex
 from cache.pages import PageCache
-from judges.errors import JudgeBug, LLMUnavailable
+from judges.errors import JudgeBug, JudgeError, LLMUnavailable
 from judges.llm.client import LLMReply, LLMRequest
 from judges.loader import load_judge
 from judges.prompting.blocks import BlockBuilder
@@ -27,7 +27,7 @@ from mind2web2.host import run_script
 from rubrics.verdict import Usage
 from tests.compat.fixed_pages import FixedPages
 from tests.compat.script_cases import CASES, FOLDER, PAGES, Case
-from tests.compat.scripted import ScriptedClient, nodes, tree
+from tests.compat.scripted import ScriptedClient, nodes, outcomes, tree
 
 pytestmark = pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20")
 
@@ -409,3 +409,39 @@ async def test_score_without_bounds_is_open_after_a_fault(script: str, pages: Pa
     result = await run_hosted(path, Down(CASES[0]), pages)
     assert (result["status"], result["final_score"]) == ("incomplete", 0.0)
     assert result["score"] == result["score_strict"] == {"value": None, "low": 0.0, "high": 1.0}
+
+
+IGNORES_ERRORS = """
+from mind2web2 import Evaluator
+from pydantic import BaseModel
+
+class Found(BaseModel):
+    name: str
+
+async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model):
+    e = Evaluator()
+    e.initialize("t", agent_name=agent_name, answer_name=answer_name, client=client, answer=answer,
+                 global_cache=cache, global_semaphore=semaphore, logger=logger, default_model=model)
+    leaves = [e.add_leaf(name, name) for name in ("answer", "page")]
+    await e.batch_verify([("It is right", None, leaves[0], None), ("It is right", "PAGE", leaves[1], None)])
+    try:
+        found = await e.extract("p", Found)
+    except Exception:
+        found = None
+    e.add_custom_node(found, "found", "found")
+    return e.get_summary()
+"""
+
+
+class Broken(Hosted):
+    async def complete(self, request: LLMRequest) -> LLMReply:
+        raise JudgeError("the tokenizer is damaged")
+
+
+async def test_claims_that_a_fault_of_the_service_ended_are_not_judged(pages: PageCache, tmp_path: Path):
+    path = tmp_path / "task.py"
+    path.write_text(IGNORES_ERRORS.replace("PAGE", PAGES[0]))
+    result = await run_hosted(path, Broken(CASES[0]), pages)
+    not_verified = dict.fromkeys(("answer", "page"), ("not_judged", "llm_unavailable"))
+    assert outcomes(result) == not_verified | {"found": ("not_judged", "extraction_failed")}
+    assert result["score"] == {"value": None, "low": 0.0, "high": 1.0}

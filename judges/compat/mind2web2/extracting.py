@@ -9,7 +9,7 @@ from pydantic import BaseModel, PydanticUserError
 
 from cache.capture import Evidence
 from cache.errors import CacheError, NoEvidence
-from judges.errors import ExtractionFailed
+from judges.errors import ExtractionFailed, JudgeError
 from mind2web2.config import NO_INSTRUCTION
 from mind2web2.evaluator_base import BaseEvaluator
 from mind2web2.verify_options import instruction_of, page_addresses
@@ -65,6 +65,9 @@ class Extractor(BaseEvaluator):
         except CacheError as error:
             self._without_page(error)
             return _empty(template_class)
+        except JudgeError as error:  # the script may ignore it
+            self._failed(f"extraction failed: {error}")
+            raise
         return await self._read(
             extraction_prompt, template_class, additional_instruction, page=page, use_screenshot=use_screenshot
         )
@@ -100,6 +103,9 @@ class Extractor(BaseEvaluator):
             self.session.record_rejected_extraction(name, None if page is None else page.capture.url, error)
             self._failed(str(error))
             return empty_extraction(template_class)
+        except JudgeError as error:  # the script may ignore it
+            self._failed(f"extraction failed: {error}")
+            raise
         except PydanticUserError as error:
             self._failed(f"extraction failed: {template_class.__name__} has no JSON schema: {error.message}")
             return empty_extraction(template_class)

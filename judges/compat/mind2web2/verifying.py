@@ -6,11 +6,11 @@ import asyncio
 from collections.abc import Sequence
 from typing import Any
 
+from judges.errors import JudgeError
 from mind2web2.config import NO_INSTRUCTION
 from mind2web2.decisions import not_judged
 from mind2web2.evaluator_base import BaseEvaluator
 from mind2web2.evidence import invalid_evidence, judged_evidence, log_checks
-from mind2web2.llm_client.judge import JudgeError
 from mind2web2.verification_tree import VerificationNode
 from mind2web2.verify_options import InvalidCall, VerifyOptions, parse_options, sources_of
 from rubrics.scoring import compatible_score
@@ -98,8 +98,10 @@ class Verifier(BaseEvaluator):
                 verdict = await self._judge(asked_claim, verify_options, check)
             self.session.record_rejections(check, asked_claim, verdict)
             evidence = judged_evidence(claim, sources, verdict)
-        except JudgeError as error:
-            self._record(node, not_judged(error.reason or Reason.LLM_UNAVAILABLE, str(error)), asked_claim)
+        except (JudgeError, ExceptionGroup) as error:
+            # The script may ignore it, as ``batch_verify`` does with errors other than the public ``JudgeError``.
+            reason = error.reason if isinstance(error, JudgeError) else None
+            self._record(node, not_judged(reason or Reason.LLM_UNAVAILABLE, str(error)), asked_claim)
             raise
         except InvalidCall as error:
             verdict = Verdict(outcome=Outcome.FAILED, reason=Reason.CHECK_FALSE, reasoning=str(error))
