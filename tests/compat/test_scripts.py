@@ -369,8 +369,12 @@ async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaph
 
 
 class Down(Hosted):
+    def __init__(self, case: Case, error: JudgeError | None = None) -> None:
+        super().__init__(case)
+        self._error = error or LLMUnavailable("the model is down")
+
     async def complete(self, request: LLMRequest) -> LLMReply:
-        raise LLMUnavailable("the model is down")
+        raise self._error
 
 
 async def test_script_that_raises_after_a_failed_extraction_is_incomplete(pages: PageCache, tmp_path: Path):
@@ -402,11 +406,20 @@ async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaph
 """
 
 
-@pytest.mark.parametrize("script", [IGNORES_ITS_FAILED_REQUEST, SCORES_WITHOUT_ITS_SUMMARY])
-async def test_score_without_bounds_is_open_after_a_fault(script: str, pages: PageCache, tmp_path: Path):
+@pytest.mark.parametrize(
+    ("script", "error"),
+    [
+        (IGNORES_ITS_FAILED_REQUEST, LLMUnavailable("the model is down")),
+        (IGNORES_ITS_FAILED_REQUEST, JudgeError("the tokenizer is damaged")),
+        (SCORES_WITHOUT_ITS_SUMMARY, LLMUnavailable("the model is down")),
+    ],
+)
+async def test_score_without_bounds_is_open_after_a_fault(
+    script: str, error: JudgeError, pages: PageCache, tmp_path: Path
+):
     path = tmp_path / "task.py"
     path.write_text(script)
-    result = await run_hosted(path, Down(CASES[0]), pages)
+    result = await run_hosted(path, Down(CASES[0], error), pages)
     assert (result["status"], result["final_score"]) == ("incomplete", 0.0)
     assert result["score"] == result["score_strict"] == {"value": None, "low": 0.0, "high": 1.0}
 
@@ -433,15 +446,10 @@ async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaph
 """
 
 
-class Broken(Hosted):
-    async def complete(self, request: LLMRequest) -> LLMReply:
-        raise JudgeError("the tokenizer is damaged")
-
-
 async def test_claims_that_a_fault_of_the_service_ended_are_not_judged(pages: PageCache, tmp_path: Path):
     path = tmp_path / "task.py"
     path.write_text(IGNORES_ERRORS.replace("PAGE", PAGES[0]))
-    result = await run_hosted(path, Broken(CASES[0]), pages)
+    result = await run_hosted(path, Down(CASES[0], JudgeError("the tokenizer is damaged")), pages)
     not_verified = dict.fromkeys(("answer", "page"), ("not_judged", "llm_unavailable"))
     assert outcomes(result) == not_verified | {"found": ("not_judged", "extraction_failed")}
     assert result["score"] == {"value": None, "low": 0.0, "high": 1.0}

@@ -20,7 +20,7 @@ from cache.image_jobs import run_image_job
 from cache.page_text.screenshot_parts import DEFAULT_LIMITS
 from cache.page_text.tiles import join_tiles
 from cache.urls import canonical_key
-from judges.errors import LLMError
+from judges.errors import JudgeError, LLMError
 from judges.extractor import Extractor, ExtractorBase
 from judges.jury import judge_named
 from judges.llm.client import LLMClient
@@ -169,6 +169,9 @@ class HostedClient:
         except LLMError as error:
             self.scope.lose_request(error)
             raise as_judge_error(error) from error
+        except JudgeError as error:
+            self.scope.lose_request(error)
+            raise
         return as_response(reply, count_token=count_token)
 
     @property

@@ -74,8 +74,8 @@ async def run_with_look_ahead(
 
 def _has_judged_all(client: HostedClient) -> bool:
     """Return whether no fault can have changed what a script has decided, which returns a score without bounds."""
-    scope, summaries = client.scope, [evaluator.get_summary() for evaluator in client.evaluators]
-    return not scope.lost and scope.failure is None and all(one["status"] == "complete" for one in summaries)
+    summaries = [evaluator.get_summary() for evaluator in client.evaluators]
+    return not client.scope.lost and all(one["status"] == "complete" for one in summaries)
 
 
 def checked_result(returned: Any, task_id: str) -> dict[str, Any]:

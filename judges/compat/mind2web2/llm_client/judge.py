@@ -145,9 +145,9 @@ class JudgeUsage:
 class AnswerScope:
     """Requests of one answer: their usage, and the error after which nothing more is asked for it.
 
-    ``lost`` are the requests of the script itself that have no reply, the claims without a node that were not judged,
-    and the pages that it read in vain, each with its reason. What the script decides after one says nothing about the
-    answer.
+    ``lost`` are that error, the requests of the script itself that have no reply, the claims without a node that were
+    not judged, and the pages that it read in vain, each with its reason. What the script decides after one says nothing
+    about the answer.
     """
 
     usage: JudgeUsage = field(default_factory=JudgeUsage)
@@ -184,6 +184,7 @@ class AnswerScope:
         if self.failure is not None or not isinstance(error, JudgeError) or isinstance(error, JudgeContentError):
             return
         self.failure = error
+        self.lose(str(error), error.reason or Reason.EXTRACTION_FAILED)
         if isinstance(error, HarnessError):
             self.usage.harness_failures.append(str(error))
 
