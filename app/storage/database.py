@@ -43,7 +43,8 @@ class Database:
         """Run a transaction: commit at the end of the block, roll back if it raises.
 
         Raises:
-            DatabaseUnavailable: The server cannot be reached, or the connection was lost.
+            DatabaseUnavailable: The server cannot be reached, the connection was lost, or a deadlock ended the
+                transaction.
             StorageFull: The server's disk is full.
         """
         try:
@@ -80,11 +81,14 @@ class Database:
 
 
 def _is_lost(error: DBAPIError) -> bool:
-    """Return whether the server caused the error, not the statement (SQLSTATE class 08, 53, 57 or 58, or none)."""
+    """Return whether the server caused the error, not the statement (SQLSTATE class 08, 40, 53, 57 or 58, or none).
+
+    Class 40: it rolled the transaction back because of others, for example to end a deadlock.
+    """
     state = getattr(error.orig, "sqlstate", None)
     if state is None:
         return type(error.orig).__name__ in ("OperationalError", "InterfaceError", "ConnectionTimeout")
-    return str(state)[:2] in ("08", "53", "57", "58")
+    return str(state)[:2] in ("08", "40", "53", "57", "58")
 
 
 @asynccontextmanager

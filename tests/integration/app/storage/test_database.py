@@ -74,6 +74,20 @@ async def test_tables_of_features_from_before_they_had_migrations_are_kept(datab
         assert revision.scalar_one() == "0002"
 
 
+async def test_transaction_that_a_deadlock_ended_can_be_tried_again(database: Database):
+    both_hold_one = asyncio.Barrier(2)
+
+    async def lock(first: int, second: int) -> None:
+        async with database.begin() as connection:
+            await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": first})
+            await both_hold_one.wait()
+            await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": second})
+
+    ended = await asyncio.gather(lock(1, 2), lock(2, 1), return_exceptions=True)
+    [error] = [each for each in ended if each is not None]
+    assert isinstance(error, DatabaseUnavailable)
+
+
 async def test_concurrent_processes_can_migrate_an_empty_database(empty_url: str):
     async def start() -> None:
         async with open_database(settings_for_tests(database_url=empty_url)) as database:
