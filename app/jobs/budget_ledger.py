@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 import structlog
+from sqlalchemy.exc import DBAPIError
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.async_tools import cancellable_sleep
@@ -174,14 +175,14 @@ class BudgetLedger:
         while True:
             try:
                 return await self._write(batch)
-            except DatabaseUnavailable as error:
+            except (DatabaseUnavailable, DBAPIError) as error:  # any error: all jobs of this process wait for this task
                 _log.warning("budget writer waits for the database", replies=len(batch.checkpoints), detail=str(error))
                 if time.monotonic() > deadline:
                     # Without the database these jobs cannot finish either. They will be run again.
                     for _, written in batch.checkpoints:
                         _resolve(written)
                     for reservation in batch.reservations:
-                        _resolve(reservation.granted, error)
+                        _resolve(reservation.granted, DatabaseUnavailable("The budgets cannot be written"))
                     return
             except asyncio.CancelledError:
                 self._restore(batch)

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 
 from answers.submission import Answer
+from app.jobs import budget_ledger
 from app.jobs.attempt_accounting import AttemptAccounting
 from app.jobs.budget_ledger import BudgetLedger
+from app.storage.model_usage import UsageKey
 from judges.context import JudgeContext
 from judges.errors import ShorterPage, UnusableKind, UnusableReply
 from judges.extractor import Extractor
@@ -119,3 +121,16 @@ async def test_takeover_keeps_the_usage_of_each_leaf(rig: Rig):
         await attempt(job_id, stopping, stopping.has_stopped)
         assert await attempt(job_id, resumed) == uninterrupted, f"after {replies} replies"
         assert len(resumed.sent) <= 6 - replies + 3
+
+
+async def test_entry_that_cannot_be_written_does_not_stop_the_other_jobs(rig: Rig, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(budget_ledger, "_RETRY_FOR_S", 0.0)
+    [job_id] = await rig.submit("an answer")
+    reply = LLMReply(text="{}", parsed=None, model="m", usage=Usage(calls=1))
+    async with BudgetLedger(rig.database, limit_usd=None).running() as ledger, asyncio.timeout(60):
+        accounting = await AttemptAccounting.open(rig.database, ledger, await rig.job(job_id))
+        ledger.record_usage(UsageKey("o", "a", "t", "m", "verify"), Usage(calls=10**30))
+        await accounting.store_reply("lost", reply)
+        await accounting.store_reply("stored", reply)
+        taken_over = await AttemptAccounting.open(rig.database, ledger, await rig.job(job_id))
+    assert taken_over.stored_reply("stored") is not None
