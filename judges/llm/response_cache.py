@@ -155,7 +155,10 @@ class FolderReplyCache:
 
     def _has(self, key: str) -> bool:
         """Return whether there is a file. It takes microseconds, a tenth of what a thread would cost."""
-        return self._place(key).exists()
+        try:
+            return self._place(key).exists()
+        except OSError:  # for example a folder of another user
+            return False
 
     def _read(self, key: str) -> StoredReply | None:
         place = self._place(key)

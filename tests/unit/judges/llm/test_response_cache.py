@@ -146,6 +146,12 @@ async def test_reply_is_found_although_its_time_of_use_cannot_be_written(
     assert await store.get(KEY) is not None
 
 
+async def test_key_whose_file_cannot_be_accessed_is_not_found(tmp_path: Path):
+    store, key_too_long = FolderReplyCache(tmp_path), "ab" * 200
+    await store.put(key_too_long, reply())
+    assert await store.get(key_too_long) is None
+
+
 async def test_no_partial_file_is_left(tmp_path: Path):
     store = FolderReplyCache(tmp_path)
     (tmp_path / KEY[:2] / f"{KEY}.json").mkdir(parents=True)
