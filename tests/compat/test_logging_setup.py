@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -112,14 +113,19 @@ def test_two_loggers_with_the_same_name_stay_separate(tmp_path: Path, made: list
     assert [event["message"] for event in lines(tmp_path / "2" / f"{stamp_2}_run.jsonl")] == ["two"]
 
 
-def test_sub_logger_writes_to_the_files_of_its_parent(tmp_path: Path, made: list[logging.Logger]):
+@pytest.mark.parametrize("sub_logger", [create_sub_logger, lambda logger, name: logger.getChild(name)])
+def test_sub_logger_writes_to_the_files_of_its_parent(sub_logger: Any, tmp_path: Path, made: list[logging.Logger]):
     logger, stamp = create_logger("run", tmp_path, enable_console=False)
     made.append(logger)
-    child = create_sub_logger(logger, "verify")
+    child = sub_logger(logger, "verify")
     assert isinstance(child, logging.Logger)
     child.info("from below")
-    [event] = lines(tmp_path / f"{stamp}_run.jsonl")
-    assert (event["logger"], event["message"]) == ("run.verify", "from below")
+    sub_logger(child, "page").info("from further below")
+    events = lines(tmp_path / f"{stamp}_run.jsonl")
+    assert [(event["logger"], event["message"]) for event in events] == [
+        ("run.verify", "from below"),
+        ("run.verify.page", "from further below"),
+    ]
 
 
 def test_errors_are_also_written_to_the_shared_error_file(tmp_path: Path, made: list[logging.Logger]):

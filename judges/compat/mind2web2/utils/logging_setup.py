@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Self
 
 from cache.terminal_text import strip_controls
 
@@ -25,6 +25,15 @@ _SHARED_ERRORS = "shared_errors.jsonl"
 _OWN_FIELDS = frozenset(vars(logging.makeLogRecord({}))) | {"message", "asctime"}
 
 _shared_error_handlers: dict[Path, logging.FileHandler] = {}
+
+
+class _RunLogger(logging.Logger):
+    """Logger of a run, which is not in the registry, and neither are its children."""
+
+    def getChild(self, suffix: str) -> Self:
+        child = type(self)(f"{self.name}.{suffix}")
+        child.parent = self
+        return child
 
 
 class _ReadableLines(logging.Formatter):
@@ -83,7 +92,7 @@ def create_logger(
 
 def _logger_with_files(name: str, folder: Path, stamp: str, file_format: str) -> logging.Logger:
     folder.mkdir(parents=True, exist_ok=True)
-    logger = logging.Logger(name, logging.DEBUG)  # noqa: LOG001 - kept out of the registry
+    logger = _RunLogger(name, logging.DEBUG)
     logger.propagate = False
     base = folder / f"{stamp}_{name.replace('/', '_')}"
     if file_format in ("both", "jsonl"):
@@ -107,9 +116,7 @@ def log_files(folder: str | Path, name: str, *, stamp: str | None = None) -> Ite
 
 def create_sub_logger(logger: logging.Logger, name: str) -> logging.Logger:
     """Return a child logger that uses the handlers of its parent."""
-    child = logging.Logger(f"{logger.name}.{name}")  # noqa: LOG001 - kept out of the registry
-    child.parent = logger
-    return child
+    return logger.getChild(name)
 
 
 def cleanup_logger(logger: logging.Logger) -> None:
