@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, Field
+from pydantic import BaseModel, Field, RootModel
 
 import mind2web2
 from judges.prompting import token_limit
@@ -327,6 +327,17 @@ def test_empty_extraction_has_defaults_and_none_for_required_fields():
     assert isinstance(empty, Outer)
     assert (empty.city, empty.number, empty.words) == (None, None, {})
     assert empty_extraction(Outer).words is not empty.words
+
+
+def test_empty_extraction_of_a_root_model_is_its_default_or_none():
+    class Names(RootModel[list[str]]):
+        pass
+
+    class Cities(RootModel[list[str]]):
+        root: list[str] = ["none"]
+
+    assert empty_extraction(Names).root is None
+    assert empty_extraction(Cities) == Cities()
 
 
 # Pages that are too long

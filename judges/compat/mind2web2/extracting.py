@@ -131,7 +131,8 @@ def _empty(template_class: type[S]) -> S:
 
 def empty_extraction(template_class: type[S]) -> S:
     """Return an instance with the default of each field, and None for required fields. It is not validated."""
-    empty = template_class.model_construct()
+    construct: Any = BaseModel.model_construct.__func__  # type: ignore[attr-defined]  # that of RootModel needs a value
+    empty: S = construct(template_class)
     required = (name for name, field in template_class.model_fields.items() if field.is_required())
     empty.__dict__.update(dict.fromkeys(required))
     return empty
