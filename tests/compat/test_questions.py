@@ -248,6 +248,12 @@ async def test_page_info_is_read_from_the_cache(cache: CacheFileSys):
     assert [size(base64.b64decode(shot)) for shot in shots] == [(60, 40)]
 
 
+@pytest.mark.parametrize("url", [None, "", " "])
+async def test_page_info_without_a_url_is_empty(url: Any, cache: CacheFileSys):
+    e = initialized_evaluator(ScriptedClient(), cache)
+    assert await e.extractor.get_page_info(url) == (None, None)
+
+
 async def test_page_info_ignores_markdown_backslashes_in_the_url(tmp_path: Path):
     cache = CacheFileSys(tmp_path)
     cache.put_web("https://a.com/x_y(1)", "found", None)

@@ -41,6 +41,7 @@ from mind2web2.llm_client.judge import (
 from mind2web2.look_ahead import Scout
 from mind2web2.page_source import CachedPages, PageSource
 from mind2web2.semaphores import slot
+from mind2web2.verify_options import page_addresses
 from rubrics.verdict import CheckNote, Claim, Outcome, Reason, Verdict
 
 __all__ = ["BaseEvaluator"]
@@ -100,6 +101,8 @@ class BaseEvaluator:
         Raises:
             HarnessError: tokenizer, browser or cache cannot be used.
         """
+        if not page_addresses([url]):
+            return None, None
         try:
             with self.session.recorded_failure():
                 page = await self.session.pages.whole(url)
