@@ -8,6 +8,7 @@ import pytest
 from pydantic import ValidationError
 
 from mind2web2 import AggregationStrategy, VerificationNode
+from tests.compat.scripted import ScriptedClient, initialized_evaluator, tree
 
 
 def node(id: str, **fields: Any) -> VerificationNode:
@@ -72,6 +73,14 @@ def test_assignment_is_not_validated():
     made.status = "passed"
     made.critical = True
     assert (made.status, made.score) == ("passed", 0.0)
+
+
+async def test_leaf_with_an_unknown_assigned_status_counts_its_score_and_does_not_block():
+    e = initialized_evaluator(ScriptedClient())
+    gate, leaf = e.add_leaf("gate", "gate", critical=True), e.add_leaf("leaf", "leaf")
+    gate.status, gate.score = "done", 1.0  # type: ignore[assignment]
+    assert await e.verify("it holds", leaf)
+    assert tree(e.get_summary()) == {"root": ("passed", 1.0), "gate": ("initialized", 1.0), "leaf": ("passed", 1.0)}
 
 
 def test_claim_is_an_alias_of_desc_and_not_a_field():

@@ -7,7 +7,7 @@ scripts expect.
 
 from __future__ import annotations
 
-from typing import Any, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias
 
 from pydantic import BaseModel, Field, PrivateAttr, model_validator
 
@@ -20,6 +20,7 @@ AggregationStrategy = Strategy
 """String enum PARALLEL and SEQUENTIAL, with the values used in JSON."""
 
 NodeStatus: TypeAlias = Literal["passed", "failed", "partial", "skipped", "initialized"]
+_STATUSES: Final = frozenset(Status)
 
 
 class VerificationNode(BaseModel):
@@ -78,7 +79,7 @@ class VerificationNode(BaseModel):
 
     def compute_score(self, *, mutate: bool = False) -> float:
         """Return the score of this subtree, 0 to 1. ``mutate`` stores scores and statuses in the whole subtree."""
-        settled = score_nodes(self, lambda leaf: NodeScore(leaf.score, Status(leaf.status)))
+        settled = score_nodes(self, lambda leaf: NodeScore(leaf.score, as_status(leaf)))
         if mutate:
             for node in self.walk():
                 score, status = settled[id(node)]
@@ -125,5 +126,5 @@ class VerificationNode(BaseModel):
 
 
 def as_status(node: VerificationNode) -> Status:
-    """Return a node's status as the enum that gating and scoring use."""
-    return Status(node.status)
+    """Return a node's status as the enum that gating and scoring use. Scripts may assign an unknown one: it is open."""
+    return Status(node.status) if node.status in _STATUSES else Status.INITIALIZED
