@@ -201,10 +201,11 @@ async def test_source_that_is_not_a_url_fails_the_claim(source: str):
     assert outcomes(e.get_summary())["a"] == ("failed", "source_gone")
 
 
-async def test_url_without_a_scheme_is_captured_over_https():
+@pytest.mark.parametrize("source", ["www.a.com/x", "//www.a.com/x", "www.a.com:8443/x"])
+async def test_url_without_a_scheme_is_captured_over_https(source: str):
     web = Web((CaptureOutcome.OK, False))
-    assert await initialized_evaluator(ScriptedClient(), browser_manager=web).verify("c", None, "www.a.com/x")
-    assert web.asked == ["https://www.a.com/x"]
+    assert await initialized_evaluator(ScriptedClient(), browser_manager=web).verify("c", None, source)
+    assert web.asked == [f"https://{source.removeprefix('//')}"]
 
 
 @pytest.mark.parametrize(

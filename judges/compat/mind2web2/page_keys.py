@@ -72,7 +72,7 @@ def _md5(text: str) -> str:
     return hashlib.md5(text.encode("utf-8", errors="replace"), usedforsecurity=False).hexdigest()
 
 
-_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:")
+_SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*:(?!\d)")  # not a host with a port
 _HTTP = re.compile(r"https?:", re.IGNORECASE)
 _HOST = re.compile(r"localhost|[a-z0-9_-]+(?:\.[a-z0-9_-]+)+|[0-9a-f.]*:[0-9a-f:.]+")
 _LINE_ENDS = re.compile(r"[\t\r\n]")
@@ -85,7 +85,7 @@ def address_of(url: str) -> str | None:
     >>> address_of("a.com/my file"), address_of("see above")
     ('https://a.com/my%20file', None)
     """
-    address = url if _SCHEME.match(url) else f"https://{url}"
+    address = url if _SCHEME.match(url) else f"https://{url.removeprefix('//')}"
     return _escape_space(address) if _has_valid_host(address) else None
 
 
