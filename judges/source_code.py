@@ -1,11 +1,12 @@
 """Compilation and execution of judge files. The code of a YAML file only calls the compiler of ``judges.yaml_tasks``.
 
-One of the two places that catch all exceptions. Cancellation and Ctrl-C pass through, and so does ``JudgeError``, which
-is not the judge file's fault (for example a failed extraction).
+One of the two places that catch all exceptions. Cancellation of the run and Ctrl-C pass through, as does
+``JudgeError``, which is not the judge file's fault (for example a failed extraction).
 """
 
 from __future__ import annotations
 
+import asyncio
 import mmap
 import sys
 import traceback
@@ -69,16 +70,24 @@ def judge_code(subject: str) -> Iterator[None]:
     """Run judge code inside the block. ``subject`` starts the error message.
 
     Raises:
-        JudgeBug: the code raised, or tried to exit the process.
+        JudgeBug: the code raised, tried to exit the process, or awaited a task that it had cancelled.
     """
     try:
         yield
     except JudgeError:
         raise
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit, asyncio.CancelledError) as error:
+        if isinstance(error, asyncio.CancelledError) and _is_being_cancelled():
+            raise
         while _reserve:
             _reserve.pop().close()
         raise JudgeBug(f"{subject}: {_line(error)}", traceback=_trace(error)) from error
+
+
+def _is_being_cancelled() -> bool:
+    """Return whether the current task was requested to end. Otherwise, judge code awaited a task that it cancelled."""
+    task = asyncio.current_task()
+    return task is None or task.cancelling() > 0
 
 
 @contextmanager

@@ -25,6 +25,7 @@ from mind2web2.utils.cache_filesys import CacheIndexError
 from tests.compat.scripted import ScriptedClient
 
 SCRIPT = """
+import asyncio
 from mind2web2 import Evaluator
 
 async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model="gpt-6-luna"):
@@ -32,6 +33,10 @@ async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaph
         raise RuntimeError("the script broke")
     if "no dict" in answer:
         return None
+    if "cancel" in answer:
+        task = asyncio.create_task(asyncio.sleep(0))
+        task.cancel()
+        await task
     e = Evaluator()
     e.initialize("t", agent_name=agent_name, answer_name=answer_name, client=client, answer=answer, global_cache=cache,
                  global_semaphore=semaphore, logger=logger, default_model=model, task_description="Find it")
@@ -279,7 +284,7 @@ async def test_incomplete_result_is_judged_again(layout: Layout):
     assert (repaired["status"], repaired["final_score"]) == ("complete", 1.0)
 
 
-@pytest.mark.parametrize("text", ["crash", "no dict"])
+@pytest.mark.parametrize("text", ["crash", "no dict", "cancel"])
 async def test_script_without_a_result_is_recorded_and_other_answers_are_judged(text: str, layout: Layout):
     layout.answer(text, 1)
     layout.answer("right", 2)

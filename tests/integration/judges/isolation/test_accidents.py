@@ -55,6 +55,11 @@ ACCIDENTS = {
     "exits": ("os._exit(0)", None, "exited (status 0) without a result"),
     "exits_with": ("os._exit(7)", None, "exited (status 7) without a result"),
     "raises_exit": ("raise SystemExit(3)", None, "SystemExit"),
+    "awaits_a_cancelled_task": (
+        "import asyncio\ntask = asyncio.ensure_future(asyncio.sleep(0))\ntask.cancel()\nawait task",
+        None,
+        "CancelledError",
+    ),
     "kills_itself": ("import signal\nos.kill(os.getpid(), signal.SIGSEGV)", None, "was killed by SIGSEGV"),
     "aborts": ("os.abort()", None, "was killed by SIGABRT"),
     "forks": ("while True: os.fork()", None, "PermissionError"),
