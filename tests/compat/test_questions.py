@@ -67,7 +67,7 @@ async def test_claim_about_a_page_is_a_text_part_and_screenshots(cache: CacheFil
     call = client.calls[0]
     assert call.keys() == {"model", "messages", "response_format"}
     [message] = call["messages"]
-    assert sorted(part["type"] for part in message["content"]) == ["image_url", "text"]
+    assert [part["type"] for part in message["content"]] == ["text", "image_url"]
     assert "the text of the page" in text_of(call["messages"])
     assert url_in(text_of(call["messages"])) == URL
     assert [size(image) for image in images(call)] == [(60, 40)]

@@ -24,7 +24,7 @@ from judges.errors import (
     ReplyNotCached,
     UnusableKind,
 )
-from judges.llm.client import LLMReply, LLMRequest
+from judges.llm.client import LLMReply, LLMRequest, Message
 from mind2web2.llm_client.base_client import LLMClient
 from mind2web2.llm_client.judge import AnswerScope, ContextLengthError, JudgeContentError, answer_scope
 from mind2web2.llm_client.provider_client import AsyncProviderClient
@@ -74,7 +74,7 @@ class ForeignClient:
             raise ReplyNotCached
         keywords: dict[str, Any] = {
             "model": request.model,
-            "messages": list(request.messages),
+            "messages": [_text_first(message) for message in request.messages],
             "response_format": request.reply_class,
         }
         async with self._call_slot():
@@ -92,6 +92,14 @@ class ForeignClient:
 
     async def aclose(self) -> None:
         """Do nothing: the client belongs to the script's caller."""
+
+
+def _text_first(message: Message) -> Message:
+    """Return a message with its text before its images, as in the public toolkit."""
+    content = message["content"]
+    if isinstance(content, str):
+        return message
+    return {**message, "content": sorted(content, key=lambda part: part["type"] != "text")}
 
 
 def _content_fault(error: JudgeContentError) -> LLMError:
