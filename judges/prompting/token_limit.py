@@ -6,7 +6,7 @@ others are within the limit even if they are encoded with a part of the vocabula
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from judges.tokenizers import load_encoding
@@ -54,8 +54,12 @@ def tokens_of(text: str, encoding: Encoding) -> list[int]:
         return [token for piece in pieces for token in encoding.encode(piece, disallowed_special=())]
 
 
-def first_tokens(text: str, max_tokens: int = MAX_TEXT_TOKENS) -> str | None:
+def first_tokens(
+    text: str, max_tokens: int = MAX_TEXT_TOKENS, load: Callable[[], Encoding] | None = None
+) -> str | None:
     """Return the text of the first ``max_tokens`` tokens, or None if the text has no more than that.
+
+    ``load`` returns the tokenizer (default: that for page texts). It is called only if it is needed.
 
     Raises:
         judges.tokenizers.TokenizerUnusable: the text has more bytes, and the tokenizer cannot be loaded.
@@ -63,11 +67,11 @@ def first_tokens(text: str, max_tokens: int = MAX_TEXT_TOKENS) -> str | None:
     if fits_in_bytes(text, max_tokens):
         return None
     text = _without_surrogates(text)
-    if fits_in_bytes(text, _BOUND_BYTES * max_tokens):
+    if load is None and fits_in_bytes(text, _BOUND_BYTES * max_tokens):
         bound = tokens_of(text, load_encoding(TEXT_ENCODING, _BOUND_RANKS))
         if len(bound) <= max_tokens:
             return None
-    encoding = text_encoding()
+    encoding = (load or text_encoding)()
     read = text[: _READ_CHARS * max(0, max_tokens)]
     tokens = tokens_of(read, encoding)
     # The rest of a long text does not change its first tokens.

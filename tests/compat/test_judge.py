@@ -13,7 +13,6 @@ import pytest
 from pydantic import BaseModel, Field, RootModel
 
 import mind2web2
-from judges.prompting import token_limit
 from mind2web2 import (
     BatchBrowserManager,
     CacheFileSys,
@@ -25,6 +24,7 @@ from mind2web2 import (
     JudgeContentError,
     JudgeError,
     LLMClient,
+    eval_toolkit,
     llm_client,
 )
 from mind2web2.eval_toolkit import TRUNCATION_MARKER, count_tokens, empty_extraction, truncate_to_tokens
@@ -535,10 +535,10 @@ async def test_errors_of_a_custom_client_have_the_same_consequences(tmp_path: Pa
 async def test_unusable_tokenizer_is_a_harness_error(
     server: StandInLLM, cache: CacheFileSys, monkeypatch: pytest.MonkeyPatch
 ):
-    def unusable(*_: Any) -> Any:
+    def unusable() -> Any:
         raise OSError("no rank file")
 
-    monkeypatch.setattr(token_limit, "load_encoding", unusable)
+    monkeypatch.setattr(eval_toolkit, "_text_encoding", unusable)
     cache.put_web("https://a.com/long", "word " * 100_000, None)
     client = client_of(server)
     e = initialized_evaluator(client, cache)
@@ -660,7 +660,7 @@ class Words:
 
 
 def test_text_is_cut_after_its_tokens_and_marked(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(token_limit, "load_encoding", lambda *_: Words())
+    monkeypatch.setattr(eval_toolkit, "_text_encoding", Words)
     assert truncate_to_tokens("one two\nthree four five", 3) == "one two\nthree four" + TRUNCATION_MARKER
     assert truncate_to_tokens("one two three", 3) == "one two three"
     assert truncate_to_tokens("one two three", 13) == "one two three"
@@ -669,10 +669,10 @@ def test_text_is_cut_after_its_tokens_and_marked(monkeypatch: pytest.MonkeyPatch
 
 @pytest.mark.parametrize(("text", "limit"), [("a" * 10, 10), ("ü" * 5, 10)])
 def test_text_of_few_bytes_needs_no_tokenizer(text: str, limit: int, monkeypatch: pytest.MonkeyPatch):
-    def unusable(*_: Any) -> Any:
+    def unusable() -> Any:
         raise AssertionError
 
-    monkeypatch.setattr(token_limit, "load_encoding", unusable)
+    monkeypatch.setattr(eval_toolkit, "_text_encoding", unusable)
     assert truncate_to_tokens(text, limit) == text
     with pytest.raises(HarnessError):
         truncate_to_tokens(text, limit - 1)

@@ -34,6 +34,10 @@ __all__ = [
 ]
 
 
+_text_encoding = token_limit.text_encoding
+"""Returns the tokenizer for page texts. The name is that of the public toolkit, so that it can be replaced."""
+
+
 def count_tokens(text: str) -> int:
     """Return the number of tokens of a text in ``TEXT_ENCODING``. Special tokens are treated as ordinary text.
 
@@ -41,7 +45,7 @@ def count_tokens(text: str) -> int:
         HarnessError: the tokenizer cannot be used.
     """
     with foreign_object(_tokenizer_failed):
-        return len(token_limit.tokens_of(text, token_limit.text_encoding()))
+        return len(token_limit.tokens_of(text, _text_encoding()))
 
 
 def truncate_to_tokens(text: str, max_tokens: int) -> str:
@@ -52,8 +56,9 @@ def truncate_to_tokens(text: str, max_tokens: int) -> str:
     Raises:
         HarnessError: the tokenizer cannot be used.
     """
+    replacement = None if _text_encoding is token_limit.text_encoding else _text_encoding
     with foreign_object(_tokenizer_failed):
-        kept = token_limit.first_tokens(text, max_tokens)
+        kept = token_limit.first_tokens(text, max_tokens, replacement)
     return text if kept is None else kept + TRUNCATION_MARKER
 
 
