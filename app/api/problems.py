@@ -227,6 +227,8 @@ def _invalid_request(error: RequestValidationError) -> Problem:
     errors = []
     for part in error.errors():
         place, *path = part["loc"]
+        if place == "query":  # a name can follow, of a member of a union
+            path = [path[0], *(each for each in path[1:] if isinstance(each, int))]
         if part["type"] == "json_invalid":
             errors.append(("", f"is not valid JSON: {part['ctx']['error']}"))
             continue

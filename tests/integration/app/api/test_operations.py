@@ -256,3 +256,8 @@ async def test_every_operation_rejects_unknown_query_parameters(api: httpx.Async
             assert [error["path"] for error in read["errors"]] == ["stauts"]
             played += 1
     assert played >= 60
+
+
+async def test_errors_of_query_parameters_have_their_names(api: httpx.AsyncClient):
+    read = assert_problem(await api.get("/v1/pages", params={"problem": "odd"}), 422, "INVALID")
+    assert {error["path"] for error in read["errors"]} == {"problem"}
