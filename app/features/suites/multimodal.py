@@ -73,7 +73,7 @@ def read_input(
     Prompts, which contain the screenshots, are only read and validated with ``prompts``. They are not kept.
 
     Raises:
-        DataMissing: there is no matching row.
+        DataMissing: there is no matching row, or none is valid.
         DataUnreadable: a row is damaged or repeats a step.
     """
     token_ids("")  # load the vocabulary now and not later on an event loop
@@ -111,6 +111,8 @@ def read_input(
     if not count:
         existing = f"; existing splits: {', '.join(sorted(splits))}" if splits else ""
         raise DataMissing(f"{data} has no row{f' of the split {split}' if split else ''}{existing}")
+    if not rows:
+        raise DataMissing(f"{data} has no step to score: is_valid is false in all {count} rows")
     return TildeInput(
         data=data,
         split=split,

@@ -1,10 +1,12 @@
 """Figures of a Multimodal-Mind2Web~ run."""
 
+import json
 from pathlib import Path
 
 import pytest
 
-from app.features.suites.multimodal import TildeInput, TildeOptions, figures
+from app.features.suites.multimodal import TildeInput, TildeOptions, figures, read_input
+from judges.suites.errors import DataMissing
 from judges.suites.multimodal.protocol import request_params
 
 
@@ -16,3 +18,10 @@ def test_parameters_depend_on_the_model_and_not_on_the_form_of_its_name(named: s
     found = figures(TildeOptions(data=nothing.data, model=named), nothing, [])
     assert (found["model"], found["params"]) == (named, dict(request_params("gpt-6-luna")))
     assert request_params("gpt-6-luna") != request_params("gpt-4o")
+
+
+def test_data_without_a_valid_row_are_refused_and_not_scored_zero(tmp_path: Path):
+    row = {"task_id": "t", "step": 0, "candidates": [], "target_elements": [], "target_op": "CLICK", "is_valid": False}
+    (tmp_path / "rows.jsonl").write_text(json.dumps(row))
+    with pytest.raises(DataMissing, match="is_valid is false in all 1 rows"):
+        read_input(tmp_path / "rows.jsonl")
