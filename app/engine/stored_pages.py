@@ -66,9 +66,10 @@ def _read(stored: CacheFileSys, url: str) -> Observation:
     except KeyError:
         return _damaged(url, "its files are missing")
     files = {"txt": text.encode("utf-8", "replace"), "jpg": shot or b"", "pdf": pdf or b""}
-    digests = {} if metadata is None else metadata.sha256
-    if any(_sha256(files[suffix]) != digests[suffix] for suffix in files.keys() & digests.keys()):
-        return _damaged(url, "its files have changed since it was stored")
+    if metadata is not None and any(
+        _sha256(files[suffix]) != metadata.sha256[suffix] for suffix in files.keys() & metadata.sha256.keys()
+    ):
+        metadata = None  # another program has replaced the page since, and did not write metadata
     can_show = shot is not None and is_showable(shot, MAX_WIDTH_PX, MAX_HEIGHT_PX)
     return Observation(
         url=url,

@@ -294,15 +294,20 @@ async def test_each_page_of_a_folder_is_imported_once_whatever_it_is(folder: Ans
     assert len(paper.screenshots) == 2
 
 
-async def test_page_whose_file_has_changed_is_not_imported(folder: AnswerFolder) -> None:
+async def test_page_that_another_program_replaced_is_imported_without_its_old_metadata(folder: AnswerFolder) -> None:
     cached = folder.root / "cache" / "otter" / "bridge"
     [text] = [path for path in cached.glob("*.txt") if "Vellmar" in path.read_text()]
+    before = CacheFileSys(cached).metadata("https://towns.example/vellmar")
     text.write_text("The old bridge of Vellmar was built in 1964.")
     async with open_runtime(folder.settings()) as runtime:
         imported = await folder.public.import_pages(runtime, "otter", "bridge", [])
+        capture = imported.pages["https://towns.example/vellmar"]
+        page = await runtime.pages.evidence(capture)
 
-    assert imported.damaged == 1
-    assert "https://towns.example/vellmar" not in imported.pages
+    assert before is not None
+    assert page.text == "The old bridge of Vellmar was built in 1964."
+    assert capture.captured_at.isoformat() > before.captured_at
+    assert capture.detail == "imported; the time is that of the import"
 
 
 async def test_capture_counts_pages_once_and_skips_known_ones(folder: AnswerFolder) -> None:
