@@ -55,7 +55,7 @@ REASONS: Mapping[str, str] = {
 }
 
 REMEDIES: Mapping[str, str] = {
-    "llm_unavailable": "Retry the job when the provider responds again; finished verdicts are cached.",
+    "llm_unavailable": "Retry the job when the provider responds again; finished verdicts are reused.",
     "llm_rejected": "Correct the API key or the access rights at the model's provider, then retry the job.",
     "llm_output_unusable": "Retry the job; if it fails again, judge with another model.",
     "no_majority": "Retry the job; only the failed votes are requested again.",
