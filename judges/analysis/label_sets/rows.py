@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -68,32 +69,33 @@ def read_rows(path: Path) -> Rows:
     """
     try:
         with path.open("rb") as file:
-            start = file.read(4096)
-            file.seek(0)
-            if start.startswith(_PARQUET_MAGIC):
+            if file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC:
                 yield from _parquet(path)
-            elif _is_document(start):
-                yield from _document(path, file)
-            else:
-                yield from _lines(path, file)
+                return
+            file.seek(0)
+            read = _document if _is_document(file) else _lines
+            file.seek(0)
+            yield from read(path, file)
     except OSError as error:
         raise LabelsUnreadable(f"{path} cannot be read: {error.strerror or error}") from error
 
 
-def _is_document(start: bytes) -> bool:
+def _is_document(file: BinaryIO) -> bool:
     """Return whether a file is one JSON document with many rows, and not JSON lines.
 
-    A document is an array, or an object whose first line is not an object of its own.
+    A document is an array, or an object with the key ``rows``. Reads as much as necessary.
     """
-    text = start.removeprefix(b"\xef\xbb\xbf").lstrip()
-    if not text.startswith(b"{"):
-        return text.startswith(b"[")
-    first_line, _, rest = text.partition(b"\n")
-    try:
-        return "rows" in json.loads(first_line)
-    except (ValueError, RecursionError):
-        has_document_fields = b'"rows"' in text or b'"metadata"' in text
-        return has_document_fields and not rest.lstrip().startswith(b"{")
+    import ijson
+
+    depth = 0
+    with suppress(ijson.JSONError, ValueError, RecursionError):
+        for event, value in ijson.basic_parse(file, multiple_values=True, use_float=True):
+            if (event, depth) == ("start_array", 0) or (event, value, depth) == ("map_key", "rows", 1):
+                return True
+            depth += event.startswith("start") - event.startswith("end")
+            if not depth:
+                break
+    return False
 
 
 def _lines(path: Path, file: BinaryIO) -> Rows:
@@ -135,11 +137,11 @@ def _document(path: Path, file: BinaryIO) -> Rows:
 
     number = 0
     try:
-        is_array = next(ijson.basic_parse(file))[0] == "start_array"
+        is_array = next(ijson.basic_parse(file, use_float=True))[0] == "start_array"
         file.seek(0)
         run = path.stem
         if not is_array:
-            prompt_date = next(ijson.items(file, "metadata.prompt_date"), None)
+            prompt_date = next(ijson.items(file, "metadata.prompt_date", use_float=True), None)
             run = prompt_date if isinstance(prompt_date, str) else run
             file.seek(0)
         for row in ijson.items(file, "item" if is_array else "rows.item", use_float=True):

@@ -225,6 +225,12 @@ def test_line_that_is_not_json_is_counted(tmp_path, line) -> None:
     assert report.unusable == {"invalid_json": 1}
 
 
+def test_long_lines_with_a_column_of_their_own_are_not_one_document(tmp_path) -> None:
+    rows = [factcheck_row(n, evidence="rain " * 2000) | {"metadata": {"rows": 1}} for n in range(3)]
+    report, labels = imported(SetFormat.FACTCHECK_GPT, write(tmp_path, "rows.jsonl", rows))
+    assert (len(labels), report.unusable) == (3, {})
+
+
 def test_line_that_is_too_long_is_skipped_without_reading_it_whole(tmp_path, monkeypatch) -> None:
     monkeypatch.setattr("judges.analysis.label_sets.rows.MAX_LINE_BYTES", 500)
     rows = [factcheck_row(1), factcheck_row(2, evidence="x" * 5000), factcheck_row(3)]
@@ -268,6 +274,7 @@ def test_labels_of_one_class_are_reported(tmp_path) -> None:
         (b'{"metadata": {}, "rows": 3}', "no rows"),
         (b'[{"id": "a"}', "invalid JSON after 1 row"),
         (b'[{"id": "a"},\n {"id" "b"}]', "invalid JSON after 1 row"),
+        (b'{"metadata": {}, "rows": [{"id": ' + b"9" * 5000 + b"}]}", "integer overflow"),
         (b"PAR1 and nothing else", "invalid Parquet"),
     ],
 )
