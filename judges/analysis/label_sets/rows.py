@@ -6,6 +6,7 @@ A row that cannot be read is yielded as an ``UnusableRow`` and reading goes on. 
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
@@ -72,12 +73,19 @@ def read_rows(path: Path) -> Rows:
             if file.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC:
                 yield from _parquet(path)
                 return
-            file.seek(0)
+            _rewind(file)
             read = _document if _is_document(file) else _lines
-            file.seek(0)
+            _rewind(file)
             yield from read(path, file)
     except OSError as error:
         raise LabelsUnreadable(f"{path} cannot be read: {error.strerror or error}") from error
+
+
+def _rewind(file: BinaryIO) -> None:
+    """Go to the start of a file, behind its byte order mark."""
+    file.seek(0)
+    if file.read(len(BOM_UTF8)) != BOM_UTF8:
+        file.seek(0)
 
 
 def _is_document(file: BinaryIO) -> bool:
@@ -105,7 +113,7 @@ def _lines(path: Path, file: BinaryIO) -> Rows:
         is_too_long = len(line) > MAX_LINE_BYTES
         while is_too_long and line and not line.endswith(b"\n"):
             line = file.readline(MAX_LINE_BYTES)
-        stripped = line.removeprefix(b"\xef\xbb\xbf").strip()
+        stripped = line.strip()
         if not is_too_long and not stripped:
             continue
         fields: dict[str, Any] | UnusableRow
@@ -138,12 +146,12 @@ def _document(path: Path, file: BinaryIO) -> Rows:
     number = 0
     try:
         is_array = next(ijson.basic_parse(file, use_float=True))[0] == "start_array"
-        file.seek(0)
+        _rewind(file)
         run = path.stem
         if not is_array:
             prompt_date = next(ijson.items(file, "metadata.prompt_date", use_float=True), None)
             run = prompt_date if isinstance(prompt_date, str) else run
-            file.seek(0)
+            _rewind(file)
         for row in ijson.items(file, "item" if is_array else "rows.item", use_float=True):
             number += 1
             yield SourceRow(file=path.name, number=number, fields=_object(row), run=run)

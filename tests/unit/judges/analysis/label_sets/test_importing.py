@@ -225,6 +225,15 @@ def test_line_that_is_not_json_is_counted(tmp_path, line) -> None:
     assert report.unusable == {"invalid_json": 1}
 
 
+@pytest.mark.parametrize(
+    "layout", [json.dumps, lambda rows: json.dumps({"rows": rows}), lambda rows: json.dumps(rows[0])]
+)
+def test_byte_order_mark_is_skipped(tmp_path, layout) -> None:
+    content = b"\xef\xbb\xbf" + layout([factcheck_row(1)]).encode()
+    _, labels = imported(SetFormat.FACTCHECK_GPT, write(tmp_path, "rows", content))
+    assert len(labels) == 1
+
+
 def test_long_lines_with_a_column_of_their_own_are_not_one_document(tmp_path) -> None:
     rows = [factcheck_row(n, evidence="rain " * 2000) | {"metadata": {"rows": 1}} for n in range(3)]
     report, labels = imported(SetFormat.FACTCHECK_GPT, write(tmp_path, "rows.jsonl", rows))
