@@ -443,6 +443,7 @@ URLS = [
     "http://a.com/", "https://www.a.com", "https://a.com/p?q=a%20b&utm_x=1", "https://a.com/p?q=a+b",
     "https://a.com/p?a=1&b=2&a=3", "https://a.com/p?a=1&a=3&b=2", "https://a.com/x?y", "https://A.com/x?y=#z",
     "https://a.com/x/", "https://a.com/X", "https://a.com/%C3%BC", "https://a.com/ü", "a.com/b", "http://www.www.com",
+    "https://a.com/go?to=/home/", "https://a.com/go?to=/home/&utm_source=s",
 ]  # fmt: skip
 
 

@@ -63,8 +63,8 @@ def lenient_key(key: str) -> str:
     path = f"{host.lower().removeprefix('www.')}{slash}{path}".rstrip("/")
     if not query:
         return path
-    pairs = [pair if "=" in pair else f"{pair}=" for pair in query.rstrip("/").replace("+", " ").split("&") if pair]
-    params = sorted(pair for pair in pairs if pair[:4].lower() != "utm_")
+    kept = "&".join(pair for pair in query.split("&") if pair[:4].lower() != "utm_").rstrip("/")
+    params = sorted(pair if "=" in pair else f"{pair}=" for pair in kept.replace("+", " ").split("&") if pair)
     return f"{path}?{'&'.join(params)}" if params else path
 
 
