@@ -257,7 +257,8 @@ def _prepare_step(
     )
     unplayed, order = None, list[str]()
     if positives:
-        step_random = Random(f"{play_options.seed}:{step.sample_id}")  # noqa: S311 - not security-relevant
+        own_seed = f"{play_options.seed}:{step.sample_id}".encode("utf-8", "surrogatepass")
+        step_random = Random(own_seed)  # noqa: S311 - not security-relevant
         order = shuffled(positives, negatives, stream or step_random)
         unplayed = Unplayed.SINGLE if len(order) == 1 else None
     else:

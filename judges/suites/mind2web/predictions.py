@@ -17,8 +17,6 @@ from judges.suites.mind2web.errors import PredictionsUnusable
 from judges.suites.mind2web.parsing import Parsed, parse_llm
 from judges.suites.mind2web.tournament import EMPTY_PREDICTION, Prediction, Tournament
 
-WITHOUT_PREDICTION = frozenset({"not_judged"})
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RecordedRound:
@@ -90,7 +88,7 @@ def _report_entry(entry: dict[str, Any], place: str) -> tuple[str, RecordedPredi
     id, prediction = entry.get("id"), entry.get("prediction")
     if not isinstance(id, str):
         raise PredictionsUnusable(f"{place}: has no id")
-    if entry.get("status") in WITHOUT_PREDICTION:
+    if entry.get("status") == "not_judged":
         return id, None
     if not isinstance(prediction, list) or len(prediction) != 2:
         raise PredictionsUnusable(f"{place}: prediction must be [node_id, op_string]")

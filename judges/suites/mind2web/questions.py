@@ -31,7 +31,7 @@ _PLACEHOLDER = re.compile(r"\{([a-z_]+)\}")
 _EXTRA = ("question", "answer_instructions")
 _OBJECT_KEYS = frozenset({"system", "system_prompt", "examples", "template", *_EXTRA})
 _EXAMPLE_KEYS = frozenset({"task", "history", "context", "question", "choices", "answer"})
-_ROLES = frozenset({"system", "user", "assistant"})
+_ROLES = ("system", "user", "assistant")
 _QUESTION = re.compile(
     r"'''\n(?P<page>.*?)\n'''\n\n(?P<ask>[^\n]*)\nTask: (?P<task>.*?)\nPrevious actions:\n(?P<history>.*?)\n"
     r"(?P<choose>[^\n]*)\n\nA\. (?P<none>[^\n]*)(?P<options>.*)",

@@ -15,7 +15,7 @@ from judges.llm.client import Message
 from judges.llm.images import DataURI
 from judges.suites.errors import DataUnreadable
 
-_ROLES = frozenset({"system", "user", "assistant"})
+_ROLES = ("system", "user", "assistant")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

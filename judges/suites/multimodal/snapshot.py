@@ -164,7 +164,8 @@ def sample_candidates(
 
     Negatives that are not on the page, equal a positive or repeat another negative are excluded.
     """
-    rng = random.Random(f"{draw.seed}/{step.task_id}/{step.action_uid}")  # noqa: S311 - reproducible, not a secret
+    seed = f"{draw.seed}/{step.task_id}/{step.action_uid}".encode("utf-8", "surrogatepass")
+    rng = random.Random(seed)  # noqa: S311 - reproducible, not a secret
     positive_ids = {positive.id for positive in positives}
     pool = {
         negative.id: negative

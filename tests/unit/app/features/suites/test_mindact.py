@@ -346,6 +346,11 @@ def test_resumed_run_gives_the_same_records(tmp_path: Path):
     )
 
 
+def test_step_whose_id_contains_a_lone_surrogate_is_scored(tmp_path: Path):
+    [record] = run(plan(tmp_path, [task("T\ud800", [action("a", items("click"))])]))
+    assert (record["id"], record["step_acc"]) == ("T\ud800_a", 1)
+
+
 def candidate_orders(folder: Path, **play_options: Any) -> list[tuple[str, ...]]:
     split = find_split(write_split(folder, nine_steps()), "test_task", max_steps=play_options.pop("max_steps", None))
     return [step.order for step in prepare_steps(split, PlayOptions(**play_options), None)]

@@ -72,6 +72,7 @@ def test_reports_of_this_project_are_predictions_too(tmp_path: Path):
         ([["T_a", [[[1], PROMPT, "raw"]]]], "candidate_ids: must be a list of ids"),
         ([{"prediction": ["7", ""]}], "entry 0: has no id"),
         ([{"id": "T_a", "status": "scored", "prediction": "7"}], "entry 0: prediction must be"),
+        ([{"id": "T_a", "status": ["scored"], "prediction": "7"}], "entry 0: prediction must be"),
     ],
 )
 def test_other_shapes_are_rejected(tmp_path: Path, content: Any, message: str):

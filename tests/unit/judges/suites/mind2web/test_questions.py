@@ -107,6 +107,7 @@ def test_template_without_a_demonstration_uses_the_shipped_wording():
         ("[]", "must be a JSON list"),
         ('[{"role": "user", "content": ["x"]}]', "message 0: must be an object with a role"),
         ('[{"role": "robot", "content": "x"}]', "message 0: must be an object with a role"),
+        ('[{"role": ["user"], "content": "x"}]', "message 0: must be an object with a role"),
         ('[{"role": "assistant", "content": "x"}]', "its role must be user"),
     ],
 )

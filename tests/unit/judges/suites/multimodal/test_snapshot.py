@@ -51,6 +51,10 @@ def test_draw_depends_on_the_row():
     assert ids(row_values(other)["candidates"]) != ids(row_values()["candidates"])
 
 
+def test_id_with_a_lone_surrogate_has_a_draw():
+    assert len(row_values(replace(step(), task_id="t\ud800"))["candidates"]) == DRAW.distractors + 1
+
+
 def test_draw_is_uniform():
     seen: Counter[str] = Counter()
     places: Counter[int] = Counter()

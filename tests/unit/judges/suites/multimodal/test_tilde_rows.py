@@ -91,6 +91,7 @@ def test_boxes_are_optional():
         ("is_valid", None),
         ("prompt_0", []),
         ("prompt_0", [{"role": "tool", "content": "x"}]),
+        ("prompt_0", [{"role": ["user"], "content": "x"}]),
         ("prompt_0", [{"role": "user", "content": []}]),
         ("prompt_0", [{"role": "user", "content": [{"text": None, "image_url": None}]}]),
         ("prompt_1", [{"role": "user", "content": [{"text": "a", "image_url": "b"}]}]),
