@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import shutil
 import signal
@@ -15,12 +14,12 @@ from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
 from mind2web2.utils.cache_filesys import CacheFileSys
 from tests.fakes.folders import service_folder
-from tests.fakes.processes import left_after_a_while
+from tests.fakes.processes import kill_processes_of, left_after_a_while, processes_of
+from tests.fakes.program import environment_for, run_command
 from tests.fakes.sandbox import sandbox_variables
 from tests.fakes.warm_start import warm_assay
 
@@ -56,44 +55,17 @@ def home() -> Iterator[Path]:
     (answers / "answer_2.md").write_text("In 1800, nobody says so.")
     yield folder
     left = left_after_a_while(lambda: processes_of(folder))
-    for process in left:
-        process.kill()
+    kill_processes_of(folder)
     shutil.rmtree(folder, ignore_errors=True)
     assert left == []
 
 
-def processes_of(folder: Path) -> list[psutil.Process]:
-    """Return all running processes that name this folder on their command line."""
-    return [
-        process
-        for process in psutil.process_iter(["cmdline", "status"])
-        if any(str(folder) in part for part in process.info["cmdline"] or [])
-        and process.info["status"] != psutil.STATUS_ZOMBIE
-    ]
-
-
 def environment(home: Path, **more: str) -> dict[str, str]:
-    outside = {name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "OPENAI_"))}
-    return {
-        **outside,
-        "ASSAY_DATA_DIR": str(home / "data"),
-        "ASSAY_JUDGES": str(home / "judges.d"),
-        "ASSAY_MODEL": "lexical",
-        **sandbox_variables(),
-        **more,
-    }
+    return environment_for(home, **{"ASSAY_JUDGES": str(home / "judges.d"), **sandbox_variables(), **more})
 
 
 def assay(home: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [warm_assay(), *arguments],
-        cwd=home,
-        env=environment(home, **more),
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    return run_command(home, environment(home, **more), *arguments)
 
 
 def store_page(home: Path, text: str) -> None:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import shutil
 import signal
 import subprocess
@@ -17,7 +16,6 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
-import psutil
 import pytest
 
 from app.agent_summary import leaves
@@ -25,7 +23,8 @@ from app.demo import EXPECTED
 from app.demo.expected import EXPECTED_CHECK, page_texts
 from app.demo.site import PORT
 from tests.fakes.folders import service_folder
-from tests.fakes.processes import left_after_a_while
+from tests.fakes.processes import kill_processes_of, left_after_a_while, processes_of
+from tests.fakes.program import clean_environment
 
 pytestmark = [
     pytest.mark.browser, pytest.mark.postgres, pytest.mark.timeout(900), pytest.mark.usefixtures("demo_port"),
@@ -39,29 +38,12 @@ Results = dict[tuple[str, str], dict[str, Any]]
 def home() -> Iterator[Path]:
     folder = service_folder("assay-demo-")
     yield folder
-    left = processes_of(folder)
-    for process in left:
-        process.kill()
+    kill_processes_of(folder)
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def processes_of(folder: Path) -> list[psutil.Process]:
-    """Return all running processes that work in this folder or name it on their command line."""
-    found = []
-    for process in psutil.process_iter(["cmdline", "cwd", "status"]):
-        place = [process.info["cwd"] or "", *(process.info["cmdline"] or [])]
-        if any(str(folder) in part for part in place) and process.info["status"] != psutil.STATUS_ZOMBIE:
-            found.append(process)
-    return found
 
 
 def command(*arguments: str) -> list[str]:
     return [sys.executable, "-m", "app.cli", "demo", *arguments]
-
-
-def environment(**more: str) -> dict[str, str]:
-    """Environment without our settings and without a provider key."""
-    return {name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "OPENAI_"))} | more
 
 
 @pytest.fixture(scope="module")
@@ -69,7 +51,7 @@ def first_run(home: Path) -> subprocess.CompletedProcess[str]:
     places = {"HOME": home / "home", "TMPDIR": home / "temporary"}
     for folder in places.values():
         folder.mkdir(mode=0o755)
-    env = environment(**{name: str(folder) for name, folder in places.items()})
+    env = clean_environment(**{name: str(folder) for name, folder in places.items()})
     return subprocess.run(
         command("--json"), cwd=home, env=env, capture_output=True, text=True, timeout=600, check=False
     )
@@ -180,7 +162,7 @@ def test_demo_writes_only_into_its_data_folder(home: Path) -> None:
 def test_check_without_a_file_checks_the_shipped_report(home: Path) -> None:
     call = [*command()[:-1], "check", "--json"]
     checked = subprocess.run(
-        call, cwd=home, env=environment(), capture_output=True, text=True, timeout=600, check=False
+        call, cwd=home, env=clean_environment(), capture_output=True, text=True, timeout=600, check=False
     )
 
     assert checked.returncode == 0, checked.stderr
@@ -191,7 +173,7 @@ def test_check_without_a_file_checks_the_shipped_report(home: Path) -> None:
 @pytest.mark.usefixtures("results")
 def test_second_run_uses_captured_pages_and_prints_a_scorecard(home: Path) -> None:
     again = subprocess.run(
-        command(), cwd=home, env=environment(), capture_output=True, text=True, timeout=600, check=False
+        command(), cwd=home, env=clean_environment(), capture_output=True, text=True, timeout=600, check=False
     )
 
     assert again.returncode == 0, again.stderr
@@ -212,7 +194,7 @@ def test_second_run_uses_captured_pages_and_prints_a_scorecard(home: Path) -> No
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
 def test_interrupted_demo_leaves_no_processes(home: Path, number: signal.Signals) -> None:
     demo = subprocess.Popen(
-        command(), cwd=home, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
+        command(), cwd=home, env=clean_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
     assert demo.stderr is not None
     for line in demo.stderr:

@@ -6,16 +6,16 @@ import json
 import re
 import shutil
 import subprocess
-import threading
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
 
 from tests.fakes.folders import service_folder
+from tests.fakes.loop_thread import entered_in_thread
 from tests.fakes.program import environment_for, run_command, running_service
 from tests.fakes.sandbox import sandbox_variables
+from tests.standin.web import Reply, StandInWeb
 
 pytestmark = pytest.mark.browser
 
@@ -28,28 +28,14 @@ async def bridge(ctx):
     for n, url in enumerate(urls):
         ctx.verify(f"built{n}", "The old bridge of Vellmar was built in 1764", sources=[url])
 """
-PAGE = b"<!doctype html><title>Vellmar</title><h1>Vellmar</h1><p>The old bridge of Vellmar was built in 1764.</p>"
-
-
-class Handler(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html; charset=utf-8")
-        self.send_header("Content-Length", str(len(PAGE)))
-        self.end_headers()
-        self.wfile.write(PAGE)
-
-    def log_message(self, *_: object) -> None: ...
+PAGE = "<!doctype html><title>Vellmar</title><h1>Vellmar</h1><p>The old bridge of Vellmar was built in 1764.</p>"
 
 
 @pytest.fixture
 def site() -> Iterator[str]:
     """Address (host:port) of a local site that every setting denies by default."""
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=server.serve_forever, daemon=True).start()
-    yield f"127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
+    with entered_in_thread(server := StandInWeb(default_answer=Reply.html(PAGE))):
+        yield server.host_port
 
 
 @pytest.fixture

@@ -11,11 +11,9 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +27,7 @@ from tests.fakes.patient_http import PatientTransport
 from tests.fakes.sandbox import sandbox_variables
 from tests.integration.app.conftest import database_url, postgres_url
 from tests.standin.llm import StandInLLM
+from tests.standin.web import Reply, StandInWeb
 
 __all__ = ["database_url", "postgres_url"]
 
@@ -52,25 +51,10 @@ WAIT_S = 240.0
 LISTENERS = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND query ILIKE 'LISTEN %'"
 
 
-class Site(BaseHTTPRequestHandler):
-    def do_GET(self) -> None:
-        self.send_response(200)
-        self.send_header("Content-Type", "text/html; charset=utf-8")
-        self.end_headers()
-        self.wfile.write(PAGE.encode())
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-
 @pytest.fixture
 def site() -> Iterator[str]:
-    with ThreadingHTTPServer(("127.0.0.1", 0), Site) as server:
-        thread = threading.Thread(target=server.serve_forever)
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_port}"
-        server.shutdown()
-        thread.join()
+    with entered_in_thread(server := StandInWeb(default_answer=Reply.html(PAGE))):
+        yield server.url("")
 
 
 @pytest.fixture

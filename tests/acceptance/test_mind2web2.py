@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -17,6 +16,7 @@ import pytest
 from app.demo import DemoSite, examples_dir
 from tests.architecture.sources import ROOT
 from tests.fakes.loop_thread import entered_in_thread
+from tests.fakes.program import clean_environment
 from tests.standin.call import Call
 from tests.standin.llm import StandInLLM
 
@@ -28,8 +28,7 @@ MIND2WEB2 = Path(sys.executable).with_name("mind2web2")
 
 def run(folder: Path, *arguments: str, environment: Mapping[str, str] | None = None, timeout: float = 300) -> Ended:
     """Run the command in ``folder``, without settings and keys of this machine."""
-    own = {name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "OPENAI_", "AZURE_"))}
-    own |= {"PYTHONPATH": str(ROOT), **(environment or {})}
+    own = clean_environment(**{"PYTHONPATH": str(ROOT), **(environment or {})})
     return subprocess.run(
         [MIND2WEB2, *arguments], cwd=folder, env=own, capture_output=True, text=True, timeout=timeout, check=False
     )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -14,6 +13,7 @@ import pytest
 from app.console.errors import Exit
 from judges.suites.multimodal.row_files import read_rows
 from tests.fakes.multimodal import EXPECTED, STEPS, multimodal_reply, write_rows
+from tests.fakes.program import environment_for
 from tests.fakes.warm_start import warm_assay
 from tests.standin.call import Call
 from tests.standin.faults import EMPTY, RATE_LIMITED, REFUSED, WRONG_KEY, Fault
@@ -28,8 +28,7 @@ async def model() -> AsyncIterator[StandInLLM]:
 
 async def assay(home: Path, *arguments: str | Path, model: StandInLLM | None = None) -> tuple[int, str, str]:
     """Return exit code, standard output and standard error of ``assay mm-mind2web``."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "OPENAI_"))}
-    environment |= {"ASSAY_DATA_DIR": str(home / "data"), "ASSAY_MODEL": "openai/gpt-4o", "COLUMNS": "120"}
+    environment = environment_for(home, ASSAY_MODEL="openai/gpt-4o", COLUMNS="120")
     if model is not None:
         environment |= {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "key-of-the-tests"}
     process = await asyncio.create_subprocess_exec(

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import re
+import shutil
 import signal
-import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
-import psutil
 import pytest
 
-from tests.fakes.folders import memory_folder
+from tests.fakes.folders import service_folder
+from tests.fakes.processes import kill_processes_of
+from tests.fakes.program import environment_for
 from tests.fakes.warm_start import warm_assay
 from tests.standin.llm import StandInLLM
 from tests.standin.rules import keyword_rule
@@ -44,32 +44,26 @@ ANSWERS = {"answer_1.md": "It was built in 1764, in Vellmar.", "answer_2.md": "I
 
 @pytest.fixture
 def home() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(
-        prefix="assay-rescoring-", dir=memory_folder(), ignore_cleanup_errors=True
-    ) as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        (folder / "judges.d").mkdir()
-        answers = folder / "answers" / "otter" / "bridge"
-        answers.mkdir(parents=True)
-        for file, text in ANSWERS.items():
-            (answers / file).write_text(text)
-        yield folder
-        for process in psutil.process_iter(["cmdline"]):
-            if str(folder) in " ".join(process.info["cmdline"] or []):
-                process.kill()
+    folder = service_folder("assay-rescoring-")
+    (folder / "judges.d").mkdir()
+    answers = folder / "answers" / "otter" / "bridge"
+    answers.mkdir(parents=True)
+    for file, text in ANSWERS.items():
+        (answers / file).write_text(text)
+    yield folder
+    kill_processes_of(folder)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 def environment(home: Path, model: StandInLLM) -> dict[str, str]:
-    outside = {name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "OPENAI_"))}
-    return outside | {
-        "ASSAY_DATA_DIR": str(home / "data"),
-        "ASSAY_JUDGES": str(home / "judges.d"),
-        "ASSAY_MODEL": "openai/gpt-4.1",
-        "OPENAI_API_KEY": "key-of-the-tests",
-        "OPENAI_BASE_URL": model.base_url,
-        "COLUMNS": "160",
-    }
+    return environment_for(
+        home,
+        ASSAY_JUDGES=str(home / "judges.d"),
+        ASSAY_MODEL="openai/gpt-4.1",
+        OPENAI_API_KEY="key-of-the-tests",
+        OPENAI_BASE_URL=model.base_url,
+        COLUMNS="160",
+    )
 
 
 @asynccontextmanager

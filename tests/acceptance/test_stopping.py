@@ -15,12 +15,11 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import psutil
 import pytest
 
 from tests.fakes.folders import service_folder
 from tests.fakes.patient_http import PatientTransport
-from tests.fakes.processes import command_line, left_after_a_while
+from tests.fakes.processes import command_line, kill_processes_of, left_after_a_while, processes_of
 from tests.fakes.warm_start import COLD
 
 pytestmark = pytest.mark.postgres
@@ -111,8 +110,7 @@ def folder() -> Iterator[Path]:
     (path / "judges" / "patience.py").write_text(JUDGE)
     (path / "judges" / "gate.txt").write_text("")
     yield path
-    for process in left_over(path):
-        process.kill()
+    kill_processes_of(path)
     shutil.rmtree(path, ignore_errors=True)
 
 
@@ -136,18 +134,6 @@ def open_gate(folder: Path) -> None:
     (folder / "judges" / "gate.txt").write_text("open")
 
 
-def left_over(folder: Path) -> list[psutil.Process]:
-    """Return processes that still use the folder."""
-    found = []
-    for process in psutil.process_iter():
-        try:
-            if str(folder) in " ".join(process.cmdline()) or str(folder) in process.cwd():
-                found.append(process)
-        except psutil.Error:
-            continue
-    return found
-
-
 def test_stopping_service_is_not_ready_finishes_running_jobs_and_exits_with_0(
     folder: Path, start: Callable[[], Service]
 ):
@@ -162,14 +148,14 @@ def test_stopping_service_is_not_ready_finishes_running_jobs_and_exits_with_0(
     assert service.http.get("/v1/jobs").status_code == 200
     open_gate(folder)
     assert service.process.wait(240) == 0
-    assert left_after_a_while(lambda: left_over(folder)) == []
+    assert left_after_a_while(lambda: processes_of(folder)) == []
 
     again = start()
     jobs = again.until_all("succeeded")
     assert {(job["attempts"], job["error"]) for job in jobs} == {(1, None)}
     again.process.terminate()
     assert again.process.wait(240) == 0
-    assert left_after_a_while(lambda: left_over(folder)) == []
+    assert left_after_a_while(lambda: processes_of(folder)) == []
 
 
 def test_second_signal_ends_the_service_at_once(folder: Path, start: Callable[[], Service]):
@@ -180,7 +166,7 @@ def test_second_signal_ends_the_service_at_once(folder: Path, start: Callable[[]
     service.wait_until_stopping()
     service.process.send_signal(signal.SIGTERM)
     assert service.process.wait(240) == 143
-    assert left_after_a_while(lambda: left_over(folder)) == []
+    assert left_after_a_while(lambda: processes_of(folder)) == []
 
 
 def test_restarted_service_reuses_its_database_and_resumes_jobs_after_a_kill(
@@ -192,11 +178,11 @@ def test_restarted_service_reuses_its_database_and_resumes_jobs_after_a_kill(
     service.until_all("running")
     service.process.kill()
     service.process.wait(240)
-    assert [process for process in left_over(folder) if "postgres -D" in command_line(process)]
+    assert [process for process in processes_of(folder) if "postgres -D" in command_line(process)]
     again = start()
     open_gate(folder)
     jobs = again.until_all("succeeded")
     assert {job["attempts"] for job in jobs} <= {1, 2}
     again.process.terminate()
     assert again.process.wait(240) == 0
-    assert left_after_a_while(lambda: left_over(folder)) == []
+    assert left_after_a_while(lambda: processes_of(folder)) == []

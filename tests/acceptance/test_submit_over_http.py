@@ -5,8 +5,8 @@ Only the model (``lexical``) and the web (a site on loopback) are replaced.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
-import os
 import re
 import shutil
 import signal
@@ -15,19 +15,28 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import httpx
-import psutil
 import pytest
 
+from app.agent_summary import leaves
 from tests.fakes.folders import service_folder
+from tests.fakes.loop_thread import entered_in_thread
 from tests.fakes.patient_http import PatientTransport
-from tests.fakes.processes import command_line, descendants, is_running, left_after_a_while
+from tests.fakes.processes import (
+    command_line,
+    descendants,
+    is_running,
+    kill_processes_of,
+    left_after_a_while,
+    processes_of,
+)
+from tests.fakes.program import environment_for, running_service
 from tests.fakes.sandbox import sandbox_variables
 from tests.fakes.warm_start import COLD
+from tests.standin.web import Reply, StandInWeb, Visit
 
 pytestmark = [pytest.mark.browser, pytest.mark.postgres]
 
@@ -63,44 +72,29 @@ setTimeout(() => {
 </script></body></html>"""
 
 
-class Site(BaseHTTPRequestHandler):
-    """Three pages: a static one, one whose fact is written by a script after a second, one that is missing."""
+class Site(StandInWeb):
+    """Three pages: a static one, one whose fact is written by a script after a second, one that waits for ``gate``."""
 
-    pages: ClassVar[dict[str, str]] = {"/river": RIVER, "/late": LATE}
-    gate: ClassVar[threading.Event] = threading.Event()
-    asked: ClassVar[threading.Event] = threading.Event()
-    slow: ClassVar[int] = 0
-    """Number of requests for the slow page."""
+    def __init__(self) -> None:
+        super().__init__({"/river": Reply.html(RIVER), "/late": Reply.html(LATE), "/slow": self._wait})
+        self.asked, self.gate = threading.Event(), threading.Event()
 
-    def do_GET(self) -> None:
-        if self.path == "/slow":
-            type(self).slow += 1
-            self.asked.set()
-            self.gate.wait(600)
-        body = self.pages.get(self.path.partition("?")[0], RIVER if self.path == "/slow" else None)
-        self.send_response(404 if body is None else 200)
-        self.send_header("Content-Type", "text/html; charset=utf-8")
-        self.end_headers()
-        self.wfile.write((body or "<h1>Not found</h1>").encode())
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
+    async def _wait(self, _: Visit) -> Reply:
+        self.asked.set()
+        await asyncio.to_thread(self.gate.wait, 600)
+        return Reply.html(RIVER)
 
 
 @pytest.fixture
-def site() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Site)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    Site.gate.clear()
-    Site.asked.clear()
-    Site.slow = 0
-    yield f"http://127.0.0.1:{server.server_port}"
-    Site.gate.set()
-    server.shutdown()
-    server.server_close()
-    thread.join()
+def pages() -> Iterator[Site]:
+    with entered_in_thread(site := Site()):
+        yield site
+        site.gate.set()
+
+
+@pytest.fixture
+def site(pages: Site) -> str:
+    return pages.url("")
 
 
 @pytest.fixture
@@ -112,55 +106,23 @@ def home(site: str) -> Iterator[Path]:
         "from judges.registry import judge\n\n@judge(task='raises', description='x')\nasync def f(ctx):\n    1 / 0\n"
     )
     yield folder
-    for process in processes_of(folder):
-        process.kill()
+    kill_processes_of(folder)
     shutil.rmtree(folder, ignore_errors=True)
-
-
-def processes_of(folder: Path) -> list[psutil.Process]:
-    """Return all running processes of this folder: server, database, browsers."""
-    found = []
-    for process in psutil.process_iter(["cmdline", "status"]):
-        if str(folder) in " ".join(process.info["cmdline"] or []) and process.info["status"] != psutil.STATUS_ZOMBIE:
-            found.append(process)
-    return found
 
 
 @contextmanager
 def assay(home: Path, site: str) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
     """Run ``assay serve`` on any free port; yield the process and a client."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "OPENAI_"))}
-    environment |= {
-        "ASSAY_DATA_DIR": str(home / "data"),
+    variables = {
         "ASSAY_JUDGES": str(home / "judges"),
-        "ASSAY_MODEL": "lexical",
         "ASSAY_EGRESS_ALLOW": site.removeprefix("http://"),
         **sandbox_variables(),
     }
-    command = [*COLD, "serve", "--port", "0", "--workers", "1"]
-    log = home / "log"
-    with log.open("a") as stderr:
-        process = subprocess.Popen(command, env=environment, cwd=home, stderr=stderr, stdout=stderr, text=True)
-    try:
-        with httpx.Client(
-            base_url=_address(process, log), timeout=240, trust_env=False, transport=PatientTransport()
-        ) as client:
-            yield process, client
-    finally:
-        if process.poll() is None:
-            process.kill()
-        process.wait()
-
-
-def _address(process: subprocess.Popen[str], log: Path) -> str:
-    started = log.stat().st_size
-    deadline = time.monotonic() + 240
-    while time.monotonic() < deadline and process.poll() is None:
-        said = re.findall(r"assay serves at (http://\S+?):? ", log.read_text()[started:])
-        if said:
-            return str(said[-1])
-        time.sleep(0.05)
-    raise AssertionError(f"assay serve did not start:\n{log.read_text()}")
+    with (
+        running_service(home, environment_for(home, **variables), "--workers", "1", program=COLD) as service,
+        httpx.Client(base_url=service.url, timeout=240, trust_env=False, transport=PatientTransport()) as client,
+    ):
+        yield service.process, client
 
 
 def submit(client: httpx.Client, text: str, task_id: str = "bridge") -> str:
@@ -180,12 +142,6 @@ def ended(client: httpx.Client, url: str, within_s: float = 240.0) -> dict[str, 
     raise AssertionError(f"the job has not ended: {job}")
 
 
-def leaves(node: dict[str, Any]) -> dict[str, tuple[str, str | None]]:
-    if not node["children"]:
-        return {node["id"]: (node["outcome"], node["reason"])}
-    return {name: end for child in node["children"] for name, end in leaves(child).items()}
-
-
 def test_answer_is_judged_by_the_text_that_a_real_browser_shows(home: Path, site: str):
     answer = f"The Ahne ([source]({site}/river)); its old bridge is of 1764 ([source]({site}/late), {site}/gone)."
     with assay(home, site) as (process, client):
@@ -195,7 +151,7 @@ def test_answer_is_judged_by_the_text_that_a_real_browser_shows(home: Path, site
         assert job["status"] == "succeeded", job
         result = client.get(f"/v1/results/{job['result_id']}").json()
         tree = result["eval_breakdown"][0]["verification_tree"]
-        assert leaves(tree) == {
+        assert {leaf["id"]: (leaf["outcome"], leaf["reason"]) for leaf in leaves(result)} == {
             "says_something": ("passed", None),
             "river": ("passed", None),
             "bridge/year": ("passed", None),
@@ -232,10 +188,10 @@ def test_answer_is_judged_by_the_text_that_a_real_browser_shows(home: Path, site
     assert left_after_a_while(lambda: processes_of(home)) == []
 
 
-def test_f3_kill_during_a_capture_leaves_no_process_and_captures_once_more(home: Path, site: str):
+def test_f3_kill_during_a_capture_leaves_no_process_and_captures_once_more(home: Path, pages: Site, site: str):
     with assay(home, site) as (process, client):
         url = submit(client, f"The Ahne, see {site}/slow")
-        assert Site.asked.wait(240)
+        assert pages.asked.wait(240)
         offspring = {each: command_line(each) for each in descendants(process.pid)}
         browsers = [each for each in offspring if "--type=" in command_line(each)]
         assert browsers
@@ -246,13 +202,13 @@ def test_f3_kill_during_a_capture_leaves_no_process_and_captures_once_more(home:
         assert time.monotonic() - killed < 240, left
         time.sleep(0.1)
     assert corrupt_bodies(home) == []
-    Site.gate.set()
+    pages.gate.set()
     with assay(home, site) as (process, client):
         job = ended(client, url)
         assert (job["status"], job["attempts"]) == ("succeeded", 2)
         process.send_signal(signal.SIGTERM)
         assert process.wait(240) == 0
-    assert Site.slow == 2
+    assert pages.hits["/slow"] == 2
     assert left_after_a_while(lambda: processes_of(home)) == []
 
 

@@ -6,26 +6,26 @@ The server is killed during a run. Requests that were already paid for are not r
 from __future__ import annotations
 
 import asyncio
-import os
 import re
+import shutil
 import signal
-import tempfile
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import httpx
-import psutil
 import pytest
 
 from app.features.suites import example_agent
 from assay_client import Client
 from judges.suites.multimodal.snapshot import SamplingOptions, build_snapshot
 from tests.fakes import mind2web
-from tests.fakes.folders import memory_folder
+from tests.fakes.folders import service_folder
 from tests.fakes.multimodal import EXPECTED, STEPS, multimodal_reply, write_rows
 from tests.fakes.patient_http import AsyncPatientTransport
+from tests.fakes.processes import kill_processes_of
+from tests.fakes.program import environment_for
 from tests.fakes.warm_start import COLD
 from tests.standin.faults import Fault
 from tests.standin.llm import StandInLLM
@@ -35,28 +35,24 @@ pytestmark = pytest.mark.postgres
 
 @pytest.fixture
 def home() -> Iterator[Path]:
-    with tempfile.TemporaryDirectory(prefix="assay-suites-", dir=memory_folder(), ignore_cleanup_errors=True) as name:
-        folder = Path(name)
-        folder.chmod(0o755)
-        (folder / "benchmarks").mkdir()
-        yield folder
-        for process in psutil.process_iter(["cmdline"]):
-            if str(folder) in " ".join(process.info["cmdline"] or []):
-                process.kill()
+    folder = service_folder("assay-suites-")
+    (folder / "benchmarks").mkdir()
+    yield folder
+    kill_processes_of(folder)
+    shutil.rmtree(folder, ignore_errors=True)
 
 
 @asynccontextmanager
 async def serving(home: Path, model: StandInLLM) -> AsyncIterator[tuple[asyncio.subprocess.Process, httpx.AsyncClient]]:
     """Run ``assay serve`` with one model request at a time; yield the process and a client."""
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "OPENAI_"))}
-    environment |= {
-        "ASSAY_DATA_DIR": str(home / "data"),
-        "ASSAY_SUITE_DATA": str(home / "benchmarks"),
-        "ASSAY_MODEL": "openai/gpt-4o",
-        "ASSAY_MAX_LLM": "1",
-        "OPENAI_API_KEY": "key-of-the-tests",
-        "OPENAI_BASE_URL": model.base_url,
-    }
+    environment = environment_for(
+        home,
+        ASSAY_SUITE_DATA=str(home / "benchmarks"),
+        ASSAY_MODEL="openai/gpt-4o",
+        ASSAY_MAX_LLM="1",
+        OPENAI_API_KEY="key-of-the-tests",
+        OPENAI_BASE_URL=model.base_url,
+    )
     log = home / "log"
     written = log.stat().st_size if log.exists() else 0
     with log.open("a") as stderr:

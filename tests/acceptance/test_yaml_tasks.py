@@ -7,26 +7,23 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import re
 import shutil
-import subprocess
-import threading
 import time
 import zipfile
 from collections.abc import Iterator
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any, ClassVar
 
 import httpx
-import psutil
 import pytest
 
+from app.agent_summary import leaves
 from tests.fakes.folders import service_folder
+from tests.fakes.loop_thread import entered_in_thread
 from tests.fakes.patient_http import PatientTransport
+from tests.fakes.processes import kill_processes_of
+from tests.fakes.program import environment_for, run_command, running_service
 from tests.fakes.sandbox import sandbox_variables
-from tests.fakes.warm_start import warm_assay
+from tests.standin.web import Reply, StandInWeb
 
 pytestmark = [pytest.mark.browser, pytest.mark.postgres]
 
@@ -83,35 +80,22 @@ LEAVES = {
 }
 
 
-class Site(BaseHTTPRequestHandler):
-    pages: ClassVar[dict[str, str]] = {
-        "/gauges": "<title>Gauges</title><h1>Gauges</h1><p>The Kestrel 4 costs 900 crowns.</p>"
-        "<p>The Heron 2 lasts 120 hours, and it is the gauge that most of our customers choose.</p>",
-        "/history": "<title>History</title><h1>History</h1><p>Pellard has made gauges since the year 1931, "
-        "first for ships and then for lighthouses of the north.</p>",
-    }
-
-    def do_GET(self) -> None:
-        body = self.pages.get(self.path)
-        self.send_response(404 if body is None else 200)
-        self.send_header("Content-Type", "text/html; charset=utf-8")
-        self.end_headers()
-        self.wfile.write((body or "<h1>Not found</h1>").encode())
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
+PAGES = {
+    "/gauges": Reply.html(
+        "<title>Gauges</title><h1>Gauges</h1><p>The Kestrel 4 costs 900 crowns.</p>"
+        "<p>The Heron 2 lasts 120 hours, and it is the gauge that most of our customers choose.</p>"
+    ),
+    "/history": Reply.html(
+        "<title>History</title><h1>History</h1><p>Pellard has made gauges since the year 1931, "
+        "first for ships and then for lighthouses of the north.</p>"
+    ),
+}
 
 
 @pytest.fixture
 def site() -> Iterator[str]:
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Site)
-    server.daemon_threads = True
-    thread = threading.Thread(target=server.serve_forever, daemon=True)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    server.server_close()
-    thread.join()
+    with entered_in_thread(server := StandInWeb(PAGES)):
+        yield server.url("")
 
 
 @pytest.fixture
@@ -120,60 +104,30 @@ def home() -> Iterator[Path]:
     (folder / "judges").mkdir()
     (folder / "judges" / "gauges.yaml").write_text(TASK)
     yield folder
-    for process in psutil.process_iter(["cmdline"]):
-        if str(folder) in " ".join(process.info["cmdline"] or []):
-            process.kill()
+    kill_processes_of(folder)
     shutil.rmtree(folder, ignore_errors=True)
 
 
 def environment(home: Path, site: str) -> dict[str, str]:
-    outside = {name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "OPENAI_"))}
-    return outside | {
-        "ASSAY_DATA_DIR": str(home / "data"),
-        "ASSAY_JUDGES": str(home / "judges"),
-        "ASSAY_MODEL": "lexical",
-        "ASSAY_EGRESS_ALLOW": site.removeprefix("http://"),
-        **sandbox_variables(),
-    }
+    allowed = site.removeprefix("http://")
+    variables = {"ASSAY_JUDGES": str(home / "judges"), "ASSAY_EGRESS_ALLOW": allowed, **sandbox_variables()}
+    return environment_for(home, **variables)
 
 
 @pytest.fixture
 def client(home: Path, site: str) -> Iterator[httpx.Client]:
     """Run ``assay serve`` on any free port; yield a client."""
-    log = home / "log"
-    with log.open("w") as output:
-        command = [warm_assay(), "serve", "--port", "0", "--workers", "1"]
-        process = subprocess.Popen(command, env=environment(home, site), cwd=home, stderr=output, stdout=output)
-    try:
-        deadline = time.monotonic() + 240
-        while not (said := re.findall(r"assay serves at (http://\S+?):? ", log.read_text())):
-            assert process.poll() is None and time.monotonic() < deadline, log.read_text()
-            time.sleep(0.05)
-        with httpx.Client(base_url=said[-1], timeout=240, trust_env=False, transport=PatientTransport()) as client:
-            yield client
-    finally:
-        process.terminate()
-        process.wait(240)
+    with (
+        running_service(home, environment(home, site), "--workers", "1") as service,
+        httpx.Client(base_url=service.url, timeout=240, trust_env=False, transport=PatientTransport()) as client,
+    ):
+        yield client
 
 
 def assay(home: Path, site: str, *arguments: str) -> str:
-    ended = subprocess.run(
-        [warm_assay(), *arguments],
-        env=environment(home, site),
-        cwd=home,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
+    ended = run_command(home, environment(home, site), *arguments)
     assert ended.returncode == 0, ended.stderr
     return ended.stdout
-
-
-def leaves(node: dict[str, Any]) -> dict[str, tuple[str, str | None]]:
-    if not node["children"]:
-        return {node["id"]: (node["outcome"], node["reason"])}
-    return {name: end for child in node["children"] for name, end in leaves(child).items()}
 
 
 def test_yaml_task_is_judged_shown_forecast_bundled_and_replayed(home: Path, site: str, client: httpx.Client) -> None:
@@ -195,7 +149,7 @@ def test_yaml_task_is_judged_shown_forecast_bundled_and_replayed(home: Path, sit
     result = client.get(f"/v1/results/{job['result_id']}").json()
     sha256 = hashlib.sha256(TASK.encode()).hexdigest()
     assert result["script"] == {"name": "gauges", "version": "7", "kind": "native", "sha256": sha256}
-    assert leaves(result["eval_breakdown"][0]["verification_tree"]) == LEAVES
+    assert {leaf["id"]: (leaf["outcome"], leaf["reason"]) for leaf in leaves(result)} == LEAVES
     assert result["score"]["value"] == pytest.approx(1 / 3)
     expected = forecast.json()["total"]["calls"]
     assert expected["low"] <= result["usage"]["calls"] <= expected["high"]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
 
 import psutil
 
@@ -32,6 +34,23 @@ def descendants(pid: int | None = None) -> list[psutil.Process]:
         return psutil.Process(pid).children(recursive=True)
     except psutil.Error:
         return []
+
+
+def processes_of(folder: Path) -> list[psutil.Process]:
+    """Return the running processes that work in this folder or name it on their command line."""
+    found = []
+    for process in psutil.process_iter(["cmdline", "cwd", "status"]):
+        places = [process.info["cwd"] or "", *(process.info["cmdline"] or [])]
+        if any(str(folder) in place for place in places) and process.info["status"] != psutil.STATUS_ZOMBIE:
+            found.append(process)
+    return found
+
+
+def kill_processes_of(folder: Path) -> None:
+    """Kill the running processes of a folder."""
+    for process in processes_of(folder):
+        with suppress(psutil.Error):
+            process.kill()
 
 
 def left_after_a_while(find: Callable[[], Sequence[psutil.Process]]) -> Sequence[psutil.Process]:

@@ -28,9 +28,14 @@ class RunningService:
 
 
 def environment_for(home: Path, **variables: str) -> dict[str, str]:
-    """Return this process's environment without our settings, plus the given ones; the data folder is in ``home``."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "OPENAI_", "AWS_"))}
-    return kept | {"ASSAY_DATA_DIR": str(home / "data"), "ASSAY_MODEL": "lexical", **variables}
+    """Return a clean environment with the given variables; the data folder is in ``home``."""
+    return clean_environment(**{"ASSAY_DATA_DIR": str(home / "data"), "ASSAY_MODEL": "lexical", **variables})
+
+
+def clean_environment(**variables: str) -> dict[str, str]:
+    """Return this process's environment without our settings and keys of models, plus the given variables."""
+    ours = ("ASSAY_", "OPENAI_", "AZURE_", "AWS_")
+    return {name: value for name, value in os.environ.items() if not name.startswith(ours)} | variables
 
 
 @contextmanager

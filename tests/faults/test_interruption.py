@@ -20,7 +20,8 @@ import psutil
 import pytest
 
 from tests.fakes.folders import service_folder
-from tests.fakes.processes import command_line, left_after_a_while
+from tests.fakes.processes import kill_processes_of, left_after_a_while, processes_of
+from tests.fakes.program import environment_for
 from tests.fakes.sandbox import sandbox_variables
 from tests.fakes.warm_start import COLD
 
@@ -78,16 +79,14 @@ class Command:
 
     def left(self) -> list[psutil.Process]:
         """Return the processes that still use the folder of the command."""
-        return [each for each in psutil.process_iter() if str(self.home) in command_line(each)]
+        return processes_of(self.home)
 
 
 @pytest.fixture
 def home() -> Iterator[Path]:
     folder = service_folder("assay-interrupted-")
     yield folder
-    for process in psutil.process_iter():
-        if str(folder) in command_line(process):
-            process.kill()
+    kill_processes_of(folder)
     shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -96,12 +95,11 @@ def start(home: Path) -> Iterator[Callable[..., Command]]:
     started: list[Command] = []
 
     def start_command(*arguments: str, **variables: str) -> Command:
-        outside = {name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "OPENAI_"))}
-        mine = {"ASSAY_DATA_DIR": str(home / "data"), "ASSAY_MODEL": "lexical", **sandbox_variables(), **variables}
+        env = environment_for(home, **{**sandbox_variables(), **variables})
         log = home / "log"
         with log.open("w") as output:
             process = subprocess.Popen(
-                [*COLD, *arguments], cwd=home, env=outside | mine, stdout=output, stderr=output, start_new_session=True
+                [*COLD, *arguments], cwd=home, env=env, stdout=output, stderr=output, start_new_session=True
             )
         started.append(Command(process, log, home))
         return started[-1]

@@ -18,6 +18,7 @@ import pytest
 import yaml
 
 from tests.architecture.sources import ROOT
+from tests.fakes.program import clean_environment
 from tests.fakes.warm_start import warm_assay
 from tests.integration.app.features.comparison.judged_runs import (
     RIGHT,
@@ -51,15 +52,11 @@ class Ended:
     err: str
 
 
-def environment(**more: str) -> dict[str, str]:
-    outside = {name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "OPENAI_"))}
-    return outside | {"COLUMNS": "200"} | more
-
-
 async def run(command: list[str], folder: Path, **more: str) -> Ended:
     """Run the command in a thread, so that the event loop continues."""
+    env = clean_environment(COLUMNS="200", **more)
     done = await asyncio.to_thread(
-        subprocess.run, command, cwd=folder, env=environment(**more), capture_output=True, text=True, timeout=240
+        subprocess.run, command, cwd=folder, env=env, capture_output=True, text=True, timeout=240
     )
     return Ended(done.returncode, done.stdout, done.stderr)
 

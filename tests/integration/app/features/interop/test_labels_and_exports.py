@@ -6,7 +6,6 @@ import asyncio
 import csv
 import io
 import json
-import os
 import subprocess
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -18,9 +17,9 @@ import pytest
 
 from app.server.application import create_app
 from judges.analysis.meta_eval.certificate import read_certificates
+from tests.fakes.program import clean_environment, run_command
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
-from tests.fakes.warm_start import warm_assay
 from tests.fakes.web_server import served
 from tests.integration.app.api.api_calls import wait_for_job
 
@@ -42,16 +41,7 @@ async def url(database_url: str, judges: Path, tmp_path: Path) -> AsyncIterator[
 
 
 async def assay(folder: Path, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
-    outside = {name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "OPENAI_"))}
-    return await asyncio.to_thread(
-        subprocess.run,
-        [warm_assay(), *arguments],
-        cwd=folder,
-        env=outside | more,
-        capture_output=True,
-        text=True,
-        timeout=240,
-    )
+    return await asyncio.to_thread(run_command, folder, clean_environment(**more), *arguments)
 
 
 async def submit_answers(url: str, folder: Path) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
 import subprocess
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime
@@ -18,7 +17,7 @@ import pytest_asyncio
 
 from judges.analysis.labels import HumanDecision, label_from_leaf, label_line
 from judges.analysis.overrides import judged_leaves
-from tests.fakes.warm_start import warm_assay
+from tests.fakes.program import clean_environment, run_command
 from tests.integration.app.features.comparison.judged_runs import RIGHT, TASKS, WRONG, comparison_service, judge_run
 
 pytestmark = pytest.mark.postgres
@@ -72,11 +71,7 @@ async def correct(folder: Path, *arguments: str) -> subprocess.CompletedProcess[
 
 
 async def command(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    environment = {name: value for name, value in os.environ.items() if not name.startswith(("ASSAY_", "OPENAI_"))}
-    call = [warm_assay(), "meta-eval", *arguments, "--agent", AGENT]
-    return await asyncio.to_thread(
-        subprocess.run, call, cwd=folder, env=environment, capture_output=True, text=True, timeout=240
-    )
+    return await asyncio.to_thread(run_command, folder, clean_environment(), "meta-eval", *arguments, "--agent", AGENT)
 
 
 async def test_corrected_score_stands_beside_the_raw_one(results: Any, tmp_path: Path) -> None:
