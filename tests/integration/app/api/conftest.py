@@ -15,6 +15,7 @@ from app.server.application import create_app
 from tests.fakes.evaluating import ScriptedEvaluation
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
+from tests.integration.app.api.api_calls import running_app
 
 JUDGE = """
 from judges.registry import judge
@@ -52,11 +53,7 @@ def open_api(database_url: str, judges: Path, tmp_path: Path) -> OpenApi:
     ) -> AsyncIterator[httpx.AsyncClient]:
         chosen = settings_for_tests(data_dir=tmp_path / "data", database_url=database_url, **settings)
         app = create_app(chosen, workers=workers, runtime=scripted_runtime(judges, pages), evaluate=evaluate)
-        transport = httpx.ASGITransport(app=app, raise_app_exceptions=True)
-        async with (
-            app.router.lifespan_context(app),
-            httpx.AsyncClient(transport=transport, base_url=base_url) as client,
-        ):
+        async with running_app(app, base_url=base_url) as client:
             yield client
 
     return opened

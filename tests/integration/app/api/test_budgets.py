@@ -15,7 +15,7 @@ import pytest
 from app.server.application import create_app
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
-from tests.integration.app.api.api_calls import submit, wait_for_job
+from tests.integration.app.api.api_calls import running_app, submit, wait_for_job
 from tests.standin.llm import StandInLLM
 
 pytestmark = pytest.mark.postgres
@@ -59,10 +59,7 @@ def start(database_url: str, judges: Path, tmp_path: Path, model: StandInLLM) ->
             **overrides,
         )
         app = create_app(settings, runtime=scripted_runtime(judges))
-        async with (
-            app.router.lifespan_context(app),
-            httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1:8000") as client,
-        ):
+        async with running_app(app) as client:
             yield client
 
     return started

@@ -12,7 +12,7 @@ import pytest
 from app.server.application import create_app
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
-from tests.integration.app.api.api_calls import assert_problem, submit, wait_for_job
+from tests.integration.app.api.api_calls import assert_problem, running_app, submit, wait_for_job
 
 pytestmark = pytest.mark.postgres
 
@@ -49,11 +49,7 @@ async def _service(database_url: str, judges: Path, folder: Path) -> AsyncIterat
         workers=1,
         runtime=scripted_runtime(judges, {URL: TEXT}, data_folder=folder),
     )
-    transport = httpx.ASGITransport(app=app, raise_app_exceptions=True)
-    async with (
-        app.router.lifespan_context(app),
-        httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as api,
-    ):
+    async with running_app(app) as api:
         await wait_for_job(api, (await submit(api, answers=[{"name": "a", "text": f"See {URL}."}]))[0])
         yield api
 

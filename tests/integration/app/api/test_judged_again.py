@@ -14,7 +14,7 @@ import pytest
 from app.server.application import create_app
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
-from tests.integration.app.api.api_calls import submit, wait_for_job
+from tests.integration.app.api.api_calls import result_of, running_app, submit
 from tests.standin.call import Call
 from tests.standin.faults import Fault
 from tests.standin.llm import StandInLLM
@@ -71,20 +71,10 @@ def start(database_url: str, judges: Path, tmp_path: Path, model: StandInLLM) ->
         )
         runtime = scripted_runtime(judges, pages or {URL: PAGE}, data_folder=tmp_path / "kept")
         app = create_app(settings, runtime=runtime)
-        async with (
-            app.router.lifespan_context(app),
-            httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1:8000") as client,
-        ):
+        async with running_app(app) as client:
             yield client
 
     return started
-
-
-async def result_of(api: httpx.AsyncClient, job_id: str) -> dict[str, Any]:
-    job = await wait_for_job(api, job_id)
-    assert job["status"] == "succeeded", job
-    result: dict[str, Any] = (await api.get(f"/v1/results/{job['result_id']}")).json()
-    return result
 
 
 async def judged(api: httpx.AsyncClient) -> dict[str, Any]:

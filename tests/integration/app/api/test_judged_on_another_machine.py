@@ -21,7 +21,7 @@ from app.storage.reply_cache import cache_size
 from tests.fakes.program import environment_for, run_command
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
-from tests.integration.app.api.api_calls import submit, wait_for_job
+from tests.integration.app.api.api_calls import result_of, running_app, submit
 from tests.standin.llm import StandInLLM
 
 pytestmark = pytest.mark.postgres
@@ -72,10 +72,7 @@ def machine(database_url: str, judges: Path, tmp_path: Path, model: StandInLLM, 
         given = {"model": "openai/gpt-6-luna", "openai_base_url": model.base_url, **bucket} | overrides
         settings = settings_for_tests(data_dir=tmp_path / name, database_url=database_url, **given)
         app = create_app(settings, runtime=scripted_runtime(judges, {URL: PAGE}, data_folder=tmp_path / name))
-        async with (
-            app.router.lifespan_context(app),
-            httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1:8000") as client,
-        ):
+        async with running_app(app) as client:
             yield client
 
     return started
@@ -83,10 +80,7 @@ def machine(database_url: str, judges: Path, tmp_path: Path, model: StandInLLM, 
 
 async def judged(api: httpx.AsyncClient) -> dict[str, Any]:
     [job_id] = await submit(api, task_id="paris")
-    job = await wait_for_job(api, job_id)
-    assert job["status"] == "succeeded", job
-    result: dict[str, Any] = (await api.get(f"/v1/results/{job['result_id']}")).json()
-    return result
+    return await result_of(api, job_id)
 
 
 def rejudged(result: dict[str, Any]) -> list[dict[str, Any]]:

@@ -17,7 +17,13 @@ from app.engine.benches import write_bench
 from app.server.application import create_app
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
-from tests.integration.app.api.api_calls import assert_problem, submission_body, submit, wait_for_job
+from tests.integration.app.api.api_calls import (
+    assert_problem,
+    result_of,
+    running_app,
+    submission_body,
+    submit,
+)
 from tests.standin.llm import StandInLLM
 
 pytestmark = pytest.mark.postgres
@@ -46,19 +52,13 @@ async def api(database_url: str, judges: Path, tmp_path: Path, model: StandInLLM
     (judges / "paris.py").write_text(JUDGE)
     settings = settings_for_tests(data_dir=tmp_path, database_url=database_url, openai_base_url=model.base_url)
     app = create_app(settings, runtime=scripted_runtime(judges, {URL: PAGE}, data_folder=tmp_path / "kept"))
-    async with (
-        app.router.lifespan_context(app),
-        httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1:8000") as client,
-    ):
+    async with running_app(app) as client:
         yield client
 
 
-async def result_of(api: httpx.AsyncClient, judge: str | list[str]) -> dict[str, Any]:
+async def result_by(api: httpx.AsyncClient, judge: str | list[str]) -> dict[str, Any]:
     [job_id] = await submit(api, task_id="paris", model=judge)
-    job = await wait_for_job(api, job_id)
-    assert job["status"] == "succeeded", job
-    result: dict[str, Any] = (await api.get(f"/v1/results/{job['result_id']}")).json()
-    return result
+    return await result_of(api, job_id)
 
 
 def votes(result: dict[str, Any]) -> dict[str, str]:
@@ -67,11 +67,11 @@ def votes(result: dict[str, Any]) -> dict[str, str]:
 
 
 async def test_jury_is_named_as_a_list_or_with_commas(api: httpx.AsyncClient, model: StandInLLM) -> None:
-    listed = await result_of(api, MODELS)
+    listed = await result_by(api, MODELS)
     assert (listed["model"], listed["score"]["value"]) == (NAME, 1.0)
     assert votes(listed) == {"gpt-4.1": "passed", "gpt-4o": "failed", "lexical": "passed"}
     assert Counter(call.model for call in model.calls) == {"gpt-4.1": 2, "gpt-4o": 2}
-    agreeing = await result_of(api, f"unanimity:{','.join(MODELS)}")
+    agreeing = await result_by(api, f"unanimity:{','.join(MODELS)}")
     assert (agreeing["model"], agreeing["score"]["value"]) == (f"unanimity:{NAME}", 0.0)
     assert len(model.calls) == 4, "the members were asked again"
     page = (await api.get(f"/results/{listed['id']}?leaf=capital")).text
@@ -118,11 +118,11 @@ async def test_result_names_the_effective_votes_that_a_bench_measured(api: httpx
     ]
     document = {"bench_version": 1, "id": "bench_1", "created_at": datetime.now(UTC).isoformat(), "rows": rows}
     write_bench(document | {"rule": "partial=failed", "sample": None, "sets": []}, tmp_path)
-    result = await result_of(api, MODELS)
+    result = await result_by(api, MODELS)
     measured = result["judge"]["jury"]["measured"]
     assert [one["set"] for one in measured["sets"]] == ["majority set"]
     assert (measured["bench"], measured["sets"][0]["error_correlation"]) == ("bench_1", 0.18)
     assert "worth 2.2 independent votes on majority set" in (await api.get(f"/results/{result['id']}")).text
-    alone = await result_of(api, f"unanimity:{','.join(MODELS)}")
+    alone = await result_by(api, f"unanimity:{','.join(MODELS)}")
     assert alone["judge"]["jury"]["measured"] is None
     assert json.dumps(alone["certification"]).count("Certificates are for single models") == 1

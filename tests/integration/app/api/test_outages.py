@@ -20,7 +20,7 @@ from tests.fakes.evaluating import ScriptedEvaluation
 from tests.fakes.folders import service_folder
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
-from tests.integration.app.api.api_calls import assert_problem, submission_body, submit, wait_for_job
+from tests.integration.app.api.api_calls import assert_problem, running_app, submission_body, submit, wait_for_job
 from tests.integration.app.api.conftest import OpenApi
 
 pytestmark = pytest.mark.postgres
@@ -76,11 +76,7 @@ def server() -> Iterator[EmbeddedPostgres]:
 async def api(server: EmbeddedPostgres, judges: Path, tmp_path: Path) -> AsyncIterator[httpx.AsyncClient]:
     chosen = settings_for_tests(data_dir=tmp_path / "data", database_url=server.url())
     app = create_app(chosen, workers=0, runtime=scripted_runtime(judges), evaluate=ScriptedEvaluation())
-    transport = httpx.ASGITransport(app=app)
-    async with (
-        app.router.lifespan_context(app),
-        httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as client,
-    ):
+    async with running_app(app) as client:
         yield client
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -12,7 +11,7 @@ import pytest
 from app.storage.database import Database
 from app.storage.records import Scope
 from tests.fakes.services import watch_pauses
-from tests.integration.app.api.api_calls import assert_problem, submit, wait_for_job
+from tests.integration.app.api.api_calls import assert_problem, submit, wait_for_job, wait_until_paused
 from tests.integration.app.api.conftest import OpenApi
 from tests.integration.app.api.test_owners import key_for
 from tests.standin.llm import StandInLLM
@@ -37,15 +36,6 @@ def with_model(model: StandInLLM) -> dict[str, Any]:
         "openai_api_key": "key",
         "openai_base_url": model.base_url,
     }
-
-
-async def wait_until_paused(api: httpx.AsyncClient, job_ids: list[str]) -> list[dict[str, Any]]:
-    async with asyncio.timeout(240):
-        while True:
-            found = [(await api.get(f"/v1/jobs/{job_id}")).json() for job_id in job_ids]
-            if all(job["stage"] == "paused" for job in found):
-                return found
-            await asyncio.sleep(0.05)
 
 
 async def test_paused_provider_gets_no_requests_and_jobs_finish_after_resume(

@@ -17,7 +17,7 @@ from app.server.application import create_app
 from tests.fakes.llm import patient_circuits  # noqa: F401 - fixture
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
-from tests.integration.app.api.api_calls import submit, wait_for_job
+from tests.integration.app.api.api_calls import running_app, submit, wait_for_job, wait_until_paused
 from tests.standin.faults import NO_ACCESS, NO_QUOTA, Fault
 from tests.standin.llm import StandInLLM
 
@@ -54,11 +54,7 @@ def serve(database_url: str, judges: Path, tmp_path: Path, model: StandInLLM) ->
             openai_base_url=model.base_url,
         )
         app = create_app(settings, runtime=scripted_runtime(judges, FRANCE, data_folder=tmp_path / "kept"))
-        transport = httpx.ASGITransport(app=app)
-        async with (
-            app.router.lifespan_context(app),
-            httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as client,
-        ):
+        async with running_app(app) as client:
             yield client
 
     yield started
@@ -68,19 +64,10 @@ async def jobs(api: httpx.AsyncClient, job_ids: list[str]) -> list[dict[str, Any
     return [(await api.get(f"/v1/jobs/{job_id}")).json() for job_id in job_ids]
 
 
-async def all_paused(api: httpx.AsyncClient, job_ids: list[str]) -> list[dict[str, Any]]:
-    async with asyncio.timeout(240):
-        while True:
-            found = await jobs(api, job_ids)
-            if all(job["stage"] == "paused" for job in found):
-                return found
-            await asyncio.sleep(0.05)
-
-
 async def test_invalid_key_costs_one_request_and_pauses_every_job(serve: Serve, model: StandInLLM):
     async with serve("key-a") as api:
         job_ids = await submit(api, answers=ANSWERS)
-        paused = await all_paused(api, job_ids)
+        paused = await wait_until_paused(api, job_ids)
         await asyncio.sleep(1.5)  # longer than the interval of the check for resumable jobs
         assert await jobs(api, job_ids) == paused
     assert len(model.calls) == 1
@@ -91,7 +78,7 @@ async def test_invalid_key_costs_one_request_and_pauses_every_job(serve: Serve, 
 async def test_jobs_finish_after_restart_with_valid_key(serve: Serve, model: StandInLLM):
     async with serve("key-a") as api:
         job_ids = await submit(api, answers=ANSWERS)
-        await all_paused(api, job_ids)
+        await wait_until_paused(api, job_ids)
     async with serve("key-b") as api:
         done = [await wait_for_job(api, job_id) for job_id in job_ids]
         results = [(await api.get(f"/v1/results/{job['result_id']}")).json() for job in done]
@@ -104,12 +91,12 @@ async def test_jobs_finish_after_restart_with_valid_key(serve: Serve, model: Sta
 async def test_restart_with_invalid_key_costs_one_more_request(serve: Serve, model: StandInLLM):
     async with serve("key-a") as api:
         job_ids = await submit(api, answers=ANSWERS)
-        await all_paused(api, job_ids)
+        await wait_until_paused(api, job_ids)
     async with serve("key-c") as api:
         async with asyncio.timeout(240):
             while len(model.calls) < 2:  # noqa: ASYNC110 - the stand-in counts
                 await asyncio.sleep(0.05)
-        await all_paused(api, job_ids)
+        await wait_until_paused(api, job_ids)
         await asyncio.sleep(1.5)
     assert [call.api_key for call in model.calls] == ["key-a", "key-c"]
 
@@ -117,7 +104,7 @@ async def test_restart_with_invalid_key_costs_one_more_request(serve: Serve, mod
 async def test_retry_of_one_job_resumes_all_jobs(serve: Serve, model: StandInLLM):
     async with serve("key-a") as api:
         job_ids = await submit(api, answers=ANSWERS)
-        await all_paused(api, job_ids)
+        await wait_until_paused(api, job_ids)
         model.api_key = "key-a"
         await asyncio.sleep(5.0)  # a retry soon after the last rejection is ignored
         response = await api.post(f"/v1/jobs/{job_ids[3]}/retry")
@@ -129,10 +116,10 @@ async def test_immediate_retries_with_invalid_key_send_no_requests(serve: Serve,
     began = time.monotonic()
     async with serve("key-a") as api:
         job_ids = await submit(api, answers=ANSWERS)
-        await all_paused(api, job_ids)
+        await wait_until_paused(api, job_ids)
         for job_id in job_ids:
             assert (await api.post(f"/v1/jobs/{job_id}/retry")).status_code == 202
-        await all_paused(api, job_ids)
+        await wait_until_paused(api, job_ids)
     assert len(model.calls) <= 1 + (time.monotonic() - began) // PROBE_INTERVAL_S
 
 
@@ -141,5 +128,5 @@ async def test_missing_access_quota_and_proxy_errors_pause_jobs(serve: Serve, mo
     model.always = fault
     async with serve("key-b") as api:
         job_ids = await submit(api, answers=ANSWERS[:4])
-        await all_paused(api, job_ids)
+        await wait_until_paused(api, job_ids)
     assert len(model.calls) == 1

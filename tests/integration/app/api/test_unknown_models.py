@@ -8,7 +8,6 @@ import re
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -17,7 +16,7 @@ from app.server.application import create_app
 from tests.fakes.llm import patient_circuits  # noqa: F401 - fixture
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
-from tests.integration.app.api.api_calls import submit, wait_for_job
+from tests.integration.app.api.api_calls import running_app, submit, wait_for_job, wait_until_paused
 from tests.standin.call import Call
 from tests.standin.faults import Fault
 from tests.standin.llm import StandInLLM
@@ -54,28 +53,15 @@ async def api(database_url: str, judges: Path, tmp_path: Path, model: StandInLLM
         openai_base_url=model.base_url,
     )
     app = create_app(settings, runtime=scripted_runtime(judges, FRANCE, data_folder=tmp_path / "kept"))
-    transport = httpx.ASGITransport(app=app)
-    async with (
-        app.router.lifespan_context(app),
-        httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000") as client,
-    ):
+    async with running_app(app) as client:
         yield client
-
-
-async def all_paused(api: httpx.AsyncClient, job_ids: list[str]) -> list[dict[str, Any]]:
-    async with asyncio.timeout(240):
-        while True:
-            found = [(await api.get(f"/v1/jobs/{job_id}")).json() for job_id in job_ids]
-            if all(job["stage"] == "paused" for job in found):
-                return found
-            await asyncio.sleep(0.05)
 
 
 async def test_unknown_model_costs_one_request_and_pauses_only_its_jobs(
     api: httpx.AsyncClient, model: StandInLLM
 ) -> None:
     job_ids = await submit(api, answers=ANSWERS, model=f"openai/{MISTYPED}")
-    paused = await all_paused(api, job_ids)
+    paused = await wait_until_paused(api, job_ids)
     others = await submit(api, answers=ANSWERS[:2], model="openai/gpt-6-luna")
     done = [await wait_for_job(api, job_id) for job_id in others]
     await asyncio.sleep(1.5)  # longer than the interval of the check for resumable jobs
@@ -85,7 +71,7 @@ async def test_unknown_model_costs_one_request_and_pauses_only_its_jobs(
     assert all("did you mean gpt-6-luna?" in job["error"]["detail"] for job in paused)
     assert all("ASSAY_MODEL" in job["error"]["detail"] for job in paused)
     assert {job["status"] for job in done} == {"succeeded"}
-    assert await all_paused(api, job_ids) == paused
+    assert await wait_until_paused(api, job_ids) == paused
 
 
 async def test_result_warns_of_model_shutdown(api: httpx.AsyncClient, model: StandInLLM) -> None:

@@ -14,7 +14,7 @@ import pytest
 from app.server.application import create_app
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
-from tests.integration.app.api.api_calls import assert_problem, submit, wait_for_job
+from tests.integration.app.api.api_calls import assert_problem, running_app, submit, wait_for_job
 from tests.standin.call import Call
 from tests.standin.llm import StandInLLM
 
@@ -99,10 +99,7 @@ def start(database_url: str, judges: Path, tmp_path: Path, model: StandInLLM, pa
         )
         runtime = scripted_runtime(judges, pages, data_folder=tmp_path / "kept")
         app = create_app(settings, workers=workers, runtime=runtime)
-        async with (
-            app.router.lifespan_context(app),
-            httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1:8000") as client,
-        ):
+        async with running_app(app) as client:
             yield client
 
     return started

@@ -14,6 +14,7 @@ from app.server.application import create_app
 from cache.capture import CaptureOutcome
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
+from tests.integration.app.api.api_calls import running_app
 from tests.standin.call import Call
 
 MODEL = "openai/gpt-4.1"
@@ -68,11 +69,7 @@ async def open_verifier(
     judges.mkdir(exist_ok=True)
     chosen = settings_for_tests(data_dir=folder / "data", database_url=database_url, **({"model": MODEL} | settings))
     app = create_app(chosen, workers=0, runtime=scripted_runtime(judges, pages, data_folder=folder))
-    transport = httpx.ASGITransport(app=app, raise_app_exceptions=True)
-    async with (
-        app.router.lifespan_context(app),
-        httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8000", timeout=120) as client,
-    ):
+    async with running_app(app) as client:
         yield client
 
 

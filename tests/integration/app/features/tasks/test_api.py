@@ -17,7 +17,7 @@ import pytest
 from app.server.application import create_app
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
-from tests.integration.app.api.api_calls import assert_problem, submit, wait_for_job
+from tests.integration.app.api.api_calls import assert_problem, running_app, submit, wait_for_job
 from tests.standin.call import Call
 from tests.standin.llm import StandInLLM
 
@@ -80,10 +80,7 @@ def start(database_url: str, judges: Path, tmp_path: Path, model: StandInLLM) ->
             **changes,
         )
         app = create_app(settings, workers=1, runtime=scripted_runtime(judges, PAGES, data_folder=tmp_path / "kept"))
-        async with (
-            app.router.lifespan_context(app),
-            httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1:8000") as client,
-        ):
+        async with running_app(app) as client:
             yield client
 
     return started
