@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from cache.backends.document_decoder import read_html_safely
 from cache.backends.documents import ByteKind, decode_html, read_document, sniff
+from cache.backends.plain_html import PlainPage
 from cache.capture import CaptureOutcome, Observation
 from cache.classify.quality import PageFacts, classify
 from cache.errors import DocumentRejected
@@ -34,23 +35,7 @@ async def read_page(received: Observation, html: str, content: bytes) -> Observa
         is_error = (received.http_status or 200) >= 400
         outcome = CaptureOutcome.HTTP_ERROR if is_error else rejected.outcome
         return replace(received, outcome=outcome, detail=rejected.detail, html=content)
-    facts = PageFacts(
-        url=received.url,
-        final_url=final_url,
-        status=received.http_status,
-        title=page.title,
-        headlines=page.headlines,
-        text=page.text,
-        html=html,
-        has_password_field=page.has_password_field,
-        login_form_chars=page.login_form_chars,
-        consent_chars=page.consent_chars,
-        inputs=page.inputs,
-        links=len(page.links),
-        large_images=page.images,
-        has_user_field=page.has_user_field,
-        is_registration=page.is_registration,
-    )
+    facts = facts_of(page, html, url=received.url, final_url=final_url, status=received.http_status)
     finding = await asyncio.to_thread(classify, facts)
     return replace(
         received,
@@ -63,4 +48,25 @@ async def read_page(received: Observation, html: str, content: bytes) -> Observa
         hidden_text=page.hidden,
         links=page.links,
         html=content,
+    )
+
+
+def facts_of(page: PlainPage, html: str, *, url: str, final_url: str, status: int | None) -> PageFacts:
+    """Return the facts of an unrendered web page by which it is classified."""
+    return PageFacts(
+        url=url,
+        final_url=final_url,
+        status=status,
+        title=page.title,
+        headlines=page.headlines,
+        text=page.text,
+        html=html,
+        has_password_field=page.has_password_field,
+        login_form_chars=page.login_form_chars,
+        consent_chars=page.consent_chars,
+        inputs=page.inputs,
+        links=len(page.links),
+        large_images=page.images,
+        has_user_field=page.has_user_field,
+        is_registration=page.is_registration,
     )

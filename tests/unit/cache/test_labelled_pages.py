@@ -6,6 +6,7 @@ import time
 
 import pytest
 
+from cache.backends.content import facts_of
 from cache.backends.plain_html import read_html
 from cache.capture import CaptureOutcome
 from cache.classify.quality import Finding, PageFacts, classify
@@ -16,25 +17,7 @@ pytestmark = pytest.mark.slow
 
 def _classify_page(page: LabelledPage) -> Finding:
     plain = read_html(page.html, page.final_url)
-    return classify(
-        PageFacts(
-            url=page.url,
-            final_url=page.final_url,
-            status=page.status,
-            title=plain.title,
-            headlines=plain.headlines,
-            text=plain.text,
-            html=page.html,
-            has_password_field=plain.has_password_field,
-            login_form_chars=plain.login_form_chars,
-            consent_chars=plain.consent_chars,
-            inputs=plain.inputs,
-            links=len(plain.links),
-            large_images=plain.images,
-            has_user_field=plain.has_user_field,
-            is_registration=plain.is_registration,
-        )
-    )
+    return classify(facts_of(plain, page.html, url=page.url, final_url=page.final_url, status=page.status))
 
 
 def test_there_are_as_many_pages_as_promised() -> None:

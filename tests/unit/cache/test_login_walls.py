@@ -7,10 +7,11 @@ import time
 
 import pytest
 
+from cache.backends.content import facts_of
 from cache.backends.plain_html import read_html
 from cache.capture import CaptureOutcome
 from cache.classify.logins import is_login_address, is_login_title, is_registration_title, may_be_login_address
-from cache.classify.quality import Finding, PageFacts, classify
+from cache.classify.quality import Finding, classify
 from tests.labelled.forms import FormPage, content_pages, login_pages
 
 pytestmark = pytest.mark.slow
@@ -18,23 +19,7 @@ pytestmark = pytest.mark.slow
 
 def _classify_page(page: FormPage) -> Finding:
     plain = read_html(page.html, page.url)
-    return classify(
-        PageFacts(
-            url=page.url,
-            final_url=page.url,
-            status=200,
-            title=plain.title,
-            headlines=plain.headlines,
-            text=plain.text,
-            html=page.html,
-            has_password_field=plain.has_password_field,
-            login_form_chars=plain.login_form_chars,
-            inputs=plain.inputs,
-            links=len(plain.links),
-            has_user_field=plain.has_user_field,
-            is_registration=plain.is_registration,
-        )
-    )
+    return classify(facts_of(plain, page.html, url=page.url, final_url=page.url, status=200))
 
 
 def test_at_least_95_percent_of_login_pages_are_recognized() -> None:
