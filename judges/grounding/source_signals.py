@@ -91,7 +91,7 @@ def source_signals(capture: Capture) -> frozenset[SourceSignal]:
 def url_texts(urls: Iterable[str]) -> tuple[str, ...]:
     """Return the text that these URLs carry in query, fragment or search path, folded. Short values are omitted.
 
-    >>> address_texts(["https://a.org/search/ida-norrstad-was-director", "https://a.org/?q=Ida+N&x=was+it+the+director"])
+    >>> url_texts(["https://a.org/search/ida-norrstad-was-director", "https://a.org/?q=Ida+N&x=was+it+the+director"])
     ('ida norrstad was director', 'was it the director')
     """
     texts: list[str] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import io
 import json
 import logging
@@ -17,7 +16,6 @@ from app.console import streams
 from app.console.safe_console import SafeConsole
 from app.observability.logs import configure_logging
 from app.observability.redaction import Redactor
-from cache import terminal_text
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
 from tests.architecture.sources import ROOT, python_files
 
@@ -118,7 +116,3 @@ def test_every_console_is_a_safe_console() -> None:
         if re.search(r"(?<![A-Za-z])Console\(", re.sub(r"class SafeConsole\(Console\)", "", path.read_text("utf-8")))
     ]
     assert unsafe == []
-
-
-def test_examples_of_removal_are_correct() -> None:
-    assert doctest.testmod(terminal_text).failed == 0

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import doctest
 from datetime import UTC, datetime
 
 import pytest
@@ -12,7 +11,6 @@ from cache.backends.http import HttpCapturer
 from cache.capture import CaptureOutcome, Observation
 from cache.egress.proxy import EgressProxy
 from cache.pacing import ProcessHostPacing
-from cache.sources import wayback
 from cache.sources.wayback import Wayback
 from tests.standin.archive import StandInArchive
 from tests.standin.web import Reply
@@ -87,7 +85,3 @@ async def test_copy_that_redirects_to_another_page_names_that_page() -> None:
         )
         found = await source.find_copy(url, dead(url), None)
     assert (found.is_evidence, found.url, found.final_url) == (True, url, OTHER)
-
-
-def test_examples_of_archivable_urls_are_correct() -> None:
-    assert doctest.testmod(wayback).failed == 0

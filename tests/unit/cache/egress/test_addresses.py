@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import doctest
-
 import pytest
 
-from cache.egress import addresses
 from cache.egress.addresses import denial_reason
 
 _DENIED_TEXT = """
@@ -41,7 +38,3 @@ def test_public_address_is_allowed(address: str) -> None:
 def test_text_that_is_not_an_address_raises() -> None:
     with pytest.raises(ValueError, match="not appear to be"):
         denial_reason("localhost")
-
-
-def test_docstring_examples_are_correct() -> None:
-    assert doctest.testmod(addresses).failed == 0

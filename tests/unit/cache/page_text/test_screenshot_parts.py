@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import doctest
 import io
 
 import pytest
 from PIL import Image, ImageDraw
 
-from cache.page_text import screenshot_parts as module
 from cache.page_text.screenshot_parts import ScreenshotLimits, scaled_image, screenshot_parts
 from tests.fakes.decodes import counted_decodes
 from tests.standin.documents import image_size
@@ -31,10 +29,6 @@ def stripe(part: bytes, row: int) -> int:
         shade = image.convert("L").getpixel((image.width // 2, row % image.height))
     assert isinstance(shade, int)
     return round(shade / 2)
-
-
-def test_docstring_examples_are_correct() -> None:
-    assert doctest.testmod(module).failed == 0
 
 
 def test_complete_jpeg_that_fits_is_passed_through_without_decoding() -> None:

@@ -2,18 +2,11 @@
 
 from __future__ import annotations
 
-import doctest
-
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cache.page_text import tiles
 from cache.page_text.tiles import join_tiles, tile_spans
 from tests.standin.documents import image_bytes, image_size
-
-
-def test_docstring_examples_are_correct() -> None:
-    assert doctest.testmod(tiles).failed == 0
 
 
 @given(st.integers(1, 40_000), st.integers(1, 7000))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import doctest
 import quopri
 import time
 from collections.abc import Callable
@@ -11,7 +10,6 @@ from datetime import UTC, datetime
 
 import pytest
 
-import cache.sources.mhtml
 from cache.capture import CaptureOutcome
 from cache.errors import DocumentRejected
 from cache.sources.mhtml import MAX_PARTS, is_mhtml, read_mhtml
@@ -42,10 +40,6 @@ def saved(
     )
     body = b"".join(b"------Multipart--abc----\n" + part + b"\n" for part in ([before] if before else []) + parts)
     return (head + body + b"------Multipart--abc------\n").replace(b"\n", b"\r\n")
-
-
-def test_docstring_examples_are_correct() -> None:
-    assert doctest.testmod(cache.sources.mhtml).failed == 0
 
 
 @pytest.mark.parametrize("encoding", ["quoted-printable", "base64", "8bit"])

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judges.suites import step_metrics
 from judges.suites.step_metrics import StepScore, bounds, score, task_bootstrap_intervals, token_f1
 
 
@@ -104,10 +103,3 @@ def test_intervals_resample_tasks_and_depend_on_the_seed():
     # Forty tasks, not 120 steps: about 1.96 * 0.5 / sqrt(40) on each side.
     assert found["micro"]["element"]["low"] == pytest.approx(0.5 - 0.155, abs=0.04)
     assert found["macro"]["element"]["high"] == pytest.approx(0.5 + 0.155, abs=0.04)
-
-
-def test_doctests_pass():
-    import doctest
-
-    outcome = doctest.testmod(step_metrics)
-    assert outcome.attempted and not outcome.failed
