@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,6 +33,25 @@ class Rig:
     async def show(self, path: str, answer: Answer) -> Observation:
         self.site.pages[path] = answer
         return await self.capturer.capture(self.site.url(path))
+
+
+class _Packets(asyncio.DatagramProtocol):
+    def __init__(self) -> None:
+        self.received = 0
+
+    def datagram_received(self, data: bytes, addr: object) -> None:
+        self.received += 1
+
+
+@asynccontextmanager
+async def counting_packets() -> AsyncIterator[tuple[int, _Packets]]:
+    """Yield a UDP port and a counter of the packets it receives."""
+    loop = asyncio.get_running_loop()
+    transport, packets = await loop.create_datagram_endpoint(_Packets, local_addr=("127.0.0.1", 0))
+    try:
+        yield transport.get_extra_info("sockname")[1], packets
+    finally:
+        transport.close()
 
 
 @pytest.fixture(scope="session")

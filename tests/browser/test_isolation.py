@@ -7,7 +7,7 @@ import contextlib
 import os
 import sys
 import tempfile
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
 
@@ -19,7 +19,7 @@ from cache.capture import CaptureOutcome
 from cache.confinement.privileges import DEFAULT_UID
 from cache.egress.proxy import EgressProxy
 from cache.errors import BrowserUnavailable, SandboxUnavailable
-from tests.browser.conftest import Rig
+from tests.browser.conftest import Rig, counting_packets
 from tests.fakes.processes import command_line, is_running
 from tests.fakes.sandbox import browser_without_sandbox, is_sandbox_missing, sandbox_problem
 from tests.standin.tls import untrusted_server_context
@@ -61,28 +61,9 @@ setTimeout(() => {{ location.href = http + "/navigate" }}, 1000);
 """
 
 
-class _Packets(asyncio.DatagramProtocol):
-    def __init__(self) -> None:
-        self.received = 0
-
-    def datagram_received(self, data: bytes, addr: object) -> None:
-        self.received += 1
-
-
-@contextlib.asynccontextmanager
-async def _counting_packets() -> AsyncIterator[tuple[int, _Packets]]:
-    """Yield a UDP port and a counter of the packets it receives."""
-    loop = asyncio.get_running_loop()
-    transport, packets = await loop.create_datagram_endpoint(_Packets, local_addr=("127.0.0.1", 0))
-    try:
-        yield transport.get_extra_info("sockname")[1], packets
-    finally:
-        transport.close()
-
-
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
 async def test_page_cannot_send_requests_to_internal_addresses(rig: Rig, host: str) -> None:
-    async with StandInWeb() as inside, _counting_packets() as (udp, packets):
+    async with StandInWeb() as inside, counting_packets() as (udp, packets):
         place = f"{host}:{inside.port}"
         rig.site.pages["/to-inside"] = Reply.redirect(f"http://{place}/redirected")
         seen = await rig.show("/attack", Reply.html(PROSE + WAYS_INSIDE.format(inside=place, udp=udp)))

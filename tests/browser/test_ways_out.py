@@ -8,8 +8,6 @@ import asyncio
 import os
 import re
 import tempfile
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +17,7 @@ from cache.backends.http import HttpCapturer
 from cache.backends.patchright import BrowserCapturer
 from cache.capture import CaptureOutcome, Capturer
 from cache.egress.proxy import EgressProxy
-from tests.browser.conftest import Rig
+from tests.browser.conftest import Rig, counting_packets
 from tests.fakes.processes import command_line, descendants
 from tests.fakes.sandbox import is_sandbox_missing
 from tests.standin.dns import DNSResolver, StandInDNS
@@ -40,26 +38,8 @@ async def _reported(rig: Rig, script: str, path: str = "/says") -> str:
     return found[1]
 
 
-class _Packets(asyncio.DatagramProtocol):
-    def __init__(self) -> None:
-        self.received = 0
-
-    def datagram_received(self, data: bytes, addr: object) -> None:
-        self.received += 1
-
-
-@asynccontextmanager
-async def _counting_packets() -> AsyncIterator[tuple[int, _Packets]]:
-    loop = asyncio.get_running_loop()
-    transport, packets = await loop.create_datagram_endpoint(_Packets, local_addr=("127.0.0.1", 0))
-    try:
-        yield transport.get_extra_info("sockname")[1], packets
-    finally:
-        transport.close()
-
-
 async def test_webrtc_sends_no_packet_and_learns_no_address(rig: Rig) -> None:
-    async with _counting_packets() as (port, packets):
+    async with counting_packets() as (port, packets):
         said = await _reported(
             rig,
             f"const pc = new RTCPeerConnection({{ iceServers: [{{ urls: 'stun:127.0.0.1:{port}' }},"
@@ -73,7 +53,7 @@ async def test_webrtc_sends_no_packet_and_learns_no_address(rig: Rig) -> None:
 
 
 async def test_quic_is_disabled_and_not_used_when_offered(rig: Rig) -> None:
-    async with _counting_packets() as (port, packets):
+    async with counting_packets() as (port, packets):
         offer = {"Content-Type": "text/html", "Alt-Svc": f'h3="127.0.0.1:{port}"; ma=86400'}
         rig.site.pages["/offered"] = Reply(headers=offer, body=b"more")
         body = f"{PROSE}<iframe src='/offered'></iframe><iframe src='/offered?2'></iframe>".replace(

@@ -4,10 +4,61 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+import socket
+import ssl
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
+
+
+class SocketServer:
+    """Server on a free port. Subclasses define ``_serve``, which handles one connection."""
+
+    host = "127.0.0.1"
+    _tls: ssl.SSLContext | None = None
+
+    async def __aenter__(self) -> Self:
+        self._tasks: set[asyncio.Task[None]] = set()
+        self._server = await asyncio.start_server(self._accept, self.host, 0, ssl=self._tls)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        if self._tasks:
+            await asyncio.wait(self._tasks)
+
+    @property
+    def port(self) -> int:
+        port: int = self._server.sockets[0].getsockname()[1]
+        return port
+
+    @property
+    def host_port(self) -> str:
+        """``host:port``, the form used in allowlists."""
+        return f"{self.host}:{self.port}"
+
+    def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.create_task(self._serve(reader, writer))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        raise NotImplementedError
+
+
+@contextmanager
+def refused_address() -> Iterator[str]:
+    """Yield an address that refuses connections. Its port is reserved, so that no other process listens there."""
+    with socket.socket() as reserved:
+        reserved.bind(("127.0.0.1", 0))
+        yield f"127.0.0.1:{reserved.getsockname()[1]}"
 
 
 class Reset(Exception):

@@ -7,9 +7,8 @@ import base64
 import hashlib
 from collections import Counter
 from collections.abc import Callable
-from types import TracebackType
 
-from tests.standin.http import HttpRequest, Reset, read_request
+from tests.standin.http import HttpRequest, Reset, SocketServer, read_request
 
 Fault = Callable[[HttpRequest, int], str | None]
 """Function of a request and the number of earlier requests with its method; returns the name of a fault, or None.
@@ -19,7 +18,7 @@ Fault = Callable[[HttpRequest, int], str | None]
 """
 
 
-class StandInS3:
+class StandInS3(SocketServer):
     """S3 server that stores objects in memory, on a free port."""
 
     def __init__(self, fault: Fault = lambda request, nth: None) -> None:
@@ -27,22 +26,10 @@ class StandInS3:
         self.objects: dict[str, bytes] = {}
         self.requests: list[HttpRequest] = []
         self.methods: Counter[str] = Counter()
-        self._server: asyncio.Server | None = None
-
-    async def __aenter__(self) -> StandInS3:
-        self._server = await asyncio.start_server(self._serve, "127.0.0.1", 0)
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._server is not None
-        self._server.close()
 
     @property
     def endpoint(self) -> str:
-        assert self._server is not None
-        return f"http://127.0.0.1:{self._server.sockets[0].getsockname()[1]}"
+        return f"http://{self.host_port}"
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

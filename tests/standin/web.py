@@ -7,8 +7,8 @@ import ssl
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
-from types import TracebackType
-from typing import Self
+
+from tests.standin.http import SocketServer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,7 +48,7 @@ class Reply:
 Answer = Reply | Callable[[Visit], Reply] | Callable[[Visit], Awaitable[Reply]]
 
 
-class StandInWeb:
+class StandInWeb(SocketServer):
     """Server of ``pages`` (path -> answer) on a free port; ``default_answer`` answers all other paths (default: a 404
     with a body).
     """
@@ -68,42 +68,13 @@ class StandInWeb:
         self.connections = 0
         self.host = host
         self._tls = tls
-        self._server: asyncio.Server | None = None
-        self._tasks: set[asyncio.Task[None]] = set()
-
-    async def __aenter__(self) -> Self:
-        self._server = await asyncio.start_server(self._accept, self.host, 0, ssl=self._tls)
-        return self
-
-    async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
-        assert self._server is not None
-        self._server.close()
-        for task in self._tasks:
-            task.cancel()
-        if self._tasks:
-            await asyncio.wait(self._tasks)
-
-    @property
-    def port(self) -> int:
-        assert self._server is not None
-        port: int = self._server.sockets[0].getsockname()[1]
-        return port
-
-    @property
-    def host_port(self) -> str:
-        """``host:port``, the form used in allowlists."""
-        return f"{self.host}:{self.port}"
 
     def url(self, path: str) -> str:
         return f"http://{self.host_port}{path}"
 
     def _accept(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.connections += 1
-        task = asyncio.create_task(self._serve(reader, writer))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        super()._accept(reader, writer)
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:

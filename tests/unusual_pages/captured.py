@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import re
-import socket
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from cache.capture import CaptureOutcome, Capturer, Observation
 from cache.egress.proxy import EgressProxy
+from tests.standin.http import refused_address
 from tests.standin.web import Answer, Reply, StandInWeb
 from tests.unusual_pages.pages import BESIDES, CONTENT, EXPECTED, PROSE
 
@@ -52,7 +51,7 @@ async def capture_unusual_pages(make: Callable[[EgressProxy], Capturer], *, ever
     One page does not respond before the deadline.
     """
     async with StandInWeb() as site, StandInWeb(host="127.0.0.2") as other:
-        with _closed_port() as refused:
+        with refused_address() as refused:
             seen = await _capture_all(make, site, other, refused, every)
     return _check_captures(seen)
 
@@ -84,14 +83,6 @@ def _with_other_host(answer: Answer, elsewhere: str) -> Answer:
     if isinstance(answer, Reply) and b"{elsewhere}" in answer.body[:10_000]:
         return replace(answer, body=answer.body.replace(b"{elsewhere}", elsewhere.encode()))
     return answer
-
-
-@contextmanager
-def _closed_port() -> Iterator[str]:
-    """Yield an address that refuses connections. Its port is reserved, so that no other process listens there."""
-    with socket.socket() as reserved:
-        reserved.bind(("127.0.0.1", 0))
-        yield f"127.0.0.1:{reserved.getsockname()[1]}"
 
 
 def _check_captures(seen: Mapping[str, Observation]) -> UnusualPagesResult:

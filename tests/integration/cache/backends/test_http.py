@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import socket
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from cache.backends.http import USER_AGENT, HttpCapturer
 from cache.capture import CaptureOutcome, PageKind
 from cache.egress.proxy import EgressProxy
 from tests.standin.documents import pdf_with_pages
+from tests.standin.http import refused_address
 from tests.standin.tls import untrusted_server_context
 from tests.standin.web import Answer, Reply, StandInWeb, Visit
 
@@ -157,26 +157,19 @@ async def test_body_over_the_limit_is_too_large(site: StandInWeb, capturer: Http
     assert (await capturer.capture(site.url("/big"))).outcome is CaptureOutcome.TOO_LARGE
 
 
-@pytest.fixture
-def closed() -> Iterator[str]:
-    """Address that refuses connections. Its port is reserved, so that no other process listens there."""
-    with socket.socket() as reserved:
-        reserved.bind(("127.0.0.1", 0))
-        yield f"127.0.0.1:{reserved.getsockname()[1]}"
-
-
-async def test_refused_and_aborted_connections_are_connect_errors(closed: str) -> None:
+async def test_refused_and_aborted_connections_are_connect_errors() -> None:
     async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readline()
         writer.transport.abort()
 
     server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
     rude = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    async with EgressProxy(frozenset({closed, rude})) as proxy:
-        capturer = HttpCapturer(proxy, semaphore=asyncio.Semaphore(1), deadline_s=60)
-        for place in (closed, rude):
-            seen = await capturer.capture(f"http://{place}/")
-            assert (seen.outcome, seen.gone) == (CaptureOutcome.CONNECT_ERROR, False), place
+    with refused_address() as closed:
+        async with EgressProxy(frozenset({closed, rude})) as proxy:
+            capturer = HttpCapturer(proxy, semaphore=asyncio.Semaphore(1), deadline_s=60)
+            for place in (closed, rude):
+                seen = await capturer.capture(f"http://{place}/")
+                assert (seen.outcome, seen.gone) == (CaptureOutcome.CONNECT_ERROR, False), place
     server.close()
 
 

@@ -19,6 +19,7 @@ LIST = f"\n\n## References\n\n[1] {A} - Title A\n[2] {B} - Title B\n[3] {C} - Ti
 
 
 def bound(report: str) -> list[tuple[str, str | None, str]]:
+    """Return mark, URL and statement of each pair. Adjacent marks, such as ``[1][2]``, are joined."""
     binding = bind(report)
     return [
         (

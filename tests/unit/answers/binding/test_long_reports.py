@@ -11,6 +11,7 @@ from random import Random
 import pytest
 
 from answers.binding import bind
+from tests.unit.answers.binding.test_forms import bound
 
 Numbers = Sequence[int]
 
@@ -234,19 +235,6 @@ def build(form: Form, seed: str) -> Report:
     entries = form.separator.join(map(form.entry, range(1, SOURCES + 1))) if form.has_list else ""
     report.text = f"{''.join(parts).rstrip()}\n\n{title}{entries}\n"
     return report
-
-
-def bound(text: str) -> list[tuple[str, str | None, str]]:
-    """Return mark, URL and statement of each pair. Adjacent marks, such as ``[1][2]``, are joined."""
-    binding = bind(text)
-    return [
-        (
-            text[mark.start : mark.end],
-            None if mark.source is None else binding.sources[mark.source].url,
-            text[mark.statement_start : mark.statement_end],
-        )
-        for mark in binding.marks
-    ]
 
 
 @pytest.mark.parametrize("form", FORMS)

@@ -22,9 +22,7 @@ from tests.integration.app.features.rewards.rollouts import (
     PAGES,
     RUBRIC,
     SITE,
-    is_on_page,
     open_verifier,
-    read_rollout,
     rollout,
 )
 from tests.standin.faults import WRONG_KEY, Fault
@@ -33,12 +31,6 @@ from tests.standin.llm import StandInLLM
 pytestmark = pytest.mark.postgres
 
 OpenVerifier = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
-
-
-@pytest.fixture
-async def model() -> AsyncIterator[StandInLLM]:
-    async with StandInLLM(rule=is_on_page, extractions={"Values": read_rollout}) as server:
-        yield server
 
 
 @pytest.fixture
