@@ -123,6 +123,8 @@ def test_limits_of_the_config_on_class_and_instance():
     assert EvaluatorConfig.as_dict() == EvaluatorConfig().as_dict() == expected
     assert {name: getattr(EvaluatorConfig, name) for name in expected} == expected
     assert not hasattr(EvaluatorConfig, "max_text_chars") and not hasattr(EvaluatorConfig, "image_max_height")
+    with pytest.raises(TypeError):
+        EvaluatorConfig(default_num_trials=5)  # type: ignore[call-arg]
     config = EvaluatorConfig()
     config.max_text_shrinks = 0
     assert config.as_dict() == expected | {"max_text_shrinks": 0}

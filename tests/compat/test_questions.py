@@ -202,28 +202,6 @@ async def test_config_with_zero_votes_means_three():
     assert len(client.calls) == 2
 
 
-def test_config_takes_no_arguments_and_has_the_public_defaults():
-    config = EvaluatorConfig()
-    assert config.as_dict() == {
-        "max_text_tokens": 100_000,
-        "max_text_shrinks": 2,
-        "image_max_width": 1100,
-        "image_part_height": 2000,
-        "image_part_overlap": 100,
-        "image_max_parts": 5,
-        "jpeg_quality": 85,
-        "default_num_trials": 3,
-        "default_majority_vote": True,
-        "default_use_screenshot": True,
-        "default_additional_instruction": "None",
-    }
-    assert {name: getattr(EvaluatorConfig, name) for name in config.as_dict()} == config.as_dict()
-    assert not hasattr(config, "max_text_chars")
-    assert not hasattr(config, "image_max_height")
-    with pytest.raises(TypeError):
-        EvaluatorConfig(default_num_trials=5)  # type: ignore[call-arg]
-
-
 async def test_text_is_cut_after_a_hundred_thousand_tokens_with_its_line_breaks(tmp_path: Path):
     cache = CacheFileSys(tmp_path)
     whole = "word \n\n" * 60_000
