@@ -194,13 +194,7 @@ def agent_summary(agent: str, outcomes: Iterable[AnswerOutcome]) -> Summary:
             "success": _as_json(row.success),
             "pass_at_k": _as_json(row.pass_at_k),
         },
-        "usage": {
-            "calls": row.usage.calls,
-            "cached_calls": row.usage.cached_calls,
-            "input_tokens": row.usage.input_tokens,
-            "output_tokens": row.usage.output_tokens,
-            "usd": row.usage.usd,
-        },
+        "usage": asdict(row.usage),
         "seconds": round(row.seconds, 3),
     }
 

@@ -10,7 +10,7 @@ import asyncio
 import hashlib
 from collections import Counter
 from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from importlib.metadata import version
 from typing import Any, Final
@@ -262,13 +262,7 @@ async def check_report(runtime: Runtime, plan: CheckPlan, options: CheckOptions)
             "id": options.check_id,
             "status": status,
             "not_judged": dict(by_reason),
-            "usage": CheckUsage(
-                calls=usage.calls,
-                cached_calls=usage.cached_calls,
-                input_tokens=usage.input_tokens,
-                output_tokens=usage.output_tokens,
-                usd=usage.usd,
-            ),
+            "usage": CheckUsage(**asdict(usage)),
             "budget": CheckBudget(limit_usd=options.budget_usd, exhausted=exhausted),
             "warnings": [*document.warnings, *_fault_warnings(by_reason)],
         }

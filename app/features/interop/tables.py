@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from enum import StrEnum
 from io import BytesIO
 from pathlib import Path
@@ -152,11 +152,7 @@ def _result_row(exported: ExportedResult) -> dict[str, Value]:
         "judge_sha256": _text(script.get("sha256")),
         "answer_sha256": _text(result.get("answer_sha256")),
         "certificate": _text(certificate.get("id")),
-        "calls": usage.calls,
-        "cached_calls": usage.cached_calls,
-        "input_tokens": usage.input_tokens,
-        "output_tokens": usage.output_tokens,
-        "usd": usage.usd,
+        **asdict(usage),
         "seconds": seconds_of(result),
         "created_at": None if exported.created_at is None else exported.created_at.isoformat(),
         "tool_version": _text(result.get("tool_version")),

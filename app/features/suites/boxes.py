@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from PIL import Image, ImageDraw
 
@@ -31,6 +31,15 @@ def parse_box(written: str) -> tuple[float, float, float, float] | None:
         return None
     is_in_range = all(-1e6 < value < 1e6 for value in (x, y, width, height))
     return (x, y, width, height) if is_in_range and width > 0 and height > 0 else None
+
+
+def boxes_of(written: Mapping[str, str], *, gold: Iterable[str], picked: Iterable[str]) -> Iterator[Box]:
+    """Yield the boxes of the gold elements, then of the picked one. ``written`` has the boxes of the data by id."""
+    for role, ids in ((GOLD, gold), (PICKED, picked)):
+        for id in ids:
+            box = parse_box(written.get(id, ""))
+            if box is not None:
+                yield Box(role=role, id=id, x=box[0], y=box[1], width=box[2], height=box[3])
 
 
 def draw_boxes(picture: bytes, boxes: Sequence[Box]) -> tuple[bytes, str]:

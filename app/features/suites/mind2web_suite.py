@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from app.features.suites.boxes import GOLD, PICKED, parse_box
+from app.features.suites.boxes import boxes_of
 from app.features.suites.data_folders import DataFolders
 from app.features.suites.mindact import NAME, PlayOptions
 from app.features.suites.mindact_run import SCORES_FOLDER, MindActOptions, figures, run_identity, summary_score
@@ -67,17 +67,7 @@ def _options(options_json: str, folders: DataFolders, settings: Settings) -> Min
         split=request.split or data.stem,
         scores=scores_table(paths.get("scores"), settings),
         template=paths.get("prompt_template"),
-        play_options=PlayOptions.of(
-            protocol=request.protocol,
-            max_tokens=request.max_tokens,
-            max_html_chars=request.max_html_chars,
-            top_k=request.top_k,
-            seed=request.seed,
-            shuffle=request.shuffle,
-            metric=request.metric,
-            no_positive=request.no_positive,
-            temperature=request.temperature,
-        ),
+        play_options=PlayOptions.of_request(request),
         compat_trailing=request.compat_trailing,
         max_examples=request.max_examples,
         seeds=tuple(request.seeds or ()),
@@ -123,8 +113,4 @@ def _read_source_row(file: Path, position: int, record: Record) -> SourceStep:
 def _boxes(record: Record) -> Iterator[Box]:
     trace = record[TRACE]
     prediction = record.get("prediction") or ["", ""]
-    for role, ids in ((GOLD, trace["gold"]["elements"]), (PICKED, prediction[:1])):
-        for id in ids:
-            box = parse_box(trace["boxes"].get(id, ""))
-            if box is not None:
-                yield Box(role=role, id=id, x=box[0], y=box[1], width=box[2], height=box[3])
+    return boxes_of(trace["boxes"], gold=trace["gold"]["elements"], picked=prediction[:1])

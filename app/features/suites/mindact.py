@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass, fields
 from functools import partial
 from random import Random
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from app.features.suites.records import Record, StepStatus, usage_json
+from app.features.suites.records import Record, StepStatus
 from app.features.suites.step_loop import SuiteModel
 from judges.errors import LLMError
 from judges.llm.client import LLMRequest, Message
@@ -42,6 +42,9 @@ from judges.suites.mind2web.tournament import EMPTY_PREDICTION, Prediction, scor
 from judges.suites.questions import Questions, ask_all, reply_or_empty
 from rubrics.verdict import Usage
 
+if TYPE_CHECKING:
+    from app.features.suites.run_options import Mind2WebRunIn, Mind2WebSessionIn
+
 NAME = "mind2web"
 NO_PREDICTION = "no_prediction"
 NO_RANK = "no_rank"
@@ -69,7 +72,7 @@ class PlayOptions:
         protocol: Protocol,
         metric: Metric | None,
         no_positive: NoPositive | None,
-        max_tokens: int | None,
+        max_tokens: int | None = None,
         **others: Any,
     ) -> PlayOptions:
         """Return options in which None stands for the default of the protocol."""
@@ -81,6 +84,11 @@ class PlayOptions:
             max_tokens=max_tokens or (GUIDE_MAX_TOKENS if guide else MAX_TOKENS),
             **others,
         )
+
+    @classmethod
+    def of_request(cls, request: Mind2WebRunIn | Mind2WebSessionIn) -> PlayOptions:
+        """Return the options of a run or a session over HTTP."""
+        return cls.of(**request.model_dump(include={each.name for each in fields(cls)}))
 
     @property
     def is_guide(self) -> bool:
@@ -303,7 +311,7 @@ def scored_record(
         "action": action,
         "prediction": list(prediction),
         "empty_outputs": 0 if played is None else played.empty,
-        "usage": usage_json(usage or Usage()),
+        "usage": asdict(usage or Usage()),
         "trace": _trace(step, gold, played),
     }
 
@@ -320,7 +328,7 @@ def not_judged_record(step: PreparedStep, reason: str, detail: str, usage: Usage
         "judged": False,
         **no_figures,
         "empty_outputs": 0,
-        "usage": usage_json(usage or Usage()),
+        "usage": asdict(usage or Usage()),
         "trace": _trace(step, gold, None),
     }
 

@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import partial
 
-from app.features.suites.boxes import GOLD, PICKED, parse_box
+from app.features.suites.boxes import boxes_of
 from app.features.suites.data_folders import DataFolders
 from app.features.suites.multimodal import (
     NAME,
@@ -125,13 +125,8 @@ def _screenshot_uri(row: TildeRow) -> str | None:
 
 
 def _boxes(row: TildeRow, record: Record) -> Iterator[Box]:
-    """Yield the boxes of all gold elements, then of the picked one."""
     picked = (record.get(TRACE) or {}).get("picked")
-    for role, elements in ((GOLD, row.targets), (PICKED, (picked,) if picked else ())):
-        for id in _root_ids(elements):
-            box = parse_box(row.boxes.get(id, ""))
-            if box is not None:
-                yield Box(role=role, id=id, x=box[0], y=box[1], width=box[2], height=box[3])
+    return boxes_of(row.boxes, gold=_root_ids(row.targets), picked=_root_ids((picked,) if picked else ()))
 
 
 def _root_ids(elements: Iterable[str]) -> Iterator[str]:

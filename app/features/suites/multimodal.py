@@ -6,12 +6,12 @@ import asyncio
 import hashlib
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from app.features.suites.records import Record, StepStatus, usage_json
+from app.features.suites.records import Record, StepStatus
 from app.features.suites.reports import not_judged_summary, tool_version, total_usage
 from app.features.suites.seeds import SeedsPlan, figures_by_seed
 from app.features.suites.step_loop import Plan, SuiteModel
@@ -37,7 +37,7 @@ from judges.suites.multimodal.tilde_rows import (
     read_tilde_row,
 )
 from judges.suites.multimodal.vocabulary import token_ids
-from judges.suites.questions import Questions, ask_all, reply_or_empty
+from judges.suites.questions import ask_all, reply_or_empty
 from rubrics.scoring import Score, bounded_score
 from rubrics.verdict import Usage
 
@@ -146,16 +146,9 @@ class TildePlan:
         return step.id
 
     async def judge(self, step: TildeRow, suite_model: SuiteModel) -> Record:
-        dialogue, usage = await ask_all(self.questions(step), partial(self._ask, step, suite_model))
+        dialogue, usage = await ask_all(dialogue_questions(step), partial(self._ask, step, suite_model))
         # In a thread, because the digest of a screenshot takes milliseconds.
         return await asyncio.to_thread(self.record, step, dialogue, usage)
-
-    def score(self, step: TildeRow) -> Record | None:
-        """Return None: every valid row has questions."""
-        return None
-
-    def questions(self, step: TildeRow) -> Questions[Dialogue]:
-        return dialogue_questions(step)
 
     def record(self, step: TildeRow, dialogue: Dialogue, usage: Usage) -> Record:
         answer = parse_seeact(dialogue.answer)
@@ -172,7 +165,7 @@ class TildePlan:
         return await reply_or_empty(suite_model.client, request)
 
     def not_judged(self, step: TildeRow, error: LLMError) -> Record:
-        reason = str(error.reason) if error.reason else "llm_unavailable"
+        reason = str(error.reason or "llm_unavailable")
         return not_judged_record(step, reason=reason, detail=str(error), usage=error.usage)
 
 
@@ -245,7 +238,7 @@ def scored_record(
         "element": answer.element,
         "action": answer.action,
         "value": answer.value,
-        "usage": usage_json(usage or Usage()),
+        "usage": asdict(usage or Usage()),
         "trace": {
             **_trace(row),
             "thought": None if dialogue is None else dialogue.thought,
@@ -266,7 +259,7 @@ def not_judged_record(row: TildeRow, *, reason: str, detail: str, usage: Usage) 
         "action_f1": None,
         "step_acc": None,
         "f1": None,
-        "usage": usage_json(usage),
+        "usage": asdict(usage),
         "trace": _trace(row),
     }
 

@@ -10,8 +10,6 @@ from collections.abc import Mapping
 from enum import StrEnum
 from typing import Any, TypeAlias
 
-from rubrics.verdict import Usage
-
 Record: TypeAlias = Mapping[str, Any]
 """Keys: ``id`` (unique in the data), ``position``, ``task_id``, ``status``, ``reason``, ``detail``, ``element_acc``,
 ``action_f1``, ``step_acc`` (None unless scored), ``usage`` and ``trace``."""
@@ -37,14 +35,3 @@ def without_trace(record: Record) -> dict[str, Any]:
 def is_final(record: Record) -> bool:
     """Return whether the step needs no further attempt."""
     return bool(record["status"] != StepStatus.NOT_JUDGED)
-
-
-def usage_json(usage: Usage) -> dict[str, Any]:
-    """Return the ``usage`` of a record."""
-    return {
-        "calls": usage.calls,
-        "cached_calls": usage.cached_calls,
-        "input_tokens": usage.input_tokens,
-        "output_tokens": usage.output_tokens,
-        "usd": usage.usd,
-    }

@@ -104,15 +104,7 @@ class Mind2WebData:
             split=name,
             scores=scores_table(paths.get("scores"), settings),
             template=paths.get("prompt_template"),
-            play_options=PlayOptions.of(
-                protocol=request.protocol,
-                metric=request.metric,
-                no_positive=request.no_positive,
-                max_tokens=None,
-                max_html_chars=request.max_html_chars,
-                top_k=request.top_k,
-                seed=request.seed,
-            ),
+            play_options=PlayOptions.of_request(request),
         )
         self._split = find_split(paths["data"], name)
         self._ranks = self._options.open_ranks()
