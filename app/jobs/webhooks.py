@@ -96,7 +96,6 @@ class WebhookSender:
         *,
         clock: Clock,
         timeout_s: float = TIMEOUT_S,
-        retry_after_s: tuple[float, ...] = RETRY_AFTER_S,
         count: Callable[[str], None] = lambda outcome: None,
     ) -> None:
         """``count`` is called with the state after each attempt."""
@@ -104,7 +103,6 @@ class WebhookSender:
         self._proxy = proxy
         self._clock = clock
         self._timeout_s = timeout_s
-        self._retry_after_s = retry_after_s
         self._count = count
         self._in_flight: Counter[str] = Counter()  # by owner
         self._ended = asyncio.Event()
@@ -158,10 +156,10 @@ class WebhookSender:
         now = self._clock.now()
         if outcome.error is None:
             state, next_at = DELIVERED, None
-        elif due.attempts > len(self._retry_after_s) or outcome.status_code == _GONE:
+        elif due.attempts > len(RETRY_AFTER_S) or outcome.status_code == _GONE:
             state, next_at = FAILED, None
         else:
-            state, next_at = PENDING, now + timedelta(seconds=self._retry_after_s[due.attempts - 1])
+            state, next_at = PENDING, now + timedelta(seconds=RETRY_AFTER_S[due.attempts - 1])
         async with self._database.begin() as connection:
             await record_attempt(
                 connection,

@@ -73,7 +73,6 @@ def create_app(
     workers: int | None = None,
     runtime: OpenRuntime | None = None,
     evaluate: EvaluateJob | None = None,
-    features: Sequence[Feature] = FEATURES,
 ) -> FastAPI:
     """Return the web application. Its lifespan opens and closes the service.
 
@@ -95,7 +94,7 @@ def create_app(
             metrics=metrics,
             runtime=runtime,
             evaluate=evaluate,
-            added=contributions(features),
+            added=contributions(FEATURES),
         ) as service:
             app.state.service = service
             try:
@@ -114,19 +113,19 @@ def create_app(
         redirect_slashes=False,  # such redirects contain the Host header of the request
     )
     install_problems(app)
-    install_openapi(app, features=features)
+    install_openapi(app, features=FEATURES)
     # Requests pass the middleware in reverse order: the last one added comes first.
     app.add_middleware(PreparedRoutes, routes=app.routes)
     app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes)
-    token_checks = {prefix: check for feature in features for prefix, check in feature.token_checks().items()}
+    token_checks = {prefix: check for feature in FEATURES for prefix, check in feature.token_checks().items()}
     app.add_middleware(
         KeyGuard, find_problem=lambda authorization, path: _credentials_problem(app, authorization, path, token_checks)
     )
     app.add_middleware(ExtensionOrigin)
     app.add_middleware(OriginGuard, loopback_only=lambda: not _has_keys(app))
     app.add_middleware(ResponseHeaders, metrics=metrics)
-    app.router.routes.extend(_routes(tuple(features)))
-    install_dashboard(app, keys=lambda: _has_keys(app), features=features)
+    app.router.routes.extend(_routes(tuple(FEATURES)))
+    install_dashboard(app, keys=lambda: _has_keys(app), features=FEATURES)
     return app
 
 

@@ -74,17 +74,10 @@ async def lock_result(connection: AsyncConnection, result_id: str, *, owner: str
     return body
 
 
-async def overrides_of(
-    connection: AsyncConnection, result_ids: Iterable[str], *, owner: str | None = None
-) -> Mapping[str, Sequence[Override]]:
+async def overrides_of(connection: AsyncConnection, result_ids: Iterable[str]) -> Mapping[str, Sequence[Override]]:
     """Return the overrides by result ID, oldest first. Results without overrides are omitted."""
     by_result: dict[str, list[Override]] = defaultdict(list)
-    query = (
-        select(*_COLUMNS)
-        .join(results, results.c.id == overrides.c.result_id)
-        .where(overrides.c.result_id.in_(list(result_ids)), *owned_by(owner))
-        .order_by(overrides.c.id)
-    )
+    query = select(*_COLUMNS).where(overrides.c.result_id.in_(list(result_ids))).order_by(overrides.c.id)
     for row in (await connection.execute(query)).mappings():
         by_result[row["result_id"]].append(Override(**row))
     return by_result

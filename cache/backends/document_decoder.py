@@ -30,6 +30,7 @@ _FINAL_TYPES = frozenset({"end", "rejected"})
 DocumentKind: TypeAlias = Literal["pdf", "image", "html"]
 SHORT_HTML_CHARS = 4_000
 """HTML up to this length is parsed in a thread: 30 MB and 0.1 s in the worst case."""
+_DEADLINE_S = 50.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,14 +50,14 @@ class ChildOutput:
 
 
 async def decode_in_child(
-    kind: DocumentKind, data: bytes, *, deadline_s: float = 50.0, frame_s: float = 20.0
+    kind: DocumentKind, data: bytes, *, deadline_s: float = _DEADLINE_S, frame_s: float = 20.0
 ) -> ChildOutput:
     """Decode a document in a child process, which is gone when this returns or raises. ``frame_s``: limit per page."""
     async with _running_child(kind, data) as frames:
         return await _collect_frames(frames, deadline_s, frame_s)
 
 
-async def read_html_safely(html: str, base_url: str, *, deadline_s: float = 50.0) -> PlainPage:
+async def read_html_safely(html: str, base_url: str) -> PlainPage:
     """Extract the content of untrusted HTML, in a child process unless it is short.
 
     The parser needs quadratic time and memory for some HTML: 25 kB of nested formatting takes 700 MB.
@@ -67,7 +68,7 @@ async def read_html_safely(html: str, base_url: str, *, deadline_s: float = 50.0
     if len(html) <= SHORT_HTML_CHARS:
         return await asyncio.to_thread(read_html, html, base_url)
     data = await asyncio.to_thread(lambda: json.dumps({"html": html, "base_url": base_url}).encode("ascii"))
-    output = await decode_in_child("html", data, deadline_s=deadline_s, frame_s=deadline_s)
+    output = await decode_in_child("html", data, frame_s=_DEADLINE_S)
     page = next((frame.body for frame in output.frames if frame.header["type"] == "html"), None)
     if page is None:
         raise DocumentRejected(CaptureOutcome.TOO_LARGE, "the HTML takes too much time or memory to parse")

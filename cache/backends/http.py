@@ -13,7 +13,6 @@ import time
 import zlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import datetime
 from importlib.metadata import version
 from urllib.parse import urljoin
 
@@ -72,7 +71,6 @@ class HttpCapturer:
         deadline_s: float = DEADLINE_S,
         max_bytes: int | None = None,
         contact: str = "",
-        clock: Callable[[], datetime] = utc_now,
     ) -> None:
         """Create a capturer.
 
@@ -82,14 +80,12 @@ class HttpCapturer:
             deadline_s: Time limit of a capture.
             max_bytes: Maximum size of a response, compressed and decompressed (default: depends on the content type).
             contact: Added to the user agent.
-            clock: Returns the current time.
         """
         self._proxy = proxy
         self._max_bytes = max_bytes
         self._semaphore = semaphore
         self._deadline_s = deadline_s
         self._user_agent = f"{USER_AGENT} (+{contact})" if contact else USER_AGENT
-        self._clock = clock
 
     async def capture(self, url: str) -> Observation:
         async with self._semaphore:
@@ -97,7 +93,7 @@ class HttpCapturer:
             initial = Observation(
                 url=url,
                 outcome=CaptureOutcome.TIMEOUT,
-                captured_at=self._clock(),
+                captured_at=utc_now(),
                 duration_s=0.0,
                 backend="http",
                 detail=f"no response within {self._deadline_s:g} s",

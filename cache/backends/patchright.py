@@ -11,7 +11,6 @@ import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
-from datetime import datetime
 from functools import cache
 from importlib.metadata import version
 from pathlib import Path
@@ -92,7 +91,6 @@ class BrowserCapturer:
         max_height_px: int = MAX_GROWN_PX,
         contact: str = "",
         uid: int = DEFAULT_UID + 1,
-        clock: Callable[[], datetime] = utc_now,
     ) -> None:
         """Create a capturer; the browser starts with the first page.
 
@@ -106,7 +104,6 @@ class BrowserCapturer:
             max_height_px: Height of the part of a page that is shown in screenshots, in CSS pixels (1,280 px wide).
             contact: Added to the user agent.
             uid: User of the browser if this process is root.
-            clock: Returns the current time.
         """
         self.executable = executable
         self._proxy = proxy
@@ -116,7 +113,6 @@ class BrowserCapturer:
         self._max_height_px = max_height_px
         self._contact = contact
         self._uid = uid
-        self._clock = clock
         self._pages_per_browser = min(pages_per_browser, len(PORTS))
         self._pool = BrowserPool(self._start, pages_per_browser=self._pages_per_browser)
 
@@ -139,7 +135,7 @@ class BrowserCapturer:
             initial = Observation(
                 url=url,
                 outcome=CaptureOutcome.TIMEOUT,
-                captured_at=self._clock(),
+                captured_at=utc_now(),
                 duration_s=0.0,
                 backend=f"browser:{self.executable.name}",
                 detail=f"no response within {self._deadline_s:g} s",

@@ -10,7 +10,6 @@ import asyncio
 import re
 import secrets
 from collections import Counter
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
 from urllib.parse import unquote, urlsplit
@@ -97,12 +96,9 @@ class _ProbeResult:
 class SiblingProbe:
     """Decides suspected soft 404s with a request to a sibling URL. ``capturer`` is closed by its owner."""
 
-    def __init__(
-        self, capturer: Capturer, *, new_segment: Callable[[], str] = random_segment, timeout_s: float = _TIMEOUT_S
-    ) -> None:
+    def __init__(self, capturer: Capturer, *, timeout_s: float = _TIMEOUT_S) -> None:
         """``capturer`` has its own limits. ``timeout_s`` also includes its waiting time."""
         self._capturer = capturer
-        self._new_segment = new_segment
         self._timeout_s = timeout_s
 
     async def check(self, observation: Observation) -> Observation:
@@ -111,7 +107,7 @@ class SiblingProbe:
             observation.outcome is CaptureOutcome.SOFT_404 or observation.is_evidence
         ):
             return observation
-        sibling = sibling_url(observation.url, self._new_segment())
+        sibling = sibling_url(observation.url, random_segment())
         try:
             async with asyncio.timeout(self._timeout_s):
                 sibling_page = await self._capturer.capture(sibling)

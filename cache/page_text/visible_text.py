@@ -61,9 +61,9 @@ class VisibleText:
     places: tuple[Piece, ...] = ()
 
 
-async def read_visible_text(main: FrameView, *, budget_ms: int = 8000) -> VisibleText:
+async def read_visible_text(main: FrameView) -> VisibleText:
     """Return the visible text of a page and its frames: headings with ``#``, lists with ``-``, tables with ``|``."""
-    walked = await _run_walker(main, budget_ms)
+    walked = await _run_walker(main, 8000)
     text, hidden, frames = await _insert_frame_texts(main, walked, depth=1)
     hidden = _append_alternatives(hidden, walked["alternatives"])
     return VisibleText(

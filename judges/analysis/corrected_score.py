@@ -80,9 +80,7 @@ class CorrectedScore:
     warnings: tuple[str, ...]
 
 
-def corrected_score(
-    answers: Sequence[LabelledAnswer], *, imputations: int = IMPUTATIONS, seed: int = SEED
-) -> CorrectedScore:
+def corrected_score(answers: Sequence[LabelledAnswer], *, imputations: int = IMPUTATIONS) -> CorrectedScore:
     """Return the score of an agent over its answers, with and without correction.
 
     Raises:
@@ -97,7 +95,7 @@ def corrected_score(
     if raw is None or not any(unit.label is not None for unit in units):
         raise ValueError("no leaf that a model judged has a label")
     errors = _errors(units)
-    random = np.random.default_rng(seed)
+    random = np.random.default_rng(SEED)
     strata = [_strata(answer) for answer in answers]
     counts = _counts(answers, strata)
     draws = [_draw(answers, strata, counts, random) for _ in range(imputations)]

@@ -26,6 +26,7 @@ from judges.llm.request_formats import says_no_images
 MAX_OUTPUT_TOKENS = 8192
 REPLY_TOOL = "reply"
 
+_TIMEOUT_S = 600.0
 _FINISH = {
     "max_tokens": FinishReason.LENGTH,
     "model_context_window_exceeded": FinishReason.LENGTH,
@@ -105,7 +106,6 @@ def open_bedrock(
     secret_key: str,
     session_token: str | None,
     region: str,
-    timeout_s: float = 600.0,
     images: Images = Images.AUTO,
 ) -> BedrockAdapter:
     """Return the adapter for AWS keys. Temporary keys need a ``session_token``.
@@ -123,7 +123,7 @@ def open_bedrock(
         aws_session_token=session_token,
         aws_region=region,
         max_retries=0,
-        timeout=timeout_s,
+        timeout=_TIMEOUT_S,
     )
     return BedrockAdapter(client=client, sdk=sdk, region=region, images=images)
 

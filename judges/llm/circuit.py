@@ -76,13 +76,12 @@ class CircuitBreaker:
         probe_after_s: float | None = 60.0,
         asked_probe_after_s: float = 5.0,
         clock: Callable[[], float] = time.monotonic,
-        status_store: ProviderStatusStore | None = None,
     ) -> None:
         self._probe_wait_s = probe_wait_s
         self._probe_after_s = probe_after_s
         self._asked_probe_after_s = asked_probe_after_s
         self._clock = clock
-        self.status_store = status_store
+        self.status_store: ProviderStatusStore | None = None
         self._endpoint = _Status()
         self._models: dict[str, _Status] = {}
         self._paused: LLMProviderPaused | None = None

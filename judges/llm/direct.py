@@ -64,12 +64,11 @@ class DirectLLM:
         *,
         window: RetryWindow | None = None,
         before_attempt: Callable[[], None] = lambda: None,
-        prices: Prices | None = None,
     ) -> None:
         self._backend = backend
         self._retrier = Retrier((window or RetryWindow()).policy, nullcontext(), jitter=half_jitter)
         self._before_attempt = before_attempt
-        self._prices = prices or Prices()
+        self._prices = Prices()
 
     async def complete(self, request: LLMRequest) -> LLMReply:
         """Send a request.

@@ -631,5 +631,3 @@ _FUNCTIONS: Final[Mapping[str, _Function]] = {
     "find": _Function("find(list, 'field', text)", lambda kind: _is_list(kind) or _is_text(kind), _find, 3, 3),
     "item": _Function("item(list, number)", lambda kind: _is_list(kind) or kind is Scalar.NUMBER, _item, 2, 2),
 }
-FUNCTIONS: Final = tuple(function.usage for function in _FUNCTIONS.values())
-"""Usage of every function, for documentation."""

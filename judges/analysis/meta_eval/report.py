@@ -37,10 +37,6 @@ class SetTally:
     def usable(self) -> int:
         return self._left_out[None]
 
-    @property
-    def reviewers(self) -> int:
-        return len(self._reviewers)
-
     def add(self, item: Item) -> None:
         """Add an item."""
         self._labels += item.label_count

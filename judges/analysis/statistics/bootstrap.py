@@ -50,9 +50,7 @@ def ratio_intervals(
     return [(float(low), float(high)) for low, high in zip(lows, highs, strict=True)]
 
 
-def mean_over_runs_interval(
-    sums: Floats, present: Floats, *, seed: int = SEED, resamples: int = RESAMPLES
-) -> tuple[float, float]:
+def mean_over_runs_interval(sums: Floats, present: Floats, *, resamples: int = RESAMPLES) -> tuple[float, float]:
     """Return the percentile interval of the mean over runs of each run's mean over its tasks.
 
     Both arrays have shape (tasks, runs). ``sums`` contains the value of a task in a run, or 0 if there is none;
@@ -61,7 +59,7 @@ def mean_over_runs_interval(
     import numpy as np
 
     samples = []
-    for drawn in draws(len(sums), seed=seed, resamples=resamples):
+    for drawn in draws(len(sums), seed=SEED, resamples=resamples):
         counted = drawn @ present
         means = np.divide(drawn @ sums, counted, out=np.zeros_like(counted), where=counted > 0)
         samples.append(means.sum(axis=1) / (counted > 0).sum(axis=1))

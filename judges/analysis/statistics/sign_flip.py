@@ -46,7 +46,7 @@ class SignFlip:
         return min(1.0, 2 / 2**self.n) if self.exact else 1 / (self.patterns + 1)
 
 
-def sign_flip(differences: Sequence[float], *, seed: int = SEED, draws: int = DRAWS) -> SignFlip | None:
+def sign_flip(differences: Sequence[float]) -> SignFlip | None:
     """Test whether paired differences are symmetric about 0 (two-sided). None if there is no pair.
 
     R. A. Fisher, "The Design of Experiments" (1935), section 21. For more than ``EXACT_UP_TO`` differences, the
@@ -67,13 +67,13 @@ def sign_flip(differences: Sequence[float], *, seed: int = SEED, draws: int = DR
         return SignFlip(
             p=reached / patterns, n=n, exact=True, patterns=patterns, method=f"exact sign-flip of {n} tasks"
         )
-    reached = _drawn(sizes, least, seed=seed, draws=draws)
+    reached = _drawn(sizes, least)
     return SignFlip(
-        p=(reached + 1) / (draws + 1),
+        p=(reached + 1) / (DRAWS + 1),
         n=n,
         exact=False,
-        patterns=draws,
-        method=f"sign-flip of {n} tasks, {draws} patterns drawn, seed {seed}",
+        patterns=DRAWS,
+        method=f"sign-flip of {n} tasks, {DRAWS} patterns drawn, seed {SEED}",
     )
 
 
@@ -101,13 +101,13 @@ def _sums(sizes: Sequence[float]) -> Floats:
     return sums
 
 
-def _drawn(sizes: Sequence[float], least: float, *, seed: int, draws: int) -> int:
-    """Count the random patterns, out of ``draws``, with an absolute sum of at least ``least``."""
+def _drawn(sizes: Sequence[float], least: float) -> int:
+    """Count the random patterns, out of ``DRAWS``, with an absolute sum of at least ``least``."""
     import numpy as np
 
-    random, values, reached = np.random.default_rng(seed), np.asarray(sizes), 0
-    for start in range(0, draws, _BLOCK):
-        signs = random.integers(0, 2, size=(min(_BLOCK, draws - start), len(values)))
+    random, values, reached = np.random.default_rng(SEED), np.asarray(sizes), 0
+    for start in range(0, DRAWS, _BLOCK):
+        signs = random.integers(0, 2, size=(min(_BLOCK, DRAWS - start), len(values)))
         reached += int((np.abs((2 * signs - 1) @ values) >= least).sum())
     return reached
 

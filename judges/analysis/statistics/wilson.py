@@ -10,7 +10,7 @@ import math
 from judges.analysis.statistics.interval import Z_95, Interval
 
 
-def wilson(successes: float, trials: float, *, z: float = Z_95) -> Interval | None:
+def wilson(successes: float, trials: float) -> Interval | None:
     """Return Wilson's interval for ``successes`` of ``trials``; None if there is no trial.
 
     E. B. Wilson, "Probable inference, the law of succession, and statistical inference", JASA 22 (1927). ``trials``
@@ -24,9 +24,9 @@ def wilson(successes: float, trials: float, *, z: float = Z_95) -> Interval | No
     """
     if trials <= 0:
         return None
-    share, square = successes / trials, z * z
+    share, square = successes / trials, Z_95 * Z_95
     middle, scale = share + square / (2 * trials), 1 + square / trials
-    spread = z * math.sqrt(max(0.0, share * (1 - share)) / trials + square / (4 * trials * trials))
+    spread = Z_95 * math.sqrt(max(0.0, share * (1 - share)) / trials + square / (4 * trials * trials))
     # With no success, or only successes, that end is exactly 0 or 1, but the formula has a rounding error.
     low = 0.0 if successes <= 0 else max(0.0, (middle - spread) / scale)
     high = 1.0 if successes >= trials else min(1.0, (middle + spread) / scale)

@@ -71,17 +71,17 @@ class Draft:
             if name not in ignored:
                 self.report(value, name, "a task file has no place for it", left_out=True)
 
-    def weight(self, source: Source, name: str = "weight", default: float | None = 1.0) -> float:
+    def weight(self, source: Source) -> float:
         """Return a weight, or 0 after reporting a weight of 0.
 
         Raises:
             Malformed: it is negative, or not a number.
         """
-        weight = source.number(name, default)
+        weight = source.number("weight", 1.0)
         if weight < 0:
-            raise source.get(name).error(f"{name!r} must not be negative, found {weight:g}")
+            raise source.get("weight").error(f"'weight' must not be negative, found {weight:g}")
         if weight == 0:
-            self.report(source, f"{name}: 0", "it has no effect on the score", left_out=True)
+            self.report(source, "weight: 0", "it has no effect on the score", left_out=True)
         return weight
 
     def claim(
@@ -135,16 +135,7 @@ class Draft:
         description = _escaped(id[:1_000])
         return self.add(into, source, id, lambda: Leaf(check=condition, description=description, weight=weight))
 
-    def group(
-        self,
-        into: Nodes,
-        source: Source,
-        children: Nodes,
-        description: str,
-        *,
-        id: str = "",
-        weight: float = 1.0,
-    ) -> bool:
+    def group(self, into: Nodes, source: Source, children: Nodes, description: str, *, weight: float) -> bool:
         """Add a group. One without children is left out."""
         if not children:
             self.report(source, description, "none of its parts could be imported", left_out=True)
@@ -152,9 +143,7 @@ class Draft:
         if len(description) > 1_000:
             self.report(source, description, "the description of the group is cut after 1,000 characters")
         text = _escaped(description.strip()[:1_000]) or None
-        return self.add(
-            into, source, id or description, lambda: Group(description=text, parallel=children, weight=weight)
-        )
+        return self.add(into, source, description, lambda: Group(description=text, parallel=children, weight=weight))
 
     def add(self, into: Nodes, source: Source, name: str, build: Callable[[], Node]) -> bool:
         """Add a node under a new id that is derived from ``name``; report it if it breaks a rule of the format."""
