@@ -14,7 +14,6 @@ import structlog
 from app.access.keys import KeyAuthenticator
 from app.access.rate_limits import GuessLimiter, RateLimiter, StreamLimiter
 from app.clock import SystemClock
-from app.engine.metering import RequestMetrics
 from app.engine.runtime import Runtime, open_runtime
 from app.jobs.budget_ledger import BudgetLedger
 from app.jobs.control import JobControl
@@ -28,7 +27,7 @@ from app.jobs.queue_limit import QueueLimit
 from app.jobs.takeover import Takeover
 from app.jobs.webhooks import WebhookSender
 from app.jobs.worker import Worker
-from app.observability.metrics import Metrics
+from app.observability.metrics import Metrics, RequestMetrics
 from app.settings import Settings, check_bind
 from app.storage.database import Database, open_database
 from app.storage.search import Found

@@ -12,10 +12,10 @@ from functools import partial
 from typing import Any
 from weakref import ref
 
-from rubrics.addresses import NodeKeys
 from rubrics.errors import InvalidNode
 from rubrics.node import Status
 from rubrics.scoring import NodeScore, score_nodes, unknown_leaves
+from rubrics.tree import NodeKeys
 from rubrics.verdict import Outcome, Support, Verdict
 
 

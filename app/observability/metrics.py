@@ -9,6 +9,9 @@ from typing import Any
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest, start_http_server
 from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
+from judges.errors import LLMError
+from judges.llm.client import LLMReply, LLMRequest
+
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 _REQUEST_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
 _JOB_BUCKETS = (1.0, 2.5, 5.0, 10.0, 30.0, 60.0, 120.0, 300.0, 600.0, 1800.0)
@@ -129,3 +132,21 @@ class Metrics:
     def expose(self) -> bytes:
         """Return the metrics in the Prometheus text format."""
         return generate_latest(self._registry)
+
+
+class RequestMetrics:
+    """Observer that counts model requests by outcome, and times those that were sent and answered."""
+
+    def __init__(self, metrics: Metrics) -> None:
+        self._metrics = metrics
+
+    async def replied(self, request: LLMRequest, reply: LLMReply, seconds: float) -> None:
+        self._metrics.llm_requests.labels(request.model, "cached" if reply.cached else "answered").inc()
+        if not reply.cached:
+            self._metrics.llm_seconds.labels(request.model).observe(seconds)
+
+    async def failed(self, request: LLMRequest, error: LLMError) -> None:
+        self._metrics.llm_requests.labels(request.model, type(error).__name__).inc()
+
+    def cancelled(self, request: LLMRequest) -> None:
+        """Do nothing: whether the request was answered is unknown."""

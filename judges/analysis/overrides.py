@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
-from rubrics.addresses import NodeKeys
 from rubrics.node import Strategy
 from rubrics.scoring import Score, bounds
-from rubrics.tree import leaves_below, walk
+from rubrics.tree import NodeKeys, leaves_below, walk
 from rubrics.verdict import Outcome
 
 

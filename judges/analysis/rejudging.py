@@ -14,8 +14,8 @@ from typing import Any, Final, TypeAlias
 
 from cache.urls import canonical_key
 from judges.llm.providers import LEXICAL
-from rubrics.addresses import NodeKeys
 from rubrics.result_fields import script_sha256_of
+from rubrics.tree import NodeKeys
 
 Result: TypeAlias = Mapping[str, Any]
 _SHOWN_BODIES: Final = ("text", "links", "screenshot-")

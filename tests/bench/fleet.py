@@ -27,10 +27,9 @@ import psutil
 import psycopg
 from sqlalchemy import text
 
-from app.engine.metering import RequestMetrics
 from app.jobs.evaluator import JobEvaluator
 from app.jobs.queue import JobQueue
-from app.observability.metrics import Metrics
+from app.observability.metrics import Metrics, RequestMetrics
 from app.service import create_ledger, create_worker, open_service, worker_options
 from app.storage.database import Database, connect_database
 from app.storage.embedded import EmbeddedPostgres

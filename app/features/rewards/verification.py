@@ -23,13 +23,13 @@ from answers.citations import unique_urls
 from answers.submission import Answer
 from app.agent_summary import leaves
 from app.async_tools import Batches
-from app.engine.metering import RequestMetrics
 from app.engine.pipeline import AnswerPages, evaluate
 from app.features.rewards.reward import Mask, MaskReason, PageShare, Reward, ScoreKind, components, reward_of, scores
 from app.features.rewards.rubrics import RubricCompiler
 from app.features.rewards.settings import RewardSettings
 from app.features.rewards.shared_verdicts import SharedVerdicts, SharingVerifier, Turns
 from app.jobs.attempt_accounting import RequestAccounting
+from app.observability.metrics import RequestMetrics
 from app.service import Service
 from app.storage.direct_pool import DirectConnection
 from app.storage.errors import DatabaseUnavailable

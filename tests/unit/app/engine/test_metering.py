@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.engine.metering import RequestMetrics
-from app.observability.metrics import Metrics
+from app.observability.metrics import Metrics, RequestMetrics
 from judges.errors import LLMUnavailable
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.observed import ObservedLLM
