@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ColumnElement, RowMapping, Select, and_, case, func, insert, or_, select
+from sqlalchemy import ColumnElement, RowMapping, Select, Subquery, and_, case, func, insert, or_, select
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncConnection
 
@@ -350,17 +350,24 @@ class TaskScore:
     last_judged_at: datetime
 
 
+def newest_of_answers(
+    *more: ColumnElement[Any], owner: str | None = None, task_id: str | None = None, agent: str | None = None
+) -> Subquery:
+    """Return the newest result of each answer of each run. Results that differ in ``more`` are of different answers."""
+    answer = (results.c.owner, results.c.task_id, results.c.agent, jobs.c.run, results.c.answer_name, *more)
+    columns = [results.c[name] for name in ("id", "job_id", "status", "score_low", "score_high", "created_at")]
+    filters = [results.c.kind == JobKind.ANSWER, *owned_by(owner)]
+    filters += [] if task_id is None else [results.c.task_id == task_id]
+    filters += [] if agent is None else [results.c.agent == agent]
+    query = select(*answer, *columns).join(jobs, jobs.c.id == results.c.job_id).where(*filters)
+    return query.order_by(*answer, results.c.id.desc()).ext(distinct_on(*answer)).subquery()
+
+
 async def task_scores(
     connection: AsyncConnection, *, owner: str | None = None, task_id: str | None = None, agent: str | None = None
 ) -> list[TaskScore]:
     """Return the scores by task, agent, run and judge, the best of each task first. All parameters are filters."""
-    answer = (results.c.owner, results.c.task_id, results.c.agent, jobs.c.run, results.c.answer_name, results.c.model)
-    columns = [results.c[name] for name in ("id", "status", "score_low", "score_high", "created_at")]
-    filters = [results.c.kind == JobKind.ANSWER, *owned_by(owner)]
-    filters += [] if task_id is None else [results.c.task_id == task_id]
-    filters += [] if agent is None else [results.c.agent == agent]
-    of_answers = select(*answer, *columns).join(jobs, jobs.c.id == results.c.job_id).where(*filters)
-    newest = of_answers.order_by(*answer, results.c.id.desc()).ext(distinct_on(*answer)).subquery()
+    newest = newest_of_answers(results.c.model, owner=owner, task_id=task_id, agent=agent)
     low, high = func.avg(newest.c.score_low), func.avg(newest.c.score_high)
     group = (newest.c.task_id, newest.c.agent, newest.c.run, newest.c.model)
     query = (

@@ -5,13 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime
 
-from sqlalchemy import Subquery, select
-from sqlalchemy.dialects.postgresql import distinct_on
+from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.storage.records import JobKind
-from app.storage.results import owned_by
-from app.storage.tables import jobs, results
+from app.storage.results import newest_of_answers
 from rubrics.scoring import Score, bounded_score
 
 
@@ -33,7 +30,7 @@ async def scored_answers(
     connection: AsyncConnection, task_id: str, *, limit: int, owner: str | None = None, before: str | None = None
 ) -> list[ScoredAnswer]:
     """Return the newest result of each answer to a task, newest first. ``before`` is the last ID of the page before."""
-    newest = _newest(owner, task_id)
+    newest = newest_of_answers(owner=owner, task_id=task_id)
     query = select(
         newest.c.id.label("result_id"),
         newest.c.job_id,
@@ -52,12 +49,3 @@ async def scored_answers(
         ScoredAnswer(score=bounded_score(values.pop("score_low"), values.pop("score_high")), **values)
         for values in map(dict, found.mappings())
     ]
-
-
-def _newest(owner: str | None, task_id: str) -> Subquery:
-    answer = (results.c.owner, results.c.task_id, results.c.agent, jobs.c.run, results.c.answer_name)
-    filters = [results.c.kind == JobKind.ANSWER, results.c.task_id == task_id, *owned_by(owner)]
-    columns = [results.c[name] for name in ("id", "job_id", "status", "score_low", "score_high", "created_at")]
-    of_answers = select(*answer, *columns).join(jobs, jobs.c.id == results.c.job_id).where(*filters)
-    query = of_answers.order_by(*answer, results.c.id.desc())
-    return query.ext(distinct_on(*answer)).subquery()
