@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -36,7 +36,6 @@ from judges.suites.mind2web.rules import MAX_HTML_CHARS, Metric, NoPositive, Pro
 
 if TYPE_CHECKING:
     from app.features.suites.mindact_run import MindActInput, MindActOptions
-    from app.features.suites.records import Record
     from app.settings import Settings
 
 
@@ -213,12 +212,6 @@ def _ask_model(
     options: MindActOptions, run_input: MindActInput, settings: Settings, folder: Path | None
 ) -> dict[str, Any]:
     from app.features.suites.mindact_run import figures, run_identity, write_official_files
-    from app.features.suites.reports import write_files
-
-    def write(metrics: dict[str, Any], records: Callable[[], Iterator[Record]]) -> None:
-        assert folder is not None  # noqa: S101 - only called with a journal
-        write_files(folder, metrics, records())
-        write_official_files(folder, options, metrics, records())
 
     return ask_model(
         options.plan(run_input),
@@ -226,7 +219,7 @@ def _ask_model(
         None if folder is None else folder / JOURNAL_NAME,
         identity=run_identity(options, run_input),
         figures=partial(figures, options, run_input),
-        write=write,
+        write_more=partial(write_official_files, options),
     )
 
 
@@ -239,7 +232,7 @@ def _score_file(
     metrics, records = score_file(options, run_input)
     if folder is not None:
         write_files(folder, metrics, records)
-        write_official_files(folder, options, metrics, iter(records))
+        write_official_files(options, folder, metrics, iter(records))
     return metrics
 
 

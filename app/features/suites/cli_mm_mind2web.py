@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -147,11 +147,6 @@ def build(
 
 def _ask_model(options: TildeOptions, run_input: TildeInput, settings: Settings, folder: Path | None) -> dict[str, Any]:
     from app.features.suites.multimodal import figures, run_identity
-    from app.features.suites.reports import write_files
-
-    def write(metrics: dict[str, Any], records: Callable[[], Iterator[Record]]) -> None:
-        assert folder is not None  # noqa: S101 - only called with a journal
-        write_files(folder, metrics, records())
 
     return ask_model(
         options.plan(run_input),
@@ -159,7 +154,6 @@ def _ask_model(options: TildeOptions, run_input: TildeInput, settings: Settings,
         None if folder is None else folder / JOURNAL_NAME,
         identity=run_identity(options, run_input),
         figures=partial(figures, options, run_input),
-        write=write,
     )
 
 

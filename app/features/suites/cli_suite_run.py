@@ -167,22 +167,29 @@ def ask_model(
     *,
     identity: Mapping[str, Any],
     figures: Callable[[Sequence[Record]], dict[str, Any]],
-    write: Callable[[dict[str, Any], Callable[[], Iterator[Record]]], None],
+    write_more: Callable[[Path, dict[str, Any], Iterator[Record]], None] = lambda folder, metrics, records: None,
 ) -> dict[str, Any]:
     """Ask the model about the steps that the journal does not contain, and return the figures of all steps.
 
-    With a journal, ``write`` is called with the figures and a function that yields the complete records.
+    With a journal, the files of the run are written to its folder. ``write_more`` writes further ones from the figures
+    and the complete records.
     """
     from app.features.suites.journals import FileJournal, NoJournal
+    from app.features.suites.reports import write_files
 
     if journal_file is None:
         return figures(event_loop.run(_judge_steps(plan, settings, NoJournal())))
-    journal = FileJournal.open(journal_file, identity)
+    journal, folder = FileJournal.open(journal_file, identity), journal_file.parent
     try:
         records = event_loop.run(_judge_steps(plan, settings, journal))
         metrics = figures(records)
         ids = {record["id"] for record in records}  # the journal can have more steps, from a run with more examples
-        write(metrics, lambda: (record for record in journal.records() if record["id"] in ids))
+
+        def own() -> Iterator[Record]:
+            return (record for record in journal.records() if record["id"] in ids)
+
+        write_files(folder, metrics, own())
+        write_more(folder, metrics, own())
     finally:
         journal.close()
     return metrics

@@ -244,7 +244,7 @@ def summary_score(metrics: Mapping[str, Any]) -> Score:
 
 
 def write_official_files(
-    folder: Path, options: MindActOptions, metrics: Mapping[str, Any], records: Iterator[Record]
+    options: MindActOptions, folder: Path, metrics: Mapping[str, Any], records: Iterator[Record]
 ) -> None:
     """Write the three files of the published evaluation, with its names. Blocks.
 
