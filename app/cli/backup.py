@@ -19,7 +19,7 @@ def backup(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to
     pages = (
         "database and stored pages" if with_pages else "database only; back up the stored pages in ASSAY_BLOBS yourself"
     )
-    stderr_console().print(f"backed up to {folder}: {pages}", markup=False, soft_wrap=True)
+    stderr_console().print_line(f"backed up to {folder}: {pages}")
 
 
 def restore(
@@ -29,6 +29,4 @@ def restore(
     from app.maintenance.backup import restore as restore_backup
 
     run_in_database(lambda settings, database: restore_backup(settings, database, folder.absolute()), migrated=False)
-    stderr_console().print(
-        f"restored from {folder}; run `assay doctor` to check that all stored pages exist", markup=False, soft_wrap=True
-    )
+    stderr_console().print_line(f"restored from {folder}; run `assay doctor` to check that all stored pages exist")

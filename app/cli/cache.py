@@ -63,11 +63,9 @@ def _print_listed(models: Sequence[CachedModelReplies]) -> None:
         console.print("no cached replies")
         return
     for model in models:
-        console.print(
+        console.print_line(
             f"{model.model or 'unreadable'}  {model.entries} replies  {_size(model.bytes)}  "
-            f"used {_day(model.oldest)} to {_day(model.newest)}",
-            markup=False,
-            soft_wrap=True,
+            f"used {_day(model.oldest)} to {_day(model.newest)}"
         )
     console.print(f"{total['replies']} replies, {_size(total['bytes'])}", markup=False)
 

@@ -15,9 +15,8 @@ from app.console.errors import Incomplete, ToolFailed
 from app.console.streams import print_json, stderr_console, stdout_console
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
     from app.console.progress import JobBoard
+    from app.console.safe_console import SafeConsole
     from app.demo.run import DemoAnswer, DemoRun
     from app.settings import Settings
     from assay_client import Job
@@ -46,7 +45,7 @@ def demo(as_json: JsonOption = False) -> None:
     _end(console, finished)
 
 
-async def _run_with_progress(settings: Settings, console: Console) -> DemoRun:
+async def _run_with_progress(settings: Settings, console: SafeConsole) -> DemoRun:
     """Run the demo and show its progress."""
     from app.demo.run import run_demo
 
@@ -57,7 +56,7 @@ async def _run_with_progress(settings: Settings, console: Console) -> DemoRun:
 class _ConsoleWatcher:
     """Progress of the demo: its stages as lines, its jobs as bars."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: SafeConsole) -> None:
         self._console = console
         self._open = ExitStack()
         self._jobs: JobBoard | None = None
@@ -84,7 +83,7 @@ class _ConsoleWatcher:
             self._jobs.show(job)
 
 
-def _print_scores(console: Console, finished: DemoRun, out: Path) -> None:
+def _print_scores(console: SafeConsole, finished: DemoRun, out: Path) -> None:
     from app.agent_summary import scorecard_row
     from app.console.not_judged import print_not_judged
     from app.console.scorecard import answer_table, scorecard
@@ -101,18 +100,16 @@ def _print_scores(console: Console, finished: DemoRun, out: Path) -> None:
     console.print("results with tree, verdicts, quotes and pages:")
     for answer in answers:
         if answer.path is not None:
-            console.print(f"  {answer.path}", markup=False, soft_wrap=True)
-    console.print(f"summaries: {out}/<agent>/summary.json", markup=False, soft_wrap=True)
+            console.print_line(f"  {answer.path}")
+    console.print_line(f"summaries: {out}/<agent>/summary.json")
     _print_check(console, finished.check)
     first = next((answer.outcome.result for answer in answers if answer.outcome.result is not None), None)
     if first is not None:
-        console.print(
+        console.print_line(
             f"\nnext steps:\n{_activation()}"
             "  `assay serve` shows the results in a browser and over HTTP:\n"
             f"    {URL}/results/{first['id']}\n"
-            f"    {URL}/v1/results/{first['id']}",
-            markup=False,
-            soft_wrap=True,
+            f"    {URL}/v1/results/{first['id']}"
         )
 
 
@@ -125,7 +122,7 @@ def _activation() -> str:
     return f"  `source {shown}` puts assay on the PATH\n"
 
 
-def _print_check(console: Console, check: Mapping[str, Any] | None) -> None:
+def _print_check(console: SafeConsole, check: Mapping[str, Any] | None) -> None:
     """Print the outcomes of the citation check, marked as a baseline."""
     from app.console.tables import bounds_text
 
@@ -139,7 +136,7 @@ def _print_check(console: Console, check: Mapping[str, Any] | None) -> None:
         lines.append(f"  citation {name} {bounds_text(figure)}, {figure['not_judged']} not judged")
     lines.append("  `assay check --html report.html` shows quotes and screenshots")
     for line in lines:
-        console.print(line, markup=False, soft_wrap=True)
+        console.print_line(line)
 
 
 def _as_json(answers: Sequence[DemoAnswer]) -> dict[str, object]:
@@ -166,7 +163,7 @@ def _as_json(answers: Sequence[DemoAnswer]) -> dict[str, object]:
     }
 
 
-def _end(console: Console, finished: DemoRun) -> None:
+def _end(console: SafeConsole, finished: DemoRun) -> None:
     """Compare the scores with the expected ones, and raise an error if they differ."""
     from app.demo.run import check_differences, score_differences
     from cache.capture import CaptureOutcome

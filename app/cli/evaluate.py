@@ -215,7 +215,7 @@ async def _judge(
     async with open_runtime(settings, catalogue=catalogue, process_pool=process_pool) as runtime:
         if any(one.to_judge for one in planned):
             for warning in await runtime.models.warnings(None):
-                console.print(f"warning: {warning}", markup=False, soft_wrap=True)
+                console.print_line(f"warning: {warning}")
         freeze_loaded_objects()
         with ProgressBoard(console, len(planned)) as board:
             return await evaluate_all(runtime, planned, _BoardWatcher(board), cache=public)
@@ -279,7 +279,7 @@ def _write_public_files(
     except NoAnswers:
         return  # no answer could be judged
     except ValueError as error:
-        stderr_console().print(f"warning: no metrics and report: {error}", markup=False, soft_wrap=True)
+        stderr_console().print_line(f"warning: no metrics and report: {error}")
 
 
 def _report(agent: str, out: Path, evaluated: Sequence[AnswerEvaluation], *, as_json: bool) -> None:
@@ -297,7 +297,7 @@ def _report(agent: str, out: Path, evaluated: Sequence[AnswerEvaluation], *, as_
         console = stdout_console()
         console.print(answer_table((agent, outcome) for outcome in outcomes))
         console.print(scorecard([scorecard_row(agent, outcomes)]))
-        console.print(f"report: {out / agent / 'report.html'}\nresults: {out / agent}", markup=False, soft_wrap=True)
+        console.print_line(f"report: {out / agent / 'report.html'}\nresults: {out / agent}")
     again = "Then run the same command again: it judges only the answers with an open score."
     print_not_judged((outcome.result for outcome in outcomes), again=again)
     if not all(outcome.complete for outcome in outcomes):

@@ -12,7 +12,7 @@ from app.console.connection import JsonOption
 from app.console.database import run_in_database
 from app.console.durations import duration
 from app.console.errors import WrongUsage
-from app.console.streams import print_json, stderr_console, stdout_console
+from app.console.streams import print_json, print_line, stderr_console, stdout_console
 from app.console.tables import plain_table
 
 if TYPE_CHECKING:
@@ -89,9 +89,7 @@ def rotate(
     if replaced is None:
         raise WrongUsage(f"no valid key {key_id!r}; `assay admin keys list` lists all keys")
     key, record = replaced
-    stderr_console().print(
-        f"key {key_id} expires {old_expires_at.isoformat(timespec='minutes')}", markup=False, soft_wrap=True
-    )
+    stderr_console().print_line(f"key {key_id} expires {old_expires_at.isoformat(timespec='minutes')}")
     _show_new(key, record, as_json=as_json)
 
 
@@ -122,7 +120,7 @@ def _show_new(key: str, record: KeyRecord, *, as_json: bool) -> None:
         print_json({"key": key, **_as_json(record)})
         return
     # Only the key goes to stdout, so that it can be piped.
-    stdout_console().print(key, markup=False, soft_wrap=True)
+    print_line(key)
     at = record.expires_at
     expires_at = "does not expire" if at is None else f"expires {at.isoformat(timespec='minutes')}"
     stderr_console().print(

@@ -10,7 +10,7 @@ import typer
 from app.console.connection import JsonOption
 from app.console.database import run_in_database
 from app.console.durations import duration
-from app.console.streams import print_json, stdout_console
+from app.console.streams import print_json, print_line
 
 if TYPE_CHECKING:
     from app.maintenance.retention import PruneReport
@@ -43,7 +43,7 @@ def prune(
         return
     counts_text = ", ".join(f"{count} {kind.replace('_', ' ')}" for kind, count in counts.items())
     action = "removed" if yes else "would remove (nothing is removed without --yes)"
-    stdout_console().print(f"{action}: {counts_text}", markup=False, soft_wrap=True)
+    print_line(f"{action}: {counts_text}")
 
 
 def _counts(report: PruneReport) -> dict[str, Any]:

@@ -76,15 +76,13 @@ async def _reindex(settings: Settings, *, check: bool) -> list[tuple[str, Rebuil
 
 def _print_rebuilt(name: str, rebuilt: RebuildReport) -> None:
     console = stdout_console()
-    console.print(
+    console.print_line(
         f"{name}: {rebuilt.captures} captures, {rebuilt.rows} rows created or repaired, "
         f"{rebuilt.records} records written, {rebuilt.drafts} incomplete files removed, "
-        f"{rebuilt.unnamed} unreferenced bodies",
-        markup=False,
-        soft_wrap=True,
+        f"{rebuilt.unnamed} unreferenced bodies"
     )
     for state, bodies in (("missing", rebuilt.missing), ("corrupt", rebuilt.corrupt)):
         for sha256, needed_by in bodies.items():
-            console.print(f"  {state}  {sha256}  of {', '.join(needed_by)}", markup=False, soft_wrap=True)
+            console.print_line(f"  {state}  {sha256}  of {', '.join(needed_by)}")
     if rebuilt.unreadable:
         console.print(f"  unreadable  {rebuilt.unreadable} records", markup=False)

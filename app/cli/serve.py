@@ -35,10 +35,8 @@ def serve(
         count = settings.max_tasks if workers is None else workers
 
         def print_ready() -> None:
-            stderr_console().print(
-                f"assay serves at {url}: model {settings.model}, {count} worker(s), data in {settings.data_dir}",
-                markup=False,
-                soft_wrap=True,
+            stderr_console().print_line(
+                f"assay serves at {url}: model {settings.model}, {count} worker(s), data in {settings.data_dir}"
             )
 
         event_loop.run(serving.run_server(settings, listener, host=host, workers=workers, on_ready=print_ready))
@@ -55,9 +53,7 @@ def worker(
     settings = _prepared(isolate)
 
     def print_ready() -> None:
-        stderr_console().print(
-            f"assay worker is ready: {jobs} concurrent job(s), model {settings.model}", markup=False, soft_wrap=True
-        )
+        stderr_console().print_line(f"assay worker is ready: {jobs} concurrent job(s), model {settings.model}")
 
     event_loop.run(serving.run_worker(settings, jobs=jobs, on_ready=print_ready))
     stderr_console().print("assay worker has stopped")

@@ -105,7 +105,7 @@ def _print_receipt(receipt: Receipt, base: str, *, as_json: bool) -> None:
     console = stdout_console()
     console.print(f"submission {receipt.id}: {len(receipt.jobs)} job(s)", soft_wrap=True)
     for job in receipt.jobs:
-        console.print(f"{job.answer}  {job.status}  {base}/jobs/{job.id}", soft_wrap=True, markup=False)
+        console.print_line(f"{job.answer}  {job.status}  {base}/jobs/{job.id}")
     console.print(f"wait for the scores: assay jobs wait {' '.join(job.id for job in receipt.jobs)}", soft_wrap=True)
 
 
@@ -129,4 +129,4 @@ def _print_scores(ended: Sequence[tuple[Job, Mapping[str, Any] | None]], base: s
     console.print(answer_table(outcomes))
     for _, result in ended:
         if result is not None:
-            console.print(f"{base}/results/{result['id']}", soft_wrap=True, markup=False)
+            console.print_line(f"{base}/results/{result['id']}")

@@ -38,12 +38,12 @@ def _print_summary(document: Mapping[str, Any]) -> None:
         f"[bold]{escape(document['agent_name'])}[/]: {counted(document['num_tasks'], 'task')}, "
         f"{counted(document['num_runs'], 'run')}"
     )
-    console.print(judges_text(document), markup=False, soft_wrap=True)
+    console.print_line(judges_text(document))
     statistics = document.get("statistics")
     if statistics is not None:
         _print_figures(statistics)
     elif document.get("avg_score") is not None:
-        console.print(f"For confidence intervals, {advice('statistics')}.", markup=False, soft_wrap=True)
+        console.print_line(f"For confidence intervals, {advice('statistics')}.")
     public = plain_table("public toolkit", "value", "std. dev. over runs")
     for name in ("avg_score", "success_rate", "avg_answer_word_count"):
         public.add_row(name, number_text(document.get(name)), number_text(document.get(f"{name}_std")))

@@ -61,7 +61,7 @@ def show(
     catalogue = event_loop.run(load_catalogue(judging_settings(judges=judges)))
     console = stdout_console()
     if task_id in catalogue.broken:
-        console.print(catalogue.broken[task_id], markup=False, soft_wrap=True)
+        console.print_line(catalogue.broken[task_id])
         raise typer.Exit(Exit.FAILED)
     if task_id not in catalogue.judges:
         raise no_judge(task_id, catalogue.judges)
@@ -73,11 +73,11 @@ def show(
         print_json(_judge_json(judge, lint))
         return
     console.print(f"[bold]{judge.task}[/]  {judge.kind.value}, version {judge.version}")
-    console.print(f"{judge.path}  sha256 {(judge.sha256 or '')[:12]}", markup=False, soft_wrap=True)
+    console.print_line(f"{judge.path}  sha256 {(judge.sha256 or '')[:12]}")
     for paragraph in judge.description.strip().split("\n\n"):
         console.print(f"\n{' '.join(paragraph.split())}", markup=False)
     for line in [] if lint is None else lint.lines():
-        console.print(f"\n{line}", markup=False, soft_wrap=True)
+        console.print_line(f"\n{line}")
 
 
 def new(
@@ -109,10 +109,8 @@ def new(
         if python
         else f"assay tasks test {task_id} --judges {folder} --answer {paths[1]} --pages {paths[2]}"
     )
-    stderr_console().print(
-        f"created: {created}\ntest it: {test}\nuse it:  ASSAY_JUDGES={folder} assay tasks show {task_id}",
-        markup=False,
-        soft_wrap=True,
+    stderr_console().print_line(
+        f"created: {created}\ntest it: {test}\nuse it:  ASSAY_JUDGES={folder} assay tasks show {task_id}"
     )
 
 
@@ -162,7 +160,7 @@ def _print(catalogue: JudgeCatalogue, lint: Mapping[str, LintReport]) -> None:
         line = f"{task_id:<{width}}  {judge.kind.value:<9}  v{judge.version:<3}  {' '.join(judge.description.split())}"
         console.print(line, markup=False, no_wrap=True, overflow="ellipsis")
         for finding in lint[task_id].lines() if task_id in lint else ():
-            console.print(f"  {finding}", markup=False, soft_wrap=True)
+            console.print_line(f"  {finding}")
     for problem in sorted(catalogue.broken.values()):
         for line in problem.partition("\nTraceback ")[0].splitlines():
             stderr_console().print(f"[bold red]broken:[/] {escape(line)}", soft_wrap=True)

@@ -57,7 +57,7 @@ def text_of_reply(path: Path) -> str:
     unchecked = sorted({one.title or "(no title)" for one in answer.citations if one.url is None})
     if unchecked:
         message = f"warning: {len(unchecked)} cited source(s) are no web pages and get no link: {', '.join(unchecked)}"
-        stderr_console().print(message, markup=False, soft_wrap=True)
+        stderr_console().print_line(message)
     return answer.text
 
 
@@ -80,4 +80,4 @@ def report_ignored(paths: Iterable[Path]) -> None:
     """Warn on stderr about files that are not judged."""
     for path in paths:
         message = f"warning: {path} is ignored: it is not an answer_<k>.md"
-        stderr_console().print(message, markup=False, soft_wrap=True)
+        stderr_console().print_line(message)

@@ -52,7 +52,7 @@ def print_not_judged(results: Iterable[Mapping[str, Any] | None], *, again: str)
     """Print to stderr why claims of ``results`` were not judged; nothing if all were. ``again``: how to repeat it."""
     console = stderr_console()
     for line in not_judged_lines(results, again=again):
-        console.print(line, markup=False, soft_wrap=True)
+        console.print_line(line)
 
 
 def not_judged_lines(results: Iterable[Mapping[str, Any] | None], *, again: str) -> list[str]:

@@ -16,6 +16,10 @@ class SafeConsole(Console):
     It prints no hyperlinks: markup in untrusted text could set a target, which is an escape sequence of its own.
     """
 
+    def print_line(self, text: str) -> None:
+        """Print text as it is: without markup, which it may contain by chance, and without line breaks."""
+        self.print(text, markup=False, soft_wrap=True)
+
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         for segment in super().render(renderable, options):
             style = segment.style

@@ -10,21 +10,26 @@ from typing import TYPE_CHECKING, Any
 from cache.terminal_text import escape_controls_in_json
 
 if TYPE_CHECKING:
-    from rich.console import Console
+    from app.console.safe_console import SafeConsole
 
 
-def stderr_console() -> Console:
+def stderr_console() -> SafeConsole:
     """Return the console for stderr: progress, warnings, errors."""
     from app.console.safe_console import SafeConsole
 
     return SafeConsole(stderr=True, highlight=False)
 
 
-def stdout_console() -> Console:
+def stdout_console() -> SafeConsole:
     """Return the console for stdout: results of the command."""
     from app.console.safe_console import SafeConsole
 
     return SafeConsole(highlight=False)
+
+
+def print_line(text: str) -> None:
+    """Print text to stdout as it is, without markup and line breaks."""
+    stdout_console().print_line(text)
 
 
 def print_json(document: Any) -> None:

@@ -12,7 +12,7 @@ from app.console.connection import JsonOption
 from app.console.database import run_in_database
 from app.console.errors import Exit, ToolFailed, WrongUsage
 from app.console.judging_options import AgentOption, TaskOption
-from app.console.streams import print_json, stderr_console, stdout_console
+from app.console.streams import print_json, print_line, stderr_console, stdout_console
 
 if TYPE_CHECKING:
     from app.features.bundles.exporting import ExportReport
@@ -94,14 +94,12 @@ def export(
             }
         )
         return
-    stdout_console().print(f"root {exported.root}", markup=False, soft_wrap=True)
-    stderr_console().print(
-        f"{out}: {len(exported.results)} results, {exported.files} files, {exported.bytes} bytes",
-        markup=False,
-        soft_wrap=True,
+    print_line(f"root {exported.root}")
+    stderr_console().print_line(
+        f"{out}: {len(exported.results)} results, {exported.files} files, {exported.bytes} bytes"
     )
     for each in exported.absent[:SHOWN_PROBLEMS]:
-        stderr_console().print(f"missing: {each.path}: {each.reason}", markup=False, soft_wrap=True)
+        stderr_console().print_line(f"missing: {each.path}: {each.reason}")
     if len(exported.absent) > SHOWN_PROBLEMS:
         stderr_console().print(
             f"and {len(exported.absent) - SHOWN_PROBLEMS} more, listed in data/bundle.json", markup=False
@@ -153,7 +151,7 @@ def _export_from_folder(
         for reason in await to_thread(
             lambda: list(record_root_in_files(agent_results, exported, content=options["content"]))
         ):
-            stderr_console().print(f"root hash not added to the result file: {reason}", markup=False, soft_wrap=True)
+            stderr_console().print_line(f"root hash not added to the result file: {reason}")
         return exported
 
     return event_loop.run(run())
@@ -176,7 +174,7 @@ def verify(
     else:
         _print_verification(report, signed_by)
         if report.valid and root is None and signed_by is None:
-            stderr_console().print(UNKNOWN_AUTHOR, markup=False, soft_wrap=True)
+            stderr_console().print_line(UNKNOWN_AUTHOR)
     if not report.valid:
         raise typer.Exit(Exit.FAILED)
 
@@ -213,14 +211,12 @@ def _verification_json(
 
 def _print_verification(report: VerificationReport, signed_by: str | None) -> None:
     if report.valid:
-        stdout_console().print(f"root {report.root}", markup=False, soft_wrap=True)
+        print_line(f"root {report.root}")
         signed = f", signed by the key {signed_by}" if signed_by else ""
-        stderr_console().print(
-            f"valid: {report.files} files, {report.bytes} bytes{signed}", markup=False, soft_wrap=True
-        )
+        stderr_console().print_line(f"valid: {report.files} files, {report.bytes} bytes{signed}")
         return
     for problem in report.problems[:SHOWN_PROBLEMS]:
-        stderr_console().print(problem, markup=False, soft_wrap=True)
+        stderr_console().print_line(problem)
     stderr_console().print(f"[bold red]not valid[/]: {len(report.problems)} problems")
 
 
@@ -262,7 +258,7 @@ def replay(
     else:
         _print_replay(results, first, differs=differs)
         if root is None and signed_by is None:
-            stderr_console().print(UNKNOWN_AUTHOR, markup=False, soft_wrap=True)
+            stderr_console().print_line(UNKNOWN_AUTHOR)
     if first is not None:
         raise typer.Exit(Exit.FAILED if differs else Exit.INCOMPLETE)
 
@@ -274,10 +270,8 @@ def _rerun_scripts(file: Path, results: list[ReplayedResult]) -> list[ReplayedRe
 
     settings = load_settings()
     quiet_logging(settings)
-    stderr_console().print(
-        "running the judge scripts of the bundle: code of its author, with the permissions of your account",
-        markup=False,
-        soft_wrap=True,
+    stderr_console().print_line(
+        "running the judge scripts of the bundle: code of its author, with the permissions of your account"
     )
     return event_loop.run(rerun(file, results, settings))
 
@@ -290,19 +284,17 @@ def _print_replay(results: list[ReplayedResult], first: str | None, *, differs: 
         score_text = f"{score:.4f}" if isinstance(score, float | int) else "none"
         if result.with_overrides is not None:
             score_text += f", {result.with_overrides['final_score']:.4f} with overrides"
-        console.print(
-            f"{word}  {result.task_id} {result.answer_name}  score {score_text}", markup=False, soft_wrap=True
-        )
+        console.print_line(f"{word}  {result.task_id} {result.answer_name}  score {score_text}")
     left_out = list(dict.fromkeys(text for result in results for text in result.not_compared))
     for text in left_out[:SHOWN_PROBLEMS]:
-        stderr_console().print(f"not compared: {text}", markup=False, soft_wrap=True)
+        stderr_console().print_line(f"not compared: {text}")
     if len(left_out) > SHOWN_PROBLEMS:
         stderr_console().print(f"and {len(left_out) - SHOWN_PROBLEMS} more; --json lists all", markup=False)
     if first is None:
         stderr_console().print(f"equal: {len(results)} results recomputed from the bundle alone", markup=False)
     else:
         explanation = "first difference" if differs else "not checked"
-        stderr_console().print(f"{explanation}: {first}", markup=False, soft_wrap=True)
+        stderr_console().print_line(f"{explanation}: {first}")
 
 
 def key(file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write the private key to.")]) -> None:
@@ -310,9 +302,7 @@ def key(file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write
     from app.features.bundles.signing import make_key
 
     public = make_key(file)
-    stderr_console().print(
-        f"private key {file}, public key {public}: share only the public key", markup=False, soft_wrap=True
-    )
+    stderr_console().print_line(f"private key {file}, public key {public}: share only the public key")
 
 
 def sign(
@@ -330,4 +320,4 @@ def sign(
         raise ToolFailed(f"{file} failed verification: {report.problems[0]}", hint=f"assay bundle verify {file}")
     target = out or file.with_name(f"{file.name}.sig")
     write_atomic(target, sign_root(report.root, private_key))
-    stderr_console().print(f"signed root {report.root} in {target}", markup=False, soft_wrap=True)
+    stderr_console().print_line(f"signed root {report.root} in {target}")

@@ -12,7 +12,7 @@ import typer
 from app.console.connection import JsonOption
 from app.console.errors import WrongUsage
 from app.console.judging_options import JuryOption, MaxPagesOption
-from app.console.streams import print_json, stdout_console
+from app.console.streams import print_json, print_line, stdout_console
 from app.console.tables import plain_table
 
 if TYPE_CHECKING:
@@ -179,23 +179,23 @@ def _print(name: str, binding: Binding) -> None:
     table.add_row(*map(str, counts))
     console.print(table)
     if not binding.marks:
-        _print_line(f"{name} contains no citations.")
+        print_line(f"{name} contains no citations.")
     if no_url:
-        _print_line(f"{no_url} of the bound citations refer to a source without a URL.")
+        print_line(f"{no_url} of the bound citations refer to a source without a URL.")
     lines = _LineNumbers(binding.text)
     if unbound:
-        _print_line("Marks without a source:")
+        print_line("Marks without a source:")
         for mark in unbound:
             written, statement = (
                 binding.text[mark.start : mark.end],
                 binding.text[mark.statement_start : mark.statement_end],
             )
-            _print_line(f"  line {lines.at(mark.start)}: {_short(written)}  {_short(statement)}")
+            print_line(f"  line {lines.at(mark.start)}: {_short(written)}  {_short(statement)}")
     if unused:
-        _print_line("Sources without a mark:")
+        print_line("Sources without a mark:")
         for source in unused:
             named = "  ".join(part for part in (source.url, _short(source.title)) if part)
-            _print_line(f"  line {lines.at(source.start)}: {named}")
+            print_line(f"  line {lines.at(source.start)}: {named}")
 
 
 class _LineNumbers:
@@ -209,7 +209,3 @@ class _LineNumbers:
 def _short(written: str) -> str:
     flat = " ".join(written.split())
     return flat if len(flat) <= _MAX_CELL_CHARS else f"{flat[: _MAX_CELL_CHARS - 1]}…"
-
-
-def _print_line(text: str) -> None:
-    stdout_console().print(text, markup=False, soft_wrap=True)

@@ -16,7 +16,7 @@ from app.console.judging_options import judging_settings, quiet_logging
 from app.console.not_judged import unread_page_lines
 from app.console.progress import ProgressBoard, Step
 from app.console.runtime import open_command_runtime
-from app.console.streams import print_json, stderr_console, stdout_console
+from app.console.streams import print_json, print_line, stderr_console, stdout_console
 from app.console.tables import plain_table
 from app.demo import report_path
 from app.demo.site import DemoSite
@@ -83,8 +83,8 @@ class CheckCommand:
             table.add_row(*map(str, counts), str(estimate.input_tokens), str(estimate.output_tokens), usd)
             stdout_console().print(table)
             if estimate.unknown_pages:
-                _line(f"{estimate.unknown_pages} pages are not captured yet; their length is assumed.")
-            _line(f"Dry run with {estimate.model}: nothing was judged.")
+                print_line(f"{estimate.unknown_pages} pages are not captured yet; their length is assumed.")
+            print_line(f"Dry run with {estimate.model}: nothing was judged.")
 
         event_loop.run(run())
 
@@ -181,28 +181,24 @@ def _show(board: ProgressBoard, name: str, progress: Progress) -> None:
 def print_document(document: CheckDocument) -> None:
     """Print the figures and the statements that are not supported."""
     if document.baseline:
-        _line(f"BASELINE: {document.notice}")
+        print_line(f"BASELINE: {document.notice}")
     table = plain_table("figure", "value", "95 % interval", "judged", "not judged")
     for label, figure in labelled_figures(document):
         table.add_row(label, share_text(figure), bounds_text(figure), str(figure.judged), str(figure.not_judged))
     stdout_console().print(table)
-    _line(counts_text(document))
+    print_line(counts_text(document))
     problems = list(problems_of(document))
     for line, label, statement in problems[:_MAX_LISTED]:
-        _line(f"  line {line}: {label}: {short(statement.text, _MAX_CELL_CHARS)}")
+        print_line(f"  line {line}: {label}: {short(statement.text, _MAX_CELL_CHARS)}")
         for span in statement.unsupported[:3]:
-            _line(f"      unsupported: {short(document.report.text[span.start : span.end], _MAX_CELL_CHARS)}")
+            print_line(f"      unsupported: {short(document.report.text[span.start : span.end], _MAX_CELL_CHARS)}")
     if len(problems) > _MAX_LISTED:
-        _line(f"  {len(problems) - _MAX_LISTED} more; use --json, --markdown or --html for all")
+        print_line(f"  {len(problems) - _MAX_LISTED} more; use --json, --markdown or --html for all")
     for warning in document.warnings:
-        _line(f"note: {warning}")
+        print_line(f"note: {warning}")
     unread = [source for source in document.sources if source.state is SourceState.UNREADABLE]
     for cause in unread_page_lines({"url": s.url, "outcome": s.reason, "detail": s.detail} for s in unread):
-        _line(cause)
-
-
-def _line(text: str) -> None:
-    stdout_console().print(text, markup=False, soft_wrap=True)
+        print_line(cause)
 
 
 def _write_html(page: str, path: Path) -> None:
@@ -210,7 +206,7 @@ def _write_html(page: str, path: Path) -> None:
         path.write_text(page, encoding="utf-8")
     except OSError as error:
         raise ToolFailed(f"cannot write {path}: {error.strerror}") from error
-    stderr_console().print(f"wrote {path}", markup=False, soft_wrap=True)
+    stderr_console().print_line(f"wrote {path}")
 
 
 def _exit(document: CheckDocument, min_precision: float | None) -> None:

@@ -44,7 +44,7 @@ def _print_comparison(first: Mapping[str, Any], comparison: Mapping[str, Any], *
     console, before, after = stdout_console(), first["name"], comparison["b"]["name"]
     console.print(f"{after} - {before}", style="bold", markup=False)
     for side in (first, comparison["b"]):
-        console.print(f"{side['name']}: {judges_text(side)}", markup=False, soft_wrap=True)
+        console.print_line(f"{side['name']}: {judges_text(side)}")
     figures = plain_table("figure", "A", "B", "difference", "95 % interval", "p")
     for name, key in (("score", "score"), ("success rate", "success")):
         figure = comparison[key]
@@ -60,7 +60,7 @@ def _print_comparison(first: Mapping[str, Any], comparison: Mapping[str, Any], *
         tasks.add_row(escape(task["task_id"]), *cells)
     console.print(tasks)
     for line in _remarks(before, comparison, corrected=corrected):
-        console.print(line, markup=False, soft_wrap=True)
+        console.print_line(line)
 
 
 def _remarks(before: str, comparison: Mapping[str, Any], *, corrected: bool) -> list[str]:

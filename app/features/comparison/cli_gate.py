@@ -12,7 +12,7 @@ import typer
 
 from app.console.connection import URL, JsonOption, ResultsOption, UrlOption
 from app.console.errors import Exit, ToolFailed, WrongUsage
-from app.console.streams import print_json, stderr_console, stdout_console
+from app.console.streams import print_json, print_line, stderr_console, stdout_console
 from app.console.summaries import MixJudgesOption, judges_text, load_summary
 from app.console.tables import plain_table
 from app.features.comparison.cli_comparison_sides import SIDES, compare_sides
@@ -123,10 +123,10 @@ def _report(
         print_json(gate_json(gate_result, summary=summary, comparison=comparison) | {"exit_code": int(code)})
     else:
         _print_checks(gate_result)
-        stdout_console().print(judges_text(summary), markup=False, soft_wrap=True)
+        print_line(judges_text(summary))
     for check in gate_result.checks:
         if check.state is not GateState.PASSED:
-            stderr_console().print(f"{check.state}: {check.name}: {check.reason}", markup=False, soft_wrap=True)
+            stderr_console().print_line(f"{check.state}: {check.name}: {check.reason}")
     raise typer.Exit(code)
 
 

@@ -90,11 +90,11 @@ def order(
     console.print(table)
     leader = {"a": first, "b": second}.get(document["ahead"])
     line = f"{leader} is ahead" if leader else "neither side leads with certainty, so there is no lead to test"
-    console.print(f"{line}, over {counted(document['tasks'], 'task')}", markup=False, soft_wrap=True)
+    console.print_line(f"{line}, over {counted(document['tasks'], 'task')}")
     for name, changes in (("without", document["leave_one_leaf_out"]), ("outvoted", votes["minority_wins"])):
         for turn in changes["turns"][:_MAX_SHOWN]:
             bounds = bounds_text(turn["difference"], sign="+")
-            console.print(f"{name} {turn['task_id']} {turn['leaf']}: {bounds}", markup=False, soft_wrap=True)
+            console.print_line(f"{name} {turn['task_id']} {turn['leaf']}: {bounds}")
 
 
 def judge(
@@ -126,7 +126,7 @@ def judge(
     console.print(line + (f" (95 % {interval_text(document['flaky_share'])})" if document["flaky_share"] else ""))
     for row in document["flaky"][:_MAX_SHOWN]:
         shown = f"{row['leaf']}: passed {row['passed']} of {row['judged']} times ({row['model']})"
-        console.print(shown, markup=False, soft_wrap=True)
+        console.print_line(shown)
 
 
 def _results(folder: Path, task: str) -> Iterator[Mapping[str, Any]]:

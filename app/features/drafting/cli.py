@@ -14,7 +14,7 @@ from app.console import event_loop
 from app.console.answer_files import read_answers, read_pages
 from app.console.errors import Incomplete, ToolFailed, WrongUsage
 from app.console.judging_options import judging_settings, quiet_logging
-from app.console.streams import counted, stderr_console, stdout_console
+from app.console.streams import counted, print_line, stderr_console
 
 if TYPE_CHECKING:
     from app.features.drafting.drafts import Draft, DraftInputs, DraftResult
@@ -117,7 +117,7 @@ async def _drafted(settings: Settings, inputs: DraftInputs, pages: Mapping[str, 
     def report(number: int, draft: Draft) -> None:
         state = "valid" if draft.is_valid else "not valid"
         message = f"draft {number} of at most {inputs.rounds}: {state}, {counted(len(draft.problems), 'problem')}"
-        stderr_console().print(message, markup=False, soft_wrap=True)
+        stderr_console().print_line(message)
 
     async with AsyncExitStack() as stack:
         runtime = await stack.enter_async_context(open_runtime(settings, catalogue=JudgeCatalogue()))
@@ -138,7 +138,7 @@ def _write(path: Path, text: str, *, overwrite: bool) -> None:
             with path.open("x", encoding="utf-8") as file:
                 file.write(text)
     except OSError as error:
-        stdout_console().print(text, markup=False, soft_wrap=True)
+        print_line(text)
         raise ToolFailed(f"Cannot write {path}: {error.strerror}", hint="The draft was printed instead.") from error
 
 
@@ -153,9 +153,7 @@ def _report(result: DraftResult, path: Path) -> None:
             f"no draft is valid after {counted(result.rounds, 'round')}{cost}{reason}",
             hint=f"The last draft and its problems are in {path}. Correct it and rename it, or draft again.",
         )
-    stdout_console().print(
-        f"created: {path} ({counted(result.rounds, 'round')}{cost}), {doubtful} doubtful", markup=False, soft_wrap=True
-    )
+    print_line(f"created: {path} ({counted(result.rounds, 'round')}{cost}), {doubtful} doubtful")
     if result.stopped:
         raise Incomplete(
             f"drafting stopped early: {result.stopped}", hint="The file is valid; its comments list what is open."

@@ -70,7 +70,7 @@ def export(
         raise WrongUsage(str(error)) from error
     except OSError as error:
         raise WrongUsage(f"Cannot write --out {out}: {error.strerror}") from error
-    stderr_console().print(f"{written}: {out}", markup=False, soft_wrap=True)
+    stderr_console().print_line(f"{written}: {out}")
 
 
 def _read_results(

@@ -10,7 +10,7 @@ import typer
 
 from app.console.connection import URL, JsonOption, UrlOption, connect
 from app.console.errors import WrongUsage
-from app.console.streams import print_json, stderr_console, stdout_console
+from app.console.streams import print_json, print_line, stderr_console
 
 if TYPE_CHECKING:
     from answers.submission import Answer, Submission
@@ -54,7 +54,7 @@ def import_(
         print_json(report)
         return
     counted = ", ".join(f"{count} {name}" for name, count in report.items() if isinstance(count, int))
-    stdout_console().print(f"{counted}: {url if submit else out}", markup=False, soft_wrap=True)
+    print_line(f"{counted}: {url if submit else out}")
 
 
 def _read(source: Path, agent: str | None) -> tuple[Submission, ...]:
@@ -126,7 +126,7 @@ def _write(submissions: Sequence[Submission], to: Path, *, overwrite: bool) -> d
         write_atomic(path, answer.text.encode("utf-8"))
     for path in (path for path in files if not is_answer(path.name)):
         message = f"warning: {path} will not be judged, because it is not an {ANSWERS}: rename it, or use --submit"
-        stderr_console().print(message, markup=False, soft_wrap=True)
+        stderr_console().print_line(message)
     return {"written": len(changed), "unchanged": len(files) - len(changed), "files": [str(path) for path in files]}
 
 

@@ -21,7 +21,7 @@ from app.console.judging_options import (
     quiet_logging,
 )
 from app.console.runtime import open_command_runtime
-from app.console.streams import print_json, stderr_console, stdout_console
+from app.console.streams import print_json, print_line, stderr_console, stdout_console
 
 if TYPE_CHECKING:
     from app.features.interop.cache_transfer import TaskCache
@@ -58,7 +58,7 @@ def import_(
         print_json({"source": str(source), "imported": rows})
     else:
         for row in rows:
-            stdout_console().print(_row_text(row), markup=False, soft_wrap=True)
+            print_line(_row_text(row))
     if any(row.get("damaged") or not row.get("evidence", True) for row in rows):
         raise typer.Exit(Exit.INCOMPLETE)
 
@@ -114,10 +114,10 @@ def export(
     else:
         for row in rows:
             for url in row["without"]:
-                stderr_console().print(f"no evidence  {url}", markup=False, soft_wrap=True)
+                stderr_console().print_line(f"no evidence  {url}")
         for row in rows:
             stdout_console().print(f"{row['task_id']}  {row['pages']} of {row['cited']} pages", markup=False)
-        stdout_console().print(f"written: {out}", markup=False, soft_wrap=True)
+        print_line(f"written: {out}")
     if any(row["without"] for row in rows):
         raise typer.Exit(Exit.INCOMPLETE)
 

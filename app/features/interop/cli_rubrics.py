@@ -10,7 +10,7 @@ import typer
 
 from app.console.connection import JsonOption
 from app.console.errors import Exit, WrongUsage
-from app.console.streams import print_json, stderr_console, stdout_console
+from app.console.streams import print_json, print_line, stderr_console, stdout_console
 from app.console.tables import plain_table
 from app.features.interop.rubrics import RubricFormat
 
@@ -54,7 +54,7 @@ def import_(
         _print(tasks)
         leaves = sum(task.leaves for task in tasks)
         message = f"{written} written, {len(paths) - written} unchanged, {leaves} leaves: {out}"
-        stdout_console().print(message, markup=False, soft_wrap=True)
+        print_line(message)
     if not paths:
         raise typer.Exit(Exit.FAILED)
 

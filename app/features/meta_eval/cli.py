@@ -27,9 +27,9 @@ from app.console.streams import print_json, stderr_console, stdout_console
 from app.console.tables import plain_table
 
 if TYPE_CHECKING:
-    from rich.console import Console
     from rich.progress import TaskID
 
+    from app.console.safe_console import SafeConsole
     from app.settings import Settings
     from judges.analysis.labels import LabelFile
     from judges.analysis.meta_eval.ask import JudgedItem
@@ -201,12 +201,10 @@ def issue_certificates(
         try:
             certificate = certify(sets, rule=rule, at=now, tool_version=version("assay"))
         except NoVerdictsToCertify as error:
-            stderr_console().print(f"no certificate: {error}", markup=False, soft_wrap=True)
+            stderr_console().print_line(f"no certificate: {error}")
             continue
         path = write_certificate(certificate, folder)
-        stderr_console().print(
-            f"certificate {certificate.id} of {certificate.model}: {path}", markup=False, soft_wrap=True
-        )
+        stderr_console().print_line(f"certificate {certificate.id} of {certificate.model}: {path}")
         issued.append(dict(certificate.document))
     return issued
 
@@ -217,7 +215,7 @@ MAX_SHOWN = 20
 _FIGURES = ("raw", "kappa", "ac1", "tpr", "tnr")
 
 
-def print_report(console: Console, report: dict[str, Any]) -> None:
+def print_report(console: SafeConsole, report: dict[str, Any]) -> None:
     """Print the output of ``report_json``."""
     from rich.markup import escape
 
@@ -232,44 +230,35 @@ def print_report(console: Console, report: dict[str, Any]) -> None:
         _print_judge(console, judge)
 
 
-def _print_labels(console: Console, labels: dict[str, Any]) -> None:
+def _print_labels(console: SafeConsole, labels: dict[str, Any]) -> None:
     left_out = ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in labels["left_out"].items() if count)
     line = f"{labels['labels']} label(s) on {labels['items']} claim(s), {labels['usable']} usable"
-    _print_line(console, f"{line} ({left_out})" if left_out else line)
+    console.print_line(f"{line} ({left_out})" if left_out else line)
     several = labels["labelled_by_several"]
     if several["items"]:
-        _print_line(
-            console, f"people agree on {several['unanimous']} of {several['items']} claim(s) with several labels"
-        )
+        console.print_line(f"people agree on {several['unanimous']} of {several['items']} claim(s) with several labels")
 
 
-def _print_judge(console: Console, judge: dict[str, Any]) -> None:
+def _print_judge(console: SafeConsole, judge: dict[str, Any]) -> None:
     counts = judge["confusion"]
-    _print_line(
-        console,
+    console.print_line(
         f"{_name(judge)}: labelled passed: {counts['true_positive']} judged passed, {counts['false_negative']} judged "
         f"failed; labelled failed: {counts['false_positive']} judged passed, {counts['true_negative']} judged failed",
     )
     for disagreement in judge["disagreements"][:MAX_SHOWN]:
         location = " ".join(str(disagreement[key]) for key in ("task_id", "leaf") if disagreement[key])
-        _print_line(
-            console,
+        console.print_line(
             f"  judge {disagreement['judge']}, people {disagreement['human']}: {disagreement['claim']}  [{location}]",
         )
         for opinion in disagreement["people"]:
             if opinion["reason"]:
-                _print_line(console, f"      {opinion['reviewer'] or 'anonymous'}: {opinion['reason']}")
+                console.print_line(f"      {opinion['reviewer'] or 'anonymous'}: {opinion['reason']}")
         if disagreement["judge_reasoning"]:
-            _print_line(console, f"      judge: {disagreement['judge_reasoning']}")
+            console.print_line(f"      judge: {disagreement['judge_reasoning']}")
     if len(judge["disagreements"]) > MAX_SHOWN:
-        _print_line(console, f"  and {len(judge['disagreements']) - MAX_SHOWN} more: use --json to list all")
+        console.print_line(f"  and {len(judge['disagreements']) - MAX_SHOWN} more: use --json to list all")
     for each in judge["not_judged"][:MAX_SHOWN]:
-        _print_line(console, f"  not judged ({each['reason']}): {each['claim']}  {each['detail']}")
-
-
-def _print_line(console: Console, text: str) -> None:
-    """Print text without markup: it may come from people or pages."""
-    console.print(text, markup=False, soft_wrap=True)
+        console.print_line(f"  not judged ({each['reason']}): {each['claim']}  {each['detail']}")
 
 
 def _name(judge: dict[str, Any]) -> str:

@@ -26,7 +26,7 @@ from app.console.judging_options import (
     judging_settings,
     quiet_logging,
 )
-from app.console.streams import print_json, stderr_console, stdout_console
+from app.console.streams import print_json, print_line, stderr_console, stdout_console
 from app.console.tables import plain_table
 from app.features.meta_eval.cli import MAX_SHOWN, VOTES, PartialOption, PartialSupport, issue_certificates
 
@@ -201,7 +201,7 @@ def bench(
         report["certificates"] = issue_certificates(settings, run.asked_by_model(), run.rule)
     _output(report, settings, out or (), as_json=as_json)
     for failure in failures:
-        stderr_console().print(f"stopped: {failure}", markup=False, soft_wrap=True)
+        stderr_console().print_line(f"stopped: {failure}")
     is_incomplete = any(row["verdicts"] == "asked" and row["not_judged"]["by_reason"] for row in report["rows"])
     if failures or is_incomplete or (certify and len(report["certificates"]) < len(models)):
         raise typer.Exit(Exit.INCOMPLETE)
@@ -533,7 +533,7 @@ def _output(report: Mapping[str, Any], settings: Settings, out: Sequence[Path], 
         stored = write_bench(report, settings.data_dir)
     except OSError as error:
         raise WrongUsage(f"Cannot store the report in {settings.data_dir}: {error.strerror}") from error
-    stderr_console().print(f"stored: {stored}", markup=False, soft_wrap=True)
+    stderr_console().print_line(f"stored: {stored}")
     if as_json:
         print_json(report)
     else:
@@ -556,11 +556,8 @@ def _print(report: Mapping[str, Any]) -> None:
     console = stdout_console()
     for one in report["sets"]:
         left_out = ", ".join(f"{count} {name}" for name, count in one["left_out"].items() if count)
-        console.print(
-            f"{one['name']}: {one['usable']} of {one['items']} claim(s) usable"
-            + (f" ({left_out})" if left_out else ""),
-            markup=False,
-            soft_wrap=True,
+        console.print_line(
+            f"{one['name']}: {one['usable']} of {one['items']} claim(s) usable" + (f" ({left_out})" if left_out else "")
         )
 
     juries = jury_rows(report)
@@ -578,10 +575,10 @@ def _print(report: Mapping[str, Any]) -> None:
     for n, row in enumerate(juries, start=1):
         name_of_set, jury, *figures = jury_cells(row)
         words = ", ".join(f"{title}: {cell}" for title, cell in zip(JURY_COLUMNS[2:], figures, strict=True))
-        console.print(f"jury {n}, {name_of_set}, {jury}: {words}", markup=False, soft_wrap=True)
+        console.print_line(f"jury {n}, {name_of_set}, {jury}: {words}")
     _print_support(report)
     for note in bench_notes(report):
-        console.print(note, markup=False, soft_wrap=True)
+        console.print_line(note)
     console.print(f"Partial support counts by the rule {report['rule']}.", markup=False)
 
 
@@ -594,7 +591,7 @@ def _print_support(report: Mapping[str, Any]) -> None:
     for row in rows:
         name_of_set, judge, *figures = support_cells(row)
         words = ", ".join(f"{title}: {cell}" for title, cell in zip(SUPPORT_COLUMNS[2:], figures, strict=True))
-        console.print(f"{name_of_set}, {judge}: {words}", markup=False, soft_wrap=True)
+        console.print_line(f"{name_of_set}, {judge}: {words}")
     if rows:
         console.print(f"Words count by the rule {rows[0]['support']['rule']}.", markup=False)
 
@@ -609,9 +606,7 @@ def _print_forecast(forecasts: Sequence[Mapping[str, Any]], *, as_json: bool) ->
             for name, title in (("calls", "requests"), ("input_tokens", "tokens in"), ("output_tokens", "tokens out"))
         )
         usd = "price unknown" if one["usd"] is None else f"{_range(one['usd'], 4)} USD"
-        stdout_console().print(
-            f"{one['set']}, {one['model']}: {one['claims']} claim(s), {figures}, {usd}", markup=False, soft_wrap=True
-        )
+        print_line(f"{one['set']}, {one['model']}: {one['claims']} claim(s), {figures}, {usd}")
 
 
 def _range(figure: Mapping[str, float] | None, places: int = 0) -> str:

@@ -64,9 +64,7 @@ def sample(
             file.writelines(line for _, line in sorted(drawn, reverse=True))
     except OSError as error:
         raise WrongUsage(f"Cannot write {labels}: {error.strerror}") from error
-    stderr_console().print(
-        f"{labels}: {len(drawn)} of {leaves} judged leaves, drawn at random", markup=False, soft_wrap=True
-    )
+    stderr_console().print_line(f"{labels}: {len(drawn)} of {leaves} judged leaves, drawn at random")
 
 
 def correct(
@@ -205,4 +203,4 @@ def _print(document: Mapping[str, Any]) -> None:
         "The labelled leaves must be a random sample of the judged leaves.",
     ]
     for line in lines:
-        console.print(line, markup=False, soft_wrap=True)
+        console.print_line(line)

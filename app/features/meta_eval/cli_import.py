@@ -10,7 +10,7 @@ import typer
 
 from app.console.connection import JsonOption
 from app.console.errors import WrongUsage
-from app.console.streams import print_json, stdout_console
+from app.console.streams import print_json, print_line
 from judges.analysis.label_sets import SetFormat
 
 if TYPE_CHECKING:
@@ -69,28 +69,25 @@ def _import(set_format: SetFormat, files: Sequence[Path], target: Path) -> Impor
 
 
 def _print(document: Mapping[str, Any]) -> None:
-    console = stdout_console()
-
-    def line(text: str) -> None:
-        console.print(text, markup=False, soft_wrap=True)
-
-    line(f"{document['out']}: {document['written']} label(s) of {document['rows']} row(s)")
-    line(f"  labels: {_counts(document['labels'])}")
-    line(f"  in the set: {_counts(document['original_labels'])}")
+    print_line(f"{document['out']}: {document['written']} label(s) of {document['rows']} row(s)")
+    print_line(f"  labels: {_counts(document['labels'])}")
+    print_line(f"  in the set: {_counts(document['original_labels'])}")
     if document["repeated"]:
-        line(f"  repeated rows: {document['repeated']}")
+        print_line(f"  repeated rows: {document['repeated']}")
     for judge in document["judges"]:
         name = judge["model"] if judge["run"] is None else f"{judge['model']} ({judge['run']})"
         counts = {key: count for key, count in judge.items() if key not in ("model", "run", "rows", "used")}
         left_out = _counts({key: count for key, count in counts.items() if count})
-        line(f"  judge {name}: {judge['used']} of {judge['rows']} verdict(s)" + (f" ({left_out})" if left_out else ""))
+        print_line(
+            f"  judge {name}: {judge['used']} of {judge['rows']} verdict(s)" + (f" ({left_out})" if left_out else "")
+        )
     for title, counts in (("rows", document["unusable"]), ("verdicts", document["unusable_verdicts"])):
         if counts:
-            line(f"  unusable {title}: {_counts(counts)}")
+            print_line(f"  unusable {title}: {_counts(counts)}")
     for example in document["examples"]:
-        line(f"    {_example(example)}")
+        print_line(f"    {_example(example)}")
     for warning in document["warnings"]:
-        line(f"  warning: {warning}")
+        print_line(f"  warning: {warning}")
 
 
 def _counts(counts: Mapping[str, int]) -> str:

@@ -27,7 +27,7 @@ from app.console.judging_options import (
     no_judge,
     quiet_logging,
 )
-from app.console.streams import counted, print_json, stderr_console, stdout_console
+from app.console.streams import counted, print_json, print_line, stderr_console
 
 if TYPE_CHECKING:
     from app.settings import Settings
@@ -100,7 +100,7 @@ def test_judge(
         if base["passed"]:
             _print_changes(task_id, changes)
         else:
-            _print_line(
+            print_line(
                 "\nNo claim of this answer passes, so its text was not changed. Fix the judge, then test it again."
             )
     if changes["missed"] or changes["strays"] or fields["findings"] or scores["findings"]:
@@ -207,28 +207,28 @@ async def _test_with_model(settings: Settings, inputs: _TestInputs) -> dict[str,
 
 def _print_fields(task_id: str, judge: Judge, fields: dict[str, Any]) -> None:
     """Print the findings of the field test, each with its location and a fix."""
-    _print_line(
+    print_line(
         f"{task_id}: {counted(fields['fields'], 'extracted value')} and citations edited in "
         f"{counted(fields['edits'], 'way')}, {counted(fields['leaves'], 'leaf', 'leaves')} watched"
     )
     for finding in fields["findings"]:
         location = "" if finding["line"] is None else f"  {judge.path}:{finding['line']}"
-        _print_line(
+        print_line(
             f"\nNOT PROTECTED  {finding['subject']}{location}\n    {finding['message']}\n    Fix: {finding['fix']}"
         )
     for finding in fields["exempt"]:
-        _print_line(f"\nexempt         {finding['subject']}: {finding['exempt']}")
+        print_line(f"\nexempt         {finding['subject']}: {finding['exempt']}")
     for note in fields["notes"]:
-        _print_line(f"note: {note}")
+        print_line(f"note: {note}")
     if not fields["findings"]:
-        _print_line("Every value, citation and leaf is protected.")
+        print_line("Every value, citation and leaf is protected.")
 
 
 def _print_lint(findings: list[dict[str, str]]) -> None:
     from app.engine.judge_trials import LintReport
 
     for line in LintReport(findings=findings).lines():
-        _print_line(line)
+        print_line(line)
 
 
 def _print_scores(scores: dict[str, Any]) -> None:
@@ -238,23 +238,23 @@ def _print_scores(scores: dict[str, Any]) -> None:
     gold = scores["gold"]
     for finding in scores["findings"]:
         label = "NOT PROTECTED" if finding["code"] == "never_flips" else "WRONG SCORE"
-        _print_line(f"\n{label:<14} {finding['message']}")
+        print_line(f"\n{label:<14} {finding['message']}")
         for leaf in finding["leaves"]:
-            _print_line(f"    {leaf['leaf']} ({_outcome(leaf)}): {leaf['claim'] or leaf['description']}")
-        _print_line(f"    Fix: {finding['fix']}")
+            print_line(f"    {leaf['leaf']} ({_outcome(leaf)}): {leaf['claim'] or leaf['description']}")
+        print_line(f"    Fix: {finding['fix']}")
     for name in ("gold", "empty"):
         for leaf in scores[name].get("not_judged", ()):
-            _print_line(f"not judged ({name} answer): {leaf['leaf']} ({_outcome(leaf)})")
+            print_line(f"not judged ({name} answer): {leaf['leaf']} ({_outcome(leaf)})")
     for leaf in gold["split_votes"]:
-        _print_line(f"votes disagree: {leaf['leaf']} ({_outcome(leaf)}): {leaf['claim']}")
+        print_line(f"votes disagree: {leaf['leaf']} ({_outcome(leaf)}): {leaf['claim']}")
     if not scores["findings"] and not not_judged(scores):
-        _print_line("The correct answer scores 1, and an empty answer scores 0.")
+        print_line("The correct answer scores 1, and an empty answer scores 0.")
     usage, estimate = gold["usage"], gold["estimate"]
     cost = "unknown price" if usage["usd"] is None else f"{usage['usd']:.4f} usd"
-    _print_line(f"One answer: {counted(gold['pages'], 'page')}, {counted(usage['calls'], 'model call')}, {cost}")
+    print_line(f"One answer: {counted(gold['pages'], 'page')}, {counted(usage['calls'], 'model call')}, {cost}")
     if estimate is not None:
         calls, usd = count_text(estimate["calls"]), usd_text(estimate["usd"])
-        _print_line(f"With {estimate['model']}: about {calls} {'call' if calls == '1' else 'calls'}, {usd} usd")
+        print_line(f"With {estimate['model']}: about {calls} {'call' if calls == '1' else 'calls'}, {usd} usd")
 
 
 def _outcome(leaf: dict[str, Any]) -> str:
@@ -264,7 +264,7 @@ def _outcome(leaf: dict[str, Any]) -> str:
 def _print_changes(task_id: str, report: dict[str, Any]) -> None:
     """Print the changes in full, then the totals."""
     leaves = report["leaves"]
-    _print_line(
+    print_line(
         f"\n{task_id}, judged by {report['model']}, seed {report['seed']}: "
         f"{counted(report['changes'], 'change')} of the answer; passing claims: {leaves['watched']} of "
         f"{counted(leaves['all'], 'leaf', 'leaves')}"
@@ -272,8 +272,8 @@ def _print_changes(task_id: str, report: dict[str, Any]) -> None:
     for change in report["mutations"]:
         _print_change(change)
     if leaves["never_tested"]:
-        _print_line(f"\nnot tested by any change: {', '.join(leaves['never_tested'])}")
-    _print_line(
+        print_line(f"\nnot tested by any change: {', '.join(leaves['never_tested'])}")
+    print_line(
         f"\n{counted(report['expected'], 'expected change')} of a leaf: {report['missed']} missed; "
         f"{counted(report['strays'], 'unexpected change')}; {report['not_judged']} not judged"
     )
@@ -285,17 +285,13 @@ def _print_change(change: dict[str, Any]) -> None:
         fates.setdefault(leaf["fate"], []).append(leaf["leaf"])
     missed = [leaf for leaf in change["expected"] if leaf["fate"] in _MISSED]
     verdict = "MISSED" if missed else "STRAY" if change["strays"] else "caught" if change["expected"] else "-"
-    _print_line(f"\n{verdict:<7} {change['title']}")
+    print_line(f"\n{verdict:<7} {change['title']}")
     for fate, leaves in fates.items():
         if fate not in _MISSED:
-            _print_line(f"        {fate.replace('_', ' ')}: {', '.join(leaves)}")
+            print_line(f"        {fate.replace('_', ' ')}: {', '.join(leaves)}")
     for leaf in missed:
-        _print_line(f"        missed: {leaf['leaf']} ({_MISSED[leaf['fate']]})\n            {leaf['claim_after']}")
+        print_line(f"        missed: {leaf['leaf']} ({_MISSED[leaf['fate']]})\n            {leaf['claim_after']}")
     for leaf in change["strays"]:
-        _print_line(f"        unexpected change: {leaf['leaf']}, {leaf['outcome_before']} to {leaf['outcome_after']}")
+        print_line(f"        unexpected change: {leaf['leaf']}, {leaf['outcome_before']} to {leaf['outcome_after']}")
     if change["not_judged"]:
-        _print_line(f"        not judged: {', '.join(change['not_judged'])}")
-
-
-def _print_line(text: str) -> None:
-    stdout_console().print(text, markup=False, soft_wrap=True)
+        print_line(f"        not judged: {', '.join(change['not_judged'])}")

@@ -9,7 +9,7 @@ import typer
 
 from app.console.connection import URL, JsonOption, UrlOption, connect
 from app.console.errors import Exit, WrongUsage
-from app.console.streams import print_json, stderr_console, stdout_console
+from app.console.streams import print_json, print_line, stderr_console, stdout_console
 from app.console.tables import bounds_text, plain_table
 
 if TYPE_CHECKING:
@@ -83,7 +83,7 @@ def rescore(
     if as_json:
         print_json(document | ({"leaves": [_leaves_json(result) for result in results]} if leaves else {}))
     else:
-        stdout_console().print(f"{client.url}/rescores/{rescore_id}", soft_wrap=True, markup=False)
+        print_line(f"{client.url}/rescores/{rescore_id}")
         _print(document, results)
     if not all(each["after"] is not None and each["after"]["status"] == "complete" for each in document["answers"]):
         raise typer.Exit(Exit.INCOMPLETE)
@@ -187,21 +187,17 @@ def _print(document: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) ->
         )
     console.print(answers)
     for flip in document["flips"][:_MAX_FLIPS]:
-        console.print(_flip_text(flip), markup=False, soft_wrap=True)
+        console.print_line(_flip_text(flip))
     if document["flipped"] > _MAX_FLIPS:
         console.print(f"{document['flipped'] - _MAX_FLIPS} more leaves flipped; --json lists them", markup=False)
     for result in results:
         console.print(f"{result.get('agent_name')} {result['task_id']} {result['answer_name']}", markup=False)
         for leaf in _judged_leaves(result):
             text = f"  {leaf['id']}  {leaf['outcome']}  {_in_words(leaf['rejudged'])}"
-            console.print(text, markup=False, soft_wrap=True)
+            console.print_line(text)
     usage = document["usage"]
     cost = "unknown cost" if usage["usd"] is None else f"{usage['usd']:.4f} usd"
-    console.print(
-        f"{document['id']}: {document['flipped']} leaves flipped, {usage['calls']} calls, {cost}",
-        markup=False,
-        soft_wrap=True,
-    )
+    console.print_line(f"{document['id']}: {document['flipped']} leaves flipped, {usage['calls']} calls, {cost}")
 
 
 def _rank_text(row: Mapping[str, Any]) -> str:

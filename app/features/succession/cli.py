@@ -20,7 +20,7 @@ from app.console.judging_options import (
     judging_settings,
     quiet_logging,
 )
-from app.console.streams import print_json, stderr_console, stdout_console
+from app.console.streams import print_json, print_line, stderr_console, stdout_console
 
 if TYPE_CHECKING:
     from app.settings import Settings
@@ -348,17 +348,15 @@ def _print(document: Mapping[str, Any]) -> None:
 
     console = stdout_console()
 
-    def line(text: str) -> None:
-        """Print text without markup: it may come from people, pages or models."""
-        console.print(text, markup=False, soft_wrap=True)
-
     verdicts = document["verdicts"]
-    line(f"{document['old']} -> {document['new']}: {document['claims']} claim(s), {len(document['flips'])} flip(s)")
-    line(
+    print_line(
+        f"{document['old']} -> {document['new']}: {document['claims']} claim(s), {len(document['flips'])} flip(s)"
+    )
+    print_line(
         f"both passed {verdicts['both_passed']}, both failed {verdicts['both_failed']}, only old passed "
         f"{verdicts['only_old_passed']}, only new passed {verdicts['only_new_passed']}"
     )
-    line(f"kappa of the judges: {_estimate(document['kappa'])}; agreement: {_estimate(document['agreement'])}")
+    print_line(f"kappa of the judges: {_estimate(document['kappa'])}; agreement: {_estimate(document['agreement'])}")
     table = plain_table("agent or set", "tasks", "flips", "old", "new", "change", "95 % interval", "rank")
     for one in document["groups"]:
         ranks = "-" if one["old_rank"] is None else f"{_rank(one['old_rank'])} -> {_rank(one['new_rank'])}"
@@ -369,26 +367,28 @@ def _print(document: Mapping[str, Any]) -> None:
         )  # fmt: skip
     console.print(table)
     for name, one in (document["people"] or {}).items():
-        line(f"{name} judge and people: kappa {_estimate(one['kappa'])}, agreement {_estimate(one['raw'])}")
+        print_line(f"{name} judge and people: kappa {_estimate(one['kappa'])}, agreement {_estimate(one['raw'])}")
     for flip in document["flips"][:MAX_SHOWN]:
-        line(f"{flip['old']} -> {flip['new']}: {flip['claim']}  [{flip['group']} {flip['task_id']} {flip['leaf']}]")
-        line(f"    old: {flip['old_reasoning'] or '-'}")
-        line(f"    new: {flip['new_reasoning'] or '-'}")
+        print_line(
+            f"{flip['old']} -> {flip['new']}: {flip['claim']}  [{flip['group']} {flip['task_id']} {flip['leaf']}]"
+        )
+        print_line(f"    old: {flip['old_reasoning'] or '-'}")
+        print_line(f"    new: {flip['new_reasoning'] or '-'}")
     if len(document["flips"]) > MAX_SHOWN:
-        line(f"and {len(document['flips']) - MAX_SHOWN} more flips: use --json to list all")
+        print_line(f"and {len(document['flips']) - MAX_SHOWN} more flips: use --json to list all")
     for one in document["not_judged"][:MAX_SHOWN]:
-        line(f"not judged ({one['reason']}): {one['claim']}  {one['new_reasoning']}")
+        print_line(f"not judged ({one['reason']}): {one['claim']}  {one['new_reasoning']}")
     if document["other_prompt"]:
-        line(f"{document['other_prompt']} claim(s) were judged with another prompt, so the prompt changes too")
+        print_line(f"{document['other_prompt']} claim(s) were judged with another prompt, so the prompt changes too")
     others = ", ".join(f"{name} ({count})" for name, count in document["other_verdicts"].items())
     if others:
-        line(f"verdicts of other judges, not replayed: {others}")
-    line(_VERDICTS[document["verdict"]])
+        print_line(f"verdicts of other judges, not replayed: {others}")
+    print_line(_VERDICTS[document["verdict"]])
     if document["verdict"] == "may_be_mixed_with_offset":
         offset = document["offset"]
-        line(f"offset: {bounds_text(offset, sign='+')}, {interval_text(offset['interval'], sign='+')}")
+        print_line(f"offset: {bounds_text(offset, sign='+')}, {interval_text(offset['interval'], sign='+')}")
     for reason in document["reasons"]:
-        line(f"  {reason}")
+        print_line(f"  {reason}")
 
 
 def _estimate(estimate: Mapping[str, Any]) -> str:
@@ -415,4 +415,4 @@ def _print_forecast(forecast: Forecast, stored: _Stored, *, as_json: bool) -> No
             ("usd", "USD", 4),
         )
     ]  # fmt: skip
-    stdout_console().print(f"{document['claims']} claim(s): " + ", ".join(figures), markup=False, soft_wrap=True)
+    print_line(f"{document['claims']} claim(s): " + ", ".join(figures))

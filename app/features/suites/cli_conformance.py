@@ -38,17 +38,17 @@ def conformance(
             report = check_file(path)
         except SuiteError as error:
             failed += 1
-            console.print(f"FAILED {path}: {error}", markup=False, soft_wrap=True)
+            console.print_line(f"FAILED {path}: {error}")
             continue
         passed, failed = passed + report.passed, failed + report.failed
         for failure in report.failures:
             expected, actual = _cut_to_difference(failure.expected, failure.got)
-            console.print(f"FAILED {failure.file}: {failure.case}: {failure.field}", markup=False, soft_wrap=True)
-            console.print(f"  expected  {expected}\n  got       {actual}", markup=False, soft_wrap=True)
+            console.print_line(f"FAILED {failure.file}: {failure.case}: {failure.field}")
+            console.print_line(f"  expected  {expected}\n  got       {actual}")
         for case, key in report.not_checked:
-            notes.print(f"not checked: {report.file}: {case}: {key}", markup=False, soft_wrap=True)
+            notes.print_line(f"not checked: {report.file}: {case}: {key}")
         line = f"{report.file}: {report.kind}, {report.passed} passed, {report.failed} failed"
-        notes.print(line, markup=False, soft_wrap=True)
+        notes.print_line(line)
     console.print(f"{passed} passed, {failed} failed", markup=False)
     if failed:
         raise typer.Exit(Exit.FAILED)

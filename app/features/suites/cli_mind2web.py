@@ -12,7 +12,7 @@ import typer
 from app.console.connection import JsonOption
 from app.console.errors import WrongUsage
 from app.console.judging_options import judging_settings, quiet_logging
-from app.console.streams import print_json, stderr_console, stdout_console
+from app.console.streams import print_json, print_line, stderr_console
 from app.console.tables import PlainTable, plain_table
 from app.features.suites.cli_compare_runs import compare
 from app.features.suites.cli_suite_run import (
@@ -180,7 +180,7 @@ def scores(
         )
         return
     line = f"{table.path}: {table.steps} steps, {table.candidates} candidates; SHA-256 of the pickle {table.sha256}"
-    stdout_console().print(line, markup=False, soft_wrap=True)
+    print_line(line)
 
 
 def _check_data(root: Path | None, split: str | None, protocol: Protocol) -> tuple[Path, str]:
@@ -239,13 +239,11 @@ def _score_file(
 def _print_input(options: MindActOptions, run_input: MindActInput) -> None:
     source = f"predictions of {options.predictions}" if options.predictions else options.model
     console = stderr_console()
-    console.print(f"{run_input.total} steps of {options.split} by {source}", markup=False, soft_wrap=True)
+    console.print_line(f"{run_input.total} steps of {options.split} by {source}")
     if options.scores is None and not options.play_options.is_guide:
-        console.print(
+        console.print_line(
             "no --scores-pickle: unless the data contain ranks, candidates keep their order in the data, gold elements "
-            "first. The gold element is then always an option, and figures are not comparable to published ones.",
-            markup=False,
-            soft_wrap=True,
+            "first. The gold element is then always an option, and figures are not comparable to published ones."
         )
 
 

@@ -12,7 +12,7 @@ import typer
 from app.console.connection import JsonOption
 from app.console.errors import WrongUsage
 from app.console.judging_options import judging_settings, quiet_logging
-from app.console.streams import print_json, stderr_console, stdout_console
+from app.console.streams import print_json, print_line, stderr_console
 from app.console.tables import PlainTable, plain_table
 from app.features.suites.cli_compare_runs import compare
 from app.features.suites.cli_suite_run import (
@@ -136,12 +136,10 @@ def build(
         print_json(built)
         return
     others = f"; left out: {built['other_splits']} rows of other splits" if built["other_splits"] else ""
-    stdout_console().print(
+    print_line(
         f"{out}: {built['rows']} rows of {built['tasks']} tasks, {built['valid']} valid; "
         f"not scored: {built['without_positive']} without a gold element on the page, "
-        f"{built['without_screenshot']} without a screenshot{others}",
-        markup=False,
-        soft_wrap=True,
+        f"{built['without_screenshot']} without a screenshot{others}"
     )
 
 
@@ -179,11 +177,9 @@ def _print_input(run_input: TildeInput, options: TildeOptions) -> None:
     answered_by = f"answers of {options.answers}" if options.answers else options.model
     skipped = sum(run_input.skipped.values())
     console = stderr_console()
-    console.print(
+    console.print_line(
         f"{len(run_input.rows)} steps of {run_input.tasks} tasks by {answered_by}"
-        f"{f'; {skipped} invalid rows are not counted' if skipped else ''}",
-        markup=False,
-        soft_wrap=True,
+        f"{f'; {skipped} invalid rows are not counted' if skipped else ''}"
     )
     if len(run_input.splits) > 1:
         console.print(f"splits are mixed: {', '.join(run_input.splits)}; use --split to select one", markup=False)

@@ -12,12 +12,11 @@ import typer
 
 from app.console import event_loop
 from app.console.errors import Exit, WrongUsage
-from app.console.streams import print_json, stderr_console, stdout_console
+from app.console.streams import print_json, print_line, stderr_console, stdout_console
 from app.console.tables import PlainTable, plain_table
 
 if TYPE_CHECKING:
-    from rich.console import Console
-
+    from app.console.safe_console import SafeConsole
     from app.features.suites.records import Record
     from app.features.suites.step_loop import Journal, Plan
     from app.settings import Settings
@@ -30,7 +29,7 @@ _PRINT_INTERVAL_S = 10.0
 class StepProgress:
     """``StepWatcher`` that displays progress. Use it as a context manager."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: SafeConsole) -> None:
         from rich.progress import (
             BarColumn,
             MofNCompleteColumn,
@@ -78,7 +77,7 @@ class StepProgress:
         now = time.monotonic()
         if not self._live and (done == total or now - self._printed_at >= _PRINT_INTERVAL_S):
             self._printed_at = now
-            self._console.print(f"{done}/{total} steps  {self.figures}", soft_wrap=True, markup=False)
+            self._console.print_line(f"{done}/{total} steps  {self.figures}")
 
     @property
     def figures(self) -> str:
@@ -250,7 +249,7 @@ def print_estimate(plan: Plan[Any], settings: Settings, predictions: Path | None
     if as_json:
         print_json(estimate)
     else:
-        stdout_console().print(estimate_line(estimate), markup=False, soft_wrap=True)
+        print_line(estimate_line(estimate))
 
 
 async def _judge_steps(plan: Plan[Any], settings: Settings, journal: Journal) -> list[dict[str, Any]]:

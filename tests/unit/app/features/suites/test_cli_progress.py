@@ -3,8 +3,7 @@ from __future__ import annotations
 import io
 from typing import Any
 
-from rich.console import Console
-
+from app.console.safe_console import SafeConsole
 from app.features.suites.cli_suite_run import StepProgress
 
 
@@ -14,7 +13,7 @@ def scored(element: int, f1: float, success: int) -> dict[str, Any]:
 
 def progress() -> tuple[StepProgress, io.StringIO]:
     written = io.StringIO()
-    return StepProgress(Console(file=written, force_terminal=False, width=200)), written
+    return StepProgress(SafeConsole(file=written, force_terminal=False, width=200)), written
 
 
 def test_figures_so_far_are_means_over_scored_steps():
