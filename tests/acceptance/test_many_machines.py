@@ -20,13 +20,13 @@ from typing import Any
 import httpx
 import psycopg
 import pytest
-from moto.server import ThreadedMotoServer
 
 from tests.fakes.loop_thread import entered_in_thread
 from tests.fakes.patient_http import PatientTransport
 from tests.fakes.sandbox import sandbox_variables
 from tests.integration.app.conftest import database_url, postgres_url
 from tests.standin.llm import StandInLLM
+from tests.standin.s3 import moto_server
 from tests.standin.web import Reply, StandInWeb
 
 __all__ = ["database_url", "postgres_url"]
@@ -66,12 +66,9 @@ def model() -> Iterator[StandInLLM]:
 
 @pytest.fixture
 def bucket() -> Iterator[str]:
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    httpx.put(f"http://{host}:{port}/evidence", trust_env=False).raise_for_status()
-    yield f"http://{host}:{port}"
-    server.stop()
+    with moto_server() as endpoint:
+        httpx.put(f"{endpoint}/evidence", trust_env=False).raise_for_status()
+        yield endpoint
 
 
 class Machines:

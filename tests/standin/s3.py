@@ -1,4 +1,4 @@
-"""Minimal stand-in S3 server for storing and reading bodies, with faults of real servers."""
+"""S3 servers: a complete one, and a minimal one for storing and reading bodies, with faults of real servers."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import asyncio
 import base64
 import hashlib
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+from moto.server import ThreadedMotoServer
 
 from tests.standin.http import HttpRequest, Reset, SocketServer, read_request
 
@@ -16,6 +19,18 @@ Fault = Callable[[HttpRequest, int], str | None]
 ``500``: an error. ``reset``: the connection is closed. ``half``: half of the body is stored and success is reported.
 ``tag``: reading returns a different entity tag. ``slow``: the response takes a second.
 """
+
+
+@contextmanager
+def moto_server() -> Iterator[str]:
+    """Run a complete S3 server in a thread, and yield its URL."""
+    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
+    server.start()
+    host, port = server.get_host_and_port()
+    try:
+        yield f"http://{host}:{port}"
+    finally:
+        server.stop()
 
 
 class StandInS3(SocketServer):

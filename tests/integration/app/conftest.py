@@ -15,6 +15,7 @@ from app.storage.embedded import EmbeddedPostgres
 from app.storage.migrate import migrate
 from tests.fakes.folders import service_folder
 from tests.fakes.services import Rig
+from tests.standin.llm import StandInLLM
 from tests.unit.app.conftest import assay  # noqa: F401 - fixture
 
 _TEMPLATE = "migrated"
@@ -47,6 +48,13 @@ def postgres_url() -> Iterator[str]:
     yield url
     server.stop()
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+async def model() -> AsyncIterator[StandInLLM]:
+    """Stand-in model over HTTP that confirms every claim, unless a test scripts it."""
+    async with StandInLLM() as server:
+        yield server
 
 
 @pytest.fixture(autouse=True, scope="session")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 
 import pytest
@@ -10,12 +9,6 @@ import pytest
 from app.maintenance.doctor import Check, State, check_model
 from tests.fakes.settings import settings_for_tests
 from tests.standin.llm import StandInLLM
-
-
-@pytest.fixture
-async def model() -> AsyncIterator[StandInLLM]:
-    async with StandInLLM() as server:
-        yield server
 
 
 async def run_check(server: StandInLLM, name: str) -> Check:

@@ -8,24 +8,19 @@ from typing import Any
 import httpx
 import obstore
 import pytest
-from moto.server import ThreadedMotoServer
 from obstore.store import S3Store
 
 from cache.blobs import BlobStore
 from cache.errors import BlobCorrupt, BlobMissing, BlobStoreFailed
+from tests.standin.s3 import moto_server
 
 KEYS: dict[str, Any] = {"access_key_id": "test", "secret_access_key": "test", "region": "us-east-1"}
 
 
 @pytest.fixture(scope="module")
 def endpoint() -> Iterator[str]:
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    try:
-        yield f"http://{host}:{port}"
-    finally:
-        server.stop()
+    with moto_server() as url:
+        yield url
 
 
 @pytest.fixture

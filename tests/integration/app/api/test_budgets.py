@@ -36,12 +36,6 @@ Start = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
 
 
 @pytest.fixture
-async def model() -> AsyncIterator[StandInLLM]:
-    async with StandInLLM() as server:
-        yield server
-
-
-@pytest.fixture
 def start(database_url: str, judges: Path, tmp_path: Path, model: StandInLLM) -> Start:
     """Return a factory for the service. All instances share the database; the reply cache is off, so only checkpoints
     are reused."""

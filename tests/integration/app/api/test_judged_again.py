@@ -47,12 +47,6 @@ def judge_file(**claims: str) -> str:
 
 
 @pytest.fixture
-async def model() -> AsyncIterator[StandInLLM]:
-    async with StandInLLM() as server:
-        yield server
-
-
-@pytest.fixture
 def start(database_url: str, judges: Path, tmp_path: Path, model: StandInLLM) -> Start:
     """Return a factory that starts the service with a judge of these claims. All instances share database and disk."""
 

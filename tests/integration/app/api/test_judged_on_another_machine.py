@@ -12,7 +12,6 @@ from typing import Any
 
 import httpx
 import pytest
-from moto.server import ThreadedMotoServer
 from pydantic import SecretStr
 
 from app.server.application import create_app
@@ -23,6 +22,7 @@ from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
 from tests.integration.app.api.api_calls import result_of, running_app, submit
 from tests.standin.llm import StandInLLM
+from tests.standin.s3 import moto_server
 
 pytestmark = pytest.mark.postgres
 
@@ -46,20 +46,10 @@ Machine = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
 @pytest.fixture(scope="module")
 def bucket() -> Iterator[dict[str, Any]]:
     """Return the settings of a bucket that all machines can access."""
-    server = ThreadedMotoServer(ip_address="127.0.0.1", port=0, verbose=False)
-    server.start()
-    host, port = server.get_host_and_port()
-    endpoint = f"http://{host}:{port}"
-    httpx.put(f"{endpoint}/evidence", trust_env=False).raise_for_status()
     keys = {"aws_access_key_id": SecretStr("test"), "aws_secret_access_key": SecretStr("test")}
-    yield {"blobs": "s3://evidence/of/all", "aws_endpoint_url": endpoint, "aws_region": "us-east-1", **keys}
-    server.stop()
-
-
-@pytest.fixture
-async def model() -> AsyncIterator[StandInLLM]:
-    async with StandInLLM() as server:
-        yield server
+    with moto_server() as endpoint:
+        httpx.put(f"{endpoint}/evidence", trust_env=False).raise_for_status()
+        yield {"blobs": "s3://evidence/of/all", "aws_endpoint_url": endpoint, "aws_region": "us-east-1", **keys}
 
 
 @pytest.fixture

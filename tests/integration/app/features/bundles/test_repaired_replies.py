@@ -24,12 +24,6 @@ LAMP, ALWAYS = "The lamp is green", "The shop is open"
 
 
 @pytest.fixture
-async def model() -> AsyncIterator[StandInLLM]:
-    async with StandInLLM() as server:
-        yield server
-
-
-@pytest.fixture
 async def world(tmp_path: Path, model: StandInLLM) -> AsyncIterator[InMemoryJudging]:
     """In each vote, one claim gets an unusable first reply, and another one only unusable replies."""
     llm, _ = make_client(
