@@ -16,7 +16,7 @@ from cache.capture import Evidence
 from judges.cpu_bound import run_cpu_bound
 from judges.errors import ExtractionFailed, LLMError
 from judges.grounding.provenance import KnownUrls, drop_invented
-from judges.llm.client import LLMReply, LLMRequest
+from judges.llm.client import LLMReply
 from judges.llm.json_schema import ReplyType
 from judges.prompted_model import PromptedModel
 from judges.prompting.rendering import Question, Style, render_extraction
@@ -151,16 +151,7 @@ class Extractor(PromptedModel, ExtractorBase):
             lambda: render_extraction(shown, self._block_builder, self.style),
             *(question.answer, question.task, question.prompt, "" if page is None else page.links),
         )
-        request = LLMRequest(
-            model=self.model,
-            messages=rendered.messages,
-            schema=question.schema,
-            purpose="extract",
-            prompt=rendered.prompt,
-            parts=rendered.parts,
-            params=self._params,
-            evidence=rendered.evidence,
-        )
+        request = rendered.request(self.model, question.schema, purpose="extract", params=self._params)
         try:
             reply = await self._llm.complete(request)
         except LLMError as error:

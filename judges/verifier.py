@@ -20,7 +20,7 @@ from judges.errors import LLMError, LLMOutputUnusable, LLMRejected, ReplyNotCach
 from judges.grounding.claim_words import locate_words
 from judges.grounding.quotes import find_quotes
 from judges.grounding.support import ClaimGrounds
-from judges.llm.client import LLMReply, LLMRequest
+from judges.llm.client import LLMReply
 from judges.prompted_model import PromptedModel
 from judges.prompting.page_view import PreparedPage
 from judges.prompting.rendering import Question, Rendered, Style, render_claim, render_transcription
@@ -229,17 +229,9 @@ class Verifier(PromptedModel, ClaimJudge):
         return self.style is Style.NATIVE or any(vote.reply is not None and vote.reply.quotes for vote in votes)
 
     async def _vote(self, rendered: Rendered, page: PreparedPage | None, index: int, *, cache_only: bool) -> VoteRecord:
-        request = LLMRequest(
-            model=self.model,
-            messages=rendered.messages,
-            schema=PartialEvalResult if rendered.partial else BinaryEvalResult,
-            purpose="verify",
-            prompt=rendered.prompt,
-            vote=index,
-            parts=rendered.parts,
-            params=self._params,
-            evidence=rendered.evidence,
-            cache_only=cache_only,
+        schema = PartialEvalResult if rendered.partial else BinaryEvalResult
+        request = rendered.request(
+            self.model, schema, purpose="verify", vote=index, params=self._params, cache_only=cache_only
         )
         try:
             reply = await self._llm.complete(request)
@@ -271,16 +263,7 @@ class Verifier(PromptedModel, ClaimJudge):
         If that request fails or finds nothing, the verdict has no such quotes.
         """
         rendered = render_transcription(question, self._block_builder)
-        request = LLMRequest(
-            model=self.model,
-            messages=rendered.messages,
-            schema=Transcription,
-            prompt=rendered.prompt,
-            parts=rendered.parts,
-            params=self._params,
-            evidence=rendered.evidence,
-            cache_only=cache_only,
-        )
+        request = rendered.request(self.model, Transcription, params=self._params, cache_only=cache_only)
         try:
             reply = await self._llm.complete(request)
         except LLMError as fault:

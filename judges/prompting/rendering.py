@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final
 
-from judges.llm.client import Message
+from judges.llm.client import LLMRequest, Message
 from judges.llm.images import image_part
+from judges.llm.json_schema import ReplyType
 from judges.prompting.blocks import BlockBuilder, neutralise
 from judges.prompting.page_view import PreparedPage, page_blocks
 from judges.prompting.prompts.library import Prompt, load_prompt
@@ -59,6 +60,18 @@ class Rendered:
     parts: Mapping[str, str]
     evidence: tuple[str, ...] = ()
     partial: bool = False
+
+    def request(self, model: str, schema: ReplyType, **more: Any) -> LLMRequest:
+        """Return the request for a reply of class ``schema``. ``more`` are other fields of the request."""
+        return LLMRequest(
+            model=model,
+            messages=self.messages,
+            schema=schema,
+            prompt=self.prompt,
+            parts=self.parts,
+            evidence=self.evidence,
+            **more,
+        )
 
 
 def render_claim(question: Question, block_builder: BlockBuilder, style: Style) -> Rendered:

@@ -104,16 +104,7 @@ def audit_request(
     """Return the request for the verdicts on some claims of a page."""
     prompt = "audit_page_partial" if partial else "audit_page"
     rendered = render_texts(prompt, [("claims", _numbered(asked))], block_builder, page=page)
-    return LLMRequest(
-        model=model,
-        messages=rendered.messages,
-        schema=PageAudit,
-        purpose="verify",
-        prompt=rendered.prompt,
-        vote=vote,
-        parts=rendered.parts,
-        evidence=rendered.evidence,
-    )
+    return rendered.request(model, PageAudit, purpose="verify", vote=vote)
 
 
 def _numbered(asked: Sequence[PageClaim]) -> str:

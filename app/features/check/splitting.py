@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Final
 
 from pydantic import BaseModel, Field
@@ -19,7 +19,7 @@ from app.features.check.statements import MAX_SECTION_CHARS, ReportStatement, Se
 from judges.errors import LLMError
 from judges.llm.client import LLMClient, LLMRequest
 from judges.prompting.blocks import BlockBuilder
-from judges.prompting.rendering import Rendered, render_texts
+from judges.prompting.rendering import render_texts
 
 log = logging.getLogger(__name__)
 
@@ -87,17 +87,8 @@ def _whole(statement: ReportStatement, *, factual: bool) -> ClaimedStatement:
 
 def split_request(section: Section, model: str, block_builder: BlockBuilder) -> LLMRequest:
     """Return the request that divides the statements of a section."""
-    rendered: Rendered = render_texts(
-        "split_claims", [("context", section.context), ("statements", _numbered(section))], block_builder
-    )
-    return LLMRequest(
-        model=model,
-        messages=rendered.messages,
-        schema=SplitReply,
-        purpose="extract",
-        prompt=rendered.prompt,
-        parts=rendered.parts,
-    )
+    texts = [("context", section.context), ("statements", _numbered(section))]
+    return render_texts("split_claims", texts, block_builder).request(model, SplitReply, purpose="extract")
 
 
 def _numbered(section: Section) -> str:
@@ -132,7 +123,7 @@ def check_division(section: Section, text: str, by_number: dict[int, list[SplitC
     for number, statement in enumerate(section.statements, start=1):
         written = by_number.get(number)
         if written is None:
-            yield replace(_by_rules(statement, text))
+            yield _by_rules(statement, text)
             continue
         quoted += sum(len(quote) for one in written for quote in one.quotes)
         if quoted > MAX_QUOTED_CHARS:

@@ -169,15 +169,8 @@ def draft_request(inputs: DraftInputs, model: str, block_builder: BlockBuilder, 
         problems = (f"line {each.line}, column {each.column}: {each.message}" for each in last.problems)
         listed = [_one_line(problem) for problem in problems][:MAX_COMMENTS]
         texts += [("draft", last.text[:MAX_DRAFT_CHARS]), ("problems", "\n".join(listed))]
-    rendered = render_texts("draft_task", texts, block_builder)
-    return LLMRequest(
-        model=model,
-        messages=rendered.messages,
-        schema=DraftReply,
-        prompt=rendered.prompt,
-        vote=len(earlier),  # a model that repeats its draft is asked again
-        parts=rendered.parts,
-    )
+    vote = len(earlier)  # a model that repeats its draft is asked again
+    return render_texts("draft_task", texts, block_builder).request(model, DraftReply, vote=vote)
 
 
 async def _checked(runtime: Runtime, inputs: DraftInputs, reply: DraftReply, meter: UsageMeter) -> Draft:
