@@ -20,7 +20,7 @@ from judges.analysis.statistics.headline import Figure, Headline, PassEstimate, 
 from judges.analysis.statistics.interval import LEVEL, Interval
 from judges.extras import installed
 from judges.public_summary import ScoredAnswer, Summary
-from rubrics.scoring import Score
+from rubrics.scoring import Score, bounded_score
 from rubrics.verdict import Outcome, Usage
 
 _SUMMARY_FIELDS = ("id", "status", "score", "final_score", "model", "judge_model", "timing", "usage")
@@ -212,7 +212,7 @@ def _bounded(known: Sequence[AnswerOutcome], average: Callable[[list[ScoredAnswe
         return None
     low = average([_scored(one, score_of(one.result).low) for one in known])
     high = average([_scored(one, score_of(one.result).high) for one in known])
-    return Score(value=low if low == high else None, low=low, high=high)
+    return bounded_score(low, high)
 
 
 def _scored(outcome: AnswerOutcome, score: float) -> ScoredAnswer:

@@ -157,7 +157,7 @@ def bounds(root: N, leaf_bounds: Callable[[N], tuple[float, float]]) -> Score:
     """
     low = tree_score(root, lambda node: leaf_bounds(node)[0])
     high = tree_score(root, lambda node: leaf_bounds(node)[1])
-    return Score(value=low if low == high else None, low=low, high=high)
+    return bounded_score(low, high)
 
 
 _COMPATIBLE = {

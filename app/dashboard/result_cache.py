@@ -20,7 +20,7 @@ from app.dashboard.errors import NotFound
 from app.dashboard.leaf_overrides import ResultOverrides, result_overrides
 from app.dashboard.outline import Node, Outline, outline
 from assay_client import wire
-from rubrics.scoring import Score
+from rubrics.scoring import Score, bounded_score
 from rubrics.verdict import Outcome
 
 MAX_CACHED = 16
@@ -47,7 +47,7 @@ class Tree:
     def score(self, node: Node) -> Score:
         """Return the score of a node, or its bounds if leaves below it were not judged."""
         low, high = self.outline.bounds_of(node)
-        return Score(value=low if low == high else None, low=low, high=high)
+        return bounded_score(low, high)
 
     @property
     def first_leaf(self) -> Node | None:

@@ -18,7 +18,7 @@ from judges.analysis.statistics.interval import LEVEL
 from judges.analysis.statistics.paired import MIN_TASKS_FOR_T, Paired, interval_over_bounds, paired
 from judges.analysis.statistics.sign_flip import MIN_TASKS_FOR_TEST, holm
 from judges.result import score_json
-from rubrics.scoring import Score
+from rubrics.scoring import Score, bounded_score
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +65,7 @@ def add_flips(comparison: dict[str, Any], flips: Sequence[Flip], *, max_listed: 
 
 def _success(score: Score) -> Score:
     low, high = float(score.low == 1.0), float(score.high == 1.0)
-    return Score(value=low if low == high else None, low=low, high=high)
+    return bounded_score(low, high)
 
 
 _FIGURES: Mapping[str, Callable[[Score], Score]] = {"score": lambda score: score, "success": _success}

@@ -12,7 +12,7 @@ from typing import Any
 
 from judges.analysis.overrides import JudgedNode, judged_tree, vote_counts
 from judges.analysis.sensitivity.variants import ScoredTree
-from rubrics.scoring import Score
+from rubrics.scoring import Score, bounded_score
 from rubrics.tree import leaves_below, walk
 from rubrics.verdict import Outcome
 
@@ -102,7 +102,7 @@ def _scores(root: JudgedNode, overrides: Sequence[Mapping[str, bool]]) -> Iterat
     for start in range(0, len(overrides), _BATCH):
         lows, highs = tree.judged(overrides[start : start + _BATCH])
         for low, high in zip(lows.tolist(), highs.tolist(), strict=True):
-            yield Score(value=low if low == high else None, low=low, high=high)
+            yield bounded_score(low, high)
 
 
 def _inversion(leaf: JudgedNode, to: Outcome, score: Score, current: Score) -> Inversion:
