@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import shutil
 import time
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,6 @@ import httpx
 import psycopg
 import pytest
 
-from tests.fakes.folders import service_folder
 from tests.fakes.patient_http import PatientTransport
 from tests.fakes.program import environment_for, private_database, run_command, running_service
 from tests.fakes.sandbox import sandbox_variables
@@ -30,12 +28,10 @@ async def sky(ctx):
 
 
 @pytest.fixture
-def home() -> Iterator[Path]:
-    folder = service_folder("assay-acceptance-")
-    (folder / "judges").mkdir()
-    (folder / "judges" / "sky.py").write_text(JUDGE)
-    yield folder
-    shutil.rmtree(folder, ignore_errors=True)
+def home(service_home: Path) -> Path:
+    (service_home / "judges").mkdir()
+    (service_home / "judges" / "sky.py").write_text(JUDGE)
+    return service_home
 
 
 def judged(api: httpx.Client, text: str) -> dict[str, Any]:

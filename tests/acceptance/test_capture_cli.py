@@ -14,7 +14,6 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.folders import service_folder
 from tests.fakes.loop_thread import entered_in_thread
 from tests.fakes.sandbox import sandbox_variables
 from tests.fakes.warm_start import COLD, warm_assay
@@ -62,15 +61,13 @@ def site() -> Iterator[Served]:
 
 
 @pytest.fixture
-def home(site: Served) -> Iterator[Path]:
+def home(site: Served, service_home: Path) -> Path:
     """Folder with an answer that cites all pages of the site."""
-    folder = service_folder("assay-capture-")
     cited = [f"[{path}]({site.web.url(path)})" for path in [*(f"/{n}" for n in range(PAGES)), "/login", "/gone"]]
-    answers = folder / "answers" / "otter" / "bridge"
+    answers = service_home / "answers" / "otter" / "bridge"
     answers.mkdir(parents=True)
     (answers / "answer_1.md").write_text("\n".join(cited))
-    yield folder
-    shutil.rmtree(folder, ignore_errors=True)
+    return service_home
 
 
 def command(home: Path, site: Served, *arguments: str, **more: str) -> dict[str, Any]:

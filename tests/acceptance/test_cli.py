@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import signal
 import subprocess
 import sys
@@ -17,8 +16,7 @@ from typing import Any
 import pytest
 
 from mind2web2.utils.cache_filesys import CacheFileSys
-from tests.fakes.folders import service_folder
-from tests.fakes.processes import kill_processes_of, left_after_a_while, processes_of
+from tests.fakes.processes import left_after_a_while, processes_of
 from tests.fakes.program import environment_for, run_command
 from tests.fakes.sandbox import sandbox_variables
 from tests.fakes.warm_start import warm_assay
@@ -44,19 +42,16 @@ ANSWER = "It was built in 1764, says [the town](https://towns.example/vellmar)."
 
 
 @pytest.fixture
-def home() -> Iterator[Path]:
+def home(service_home: Path) -> Iterator[Path]:
     """Folder with a judge and two answers, readable for the database account. No process in it may outlive the test."""
-    folder = service_folder("assay-cli-")
-    (folder / "judges.d").mkdir()
-    (folder / "judges.d" / "bridge.py").write_text(JUDGE)
-    answers = folder / "answers" / "otter" / "bridge"
+    (service_home / "judges.d").mkdir()
+    (service_home / "judges.d" / "bridge.py").write_text(JUDGE)
+    answers = service_home / "answers" / "otter" / "bridge"
     answers.mkdir(parents=True)
     (answers / "answer_1.md").write_text(ANSWER)
     (answers / "answer_2.md").write_text("In 1800, nobody says so.")
-    yield folder
-    left = left_after_a_while(lambda: processes_of(folder))
-    kill_processes_of(folder)
-    shutil.rmtree(folder, ignore_errors=True)
+    yield service_home
+    left = left_after_a_while(lambda: processes_of(service_home))
     assert left == []
 
 

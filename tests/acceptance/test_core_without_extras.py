@@ -37,15 +37,13 @@ def python() -> Iterator[Path]:
 
 
 @pytest.fixture
-def home() -> Iterator[Path]:
-    folder = service_folder("assay-core-")
-    (folder / "judges").mkdir()
-    (folder / "judges" / "sky.py").write_text(JUDGE)
+def home(service_home: Path) -> Path:
+    (service_home / "judges").mkdir()
+    (service_home / "judges" / "sky.py").write_text(JUDGE)
     for agent, text in (("me", "It is blue."), ("you", "It is green.")):
-        (folder / "answers" / agent / "sky").mkdir(parents=True)
-        (folder / "answers" / agent / "sky" / "answer_1.md").write_text(text)
-    yield folder
-    shutil.rmtree(folder, ignore_errors=True)
+        (service_home / "answers" / agent / "sky").mkdir(parents=True)
+        (service_home / "answers" / agent / "sky" / "answer_1.md").write_text(text)
+    return service_home
 
 
 def run(python: Path, home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tests.fakes.folders import service_folder
 from tests.fakes.loop_thread import entered_in_thread
 from tests.fakes.program import environment_for, run_command, running_service
 from tests.fakes.sandbox import sandbox_variables
@@ -39,18 +37,16 @@ def site() -> Iterator[str]:
 
 
 @pytest.fixture
-def home(site: str) -> Iterator[Path]:
-    folder = service_folder("assay-denied-")
-    (folder / "judges.d").mkdir()
-    (folder / "judges.d" / "bridge.py").write_text(JUDGE)
-    answers = folder / "answers" / "otter" / "bridge"
+def home(site: str, service_home: Path) -> Path:
+    (service_home / "judges.d").mkdir()
+    (service_home / "judges.d" / "bridge.py").write_text(JUDGE)
+    answers = service_home / "answers" / "otter" / "bridge"
     answers.mkdir(parents=True)
     (answers / "answer_1.md").write_text(f"In 1764: http://{site}/a http://{site}/b")
-    (folder / "report.md").write_text(
+    (service_home / "report.md").write_text(
         f"The old bridge of Vellmar was built in 1764 [1].\n\n[1]: http://{site}/a\n", encoding="utf-8"
     )
-    yield folder
-    shutil.rmtree(folder, ignore_errors=True)
+    return service_home
 
 
 def environment(home: Path, allowed: str) -> dict[str, str]:

@@ -5,17 +5,14 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-import shutil
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from tests.fakes.folders import service_folder
-from tests.fakes.processes import kill_processes_of
 from tests.fakes.program import environment_for
 from tests.fakes.warm_start import warm_assay
 from tests.standin.llm import StandInLLM
@@ -43,16 +40,13 @@ ANSWERS = {"answer_1.md": "It was built in 1764, in Vellmar.", "answer_2.md": "I
 
 
 @pytest.fixture
-def home() -> Iterator[Path]:
-    folder = service_folder("assay-rescoring-")
-    (folder / "judges.d").mkdir()
-    answers = folder / "answers" / "otter" / "bridge"
+def home(service_home: Path) -> Path:
+    (service_home / "judges.d").mkdir()
+    answers = service_home / "answers" / "otter" / "bridge"
     answers.mkdir(parents=True)
     for file, text in ANSWERS.items():
         (answers / file).write_text(text)
-    yield folder
-    kill_processes_of(folder)
-    shutil.rmtree(folder, ignore_errors=True)
+    return service_home
 
 
 def environment(home: Path, model: StandInLLM) -> dict[str, str]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -16,7 +15,6 @@ import psycopg
 import pytest
 
 from tests.acceptance.conftest import COOKIE
-from tests.fakes.folders import service_folder
 from tests.fakes.loop_thread import entered_in_thread
 from tests.fakes.patient_http import PatientTransport
 from tests.fakes.program import environment_for, private_database, run_command, running_service
@@ -51,15 +49,13 @@ async def raises(ctx):
 
 
 @pytest.fixture
-def home(sky: str) -> Iterator[Path]:
-    folder = service_folder("assay-acceptance-")
+def home(sky: str, service_home: Path) -> Path:
     for name, mode in (("judges", 0o755), ("temporary", 0o777)):
-        (folder / name).mkdir()
-        (folder / name).chmod(mode)
-    (folder / "judges" / "sky.py").write_text(JUDGE.replace("SITE", sky))
-    (folder / "judges" / "raises.py").write_text(RAISES)
-    yield folder
-    shutil.rmtree(folder, ignore_errors=True)
+        (service_home / name).mkdir()
+        (service_home / name).chmod(mode)
+    (service_home / "judges" / "sky.py").write_text(JUDGE.replace("SITE", sky))
+    (service_home / "judges" / "raises.py").write_text(RAISES)
+    return service_home
 
 
 @contextmanager

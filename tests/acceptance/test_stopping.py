@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import re
-import shutil
 import signal
 import subprocess
 import time
@@ -17,9 +16,8 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.fakes.folders import service_folder
 from tests.fakes.patient_http import PatientTransport
-from tests.fakes.processes import command_line, kill_processes_of, left_after_a_while, processes_of
+from tests.fakes.processes import command_line, left_after_a_while, processes_of
 from tests.fakes.warm_start import COLD
 
 pytestmark = pytest.mark.postgres
@@ -104,14 +102,11 @@ class Service:
 
 
 @pytest.fixture
-def folder() -> Iterator[Path]:
-    path = service_folder("assay-stopping-")
-    (path / "judges").mkdir()
-    (path / "judges" / "patience.py").write_text(JUDGE)
-    (path / "judges" / "gate.txt").write_text("")
-    yield path
-    kill_processes_of(path)
-    shutil.rmtree(path, ignore_errors=True)
+def folder(service_home: Path) -> Path:
+    (service_home / "judges").mkdir()
+    (service_home / "judges" / "patience.py").write_text(JUDGE)
+    (service_home / "judges" / "gate.txt").write_text("")
+    return service_home
 
 
 @pytest.fixture

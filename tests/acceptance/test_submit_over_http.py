@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-import shutil
 import signal
 import subprocess
 import threading
@@ -22,14 +21,12 @@ import httpx
 import pytest
 
 from app.agent_summary import leaves
-from tests.fakes.folders import service_folder
 from tests.fakes.loop_thread import entered_in_thread
 from tests.fakes.patient_http import PatientTransport
 from tests.fakes.processes import (
     command_line,
     descendants,
     is_running,
-    kill_processes_of,
     left_after_a_while,
     processes_of,
 )
@@ -98,16 +95,13 @@ def site(pages: Site) -> str:
 
 
 @pytest.fixture
-def home(site: str) -> Iterator[Path]:
-    folder = service_folder("assay-acceptance-")
-    (folder / "judges").mkdir()
-    (folder / "judges" / "bridge.py").write_text(JUDGE.replace("SITE", repr(site), 1))
-    (folder / "judges" / "raises.py").write_text(
+def home(site: str, service_home: Path) -> Path:
+    (service_home / "judges").mkdir()
+    (service_home / "judges" / "bridge.py").write_text(JUDGE.replace("SITE", repr(site), 1))
+    (service_home / "judges" / "raises.py").write_text(
         "from judges.registry import judge\n\n@judge(task='raises', description='x')\nasync def f(ctx):\n    1 / 0\n"
     )
-    yield folder
-    kill_processes_of(folder)
-    shutil.rmtree(folder, ignore_errors=True)
+    return service_home
 
 
 @contextmanager

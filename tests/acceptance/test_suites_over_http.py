@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import re
-import shutil
 import signal
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -21,10 +20,8 @@ from app.features.suites import example_agent
 from assay_client import Client
 from judges.suites.multimodal.snapshot import SamplingOptions, build_snapshot
 from tests.fakes import mind2web
-from tests.fakes.folders import service_folder
 from tests.fakes.multimodal import EXPECTED, STEPS, multimodal_reply, write_rows
 from tests.fakes.patient_http import AsyncPatientTransport
-from tests.fakes.processes import kill_processes_of
 from tests.fakes.program import environment_for
 from tests.fakes.warm_start import COLD
 from tests.standin.faults import Fault
@@ -34,12 +31,9 @@ pytestmark = pytest.mark.postgres
 
 
 @pytest.fixture
-def home() -> Iterator[Path]:
-    folder = service_folder("assay-suites-")
-    (folder / "benchmarks").mkdir()
-    yield folder
-    kill_processes_of(folder)
-    shutil.rmtree(folder, ignore_errors=True)
+def home(service_home: Path) -> Path:
+    (service_home / "benchmarks").mkdir()
+    return service_home
 
 
 @asynccontextmanager

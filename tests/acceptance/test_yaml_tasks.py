@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shutil
 import time
 import zipfile
 from collections.abc import Iterator
@@ -17,10 +16,8 @@ import httpx
 import pytest
 
 from app.agent_summary import leaves
-from tests.fakes.folders import service_folder
 from tests.fakes.loop_thread import entered_in_thread
 from tests.fakes.patient_http import PatientTransport
-from tests.fakes.processes import kill_processes_of
 from tests.fakes.program import environment_for, run_command, running_service
 from tests.fakes.sandbox import sandbox_variables
 from tests.standin.web import Reply, StandInWeb
@@ -99,13 +96,10 @@ def site() -> Iterator[str]:
 
 
 @pytest.fixture
-def home() -> Iterator[Path]:
-    folder = service_folder("assay-yaml-tasks-")
-    (folder / "judges").mkdir()
-    (folder / "judges" / "gauges.yaml").write_text(TASK)
-    yield folder
-    kill_processes_of(folder)
-    shutil.rmtree(folder, ignore_errors=True)
+def home(service_home: Path) -> Path:
+    (service_home / "judges").mkdir()
+    (service_home / "judges" / "gauges.yaml").write_text(TASK)
+    return service_home
 
 
 def environment(home: Path, site: str) -> dict[str, str]:
