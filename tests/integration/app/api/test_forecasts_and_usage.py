@@ -8,21 +8,19 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.integration.app.api.api_calls import assert_problem, submit, wait_for_job
+from tests.integration.app.api.api_calls import assert_problem, result_of, submit, wait_for_job
 from tests.integration.app.api.test_judged_again import (
     CLAIMS,
     VOTES,
     Start,
     judged,
-    model,
-    result_of,
     start,
 )
 from tests.standin.faults import Fault
 from tests.standin.llm import StandInLLM
 
 pytestmark = pytest.mark.postgres
-__all__ = ["model", "start"]
+__all__ = ["start"]
 
 ANSWERS = [{"name": "answer_1", "text": "It is Paris."}]
 
