@@ -7,17 +7,15 @@ feature itself. To delete a feature, delete its package and its line in the list
 
 from __future__ import annotations
 
+import pkgutil
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 if TYPE_CHECKING:
     import typer
-    from fastapi import APIRouter
 
-    from app.jobs.evaluator import JobRunner
-    from app.service import Contributions, ResultFields, Searching, Service
-    from app.settings import SettingsPart
+    from app.service import Contributions, Service
     from app.tabs import Tab
 
 TokenCheck: TypeAlias = "Callable[[Service, str], Awaitable[object]]"
@@ -32,41 +30,40 @@ class Commands:
     groups: Mapping[str, typer.Typer]
 
 
-def _none() -> None:
-    return None
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Feature:
-    """What one feature adds to the core. Most parts are functions, so that listing the features loads none of them."""
+    """What one feature adds to the core.
+
+    Most parts are names in its package, such as ``api:router``, so that listing the features imports none of them.
+    """
 
     name: str
     """Name of the package below ``app.features``."""
-    settings: Callable[[], type[SettingsPart] | None] = _none
+    settings: str | None = None
     """Class that declares the settings of the feature, which reads them with ``settings.of(...)``."""
     commands: Callable[[Commands], None] | None = None
     """Adds commands to the command line."""
     tables: Sequence[str] = ()
     """Tables, which the module ``storage`` defines and the Alembic scripts in the folder ``migrations`` create."""
-    routers: Callable[[], Sequence[APIRouter]] = tuple
+    routers: Sequence[str] = ()
     """Routers of the HTTP API."""
-    pages: Callable[[], Sequence[APIRouter]] = tuple
+    pages: Sequence[str] = ()
     """Routers of the dashboard. Their templates are in the folder ``templates`` of the package."""
     tabs: Sequence[Tab] = ()
-    examples: Callable[[], Mapping[str, Any]] = dict
-    """Response examples for the OpenAPI description, by operation, for example ``GET /v1/compare``."""
-    token_checks: Callable[[], Mapping[str, TokenCheck]] = dict
-    """Path prefixes whose requests carry the feature's own tokens instead of an API key."""
-    job_runners: Callable[[], Mapping[str, JobRunner]] = field(default=dict)
-    """Runners for job kinds other than the judging of one answer, by the kind's name."""
-    result_fields: Callable[[], ResultFields | None] = _none
-    """Fields that the API appends to the JSON of stored results."""
-    search: Callable[[], Searching | None] = _none
-    """Search for objects of the feature, for ``GET /v1/search`` and the command palette."""
+    examples: str | None = None
+    """Function that returns response examples for the OpenAPI description by operation, such as ``GET /v1/compare``."""
+    path_checks: str | None = None
+    """``TokenCheck`` by the prefix of paths whose requests carry the feature's own tokens instead of an API key."""
+    job_runners: Mapping[str, str] = field(default_factory=dict)
+    """``JobRunner`` of each kind of jobs other than the judging of one answer."""
+    result_fields: str | None = None
+    """``ResultFields`` that the API appends to the JSON of stored results."""
+    search: str | None = None
+    """``Searching`` for objects of the feature, for ``GET /v1/search`` and the command palette."""
 
-    @property
-    def has_pages(self) -> bool:
-        return self.pages is not tuple
+    def load(self, part: str) -> Any:
+        """Import a part of the feature by its name in the package."""
+        return pkgutil.resolve_name(f"app.features.{self.name}.{part}")
 
 
 def contributions(features: Sequence[Feature], *, has_api: bool = True) -> Contributions:
@@ -75,7 +72,7 @@ def contributions(features: Sequence[Feature], *, has_api: bool = True) -> Contr
 
     answering = features if has_api else ()
     return Contributions(
-        runners={kind: runner for feature in features for kind, runner in feature.job_runners().items()},
-        result_fields=tuple(fields for feature in answering if (fields := feature.result_fields()) is not None),
-        searches=tuple(search for feature in answering if (search := feature.search()) is not None),
+        runners={kind: each.load(runner) for each in features for kind, runner in each.job_runners.items()},
+        result_fields=tuple(each.load(each.result_fields) for each in answering if each.result_fields),
+        searches=tuple(each.load(each.search) for each in answering if each.search),
     )

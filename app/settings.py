@@ -352,7 +352,7 @@ def settings_class() -> type[Settings]:
     """Return the class of all settings: those of the core and of each feature."""
     from app.features import FEATURES
 
-    declared = [settings for feature in FEATURES if (settings := feature.settings()) is not None]
+    declared = [feature.load(feature.settings) for feature in FEATURES if feature.settings]
     return cast("type[Settings]", create_model("Settings", __base__=(Settings, *declared)))
 
 

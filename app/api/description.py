@@ -36,7 +36,7 @@ def install_openapi(app: FastAPI, *, features: Sequence[Feature]) -> None:
     def openapi() -> dict[str, Any]:
         with lock:
             if app.openapi_schema is None:
-                of_features = (feature.examples() for feature in features)
+                of_features = (feature.load(feature.examples)() for feature in features if feature.examples)
                 parts = (summaries.examples(), *of_features)
                 app.openapi_schema = _described(app, {call: each for part in parts for call, each in part.items()})
             return app.openapi_schema

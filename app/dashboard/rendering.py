@@ -61,12 +61,12 @@ class FeaturePages(Protocol):
     @property
     def tabs(self) -> Sequence[Tab]: ...
     @property
-    def has_pages(self) -> bool: ...
+    def pages(self) -> Sequence[str]: ...
 
 
 def create_environment(assets: Assets, features: Sequence[FeaturePages] = ()) -> Environment:
     """Return the Jinja2 environment with the templates of the core and of ``features``, and their functions."""
-    packages = ["app.dashboard", *(f"app.features.{feature.name}" for feature in features if feature.has_pages)]
+    packages = ["app.dashboard", *(f"app.features.{feature.name}" for feature in features if feature.pages)]
     environment = Environment(
         loader=ChoiceLoader([PackageLoader(package) for package in packages]),
         autoescape=True,

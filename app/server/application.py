@@ -37,7 +37,7 @@ from app.api.http_limits import LimitedHttpProtocol
 from app.api.middleware import BodyLimit, ExtensionOrigin, KeyGuard, OriginGuard, PreparedRoutes, ResponseHeaders
 from app.api.problems import Problem, as_problem, install_problems, reject_unknown_query
 from app.dashboard.install import PAGES, install_dashboard
-from app.feature import Feature, TokenCheck, contributions
+from app.feature import TokenCheck, contributions
 from app.features import FEATURES
 from app.jobs.execution import EvaluateJob
 from app.observability.metrics import Metrics
@@ -117,24 +117,26 @@ def create_app(
     # Requests pass the middleware in reverse order: the last one added comes first.
     app.add_middleware(PreparedRoutes, routes=app.routes)
     app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes)
-    token_checks = {prefix: check for feature in FEATURES for prefix, check in feature.token_checks().items()}
+    path_checks: dict[str, TokenCheck] = {}
+    for feature in FEATURES:
+        path_checks |= feature.load(feature.path_checks) if feature.path_checks else {}
     app.add_middleware(
-        KeyGuard, find_problem=lambda authorization, path: _credentials_problem(app, authorization, path, token_checks)
+        KeyGuard, find_problem=lambda authorization, path: _credentials_problem(app, authorization, path, path_checks)
     )
     app.add_middleware(ExtensionOrigin)
     app.add_middleware(OriginGuard, loopback_only=lambda: not _has_keys(app))
     app.add_middleware(ResponseHeaders, metrics=metrics)
-    app.router.routes.extend(_routes(tuple(FEATURES)))
+    app.router.routes.extend(_routes())
     install_dashboard(app, keys=lambda: _has_keys(app), features=FEATURES)
     return app
 
 
 @cache
-def _routes(features: tuple[Feature, ...]) -> tuple[BaseRoute, ...]:
+def _routes() -> tuple[BaseRoute, ...]:
     """Return the routes of the API and the dashboard. All applications of a process share what FastAPI derives from
     them, which takes half a second."""
-    operations = (*_ROUTERS, *(router for feature in features for router in feature.routers()))
-    pages = (*(router for feature in features for router in feature.pages()), *PAGES)
+    operations = (*_ROUTERS, *(feature.load(router) for feature in FEATURES for router in feature.routers))
+    pages = (*(feature.load(router) for feature in FEATURES for router in feature.pages), *PAGES)
     combined = APIRouter()
     for router in operations:
         combined.include_router(
@@ -154,7 +156,7 @@ def _has_keys(app: FastAPI) -> bool:
 
 
 async def _credentials_problem(
-    app: FastAPI, authorization: str, path: str, token_checks: Mapping[str, TokenCheck]
+    app: FastAPI, authorization: str, path: str, path_checks: Mapping[str, TokenCheck]
 ) -> Problem | None:
     """Return the problem with the caller's credentials, or None.
 
@@ -164,7 +166,7 @@ async def _credentials_problem(
     if service is None:
         return None
     try:
-        check = next((check for prefix, check in token_checks.items() if path.startswith(prefix)), authenticate)
+        check = next((check for prefix, check in path_checks.items() if path.startswith(prefix)), authenticate)
         await check(service, authorization)
     except (Problem, DatabaseUnavailable) as error:
         return as_problem(error)

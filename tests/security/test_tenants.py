@@ -193,7 +193,7 @@ CHECKS = {access._reader, access._submitter, access._operator, pairing._admitted
 
 def test_every_route_of_the_api_checks_a_key_or_is_listed():
     """The pages of the dashboard call these routes with the key of the session."""
-    routers = (*application._ROUTERS, *(router for feature in FEATURES for router in feature.routers()))
+    routers = (*application._ROUTERS, *(feature.load(router) for feature in FEATURES for router in feature.routers))
     routes = [route for router in routers for route in router.routes if isinstance(route, APIRoute)]
     assert len(routes) > 40
     unchecked = {

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+from collections.abc import Mapping
 from datetime import datetime, timedelta
 from typing import Annotated
 
@@ -17,9 +18,11 @@ from fastapi import APIRouter, Depends, Request
 from pydantic import Field
 
 from app.api.access import ServiceDep, SubmitterDep, service_of
+from app.api.middleware import EXTENSION_PATHS
 from app.api.models import ListOut, RecordModel
 from app.api.paging import IdPath, PageRequest, pages_by_id
 from app.api.problems import Problem, not_found
+from app.feature import TokenCheck
 from app.features.extension import storage
 from app.features.extension.storage import Pairing, find_pairing, insert_pairing
 from app.service import Service
@@ -166,3 +169,6 @@ def too_many_requests(wait_s: float) -> Problem:
         "Too many requests: retry after the time in Retry-After",
         headers={"Retry-After": str(int(wait_s) + 1)},
     )
+
+
+PATH_CHECKS: Mapping[str, TokenCheck] = {EXTENSION_PATHS: authenticate_browser}
