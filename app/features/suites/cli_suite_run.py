@@ -27,7 +27,7 @@ _PRINT_INTERVAL_S = 10.0
 
 
 class StepProgress:
-    """``StepWatcher`` that displays progress. Use it as a context manager."""
+    """Display of the progress of steps. Use it as a context manager."""
 
     def __init__(self, console: SafeConsole) -> None:
         from rich.progress import (
@@ -256,8 +256,8 @@ async def _judge_steps(plan: Plan[Any], settings: Settings, journal: Journal) ->
     from app.features.suites.step_loop import open_suite_model, run_steps
 
     async with open_suite_model(settings) as suite_model:
-        with StepProgress(stderr_console()) as progress:
-            return await run_steps(plan, journal, suite_model, max_concurrent=settings.max_llm, watcher=progress)
+        with StepProgress(stderr_console()) as shown:
+            return await run_steps(plan, journal, suite_model, max_concurrent=settings.max_llm, on_step=shown.on_step)
 
 
 def run_and_print(

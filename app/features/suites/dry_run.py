@@ -43,11 +43,6 @@ class _CountingClient:
         """Do nothing."""
 
 
-class _NoWatcher:
-    def on_step(self, record: Mapping[str, Any], *, done: int, total: int, reused: bool) -> None:
-        """Do nothing."""
-
-
 def estimate_run(plan: Plan[Any], settings: Settings) -> dict[str, Any]:
     """Return the lowest and highest calls, tokens and cost in USD. ``usd`` is None if the price is unknown. Blocks.
 
@@ -57,7 +52,7 @@ def estimate_run(plan: Plan[Any], settings: Settings) -> dict[str, Any]:
     ends = {"low": _CountingClient(_SHORT, fills_limit=False), "high": _CountingClient(_LONG, fills_limit=True)}
     for client in ends.values():
         suite_model = SuiteModel(client=client, model=name)
-        event_loop.run(run_steps(plan, NoJournal(), suite_model, max_concurrent=settings.max_llm, watcher=_NoWatcher()))
+        event_loop.run(run_steps(plan, NoJournal(), suite_model, max_concurrent=settings.max_llm))
     price = settings.prices.of(name)
     counted = {
         figure: {end: getattr(client, figure) for end, client in ends.items()}

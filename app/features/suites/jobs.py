@@ -20,7 +20,7 @@ from app.features.suites.step_loop import SuiteModel, run_steps
 from app.features.suites.storage import StepRow, begin_run, parse_records, record_texts, store_steps
 from app.jobs.errors import JobSuperseded
 from app.jobs.evaluator import JobRun
-from app.progress import Progress, ProgressCallback, Stage
+from app.progress import Progress, Stage
 from app.storage.database import Database
 from app.storage.jobs import is_fence_valid
 from app.storage.records import Fence
@@ -72,7 +72,7 @@ async def _judge_steps(run: JobRun, prepared: PreparedRun) -> dict[str, Any]:
         journal,
         suite_model,
         max_concurrent=run.runtime.settings.max_llm,
-        watcher=_ProgressWatcher(run.progress),
+        on_step=lambda _record, *, done, total, reused: run.progress(_progress(done, total)),
     )
     run.progress(Progress(stage=Stage.STORING, leaves_done=len(records), leaves_total=total))
     figures = await asyncio.to_thread(prepared.figures, records)
@@ -93,14 +93,6 @@ def _suite_model(run: JobRun) -> SuiteModel:
 def _progress(done: int, total: int) -> Progress:
     """Return the progress. Steps are reported in the fields for leaves."""
     return Progress(stage=Stage.JUDGING, leaves_done=done, leaves_total=total)
-
-
-class _ProgressWatcher:
-    def __init__(self, report: ProgressCallback) -> None:
-        self._report = report
-
-    def on_step(self, record: Record, *, done: int, total: int, reused: bool) -> None:
-        self._report(_progress(done, total))
 
 
 _MAX_BATCH = 200

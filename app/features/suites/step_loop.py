@@ -72,25 +72,26 @@ class Journal(Protocol):
         ...
 
 
-class StepWatcher(Protocol):
-    """Observer of finished steps. ``reused`` steps were journalled by an earlier run."""
+class OnStep(Protocol):
+    """Called after each finished step. ``reused`` steps were journalled by an earlier run."""
 
-    def on_step(self, record: Record, *, done: int, total: int, reused: bool) -> None: ...
+    def __call__(self, record: Record, /, *, done: int, total: int, reused: bool) -> None: ...
 
 
 @dataclass(slots=True)
 class _RunRecords:
     total: int
-    watcher: StepWatcher
+    on_step: OnStep | None
     records: list[dict[str, Any]] = field(default_factory=list)
 
     def add(self, record: Record, *, reused: bool = False) -> None:
         self.records.append(without_trace(record))
-        self.watcher.on_step(record, done=len(self.records), total=self.total, reused=reused)
+        if self.on_step is not None:
+            self.on_step(record, done=len(self.records), total=self.total, reused=reused)
 
 
 async def run_steps(
-    plan: Plan[S], journal: Journal, suite_model: SuiteModel, *, max_concurrent: int, watcher: StepWatcher
+    plan: Plan[S], journal: Journal, suite_model: SuiteModel, *, max_concurrent: int, on_step: OnStep | None = None
 ) -> list[dict[str, Any]]:
     """Judge every step without a final record. Return all records without traces, by position.
 
@@ -99,7 +100,7 @@ async def run_steps(
         SuiteError: the data are damaged.
     """
     known = await journal.stored_records()
-    run = _RunRecords(total=plan.total, watcher=watcher)
+    run = _RunRecords(total=plan.total, on_step=on_step)
     free_slots = asyncio.Semaphore(max_concurrent)
 
     async def judge_and_store(step: S) -> None:

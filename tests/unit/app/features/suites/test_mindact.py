@@ -83,11 +83,6 @@ class MemoryJournal:
         self.kept[record["id"]] = json.loads(json.dumps(record))
 
 
-class NoWatcher:
-    def on_step(self, record: Any, *, done: int, total: int, reused: bool) -> None:
-        """Do nothing."""
-
-
 def plan(folder: Path, tasks: Sequence[Any], *, ranks: Any = None, **play_options: Any) -> MindActPlan:
     split = find_split(write_split(folder, tasks), "test_task")
     return MindActPlan(
@@ -101,9 +96,7 @@ def plan(folder: Path, tasks: Sequence[Any], *, ranks: Any = None, **play_option
 
 def run(planned: MindActPlan, model: Model | None = None, journal: MemoryJournal | None = None) -> list[dict[str, Any]]:
     suite_model = SuiteModel(client=model or Model(), model="gpt-4o")
-    return asyncio.run(
-        run_steps(planned, journal or MemoryJournal(), suite_model, max_concurrent=3, watcher=NoWatcher())
-    )
+    return asyncio.run(run_steps(planned, journal or MemoryJournal(), suite_model, max_concurrent=3))
 
 
 def record_of_one_step(folder: Path, reply: ReplyFunction, **given: Any) -> dict[str, Any]:

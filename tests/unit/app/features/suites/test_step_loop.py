@@ -51,14 +51,6 @@ class CountingPlan:
         return record(step, "not_judged", detail=str(error))
 
 
-class RecordingWatcher:
-    def __init__(self) -> None:
-        self.seen: list[tuple[int, int, bool]] = []
-
-    def on_step(self, record: Record, *, done: int, total: int, reused: bool) -> None:
-        self.seen.append((done, total, reused))
-
-
 class MemoryJournal:
     """Journal in memory with the records of an earlier run."""
 
@@ -75,20 +67,25 @@ class MemoryJournal:
 
 async def run(
     plan: CountingPlan, journal: Any = None, *, max_concurrent: int = 3
-) -> tuple[list[dict[str, Any]], RecordingWatcher]:
-    watching = RecordingWatcher()
+) -> tuple[list[dict[str, Any]], list[tuple[int, int, bool]]]:
+    """Return the records, and how many steps were done, of how many, and whether the newest was reused, each time."""
+    seen: list[tuple[int, int, bool]] = []
+
+    def on_step(record: Record, *, done: int, total: int, reused: bool) -> None:
+        seen.append((done, total, reused))
+
     records = await run_steps(
-        plan, journal or MemoryJournal(), SuiteModel.without_model(), max_concurrent=max_concurrent, watcher=watching
+        plan, journal or MemoryJournal(), SuiteModel.without_model(), max_concurrent=max_concurrent, on_step=on_step
     )
-    return records, watching
+    return records, seen
 
 
 async def test_every_step_is_judged_once_and_returned_in_order():
     plan = CountingPlan(20)
-    records, watching = await run(plan)
+    records, seen = await run(plan)
     assert [one["position"] for one in records] == list(range(20))
     assert sorted(plan.judged) == list(range(20))
-    assert watching.seen[-1] == (20, 20, False)
+    assert seen[-1] == (20, 20, False)
     assert all("trace" not in one for one in records)
 
 
@@ -101,9 +98,9 @@ async def test_concurrent_steps_and_steps_read_ahead_are_limited():
 
 async def test_settled_steps_are_reused_and_steps_not_judged_are_repeated():
     plan = CountingPlan(4)
-    records, watching = await run(plan, MemoryJournal(record(0), record(1, "not_judged"), record(2, "skipped")))
+    records, seen = await run(plan, MemoryJournal(record(0), record(1, "not_judged"), record(2, "skipped")))
     assert sorted(plan.judged) == [1, 3]
-    assert sum(reused for _, _, reused in watching.seen) == 2
+    assert sum(reused for _, _, reused in seen) == 2
     assert [one["status"] for one in records] == ["scored", "scored", "skipped", "scored"]
 
 
