@@ -20,8 +20,6 @@ class DataUnreadable(SuiteError):
 
     def __init__(self, place: str, problem: str) -> None:
         super().__init__(f"{place}: {problem}")
-        self.place = place
-        self.problem = problem
 
 
 class DataMissing(SuiteError):

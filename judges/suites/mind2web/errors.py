@@ -15,19 +15,11 @@ from judges.suites.errors import SuiteError
 
 
 class PageUnusable(SuiteError):
-    """The page of a step cannot be represented. ``element`` is the missing id, or None if the page is not XML."""
-
-    def __init__(self, message: str, *, element: str | None = None) -> None:
-        super().__init__(message)
-        self.element = element
+    """The page of a step cannot be represented. The message names the missing element, if any."""
 
 
 class RankMissing(SuiteError):
-    """A step or a candidate has no rank. ``candidate`` is None if the whole step is missing."""
-
-    def __init__(self, message: str, *, candidate: str | None = None) -> None:
-        super().__init__(message)
-        self.candidate = candidate
+    """A step or a candidate has no rank. The message names it."""
 
 
 class ScoresRejected(SuiteError):

@@ -57,7 +57,7 @@ class Page:
         """
         element = self._by_id.get(id) if id else None
         if element is None:
-            raise PageUnusable(f"candidate {id!r} is not in cleaned_html", element=id)
+            raise PageUnusable(f"candidate {id!r} is not in cleaned_html")
         return element
 
     def candidate(self, id: str) -> Element:
@@ -68,7 +68,7 @@ class Page:
         """
         element = self.element(id)
         if element.tag == TEXT:
-            raise PageUnusable(f"candidate {id!r} is a <text> element, which has no actions", element=id)
+            raise PageUnusable(f"candidate {id!r} is a <text> element, which has no actions")
         return element
 
     def contains(self, id: str) -> bool:

@@ -54,8 +54,7 @@ def ranked(step: Step, ranks: RankLookup | None) -> tuple[Step, RankOrigin]:
         for candidate in candidates:
             if candidate.id not in known:
                 raise RankMissing(
-                    f"{step.place}: {ranks.name} has no rank for candidate {candidate.id!r} of step {step.sample_id!r}",
-                    candidate=candidate.id,
+                    f"{step.place}: {ranks.name} has no rank for candidate {candidate.id!r} of step {step.sample_id!r}"
                 )
         return _with_ranks(step, {candidate.id: known[candidate.id] for candidate in candidates}), RankOrigin.SCORES
     if candidates and all(candidate.rank is not None for candidate in candidates):

@@ -51,9 +51,8 @@ def test_ranks_come_from_the_scores():
 def test_errors_name_unknown_steps_and_candidates():
     with pytest.raises(RankMissing, match=r"f.json, task T, action 0 \(a\): scores.pkl has no ranks for step 'T_a'"):
         ranked(STEP, RankTable({}))
-    with pytest.raises(RankMissing, match="no rank for candidate '4' of step 'T_a'") as caught:
+    with pytest.raises(RankMissing, match="no rank for candidate '4' of step 'T_a'"):
         ranked(STEP, RankTable({"T_a": {"1": 0, "2": 1, "3": 2}}))
-    assert caught.value.candidate == "4"
 
 
 def test_ranks_in_the_data_are_used_if_every_candidate_has_one():
