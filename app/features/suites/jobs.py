@@ -5,10 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from answers.submission import Answer, Submission
+from app.async_tools import Batches
 from app.features.suites.data_folders import DataFolders
 from app.features.suites.errors import PathNotAllowed
 from app.features.suites.mind2web_suite import Mind2WebSuite
@@ -95,17 +96,13 @@ def _progress(done: int, total: int) -> Progress:
     return Progress(stage=Stage.JUDGING, leaves_done=done, leaves_total=total)
 
 
-_MAX_BATCH = 200
-
-
 class StepJournal:
     """``Journal`` of one attempt. A record is stored when its transaction is committed."""
 
     def __init__(self, database: Database, fence: Fence) -> None:
         self._database = database
         self._fence = fence
-        self._pending: list[tuple[Record, asyncio.Future[None]]] = []
-        self._lock = asyncio.Lock()
+        self._writes: Batches[Record, None] = Batches(self._write)
 
     async def begin_run(self, identity: Mapping[str, Any], total: int) -> None:
         """Register the run. Steps of an attempt with another identity are deleted.
@@ -127,26 +124,12 @@ class StepJournal:
 
     async def store(self, record: Record) -> None:
         """Store a record. Raises JobSuperseded, DatabaseUnavailable."""
-        stored: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        self._pending.append((record, stored))
-        # Group commit: records that arrive during a transaction are written together by the next one.
-        async with self._lock:
-            if not stored.done():
-                await self._write()
-        await stored
+        await self._writes.run(record)
 
-    async def _write(self) -> None:
-        batch, self._pending = self._pending[:_MAX_BATCH], self._pending[_MAX_BATCH:]
-        try:
-            rows = await asyncio.to_thread(lambda: [StepRow.of(record) for record, _ in batch])
-            async with self._database.begin() as connection:
-                if not await is_fence_valid(connection, self._fence):
-                    raise JobSuperseded(self._fence.job_id)
-                await store_steps(connection, self._fence.job_id, rows)
-        except BaseException:  # re-raised; cancellation too puts the batch back
-            # Put the batch back for the other waiters: possibly only this task was cancelled.
-            self._pending = [(record, stored) for record, stored in batch if not stored.done()] + self._pending
-            raise
-        for _, stored in batch:
-            if not stored.done():
-                stored.set_result(None)
+    async def _write(self, records: Sequence[Record]) -> list[None]:
+        rows = await asyncio.to_thread(lambda: [StepRow.of(record) for record in records])
+        async with self._database.begin() as connection:
+            if not await is_fence_valid(connection, self._fence):
+                raise JobSuperseded(self._fence.job_id)
+            await store_steps(connection, self._fence.job_id, rows)
+        return [None] * len(records)
