@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from tempfile import NamedTemporaryFile
 
 import judges.tasks
+from cache.atomic_files import atomic_path
 from judges.loader import JUDGE_SUFFIXES
 from judges.source_code import YAML_SUFFIX
 from judges.yaml_tasks.compiler import compile_task
@@ -118,29 +118,21 @@ def save_file(path: Path, text: str, *, base_sha256: str) -> None:
         OSError: it cannot be written.
     """
     folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY)
-    temporary = None
     try:
         fcntl.flock(folder, fcntl.LOCK_EX | fcntl.LOCK_NB)
         if digest(path.read_bytes()) != base_sha256:
             raise FileChanged
         old = path.stat()
-        with NamedTemporaryFile(dir=path.parent, prefix=f".{path.stem}-", suffix=".tmp", delete=False) as file:
-            temporary = file.name
-            file.write(text.encode("utf-8"))
-            file.flush()
-            os.fchmod(file.fileno(), old.st_mode & 0o7777)
+        with atomic_path(path, synced=True) as draft:
+            draft.touch(0o600)
+            draft.write_bytes(text.encode("utf-8"))
+            draft.chmod(old.st_mode & 0o7777)
             with suppress(PermissionError):
-                os.fchown(file.fileno(), old.st_uid, old.st_gid)
-            os.fsync(file.fileno())
-        Path(temporary).replace(path)
-        temporary = None
-        os.fsync(folder)
+                os.chown(draft, old.st_uid, old.st_gid)
     except (BlockingIOError, FileNotFoundError) as error:
         raise FileChanged from error
     finally:
         os.close(folder)
-        if temporary is not None:
-            Path(temporary).unlink(missing_ok=True)
 
 
 def digest(data: bytes) -> str:

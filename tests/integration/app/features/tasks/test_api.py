@@ -223,7 +223,7 @@ async def test_file_that_cannot_be_written_is_reported(
         raise OSError(errno.EROFS, "Read-only file system")
 
     opened = (await api.get(FILE)).json()
-    monkeypatch.setattr("app.features.tasks.files.NamedTemporaryFile", read_only)
+    monkeypatch.setattr("app.features.tasks.files.atomic_path", read_only)
     body = {"text": SOURCE.replace("Tell", "Speak"), "base_sha256": opened["sha256"]}
     problem = assert_problem(await api.put(FILE, json=body), 409, "READ_ONLY")
     assert "Read-only file system" in problem["detail"]
