@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from app.console import event_loop
-from app.console.connection import JsonOption
+from app.console.connection import DryRunOption, JsonOption
 from app.console.errors import Exit, WrongUsage
 from app.console.judging_options import (
     AgentOption,
@@ -61,7 +61,6 @@ _LookAheadOption = Annotated[
         help="Send the requests of later claims of public judge scripts early. Faster, with the same results.",
     ),
 ]
-_DryRunOption = Annotated[bool, typer.Option("--dry-run", help="Estimate calls, tokens and cost without judging.")]
 
 
 def evaluate(
@@ -90,7 +89,7 @@ def evaluate(
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Disable the reply cache.")] = False,
     look_ahead: _LookAheadOption = False,
     isolate: IsolateOption = None,
-    dry_run: _DryRunOption = False,
+    dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Judge a folder of answers without a server."""

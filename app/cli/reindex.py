@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from app.cli.cache import CacheOption
 from app.console import event_loop
 from app.console.connection import JsonOption
 from app.console.errors import Exit, WrongUsage
@@ -21,10 +22,7 @@ if TYPE_CHECKING:
 
 
 def reindex(
-    cache: Annotated[
-        Path | None,
-        typer.Option("--cache", help="Page cache used with `assay evaluate` (default: the data folder)."),
-    ] = None,
+    cache: CacheOption = None,
     check: Annotated[bool, typer.Option("--check", help="Read every stored body and verify its hash.")] = False,
     as_json: JsonOption = False,
 ) -> None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.console.answer_files import read_answers
-from app.console.connection import URL, JsonOption, UrlOption, connect
+from app.console.connection import URL, DryRunOption, JsonOption, UrlOption, connect
 from app.console.errors import Exit, WrongUsage
 from app.console.streams import print_json, stderr_console, stdout_console, suggestion
 
@@ -28,9 +28,7 @@ def submit(
     run: Annotated[str | None, typer.Option(help="Label for this run of the agent.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for the results and print the scores.")] = False,
     timeout: Annotated[float | None, typer.Option(help="Stop waiting after this many seconds.")] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Estimate calls, tokens and cost without judging.")
-    ] = False,
+    dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Submit answers to a running server."""

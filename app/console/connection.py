@@ -19,6 +19,9 @@ URL = "http://127.0.0.1:8000"
 
 UrlOption: TypeAlias = Annotated[str, typer.Option("--url", help="URL of the server.")]
 JsonOption: TypeAlias = Annotated[bool, typer.Option("--json", help="Print one JSON document on stdout.")]
+DryRunOption: TypeAlias = Annotated[
+    bool, typer.Option("--dry-run", help="Estimate calls, tokens and cost without judging.")
+]
 ResultsOption: TypeAlias = Annotated[
     Path | None,
     typer.Option(

@@ -80,6 +80,14 @@ JuryOption: TypeAlias = Annotated[
     JuryRule | None,
     typer.Option("--jury", help="Rule that combines the verdicts of several models (default: majority)."),
 ]
+PageTextsOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--pages", help="JSON object that maps URL to page text. No page is captured; other URLs return 404."),
+]
+ReplayBudgetOption: TypeAlias = Annotated[
+    float | None,
+    typer.Option(metavar="USD", help="Stop asking when this cost is reached (default: ASSAY_BUDGET_USD)."),
+]
 MaxPagesOption: TypeAlias = Annotated[
     int | None, typer.Option("--max-pages", min=1, help="Maximum concurrent page captures (default: 5).")
 ]

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.console.connection import JsonOption
+from app.console.connection import DryRunOption, JsonOption
 from app.console.errors import WrongUsage
 from app.console.judging_options import JuryOption, MaxPagesOption
 from app.console.streams import print_json, print_line, stdout_console
@@ -42,9 +42,7 @@ def check(
         bool, typer.Option("--markdown", help="Print a summary in Markdown, for a comment on a pull request.")
     ] = False,
     html: Annotated[Path | None, typer.Option("--html", metavar="OUT", help="Write the report as HTML.")] = None,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Estimate calls, tokens and cost without judging.")
-    ] = False,
+    dry_run: DryRunOption = False,
     budget: Annotated[
         float | None, typer.Option("--budget", min=0.0, metavar="USD", help="Stop when this cost is reached.")
     ] = None,

@@ -13,7 +13,7 @@ import typer
 from app.console import event_loop
 from app.console.answer_files import read_answers, read_pages
 from app.console.errors import Incomplete, ToolFailed, WrongUsage
-from app.console.judging_options import judging_settings, quiet_logging
+from app.console.judging_options import PageTextsOption, judging_settings, quiet_logging
 from app.console.streams import counted, print_line, stderr_console
 
 if TYPE_CHECKING:
@@ -30,10 +30,7 @@ def draft(
     example: Annotated[
         Path | None, typer.Option(help="Answer file (.md) that should get the full score. Each draft judges it.")
     ] = None,
-    pages: Annotated[
-        Path | None,
-        typer.Option(help="JSON object that maps URL to page text. No page is captured; other URLs return 404."),
-    ] = None,
+    pages: PageTextsOption = None,
     folder: Annotated[Path, typer.Option("--out", help="Folder for the task file.")] = Path("judges.d"),
     task_id: Annotated[
         str | None, typer.Option("--id", help="Id of the task (default: the first words of the question).")

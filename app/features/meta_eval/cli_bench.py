@@ -22,6 +22,7 @@ from app.console.errors import Exit, WrongUsage
 from app.console.judging_options import (
     EffortOption,
     MaxOutputOption,
+    ReplayBudgetOption,
     TemperatureOption,
     judging_settings,
     quiet_logging,
@@ -129,10 +130,6 @@ _WordsOption: TypeAlias = Annotated[
 _SampleOption: TypeAlias = Annotated[
     int | None, typer.Option("--sample", min=1, metavar="N", help="Use N random claims per set (default: all).")
 ]
-_BudgetOption: TypeAlias = Annotated[
-    float | None,
-    typer.Option(metavar="USD", help="Stop asking when this cost is reached (default: ASSAY_BUDGET_USD)."),
-]
 _CertifyOption: TypeAlias = Annotated[
     bool, typer.Option("--certify", help="Store a certificate for each model over all sets.")
 ]
@@ -154,7 +151,7 @@ def bench(
     reasoning_effort: EffortOption = None,
     temperature: TemperatureOption = None,
     max_output_tokens: MaxOutputOption = None,
-    budget: _BudgetOption = None,
+    budget: ReplayBudgetOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Estimate requests, tokens and cost only.")] = False,
     certify: _CertifyOption = False,
     out: _OutOption = None,

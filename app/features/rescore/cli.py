@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.console.connection import URL, JsonOption, UrlOption, connect
+from app.console.connection import URL, DryRunOption, JsonOption, UrlOption, connect
 from app.console.errors import Exit, WrongUsage
 from app.console.streams import print_json, print_line, stderr_console, stdout_console
 from app.console.tables import bounds_text, plain_table
@@ -45,9 +45,7 @@ def rescore(
         float | None, typer.Option("--budget", min=0.0, metavar="USD", help="Pause when this cost is reached.")
     ] = None,
     leaves: Annotated[bool, typer.Option("--leaves", help="Print the outcome of every leaf.")] = False,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Estimate calls, tokens and cost without judging.")
-    ] = False,
+    dry_run: DryRunOption = False,
     cancel: Annotated[bool, typer.Option("--cancel", help="Cancel the rescore ID.")] = False,
     timeout: Annotated[float | None, typer.Option(help="Stop waiting after this many seconds.")] = None,
     url: UrlOption = URL,

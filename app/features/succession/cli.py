@@ -16,6 +16,7 @@ from app.console.errors import Exit, WrongUsage
 from app.console.judging_options import (
     EffortOption,
     MaxOutputOption,
+    ReplayBudgetOption,
     TemperatureOption,
     judging_settings,
     quiet_logging,
@@ -67,10 +68,7 @@ def succession(
     reasoning_effort: EffortOption = None,
     temperature: TemperatureOption = None,
     max_output_tokens: MaxOutputOption = None,
-    budget: Annotated[
-        float | None,
-        typer.Option(metavar="USD", help="Stop asking when this cost is reached (default: ASSAY_BUDGET_USD)."),
-    ] = None,
+    budget: ReplayBudgetOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Estimate requests, tokens and cost only.")] = False,
     as_json: JsonOption = False,
 ) -> None:
