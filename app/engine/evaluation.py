@@ -23,7 +23,8 @@ from app.engine.runtime import Runtime
 from app.errors import script_error_code
 from app.progress import Progress
 from cache.errors import CacheError
-from judges.errors import JudgeBug, LLMRejected, ModelNotConfigured, ScriptStopped
+from judges.errors import JudgeBug, LLMError, LLMRejected, ModelNotConfigured, ScriptStopped
+from judges.llm.observed import rejects_all_requests
 from judges.llm.parameters import RunParameters
 from judges.loader import JudgeCatalogue
 from judges.public_summary import word_count
@@ -32,6 +33,7 @@ from judges.result_files import AnswerFolder, supersede_results
 from mind2web2.evidence import log_result
 from mind2web2.results import rules
 from mind2web2.utils.logging_setup import log_files
+from rubrics.verdict import Reason
 
 NO_JUDGE, BROKEN_JUDGE = "UNKNOWN_TASK", "JUDGE_BUG"
 
@@ -183,7 +185,7 @@ async def evaluate_all(
 ) -> list[AnswerEvaluation]:
     """Execute a plan: tasks, and the answers of a task, concurrently within the limits. Outcomes are in plan order.
 
-    If a judge fails, only the answers of its task are affected.
+    If a judge fails, or does not handle an error of the model, only the answers of its task are affected.
 
     Raises:
         ModelNotConfigured, LLMRejected, CacheError: Nothing can be judged on this machine or with this key.
@@ -260,17 +262,27 @@ async def _evaluate(runtime: Runtime, planned: PlannedAnswer, observer: Evaluati
             progress=lambda progress: observer.progress(planned, progress),
             earlier=earlier,
         )
-    except JudgeBug as error:
-        text = f"{error}\n{error.traceback}".rstrip()
-        await asyncio.to_thread(_write_failure, planned, str(error), error.traceback)
-        code = script_error_code(error) if isinstance(error, ScriptStopped) else BROKEN_JUDGE
-        return AnswerEvaluation(planned=planned, outcome=planned.outcome(None, code), error=text)
+    except (JudgeBug, LLMError) as error:
+        if isinstance(error, LLMRejected) and rejects_all_requests(error):
+            raise
+        code, traceback = _failure(error)
+        await asyncio.to_thread(_write_failure, planned, str(error), traceback)
+        return AnswerEvaluation(
+            planned=planned, outcome=planned.outcome(None, code), error=f"{error}\n{traceback}".rstrip()
+        )
     path = await asyncio.to_thread(
         write_result, planned.folder, planned.answer, result, finished_at=runtime.clock.now()
     )
     await asyncio.to_thread(_finish, planned, path, result)
     pages = tuple(page["url"] for page in result["pages"])
     return AnswerEvaluation(planned=planned, outcome=planned.outcome(summary_fields(result)), pages=pages, path=path)
+
+
+def _failure(error: JudgeBug | LLMError) -> tuple[str, str]:
+    """Return error code and traceback of an answer whose judge raised, or did not handle an error of the model."""
+    if isinstance(error, LLMError):
+        return (error.reason or Reason.LLM_UNAVAILABLE).upper(), ""
+    return script_error_code(error) if isinstance(error, ScriptStopped) else BROKEN_JUDGE, error.traceback
 
 
 def _prepare(planned: PlannedAnswer) -> dict[str, Any] | None:

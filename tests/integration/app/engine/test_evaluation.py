@@ -187,6 +187,22 @@ async def test_failing_judge_does_not_affect_others(folder: AnswerFolder) -> Non
         assert len(list((answer / "logs").glob("*_answer_1.log"))) == 1
 
 
+@pytest.mark.parametrize("isolate", [False, True])
+async def test_script_that_does_not_handle_an_error_of_the_model_does_not_affect_others(
+    folder: AnswerFolder, isolate: bool
+) -> None:
+    request = 'await client.async_response(model=model, messages=[{"role": "user", "content": "When?"}])'
+    folder.write_judge("asks", SCRIPT.replace("    leaf =", f"    {request}\n    leaf ="))
+    folder.write_answer("asks", 1, "no pages")
+
+    ended = {one.outcome.task_id: one for one in await folder.evaluate(isolate=isolate)}
+
+    assert ended["bridge"].outcome.complete
+    assert (ended["asks"].outcome.result, ended["asks"].outcome.error_code) == (None, "LLM_OUTPUT_UNUSABLE")
+    note = json.loads((folder.out / "otter" / "asks" / "answer_1" / "failed.json").read_text())
+    assert note["error"] == ended["asks"].error == "the lexical judge only verifies and extracts"
+
+
 async def test_public_scripts_and_native_judges_share_the_pipeline(folder: AnswerFolder) -> None:
     folder.write_judge("script", SCRIPT)
     folder.write_answer("script", 1)
