@@ -182,7 +182,8 @@ async def follow_job(
         return Response(status_code=204)
     check_streams(service, caller)
     return StreamingResponse(
-        _stream(service, caller, job_id, seen),
+        # The event can be of a database that a backup has replaced.
+        _stream(service, caller, job_id, min(seen, present.revision)),
         media_type="text/event-stream",
         headers={"Cache-Control": "no-store"},
     )

@@ -187,6 +187,17 @@ async def test_resumed_stream_starts_with_current_state(
     assert events[-1][1]["status"] == "cancelled"
 
 
+async def test_stream_resumed_after_an_unknown_event_gets_the_terminal_event(
+    open_stream: OpenStream, api: httpx.AsyncClient
+):
+    job_id = await new_job(api)
+    stream = await open_stream(job_id, after="999")
+    head = await asyncio.wait_for(stream.reader.readuntil(b"\r\n\r\n"), 240)
+    assert head.startswith(b"HTTP/1.1 200 "), head
+    await api.post(f"/v1/jobs/{job_id}/cancel")
+    assert [job["status"] for _, job in await stream.events()] == ["cancelled"]
+
+
 async def test_stream_of_a_deleted_job_ends(open_stream: OpenStream, api: httpx.AsyncClient, database: Database):
     job_id = await new_job(api)
     stream = await open_stream(job_id)
