@@ -25,7 +25,8 @@ from app.progress import Progress
 from cache.errors import CacheError
 from judges.errors import JudgeBug, LLMError, LLMRejected, ModelNotConfigured, ScriptStopped
 from judges.llm.observed import rejects_all_requests
-from judges.llm.parameters import RunParameters
+from judges.llm.parameters import RequestParameters, RunParameters
+from judges.llm.providers import parse_judge
 from judges.loader import JudgeCatalogue
 from judges.public_summary import word_count
 from judges.registry import Judge
@@ -35,7 +36,7 @@ from mind2web2.results import rules
 from mind2web2.utils.logging_setup import log_files
 from rubrics.verdict import Reason
 
-NO_JUDGE, BROKEN_JUDGE = "UNKNOWN_TASK", "JUDGE_BUG"
+NO_JUDGE, BROKEN_JUDGE, NO_MODEL = "UNKNOWN_TASK", "JUDGE_BUG", "MODEL_NOT_CONFIGURED"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -185,13 +186,15 @@ async def evaluate_all(
 ) -> list[AnswerEvaluation]:
     """Execute a plan: tasks, and the answers of a task, concurrently within the limits. Outcomes are in plan order.
 
-    If a judge fails, or does not handle an error of the model, only the answers of its task are affected.
+    If a judge fails, or does not handle an error of a model, only the answers of its task are affected.
 
     Raises:
         ModelNotConfigured, LLMRejected, CacheError: Nothing can be judged on this machine or with this key.
     """
     if any(one.to_judge for one in planned):
-        await runtime.models.open_client(runtime.settings.model)  # detect a missing key before capturing pages
+        # Detect a missing key before capturing pages. Later, only a judge can need a model that is not configured.
+        await runtime.models.open_client(runtime.settings.model)
+        RequestParameters(runtime.settings.parameters, parse_judge(runtime.settings.model).providers)
     done: dict[int, AnswerEvaluation] = {}
     by_task: dict[str, list[tuple[int, PlannedAnswer]]] = {}
     for number, one in enumerate(planned):
@@ -262,7 +265,7 @@ async def _evaluate(runtime: Runtime, planned: PlannedAnswer, observer: Evaluati
             progress=lambda progress: observer.progress(planned, progress),
             earlier=earlier,
         )
-    except (JudgeBug, LLMError) as error:
+    except (JudgeBug, LLMError, ModelNotConfigured) as error:
         if isinstance(error, LLMRejected) and rejects_all_requests(error):
             raise
         code, traceback = _failure(error)
@@ -278,8 +281,10 @@ async def _evaluate(runtime: Runtime, planned: PlannedAnswer, observer: Evaluati
     return AnswerEvaluation(planned=planned, outcome=planned.outcome(summary_fields(result)), pages=pages, path=path)
 
 
-def _failure(error: JudgeBug | LLMError) -> tuple[str, str]:
-    """Return error code and traceback of an answer whose judge raised, or did not handle an error of the model."""
+def _failure(error: JudgeBug | LLMError | ModelNotConfigured) -> tuple[str, str]:
+    """Return error code and traceback of an answer whose judge raised, or did not handle an error of a model."""
+    if isinstance(error, ModelNotConfigured):
+        return NO_MODEL, ""
     if isinstance(error, LLMError):
         return (error.reason or Reason.LLM_UNAVAILABLE).upper(), ""
     return script_error_code(error) if isinstance(error, ScriptStopped) else BROKEN_JUDGE, error.traceback

@@ -187,20 +187,36 @@ async def test_failing_judge_does_not_affect_others(folder: AnswerFolder) -> Non
         assert len(list((answer / "logs").glob("*_answer_1.log"))) == 1
 
 
+@pytest.mark.parametrize(
+    ("request_code", "code", "message"),
+    [
+        (
+            'await client.async_response(model=model, messages=[{"role": "user", "content": "When?"}])',
+            "LLM_OUTPUT_UNUSABLE",
+            "the lexical judge only verifies and extracts",
+        ),
+        (
+            "LLMClient('azure_openai', is_async=True)",
+            "MODEL_NOT_CONFIGURED",
+            "azure/any model needs AZURE_OPENAI_API_KEY and AZURE_OPENAI_ENDPOINT_URL",
+        ),
+    ],
+)
 @pytest.mark.parametrize("isolate", [False, True])
-async def test_script_that_does_not_handle_an_error_of_the_model_does_not_affect_others(
-    folder: AnswerFolder, isolate: bool
+async def test_script_that_does_not_handle_an_error_of_a_model_does_not_affect_others(
+    folder: AnswerFolder, request_code: str, code: str, message: str, isolate: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    request = 'await client.async_response(model=model, messages=[{"role": "user", "content": "When?"}])'
-    folder.write_judge("asks", SCRIPT.replace("    leaf =", f"    {request}\n    leaf ="))
+    monkeypatch.delenv("AZURE_OPENAI_API_KEY", raising=False)
+    source = SCRIPT.replace("import Evaluator", "import Evaluator, LLMClient")
+    folder.write_judge("asks", source.replace("    leaf =", f"    {request_code}\n    leaf ="))
     folder.write_answer("asks", 1, "no pages")
 
     ended = {one.outcome.task_id: one for one in await folder.evaluate(isolate=isolate)}
 
     assert ended["bridge"].outcome.complete
-    assert (ended["asks"].outcome.result, ended["asks"].outcome.error_code) == (None, "LLM_OUTPUT_UNUSABLE")
+    assert (ended["asks"].outcome.result, ended["asks"].outcome.error_code) == (None, code)
     note = json.loads((folder.out / "otter" / "asks" / "answer_1" / "failed.json").read_text())
-    assert note["error"] == ended["asks"].error == "the lexical judge only verifies and extracts"
+    assert note["error"] == ended["asks"].error == message
 
 
 async def test_public_scripts_and_native_judges_share_the_pipeline(folder: AnswerFolder) -> None:
