@@ -23,7 +23,16 @@ from app.engine.runtime import Runtime
 from app.errors import script_error_code
 from app.progress import Progress
 from cache.errors import CacheError
-from judges.errors import JudgeBug, LLMError, LLMRejected, ModelNotConfigured, ScriptStopped
+from judges.errors import (
+    IsolationFailed,
+    JudgeBug,
+    JudgeError,
+    LLMError,
+    LLMRejected,
+    ModelNotConfigured,
+    PromptDamaged,
+    ScriptStopped,
+)
 from judges.llm.observed import rejects_all_requests
 from judges.llm.parameters import RequestParameters, RunParameters
 from judges.llm.providers import parse_judge
@@ -265,8 +274,9 @@ async def _evaluate(runtime: Runtime, planned: PlannedAnswer, observer: Evaluati
             progress=lambda progress: observer.progress(planned, progress),
             earlier=earlier,
         )
-    except (JudgeBug, LLMError, ModelNotConfigured) as error:
-        if isinstance(error, LLMRejected) and rejects_all_requests(error):
+    except JudgeError as error:
+        is_rejected = isinstance(error, LLMRejected) and rejects_all_requests(error)
+        if is_rejected or isinstance(error, IsolationFailed | PromptDamaged):
             raise
         code, traceback = _failure(error)
         await asyncio.to_thread(_write_failure, planned, str(error), traceback)
@@ -281,13 +291,14 @@ async def _evaluate(runtime: Runtime, planned: PlannedAnswer, observer: Evaluati
     return AnswerEvaluation(planned=planned, outcome=planned.outcome(summary_fields(result)), pages=pages, path=path)
 
 
-def _failure(error: JudgeBug | LLMError | ModelNotConfigured) -> tuple[str, str]:
+def _failure(error: JudgeError) -> tuple[str, str]:
     """Return error code and traceback of an answer whose judge raised, or did not handle an error of a model."""
     if isinstance(error, ModelNotConfigured):
         return NO_MODEL, ""
     if isinstance(error, LLMError):
         return (error.reason or Reason.LLM_UNAVAILABLE).upper(), ""
-    return script_error_code(error) if isinstance(error, ScriptStopped) else BROKEN_JUDGE, error.traceback
+    code = script_error_code(error) if isinstance(error, ScriptStopped) else BROKEN_JUDGE
+    return code, error.traceback if isinstance(error, JudgeBug) else ""
 
 
 def _prepare(planned: PlannedAnswer) -> dict[str, Any] | None:

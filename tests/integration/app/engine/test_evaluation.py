@@ -200,6 +200,7 @@ async def test_failing_judge_does_not_affect_others(folder: AnswerFolder) -> Non
             "MODEL_NOT_CONFIGURED",
             "azure/any model needs AZURE_OPENAI_API_KEY and AZURE_OPENAI_ENDPOINT_URL",
         ),
+        ("raise HarnessError('no browser')", "JUDGE_BUG", "no browser"),
     ],
 )
 @pytest.mark.parametrize("isolate", [False, True])
@@ -207,7 +208,7 @@ async def test_script_that_does_not_handle_an_error_of_a_model_does_not_affect_o
     folder: AnswerFolder, request_code: str, code: str, message: str, isolate: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("AZURE_OPENAI_API_KEY", raising=False)
-    source = SCRIPT.replace("import Evaluator", "import Evaluator, LLMClient")
+    source = SCRIPT.replace("import Evaluator", "import Evaluator, HarnessError, LLMClient")
     folder.write_judge("asks", source.replace("    leaf =", f"    {request_code}\n    leaf ="))
     folder.write_answer("asks", 1, "no pages")
 
