@@ -350,7 +350,7 @@ async def test_final_score_that_is_not_a_number_is_a_judge_bug(score: str, pages
         await run_hosted(path, Hosted(CASES[0]), pages)
 
 
-FAILING_AFTER_EXTRACTION = """
+SCRIPT_HEAD = """
 from mind2web2 import Evaluator
 from pydantic import BaseModel
 
@@ -361,11 +361,15 @@ async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaph
     e = Evaluator()
     e.initialize("t", agent_name=agent_name, answer_name=answer_name, client=client, answer=answer,
                  global_cache=cache, global_semaphore=semaphore, logger=logger, default_model=model)
-    e.add_custom_node(True, "before", "before", critical=False)
+"""
+FAILING_AFTER_EXTRACTION = (
+    SCRIPT_HEAD
+    + """    e.add_custom_node(True, "before", "before", critical=False)
     e.add_leaf("open", "open")
     found = await e.extract("p", Found)
     return {"final_score": len(found.name)}
 """
+)
 
 
 class Down(Hosted):
@@ -394,16 +398,12 @@ async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaph
         reply = "no"
     return {"final_score": float(reply == "yes")}
 """
-SCORES_WITHOUT_ITS_SUMMARY = """
-from mind2web2 import Evaluator
-
-async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model):
-    e = Evaluator()
-    e.initialize("t", agent_name=agent_name, answer_name=answer_name, client=client, answer=answer,
-                 global_cache=cache, global_semaphore=semaphore, logger=logger, default_model=model)
-    await e.verify("It is right", e.add_leaf("right", "right"))
+SCORES_WITHOUT_ITS_SUMMARY = (
+    SCRIPT_HEAD
+    + """    await e.verify("It is right", e.add_leaf("right", "right"))
     return {"final_score": e.score()}
 """
+)
 
 
 @pytest.mark.parametrize(
@@ -424,18 +424,9 @@ async def test_score_without_bounds_is_open_after_a_fault(
     assert result["score"] == result["score_strict"] == {"value": None, "low": 0.0, "high": 1.0}
 
 
-IGNORES_ERRORS = """
-from mind2web2 import Evaluator
-from pydantic import BaseModel
-
-class Found(BaseModel):
-    name: str
-
-async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model):
-    e = Evaluator()
-    e.initialize("t", agent_name=agent_name, answer_name=answer_name, client=client, answer=answer,
-                 global_cache=cache, global_semaphore=semaphore, logger=logger, default_model=model)
-    leaves = [e.add_leaf(name, name) for name in ("answer", "page")]
+IGNORES_ERRORS = (
+    SCRIPT_HEAD
+    + """    leaves = [e.add_leaf(name, name) for name in ("answer", "page")]
     await e.batch_verify([("It is right", None, leaves[0], None), ("It is right", "PAGE", leaves[1], None)])
     try:
         found = await e.extract("p", Found)
@@ -444,6 +435,7 @@ async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaph
     e.add_custom_node(found, "found", "found")
     return e.get_summary()
 """
+)
 
 
 async def test_claims_that_a_fault_of_the_service_ended_are_not_judged(pages: PageCache, tmp_path: Path):
