@@ -14,7 +14,7 @@ from app.console import event_loop
 from app.console.connection import JsonOption
 from app.console.database import run_in_database
 from app.console.durations import duration
-from app.console.errors import WrongUsage
+from app.console.errors import require_folder
 from app.console.streams import print_json, stdout_console
 
 if TYPE_CHECKING:
@@ -133,8 +133,7 @@ def _stores(cache: Path | None) -> list[FolderReplyCache]:
 
     if cache is None:
         return [FolderReplyCache(reply_folder(load_settings().data_dir))]
-    if not cache.is_dir():
-        raise WrongUsage(f"--cache {cache}: no such folder")
+    require_folder("--cache", cache)
     return [FolderReplyCache(reply_folder(folder)) for folder in PublicCache(cache).evidence_folders()]
 
 

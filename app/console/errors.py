@@ -10,6 +10,7 @@ CliError                1
 from __future__ import annotations
 
 from enum import IntEnum
+from pathlib import Path
 
 
 class Exit(IntEnum):
@@ -37,6 +38,12 @@ class WrongUsage(CliError):
     """An argument is invalid or names something that does not exist."""
 
     exit_code = Exit.USAGE
+
+
+def require_folder(option: str, folder: Path) -> None:
+    """Raise WrongUsage unless ``folder``, the value of ``option``, exists."""
+    if not folder.is_dir():
+        raise WrongUsage(f"{option} {folder}: no such folder")
 
 
 class Incomplete(CliError):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from app.console.answer_files import report_ignored
-from app.console.errors import WrongUsage
+from app.console.errors import WrongUsage, require_folder
 from app.console.streams import suggestion
 from judges.voting import JuryRule
 
@@ -118,8 +118,7 @@ def judging_settings(
     settings = load_settings(**{name: value for name, value in flags.items() if value is not None})
     changes: dict[str, Any] = {}
     if judges is not None:
-        if not judges.is_dir():
-            raise WrongUsage(f"--judges {judges}: no such folder")
+        require_folder("--judges", judges)
         changes["judges"] = (judges, *settings.judges)
     if jury is not None:
         from judges.llm.providers import parse_judge

@@ -78,8 +78,10 @@ def outcomes_in_folder(folder: Path) -> Sequence[AnswerOutcome]:
     """
     from app.engine.result_folder import read_attempts
 
+    if not folder.parent.is_dir():
+        raise WrongUsage(f"{folder.parent}: no such folder")
     outcomes = read_attempts(folder.parent, folder.name)
-    agents = [path.name for path in folder.parent.iterdir() if path.is_dir()] if folder.parent.is_dir() else []
+    agents = [path.name for path in folder.parent.iterdir() if path.is_dir()]
     if not outcomes and folder.name not in agents and agents:
         raise WrongUsage(f"{folder}: no such folder", hint=suggestion(folder.name, agents))
     if not outcomes:

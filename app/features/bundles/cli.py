@@ -10,7 +10,7 @@ import typer
 from app.console import event_loop
 from app.console.connection import JsonOption
 from app.console.database import run_in_database
-from app.console.errors import Exit, ToolFailed, WrongUsage
+from app.console.errors import Exit, ToolFailed, WrongUsage, require_folder
 from app.console.judging_options import AgentOption, TaskOption
 from app.console.streams import print_json, print_line, stderr_console, stdout_console
 
@@ -81,6 +81,7 @@ def export(
             lambda settings, database: _export_from_service(settings, database, agent, task or [], out, options)
         )
     else:
+        require_folder("--results", results)
         exported = _export_from_folder(results, cache, agent, task or [], out, options)
     if as_json:
         print_json(

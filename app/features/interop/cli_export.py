@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from app.console.connection import URL, UrlOption, connect
-from app.console.errors import WrongUsage
+from app.console.errors import WrongUsage, require_folder
 from app.console.judging_options import AgentOption, TaskOption
 from app.console.streams import stderr_console, suggestion
 
@@ -86,8 +86,7 @@ def _read_results(
             selected = from_server(client, agent, tasks, run=run)
         source = url
     else:
-        if not folder.is_dir():
-            raise WrongUsage(f"--results {folder}: no such folder")
+        require_folder("--results", folder)
         selected, source = from_folder(folder, agent, tasks), str(folder)
     if not selected:
         hint = None

@@ -12,7 +12,7 @@ import typer
 
 from app.console import event_loop
 from app.console.connection import URL, JsonOption, ResultsOption, UrlOption, connect
-from app.console.errors import Exit, WrongUsage
+from app.console.errors import Exit, WrongUsage, require_folder
 from app.console.judging_options import (
     EffortOption,
     MaxOutputOption,
@@ -138,8 +138,7 @@ def _from_folder(out: Path, agents: Sequence[str]) -> Iterator[tuple[Mapping[str
     from app.console.summaries import outcomes_in_folder
     from judges.result_files import AnswerFolder
 
-    if not out.is_dir():
-        raise WrongUsage(f"--results {out}: no such folder")
+    require_folder("--results", out)
     for agent in agents or sorted(path.name for path in out.iterdir() if path.is_dir()):
         for one in outcomes_in_folder(out / agent):
             if one.result is None:

@@ -48,6 +48,21 @@ def test_summary_has_intervals_and_the_public_figures(assay: RunCommand, folder:
     assert document["num_tasks"] == 8
 
 
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("summary", "--agent", "half", "--results", "nowhere"),
+        ("compare", "nowhere/half", "nowhere/right"),
+        ("bundle", "export", "--agent", "half", "--results", "nowhere", "--out", "half.zip"),
+    ],
+    ids=lambda arguments: arguments[0],
+)
+def test_missing_result_folder_is_named(assay: RunCommand, arguments: tuple[str, ...]) -> None:
+    ended = assay(*arguments)
+    assert ended.code == 2
+    assert "nowhere: no such folder" in ended.err
+
+
 def test_comparison_names_the_higher_side_and_its_p_value(assay: RunCommand, folder: Path) -> None:
     ended = assay("compare", str(folder / "half"), str(folder / "right"))
     assert ended.code == 0
