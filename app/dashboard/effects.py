@@ -29,6 +29,8 @@ class EffectKind(StrEnum):
     """Counts 0 because a critical sibling did not pass."""
     TOO_LATE = "too_late"
     """Counts 0 because an earlier step of the sequence did not pass."""
+    WAITING = "waiting"
+    """Counts only if a critical sibling or an earlier step that was not judged passes."""
     UNKNOWN = "unknown"
     """Not judged: it could still count."""
 
@@ -88,15 +90,20 @@ class Effects(Mapping[str, Effect]):
         cause, kind = _cause_and_kind(child, siblings)
         gained = share * child.score if kind is EffectKind.ADDS else 0.0
         unknown = child.key in self._outline.above_unknown
-        words = _description(kind, parent, cause, share, gained, unknown=unknown, alone=not total)
-        if unknown and kind in {EffectKind.ADDS, EffectKind.GATE_SHUT}:
+        lost = _lost(kind, child, at_stake, self._outline.bounds_of(child)) if above.lost[1] else (0.0, 0.0)
+        may_pass = cause is not None and self._outline.bounds_of(cause)[1] == 1.0
+        is_open = unknown if cause is None else may_pass
+        words = _description(kind, parent, cause, share, gained, unknown=is_open, alone=not total)
+        if may_pass:
+            kind = EffectKind.WAITING
+        elif unknown and kind in {EffectKind.ADDS, EffectKind.GATE_SHUT}:
             kind = EffectKind.UNKNOWN
         return Effect(
             kind=kind,
             share=share,
             gained=gained,
             worth=at_stake,
-            lost=_lost(kind, child, at_stake, self._outline.bounds_of(child)) if above.lost[1] else (0.0, 0.0),
+            lost=lost,
             cause=None if cause is None else cause.key,
             text=words,
         )
@@ -155,8 +162,12 @@ def _description(
             return f"required: not judged; {parent.name} counts 0 until it is"
         case EffectKind.GATE_SHUT:
             return f"required: not met; {parent.name} counts 0"
+        case EffectKind.GATED if unknown:
+            return f"{cause_name} is required and not judged: counts 0 until it is"
         case EffectKind.GATED:
             return f"{cause_name} is required and not met: counts 0"
+        case EffectKind.TOO_LATE if unknown:
+            return f"after {cause_name}, which was not judged: counts 0 until it is"
         case EffectKind.TOO_LATE:
             return f"after {cause_name}, which did not pass: counts 0"
         case _ if unknown:

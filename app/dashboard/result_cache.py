@@ -15,7 +15,7 @@ import httpx
 from pydantic_core import from_json
 
 from app.dashboard.api_access import Api
-from app.dashboard.effects import EffectKind, Effects
+from app.dashboard.effects import Effects
 from app.dashboard.errors import NotFound
 from app.dashboard.leaf_overrides import ResultOverrides, result_overrides
 from app.dashboard.outline import Node, Outline, outline
@@ -41,8 +41,8 @@ class Tree:
 
     def state(self, node: Node) -> str:
         """Return the displayed state. An inner node that scores 0 only because of unjudged leaves is "open"."""
-        unknown = self.effects[node.key].kind is EffectKind.UNKNOWN
-        return "open" if node.children and unknown and node.score == 0.0 else node.state
+        is_open = node.children and node.score == 0.0 < self.outline.bounds_of(node)[1]
+        return "open" if is_open and node.state != "skipped" else node.state
 
     def score(self, node: Node) -> Score:
         """Return the score of a node, or its bounds if leaves below it were not judged."""

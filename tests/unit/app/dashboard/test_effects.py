@@ -52,6 +52,21 @@ def test_steps_after_a_failed_one_count_nothing():
     assert (found["three"].kind, found["three"].cause) == (EffectKind.TOO_LATE, "two")
 
 
+def test_leaf_behind_an_unjudged_one_can_still_count():
+    _, found = outline_and_effects(
+        group("gated", leaf("gate", NOT_JUDGED, critical=True), leaf("fine", SKIPPED, blocked_by="gated/gate")),
+        group("steps", leaf("one", NOT_JUDGED), leaf("two", SKIPPED, blocked_by="steps/one"), sequential=True),
+        group("late", leaf("one", FAILED), leaf("two", NOT_JUDGED), sequential=True),
+    )
+    assert found["gated/fine"].kind is found["steps/two"].kind is EffectKind.WAITING
+    assert found["gated/fine"].text == "gate is required and not judged: counts 0 until it is"
+    assert found["steps/two"].text == "after one, which was not judged: counts 0 until it is"
+    assert (found["late/two"].kind, found["late/two"].text) == (
+        EffectKind.TOO_LATE,
+        "after one, which did not pass: counts 0",
+    )
+
+
 def test_worth_is_the_share_of_the_total_score():
     _, found = outline_and_effects(group("x", leaf("a", weight=3), leaf("b")), group("y", leaf("c")))
     assert (found["x/a"].worth, found["x/b"].worth, found["y/c"].worth) == (0.375, 0.125, 0.5)

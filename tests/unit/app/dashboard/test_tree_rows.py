@@ -12,7 +12,7 @@ import pytest
 from app.dashboard.result_cache import Tree, excluded_from_collections, tree_of
 from app.dashboard.tree_rows import MAX_ROWS, SECTION, Row, Show, TreeRows, Unloaded
 from rubrics.verdict import Support
-from tests.fakes.judged import FAILED, NOT_JUDGED, group, leaf, many_leaves, result_of, rubric_of
+from tests.fakes.judged import FAILED, NOT_JUDGED, SKIPPED, group, leaf, many_leaves, result_of, rubric_of
 
 LARGE = tree_of(result_of(rubric_of(*many_leaves(100, 100))))
 
@@ -54,6 +54,12 @@ def test_tree_is_freed_without_a_garbage_collection():
         assert root() is None
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("gate", [NOT_JUDGED, FAILED])
+def test_node_that_unjudged_leaves_could_still_raise_is_not_failed(gate):
+    tree = tree_of(result_of(rubric_of(leaf("gate", gate, critical=True), leaf("b", SKIPPED, blocked_by="gate"))))
+    assert tree.state(tree.outline.root) == ("open" if gate is NOT_JUDGED else "failed")
 
 
 def test_small_tree_is_loaded_and_expanded():
