@@ -6,11 +6,11 @@ reference lists are in ``docs/check.md``; the reasons for an own scanner are in 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
-from answers.binding.layout import LineKind, read_layout
+from answers.binding.layout import Block, LineKind, read_layout
 from answers.binding.marks import MAX_MARKS, FoundMark, find_marks
 from answers.binding.references import Entry, References, title_of
 from answers.binding.statements import sentences, statements
@@ -93,15 +93,39 @@ def bind(text: str) -> Binding:
         for target in mark.targets:
             if isinstance(target, Citation):
                 sources.add_link(target)
-    all_sentences = list(islice(sentences(text, layout.blocks, found), MAX_SENTENCES + 1))
-    if len(all_sentences) > MAX_SENTENCES:
+    blocks = list(_without(layout.blocks, _list_spans(text, references, cited)))
+    found_sentences = list(islice(sentences(text, blocks, found), MAX_SENTENCES + 1))
+    if len(found_sentences) > MAX_SENTENCES:
         raise TooManyParts(MAX_SENTENCES, "sentences")
-    marks = tuple(_marks(found, statements(text, all_sentences, found), sources))
-    in_lists = bytearray(len(text))
-    for entry in references.entries:
-        in_lists[entry.start : entry.end] = b"\1" * (entry.end - entry.start)
-    outside = (Sentence(start, end, block.kind) for (start, end), block in all_sentences if not in_lists[start])
-    return Binding(text, marks, tuple(sources.found), tuple(outside))
+    marks = tuple(_marks(found, statements(text, found_sentences, found), sources))
+    outside = tuple(Sentence(start, end, block.kind) for (start, end), block in found_sentences)
+    return Binding(text, marks, tuple(sources.found), outside)
+
+
+def _list_spans(text: str, references: References, cited: Sequence[Citation]) -> list[tuple[int, int]]:
+    """Return the spans of reference lists, their titles, and link definitions, in text order."""
+    spans = [(entry.start, entry.end) for entry in references.entries] + references.titles
+    for each in cited:
+        if each.kind is CitationKind.DEFINITION:
+            line_end = text.find("\n", each.end)
+            spans.append((text.rfind("\n", 0, each.start) + 1, line_end if line_end >= 0 else len(text)))
+    return sorted(spans)
+
+
+def _without(blocks: Sequence[Block], spans: Sequence[tuple[int, int]]) -> Iterator[Block]:
+    """Yield the parts of blocks outside of the spans, which may overlap."""
+    first = 0
+    for block in blocks:
+        while first < len(spans) and spans[first][1] <= block.start:
+            first += 1
+        at, index = block.start, first
+        while index < len(spans) and spans[index][0] < block.end:
+            if spans[index][0] > at:
+                yield block._replace(start=at, end=spans[index][0])
+            at = max(at, spans[index][1])
+            index += 1
+        if at < block.end:
+            yield block._replace(start=at)
 
 
 def _marks(found: list[FoundMark], spans: list[tuple[int, int]], sources: _Sources) -> Iterator[Mark]:

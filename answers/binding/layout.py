@@ -118,7 +118,7 @@ def _lines(text: str) -> Iterator[Line]:
             kind, level = LineKind.CODE, 0
         else:
             row = text[content] == "|" or (in_table and not after_blank and "|" in text[content:end])
-            delimiter = previous is not None and not after_blank and _is_delimiter(text, content, end)
+            delimiter = previous is not None and not after_blank and is_delimiter(text, content, end)
             if delimiter and previous is not None and previous.kind is LineKind.TEXT:
                 previous = previous._replace(kind=LineKind.TABLE)
             in_table = row or delimiter
@@ -151,7 +151,8 @@ def _kind(text: str, content: int, end: int, *, is_row: bool) -> tuple[int, Line
     return content, LineKind.TEXT, 0
 
 
-def _is_delimiter(text: str, content: int, end: int) -> bool:
+def is_delimiter(text: str, content: int, end: int) -> bool:
+    """Return whether a line is the row between the titles and the body of a table."""
     if text[content] not in _DELIMITER or end - content > 2_000:
         return False
     row = text[content:end]

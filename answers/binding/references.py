@@ -101,7 +101,10 @@ class References:
     """All entries of a report, and the lookup of the entry for a mark."""
 
     def __init__(self, text: str, layout: Layout, cited: Sequence[Citation]) -> None:
-        self.entries = _without_notes(_Reader(text, layout, cited).read())
+        reader = _Reader(text, layout, cited)
+        self.entries = _without_notes(reader.read())
+        self.titles = reader.titles
+        """Spans of titles without a heading marker, such as ``Sources:``."""
         self._by_key: dict[int | str, list[Entry]] = {}
         for entry in self.entries:
             if entry.key is not None:
@@ -226,6 +229,7 @@ class _Reader:
         self._cited = cited
         self._starts = [each.start for each in cited]
         self._labels_before = _inline_labels(text, cited)
+        self.titles: list[tuple[int, int]] = []
         self._entries: list[Entry] = []
         self._open: Entry | None = None
         self._region: int | None = None
@@ -268,6 +272,7 @@ class _Reader:
         elif self._is_label(line, following):
             self._close_run(at_end=True)
             self._begin(_LABEL_LEVEL)
+            self.titles.append((line.start, line.end))
             return
         if self._region is not None:
             self._read_in_region(line, start)

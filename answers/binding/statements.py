@@ -11,7 +11,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator, Sequence
 
-from answers.binding.layout import Block, LineKind
+from answers.binding.layout import Block, LineKind, is_delimiter
 from answers.binding.marks import FoundMark
 
 MAX_STATEMENT_CHARS = 2_000
@@ -97,7 +97,8 @@ def _with_words(text: str, spans: Sequence[tuple[Span, Block]], marks: Sequence[
             has_words = link and not any(map(str.isalpha, text[span[0] : marks[first].start]))
         if has_words or before is None or block.kind is LineKind.TABLE:
             result.append(span)
-            before = span if block.kind is not LineKind.HEADING else before
+            is_title = block.kind is LineKind.HEADING or (block.kind is LineKind.TABLE and is_delimiter(text, *span))
+            before = before if is_title else span
         else:
             result.append(before)
     return result

@@ -313,6 +313,14 @@ REPORTS: dict[str, tuple[str, list[tuple[str, str | None, str]]]] = {
             ("[2]", "https://arxiv.org/abs/2405.01882v1", "Ice is cold [2]."),
         ],
     ),
+    "text directly below and above entries": (
+        f"[1]: {A}\nWater is wet [1].\n\nIce is cold\n[2] {B}\n    and fire is hot [2].\n",
+        [("[1]", A, "Water is wet [1]."), ("[2]", B, "and fire is hot [2].")],
+    ),
+    "source line below a table without rows": (
+        f"Water is wet.\n\n| Matter | State |\n|---|---|\n\nSource: {A}\n",
+        [(A, A, "| Matter | State |")],
+    ),
     "report in a fence": (f"```markdown\nWater is wet [1].{LIST}```\n", [("[1]", A, "Water is wet [1].")]),
     "quoted report with Windows line ends": (
         f"> Water is wet [1].\r\n>\r\n> References:\r\n> [1] {A}\r\n",
@@ -325,6 +333,21 @@ REPORTS: dict[str, tuple[str, list[tuple[str, str | None, str]]]] = {
 def test_marks_are_bound(name: str) -> None:
     report, expected = REPORTS[name]
     assert bound(report) == expected
+
+
+@pytest.mark.parametrize(
+    "references",
+    [
+        "Sources\n¹ https://a.example/1\n² https://a.example/2",
+        "参考文献\n[1] 报告. 北京, 2024. https://a.example/1\n[2] 统计. https://a.example/2",
+        "Sources: [1] Title - https://a.example/1; [2] Title - https://a.example/2",
+        '[imf]: https://a.example/1 "World Economic Outlook"\n[wb]: <https://a.example/2>',
+    ],
+)
+def test_reference_lists_contain_no_sentences(references: str) -> None:
+    report = f"Water is wet.\n\n{references}\n"
+    sentences = [report[each.start : each.end] for each in bind(report).sentences]
+    assert [each for each in sentences if each != "Sources:"] == ["Water is wet."]
 
 
 VARIANTS = json.loads((Path(__file__).parent / "reports.json").read_text("utf-8"))

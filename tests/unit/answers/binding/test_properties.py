@@ -24,6 +24,12 @@ _PARTS = [
     "| a | b [1] |\n", "|---|---|\n", "```\n", "`", "$", "\\[", "\\]", "\\(", "$$", "> ", "- [x] ", "水。", "「火」！", "e.g. ", "Water. ", " ", "\r\n",
     "💧", "    ", "<a href=\"https://g.example\">x</a>", "---\n", "References: ",
 ]  # fmt: skip
+_LINES = [
+    "Sales rose [1].", "Costs fell [2][3], as expected", "See https://u.example/a in it.", "[1] https://a.example/1",
+    "[1]: https://a.example/1 \"T\"", "[2] Title two - https://a.example/2", "3. Title https://a.example/3", "- bullet [2-3]", "- https://a.example/9",
+    "References", "## References", "**Sources:**", "# Heading [1]", "", "| a | b [1] |", "|---|---|", "> quote [3]", "[^n]: note https://n.example", "Text[^n].",
+    "Text¹ and ².", "¹ https://s.example/1", "---", "    indented [1]", "Source: [label](https://l.example/x)", "水[1]。冰【2】。", "参考文献", "[1]",
+]  # fmt: skip
 TEXTS = st.one_of(st.text(max_size=200), st.lists(st.sampled_from(_PARTS), max_size=60).map("".join))
 
 
@@ -40,6 +46,12 @@ def test_spans_lie_in_the_text_and_in_order(text: str) -> None:
     )
     assert all(before[1] <= after[0] for before, after in pairwise(spans))
     assert bind(text) == binding
+
+
+@given(st.lists(st.sampled_from(_LINES), max_size=9).map("\n".join))
+def test_every_mark_supports_a_sentence_of_the_report(text: str) -> None:
+    binding = bind(text)
+    assert {mark.statement_start for mark in binding.marks} <= {sentence.start for sentence in binding.sentences}
 
 
 @given(TEXTS)
