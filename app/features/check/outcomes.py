@@ -280,20 +280,27 @@ def _citations(statement: Statement) -> Iterable[tuple[bool | None, bool | None]
         elif any(alone):
             yield False, False  # another source supports it alone, so this one is irrelevant
         elif is_supported is None:
-            yield None if contributes is not False else False, None
-        else:
-            needed = is_supported and _is_needed(statement.claims, source)
-            yield bool(is_supported and contributes), bool(needed)
+            undecided = None if contributes is not False else False
+            yield undecided, undecided
+        elif not is_supported or contributes is False:
+            yield False, False
+        else:  # another source that was not judged on some claims could support the statement alone
+            yield None if contributes is None or None in alone else True, _is_needed(statement.claims, source)
     for _ in range(sum(each.source is None for each in statement.citations)):
         yield False, False
 
 
-def _is_needed(claims: Sequence[ReportClaim], source: int) -> bool:
-    """Return whether a claim is supported by this source only."""
-    return any(
-        [verdict.source for verdict in claim.verdicts if verdict.outcome is ClaimOutcome.SUPPORTED] == [source]
-        for claim in claims
-    )
+def _is_needed(claims: Sequence[ReportClaim], source: int) -> bool | None:
+    """Return whether a claim is supported by this source only; None if others were not judged on it."""
+    needed: bool | None = False
+    for claim in claims:
+        others = {verdict.outcome for verdict in claim.verdicts if verdict.source != source}
+        if ClaimOutcome.SUPPORTED in others:
+            continue
+        if not others & _UNKNOWN:
+            return True
+        needed = None
+    return needed
 
 
 def _figure(values: Iterable[bool | None], definition: str, reference: str | None = None) -> Figure:

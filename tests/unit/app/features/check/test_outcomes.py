@@ -103,6 +103,23 @@ def test_statement_is_dead_if_all_its_sources_are_gone_even_with_an_archived_cop
     assert statement_result(claims_of([[S, N]]), one_left).outcome is StatementOutcome.SUPPORTED
 
 
+@pytest.mark.parametrize(
+    ("verdicts", "liu", "alce"),
+    [
+        ([[S, N], [U, S]], (0, 0, 2), (0, 0, 2)),  # if source 0 supports claim 2, source 1 is irrelevant
+        ([[N, S, J], [S, N, N]], (2, 2, 1), (1, 2, 1)),  # source 2 may support claim 1
+        ([[D, J], [S, J]], (0, 0, 2), (0, 0, 2)),
+        ([[D, J]], (0, 1, 1), (0, 1, 1)),
+    ],
+)
+def test_citation_precision_is_open_while_another_source_could_change_it(
+    verdicts: list[list[ClaimOutcome]], liu: tuple[int, int, int], alce: tuple[int, int, int]
+) -> None:
+    figures = figures_of([statement(verdicts)], READABLE, 1)
+    found = figures.citation_precision_liu2023, figures.citation_precision_alce
+    assert [(each.count, each.judged, each.not_judged) for each in found] == [liu, alce]
+
+
 def test_precision_of_citations_that_support_a_statement_together() -> None:
     # Each source supports one of two claims: both citations are correct in both definitions.
     figures = figures_of([statement([[S, N], [N, S]])], READABLE, 1)
