@@ -12,7 +12,7 @@ from typing import Any
 
 from cache.capture import CaptureOutcome, Observation
 from mind2web2.foreign_client import foreign_object
-from mind2web2.llm_client.judge import HarnessError
+from mind2web2.llm_client.judge import AnswerScope, HarnessError, answer_scope
 from mind2web2.page_source import LivePages
 from mind2web2.screenshots import image_bytes
 from mind2web2.utils.page_info_retrieval import BatchBrowserManager, Capture
@@ -70,7 +70,8 @@ class _ForeignPages:
         began = time.monotonic()
         outcome, shot, found = CaptureOutcome.OK, None, Capture()
         try:
-            with foreign_object(_ManagerFailed, passing=HarnessError):
+            # In a scope of its own: this capture concerns one page. A subclass may call our methods.
+            with answer_scope(AnswerScope()), foreign_object(_ManagerFailed, passing=HarnessError):
                 found = await self._capture(url)
                 shot = None if found.screenshot_b64 is None else image_bytes(found.screenshot_b64)
         except _ManagerFailed as error:

@@ -21,7 +21,6 @@ from judges.llm.families import DEFAULT_MODEL
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.prompting.rendering import Style
-from judges.source_policy import verdict_without_evidence
 from judges.verifier import ClaimJudge
 from mind2web2.api_tools.tool_pdf import PDFParser
 from mind2web2.browser_managers import as_live_pages, default_manager
@@ -41,8 +40,9 @@ from mind2web2.llm_client.judge import (
 from mind2web2.look_ahead import Scout
 from mind2web2.page_source import CachedPages, PageSource
 from mind2web2.semaphores import slot
+from mind2web2.tool_faults import lose_page
 from mind2web2.verify_options import page_addresses
-from rubrics.verdict import CheckNote, Claim, Outcome, Reason, Verdict
+from rubrics.verdict import CheckNote, Claim, Reason, Verdict
 
 __all__ = ["BaseEvaluator"]
 
@@ -108,9 +108,7 @@ class BaseEvaluator:
                 page = await self.session.pages.whole(url)
         except CacheError as error:
             self.logger.warning("no evidence: %s", error)
-            verdict = verdict_without_evidence(error)
-            if verdict.reason is not None and verdict.outcome is Outcome.NOT_JUDGED:
-                self.session.scope.lose(f"the script got no page: {error}", verdict.reason)
+            lose_page(error, self.session.scope)
             return None, None
         images = PageImages(base64.b64encode(shot).decode("ascii") for shot in page.screenshots)
         images.split = len(images) > 1 and page.capture.kind is not PageKind.PDF

@@ -64,7 +64,7 @@ async def run_script(
         process_pool: Runs the script in a child process. Faults of the script then affect only that process.
 
     Raises:
-        JudgeBug: the file cannot be loaded, the script raised (except after a failed extraction), returned no dict, or
+        JudgeBug: the file cannot be loaded, the script raised (except after a fault), returned no dict, or
             had no tree at the deadline; with the traceback.
         ScriptStopped: the child process exceeded a limit, or did not return.
         JudgeError: the script did not catch an error of the model.

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from cache.capture import Capture, Evidence, PageKind
-from cache.errors import BlobError
+from cache.errors import BlobError, NoEvidence
 from cache.image_jobs import run_image_job
 from cache.page_text.screenshot_parts import DEFAULT_LIMITS
 from cache.page_text.tiles import join_tiles
@@ -39,6 +39,7 @@ from mind2web2.look_ahead import Scout
 from mind2web2.page_keys import lenient_key, storage_key
 from mind2web2.page_metadata import PageMetadata
 from mind2web2.page_source import StoredPages
+from mind2web2.tool_faults import lose_page
 from mind2web2.utils.cache_filesys import CacheFileSys, PageType
 
 
@@ -218,9 +219,10 @@ class HostedCache(CacheFileSys):
         self.pages = pages
         self._blobs = blobs
         self._captured: dict[str, Capture] = {}
+        self._failed_captures: dict[str, Capture] = {}
         for capture in captures:
-            if capture.is_evidence:
-                self._captured.setdefault(canonical_key(capture.url), capture)
+            by_url = self._captured if capture.is_evidence else self._failed_captures
+            by_url.setdefault(canonical_key(capture.url), capture)
         self._by_lenient_key = {_lenient_key(capture.url): capture for capture in self._captured.values()}
 
     @property
@@ -231,6 +233,7 @@ class HostedCache(CacheFileSys):
     def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
         capture = self.captured(url)
         if capture is None or _type_of(capture) != "web":
+            self._record_failed_capture(url)
             return super().get_web(url, get_screenshot)
         text = self._body(capture, "text") or b""
         return text.decode("utf-8"), join_tiles(self.screenshots(capture)) if get_screenshot else None
@@ -242,12 +245,16 @@ class HostedCache(CacheFileSys):
     def get_pdf(self, url: str) -> bytes:
         capture = self.captured(url)
         if capture is None or _type_of(capture) != "pdf":
+            self._record_failed_capture(url)
             return super().get_pdf(url)
         return self._body(capture, "pdf") or b""
 
     def has(self, url: str) -> PageType | None:
         capture = self.captured(url)
-        return super().has(url) if capture is None else _type_of(capture)
+        if capture is not None:
+            return _type_of(capture)
+        self._record_failed_capture(url)
+        return super().has(url)
 
     def has_web(self, url: str) -> bool:
         return self.has(url) == "web"
@@ -279,6 +286,12 @@ class HostedCache(CacheFileSys):
             return None
         return self._captured.get(canonical_key(url)) or self._by_lenient_key.get(_lenient_key(url))
 
+    def _record_failed_capture(self, url: str) -> None:
+        """Record that the script looks for a page whose capture failed. What it then decides is not judged."""
+        failed = self._failed_captures.get(canonical_key(url))
+        if failed is not None and super().has(url) is None:
+            lose_page(NoEvidence(url, failed.outcome, failed.detail, gone=failed.gone, capture=failed))
+
     def _body(self, capture: Capture, role: str) -> bytes | None:
         """Return a stored body. Runs an event loop in another thread, because the caller is synchronous."""
         blob = capture.blobs.get(role)
@@ -288,6 +301,7 @@ class HostedCache(CacheFileSys):
             try:
                 return thread.submit(lambda: asyncio.run(self._blobs.get(blob.sha256))).result()
             except BlobError as error:
+                lose_page(error)
                 raise KeyError(capture.url) from error
 
 

@@ -30,6 +30,7 @@ from mind2web2.look_ahead import Scout
 from mind2web2.results import EVAL_DATE_VARIABLE
 from mind2web2.scouting import ScriptArguments
 from mind2web2.script_run import run_with_look_ahead
+from mind2web2.tool_faults import recorded_maps_fault
 from mind2web2.utils.load_eval_script import EvaluateAnswer, script_in
 
 _log = logging.getLogger("mind2web2.host")
@@ -209,7 +210,11 @@ class RemoteMaps:
     def __getattr__(self, method: str) -> Any:
         if method.startswith("_"):
             raise AttributeError(method)
-        return lambda *args, **keywords: self.ask(method, *args, **keywords)
+        return lambda *args, **keywords: self._recorded(method, *args, **keywords)
+
+    def _recorded(self, method: str, /, *args: Any, **keywords: Any) -> Any:
+        with recorded_maps_fault():
+            return self.ask(method, *args, **keywords)
 
     def ask(self, method: str | None, /, *args: Any, **keywords: Any) -> Any:
         """Call a method of the Maps client. Raises ValueError, TypeError or an error of ``googlemaps.exceptions``."""

@@ -14,6 +14,7 @@ from judges.source_code import judge_code
 from mind2web2.hosted_objects import EvidenceSource, HostedClient
 from mind2web2.look_ahead import Scout
 from mind2web2.scouting import Replies, ScriptArguments, scouting_run
+from mind2web2.tool_faults import ToolNotConfigured
 from mind2web2.utils.load_eval_script import EvaluateAnswer
 
 Load = Callable[[], Awaitable[EvaluateAnswer]]
@@ -40,7 +41,7 @@ async def run_with_look_ahead(
     """Run the script and return its result as JSON values. ``look_ahead_pages`` enables a scouting run.
 
     Raises:
-        JudgeBug: the script cannot be loaded, raised (except after a failed extraction), returned no dict, or had no
+        JudgeBug: the script cannot be loaded, raised (except after a fault), returned no dict, or had no
             tree at the deadline.
         JudgeError: the script did not catch an error of the model.
     """
@@ -64,9 +65,10 @@ async def run_with_look_ahead(
             explanation = f"the judge script of {arguments.task_id!r} did not return within {deadline_s:g} s"
             returned = _partial_summary(client, explanation, error)
         except JudgeBug as error:
-            if not any(evaluator.extraction_failed for evaluator in client.evaluators):
+            is_after_fault = any(evaluator.extraction_failed for evaluator in client.evaluators)
+            if not is_after_fault or isinstance(error.__cause__, ToolNotConfigured):
                 raise
-            # Caused by the empty values after a failed extraction, so it is not the script's fault.
+            # Caused by the fault, or by empty values after it, so it is not the script's fault.
             returned = _partial_summary(client, str(error), error)
         result = checked_result(returned, arguments.task_id)
         return with_defaults(result, is_certain="score" in result or _has_judged_all(client))

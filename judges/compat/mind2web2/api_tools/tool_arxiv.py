@@ -9,6 +9,7 @@ from http import HTTPStatus
 from typing import Any
 from urllib.parse import urlsplit
 
+from mind2web2.tool_faults import recorded_arxiv_fault
 from mind2web2.tool_replies import request_once
 
 __all__ = ["ArxivTool"]
@@ -91,7 +92,8 @@ class ArxivTool:
 
     async def _first(self, search: Any) -> dict[str, Any] | None:
         question = ("arxiv", search.query, *search.id_list)
-        return await request_once(question, lambda: asyncio.to_thread(self._ask, search))
+        with recorded_arxiv_fault():
+            return await request_once(question, lambda: asyncio.to_thread(self._ask, search))
 
     def _ask(self, search: Any) -> dict[str, Any] | None:
         with self._lock:

@@ -19,6 +19,7 @@ from cache.capture import PageKind
 from cache.errors import CacheError
 from cache.urls import is_fetchable
 from mind2web2.external_services import external_services
+from mind2web2.tool_faults import lose_page, lose_tool, no_evidence
 
 __all__ = ["PDFParser", "is_pdf", "is_pdf_by_suffix", "make_blank_png_b64"]
 
@@ -44,7 +45,8 @@ class PDFParser:
         """Return page images (base64 JPEG) and text of a PDF, given as URL, path or bytes.
 
         Never raises. Without a PDF, it returns one blank image and a text that starts with "PDF extraction failed".
-        That pair is for scripts only and is never shown to a judge.
+        That pair is for scripts only and is never shown to a judge. What the script decides after a fault is not
+        judged.
         """
         try:
             data = await _bytes_of(source)
@@ -52,6 +54,10 @@ class PDFParser:
                 raise _NoPdfError("the data is not a PDF")
             document = await external_services().read_document(data, "application/pdf", deadline_s=DECODE_DEADLINE_S)
         except (_NoPdfError, CacheError, OSError, TypeError, ValueError) as error:
+            if isinstance(error, CacheError):
+                lose_page(error)
+            elif isinstance(error, OSError) and not isinstance(error, FileNotFoundError):
+                lose_tool(f"PDFParser: {error}")
             return [make_blank_png_b64()], f"PDF extraction failed: {error}"
         return [base64.b64encode(shot).decode("ascii") for shot in document.screenshots], document.text
 
@@ -119,6 +125,8 @@ async def _bytes_of(source: PdfSource) -> bytes:
         if seen.pdf is None and mirror is not None:
             seen = await external_services().fetch(mirror)
         if seen.pdf is None:
+            if not seen.is_evidence:
+                lose_page(no_evidence(seen))
             raise _NoPdfError(
                 f"{source} returned no PDF: {seen.outcome.value}{f', {seen.detail}' if seen.detail else ''}"
             )

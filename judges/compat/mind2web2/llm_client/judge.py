@@ -146,8 +146,8 @@ class AnswerScope:
     """Requests of one answer: their usage, and the error after which nothing more is asked for it.
 
     ``lost`` are that error, the requests of the script itself that have no reply, the claims without a node that were
-    not judged, and the pages that it read in vain, each with its reason. What the script decides after one says nothing
-    about the answer.
+    not judged, the pages that it read in vain, and the faults of its tools, each with its reason. What the script
+    decides after one says nothing about the answer.
     """
 
     usage: JudgeUsage = field(default_factory=JudgeUsage)
@@ -194,7 +194,9 @@ class AnswerScope:
             self.lose(f"a request of the script has no reply: {error}", Reason.EXTRACTION_FAILED)
 
     def lose(self, explanation: str, reason: Reason) -> None:
-        """Record that the script goes on without a reply or a verdict."""
+        """Record, once, that the script goes on without a reply or a verdict."""
+        if (explanation, reason) in self.lost:
+            return
         self.lost.append((explanation, reason))
         for listener in self._on_loss:
             listener(explanation, reason)

@@ -19,6 +19,7 @@ from cache.page_text.tiles import join_tiles
 from mind2web2.api_tools.tool_pdf import arxiv_mirror, make_blank_png_b64
 from mind2web2.external_services import DEADLINE_S, external_services
 from mind2web2.llm_client.judge import HarnessError
+from mind2web2.tool_faults import lose_harness, lose_page, no_evidence
 from mind2web2.utils.url_tools import normalize_url_for_browser
 
 __all__ = ["BatchBrowserManager", "Capture", "PageManager", "detect_block", "html_to_markdown", "make_blank_png_b64"]
@@ -218,12 +219,17 @@ class BatchBrowserManager:
         """
         try:
             seen = await self.visit(url, logger)
+        except HarnessError as error:
+            lose_harness(error)
+            raise
         except CacheError as error:
+            lose_page(error)
             return Capture(error=str(error))
         response = Capture(status=seen.http_status, final_url=seen.final_url)
         problem = capture_problem(seen)
         if problem is not None:
             logger.warning("%s is not evidence: %s", url, problem.reason)
+            lose_page(no_evidence(seen))
             return replace(response, error=problem.reason, blocked=problem.blocked)
         return replace(response, screenshot_b64=await _screenshot_b64(seen), text=seen.text)
 
@@ -245,9 +251,11 @@ class BatchBrowserManager:
             seen = await self.observe(url)
         except CacheError as error:
             logger.warning("%s cannot be captured: %s", url, error)
+            lose_page(error)
             return None, None
         if not seen.is_evidence:
             logger.warning("%s is not evidence: %s %s", url, seen.outcome.value, seen.detail)
+            lose_page(no_evidence(seen))
             return None, None
         return await _screenshot_b64(seen), seen.text
 

@@ -1,0 +1,229 @@
+"""Faults of a script's tools that the script ignores: what it decides afterwards is not judged."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import suppress
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cache.blobs import BlobStore
+from cache.capture import Capture, CaptureOutcome, Observation
+from cache.errors import BrowserUnavailable
+from judges.errors import JudgeBug
+from mind2web2 import ArxivTool, GoogleMapsTool, PDFParser
+from mind2web2.external_services import LiveBrowser, services_of_run
+from mind2web2.hosted_objects import HostedCache
+from mind2web2.llm_client.judge import HarnessError, answer_scope
+from mind2web2.local_services import LocalServices
+from mind2web2.utils.page_info_retrieval import BatchBrowserManager
+from tests.compat.script_cases import CASES
+from tests.compat.scripted import LOGGER, ScriptedClient, initialized_evaluator, outcomes
+from tests.compat.test_scripts import SCRIPT_HEAD, Hosted, run_hosted
+from tests.compat.test_tools import KEY, as_json
+from tests.compat.web import Reply, Request, running_web
+
+SEEN = Observation(
+    url="https://a.com/x",
+    outcome=CaptureOutcome.OK,
+    captured_at=datetime(2026, 1, 2, tzinfo=UTC),
+    duration_s=0.0,
+    backend="test",
+    text="A page. " * 100,
+)
+
+
+async def outcome_after(use_tool: Callable[[], Coroutine[Any, Any, Any]]) -> tuple[str, str | None]:
+    """Return the outcome of a leaf that a script decides after it has ignored the error of a tool."""
+    with answer_scope():
+        e = initialized_evaluator(ScriptedClient())
+        with suppress(Exception):
+            await use_tool()
+        e.add_custom_node(False, "found", "The tool finds it")
+        summary = e.get_summary()
+    assert summary["final_score"] == 0.0
+    assert (summary["status"] == "complete") is (summary["score"]["value"] is not None)
+    return outcomes(summary)["found"]
+
+
+NOT_FOUND = ("failed", "check_false")
+LOST = ("not_judged", "extraction_failed")
+
+
+def maps_reply(request: Request) -> Reply:
+    status = request.query.get("address", "") or request.query["origins"]
+    return Reply(b"down", "text/plain", 502) if status == "down" else as_json({"status": status, "results": []})
+
+
+@pytest.fixture
+def maps(monkeypatch: pytest.MonkeyPatch) -> Iterator[GoogleMapsTool]:
+    monkeypatch.setenv("GOOGLE_MAPS_API_KEY", KEY)
+    web_pages = dict.fromkeys(("/maps/api/geocode/json", "/maps/api/distancematrix/json"), maps_reply)
+    with running_web(web_pages) as web:
+        tool = GoogleMapsTool(base_url=web.origin, timeout_s=240)
+        tool.client.retry_over_query_limit = False
+        yield tool
+        tool.client.session.close()
+
+
+@pytest.mark.parametrize(
+    ("status", "outcome"),
+    [
+        ("ZERO_RESULTS", NOT_FOUND),
+        ("INVALID_REQUEST", NOT_FOUND),
+        ("REQUEST_DENIED", LOST),
+        ("OVER_QUERY_LIMIT", LOST),
+        ("UNKNOWN_ERROR", LOST),
+        ("down", LOST),
+    ],
+)
+async def test_fault_of_google_maps_is_not_a_verdict(status: str, outcome: tuple[str, str], maps: GoogleMapsTool):
+    assert await outcome_after(lambda: maps.get_address_information(status)) == outcome
+    assert await outcome_after(lambda: maps.calculate_distance(status, "Louvre")) == outcome
+
+
+async def test_missing_key_of_google_maps_is_not_a_verdict(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("GOOGLE_MAPS_API_KEY", raising=False)
+
+    async def make() -> None:
+        GoogleMapsTool()
+
+    assert await outcome_after(make) == LOST
+
+
+def arxiv_reply(request: Request) -> Reply:
+    status = int(request.query["id_list"])
+    return Reply(b"", "text/plain", status)
+
+
+@pytest.mark.parametrize(("status", "outcome"), [("400", NOT_FOUND), ("503", LOST), ("429", LOST)])
+async def test_fault_of_arxiv_is_not_a_verdict(status: str, outcome: tuple[str, str]):
+    with running_web({"/api/query": arxiv_reply}) as web:
+        tool = ArxivTool(query_url=f"{web.origin}/api/query", delay_s=0, retries=0, timeout_s=240)
+        assert await outcome_after(lambda: tool.search_arxiv_by_id(status)) == outcome
+        tool.client._session.close()
+
+
+class Web(LocalServices):
+    """External services that see one page, or have no browser."""
+
+    def __init__(self, seen: Observation | BrowserUnavailable) -> None:
+        self._seen = seen
+
+    async def fetch(self, url: str, *, deadline_s: float = 0.0) -> Observation:
+        return await self.observe(url)
+
+    def live_pages(self, max_pages: int, *, deadline_s: float = 0.0) -> LiveBrowser:
+        return self
+
+    async def observe(self, url: str, *, once: bool = False) -> Observation:
+        if isinstance(self._seen, BrowserUnavailable):
+            raise self._seen
+        return self._seen
+
+    async def open(self) -> None: ...
+
+    async def aclose(self) -> None: ...
+
+
+FAILED = replace(SEEN, outcome=CaptureOutcome.HTTP_ERROR, http_status=503, text="")
+PAGES = {
+    "page": (SEEN, NOT_FOUND),
+    "gone": (replace(FAILED, http_status=404, gone=True), NOT_FOUND),
+    "down": (FAILED, ("not_judged", "capture_failed")),
+    "wall": (replace(FAILED, outcome=CaptureOutcome.CAPTCHA), ("not_judged", "capture_blocked")),
+    "slow": (replace(FAILED, outcome=CaptureOutcome.TIMEOUT, http_status=None), ("not_judged", "timeout")),
+}
+
+
+@pytest.mark.parametrize("use", ["pdf", "capture", "capture_page"])
+@pytest.mark.parametrize("page", PAGES)
+async def test_page_that_a_tool_cannot_read_is_not_a_verdict(use: str, page: str):
+    seen, outcome = PAGES[page]
+    with services_of_run(Web(seen)):
+        manager = BatchBrowserManager(max_retries=1)
+        tools: dict[str, Callable[[], Coroutine[Any, Any, Any]]] = {
+            "pdf": lambda: PDFParser().extract(seen.url),
+            "capture": lambda: manager.capture(seen.url, LOGGER),
+            "capture_page": lambda: manager.capture_page(seen.url, LOGGER),
+        }
+        assert await outcome_after(tools[use]) == outcome
+
+
+async def test_missing_browser_is_not_a_verdict():
+    with services_of_run(Web(BrowserUnavailable("no Chromium"))):
+        manager = BatchBrowserManager()
+        assert await outcome_after(lambda: manager.capture_page("https://a.com", LOGGER)) == (
+            "not_judged",
+            "capture_failed",
+        )
+        with pytest.raises(HarnessError), answer_scope() as scope:
+            await manager.capture("https://a.com", LOGGER)
+        assert isinstance(scope.failure, HarnessError)
+
+
+async def test_page_of_a_claim_that_a_custom_manager_cannot_capture_affects_only_its_leaf():
+    class OwnManager(BatchBrowserManager):
+        async def capture(self, url: str, logger: Any) -> Any:
+            return await super().capture(url, logger)
+
+    with services_of_run(Web(FAILED)), answer_scope():
+        e = initialized_evaluator(ScriptedClient(), browser_manager=OwnManager())
+        await e.verify("c", e.add_leaf("cited", "cited"), FAILED.url)
+        e.add_custom_node(True, "other", "other", critical=False)
+        assert outcomes(e.get_summary()) == {"cited": ("not_judged", "capture_failed"), "other": ("passed", None)}
+
+
+def capture_of(seen: Observation) -> Capture:
+    return Capture(
+        id="c1",
+        url=seen.url,
+        key=seen.url,
+        outcome=seen.outcome,
+        captured_at=seen.captured_at,
+        duration_s=0.0,
+        backend="test",
+        gone=seen.gone,
+    )
+
+
+@pytest.mark.parametrize("page", ["gone", "down", "wall", "slow"])
+@pytest.mark.parametrize("read", ["has", "get_web", "get_pdf"])
+async def test_failed_capture_in_the_page_cache_of_a_script_is_not_a_verdict(page: str, read: str, tmp_path: Path):
+    seen, outcome = PAGES[page]
+    blobs = BlobStore.open("memory://")
+    cache = HostedCache(tmp_path, pages=None, blobs=blobs, captures=[capture_of(seen)])  # type: ignore[arg-type]
+
+    async def look_up() -> None:
+        getattr(cache, read)(seen.url)
+
+    assert await outcome_after(look_up) == outcome
+    cache.put_web(seen.url, "text of the script", None)
+    assert await outcome_after(look_up) == NOT_FOUND
+
+
+MAPS_SCRIPT = SCRIPT_HEAD.replace("import Evaluator", "import Evaluator, GoogleMapsTool") + (
+    '    e.add_leaf("near", "near")\n    await GoogleMapsTool().get_city_name("x")\n    return e.get_summary()\n'
+)
+
+
+async def test_script_without_the_key_of_a_tool_has_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.delenv("GOOGLE_MAPS_API_KEY", raising=False)
+    path = tmp_path / "task.py"
+    path.write_text(MAPS_SCRIPT)
+    with pytest.raises(JudgeBug, match="GOOGLE_MAPS_API_KEY is not set"):
+        await run_hosted(path, Hosted(CASES[0]), pages=None)  # type: ignore[arg-type]
+
+
+async def test_script_that_raises_the_error_of_a_tool_is_incomplete(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("GOOGLE_MAPS_API_KEY", KEY)
+    path = tmp_path / "task.py"
+    with running_web({"/maps/api/geocode/json": lambda _: as_json({"status": "REQUEST_DENIED"})}) as web:
+        path.write_text(MAPS_SCRIPT.replace("GoogleMapsTool()", f"GoogleMapsTool(base_url={web.origin!r})"))
+        result = await run_hosted(path, Hosted(CASES[0]), pages=None)  # type: ignore[arg-type]
+    assert (result["status"], result["score"]["value"]) == ("incomplete", None)
+    assert "REQUEST_DENIED" in result["extraction_error"]
