@@ -29,6 +29,7 @@ from app.console.judging_options import (
     RoleTemperatureOption,
     TaskOption,
     TemperatureOption,
+    baseline_suggested,
     check_tasks,
     find_answers,
     judging_settings,
@@ -114,7 +115,8 @@ def evaluate(
         isolate=None if isolate is None else isolate is OnOff.ON,
     )
     quiet_logging(settings)
-    with event_loop.resumable("Finished results are saved; run the same command to resume."):
+    saved = "Finished results are saved; run the same command to resume."
+    with baseline_suggested(), event_loop.resumable(saved):
         evaluated = event_loop.run(_run(settings, submissions, task or (), answers, out, public, **modes))
     if evaluated is None:
         return

@@ -15,14 +15,14 @@ from judges.extras import advice
 
 
 def summary(
-    agent: Annotated[str, typer.Option(help="Agent to summarise.")],
+    agent: Annotated[str, typer.Option(help="Agent to summarize.")],
     run: Annotated[str | None, typer.Option(help="Only this run of the agent.")] = None,
     folder: ResultsOption = None,
     url: UrlOption = URL,
     mix_judges: MixJudgesOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Summarise an agent's scores over all its tasks and runs."""
+    """Summarize an agent's scores over all its tasks and runs."""
     document = load_summary(agent, run=run, folder=folder, url=url, mix_judges=mix_judges)
     if as_json:
         print_json(document)

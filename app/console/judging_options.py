@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 import typer
 
 from app.console.answer_files import report_ignored
-from app.console.errors import WrongUsage, require_folder
+from app.console.errors import ToolFailed, WrongUsage, require_folder
 from app.console.streams import suggestion
 from judges.voting import JuryRule
 
@@ -170,6 +171,18 @@ def check_tasks(task_ids: Sequence[str], catalogue: JudgeCatalogue) -> None:
             raise no_judge(task_id, known)
 
 
+@contextmanager
+def baseline_suggested() -> Iterator[None]:
+    """Suggest the lexical baseline if no client of the model can be created."""
+    from judges.errors import ModelNotConfigured
+
+    try:
+        yield
+    except ModelNotConfigured as error:
+        hint = "Run with --model lexical for a baseline that compares words and needs no key."
+        raise ToolFailed(str(error), hint=hint) from error
+
+
 def no_judge(task_id: str, known: Iterable[str]) -> WrongUsage:
     """Return the error for a task without a judge."""
     folders = "Set the folder of other task files with --judges or ASSAY_JUDGES."
@@ -188,7 +201,7 @@ def _problem_lines(error: Exception) -> list[str]:
 
 def _suggestions(root: Path, agent: str, task_ids: Sequence[str]) -> str:
     if not root.is_dir():
-        return "This folder does not exist. Set another one with --answers."
+        return f"The folder {root} does not exist. Set another one with --answers."
     if not (root / agent).is_dir():
         agents = [name for name in _folders(root) if any((root / name).glob("*/answer_*.md"))]
         return f"{suggestion(agent, agents)}\nSet another folder with --answers."

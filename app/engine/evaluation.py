@@ -155,7 +155,11 @@ def _planned(
     judge = catalogue.judges.get(task_id)
     if judge is None:
         broken = catalogue.broken.get(task_id)
-        problem = (NO_JUDGE, f"no judge exists for task {task_id}") if broken is None else (BROKEN_JUDGE, broken)
+        problem = (
+            (NO_JUDGE, f"no judge exists for task {task_id} (--judges adds a folder)")
+            if broken is None
+            else (BROKEN_JUDGE, broken)
+        )
         return PlannedAnswer(
             folder=folder, answer=answer, urls=urls, judge=None, reason=problem[1].splitlines()[0], problem=problem
         )

@@ -330,7 +330,7 @@ async def check_judges(settings: Settings) -> Check:
             name="judges",
             state=State.FAILED,
             detail=f"{len(catalogue.judges)} tasks, but these files do not load: {', '.join(sorted(catalogue.broken))}",
-            remedy="; ".join([*reasons, "see where: assay tasks show ID"]),
+            remedy="; ".join([*reasons, "`assay tasks show ID` shows all problems"]),
         )
     lint = await lint_judges(catalogue.judges.values())
     lines = [f"{task}: {line}" for task, report in sorted(lint.items()) for line in report.lines()]

@@ -117,6 +117,8 @@ def _read(file: Path) -> str:
         raise WrongUsage(f"{file}: no such file") from None
     except OSError as error:
         raise WrongUsage(f"Cannot read {file}: {error.strerror}") from error
+    if not content.strip():
+        raise WrongUsage(f"{file} is empty")
     if len(content) > MAX_BYTES:
         raise WrongUsage(f"{file} is larger than {MAX_BYTES // 1_000_000} MB", hint="Divide it into several files.")
     if file.suffix.lower() == ".json":

@@ -12,7 +12,7 @@ import typer
 
 from app.console import event_loop
 from app.console.errors import Exit, Incomplete, ToolFailed, WrongUsage
-from app.console.judging_options import judging_settings, quiet_logging
+from app.console.judging_options import baseline_suggested, judging_settings, quiet_logging
 from app.console.not_judged import unread_page_lines
 from app.console.progress import ProgressBoard, Step
 from app.console.runtime import open_command_runtime
@@ -37,7 +37,6 @@ from app.features.check.summary import (
 from app.progress import Progress, Stage
 from app.settings import Settings
 from cache.errors import BlobError
-from judges.errors import ModelNotConfigured
 from judges.llm.providers import LEXICAL
 from judges.voting import JuryRule
 
@@ -90,12 +89,9 @@ class CheckCommand:
 
     def run(self, *, as_json: bool, markdown: bool, html: Path | None, min_precision: float | None) -> None:
         """Check the report, print the outcome, and exit with the code of the outcome."""
-        try:
-            with event_loop.resumable("Captured pages and replies are saved; run the same command to resume."):
-                document, page = event_loop.run(self._check(with_page=html is not None))
-        except ModelNotConfigured as error:
-            hint = "Run with --model lexical for a baseline that compares words and needs no key."
-            raise ToolFailed(str(error), hint=hint) from error
+        saved = "Captured pages and replies are saved; run the same command to resume."
+        with baseline_suggested(), event_loop.resumable(saved):
+            document, page = event_loop.run(self._check(with_page=html is not None))
         if html is not None and page is not None:
             _write_html(page, html)
         if as_json:

@@ -98,7 +98,7 @@ def order(
 
 
 def judge(
-    task: Annotated[str, typer.Argument(metavar="TASK", help="Task to analyse.")],
+    task: Annotated[str, typer.Argument(metavar="TASK", help="Task to analyze.")],
     folder: ResultsOption = None,
     url: UrlOption = URL,
     as_json: JsonOption = False,

@@ -86,6 +86,7 @@ def test_model_without_its_key_names_the_missing_variable(assay: RunCommand, ans
 
     assert ended.code == 1
     assert "OPENAI_API_KEY" in ended.err
+    assert "Run with --model lexical" in ended.err
 
 
 def test_dry_run_lists_the_plan_as_json_and_changes_nothing(assay: RunCommand, answers: Path, tmp_path: Path) -> None:
@@ -109,7 +110,10 @@ def test_dry_run_lists_the_plan_as_json_and_changes_nothing(assay: RunCommand, a
         "reason": "no result yet",
         "urls": urls,
     }
-    assert (unknown["judge"], unknown["reason"]) == (False, "no judge exists for task unheard_of")
+    assert (unknown["judge"], unknown["reason"]) == (
+        False,
+        "no judge exists for task unheard_of (--judges adds a folder)",
+    )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["answers"]
 
 

@@ -87,13 +87,18 @@ def test_invalid_utf8_names_the_byte(tmp_path: Path, capsys: pytest.CaptureFixtu
     assert "is not UTF-8: byte 0xff at offset 9 (line 2)" in capsys.readouterr().err
 
 
-def test_missing_file_folder_and_contradicting_options(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_missing_or_empty_file_folder_and_contradicting_options(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     assert check(tmp_path / "none.md", "--bind") == 2
     assert "no such file" in capsys.readouterr().err
     assert check(tmp_path, "--bind") == 2
     assert "is a folder" in capsys.readouterr().err
     assert check(tmp_path / "none.md") == 2
     assert "no such file" in capsys.readouterr().err
+    (tmp_path / "report.md").write_text("\n")
+    assert check(tmp_path / "report.md") == 2
+    assert "report.md is empty" in capsys.readouterr().err
     assert check("--bind") == 2
     assert "--bind needs a FILE or URL" in capsys.readouterr().err
     assert check(tmp_path / "none.md", "--json", "--markdown") == 2
