@@ -30,6 +30,8 @@ STATES: Mapping[str, str] = {
     "incomplete": "incomplete",
     "ok": "captured",
     "http_error": "HTTP error",
+    "dns_error": "DNS error",
+    "tls_error": "TLS error",
     "paused": "paused",
 }
 """Display texts of outcomes and statuses."""
@@ -248,9 +250,13 @@ def ago(value: str | datetime | None) -> Markup:
 
 
 def utc_time(value: str | datetime | None) -> str:
-    """Format a time in UTC, to the minute."""
+    """Format a time to the minute, with the time zone.
+
+    >>> utc_time("2026-11-26T13:02:09+01:00")
+    '2026-11-26 12:02 UTC'
+    """
     time = parse_time(value)
-    return NONE if time is None else f"{time.astimezone(UTC):%Y-%m-%d %H:%M}"
+    return NONE if time is None else f"{time.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
 
 
 def duration(start: str | datetime | None, end: str | datetime | None) -> str:
