@@ -8,7 +8,7 @@ from patchright.async_api import Browser
 from app.dashboard.tree_rows import MAX_ROWS, SECTION
 from tests.browser.dashboard.conftest import LAPTOP, PHONE, OpenDashboard, Reader, Served, open_reader
 from tests.browser.dashboard.test_reading_results import judged
-from tests.fakes.judged import leaf, many_leaves, rubric_of
+from tests.fakes.judged import NOT_JUDGED, leaf, many_leaves, rubric_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
 
@@ -42,7 +42,7 @@ async def problems_of(reader: Reader, path: str, size: tuple[int, int]) -> list[
         await reader.page.set_viewport_size({"width": width, "height": size[1]})
         if size == PHONE:
             found += [f"{wide} at {width}" for wide in (await reader.page.evaluate(OVERFLOWING))[:5]]
-        elif await reader.page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+        if await reader.page.evaluate("document.documentElement.scrollWidth > innerWidth"):
             found.append(f"scrolls horizontally at {width}")
     return found
 
@@ -143,6 +143,22 @@ async def test_screens_are_accessible_and_fit(
             assert await reader.page.evaluate(UNNAMED) == [], name
             assert set(await reader.page.evaluate(LABELS_OF_TABLES)) <= {"On a scale"}, name
     assert found == {name: [] for name in known}
+
+
+async def test_long_names_do_not_widen_tables_and_forms(open_dashboard: OpenDashboard, chromium: Browser):
+    agent, run = "a" * 90, "r" * 90
+    async with open_dashboard() as own:
+        text = own.judging.register("long", lambda: rubric_of(leaf("river", NOT_JUDGED), task_id="rivers"))
+        await own.result(agent, text, run=run)
+        paths = ["/", f"/agents/{agent}", "/jobs", "/review", "/tasks", "/tasks/rivers", "/submit", "/compare"]
+        async with open_reader(chromium, own.url, size=PHONE) as reader:
+            found = {path: await problems_of(reader, path, PHONE) for path in paths}
+        async with open_reader(chromium, own.url, size=LAPTOP) as reader:
+            for path in paths:
+                await reader.go(path)
+                scrolling = "[...document.querySelectorAll('.scroll')].some((one) => one.scrollWidth > one.clientWidth)"
+                assert not await reader.page.evaluate(scrolling), path
+    assert found == {path: [] for path in paths}
 
 
 async def test_rows_shown_as_cards_keep_their_table_roles(served: Served, chromium: Browser, known: dict[str, str]):
