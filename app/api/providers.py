@@ -12,8 +12,8 @@ from app.api.access import OperatorDep, ReaderDep, ServiceDep
 from app.api.models import ListOut
 from app.api.problems import not_found
 from app.service import Service
-from app.storage import provider_pauses as rows
-from app.storage.provider_pauses import ProviderPause
+from app.storage import provider_status as rows
+from app.storage.provider_status import ProviderPause
 from judges.llm.providers import PROVIDERS
 
 router = APIRouter(prefix="/v1/providers", tags=["operation"])

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence, Set
+from dataclasses import dataclass
 from enum import StrEnum
-from functools import partial
-from typing import Annotated, Any
+from functools import cached_property, partial
+from typing import Annotated, Any, Final, overload
 from urllib.parse import quote, urlencode
 
 from fastapi import APIRouter, Form, Query, Request, Response
@@ -21,13 +22,202 @@ from app.dashboard.html_route import HtmlRoute, head_first
 from app.dashboard.jobs import IdPath
 from app.dashboard.leaf_overrides import LeafOverride
 from app.dashboard.leaf_view import leaf_view
-from app.dashboard.open_leaves import PER_PAGE, OpenLeaf, open_leaves
-from app.dashboard.outline import Node
+from app.dashboard.outline import Node, Outline, leaf_points
 from app.dashboard.rendering import HEADERS
 from app.dashboard.result_cache import Tree
-from app.dashboard.tree_rows import Row, Show, TreeRows, Unloaded
 from app.dashboard.viewer import FormCheck, Viewer, ViewerDep
+from app.dashboard.wording import REASONS, remedy_words
+from rubrics.node import Strategy
 from rubrics.result_fields import script_of
+from rubrics.scoring import NodeScore, Score, bounded_score, score_nodes, score_with
+from rubrics.tree import leaves_below
+from rubrics.verdict import Outcome, Reason
+
+SECTION: Final = 100
+"""Maximum number of children of one group in a response."""
+MAX_ROWS: Final = 200
+"""After this number of rows, groups stay unloaded."""
+SMALL_TREE: Final = 60
+"""Trees with at most this number of nodes are initially expanded."""
+
+
+class Show(StrEnum):
+    """Nodes of the tree that are shown."""
+
+    ALL = "all"
+    MISSED = "missed"
+    """Only what did not pass, with all groups expanded."""
+    PARTLY = "partly"
+    """Only partly supported claims, with all groups above them expanded."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unloaded:
+    """Children of a group that the response omits.
+
+    ``count`` children from position ``at``, of which ``first`` is the first; if ``earlier``, the ``count`` children
+    before the loaded ones, of which the section from ``at`` is loaded next.
+    """
+
+    group: str
+    at: int
+    count: int
+    first: Node
+    earlier: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Row:
+    """One node. ``below`` are the rows of its children."""
+
+    node: Node
+    expanded: bool
+    below: Sequence[Row | Unloaded]
+
+
+class TreeRows:
+    """Builder of the rows of a tree that one response contains. ``expand``: all groups are expanded.
+
+    A tree can have ten thousand leaves. A response contains about ``MAX_ROWS`` rows at most: the groups above the
+    selected leaf are expanded, each with a section of ``SECTION`` children around this leaf.
+    """
+
+    def __init__(self, tree: Tree, *, show: Show = Show.ALL, chosen: str | None = None, expand: bool = False) -> None:
+        self._tree = tree
+        self._show = show
+        outline = tree.outline
+        self._path = [] if chosen is None else [node.key for node in outline.path(chosen)]
+        self._expand = expand or show is not Show.ALL or len(outline.by_key) <= SMALL_TREE
+        self._count = 0
+
+    def root(self) -> Row:
+        """Return the row of the root with the rows below it."""
+        return self._row(self._tree.outline.root)
+
+    def section(self, group: str, at: int, *, earlier: bool = False) -> list[Row | Unloaded]:
+        """Return the rows that replace an ``Unloaded`` row."""
+        below = self._section(self._tree.outline.by_key[group], at)
+        return [row for row in below if isinstance(row, Row) or row.group != group or row.earlier is earlier]
+
+    def _row(self, node: Node) -> Row:
+        self._count += 1
+        expanded = self._expand or node.depth == 0 or node.key in self._path
+        return Row(node=node, expanded=expanded, below=self._below(node, expanded=expanded))
+
+    def _below(self, node: Node, *, expanded: bool) -> list[Row | Unloaded]:
+        children = self._children(node)
+        if not children:
+            return []
+        on_path = [place for place, child in enumerate(children) if child.key in self._path]
+        if not on_path and (not expanded or self._count >= MAX_ROWS):
+            return [Unloaded(group=node.key, at=0, count=len(children), first=children[0])]
+        return self._section(node, on_path[0] // SECTION * SECTION if on_path else 0)
+
+    def _section(self, node: Node, at: int) -> list[Row | Unloaded]:
+        children = self._children(node)
+        end = at + SECTION
+        rows: list[Row | Unloaded] = [self._row(child) for child in children[at:end]]
+        if at > 0:
+            start = max(0, at - SECTION)
+            rows.insert(0, Unloaded(group=node.key, at=start, count=at, first=children[start], earlier=True))
+        if end < len(children):
+            rows.append(Unloaded(group=node.key, at=end, count=len(children) - end, first=children[end]))
+        return rows
+
+    def _children(self, node: Node) -> Sequence[Node]:
+        if self._show is Show.ALL:
+            return node.children
+        if self._show is Show.PARTLY:
+            return [child for child in node.children if any(each.is_partly for each in leaves_below(child))]
+        return [child for child in node.children if self._tree.state(child) != "passed"]
+
+
+_PAGE_REASONS = frozenset({Reason.CAPTURE_FAILED, Reason.CAPTURE_BLOCKED, Reason.EVIDENCE_CORRUPT})
+_EVIDENCE_OUTCOMES = frozenset({"ok", "partial"})
+PER_PAGE = 20
+"""Leaves in one response."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OpenLeaf:
+    """Leaf that was not judged, with the score if it passes and if it fails, and a remedy."""
+
+    leaf: Node
+    if_passed: Score
+    if_failed: Score
+    reason: str
+    remedy: str
+    unusable_url: str | None
+    """URL of a page without usable evidence, if the leaf was not judged because of it."""
+
+
+def open_leaves(outline: Outline, effects: Mapping[str, Effect], pages: Sequence[Mapping[str, Any]] = ()) -> OpenLeaves:
+    """Return the leaves that keep the score open, largest ``worth`` first. ``pages`` are those of the result."""
+    unusable_urls = {str(page["url"]) for page in pages if page["outcome"] not in _EVIDENCE_OUTCOMES}
+    unjudged = [leaf for leaf in outline.leaves if leaf.outcome == Outcome.NOT_JUDGED]
+    unjudged.sort(key=lambda leaf: -effects[leaf.key].worth)
+    return OpenLeaves(outline, unjudged, unusable_urls)
+
+
+class OpenLeaves(Sequence[OpenLeaf]):
+    """Leaves that keep a score open. The scores of a leaf are computed when it is read. CPU-bound."""
+
+    def __init__(self, outline: Outline, leaves: Sequence[Node], unusable_urls: Set[str]) -> None:
+        self._outline = outline
+        self._leaves = leaves
+        self._unusable_urls = unusable_urls
+        self._scores: dict[object, tuple[Score, Score]] = {}
+
+    @cached_property
+    def _lowest(self) -> Mapping[int, NodeScore]:
+        return score_nodes(self._outline.root, partial(leaf_points, self._outline.unknown, 0.0))
+
+    def __len__(self) -> int:
+        return len(self._leaves)
+
+    @overload
+    def __getitem__(self, place: int) -> OpenLeaf: ...
+    @overload
+    def __getitem__(self, place: slice) -> list[OpenLeaf]: ...
+    def __getitem__(self, place: int | slice) -> OpenLeaf | list[OpenLeaf]:
+        if isinstance(place, slice):
+            return [self._open_leaf(leaf) for leaf in self._leaves[place]]
+        return self._open_leaf(self._leaves[place])
+
+    def _open_leaf(self, leaf: Node) -> OpenLeaf:
+        # Siblings with equal weights have equal effects, except in sequences.
+        parent, reason = leaf.parent, str(leaf.fields.get("reason"))
+        is_step = parent is None or parent.strategy == Strategy.SEQUENTIAL
+        same = leaf.key if is_step else (id(parent), leaf.weight, leaf.critical)
+        if same not in self._scores:
+            self._scores[same] = self._scores_of(leaf)
+        if_failed, if_passed = self._scores[same]
+        return OpenLeaf(
+            leaf=leaf,
+            if_failed=if_failed,
+            if_passed=if_passed,
+            reason=REASONS.get(reason, "It was not judged."),
+            remedy=remedy_words(reason),
+            unusable_url=_unusable_url(leaf, self._unusable_urls),
+        )
+
+    def _scores_of(self, leaf: Node) -> tuple[Score, Score]:
+        """Return the scores if the leaf fails and if it passes. Scores are monotone in every leaf."""
+        tree, path = self._outline, self._outline.path(leaf.key)
+        if not tree.highest:  # a weight is invalid
+            return (bounded_score(0.0, 1.0),) * 2
+        low, high = tree.bounds_of(tree.root)
+        highest_if_failed = score_with(path, 0.0, tree.highest, partial(leaf_points, tree.unknown, 1.0))
+        lowest_if_passed = score_with(path, 1.0, self._lowest, partial(leaf_points, tree.unknown, 0.0))
+        return bounded_score(low, highest_if_failed), bounded_score(lowest_if_passed, high)
+
+
+def _unusable_url(leaf: Node, unusable_urls: Set[str]) -> str | None:
+    if leaf.fields.get("reason") not in _PAGE_REASONS:
+        return None
+    sources = [str(url) for url in leaf.fields.get("sources") or ()]
+    return next((url for url in sources if url in unusable_urls), sources[0] if sources else None)
+
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 

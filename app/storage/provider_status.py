@@ -8,20 +8,53 @@ Workers read the table once per second, not per model request.
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, Final
 
 import structlog
-from sqlalchemy import text
+from sqlalchemy import delete, select, text
+from sqlalchemy.dialects.postgresql import insert
+from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.async_tools import cancellable_sleep
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
-from app.storage.provider_pauses import paused_providers
+from app.storage.tables import provider_pauses
 from judges.errors import LLMRejected, RejectionScope
 from judges.llm.circuit import CircuitBreaker
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProviderPause:
+    """Pause of a provider, with its reason and the operator who set it."""
+
+    provider: str
+    reason: str
+    paused_by: str
+    paused_at: datetime
+
+
+async def pause_provider(connection: AsyncConnection, pause: ProviderPause) -> None:
+    """Pause a provider. If it is paused already, replace the reason and the operator."""
+    query = insert(provider_pauses).values(**dataclasses.asdict(pause))
+    changed = {"reason": query.excluded.reason, "paused_by": query.excluded.paused_by}
+    await connection.execute(query.on_conflict_do_update(index_elements=["provider"], set_=changed))
+
+
+async def resume_provider(connection: AsyncConnection, provider: str) -> None:
+    """Resume a provider. Do nothing if it is not paused."""
+    await connection.execute(delete(provider_pauses).where(provider_pauses.c.provider == provider))
+
+
+async def paused_providers(connection: AsyncConnection) -> dict[str, ProviderPause]:
+    """Return the pauses by provider."""
+    rows = (await connection.execute(select(provider_pauses))).mappings()
+    return {row["provider"]: ProviderPause(**row) for row in rows}
+
 
 _INTERVAL_S: Final = 1.0
 _FIRST_REQUEST_S: Final = 2.0

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
-from cache.egress.resolver import SystemResolver
+from cache.egress.proxy import SystemResolver
 
 
 class TableResolver:

@@ -31,7 +31,7 @@ main()
 RESOLVING = """
 import socket, sys, threading
 from app.console import event_loop
-from cache.egress.resolver import SystemResolver
+from cache.egress.proxy import SystemResolver
 
 def look_up(host, port):
     print("asked", flush=True)

@@ -64,7 +64,7 @@ class StandInDNS(asyncio.DatagramProtocol):
 
 
 class DNSResolver:
-    """``cache.egress.resolver.Resolver`` that queries a DNS server on loopback. An address resolves to itself."""
+    """``cache.egress.proxy.Resolver`` that queries a DNS server on loopback. An address resolves to itself."""
 
     def __init__(self, port: int, *, timeout_s: float = 120.0) -> None:
         self._port = port

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from patchright.async_api import Browser
 
-from app.dashboard.tree_rows import MAX_ROWS, SECTION
+from app.dashboard.results import MAX_ROWS, SECTION
 from tests.browser.dashboard.conftest import LAPTOP, PHONE, OpenDashboard, Reader, Served, open_reader
 from tests.browser.dashboard.test_reading_results import judged
 from tests.fakes.judged import NOT_JUDGED, leaf, many_leaves, rubric_of

@@ -14,8 +14,7 @@ import pytest_asyncio
 from patchright.async_api import Browser
 
 from app.dashboard import result_cache
-from app.dashboard.open_leaves import PER_PAGE
-from app.dashboard.tree_rows import SECTION
+from app.dashboard.results import PER_PAGE, SECTION
 from assay_client.errors import ServerUnreachable
 from rubrics.node import RubricNode
 from tests.browser.dashboard.conftest import Served, open_reader

@@ -12,9 +12,8 @@ import psutil
 import pytest
 from structlog.testing import capture_logs
 
-from cache.egress.proxy import EgressLimits, EgressProxy, ProxyPort, RefusalReason, parse_host_port
+from cache.egress.proxy import EgressLimits, EgressProxy, ProxyPort, RefusalReason, SystemResolver, parse_host_port
 from cache.egress.proxy_port import MAX_REFUSALS_PER_HOST
-from cache.egress.resolver import SystemResolver
 from cache.errors import HostUnknown
 from tests.fakes.egress import TableResolver, status_line
 from tests.standin.web import Reply, StandInWeb, Visit

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 
 from app.dashboard.effects import EffectKind, Effects
-from app.dashboard.open_leaves import open_leaves
 from app.dashboard.outline import Node, outline
+from app.dashboard.results import open_leaves
 from rubrics.rubric import Rubric
 from rubrics.scoring import Score, bounds
 from rubrics.verdict import Outcome

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.dashboard.leaderboard import csv_header, csv_row, matrix_rows, mixed_judges_warning, trend
+from app.dashboard.home import csv_header, csv_row, matrix_rows, mixed_judges_warning, trend
 
 
 def score(task: str, low: float, high: float | None = None, **changes: Any) -> dict[str, Any]:

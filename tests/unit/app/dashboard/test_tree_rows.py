@@ -10,7 +10,7 @@ from weakref import ref
 import pytest
 
 from app.dashboard.result_cache import Tree, excluded_from_collections, tree_of
-from app.dashboard.tree_rows import MAX_ROWS, SECTION, Row, Show, TreeRows, Unloaded
+from app.dashboard.results import MAX_ROWS, SECTION, Row, Show, TreeRows, Unloaded
 from rubrics.verdict import Support
 from tests.fakes.judged import FAILED, NOT_JUDGED, SKIPPED, group, leaf, many_leaves, result_of, rubric_of
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cache.egress.resolver import PUBLIC_HOST, SystemResolver
+from cache.egress.proxy import PUBLIC_HOST, SystemResolver
 from cache.errors import HostUnknown, LookupFailed
 
 
