@@ -79,7 +79,7 @@ _PREFIX = (
     r"(?:(?:re)?sources?|refs?\.?|references?|cite|cit|citations?|web ?pages?|web|docs?|see"
     r"|来源|引用|参考|参考文献|文献|出典|资料|資料|注)"
 )
-_SEPARATOR = r"\s{0,3}[-‐‑–—−~～,;，、；&]\s{0,3}"
+_SEPARATOR = r"(?:\s{0,3}(?:[-‐‑–—−~～,;，、；&]|和|与|及|と)\s{0,3}|\s{1,3}(?:and|und|et|y|e|и)\s{1,3})"
 _NUMBERS = re.compile(
     rf"\s{{0,3}}(?:{_PREFIX}[\s:：#_.]{{0,3}})?(?P<numbers>\^?\d{{1,4}}\^?(?:{_SEPARATOR}(?:{_PREFIX}[\s:#_]{{0,3}})?\^?\d{{1,4}}\^?)*)"
     r"(?P<rest>(?::\d{1,4})?†.*|[,:;]?\s{1,3}(?:pp?|pages?|sections?|sec|chapters?|ch|tables?|figs?|figures?|lines?|paras?|§)\b.*)?\s{0,3}",
@@ -99,7 +99,7 @@ _INTERVAL_BEFORE = re.compile(
     re.I,
 )
 _TAG = re.compile(
-    r"<sup>\s{0,3}(?:<a [^<>\n]{0,300}>\s{0,3})?\[?(\d{1,4}(?:\s{0,3}[-–—,;]\s{0,3}\d{1,4})*)\]?"
+    r"<sup(?: [^<>\n]{0,200})?>\s{0,3}(?:<a [^<>\n]{0,300}>\s{0,3})?\[?(\d{1,4}(?:\s{0,3}[-–—,;]\s{0,3}\d{1,4})*)\]?"
     r"\s{0,3}(?:</a>\s{0,3})?</sup>",
     re.I,
 )
@@ -129,7 +129,8 @@ _ABBREVIATED = re.compile(r"(?<![^\W_])(?:nos?|pp?|vols?|v|figs?|chs?|secs?|arts
 _MAX_SKIPPED = 5
 """Largest gap between a plain number and the numbers before it: sources are numbered in the order of first use."""
 _ROUND = re.compile(
-    rf"[(（](?P<prefix>(?:see )?{_PREFIX}[\s:：#]{{1,3}})?(\d{{1,3}}(?:{_SEPARATOR}\d{{1,3}})*)[)）]", re.I
+    rf"[(（](?P<prefix>(?:see )?{_PREFIX}(?:[\s:：#]{{1,3}}|(?<=[一-龥])))?(\d{{1,3}}(?:{_SEPARATOR}\d{{1,3}})*)[)）]",
+    re.I,
 )
 _AFTER_ROUND = re.compile(r"\s{0,3}(?:[.,;:!?。，；：！？、|(（]|$|\n)")
 _ENUMERATION_BEFORE = re.compile(r"(?:[:;,：；，、]|\b(?:and|or|und|y|et)|^|\n)[ \t]*\Z")
@@ -162,7 +163,9 @@ class _MarkFinder:
         for each in cited:
             span = self._link_span(each, opened_by_close)
             if span is not None:
-                is_number = _NUMBERS.fullmatch(each.label.strip("[] \\")) is not None
+                label = each.label.strip("[] \\")
+                is_empty = not label and each.kind is CitationKind.LINK
+                is_number = is_empty or _NUMBERS.fullmatch(label) is not None
                 yield FoundMark(start=span[0], end=span[1], targets=(each,), is_number=is_number)
 
     def _link_span(self, each: Citation, opened_by_close: dict[int, int]) -> tuple[int, int] | None:

@@ -26,9 +26,12 @@ _WORDS = (
     r"|sources? (?:and|&) (?:references|citations|links|notes)"
     r"|(?:key|main|primary|selected|full|cited|web|online|external|data) (?:references|sources|citations|links)"
     r"|citations? (?:and|&) (?:references|sources)|further reading|works consulted"
-    r"|quellen(?:verzeichnis|angaben)?|literatur(?:verzeichnis)?|einzelnachweise|referenzen|belege|fu(?:ß|ss)noten"
-    r"|références(?: bibliographiques)?|bibliographie|referencias(?: bibliográficas)?|fuentes|bibliografía|referências"
-    r"|fontes|bibliografia|riferimenti|fonti|bronnen|referenties|källor|kilder|lähteet|źródła|zdroje"
+    r"|(?:verwendete )?quellen(?:verzeichnis|angaben)?|literatur(?:verzeichnis)?|einzelnachweise|referenzen|belege"
+    r"|fu(?:ß|ss)noten"
+    r"|références(?: bibliographiques)?|bibliographie|sources (?:citées|consultées)|referencias(?: bibliográficas)?"
+    r"|fuentes(?: consultadas| citadas)?|bibliografía|referências(?: bibliográficas)?"
+    r"|fontes(?: consultadas)?|bibliografia|riferimenti|fonti(?: consultate)?"
+    r"|bronnen|referenties|källor|kilder|lähteet|źródła|zdroje"
     r"|источники|литература|список литературы|ссылки|джерела|المصادر|المراجع|מקורות"
     r"|(?:主要|相关|部分|核心|数据|信息|资料|引用|参考|引文|文中)?(?:参考|引用|引文)?(?:文献|资料|来源|链接|出处|网址|文章|网站)(?:列表|清单|目录|与链接|和链接)?"
     r"|引用的(?:著作|文献|文章|资料)|参考|引用|引文|注释|脚注|尾注|註釋|注解|(?:參考|引用|資料)(?:文獻|資料|來源|連結)(?:列表)?|來源"
@@ -42,7 +45,7 @@ _TITLE = re.compile(
     rf"\W{{0,12}}{_NUMBERING}\W{{0,12}}(?:{_WORDS})[\s\W]{{0,12}}(?:\([^()\n]{{0,60}}\)|（[^（）\n]{{0,60}}）)?\W{{0,8}}",
     re.I,
 )
-_HTML_TAG = re.compile(r"</?(?:h[1-6]|b|strong|p|u|summary)>|<(?:a|span) [^<>]{1,100}>|</(?:a|span)>")
+_HTML_TAG = re.compile(r"</?(?:h[1-6]|b|strong|p|u|summary|details)(?: open)?>|<(?:a|span) [^<>]{1,100}>|</(?:a|span)>")
 _LABEL_BEFORE = re.compile(rf"(?<![^\W_])(?:{_WORDS})[*_ \t]{{0,4}}[:：][*_ \t]{{0,6}}\Z", re.I)
 _MAX_HEADING_CHARS = 120
 _LABEL_LEVEL = 7
@@ -543,23 +546,28 @@ _HTML_TAGS = re.compile(r"</?[A-Za-z][^<>\n]{0,300}>")
 _QUOTED = re.compile(r"\s*[\"'“「《(]([^\n\"”」》]{1,300})[\"'”」》)]\s*\Z")
 _REMARK_AFTER = re.compile(r"[-–—|(（:,，]|(?:last )?accessed|retrieved|访问|检索", re.I)
 _REMARK = re.compile(
-    r"[\s,;，；(（\[-]*(?:(?:(?:last )?accessed|retrieved|available(?: at| from| online)?"
-    r"|url|link|doi)\b|\[?online\]|访问|检索于)"
-    r"[^\n]{0,60}\Z",
+    r"[\s,;，；(（\[-]*(?:(?:(?:last )?accessed|retrieved|available(?: at| from| online)?)\b|\[?online\]|访问|检索于"
+    r"|doi\b[:\s]{0,3}10\.)[^\n]{0,60}\Z"
+    r"|(?:\A|[\s,;，；(（\[-])(?:url|link|doi)[:：][^\n]{0,60}\Z|(?:\A|[.,;:，；(（\[|–—-])\s?(?:url|link|doi)\s?\Z",
     re.I,
 )
+_NO_TITLE = re.compile(r"\W*(?:url|link|source|here|website|online|pdf|链接|原文|来源|リンク)?\W*", re.I)
 
 
 def title_of(written: str, labels: Sequence[str]) -> str:
     """Return the title in an entry: the label of its link if there is one, else its text without the URL."""
     for label in labels:
-        if label.strip() and not label.strip(" []").isdigit() and not _ANY_URL.match(label):
+        if not _is_no_title(label) and not label.strip(" []").isdigit():
             return _trimmed(label)
     without = _HTML_TAGS.sub(" ", written)
-    without = _LINK.sub(lambda match: "" if _ANY_URL.match(match[1]) else f" {match[1]} ", without)
+    without = _LINK.sub(lambda match: "" if _is_no_title(match[1]) else f" {match[1]} ", without)
     without = _ANY_URL.sub(" ", without)
     quoted = _QUOTED.fullmatch(without)
     return _trimmed(quoted[1] if quoted is not None else without)
+
+
+def _is_no_title(label: str) -> bool:
+    return _NO_TITLE.fullmatch(label) is not None or _ANY_URL.match(label) is not None
 
 
 def _trimmed(title: str) -> str:

@@ -20,7 +20,7 @@ MAX_STATEMENT_CHARS = 2_000
 Span = tuple[int, int]
 
 _CLOSERS = r"[\"'”’»)\]）】」』》*_~`]{0,6}"
-_END = re.compile(rf"[.!?…]{{1,12}}{_CLOSERS}|[。！？；｡]{{1,12}}{_CLOSERS}|\n")
+_END = re.compile(rf"[.!?…؟۔।॥]{{1,12}}{_CLOSERS}|[。！？；｡]{{1,12}}{_CLOSERS}|\n")
 _WORD_BEFORE = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]{0,12}\Z")
 _ABBREVIATIONS_TEXT = (
     "e.g i.e eg ie cf vs viz al approx ca est resp incl excl dr mr mrs ms prof rev hon sr jr st mt ft "
@@ -47,6 +47,9 @@ _LINE_IS_COMPLETE = (
     "。",
     "！",
     "？",
+    "؟",
+    "۔",
+    "।",
     "：",
     ":",
     "；",
@@ -157,7 +160,9 @@ def _after_marks(text: str, at: int, end: int, marks: Sequence[FoundMark], index
         mark = marks[index]
         gap = text[at : mark.start]
         opened = gap.strip(" \t,;，、") in {"(", "（"}
-        if len(gap) > 8 or (gap.strip(" \t,;，、") and not opened) or not (mark.is_number or opened):
+        if len(gap) > 8 or (gap.strip(" \t,;，、") and not opened):
+            break
+        if not (mark.is_number or opened or _is_glued(text, mark)):
             break
         after = re.compile(r"[ \t]{0,3}[)）]").match(text, mark.end, end) if opened else None
         if opened and after is None:
@@ -189,12 +194,22 @@ def _is_boundary(text: str, match: re.Match[str], end: int, marks: Sequence[Foun
 
 
 def _mark_after(text: str, after: int, marks: Sequence[FoundMark], index: int) -> FoundMark | None:
-    """Return the mark that follows a full stop, if it is not the beginning of the next sentence."""
+    """Return the last of the marks that follow a full stop, if they are not the beginning of the next sentence."""
     if index >= len(marks) or not after <= marks[index].start <= after + 3:
         return None
     gap = text[after : marks[index].start]
-    is_apart = marks[index].is_number or "(" in gap or "（" in gap
-    return marks[index] if is_apart and not gap.strip(" \t(（") else None
+    is_apart = marks[index].is_number or "(" in gap or "（" in gap or _is_glued(text, marks[index])
+    if not is_apart or gap.strip(" \t(（"):
+        return None
+    while index + 1 < len(marks) and marks[index + 1].start == marks[index].end:
+        index += 1
+    return marks[index]
+
+
+def _is_glued(text: str, mark: FoundMark) -> bool:
+    """Return whether a link stands directly behind the text and before a space, as in ``rose.[Reuters](URL) It``."""
+    before, after = text[mark.start - 1 : mark.start], text[mark.end : mark.end + 1]
+    return text[mark.start] == "[" and before.isascii() and not before.isspace() and not after.strip(" \t\r\n[")
 
 
 def _full_stop_ends(text: str, stop: int, after: int, end: int, mark: FoundMark | None) -> bool:
@@ -223,8 +238,11 @@ def _is_wide(char: str) -> bool:
     return "\u2e80" <= char <= "\uffef"
 
 
+_ONLY_TAGS = re.compile(r"(?>(?:</?[A-Za-z][\w-]{0,20}(?:\s[^<>\n]{0,300})?/?>\s*)+)")
+
+
 def _divided(text: str, start: int, end: int) -> Iterator[Span]:
-    """Yield a span without surrounding white space, divided if it is too long."""
+    """Yield a span without surrounding white space, divided if it is too long. HTML tags alone are no sentence."""
     while start < end and (text[start].isspace() or text[start] == ">"):
         start += 1
     while end > start and text[end - 1].isspace():
@@ -234,5 +252,5 @@ def _divided(text: str, start: int, end: int) -> Iterator[Span]:
         cut = cut or start + MAX_STATEMENT_CHARS
         yield start, cut
         start = cut
-    if start < end:
+    if start < end and not _ONLY_TAGS.fullmatch(text, start, end):
         yield start, end

@@ -313,6 +313,44 @@ REPORTS: dict[str, tuple[str, list[tuple[str, str | None, str]]]] = {
             ("[2]", "https://arxiv.org/abs/2405.01882v1", "Ice is cold [2]."),
         ],
     ),
+    "links behind the full stop": (
+        f"Water is wet.[]({A}) Ice is cold.[Title B]({B})[web:3]({C}) Fire is hot. [Acme]({A}) says so.",
+        [
+            (f"[]({A})", A, f"Water is wet.[]({A})"),
+            (f"[Title B]({B})", B, f"Ice is cold.[Title B]({B})[web:3]({C})"),
+            (f"[web:3]({C})", C, f"Ice is cold.[Title B]({B})[web:3]({C})"),
+            (f"[Acme]({A})", A, f"[Acme]({A}) says so."),
+        ],
+    ),
+    "Arabic, Urdu and Hindi": (
+        f"هل هذا ماء؟[1] نعم. پانی گیلا ہے۔ [2] برف۔\n\nपानी गीला है।[3] बर्फ ठंडी है।{LIST}",
+        [("[1]", A, "هل هذا ماء؟[1]"), ("[2]", B, "پانی گیلا ہے۔ [2]"), ("[3]", C, "पानी गीला है।[3]")],
+    ),
+    "numbers joined by words": (
+        f"Water is wet (Sources 1 and 2). Ice [2 und 3]. Fire (出典1). Air（来源2和3）.\n\nSources:\n1. {A}\n2. {B}\n3. {C}\n",
+        [
+            ("(Sources 1 and 2)", A, "Water is wet (Sources 1 and 2)."),
+            ("(Sources 1 and 2)", B, "Water is wet (Sources 1 and 2)."),
+            ("[2 und 3]", B, "Ice [2 und 3]."),
+            ("[2 und 3]", C, "Ice [2 und 3]."),
+            ("(出典1)", A, "Fire (出典1)."),
+            ("（来源2和3）", B, "Air（来源2和3）."),
+            ("（来源2和3）", C, "Air（来源2和3）."),
+        ],
+    ),
+    "lists in HTML": (
+        f'Water is wet.<sup id="r1"><a href="#n1">[1]</a></sup> Ice is cold [2].\n\n<details><summary>Sources</summary>\n\n'
+        f"1. {A}\n2. {B}\n\n</details>\n\nFire is hot [1].",
+        [
+            ('<sup id="r1"><a href="#n1">[1]</a></sup>', A, 'Water is wet.<sup id="r1"><a href="#n1">[1]</a></sup>'),
+            ("[2]", B, "Ice is cold [2]."),
+            ("[1]", A, "Fire is hot [1]."),
+        ],
+    ),
+    "titles of lists in other languages": (
+        f"El agua moja [1].\n\n### Fuentes consultadas\n- Agua: {A}\n\n### Quellen\n\nUnd Eis.\n",
+        [("[1]", A, "El agua moja [1].")],
+    ),
     "text directly below and above entries": (
         f"[1]: {A}\nWater is wet [1].\n\nIce is cold\n[2] {B}\n    and fire is hot [2].\n",
         [("[1]", A, "Water is wet [1]."), ("[2]", B, "and fire is hot [2].")],
@@ -348,6 +386,27 @@ def test_reference_lists_contain_no_sentences(references: str) -> None:
     report = f"Water is wet.\n\n{references}\n"
     sentences = [report[each.start : each.end] for each in bind(report).sentences]
     assert [each for each in sentences if each != "Sources:"] == ["Water is wet."]
+
+
+def test_tags_of_html_are_no_sentences() -> None:
+    report = f"<details>\n\nWater is wet.\n\n</details>\n\n<br/>\n\n<{A}>\n"
+    assert [report[each.start : each.end] for each in bind(report).sentences] == ["Water is wet.", f"<{A}>"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "title"),
+    [
+        ("Smith. A title without link. 2019.", "Smith. A title without link. 2019"),
+        (f"A page with one link {A}", "A page with one link"),
+        (f"Росстат. URL: {A}", "Росстат"),
+        ("Smith. Title. doi:10.1000/182", "Smith. Title"),
+        (f"Claude card | [link]({A})", "Claude card"),
+        (f"Title [Source]({A})", "Title"),
+        (f"[Title A]({A})", "Title A"),
+    ],
+)
+def test_titles_of_sources(entry: str, title: str) -> None:
+    assert bind(f"Water is wet [1].\n\n## References\n\n1. {entry}\n").sources[0].title == title
 
 
 VARIANTS = json.loads((Path(__file__).parent / "reports.json").read_text("utf-8"))
