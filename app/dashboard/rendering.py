@@ -50,6 +50,7 @@ _FILTERS = {
     "utc_time": wording.utc_time,
     "ago": wording.ago,
     "shorten": wording.shorten,
+    "breakable": wording.breakable,
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -262,6 +263,19 @@ def utc_time(value: str | datetime | None) -> str:
 def duration(start: str | datetime | None, end: str | datetime | None) -> str:
     begin, finish = parse_time(start), parse_time(end)
     return NONE if begin is None or finish is None else seconds((finish - begin).total_seconds())
+
+
+def breakable(name: str) -> Markup:
+    """Escape a name. A long one can break into lines, preferably after punctuation, so that it does not widen a table.
+
+    >>> breakable("bridge_of_the_northern_river")
+    Markup('bridge_<wbr>of_<wbr>the_<wbr>northern_<wbr>river')
+    """
+    return escape(name) if len(name) <= _UNBROKEN else Markup("<wbr>").join(_NAME_PARTS.findall(name))
+
+
+_UNBROKEN = 24
+_NAME_PARTS = re.compile(rf"[^_./@-]{{1,{_UNBROKEN}}}[_./@-]*|[_./@-]+")
 
 
 def shorten(text: str, max_chars: int = 90) -> str:
