@@ -63,6 +63,14 @@ async def test_phone_shows_the_selected_statement_above_its_panel(chromium: Brow
         assert statement["y"] >= 0 and statement["y"] + statement["height"] <= panel["y"]
 
 
+async def test_print_shows_all_panels_below_the_report(chromium: Browser, address: str):
+    async with open_reader(chromium, address, size=PHONE) as reader:
+        await reader.go("")
+        await reader.page.emulate_media(media="print")
+        assert await reader.page.locator(".panel:visible").count() == 10
+        assert await reader.page.locator(".panels").evaluate("it => getComputedStyle(it).position") == "static"
+
+
 async def test_all_panels_are_readable_without_scripts(chromium: Browser, address: str):
     async with open_reader(chromium, address, scripts=False) as reader:
         await reader.go("")

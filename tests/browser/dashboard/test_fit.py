@@ -191,7 +191,10 @@ async def test_keyboard_reaches_the_content_first(served: Served, reader: Reader
 async def test_print_shows_the_tree_and_no_controls(served: Served, reader: Reader, known: dict[str, str]):
     await reader.go((await screens(served, known))["leaf"])
     await reader.page.emulate_media(media="print")
-    assert not await reader.page.locator(".top nav").is_visible()
+    for control in (".top nav", ".search-link", ".panel-head nav"):
+        assert not await reader.page.locator(control).is_visible()
+    await reader.page.set_viewport_size({"width": 794, "height": 1123})  # A4
+    assert await reader.page.locator(".answer").evaluate("it => getComputedStyle(it).maxHeight") == "none"
     assert not await reader.page.locator(".tree-head button").first.is_visible()
     assert await reader.page.locator("#tree .node").first.is_visible()
     assert await reader.page.locator(".leaf-panel").is_visible()
