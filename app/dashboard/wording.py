@@ -91,7 +91,11 @@ JOB_ERRORS: Mapping[str, tuple[str, str]] = {
     ),
     "BROWSER_UNAVAILABLE": ("No browser starts on the worker.", "Run `assay doctor` there to find the cause."),
     "DEADLINE": ("The job exceeded its deadline.", "Retry, or raise ASSAY_JOB_DEADLINE_S for answers with many pages."),
-    "ATTEMPTS_EXHAUSTED": ("Its workers crashed repeatedly.", "Find the cause in the log of the worker, then retry."),
+    "ATTEMPTS_EXHAUSTED": ("Its workers failed repeatedly.", "Find the cause in the log of the worker, then retry."),
+    "LLM_UNAVAILABLE": (
+        "A request of the task's judge file got no usable reply.",
+        "Retry when the model replies again. Replies that were received are not requested again.",
+    ),
     "PROVIDER_PAUSED": (
         "An operator paused the model's provider.",
         "Run `assay admin providers resume NAME`; the job then continues.",

@@ -31,7 +31,7 @@ from app.storage.records import Fence, Job, JobError, NewResult
 from app.storage.results import insert_result
 from app.storage.text_cleanup import storable_text
 from cache.errors import BrowserUnavailable
-from judges.errors import JudgeBug, LLMRejected, ModelNotConfigured, ScriptStopped
+from judges.errors import IsolationFailed, JudgeBug, LLMError, LLMRejected, ModelNotConfigured, ScriptStopped
 from judges.extras import missing_extra
 from judges.suites.errors import SuiteError
 
@@ -223,6 +223,9 @@ class JobExecutor:
             refusal, detail = error, self._redactor.redact(str(error))
             await self._retry_write(lambda: self._pausing.pause(job.fence, refusal, detail))
             return "paused"
+        except IsolationFailed as error:
+            problem = f"No process for the judge file could be run: {self._redactor.redact(str(error))}"
+            return await self._retry_write(lambda: self._takeover.try_again(job, problem))
         except JobBudgetExhausted as error:
             reached = error
             await self._retry_write(lambda: self._pause_for_budget(job, result_id, reached))
@@ -307,6 +310,8 @@ class JobExecutor:
                 )
             case JudgeBug():
                 return JobError(code="JUDGE_BUG", detail=detail, traceback=self._redactor.redact(error.traceback))
+            case LLMError():
+                return JobError(code="LLM_UNAVAILABLE", detail=detail)
             case UnknownTask():
                 return JobError(code="UNKNOWN_TASK", detail=detail)
             case InputRejected():

@@ -76,13 +76,20 @@ class Takeover:
             [queue_id] = await self._queue.enqueue(connection, [job.id], priority=job.priority)
             return await rows.requeue(connection, fence, queue_id=queue_id, extra_attempts=1)
 
-    async def _take_over(self, abandoned: Job) -> bool:
+    async def try_again(self, job: Job, problem: str) -> str:
+        """Queue a job again after a fault of its worker, or fail it after too many attempts. Return the outcome."""
+        if await self._take_over(job, f"{problem} (attempt {job.attempts})"):
+            return "failed" if job.attempts >= job.attempts_allowed else "handed_back"
+        return "superseded"
+
+    async def _take_over(self, abandoned: Job, problem: str | None = None) -> bool:
+        """``problem``: why the last of too many attempts failed; None: its worker was lost."""
         async with self._database.begin() as connection:
             job = await rows.get_job(connection, abandoned.id, lock=True)
             if job is None or job.fence != abandoned.fence or job.has_ended:
                 return False
             if job.status is JobStatus.RUNNING and job.attempts >= job.attempts_allowed:
-                detail = f"The worker was lost in each of {job.attempts} attempts"
+                detail = problem or f"The worker was lost in each of {job.attempts} attempts"
                 error = JobError(code=ATTEMPTS_EXHAUSTED, detail=detail)
                 _log.warning("job failed, attempts exhausted", job_id=job.id, attempts=job.attempts)
                 return await rows.fail(connection, job.fence, error, now=self._clock.now())

@@ -18,10 +18,13 @@ from app.progress import Progress, ProgressCallback, Stage
 from app.storage import jobs as rows
 from app.storage.database import Database, connect_database
 from app.storage.records import Job, JobStatus
+from judges.errors import IsolationFailed, LLMUnavailable
 from tests.fakes.evaluating import ScriptedEvaluation, result_json
 from tests.fakes.services import Rig
 
 pytestmark = pytest.mark.postgres
+
+DIED = IsolationFailed("the fork server died")
 
 
 async def claim_by_killed_worker(rig: Rig, job_id: str) -> Job:
@@ -69,6 +72,31 @@ async def test_job_fails_after_too_many_killed_workers(rig: Rig):
     assert job.status is JobStatus.FAILED
     assert job.error is not None and job.error.code == ATTEMPTS_EXHAUSTED
     assert await entries(rig.database) == []
+
+
+async def test_job_is_queued_again_if_the_process_of_its_judge_file_cannot_run(rig: Rig):
+    [job_id] = await rig.submit("one")
+    async with rig.running_worker(ScriptedEvaluation(error=lambda nth: DIED if nth == 0 else None)):
+        job = await rig.wait_for_job(job_id)
+    assert (job.status, job.attempts) == (JobStatus.SUCCEEDED, 2)
+    assert await entries(rig.database) == []
+
+
+async def test_job_fails_if_the_process_of_its_judge_file_can_never_run(rig: Rig):
+    [job_id] = await rig.submit("one")
+    async with rig.running_worker(ScriptedEvaluation(error=lambda _: DIED)):
+        job = await rig.wait_for_job(job_id)
+    assert (job.status, job.attempts) == (JobStatus.FAILED, 3)
+    assert job.error is not None and job.error.code == ATTEMPTS_EXHAUSTED
+    assert "the fork server died" in job.error.detail
+    assert await entries(rig.database) == []
+
+
+async def test_model_error_that_a_script_does_not_handle_has_its_own_code(rig: Rig):
+    [job_id] = await rig.submit("one")
+    async with rig.running_worker(ScriptedEvaluation(error=lambda _: LLMUnavailable("HTTP 503"))):
+        job = await rig.wait_for_job(job_id)
+    assert job.error is not None and (job.error.code, job.error.detail) == ("LLM_UNAVAILABLE", "HTTP 503")
 
 
 async def test_stalled_worker_cannot_store_its_result(rig: Rig):
