@@ -480,8 +480,9 @@ class _Compiler:
             expression = self._parsed(node.for_each, place, "for_each", parse_expression)
             kind: Type = Record({})
             if expression is not None:
-                if isinstance(expression.type, ListOf):
-                    kind = expression.type.item
+                kind = expression.type
+                if isinstance(kind, ListOf):
+                    kind = kind.item
                 else:
                     self._problem((*place.path, "for_each"), "for_each needs a list; see `list_of`", 0)
 

@@ -207,7 +207,9 @@ class _Parser:
     def whole(self) -> Expression:
         expression = self._either()
         if self._peek.kind != "end":
-            raise ExpressionError(f"unexpected {self._peek.text!r}; expected an operator or the end", self._peek.offset)
+            found, lower = self._peek.text, self._peek.text.lower()
+            fix = f"write `{lower}` in lower case" if lower in _WORDS - {found} else "expected an operator or the end"
+            raise ExpressionError(f"unexpected {found!r}; {fix}", self._peek.offset)
         return expression
 
     @property
@@ -368,6 +370,17 @@ def literals(text: str) -> list[str | float]:
     return [found[token.kind](token.text) for token in _tokens(text) if token.kind in found]
 
 
+_FIXES: Final = {
+    **dict.fromkeys("'\"", "close the quote"),
+    **dict.fromkeys("“”„‘’‚«»", "write straight quotes: 'text'"),  # noqa: RUF001
+    **dict.fromkeys("+*/%", "expressions do not calculate; compare the values themselves"),
+    "=": "compare with ==",
+    "&": "write `and`",
+    "|": "write `or`",
+    "!": "write `not`",
+}
+
+
 def _tokens(text: str) -> Iterable[_Token]:
     position, end = 0, len(text.rstrip())
     while position < end:
@@ -375,8 +388,7 @@ def _tokens(text: str) -> Iterable[_Token]:
         if match is None:
             start = position + len(text[position:]) - len(text[position:].lstrip())
             character = text[start]
-            fixes = {"'": "close the quote", '"': "close the quote", "=": "compare with =="}
-            fix = fixes.get(character, "see the functions and operators of the format")
+            fix = _FIXES.get(character, "see the functions and operators of the format")
             raise ExpressionError(f"unexpected {character!r}; {fix}", start)
         kind = str(match.lastgroup)
         word = match[kind]

@@ -344,6 +344,7 @@ GOOD = "  z: {check: given(note)}\n"
         ("g: {let: {note: day}, parallel: {a: {check: given(note)}}}", "10:15", "already used"),
         ("g: {for_each: gauges, as: note, each: {check: given(note)}}", "10:27", "already used"),
         ("g: {for_each: note, each: {check: given(item)}}", "10:19", "for_each needs a list"),
+        ("g: {for_each: note, each: {claim: '{item} is a gauge'}}", "10:19", "for_each needs a list"),
         ("g: {for_each: [{id: a}, {id: a}], each: {check: given(note)}}", "10:30", "already used"),
         ("g: {for_each: [{id: a}, {id: b, n: 1}], each: {check: given(note)}}", "10:29",
          "every record needs the keys of the first one: id"),

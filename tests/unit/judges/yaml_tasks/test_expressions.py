@@ -129,6 +129,12 @@ def test_item_counts_from_one_and_is_empty_outside_of_the_list(number: int, name
         ("name in []", 8, "an empty list"),
         ("name in ['a', 3]", 14, "all of one type"),
         ("sold sold", 5, "unexpected 'sold'"),
+        ("name == “x”", 8, "write straight quotes: 'text'"),
+        ("sold AND sold", 5, "write `and` in lower case"),
+        ("sold && sold", 5, "write `and`"),
+        ("sold || sold", 5, "write `or`"),
+        ("! sold", 0, "write `not`"),
+        ("year + 1 == 2", 5, "expressions do not calculate"),
     ],
 )
 def test_errors_of_an_expression_name_the_place_and_what_would_be_right(text: str, offset: int, message: str) -> None:
