@@ -36,7 +36,7 @@ def serve(
 
         def print_ready() -> None:
             stderr_console().print_line(
-                f"assay serves at {url}: model {settings.model}, {count} worker(s), data in {settings.data_dir}"
+                f"assay serves at {url}: model {settings.model}, workers: {count}, data in {settings.data_dir}"
             )
 
         event_loop.run(serving.run_server(settings, listener, host=host, workers=workers, on_ready=print_ready))

@@ -97,7 +97,7 @@ def _bound(host: str, port: int) -> socket.socket:
         reason = "another program uses it" if error.errno == errno.EADDRINUSE else error.strerror
         raise DemoPortTaken(
             f"cannot open port {port} of {host}: {reason}. The answers of the demo cite pages at this address. "
-            f"Stop the program that uses it (find it with `ss -ltnp 'sport = :{port}'`) and start the demo again."
+            f"Stop the program that uses it (find it with `ss -ltnp 'sport = :{port}'`) and run the command again."
         ) from error
     listener.setblocking(False)
     return listener

@@ -28,6 +28,7 @@ def configure_logging(redactor: Redactor, *, level: str = "info", stream: TextIO
         structlog.stdlib.add_log_level,
         structlog.stdlib.add_logger_name,
         structlog.stdlib.ExtraAdder(),
+        _drop_colored_copy,
         structlog.processors.TimeStamper(fmt="iso", utc=True),
         structlog.processors.format_exc_info,
         redaction_processor(redactor),
@@ -52,6 +53,12 @@ def configure_logging(redactor: Redactor, *, level: str = "info", stream: TextIO
         logger_factory=structlog.stdlib.LoggerFactory(),
         cache_logger_on_first_use=False,
     )
+
+
+def _drop_colored_copy(logger: WrappedLogger, name: str, event: EventDict) -> EventDict:
+    """Drop the copy of the message with terminal codes that uvicorn adds."""
+    event.pop("color_message", None)
+    return event
 
 
 def _add_leaf(logger: WrappedLogger, name: str, event: EventDict) -> EventDict:

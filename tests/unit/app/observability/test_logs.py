@@ -50,6 +50,12 @@ def test_extra_values_of_a_standard_logger_are_logged(log_stream: io.StringIO):
     assert (line["event"], line["reason"], line["error"]) == ("vote lost", "llm_error", "no reply")
 
 
+def test_colored_copy_of_a_message_is_not_logged(log_stream: io.StringIO):
+    logging.getLogger("uvicorn.error").info("started", extra={"color_message": "\x1b[36mstarted\x1b[0m"})
+    [line] = lines(log_stream)
+    assert line["event"] == "started" and "color_message" not in line
+
+
 def test_secrets_are_masked_at_any_depth_for_every_logger(log_stream: io.StringIO):
     structlog.get_logger("ours").warning("a canary", nested={"list": ["canary", 1, None]}, thing=ValueError("canary"))
     logging.getLogger("theirs").error("their %s", "canary")
