@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import re
 import subprocess
-import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,20 +16,26 @@ from app.demo import DemoSite, examples_dir
 from tests.architecture.sources import ROOT
 from tests.fakes.loop_thread import entered_in_thread
 from tests.fakes.program import clean_environment
+from tests.fakes.warm_start import warm_mind2web2
 from tests.standin.call import Call
 from tests.standin.llm import StandInLLM
 
 pytestmark = [pytest.mark.browser, pytest.mark.timeout(900)]
 
 Ended: TypeAlias = subprocess.CompletedProcess[str]
-MIND2WEB2 = Path(sys.executable).with_name("mind2web2")
 
 
 def run(folder: Path, *arguments: str, environment: Mapping[str, str] | None = None, timeout: float = 300) -> Ended:
     """Run the command in ``folder``, without settings and keys of this machine."""
     own = clean_environment(**{"PYTHONPATH": str(ROOT), **(environment or {})})
     return subprocess.run(
-        [MIND2WEB2, *arguments], cwd=folder, env=own, capture_output=True, text=True, timeout=timeout, check=False
+        [warm_mind2web2(), *arguments],
+        cwd=folder,
+        env=own,
+        capture_output=True,
+        text=True,
+        timeout=timeout,
+        check=False,
     )
 
 

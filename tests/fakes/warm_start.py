@@ -1,4 +1,4 @@
-"""Starts ``assay`` commands as forks of a process that has imported the program already.
+"""Starts ``assay`` and ``mind2web2`` commands as forks of a process that has imported both programs already.
 
 A command spends one to two seconds of CPU time on imports, and the tests start hundreds. A warm command differs from a
 real one in nothing else: it is a process with its own files, environment, folder, arguments and signals. Tests of
@@ -24,6 +24,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Callable
 from contextlib import redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,16 +33,18 @@ import app
 import cache
 from app import cli
 from app.cli.program import run
+from mind2web2 import cli as mind2web2_cli
 from tests.fakes import warm_client
 
 COLD = (sys.executable, "-m", "app.cli")
 _ROOT = Path(__file__).parents[2]
 _START_S = 240.0
+_PROGRAMS: dict[str, Callable[[], int | None]] = {"assay": cli.main, "mind2web2": mind2web2_cli.main}
 
 
 @functools.cache
-def warm_assay() -> str:
-    """Return the path of the warm ``assay``. The first call starts the process that forks."""
+def _folder_of_programs() -> Path:
+    """Start the process that forks, and return the folder of the warm programs."""
     folder = tempfile.mkdtemp(prefix="assay-warm-")
     address = Path(folder, "socket")
     server = subprocess.Popen(
@@ -57,10 +60,21 @@ def warm_assay() -> str:
     while not address.exists():
         assert server.poll() is None and time.monotonic() < deadline, "the process that forks did not start"
         time.sleep(0.01)
-    program = Path(folder, "assay")
-    program.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S {warm_client.__file__} {address} "$@"\n')
-    program.chmod(0o755)
-    return str(program)
+    for name in _PROGRAMS:
+        program = Path(folder, name)
+        program.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S {warm_client.__file__} {address} {name} "$@"\n')
+        program.chmod(0o755)
+    return Path(folder)
+
+
+def warm_assay() -> str:
+    """Return the path of the warm ``assay``."""
+    return str(_folder_of_programs() / "assay")
+
+
+def warm_mind2web2() -> str:
+    """Return the path of the warm ``mind2web2``."""
+    return str(_folder_of_programs() / "mind2web2")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,8 +93,8 @@ class _Command:
         os.environ.clear()
         os.environ.update(self.environment)
         time.tzset()
-        sys.argv = ["assay", *self.arguments]
-        cli.main()
+        sys.argv = self.arguments
+        sys.exit(_PROGRAMS[sys.argv[0]]())
 
 
 def _receive(connection: socket.socket) -> _Command | None:
@@ -150,7 +164,7 @@ class _Server:
 
 
 def _import_program() -> None:
-    for package in (app, cache):
+    for package in (app, cache, mind2web2_cli):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             skipped = (".migrations.", ".rewards.adapters.")  # adapters need the packages of trainers
             if not module.name.endswith("__main__") and not any(each in module.name for each in skipped):
