@@ -197,7 +197,6 @@ def create_worker(
     runners: Mapping[str, JobRunner],
     options: WorkerOptions,
 ) -> Worker:
-    """Create a worker that takes jobs from ``queue``."""
     settings = runtime.settings
     takeover = Takeover(database, queue, clock=runtime.clock, stalled_s=settings.stalled_s)
     pausing = JobPauser(
@@ -223,7 +222,6 @@ def create_worker(
 
 
 def create_ledger(database: Database, settings: Settings) -> BudgetLedger:
-    """Create the ledger of the budgets in the settings."""
     return BudgetLedger(database, limit_usd=settings.budget_usd, limit_tokens=settings.budget_tokens)
 
 

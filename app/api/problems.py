@@ -176,7 +176,6 @@ def _scope_for(request: Request, method: str) -> dict[str, Any]:
 
 
 def as_problem(error: Exception) -> Problem:
-    """Return the error response for an exception."""
     match error:
         case Problem():
             return error

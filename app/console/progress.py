@@ -136,7 +136,6 @@ def _step(job: Job) -> Step:
 
 
 def _final_line(label: str, job: Job) -> str:
-    """Return the final line of a job, with markup."""
     if job.status == "succeeded":
         return f"{escape(label)}  [green]judged[/]"
     reason = escape(f"  {job.error.code}: {job.error.detail}".splitlines()[0]) if job.error else ""

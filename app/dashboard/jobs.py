@@ -135,7 +135,6 @@ def _event(name: str, html: str) -> bytes:
 
 
 async def _csv(name: str, jobs: list[dict[str, Any]]) -> Response:
-    """Return a table of jobs as CSV."""
     header = (*_CSV, *_PROGRESS_CSV, "score_low", "score_high", "error")
     return await csv_file(name, header, map(_csv_row, jobs))
 

@@ -38,7 +38,6 @@ class ResultOverrides:
 
 
 def result_overrides(result: Mapping[str, Any]) -> ResultOverrides:
-    """Parse the overrides of a result."""
     rows: Sequence[Mapping[str, Any]] = result.get("overrides") or ()
     withdrawals = {row["withdraws"]: row for row in rows if row["withdraws"] is not None}
     by_leaf: dict[str, list[LeafOverride]] = {}

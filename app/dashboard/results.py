@@ -91,7 +91,6 @@ class TreeRows:
         self._count = 0
 
     def root(self) -> Row:
-        """Return the row of the root with the rows below it."""
         return self._row(self._tree.outline.root)
 
     def section(self, group: str, at: int, *, earlier: bool = False) -> list[Row | Unloaded]:

@@ -27,7 +27,6 @@ MAX_WIDTH_PX, MAX_HEIGHT_PX = 2000, 20_000
 
 
 async def read_stored_page(stored: CacheFileSys, url: str) -> Observation:
-    """Read a stored page as an observation."""
     seen = await asyncio.to_thread(_read, stored, url)
     if seen.pdf is None:
         return seen if seen.original is None else await _with_decoded_picture(seen, seen.original)

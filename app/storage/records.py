@@ -171,7 +171,6 @@ class Scope(StrEnum):
     """Access the data of all owners, and change pages for all answers."""
 
     def includes(self, needed: Scope) -> bool:
-        """Return whether this scope includes ``needed``."""
         order = list(Scope)
         return order.index(self) >= order.index(needed)
 

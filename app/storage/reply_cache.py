@@ -306,7 +306,6 @@ async def cache_size(connection: AsyncConnection) -> CacheSize:
 
 
 async def cache_size_by_model(connection: AsyncConnection) -> tuple[CachedModelReplies, ...]:
-    """Return the size of the cache by model."""
     rows = await connection.execute(
         text(
             "SELECT model, count(*) AS entries, sum(bytes) AS bytes,"

@@ -157,7 +157,6 @@ class Visit:
         return refused or CaptureFailure(outcome=CaptureOutcome.TIMEOUT, detail="no response in time")
 
     def _with_response(self, navigation: Navigation) -> Observation:
-        """Return the observation with the metadata of the response."""
         response = navigation.response
         return replace(
             self.initial,
@@ -300,7 +299,6 @@ class Visit:
             return visible
 
     async def _screenshot(self, top: int, height: int, *, beyond_viewport: bool = False) -> bytes:
-        """Take one screenshot."""
         request = {
             "format": "jpeg",
             "quality": SHOT_QUALITY,

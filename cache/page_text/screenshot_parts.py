@@ -129,7 +129,6 @@ def on_white(image: Image.Image) -> Image.Image:
 
 
 def as_jpeg(image: Image.Image, quality: int = DEFAULT_LIMITS.jpeg_quality) -> bytes:
-    """Encode an image."""
     out = io.BytesIO()
     image.save(out, format="JPEG", quality=quality)
     return out.getvalue()

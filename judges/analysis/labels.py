@@ -144,7 +144,6 @@ class Label:
 
     @property
     def recorded(self) -> tuple[RecordedVerdict, ...]:
-        """Return the recorded verdicts of models."""
         every = self.judges if self.judge is None else (self.judge, *self.judges)
         return tuple(one for one in every if one.model is not None)
 

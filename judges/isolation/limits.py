@@ -27,5 +27,4 @@ class ScriptLimits:
     output_bytes: int = 8 * MIB
 
     def to_json(self) -> dict[str, Any]:
-        """Return the limits as JSON values."""
         return asdict(self)

@@ -163,7 +163,6 @@ class RpcConnection:
                     await writer.drain()
 
     async def _reply(self, number: int, name: str, params: Mapping[str, Any]) -> bytes:
-        """Return the bytes of the reply to a call."""
         try:
             handler = self._handlers.get(name)
             if handler is None:

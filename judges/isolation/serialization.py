@@ -189,7 +189,6 @@ def observation_to_json(seen: Observation) -> dict[str, Any]:
 
 
 def observation_from_json(value: Mapping[str, Any]) -> Observation:
-    """Convert JSON values to an observation."""
     fields: dict[str, Any] = {}
     for name, kind in _fields_of_observation().items():
         each = value.get(name)
@@ -213,7 +212,6 @@ def _fields_of_observation() -> dict[str, Any]:
 
 
 def to_base64(data: bytes) -> str:
-    """Encode bytes in base64."""
     return base64.b64encode(data).decode("ascii")
 
 

@@ -20,7 +20,6 @@ from judges.prompting.prompts.library import load_prompt
 
 
 def chat_body(request: LLMRequest, params: Mapping[str, Any], request_format: RequestFormat) -> dict[str, Any]:
-    """Return the JSON body."""
     messages = list((request if request_format.shows_images else without_images(request)).messages)
     if request.schema is not None and request_format.schema_in_words:
         messages = _with_schema_in_words(messages, _words(request.schema))
@@ -55,7 +54,6 @@ def has_images(request: LLMRequest) -> bool:
 
 
 def without_images(request: LLMRequest) -> LLMRequest:
-    """Return the request without images."""
     messages = tuple({**message, "content": _without_images(message.get("content"))} for message in request.messages)
     return replace(request, messages=messages)
 

@@ -48,7 +48,6 @@ ReplyType: TypeAlias = type[BaseModel] | ReplySchema
 
 
 def schema_name(reply_type: ReplyType) -> str:
-    """Return the name of the class."""
     return reply_type.name if isinstance(reply_type, ReplySchema) else reply_type.__name__
 
 

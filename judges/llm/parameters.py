@@ -154,7 +154,6 @@ class RequestParameters:
 
 
 def output_limit_name(provider: str, model: str) -> str:
-    """Return the name of the parameter for the output limit."""
     family = family_of(model)
     is_openai = provider == "azure" or (
         provider == "openai" and family is not None and family.name.startswith("openai")

@@ -67,7 +67,6 @@ def manifest_file(hashes: Mapping[str, str]) -> bytes:
 
 
 def tag_manifest_file(files: Mapping[str, bytes]) -> bytes:
-    """Return the manifest of the other tag files."""
     return manifest_file({name: hashlib.sha256(files[name]).hexdigest() for name in TAG_FILES})
 
 

@@ -131,7 +131,6 @@ class ReplayLLM:
 
 
 def group_by_key(calls: Iterable[tuple[str, RecordedCall]]) -> dict[str, list[RecordedCall]]:
-    """Group calls by request key."""
     grouped: dict[str, list[RecordedCall]] = defaultdict(list)
     for key, call in calls:
         grouped[key].append(call)

@@ -326,7 +326,6 @@ class CheckDocument(_Part):
 
 
 def document_schema() -> dict[str, Any]:
-    """Return the JSON Schema of the document."""
     return {
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "$id": SCHEMA_PATH,

@@ -40,12 +40,10 @@ class Table:
     rows: Sequence[Sequence[Value]]
 
     def objects(self) -> Iterator[dict[str, Value]]:
-        """Return every row as an object."""
         return (dict(zip(self.columns, row, strict=True)) for row in self.rows)
 
 
 def result_table(results: Iterable[ExportedResult]) -> Table:
-    """Return one row per result."""
     return _table(_RESULT_COLUMNS, (_result_row(result) for result in results))
 
 

@@ -26,7 +26,6 @@ class DataFolders:
 
     @classmethod
     def of(cls, settings: Settings) -> DataFolders:
-        """Return the folders that the settings allow."""
         return cls(settings.of(SuiteSettings).suite_data)
 
     def hide_folders(self, text: str) -> str:

@@ -66,8 +66,6 @@ def estimate_run(plan: Plan[Any], settings: Settings) -> dict[str, Any]:
 
 
 def estimate_line(estimate: Mapping[str, Any]) -> str:
-    """Return an estimate as one line."""
-
     def spread(figure: str) -> str:
         low, high = estimate[figure]["low"], estimate[figure]["high"]
         return f"{low:,}" if low == high else f"{low:,} to {high:,}"

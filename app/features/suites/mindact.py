@@ -309,7 +309,6 @@ def scored_record(
 
 
 def not_judged_record(step: PreparedStep, reason: str, detail: str, usage: Usage | None = None) -> Record:
-    """Return the record of a step that was not judged."""
     gold = gold_op_string(step.step.op, step.step.value)
     no_figures = dict.fromkeys(("element_acc", "action_f1", "step_acc", "element", "op_f1", "action", "prediction"))
     return {

@@ -65,7 +65,6 @@ class MindActOptions:
     seeds: tuple[int, ...] = ()
 
     def plan(self, run_input: MindActInput) -> Plan[Any]:
-        """Return the plan of the run."""
         if not self.seeds:
             return run_input.plan(self.play_options)
         plans = {

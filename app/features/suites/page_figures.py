@@ -202,5 +202,4 @@ def _published(row: Mapping[str, Any]) -> list[float | None]:
 
 
 def _fraction(percent: float | None) -> float | None:
-    """Convert percent to a fraction."""
     return None if percent is None else round(percent / 100, 6)

@@ -60,7 +60,6 @@ class SeedsPlan(Generic[S]):
 
 
 def data_position(record: Record) -> int:
-    """Return the position of a step in the data."""
     return int(record["position"]) % STRIDE
 
 

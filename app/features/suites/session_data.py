@@ -64,9 +64,7 @@ class SessionData(Protocol[S]):
         """Validate all steps and return the tasks in data order."""
         ...
 
-    def steps(self, task: SessionTask) -> Sequence[S]:
-        """Return the steps of a task by number."""
-        ...
+    def steps(self, task: SessionTask) -> Sequence[S]: ...
 
     def with_history(self, step: S, history: Sequence[str]) -> S:
         """Return the step with other previous actions."""
@@ -88,9 +86,7 @@ class SessionData(Protocol[S]):
         """Return ``op``, ``value`` and all correct ``elements``."""
         ...
 
-    def is_correct(self, step: S, id: str) -> bool:
-        """Return whether the option with this id is correct."""
-        ...
+    def is_correct(self, step: S, id: str) -> bool: ...
 
 
 class Mind2WebData:
@@ -209,7 +205,6 @@ class MultimodalData:
 
 
 def open_data(options: SessionIn, split: str | None, folders: DataFolders, settings: Settings) -> Any:
-    """Return the ``SessionData`` of a split."""
     if isinstance(options, Mind2WebSessionIn):
         return Mind2WebData(options, split, folders, settings)
     assert isinstance(options, MultimodalSessionIn)  # noqa: S101 - the only other kind

@@ -291,7 +291,6 @@ async def advance_session(
 
 
 async def store_session_steps(connection: AsyncConnection, id: str, records: Mapping[int, Mapping[str, Any]]) -> None:
-    """Store the records of steps by number."""
     values = [
         {"session_id": id, "number": number, "record": row.record, "trace": row.trace}
         for number, row in ((number, StepRow.of(record)) for number, record in records.items())

@@ -98,7 +98,6 @@ class ImportReport:
         return self.judges.setdefault(judge, VerdictCounts())
 
     def as_json(self) -> dict[str, Any]:
-        """Return the report for ``--json``."""
         return {
             "format": self.format.value,
             "files": self.files,

@@ -264,7 +264,6 @@ def jury_cells(row: Mapping[str, Any]) -> list[str]:
 
 
 def jury_rows(report: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the rows of juries."""
     return [row for row in report["rows"] if row.get("jury")]
 
 
@@ -381,7 +380,6 @@ def _jury_values(jury: Mapping[str, Any] | None) -> list[Any]:
 
 
 def bench_markdown(report: Mapping[str, Any]) -> str:
-    """Return the report as a Markdown document."""
     lines = [
         f"# Judge bench, {report['created_at'][:10]}",
         "",

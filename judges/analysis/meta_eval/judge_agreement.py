@@ -175,7 +175,6 @@ class JudgeTally:
             self._leave_open(one.item, str(verdict.reason or verdict.outcome), verdict.reasoning)
 
     def add_recorded(self, item: Item, verdict: RecordedVerdict, rule: PartialRule) -> None:
-        """Add a recorded verdict."""
         self._items += 1
         self._usd.add(verdict.usd)
         self._input.add(verdict.input_tokens)

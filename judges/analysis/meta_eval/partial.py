@@ -236,7 +236,6 @@ class _WordTally:
         self._claims = self._true_negative = 0
 
     def add(self, marked: Sequence[bool], unsupported: Sequence[bool]) -> None:
-        """Add the words of a claim."""
         pairs = Counter(zip(marked, unsupported, strict=True))
         counts = [pairs[True, True], pairs[True, False], pairs[False, True]]
         if self._claims < MAX_CLUSTERS:

@@ -38,7 +38,6 @@ class SetTally:
         return self._left_out[None]
 
     def add(self, item: Item) -> None:
-        """Add an item."""
         self._labels += item.label_count
         self._left_out[item.left_out] += 1
         self._reviewers.update(label.reviewer for label in item.labels if label.reviewer)

@@ -66,7 +66,6 @@ class FieldTestRuns:
     is_truncated: bool = False
 
     def of(self, field: Field, *kinds: EditKind) -> tuple[EditRun, ...]:
-        """Return the runs that edited a field."""
         return tuple(run for run in self.runs if run.edit.field is field and (not kinds or run.edit.kind in kinds))
 
     def wrong(self, field: Field) -> tuple[EditRun, ...]:

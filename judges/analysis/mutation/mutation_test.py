@@ -162,7 +162,6 @@ def _has_reason(
 
 
 def report_json(base: ObservedRun, runs: Sequence[MutationResult], *, seed: int, model: str) -> dict[str, Any]:
-    """Return the report as JSON values."""
     exercised = {one.before.key for run in runs for one in run.watched if one.fate is not ChangeResult.GATED}
     return {
         "report_version": REPORT_VERSION,
