@@ -137,7 +137,7 @@ class FeedbackOut(BaseModel):
     operation: int | None = Field(description="1: the operation is correct, ignoring its value")
     f1: float | None = Field(description="Operation F1")
     step_success: bool | None
-    task_done: bool = Field(description="The step was the last one of its task")
+    task_done: bool = Field(description="The step was the last one of its task with a question")
     task_success: bool | None = Field(
         description="Every step of the task succeeded; null before its last step, and if a step was not judged and no "
         "other one failed"

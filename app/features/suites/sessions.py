@@ -158,17 +158,20 @@ class Session:
         data, step = self._step(state)
         answered = replace(state, replies=(*state.replies, text))
         asked = replay(data.questions(step), answered.replies)
-        if isinstance(asked, Finished):
-            record = data.record(step, asked.outcome)
-            after = self._after(answered, record)
-            feedback = self._feedback(state, after, record, data, step)
-        else:
-            after, feedback = answered, None
-        last = {"question": state.question_id, "text": text, "feedback": feedback}
-        turn = self.current(replace(after, last=last))
-        if feedback is None:
-            return turn
-        return replace(turn, records={state.number: self._in_phase(state, record), **turn.records}, feedback=feedback)
+        last: dict[str, Any] = {"question": state.question_id, "text": text, "feedback": None}
+        if not isinstance(asked, Finished):
+            return self.current(replace(answered, last=last))
+        record = data.record(step, asked.outcome)
+        turn = self.current(self._after(answered, record))
+        rest = self._planned[state.task].task.steps - state.step
+        passed_over = [turn.records[number] for number in sorted(turn.records) if number < state.number + rest]
+        last["feedback"] = feedback = self._feedback(state, turn.state, record, passed_over, data, step)
+        return Turn(
+            state=replace(turn.state, last=last),
+            question=turn.question,
+            records={state.number: self._in_phase(state, record), **turn.records},
+            feedback=feedback,
+        )
 
     def _step(self, state: SessionState) -> tuple[SessionData[Any], Any]:
         planned = self._planned[state.task]
@@ -217,9 +220,18 @@ class Session:
         return _encodable(question)
 
     def _feedback(
-        self, state: SessionState, after: SessionState, record: Record, data: SessionData[Any], step: Any
+        self,
+        state: SessionState,
+        after: SessionState,
+        record: Record,
+        passed_over: Sequence[Record],
+        data: SessionData[Any],
+        step: Any,
     ) -> dict[str, Any]:
-        """Return the feedback to the answer that ended a step."""
+        """Return the feedback to the answer that ended a step.
+
+        ``passed_over`` are the records of the next steps of the task, which have no question.
+        """
         phase = self._planned[state.task].phase
         task_done = after.task != state.task
         known = {"sample_id": record["id"], "phase": phase, "task_done": task_done}
@@ -231,8 +243,10 @@ class Session:
         options = last.options if isinstance(last, Question) else ()
         right = [{"letter": letter, "text": text} for letter, text, id in options if data.is_correct(step, id)]
         success = bool(record["step_acc"])
-        task_success = success and not state.failed
-        is_open = not task_done or (task_success and state.not_judged)
+        failed = state.failed or any(each["step_acc"] == 0 for each in passed_over)
+        not_judged = state.not_judged or any(each["status"] == StepStatus.NOT_JUDGED for each in passed_over)
+        task_success = success and not failed
+        is_open = not task_done or (task_success and not_judged)
         scores = {
             "element": record["element_acc"],
             "operation": int(predicted_op(record) == gold["op"]),

@@ -360,9 +360,11 @@ async def test_data_that_take_too_long_to_read_are_503_with_retry_after(
     assert int(response.headers["retry-after"]) > 0
 
 
-async def test_success_of_a_task_is_unknown_if_a_step_was_not_judged(open_api: OpenApi, data: Path):
+@pytest.mark.parametrize("unreadable", [0, 1])
+async def test_success_of_a_task_is_unknown_if_a_step_was_not_judged(open_api: OpenApi, data: Path, unreadable: int):
+    """If the last step has no question, the feedback to the step before it says that the task is done."""
     tasks = nine_steps()
-    tasks[0]["actions"][0]["neg_candidates"][0]["backend_node_id"] = "2001"
+    tasks[0]["actions"][unreadable]["neg_candidates"][0]["backend_node_id"] = "2001"
     write_split(data, tasks)
     async with open_api(suite_data=(data,)) as api:
         session, other = [await start(api, **GUIDE | {"scores": None}) for _ in range(2)]
