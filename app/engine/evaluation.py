@@ -42,6 +42,7 @@ from judges.registry import Judge
 from judges.result_files import AnswerFolder, supersede_results
 from mind2web2.evidence import log_result
 from mind2web2.results import rules
+from mind2web2.task_pages import TaskFolder
 from mind2web2.utils.logging_setup import log_files
 from rubrics.verdict import Reason
 
@@ -220,7 +221,7 @@ async def evaluate_all(
 
         async def judge_answer(number: int, one: PlannedAnswer) -> None:
             async with slots:
-                done[number] = await _evaluate(runtime, one, observer)
+                done[number] = await _evaluate(runtime, one, observer, task_folder)
             observer.finished(done[number])
 
         # Twice as many tasks as are judged at once: pages are imported and exported while other tasks wait for models.
@@ -232,6 +233,7 @@ async def evaluate_all(
             if cache is not None and any(one.to_judge for _, one in answers):
                 async with import_slot:
                     imported = await cache.import_pages(runtime, folder.agent, folder.task_id, urls)
+            task_folder = None if imported is None else imported.folder
             async with runtime.limits.tasks, asyncio.TaskGroup() as group:
                 for number, one in answers:
                     group.create_task(judge_answer(number, one))
@@ -252,7 +254,9 @@ async def evaluate_all(
     return [done[number] for number in sorted(done)]
 
 
-async def _evaluate(runtime: Runtime, planned: PlannedAnswer, observer: EvaluationObserver) -> AnswerEvaluation:
+async def _evaluate(
+    runtime: Runtime, planned: PlannedAnswer, observer: EvaluationObserver, task_folder: TaskFolder | None
+) -> AnswerEvaluation:
     """Judge one answer and write its result."""
     if planned.judge is None:
         code, error = planned.problem or (NO_JUDGE, planned.reason)
@@ -277,6 +281,7 @@ async def _evaluate(runtime: Runtime, planned: PlannedAnswer, observer: Evaluati
             result_id=runtime.ids.new("res"),
             progress=lambda progress: observer.progress(planned, progress),
             earlier=earlier,
+            folder=task_folder,
         )
     except JudgeError as error:
         is_rejected = isinstance(error, LLMRejected) and rejects_all_requests(error)

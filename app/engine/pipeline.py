@@ -48,6 +48,7 @@ from judges.verifier import Verifier
 from mind2web2.external_services import services_of_run
 from mind2web2.host import run_script
 from mind2web2.results import rules
+from mind2web2.task_pages import TaskFolder
 from rubrics.verdict import Reason, Usage
 
 _log = structlog.get_logger(__name__)
@@ -71,6 +72,7 @@ class _Case:
     reporter: _ProgressReporter
     deadline_s: float
     verifier: Callable[..., Verifier]
+    folder: TaskFolder | None
 
     @property
     def model(self) -> str:
@@ -107,6 +109,7 @@ async def evaluate(
     deadline_s: float | None = None,
     verifier: Callable[..., Verifier] = Verifier,
     pages: AnswerPages | None = None,
+    folder: TaskFolder | None = None,
     is_stored: bool = True,
 ) -> dict[str, Any]:
     """Judge one answer and return the result as JSON values.
@@ -125,6 +128,7 @@ async def evaluate(
         verifier: Class, or function that creates an object, that judges claims of native judges.
         pages: Pages of the answer (default: those of the runtime, as ``answered_at``, ``owner`` and ``stored_pages``
             say).
+        folder: Page cache folder of the task, for public scripts that read it.
         is_stored: Whether the result is stored. If not, the model requests are not stored for display and replay, and
             the result has neither warnings nor a certificate nor a comparison with ``earlier``.
 
@@ -160,6 +164,7 @@ async def evaluate(
         reporter=reporter,
         deadline_s=max(1.0, (deadline_s or runtime.settings.job_deadline_s) * _JUDGING_SHARE - watch.total_s),
         verifier=verifier,
+        folder=folder,
     )
     with call_log, _stored_pages_only() if stored_pages else nullcontext():
         judged = await _run_judge(case, rejections)
@@ -341,6 +346,8 @@ async def _run_script(case: _Case) -> _Judged:
         pages=case.pages,
         blobs=case.runtime.blobs,
         captures=case.pages.seen,
+        folder=case.folder,
+        on_use=case.pages.use,
         progress=case.reporter.judged,
         deadline_s=case.deadline_s,
         look_ahead_pages=case.pages.unrecorded() if case.runtime.settings.look_ahead else None,
@@ -493,6 +500,10 @@ class AnswerPages:
             raise
         self._keep(evidence.capture)  # that of an import changes when its screenshots are prepared
         return evidence
+
+    def use(self, capture: Capture) -> None:
+        """Record a capture that the answer's judge has read, unless the answer has used one of this page."""
+        self._seen.setdefault(capture.key, capture)
 
     async def _get(self, url: str) -> Capture | None:
         """Return the capture of a page; None if only stored pages are used and it is not stored."""

@@ -19,6 +19,7 @@ from cache.errors import CacheError
 from cache.page_text.tiles import join_tiles
 from cache.urls import canonical_key, is_fetchable
 from judges.result_files import write_json
+from mind2web2.task_pages import TaskFolder
 from mind2web2.utils.cache_filesys import CacheFileSys
 
 PAGES_PER_THREAD = 32
@@ -104,7 +105,9 @@ class PublicCache:
             raise failed
         by_key = {keys[url]: capture for url, capture in (same | new).items()}
         pages = {url: by_key[key] for url, key in keys.items() if key in by_key}
-        return ImportSummary(new=len(new), same=len(same), damaged=len(damaged), pages=pages)
+        return ImportSummary(
+            new=len(new), same=len(same), damaged=len(damaged), pages=pages, folder=_task_folder(stored, pages)
+        )
 
     async def export_pages(
         self,
@@ -155,19 +158,37 @@ class PublicCache:
 class ImportSummary:
     """Summary of an import: number of new or changed pages, unchanged pages and damaged pages.
 
-    ``pages`` maps URLs to their captures.
+    ``pages`` maps URLs to their captures, ``folder`` the keys of the folder.
     """
 
     new: int = 0
     same: int = 0
     damaged: int = 0
     pages: Mapping[str, Capture] = field(default_factory=dict)
+    folder: TaskFolder = field(default_factory=TaskFolder)
 
 
 def _stored_keys(stored: CacheFileSys, urls: Sequence[str], overview: Path) -> dict[str, str]:
     """Return the keys of those URLs that have a stored page: ``urls``, then the URLs of all stored pages."""
     candidates = dict.fromkeys([*urls, *urls_in(stored, overview)])
     return {url: canonical_key(url) for url in candidates if is_fetchable(url) and stored.has(url) is not None}
+
+
+def _task_folder(stored: CacheFileSys, pages: Mapping[str, Capture]) -> TaskFolder:
+    """Return the contents of a folder. ``pages`` maps the URLs of its pages to their captures."""
+    by_key: dict[str, Capture] = {}
+    keys: dict[str, str] = {}
+    for url, capture in pages.items():
+        key = stored.lookup(url)
+        if key is not None:
+            by_key.setdefault(key, capture)
+            keys.setdefault(capture.key, key)
+    return TaskFolder(
+        pages={key: by_key[key] for key in stored.get_all_urls() if key in by_key},
+        keys=keys,
+        redirects=stored.redirects(),
+        failures=stored.failures(),
+    )
 
 
 def _is_current(runtime: Runtime, stored: CacheFileSys, url: str, capture: Capture) -> bool:

@@ -1530,6 +1530,7 @@ class Result(TypedDict):
     usage: Result_usage
     calls: NotRequired[dict[str, Any] | None]
     timing: dict[str, float | str | None]
+    page_cache: NotRequired[dict[str, Any]]
     pages: list[dict[str, Any]]
     usage_by: NotRequired[list[dict[str, Any]]]
     asked_in: NotRequired[str | None]

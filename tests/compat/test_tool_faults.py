@@ -20,6 +20,7 @@ from mind2web2.external_services import LiveBrowser, services_of_run
 from mind2web2.hosted_objects import HostedCache
 from mind2web2.llm_client.judge import HarnessError, answer_scope
 from mind2web2.local_services import LocalServices
+from mind2web2.task_pages import TaskPages
 from mind2web2.utils.page_info_retrieval import BatchBrowserManager
 from tests.compat.script_cases import CASES
 from tests.compat.scripted import LOGGER, ScriptedClient, initialized_evaluator, outcomes
@@ -195,8 +196,8 @@ def capture_of(seen: Observation) -> Capture:
 @pytest.mark.parametrize("read", ["has", "get_web", "get_pdf"])
 async def test_failed_capture_in_the_page_cache_of_a_script_is_not_a_verdict(page: str, read: str, tmp_path: Path):
     seen, outcome = PAGES[page]
-    blobs = BlobStore.open("memory://")
-    cache = HostedCache(tmp_path, pages=None, blobs=blobs, captures=[capture_of(seen)])  # type: ignore[arg-type]
+    pages = TaskPages(None, [capture_of(seen)], None)  # type: ignore[arg-type]
+    cache = HostedCache(tmp_path, pages=pages, blobs=BlobStore.open("memory://"))
 
     async def look_up() -> None:
         getattr(cache, read)(seen.url)

@@ -15,7 +15,7 @@ import json
 import re
 import tempfile
 from collections import defaultdict, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -57,6 +57,7 @@ from judges.prompting.page_view import PagePreparer
 from judges.voting import jury_name, members_in
 from mind2web2.external_services import LiveBrowser, use_services
 from mind2web2.local_services import LocalServices
+from mind2web2.task_pages import TaskFolder
 from rubrics.verdict import Reason, Usage
 
 UNKNOWN_REQUEST_TIMEOUT_S: Final = 2.0
@@ -269,6 +270,16 @@ async def rerun(
         return [await rerunner.judge_again(indexed, by_id[indexed.result_id]) for indexed in rerunner.index.results]
 
 
+def _recorded_folder(recorded: Mapping[str, Any], replayed: _ReplayRuntime) -> TaskFolder | None:
+    """Return what the script has read in the page cache of its task; None if that is nothing."""
+    if recorded.get("page_cache") is None:
+        return None
+    try:
+        return TaskFolder.recorded(recorded["page_cache"], replayed.find)
+    except (LookupError, TypeError, AttributeError, ValueError) as error:
+        raise BundleRefused(f"the result {recorded.get('id')} has an invalid page_cache: {error}") from error
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ReplayRuntime:
     """Runtime that serves the pages and replies of one result."""
@@ -276,6 +287,8 @@ class _ReplayRuntime:
     runtime: Runtime
     model: ReplayLLM
     missing: MissingRequests
+    find: Callable[[str], Capture | None]
+    """Returns the capture of a canonical key."""
 
 
 class _Rerun:
@@ -400,6 +413,7 @@ class _Rerun:
             model=jury_name([LEXICAL if name == LEXICAL else f"openai/{name}" for name in members], rule),
             replace_client=lambda _: replayed.model,
             parameters=RunParameters.of_result(recorded) or RunParameters(),
+            folder=_recorded_folder(recorded, replayed),
         )
 
     def _replay_runtime(self, indexed: layout.IndexedResult, recorded: Mapping[str, Any]) -> _ReplayRuntime:
@@ -429,6 +443,7 @@ class _Rerun:
             runtime=runtime,
             model=ReplayLLM(group_by_key(self._calls(indexed)), missing),
             missing=missing,
+            find=index.find_sync,
         )
 
     def _calls(self, indexed: layout.IndexedResult) -> Iterator[tuple[str, RecordedCall]]:

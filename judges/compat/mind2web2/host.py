@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
@@ -20,12 +20,13 @@ from judges.prompting.page_view import PagePreparer
 from judges.registry import Judge
 from judges.settling import Progress
 from judges.source_code import compile_judge, judge_import
-from mind2web2.hosted_objects import EvidenceSource, HostedClient, LocalJudgeFactory
+from mind2web2.hosted_objects import HostedClient, LocalJudgeFactory
 from mind2web2.isolated_run import IsolatedScriptRun
 from mind2web2.look_ahead import Scout
 from mind2web2.scouting import ScriptArguments
 from mind2web2.script_run import run_with_look_ahead
 from mind2web2.shared_replies import SharedReplies
+from mind2web2.task_pages import EvidenceSource, TaskFolder, TaskPages
 from mind2web2.utils.load_eval_script import EvaluateAnswer, script_in
 from rubrics.verdict import Usage
 
@@ -46,6 +47,8 @@ async def run_script(
     pages: EvidenceSource,
     blobs: BlobStore,
     captures: Iterable[Capture] = (),
+    folder: TaskFolder | None = None,
+    on_use: Callable[[Capture], None] = lambda capture: None,
     logger: logging.Logger | None = None,
     progress: Progress | None = None,
     deadline_s: float | None = None,
@@ -57,6 +60,9 @@ async def run_script(
     Args:
         model: Bare model name.
         captures: Captures of the answer's cited pages, for scripts that read the page cache directly.
+        folder: Page cache folder of the task, for such scripts. What a script reads there is in ``page_cache`` of the
+            summary.
+        on_use: Called with each capture that the script reads directly.
         llm: Model client; applies its own limits, as ``pages`` does.
         progress: Called with the numbers of settled and known leaves.
         deadline_s: Leaves that are not settled in time are not judged, and the result is incomplete.
@@ -76,9 +82,11 @@ async def run_script(
         agent_name=agent_name,
         model=model,
         blobs=blobs,
-        captures=tuple(captures),
         tool_replies=None if look_ahead_pages is None else {},
     )
+    captures = tuple(captures)
+    task_pages = TaskPages(pages, captures, folder, on_use=on_use)
+    ahead = None if look_ahead_pages is None else TaskPages(look_ahead_pages, captures, folder)
     if process_pool is not None:
         isolated_run = IsolatedScriptRun(
             judge=judge,
@@ -87,11 +95,11 @@ async def run_script(
             replies=replies,
             block_builder=block_builder,
             preparer=preparer,
-            pages=pages,
-            look_ahead_pages=look_ahead_pages,
+            pages=task_pages,
+            look_ahead_pages=ahead,
         )
         result = await isolated_run.run(process_pool, logger=logger or _log, progress=progress, deadline_s=deadline_s)
-        return _with_unused(result, replies.unused())
+        return _completed(result, replies.unused(), task_pages)
     result = await run_with_look_ahead(
         arguments,
         partial(_load_in_thread, judge),
@@ -99,12 +107,12 @@ async def run_script(
             llm=llm, model=model, replies=replies, block_builder=block_builder, preparer=preparer, progress=progress
         ),
         replies=replies,
-        pages=pages,
-        look_ahead_pages=look_ahead_pages,
+        pages=task_pages,
+        look_ahead_pages=ahead,
         logger=logger or _log,
         deadline_s=deadline_s,
     )
-    return _with_unused(result, replies.unused())
+    return _completed(result, replies.unused(), task_pages)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -143,8 +151,11 @@ def _load(judge: Judge) -> EvaluateAnswer:
         return script_in(compile_judge(judge.source, str(judge.path)), judge.path)
 
 
-def _with_unused(result: dict[str, Any], unused: Usage) -> dict[str, Any]:
-    """Add the usage of look-ahead replies that the script did not request to the result."""
+def _completed(result: dict[str, Any], unused: Usage, pages: TaskPages) -> dict[str, Any]:
+    """Add what the script read in the folder, and the usage of look-ahead replies that it did not request."""
+    read = pages.record()
+    if read is not None:
+        result["page_cache"] = read
     if unused != Usage() and isinstance(result.get("usage"), dict):
         result["usage"] = asdict(Usage(**result["usage"]) + unused)
     return result

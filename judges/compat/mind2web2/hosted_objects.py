@@ -7,8 +7,9 @@ model and page cache directly, which apply their own limits.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -36,17 +37,20 @@ from mind2web2.judging import StrictVerifier
 from mind2web2.llm_client.judge import AnswerScope, JudgeConfig, JudgeUsage
 from mind2web2.llm_client.provider_client import Response, as_judge_error, as_request, as_response
 from mind2web2.look_ahead import Scout
-from mind2web2.page_keys import lenient_key, storage_key
+from mind2web2.page_keys import file_stems, storage_key
 from mind2web2.page_metadata import PageMetadata
 from mind2web2.page_source import StoredPages
+from mind2web2.task_pages import EvidenceSource, PageListing, type_of
 from mind2web2.tool_faults import lose_page
-from mind2web2.utils.cache_filesys import CacheFileSys, PageType
-
-
-class EvidenceSource(Protocol):
-    """Source of evidence by URL: the service's page cache, or a wrapper that records accesses."""
-
-    async def evidence_for(self, url: str) -> Evidence: ...
+from mind2web2.utils.cache_filesys import (
+    FAILURES_FILE,
+    INDEX_FILE,
+    REDIRECTS_FILE,
+    REQUIRED_FILES,
+    CacheFileSys,
+    PageType,
+    StoredUrl,
+)
 
 
 class JudgeFactory(Protocol):
@@ -210,87 +214,145 @@ class HostedProvider:
         return await self._client.async_response(count_token=count_token, **request)
 
 
-class HostedCache(CacheFileSys):
-    """Page cache of one answer: captures of the service, plus pages that the script stores."""
+class ListedPages(EvidenceSource, Protocol):
+    """Pages of one run, as ``TaskPages``: in this process, or called with RPC."""
 
-    def __init__(self, folder: Path, *, pages: EvidenceSource, blobs: Bodies, captures: Iterable[Capture]) -> None:
+    def listing(self) -> PageListing: ...
+
+    def read(self, key: str) -> Capture | None: ...
+
+    def read_all(self) -> None: ...
+
+    def read_failures(self) -> None: ...
+
+
+class HostedCache(CacheFileSys):
+    """Page cache of one run: the pages that the service has for it, plus pages that the script stores.
+
+    The service's pages are listed when the script first looks for one, and their bodies are read on request.
+    """
+
+    def __init__(self, folder: Path, *, pages: ListedPages, blobs: Bodies) -> None:
         """``folder`` is for pages that the script stores. It must exist for the whole run."""
-        super().__init__(folder)
         self.pages = pages
         self._blobs = blobs
-        self._captured: dict[str, Capture] = {}
+        self._own: set[str] = set()
+        """Keys of the pages that the script has stored."""
+        self._listed: dict[str, PageType] | None = None
+        """Pages of the service that the script has neither replaced nor removed. None: not listed yet."""
         self._failed_captures: dict[str, Capture] = {}
-        for capture in captures:
-            by_url = self._captured if capture.is_evidence else self._failed_captures
-            by_url.setdefault(canonical_key(capture.url), capture)
-        self._by_lenient_key = {_lenient_key(capture.url): capture for capture in self._captured.values()}
+        super().__init__(folder)
 
     @property
     def has_stored_pages(self) -> bool:
         """Whether the script has stored pages."""
-        return bool(self._types)
+        return bool(self._own)
 
-    def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
-        capture = self.captured(url)
-        if capture is None or _type_of(capture) != "web":
-            self._record_failed_capture(url)
-            return super().get_web(url, get_screenshot)
-        text = self._body(capture, "text") or b""
-        return text.decode("utf-8"), join_tiles(self.screenshots(capture)) if get_screenshot else None
+    def own_key(self, url: str) -> str | None:
+        """Return the key of a page that the script has stored."""
+        key = super()._find(url)
+        return key if key in self._own else None
+
+    def captured_later(self, capture: Capture) -> None:
+        """List a page that was captured for a claim."""
+        if self._listed is not None and super()._find(capture.url) is None:
+            self._list({storage_key(capture.url): type_of(capture)}, {}, {})
+
+    def get_all_urls(self) -> list[str]:
+        self._open()
+        self.pages.read_all()
+        return super().get_all_urls()
+
+    def summary(self) -> dict[str, int]:
+        self._open()
+        self.pages.read_all()
+        return super().summary()
+
+    def redirects(self) -> dict[str, str]:
+        self._open()
+        self.pages.read_all()
+        return super().redirects()
+
+    def failure_url(self, url: str) -> str | None:
+        self._open()
+        if self._failures:
+            self.pages.read_failures()
+        return super().failure_url(url)
+
+    def failures(self) -> dict[str, dict[str, Any]]:
+        self._open()
+        self.pages.read_failures()
+        return super().failures()
+
+    def remove(self, url: str) -> bool:
+        self._open()
+        return super().remove(url)
+
+    def clear(self) -> None:
+        self._open()
+        super().clear()
 
     def screenshots(self, capture: Capture) -> list[bytes]:
         """Return the captured screenshots of a page. Blocks; raises KeyError if they cannot be read."""
         return [self._body(capture, role) or b"" for role in capture.screenshot_names]
 
-    def get_pdf(self, url: str) -> bytes:
-        capture = self.captured(url)
-        if capture is None or _type_of(capture) != "pdf":
-            self._record_failed_capture(url)
-            return super().get_pdf(url)
-        return self._body(capture, "pdf") or b""
+    def _open(self) -> None:
+        if self._listed is None:
+            self._listed = {}
+            listing = self.pages.listing()
+            self._failed_captures = listing.failed_captures
+            self._list(listing.types, listing.redirects, listing.failures)
 
-    def has(self, url: str) -> PageType | None:
-        capture = self.captured(url)
-        if capture is not None:
-            return _type_of(capture)
-        self._record_failed_capture(url)
-        return super().has(url)
+    def _list(
+        self, types: Mapping[str, PageType], redirects: Mapping[str, str], failures: Mapping[str, Mapping[str, Any]]
+    ) -> None:
+        """Add pages of the service to the files of the folder, to which it adds its own."""
+        self._listed = (self._listed or {}) | {key: each for key, each in types.items() if key not in self._own}
+        added = ((INDEX_FILE, types), (REDIRECTS_FILE, redirects), (FAILURES_FILE, failures))
+        for name, content in added:
+            if content:
+                path = self.task_dir / name
+                known = json.loads(path.read_bytes()) if path.exists() else {}
+                path.write_text(json.dumps(known | dict(content)))
+        self._load()
 
-    def has_web(self, url: str) -> bool:
-        return self.has(url) == "web"
+    def _file_names(self) -> set[str]:
+        listed = (self._listed or {}).items()
+        return super()._file_names() | {f"{file_stems(key)[0]}.{REQUIRED_FILES[kind]}" for key, kind in listed}
 
-    def has_pdf(self, url: str) -> bool:
-        return self.has(url) == "pdf"
-
-    def lookup(self, url: str, ignore_case: bool = True, follow_redirects: bool = True) -> str | None:
-        capture = self.captured(url)
-        return super().lookup(url, ignore_case, follow_redirects) if capture is None else _stored_url(capture)
-
-    def get_all_urls(self) -> list[str]:
-        return [*map(_stored_url, self._captured.values()), *super().get_all_urls()]
-
-    def summary(self) -> dict[str, int]:
-        types = [self.has(url) for url in self.get_all_urls()]
-        return super().summary() | {
-            "total_urls": len(types),
-            "web_pages": types.count("web"),
-            "pdf_pages": types.count("pdf"),
-        }
-
-    def captured(self, url: str) -> Capture | None:
-        """Return the capture of a cited page, in any spelling of its URL.
-
-        None if there is none, or if the script stored its own page for this URL.
-        """
-        if super().has(url) is not None:
-            return None
-        return self._captured.get(canonical_key(url)) or self._by_lenient_key.get(_lenient_key(url))
-
-    def _record_failed_capture(self, url: str) -> None:
-        """Record that the script looks for a page whose capture failed. What it then decides is not judged."""
-        failed = self._failed_captures.get(canonical_key(url))
-        if failed is not None and super().has(url) is None:
+    def _find(self, url: str, *, ignore_case: bool = True, follow_redirects: bool = True) -> StoredUrl | None:
+        self._open()
+        key = super()._find(url, ignore_case=ignore_case, follow_redirects=follow_redirects)
+        if key in (self._listed or {}):
+            self.pages.read(key)
+        elif key is None and (failed := self._failed_captures.get(canonical_key(url))) is not None:
+            # What the script then decides is not judged.
             lose_page(NoEvidence(url, failed.outcome, failed.detail, gone=failed.gone, capture=failed))
+        return key
+
+    def _put(self, url: str, kind: PageType, files: Mapping[str, bytes], metadata: PageMetadata) -> str:
+        self._open()
+        key = super()._put(url, kind, files, metadata)
+        self._own.add(key)
+        self._replaced(key)
+        return key
+
+    def _unlink(self, key: str) -> None:
+        super()._unlink(key)
+        self._own.discard(key)
+        self._replaced(key)
+
+    def _replaced(self, key: str) -> None:
+        if self._listed is not None:
+            self._listed.pop(key, None)
+
+    def _read(self, key: str, suffix: str) -> bytes | None:
+        capture = self.pages.read(key) if key in (self._listed or {}) else None
+        if capture is None:
+            return super()._read(key, suffix)
+        if suffix == "jpg":
+            return self._body(capture, "original") or join_tiles(self.screenshots(capture))
+        return self._body(capture, "text" if suffix == "txt" else suffix) or b""
 
     def _body(self, capture: Capture, role: str) -> bytes | None:
         """Return a stored body. Runs an event loop in another thread, because the caller is synchronous."""
@@ -310,19 +372,19 @@ class HostedPages(StoredPages):
 
     def __init__(self, cache: HostedCache, pages: EvidenceSource, *, config: EvaluatorConfig) -> None:
         super().__init__(_PagesStoredByScript(cache), config=config)
-        self._cited = cache
+        self._cached = cache
         self._pages = pages
 
     async def _find(self, url: str) -> Evidence:
         # Without a thread for the files of the cache: usually, the script has stored none.
-        return await (super()._find(url) if self._cited.has_stored_pages else self._from_web(url))
+        return await (super()._find(url) if self._cached.has_stored_pages else self._from_web(url))
 
     async def whole(self, url: str) -> Evidence:
         """Like ``StoredPages.whole``, within the limits of the config, which the service's pages are not yet."""
         page = await super().whole(url)
         shots = page.screenshots
         if not page.in_parts or self._limits() != DEFAULT_LIMITS:
-            captured = await asyncio.to_thread(self._cited.screenshots, page.capture) if page.in_parts else shots
+            captured = await asyncio.to_thread(self._cached.screenshots, page.capture) if page.in_parts else shots
             shots = await run_image_job(super()._shown_screenshots, captured, page.capture.kind)
         return replace(page, text=await asyncio.to_thread(super()._shown_text, page.text), screenshots=shots)
 
@@ -333,9 +395,9 @@ class HostedPages(StoredPages):
         return text
 
     async def _look(self, url: str, address: str) -> Evidence:
-        # The public look-up ignores more spelling differences of a cited URL than ``canonical_key`` does.
-        cited = self._cited.captured(url)
-        return await self._pages.evidence_for(address if cited is None else cited.url)
+        evidence = await self._pages.evidence_for(address)
+        self._cached.captured_later(evidence.capture)
+        return evidence
 
 
 class _PagesStoredByScript:
@@ -345,25 +407,13 @@ class _PagesStoredByScript:
         self._cache = cache
 
     def has(self, url: str) -> PageType | None:
-        return CacheFileSys.has(self._cache, url)
+        return None if self._cache.own_key(url) is None else self._cache.has(url)
 
     def metadata(self, url: str) -> PageMetadata | None:
-        return CacheFileSys.metadata(self._cache, url)
+        return self._cache.metadata(url)
 
     def get_web(self, url: str) -> tuple[str, bytes | None]:
-        return CacheFileSys.get_web(self._cache, url)
+        return self._cache.get_web(url)
 
     def get_pdf(self, url: str) -> bytes:
-        return CacheFileSys.get_pdf(self._cache, url)
-
-
-def _stored_url(capture: Capture) -> str:
-    return storage_key(capture.url)
-
-
-def _lenient_key(url: str) -> str:
-    return lenient_key(storage_key(url)).lower()
-
-
-def _type_of(capture: Capture) -> PageType:
-    return "pdf" if capture.kind is PageKind.PDF and "pdf" in capture.blobs else "web"
+        return self._cache.get_pdf(url)

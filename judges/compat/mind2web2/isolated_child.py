@@ -25,11 +25,12 @@ from judges.source_code import judge_import
 from judges.verifier import ClaimJudge
 from mind2web2.environment import set_value
 from mind2web2.external_services import DEADLINE_S, LiveBrowser, use_services
-from mind2web2.hosted_objects import EvidenceSource, HostedClient, judge_of_run
+from mind2web2.hosted_objects import HostedClient, judge_of_run
 from mind2web2.look_ahead import Scout
 from mind2web2.results import EVAL_DATE_VARIABLE
 from mind2web2.scouting import ScriptArguments
 from mind2web2.script_run import run_with_look_ahead
+from mind2web2.task_pages import EvidenceSource, PageListing
 from mind2web2.tool_faults import recorded_maps_fault
 from mind2web2.utils.load_eval_script import EvaluateAnswer, script_in
 
@@ -51,7 +52,6 @@ async def _run(rpc: RpcClient, job: JobMessage) -> Any:
         agent_name=str(job["agent"]),
         model=str(job["model"]),
         blobs=_Bodies(rpc),
-        captures=from_json_value(job["captures"], tuple[Capture, ...]),
         tool_replies={} if job["look_ahead"] else None,
     )
     code, path = code_in(job), Path(job["path"])
@@ -67,11 +67,39 @@ async def _run(rpc: RpcClient, job: JobMessage) -> Any:
         load,
         client_for=_ClientFor(rpc, text, arguments.model),
         replies=replies,
-        pages=RemotePages(rpc, REAL_RUN),
-        look_ahead_pages=RemotePages(rpc, SCOUTING_RUN) if job["look_ahead"] else None,
+        pages=RemoteTaskPages(rpc, REAL_RUN),
+        look_ahead_pages=RemoteTaskPages(rpc, SCOUTING_RUN) if job["look_ahead"] else None,
         logger=_log,
         deadline_s=job["deadline_s"],
     )
+
+
+class RemoteTaskPages(RemotePages):
+    """Pages that a run finds in its page cache, listed by the service. Code that reads the cache cannot await."""
+
+    def __init__(self, rpc: RpcClient, run: str) -> None:
+        super().__init__(rpc, run)
+        self._captures: dict[str, Capture | None] = {}
+
+    def listing(self) -> PageListing:
+        """Return all pages that the script finds now."""
+        listing: PageListing = from_json_value(self._rpc.call_blocking("page_listing", run=self._run), PageListing)
+        return listing
+
+    def read(self, key: str) -> Capture | None:
+        """Return the capture of a listed page, and record that the script has found it."""
+        if key not in self._captures:
+            reply = self._rpc.call_blocking("page_capture", run=self._run, key=key)
+            self._captures[key] = from_json_value(reply, Capture | None)
+        return self._captures[key]
+
+    def read_all(self) -> None:
+        """Record that the script has read which pages and failures there are."""
+        self._rpc.call_blocking("all_pages_read", run=self._run)
+
+    def read_failures(self) -> None:
+        """Record that the script has read the recorded failures."""
+        self._rpc.call_blocking("failures_read", run=self._run)
 
 
 class _RemoteReplies:

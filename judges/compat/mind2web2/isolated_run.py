@@ -24,12 +24,12 @@ from judges.prompting.rendering import Style
 from judges.registry import Judge
 from judges.settling import Progress
 from mind2web2.external_services import LiveBrowser, external_services
-from mind2web2.hosted_objects import EvidenceSource
 from mind2web2.judging import StrictVerifier
 from mind2web2.llm_client.provider_client import open_provider
 from mind2web2.results import eval_date
 from mind2web2.scouting import ScriptArguments
 from mind2web2.shared_replies import SharedReplies
+from mind2web2.task_pages import PageListing, TaskPages
 
 ENTRY = "mind2web2.isolated_child:run_script"
 PRELOADED = (
@@ -56,8 +56,8 @@ class IsolatedScriptRun:
     replies: SharedReplies
     block_builder: BlockBuilder
     preparer: PagePreparer
-    pages: EvidenceSource
-    look_ahead_pages: EvidenceSource | None
+    pages: TaskPages
+    look_ahead_pages: TaskPages | None
 
     async def run(
         self,
@@ -85,13 +85,12 @@ class IsolatedScriptRun:
                 answer=arguments.answer,
                 agent=arguments.agent_name,
                 model=arguments.model,
-                handlers={**rpc_server.handlers(), **tools.handlers()},
+                handlers={**rpc_server.handlers(), **tools.handlers(), **self._page_handlers()},
                 deadline_s=deadline_s,
                 progress=progress,
                 logger=logger,
                 on_open=self._register_request_count,
                 extra_fields={
-                    "captures": [to_json_value(capture, Capture) for capture in arguments.captures],
                     "look_ahead": self.look_ahead_pages is not None,
                     "eval_date": eval_date(),
                 },
@@ -109,6 +108,37 @@ class IsolatedScriptRun:
         if self.look_ahead_pages is not None:
             self.replies.on_request = notify
 
+    def _page_handlers(self) -> dict[str, RpcHandler]:
+        """Return the methods of the script's page cache, by name."""
+
+        async def listing(params: Mapping[str, Any]) -> Any:
+            return to_json_value(self._pages_of(params).listing(), PageListing)
+
+        async def capture(params: Mapping[str, Any]) -> Any:
+            return to_json_value(self._pages_of(params).read(from_json_value(params.get("key"), str)), Capture | None)
+
+        async def all_read(params: Mapping[str, Any]) -> Any:
+            self._pages_of(params).read_all()
+
+        async def failures_read(params: Mapping[str, Any]) -> Any:
+            self._pages_of(params).read_failures()
+
+        return {
+            "page_listing": listing,
+            "page_capture": capture,
+            "all_pages_read": all_read,
+            "failures_read": failures_read,
+        }
+
+    def _pages_of(self, params: Mapping[str, Any]) -> TaskPages:
+        """Return the pages of the run that sends the call."""
+        run = params.get("run")
+        if run == REAL_RUN:
+            return self.pages
+        if run != SCOUTING_RUN or self.look_ahead_pages is None:
+            raise JudgeBug(f"unknown run {run!r}")
+        return self.look_ahead_pages
+
     def _services_by_run(self) -> dict[str, RunServices]:
         if self.look_ahead_pages is None:
             return {REAL_RUN: self._services(self.llm, self.pages)}
@@ -117,7 +147,7 @@ class IsolatedScriptRun:
             SCOUTING_RUN: self._services(self.replies.view(real=False), self.look_ahead_pages),
         }
 
-    def _services(self, llm: LLMClient, pages: EvidenceSource) -> RunServices:
+    def _services(self, llm: LLMClient, pages: TaskPages) -> RunServices:
         return RunServices(
             llm=llm,
             block_builder=self.block_builder,

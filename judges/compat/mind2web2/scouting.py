@@ -12,10 +12,9 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from answers.submission import Answer
-from cache.capture import Capture
 from judges.errors import JudgeBug, JudgeError, LLMError
 from judges.source_code import judge_code
-from mind2web2.hosted_objects import Bodies, EvidenceSource, HostedCache, HostedClient
+from mind2web2.hosted_objects import Bodies, HostedCache, HostedClient, ListedPages
 from mind2web2.llm_client.judge import JudgeError as PublicJudgeError
 from mind2web2.llm_client.judge import answer_scope
 from mind2web2.look_ahead import Scout
@@ -50,12 +49,11 @@ class ScriptArguments:
     agent_name: str
     model: str
     blobs: Bodies
-    captures: tuple[Capture, ...]
     tool_replies: ToolReplies | None
     """Requests that the script's tools have sent, shared by its runs; None if there is only one run."""
 
     async def run(
-        self, script: EvaluateAnswer, client: HostedClient, pages: EvidenceSource, logger: logging.Logger
+        self, script: EvaluateAnswer, client: HostedClient, pages: ListedPages, logger: logging.Logger
     ) -> Any:
         """Run the script and return its result.
 
@@ -64,7 +62,7 @@ class ScriptArguments:
             JudgeError: it did not catch an error of the model.
         """
         with tempfile.TemporaryDirectory(prefix="mind2web2-") as folder:
-            cache = HostedCache(Path(folder), pages=pages, blobs=self.blobs, captures=self.captures)
+            cache = HostedCache(Path(folder), pages=pages, blobs=self.blobs)
             with (
                 _errors_of_the_service(),
                 answer_scope(client.scope),
@@ -106,7 +104,7 @@ async def scouting_run(
     *,
     replies: Replies,
     scout: Scout,
-    pages: EvidenceSource,
+    pages: ListedPages,
 ) -> AsyncIterator[None]:
     """Run a scouting run of the script concurrently with the block, with ``client``.
 

@@ -11,7 +11,7 @@ from typing import Any, Protocol
 
 from judges.errors import JudgeBug
 from judges.source_code import judge_code
-from mind2web2.hosted_objects import EvidenceSource, HostedClient
+from mind2web2.hosted_objects import HostedClient, ListedPages
 from mind2web2.look_ahead import Scout
 from mind2web2.scouting import Replies, ScriptArguments, scouting_run
 from mind2web2.tool_faults import ToolNotConfigured
@@ -33,8 +33,8 @@ async def run_with_look_ahead(
     *,
     client_for: ClientFor,
     replies: Replies,
-    pages: EvidenceSource,
-    look_ahead_pages: EvidenceSource | None,
+    pages: ListedPages,
+    look_ahead_pages: ListedPages | None,
     logger: logging.Logger,
     deadline_s: float | None,
 ) -> dict[str, Any]:

@@ -34,7 +34,7 @@ PageType: TypeAlias = Literal["web", "pdf"]
 INDEX_FILE = "index.json"
 REDIRECTS_FILE = "redirects.json"
 FAILURES_FILE = "failures.json"
-_REQUIRED: dict[str, str] = {"web": "txt", "pdf": "pdf"}
+REQUIRED_FILES: dict[str, str] = {"web": "txt", "pdf": "pdf"}
 
 
 class CacheIndexError(CacheError, ValueError):
@@ -193,7 +193,7 @@ class CacheFileSys:
         key = url if isinstance(url, StoredUrl) else storage_key(url)
         if key in self._failures:
             return StoredUrl(key)
-        found = None if changes_when_decoded(key) else _match(key, self._failed, None, ignore_case=False)
+        found = None if changes_when_decoded(key) else match_spelling(key, self._failed, None, ignore_case=False)
         return None if found is None else StoredUrl(found)
 
     def failures(self) -> dict[str, dict[str, Any]]:
@@ -211,7 +211,7 @@ class CacheFileSys:
             key = self._find(url, ignore_case=False, follow_redirects=False)
             if key is None:
                 return False
-            del index[key]
+            index.pop(key, None)
             self._write_json(INDEX_FILE, index)
             self._write_redirects({final: page for final, page in self._redirects.items() if page != key})
             append_metadata(self.task_dir, key, None)
@@ -256,7 +256,7 @@ class CacheFileSys:
         """Keys of pages whose public key was taken by another page, by that public key."""
         self._redirects: dict[str, str] = {}
         self._failures: dict[str, dict[str, Any]] = {}
-        self._pages, self._finals, self._failed = _Spellings(), _Spellings(), _Spellings()
+        self._pages, self._finals, self._failed = Spellings(), Spellings(), Spellings()
 
     def _load(self) -> dict[str, Any]:
         """Read what other processes changed, and return the entries of the index.
@@ -273,14 +273,17 @@ class CacheFileSys:
             if metadata is not None:
                 self._metadata[key] = metadata
         new = [(key, kind) for key, kind in index.items() if self._types.get(key) != kind]
-        present = {entry.name for entry in os.scandir(self.task_dir)} if new else set()
+        present = self._file_names() if new else set()
         for key, kind in new:
-            suffix = _REQUIRED.get(kind) if isinstance(kind, str) else None
+            suffix = REQUIRED_FILES.get(kind) if isinstance(kind, str) else None
             if suffix is not None and any(f"{stem}.{suffix}" in present for stem in _stems(key, index)):
                 self._enter(key, kind)
         self._set_redirects({final: page for final, page in redirects.items() if isinstance(page, str)})
         self._set_failures({key: record for key, record in failures.items() if isinstance(record, dict)})
         return index
+
+    def _file_names(self) -> set[str]:
+        return {entry.name for entry in os.scandir(self.task_dir)}
 
     def _enter(self, key: str, kind: PageType) -> None:
         if key not in self._types:
@@ -292,7 +295,7 @@ class CacheFileSys:
 
     def _set_redirects(self, redirects: dict[str, str]) -> None:
         if not self._redirects.items() <= redirects.items():
-            self._redirects, self._finals = {}, _Spellings()
+            self._redirects, self._finals = {}, Spellings()
         for final, page in redirects.items():
             if final not in self._redirects:
                 self._finals.add(final, page)
@@ -300,7 +303,7 @@ class CacheFileSys:
 
     def _set_failures(self, failures: dict[str, dict[str, Any]]) -> None:
         if self._failures.keys() - failures.keys():
-            self._failures, self._failed = {}, _Spellings()
+            self._failures, self._failed = {}, Spellings()
         for key in failures:
             if key not in self._failures:
                 self._failed.add(key)
@@ -374,7 +377,7 @@ class CacheFileSys:
             found = self._redirects.get(key) if follow_redirects else None
         elif found is None:
             finals = self._finals if follow_redirects else None
-            found = _match(key, self._pages, finals, ignore_case=ignore_case)
+            found = match_spelling(key, self._pages, finals, ignore_case=ignore_case)
         return StoredUrl(found) if found in self._types else None
 
     def _own_page(self, url: str, key: str) -> str | None:
@@ -418,7 +421,7 @@ class CacheFileSys:
         self._write(name, data)
 
 
-class _Spellings:
+class Spellings:
     """Pages by the spellings of their keys. Keys that decoding would change are left out."""
 
     def __init__(self) -> None:
@@ -440,7 +443,7 @@ class _Spellings:
         self.by_letters.setdefault(variant.lower(), entry[1])
 
 
-def _match(key: str, pages: _Spellings, finals: _Spellings | None, *, ignore_case: bool) -> str | None:
+def match_spelling(key: str, pages: Spellings, finals: Spellings | None, *, ignore_case: bool = True) -> str | None:
     """Return the page of a key by another spelling of it: among the pages, then among their final URLs."""
     variant = lenient_key(key)
     for table in (pages, finals):

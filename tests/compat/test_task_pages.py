@@ -1,0 +1,137 @@
+"""A script run by the service uses the page cache of its task as if it had the folder."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from cache.blobs import BlobStore
+from cache.capture import Capture
+from cache.capture_index import MemoryIndex
+from cache.pages import PageCache
+from cache.urls import canonical_key
+from mind2web2.hosted_objects import HostedCache
+from mind2web2.task_pages import TaskFolder, TaskPages
+from mind2web2.utils.cache_filesys import CacheFileSys
+from tests.compat.fixed_pages import FixedPages
+
+URLS = ("https://a.com/Rules", "https://www.b.com/page", "https://c.com/old")
+SPELLINGS = (*URLS, "http://a.com/rules/", "https://b.com/page?utm_source=x", "https://a.com/moved", "https://d.com")
+
+
+async def captures() -> tuple[PageCache, BlobStore, dict[str, Capture]]:
+    blobs = BlobStore.open("memory://")
+    pages = PageCache(FixedPages({url: f"Text of {url}" for url in URLS}), blobs, MemoryIndex())
+    return pages, blobs, {url: await pages.get(url) for url in URLS}
+
+
+def folder(path: Path) -> CacheFileSys:
+    cache = CacheFileSys(path)
+    for url in URLS:
+        final = "https://a.com/moved" if url.endswith("Rules") else None
+        cache.put_web(url, f"Text of {url}", None, final)
+    cache.record_failure("https://e.com", "HTTP 500")
+    return cache
+
+
+async def hosted(tmp_path: Path, used: list[str]) -> HostedCache:
+    pages, blobs, by_url = await captures()
+    real = folder(tmp_path / "real")
+    task_folder = TaskFolder(
+        pages={url: by_url[url] for url in real.get_all_urls()},
+        keys={canonical_key(url): url for url in real.get_all_urls()},
+        redirects=real.redirects(),
+        failures=real.failures(),
+    )
+    (tmp_path / "own").mkdir()
+    listed = TaskPages(pages, [by_url[URLS[1]]], task_folder, on_use=lambda capture: used.append(capture.url))
+    return HostedCache(tmp_path / "own", pages=listed, blobs=blobs)
+
+
+def state(cache: CacheFileSys) -> dict[str, Any]:
+    """Return what a script can see of a page cache, without times."""
+    found = [url for url in SPELLINGS if cache.has(url) == "web"]
+    return {
+        "has": [cache.has(url) for url in SPELLINGS],
+        "lookup": [cache.lookup(url) for url in SPELLINGS],
+        "strict": [cache.lookup(url, ignore_case=False, follow_redirects=False) for url in SPELLINGS],
+        "texts": [cache.get_web(url) for url in found],
+        "urls": cache.get_all_urls(),
+        "summary": cache.summary(),
+        "redirects": cache.redirects(),
+        "failures": {key: record["reason"] for key, record in cache.failures().items()},
+        "failure": (cache.failure("http://e.com/") or {}).get("attempts"),
+    }
+
+
+CHANGES: dict[str, Callable[[CacheFileSys], Any]] = {
+    "none": lambda cache: None,
+    "put": lambda cache: cache.put_web("https://d.com", "own", None),
+    "replace": lambda cache: cache.put_web("https://a.com/Rules", "own", None),
+    "replace with PDF": lambda cache: cache.put_pdf("https://c.com/old", b"%PDF-"),
+    "remove": lambda cache: cache.remove("https://a.com/Rules"),
+    "remove and put": lambda cache: (cache.remove("https://c.com/old"), cache.put_web("https://d.com", "own", None)),
+    "remove own": lambda cache: (cache.put_web("https://d.com", "own", None), cache.remove("https://d.com")),
+    "clear": lambda cache: cache.clear(),
+    "clear failure": lambda cache: cache.clear_failure("https://e.com"),
+    "fail again": lambda cache: cache.record_failure("https://e.com", "HTTP 502"),
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("looked_before", [False, True], ids=["unseen", "seen"])
+async def test_cache_of_a_hosted_script_behaves_like_the_folder(
+    change: Callable[[CacheFileSys], Any], looked_before: bool, tmp_path: Path
+):
+    real, cache = folder(tmp_path / "folder"), await hosted(tmp_path, [])
+    for each in (real, cache):
+        if looked_before:
+            state(each)
+        change(each)
+    assert state(cache) == state(real)
+
+
+async def test_only_pages_that_a_script_finds_are_used(tmp_path: Path):
+    used: list[str] = []
+    cache = await hosted(tmp_path, used)
+    assert (cache.has("https://d.com"), used) == (None, [])
+    assert (cache.has("https://A.com/rules"), used) == ("web", [URLS[0]])
+    assert cache.get_web(URLS[0])[0] == f"Text of {URLS[0]}"
+    assert used == [URLS[0]]
+    assert len(cache.get_all_urls()) == 3
+    assert used == [URLS[0], *URLS[1:]]
+
+
+async def test_recorded_reads_give_the_same_pages_again(tmp_path: Path):
+    pages, _, by_url = await captures()
+    task_folder = TaskFolder(
+        pages=by_url,
+        keys={capture.key: url for url, capture in by_url.items()},
+        redirects={"https://a.com/moved": URLS[0], "https://c.com/moved": URLS[2]},
+        failures={"https://e.com": {"reason": "HTTP 500"}},
+    )
+    first = TaskPages(pages, [], task_folder)
+    assert first.record() is None
+    first.read(URLS[0])
+    record = first.record()
+    assert record == {"pages": {URLS[0]: URLS[0]}, "redirects": {"https://a.com/moved": URLS[0]}, "failures": {}}
+    again = TaskPages(pages, [], TaskFolder.recorded(record, {each.key: each for each in by_url.values()}.get))
+    assert (list(again.listing().types), again.record()) == ([URLS[0]], None)
+    assert again.read(URLS[0]) == by_url[URLS[0]]
+    assert again.record() == record
+    first.read_all()
+    assert first.record() == {
+        "pages": {url: url for url in URLS}, "redirects": task_folder.redirects, "failures": task_folder.failures,
+    }  # fmt: skip
+
+
+async def test_page_captured_for_a_claim_is_found_afterwards(tmp_path: Path):
+    pages, blobs, _ = await captures()
+    listed = TaskPages(pages, [], None)
+    cache = HostedCache(tmp_path, pages=listed, blobs=blobs)
+    assert cache.has(URLS[0]) is None
+    cache.captured_later((await listed.evidence_for(URLS[0])).capture)
+    assert (cache.has(URLS[0]), cache.get_web(URLS[0])[0]) == ("web", f"Text of {URLS[0]}")
