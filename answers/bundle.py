@@ -11,16 +11,24 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import BinaryIO
 
-from answers import submission
 from answers.archive import read_members
 from answers.errors import AnswersNotFound, InvalidArchive, InvalidSubmission, Problem, ProblemCode
+from answers.submission import (
+    MAX_ANSWER_BYTES,
+    Answer,
+    Submission,
+    decode_text,
+    name_problems,
+    run_number,
+    text_problems,
+)
 
 ANSWERS = "answer_<k>.md"
 LAYOUT = f"<agent>/<task_id>/{ANSWERS}"
 _METADATA = ".meta.json"
 
 
-def read_folder(root: Path, agent: str, task_ids: Collection[str] = ()) -> tuple[submission.Submission, ...]:
+def read_folder(root: Path, agent: str, task_ids: Collection[str] = ()) -> tuple[Submission, ...]:
     """Return the answers of one agent below ``root``, sorted, one submission per task. Blocks on disk reads.
 
     Reads all tasks unless ``task_ids`` names some. Other files are not answers; ``ignored_files`` lists them.
@@ -29,9 +37,9 @@ def read_folder(root: Path, agent: str, task_ids: Collection[str] = ()) -> tuple
         AnswersNotFound: The agent, or a named task, has no answers.
         InvalidSubmission: Names or texts are invalid. All invalid files are listed.
     """
-    problems = [*submission.name_problems(agent, "agent")]
+    problems = [*name_problems(agent, "agent")]
     for task_id in task_ids:
-        problems += submission.name_problems(task_id, "task_id")
+        problems += name_problems(task_id, "task_id")
     if problems:
         raise InvalidSubmission(problems)
     folder = root / agent
@@ -60,7 +68,7 @@ def other_files(task: Path) -> list[Path]:
 
 
 def is_answer(file_name: str) -> bool:
-    return submission.run_number(file_name) is not None
+    return run_number(file_name) is not None
 
 
 def is_metadata(file_name: str) -> bool:
@@ -81,14 +89,14 @@ def _answers_in(root: Path, task: Path) -> Iterator[tuple[str, bytes]]:
                 message = "is a link to a file outside the folder"
                 raise InvalidSubmission([Problem(path=name, message=message, code=ProblemCode.BAD_NAME)])
             with path.open("rb") as file:
-                yield name, file.read(submission.MAX_ANSWER_BYTES + 1)  # one byte over the limit is enough to reject it
+                yield name, file.read(MAX_ANSWER_BYTES + 1)  # one byte over the limit is enough to reject it
 
 
 def _visible(folder: Path) -> Iterator[Path]:
     return (each for each in sorted(folder.iterdir()) if not each.name.startswith("."))
 
 
-def read_archive(file: BinaryIO) -> tuple[submission.Submission, ...]:
+def read_archive(file: BinaryIO) -> tuple[Submission, ...]:
     """Return the answers in a zip, tar or tar.gz archive, sorted, one submission per agent and task.
 
     ``file`` must be seekable. Ignores files that desktops add (``__MACOSX``, hidden files) and metadata of answers. All
@@ -117,25 +125,24 @@ def read_archive(file: BinaryIO) -> tuple[submission.Submission, ...]:
     return _submissions(files)
 
 
-def _submissions(files: Mapping[str, bytes]) -> tuple[submission.Submission, ...]:
+def _submissions(files: Mapping[str, bytes]) -> tuple[Submission, ...]:
     """Build submissions from file contents, keyed by ``agent/task_id/answer.md``."""
-    answers: dict[tuple[str, str], list[submission.Answer]] = defaultdict(list)
+    answers: dict[tuple[str, str], list[Answer]] = defaultdict(list)
     problems: list[Problem] = []
     for path in sorted(files, key=_natural):
         agent, task_id, name = path.split("/")
-        invalid = [*submission.name_problems(agent, path), *submission.name_problems(task_id, path)]
+        invalid = [*name_problems(agent, path), *name_problems(task_id, path)]
         try:
-            text = submission.decode_text(files[path], path)
+            text = decode_text(files[path], path)
         except InvalidSubmission as error:
             problems += [*invalid, *error.problems]
             continue
-        problems += [*invalid, *submission.text_problems(text, path)]
-        answers[agent, task_id].append(submission.Answer(name=name, text=text))
+        problems += [*invalid, *text_problems(text, path)]
+        answers[agent, task_id].append(Answer(name=name, text=text))
     if problems:
         raise InvalidSubmission(problems)
     return tuple(
-        submission.Submission(agent=agent, task_id=task_id, answers=tuple(each))
-        for (agent, task_id), each in answers.items()
+        Submission(agent=agent, task_id=task_id, answers=tuple(each)) for (agent, task_id), each in answers.items()
     )
 
 

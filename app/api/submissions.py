@@ -18,9 +18,20 @@ from pydantic import BaseModel, Field
 from answers.bundle import read_archive
 from answers.submission import Submission, checked_submission
 from app.access.keys import Caller
-from app.api import models
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
 from app.api.listings import FilterDep, JobCountsOut
+from app.api.models import (
+    AcceptedArchiveOut,
+    AcceptedSubmissionOut,
+    BudgetUsd,
+    JobRefOut,
+    ListOut,
+    Priority,
+    RecordModel,
+    SubmissionChangeIn,
+    SubmissionIn,
+    SubmissionOut,
+)
 from app.api.paging import IdPath, PageRequest, pages_by_id
 from app.api.problems import Problem, not_found
 from app.api.request_fields import ModelText
@@ -47,7 +58,7 @@ class DeletedOut(BaseModel):
     answers: int = Field(description="Answers that no other submission has")
 
 
-class SubmissionSummaryOut(models.RecordModel):
+class SubmissionSummaryOut(RecordModel):
     """A submission in a list."""
 
     id: str
@@ -59,7 +70,7 @@ class SubmissionSummaryOut(models.RecordModel):
     priority: int
     budget_usd: float | None
     job_counts: JobCountsOut
-    jobs: list[models.JobRefOut] | None = Field(description="Null without include=jobs")
+    jobs: list[JobRefOut] | None = Field(description="Null without include=jobs")
     metadata: dict[str, Any] | None = Field(description="Null without include=metadata")
 
 
@@ -74,9 +85,9 @@ KeyHeader = Annotated[
 ]
 
 
-@router.post("", status_code=202, response_model=models.AcceptedSubmissionOut, responses=sends(202, "Location"))
+@router.post("", status_code=202, response_model=AcceptedSubmissionOut, responses=sends(202, "Location"))
 async def create_submission(
-    body: models.SubmissionIn, service: ServiceDep, caller: SubmitterDep, idempotency_key: KeyHeader = None
+    body: SubmissionIn, service: ServiceDep, caller: SubmitterDep, idempotency_key: KeyHeader = None
 ) -> Response:
     """Submit the answers of one agent to one task. Each answer becomes a job."""
     has_key = idempotency_key is not None
@@ -110,7 +121,7 @@ async def list_submissions(
     include: Annotated[
         list[Literal["jobs", "metadata"]] | None, Query(description="Parts to add; can be repeated")
     ] = None,
-) -> models.ListOut[SubmissionSummaryOut]:
+) -> ListOut[SubmissionSummaryOut]:
     """List submissions of answers, newest first."""
     chosen = chosen.of_owner(caller.visible_owner)
     async with service.database.begin() as connection:
@@ -125,22 +136,22 @@ async def list_submissions(
         SubmissionSummaryOut.of_record(
             record,
             job_counts=JobCountsOut(**counts[record.id]),
-            jobs=None if jobs is None else [models.JobRefOut.of(job) for job in jobs if job.submission_id == record.id],
+            jobs=None if jobs is None else [JobRefOut.of(job) for job in jobs if job.submission_id == record.id],
             metadata=record.metadata if "metadata" in (include or ()) else None,
         )
         for record in records
     ]
-    return models.ListOut(items=items, next_cursor=next_cursor)
+    return ListOut(items=items, next_cursor=next_cursor)
 
 
-@router.post("/archive", status_code=202, response_model=models.AcceptedArchiveOut)
+@router.post("/archive", status_code=202, response_model=AcceptedArchiveOut)
 async def submit_archive(
     service: ServiceDep,
     caller: SubmitterDep,
     file: Annotated[UploadFile, File(description="zip or tar of <agent>/<task_id>/answer_k.md")],
     model: Annotated[ModelText | None, Form()] = None,
-    priority: Annotated[models.Priority, Form()] = _ARCHIVE_PRIORITY,
-    budget_usd: Annotated[models.BudgetUsd | None, Form()] = None,
+    priority: Annotated[Priority, Form()] = _ARCHIVE_PRIORITY,
+    budget_usd: Annotated[BudgetUsd | None, Form()] = None,
     idempotency_key: KeyHeader = None,
 ) -> dict[str, Any]:
     """Submit the answers of many tasks in one archive: all of them or none. The budget applies to each submission."""
@@ -156,7 +167,7 @@ async def submit_archive(
 @router.get("/{submission_id}")
 async def get_submission(
     submission_id: IdPath, request: Request, service: ServiceDep, caller: ReaderDep, wait: WaitQuery = 0
-) -> models.SubmissionOut:
+) -> SubmissionOut:
     """Return a submission with the status of its jobs. With `wait`, return when all of them have ended."""
     found = await _submission_out(service, submission_id, caller)
     unfinished = [job.id for job in found.jobs if job.status not in TERMINAL]
@@ -168,8 +179,8 @@ async def get_submission(
 
 @router.patch("/{submission_id}")
 async def update_submission(
-    submission_id: IdPath, body: models.SubmissionChangeIn, service: ServiceDep, caller: SubmitterDep
-) -> models.SubmissionOut:
+    submission_id: IdPath, body: SubmissionChangeIn, service: ServiceDep, caller: SubmitterDep
+) -> SubmissionOut:
     """Change the budget. If it is raised, jobs that are paused for this budget continue within 2 seconds."""
     async with service.database.begin() as connection:
         await rows.set_budget(connection, submission_id, body.budget_usd, owner=caller.visible_owner)
@@ -177,7 +188,7 @@ async def update_submission(
 
 
 @router.post("/{submission_id}/cancel")
-async def cancel_submission(submission_id: IdPath, service: ServiceDep, caller: SubmitterDep) -> models.SubmissionOut:
+async def cancel_submission(submission_id: IdPath, service: ServiceDep, caller: SubmitterDep) -> SubmissionOut:
     """Cancel the unfinished jobs of a submission."""
     await _submission_out(service, submission_id, caller)
     await service.control.cancel_all(ListFilter(owner=caller.visible_owner), submission_id=submission_id)
@@ -221,20 +232,20 @@ async def _check_not_retained(service: Service, connection: Any, submission_id: 
         raise Problem(409, "RETAINED", detail, errors=sorted(retained.items()))
 
 
-async def _submission_out(service: Service, submission_id: str, caller: Caller) -> models.SubmissionOut:
+async def _submission_out(service: Service, submission_id: str, caller: Caller) -> SubmissionOut:
     async with service.database.begin() as connection:
         record = await rows.get_submission(connection, submission_id, owner=caller.visible_owner)
         if record is None:
             raise not_found("submission")
         jobs = await rows.jobs_of_submission(connection, submission_id)
-        return models.SubmissionOut.of(record, jobs, spent_usd=await get_spent(connection, submission_id))
+        return SubmissionOut.of(record, jobs, spent_usd=await get_spent(connection, submission_id))
 
 
-def _is_short(body: models.SubmissionIn) -> bool:
+def _is_short(body: SubmissionIn) -> bool:
     return sum(_SHORT_CHARS if answer.text is None else len(answer.text) for answer in body.answers) < _SHORT_CHARS
 
 
-def _checked(body: models.SubmissionIn, has_key: bool) -> tuple[Submission, bytes]:
+def _checked(body: SubmissionIn, has_key: bool) -> tuple[Submission, bytes]:
     """Return the submission, and the request as bytes if it has an idempotency key."""
     submission = checked_submission(
         agent=body.agent,

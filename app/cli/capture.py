@@ -13,9 +13,18 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from app.cli.reindex import reindex
-from app.console import event_loop, judging_options
+from app.console import event_loop
 from app.console.connection import JsonOption
 from app.console.errors import Exit, WrongUsage
+from app.console.judging_options import (
+    AnswersOption,
+    CacheOption,
+    MaxPagesOption,
+    TaskOption,
+    find_answers,
+    judging_settings,
+    quiet_logging,
+)
 from app.console.runtime import open_command_runtime
 from app.console.streams import print_json, stderr_console
 
@@ -40,10 +49,10 @@ def program() -> typer.Typer:
 def capture(
     context: typer.Context,
     agent: Annotated[str | None, typer.Option("--agent", help="Agent that wrote the answers.")] = None,
-    task: judging_options.TaskOption = None,
-    answers: judging_options.AnswersOption = Path("answers"),
-    cache: judging_options.CacheOption = None,
-    max_pages: judging_options.MaxPagesOption = None,
+    task: TaskOption = None,
+    answers: AnswersOption = Path("answers"),
+    cache: CacheOption = None,
+    max_pages: MaxPagesOption = None,
     refresh: Annotated[bool, typer.Option("--refresh", help="Capture all pages again.")] = False,
     answered_at: Annotated[
         datetime | None,
@@ -58,13 +67,13 @@ def capture(
         return
     if agent is None:
         raise WrongUsage("missing option --agent")
-    submissions = judging_options.find_answers(answers, agent, task or ())
+    submissions = find_answers(answers, agent, task or ())
     from app.engine.public_cache import PublicCache
 
     public = None if cache is None else PublicCache(cache)
     evidence = None if public is None else public.evidence_folder(agent)
-    settings = judging_options.judging_settings(evidence=evidence, max_pages=max_pages)
-    judging_options.quiet_logging(settings)
+    settings = judging_settings(evidence=evidence, max_pages=max_pages)
+    quiet_logging(settings)
     near = None if answered_at is None else answered_at.replace(tzinfo=UTC)
     with event_loop.resumable("Finished captures are saved; run the same command to resume."):
         pages = event_loop.run(_run(settings, submissions, public, refresh=refresh, near=near))

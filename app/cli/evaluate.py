@@ -9,9 +9,33 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.console import event_loop, judging_options
+from app.console import event_loop
 from app.console.connection import DryRunOption, JsonOption
 from app.console.errors import Exit, WrongUsage
+from app.console.judging_options import (
+    AgentOption,
+    AnswersOption,
+    CacheOption,
+    EffortOption,
+    IsolateOption,
+    JudgeOption,
+    JudgesOption,
+    JuryOption,
+    MaxOutputOption,
+    MaxPagesOption,
+    OnOff,
+    RoleEffortOption,
+    RoleMaxOutputOption,
+    RoleTemperatureOption,
+    TaskOption,
+    TemperatureOption,
+    baseline_suggested,
+    check_tasks,
+    find_answers,
+    judging_settings,
+    parameter_flags,
+    quiet_logging,
+)
 from app.console.streams import print_json, stderr_console, stdout_console
 
 if TYPE_CHECKING:
@@ -41,47 +65,45 @@ _LookAheadOption = Annotated[
 
 
 def evaluate(
-    agent: judging_options.AgentOption,
-    task: judging_options.TaskOption = None,
-    answers: judging_options.AnswersOption = Path("answers"),
-    judges: judging_options.JudgesOption = None,
-    cache: judging_options.CacheOption = None,
+    agent: AgentOption,
+    task: TaskOption = None,
+    answers: AnswersOption = Path("answers"),
+    judges: JudgesOption = None,
+    cache: CacheOption = None,
     out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("eval_results"),
-    model: judging_options.JudgeOption = None,
-    jury: judging_options.JuryOption = None,
-    reasoning_effort: judging_options.EffortOption = None,
-    temperature: judging_options.TemperatureOption = None,
-    max_output_tokens: judging_options.MaxOutputOption = None,
-    verify_reasoning_effort: judging_options.RoleEffortOption = None,
-    verify_temperature: judging_options.RoleTemperatureOption = None,
-    verify_max_output_tokens: judging_options.RoleMaxOutputOption = None,
-    extract_reasoning_effort: judging_options.RoleEffortOption = None,
-    extract_temperature: judging_options.RoleTemperatureOption = None,
-    extract_max_output_tokens: judging_options.RoleMaxOutputOption = None,
+    model: JudgeOption = None,
+    jury: JuryOption = None,
+    reasoning_effort: EffortOption = None,
+    temperature: TemperatureOption = None,
+    max_output_tokens: MaxOutputOption = None,
+    verify_reasoning_effort: RoleEffortOption = None,
+    verify_temperature: RoleTemperatureOption = None,
+    verify_max_output_tokens: RoleMaxOutputOption = None,
+    extract_reasoning_effort: RoleEffortOption = None,
+    extract_temperature: RoleTemperatureOption = None,
+    extract_max_output_tokens: RoleMaxOutputOption = None,
     max_tasks: Annotated[int | None, typer.Option(min=1, help="Maximum concurrent tasks (default: 2).")] = None,
     max_answers: _MaxAnswersOption = None,
-    max_pages: judging_options.MaxPagesOption = None,
+    max_pages: MaxPagesOption = None,
     max_llm: Annotated[int | None, typer.Option(min=1, help="Maximum concurrent model requests (default: 30).")] = None,
     overwrite: _OverwriteOption = False,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Disable the reply cache.")] = False,
     look_ahead: _LookAheadOption = False,
-    isolate: judging_options.IsolateOption = None,
+    isolate: IsolateOption = None,
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Judge a folder of answers without a server."""
-    parameters = judging_options.parameter_flags(locals())
+    parameters = parameter_flags(locals())
     limits = {"max_tasks": max_tasks, "max_answers": max_answers, "max_pages": max_pages, "max_llm": max_llm}
     modes = {"overwrite": overwrite, "dry_run": dry_run, "as_json": as_json}
-    submissions = judging_options.find_answers(
-        answers, agent, task or ()
-    )  # the most frequent error, so before the slow imports
+    submissions = find_answers(answers, agent, task or ())  # the most frequent error, so before the slow imports
 
     from app.engine.public_cache import PublicCache
 
     _check_date()
     public = None if cache is None else PublicCache(cache)
-    settings = judging_options.judging_settings(
+    settings = judging_settings(
         judges=judges,
         evidence=None if public is None else public.evidence_folder(agent),
         model=model,
@@ -90,11 +112,11 @@ def evaluate(
         **limits,
         reply_cache_bytes=0 if no_cache else None,
         look_ahead=True if look_ahead else None,
-        isolate=None if isolate is None else isolate is judging_options.OnOff.ON,
+        isolate=None if isolate is None else isolate is OnOff.ON,
     )
-    judging_options.quiet_logging(settings)
+    quiet_logging(settings)
     saved = "Finished results are saved; run the same command to resume."
-    with judging_options.baseline_suggested(), event_loop.resumable(saved):
+    with baseline_suggested(), event_loop.resumable(saved):
         evaluated = event_loop.run(_run(settings, submissions, task or (), answers, out, public, **modes))
     if evaluated is None:
         return
@@ -137,7 +159,7 @@ async def _run(
         if process_pool is not None:
             stack.push_async_callback(process_pool.aclose)
         catalogue = await load_catalogue(settings, process_pool)
-        judging_options.check_tasks(tasks, catalogue)
+        check_tasks(tasks, catalogue)
         pages = await CurrentPages.open(settings.data_dir / "captures", public)
         planned = await asyncio.to_thread(
             plan,

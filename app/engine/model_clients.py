@@ -14,7 +14,6 @@ from pydantic import SecretStr
 from app.engine.limits import Limits
 from app.settings import Settings
 from judges.errors import ModelNotConfigured
-from judges.llm import providers
 from judges.llm.budget import ProcessBudget, unknown_price_message
 from judges.llm.circuit import CircuitBreaker, CircuitState, not_sent_error
 from judges.llm.client import LLMClient
@@ -23,6 +22,15 @@ from judges.llm.learned_formats import FormatFile
 from judges.llm.missing_models import ListedModel, ModelList, shutdown_of, shutdown_warning
 from judges.llm.observed import rejects_all_requests
 from judges.llm.provider_adapter import ProviderAdapter
+from judges.llm.providers import (
+    LEXICAL,
+    REMOTE_PROVIDERS,
+    Access,
+    ModelName,
+    account_identity,
+    make_client,
+    parse_judge,
+)
 from judges.llm.response_cache import FolderReplyCache, ReplyCache
 from judges.llm.retry import RetryPolicy
 
@@ -90,14 +98,14 @@ class ModelClients:
             ModelNotConfigured: The provider is unknown, its key is missing, or the price of the model is unknown and
                 there is only a budget in USD.
         """
-        judge = providers.parse_judge(model)
+        judge = parse_judge(model)
         if judge.is_jury:
             return JuryClient({one.model: self.client(str(one))[0] for one in judge.members}), judge.model
         name = judge.first
         self._check_price(name)
         if name.provider not in self._clients:
             # One client serves all models of a provider, because the request names the model.
-            self._clients[name.provider], _ = providers.make_client(
+            self._clients[name.provider], _ = make_client(
                 model,
                 semaphore=self._limits.llm,
                 access=_access(self._settings),
@@ -119,7 +127,7 @@ class ModelClients:
             ModelNotConfigured: See ``client``.
         """
         async with self._open_lock:
-            if any(member.provider not in self._clients for member in providers.parse_judge(model).members):
+            if any(member.provider not in self._clients for member in parse_judge(model).members):
                 await asyncio.to_thread(self.client, model)
         return self.client(model)
 
@@ -128,11 +136,11 @@ class ModelClients:
 
         The first call requests the model list of the server. ``wait``: wait for the list until its deadline.
         """
-        members = providers.parse_judge(model or self._settings.model).members
+        members = parse_judge(model or self._settings.model).members
         if len(members) > 1:
             return [warning for one in members for warning in await self.warnings(str(one), wait=wait)]
         [name] = members
-        if name.provider == providers.LEXICAL:
+        if name.provider == LEXICAL:
             return []
         with suppress(ModelNotConfigured):  # the price table may still contain the model
             await self.open_client(str(name))
@@ -140,7 +148,7 @@ class ModelClients:
         listed: Sequence[ListedModel] = ()
         if models is not None:
             listed = await models.listed() if wait else models.latest()
-        vendor = providers.REMOTE_PROVIDERS[name.provider].vendor
+        vendor = REMOTE_PROVIDERS[name.provider].vendor
         warning = shutdown_warning(str(name), shutdown_of(name.model, listed, self._settings.prices, vendor=vendor))
         return [] if warning is None else [warning]
 
@@ -152,7 +160,7 @@ class ModelClients:
         models = self._model_lists[provider] = ModelList(backend if self._lists_models else None)
         return models
 
-    def _check_price(self, name: providers.ModelName) -> None:
+    def _check_price(self, name: ModelName) -> None:
         """Reject a model with unknown price if the only budget is in USD."""
         settings = self._settings
         is_limited = settings.budget_usd is not None and settings.budget_tokens is None
@@ -166,7 +174,7 @@ class ModelClients:
             LLMRejected: The circuit breaker is open, because an earlier request was rejected for its key, account or
                 access.
         """
-        for name in providers.parse_judge(model or self._settings.model).members:
+        for name in parse_judge(model or self._settings.model).members:
             circuit = self._circuit(name.provider)
             rejection = circuit.rejection(name.model)
             if rejection is None or not rejects_all_requests(rejection):
@@ -179,7 +187,7 @@ class ModelClients:
 
         That of a jury is the least favourable one of its members.
         """
-        judge = providers.parse_judge(model or self._settings.model)
+        judge = parse_judge(model or self._settings.model)
         try:
             self.client(str(judge))
         except ModelNotConfigured:
@@ -189,7 +197,7 @@ class ModelClients:
 
     def allow_probe(self, model: str | None) -> None:
         """Allow one probe request to ``model``, after an operator fixed its key or account."""
-        for name in providers.parse_judge(model or self._settings.model).members:
+        for name in parse_judge(model or self._settings.model).members:
             self._circuit(name.provider).allow_probe(name.model)
             if self._provider_status is not None:
                 self._provider_status.request_probe(name.provider)
@@ -212,7 +220,7 @@ class ModelClients:
 
 def _fingerprint(secret: bytes, provider: str, settings: Settings) -> str:
     """Return a fingerprint of the account at a provider. The secret prevents guessing the key from it."""
-    account = providers.account_identity(provider, _access(settings))
+    account = account_identity(provider, _access(settings))
     return hmac.new(secret, repr((provider, account)).encode(), "sha256").hexdigest()[:32]
 
 
@@ -221,12 +229,12 @@ def _policy(settings: Settings) -> RetryPolicy:
     return RetryPolicy() if limit is None else RetryPolicy(total_s=limit, long_total_s=limit)
 
 
-def _access(settings: Settings) -> providers.Access:
+def _access(settings: Settings) -> Access:
     def secret_value(secret: SecretStr | None) -> str | None:
         return None if secret is None else secret.get_secret_value()
 
     optional: dict[str, Any] = {"azure_api_version": settings.azure_api_version, "aws_region": settings.aws_region}
-    return providers.Access(
+    return Access(
         images=settings.images,
         format_file=FormatFile(settings.data_dir / "dialects.json"),
         openai_api_key=secret_value(settings.openai_api_key),

@@ -15,7 +15,16 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from judges import errors
+from judges.errors import (
+    LLMError,
+    LLMOutputUnusable,
+    LLMQuotaExhausted,
+    LLMRejected,
+    LLMTimeout,
+    LLMUnavailable,
+    RejectionScope,
+    UnusableKind,
+)
 from judges.llm.missing_models import is_missing_model_error
 from judges.llm.retry import parse_retry_after
 
@@ -73,7 +82,7 @@ _THIS_REQUEST_CODES = _TOO_LONG_CODES | frozenset(
 _TOO_LARGE = 413
 _TOO_LONG_STATUSES = frozenset({400, 413, 422, 500})
 _ACCESS_STATUSES = frozenset({400, 403, 500})
-_SCOPES = {401: errors.RejectionScope.ENDPOINT, 402: errors.RejectionScope.ENDPOINT}
+_SCOPES = {401: RejectionScope.ENDPOINT, 402: RejectionScope.ENDPOINT}
 _MODEL_SCOPE = frozenset({400, 403, 404})
 _CAUSES = {
     401: "the key is wrong or revoked",
@@ -102,7 +111,7 @@ class ErrorResponse:
             object.__setattr__(self, name, getattr(self, name)[:max_chars])
 
 
-def error_for_response(response: ErrorResponse, *, now: float) -> errors.LLMError:
+def error_for_response(response: ErrorResponse, *, now: float) -> LLMError:
     """Return the error for a response. ``now`` is the wall clock in seconds since the epoch, for dates in headers.
 
     The header ``x-should-retry`` (true or false) decides whether the error is transient, unless the quota is used up.
@@ -110,25 +119,23 @@ def error_for_response(response: ErrorResponse, *, now: float) -> errors.LLMErro
     code = response.code.lower()
     text = f"{response.provider}: {response.status} {response.message}"[:MAX_MESSAGE_CHARS]
     if is_quota_exhausted(response):
-        return errors.LLMQuotaExhausted(text, status=response.status, scope=errors.RejectionScope.ENDPOINT)
+        return LLMQuotaExhausted(text, status=response.status, scope=RejectionScope.ENDPOINT)
     should_retry = {"true": True, "false": False}.get(response.headers.get("x-should-retry", "").strip().lower())
     if should_retry:
         return _unavailable(text, response, now=now)
     if response.status != 401 and is_missing_model_error(response.status, code, response.message):
-        return errors.LLMRejected(text, status=response.status, scope=errors.RejectionScope.MODEL, no_such_model=True)
+        return LLMRejected(text, status=response.status, scope=RejectionScope.MODEL, no_such_model=True)
     if is_key_rejected(response):
-        return errors.LLMRejected(
-            f"{text} ({_CAUSES[401]})", status=response.status, scope=errors.RejectionScope.ENDPOINT
-        )
+        return LLMRejected(f"{text} ({_CAUSES[401]})", status=response.status, scope=RejectionScope.ENDPOINT)
     too_long = is_too_long(response)
     if response.status in TRANSIENT_STATUSES or (response.status >= 500 and not too_long):
         fault = _unavailable(text, response, now=now)
         fault.should_retry = should_retry is None
         return fault
     if is_filtered(response):
-        return errors.LLMOutputUnusable(errors.UnusableKind.FILTERED, text)
+        return LLMOutputUnusable(UnusableKind.FILTERED, text)
     cause = _CAUSES.get(response.status)
-    return errors.LLMRejected(
+    return LLMRejected(
         f"{text} ({cause})" if cause else text,
         status=response.status,
         scope=_scope(response, code),
@@ -136,14 +143,14 @@ def error_for_response(response: ErrorResponse, *, now: float) -> errors.LLMErro
     )
 
 
-def images_rejected(response: ErrorResponse) -> errors.LLMRejected:
+def images_rejected(response: ErrorResponse) -> LLMRejected:
     """Return the error for images that ``ASSAY_IMAGES=on`` sends to a model that takes none.
 
     Its scope is the request, because requests without images still succeed.
     """
     text = f"{response.provider}: {response.status} {response.message}"[:MAX_MESSAGE_CHARS]
     remedy = "ASSAY_IMAGES=on sends images to a model that takes none: set ASSAY_IMAGES=auto or off"
-    return errors.LLMRejected(f"{text} ({remedy})", status=response.status, scope=errors.RejectionScope.REQUEST)
+    return LLMRejected(f"{text} ({remedy})", status=response.status, scope=RejectionScope.REQUEST)
 
 
 def is_quota_exhausted(response: ErrorResponse) -> bool:
@@ -181,25 +188,25 @@ def is_too_long(response: ErrorResponse) -> bool:
     )
 
 
-def _unavailable(text: str, response: ErrorResponse, *, now: float) -> errors.LLMUnavailable:
-    return errors.LLMUnavailable(text, status=response.status, retry_after_s=_retry_after(response.headers, now=now))
+def _unavailable(text: str, response: ErrorResponse, *, now: float) -> LLMUnavailable:
+    return LLMUnavailable(text, status=response.status, retry_after_s=_retry_after(response.headers, now=now))
 
 
-def connection_error(provider: str, cause: BaseException) -> errors.LLMUnavailable:
-    return errors.LLMUnavailable(f"{provider}: no connection ({type(cause).__name__}: {cause})"[:MAX_MESSAGE_CHARS])
+def connection_error(provider: str, cause: BaseException) -> LLMUnavailable:
+    return LLMUnavailable(f"{provider}: no connection ({type(cause).__name__}: {cause})"[:MAX_MESSAGE_CHARS])
 
 
-def timeout_error(provider: str) -> errors.LLMTimeout:
-    return errors.LLMTimeout(f"{provider}: no reply in time")
+def timeout_error(provider: str) -> LLMTimeout:
+    return LLMTimeout(f"{provider}: no reply in time")
 
 
-def _scope(response: ErrorResponse, code: str) -> errors.RejectionScope:
+def _scope(response: ErrorResponse, code: str) -> RejectionScope:
     about_this = code in _THIS_REQUEST_CODES or is_too_long(response) or "response_format" in response.message.lower()
     if response.status in (400, 500) and about_this:
-        return errors.RejectionScope.REQUEST
+        return RejectionScope.REQUEST
     if response.status in _MODEL_SCOPE:
-        return errors.RejectionScope.MODEL
-    return _SCOPES.get(response.status, errors.RejectionScope.REQUEST)
+        return RejectionScope.MODEL
+    return _SCOPES.get(response.status, RejectionScope.REQUEST)
 
 
 def _retry_after(headers: Mapping[str, str], *, now: float) -> float | None:

@@ -13,7 +13,15 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from typing import Any, TypeAlias
 
-from judges import errors
+from judges.errors import (
+    LLMError,
+    LLMOutputUnusable,
+    LLMRejected,
+    LLMUnavailable,
+    ShorterPage,
+    UnusableKind,
+    UnusableReply,
+)
 from judges.llm.budget import RequestBudget, estimate_cost
 from judges.llm.circuit import CircuitBreaker
 from judges.llm.client import LLMReply, LLMRequest, role_of
@@ -32,10 +40,10 @@ from rubrics.verdict import Usage
 
 log = logging.getLogger(__name__)
 
-_FORM_FAULTS = frozenset({errors.UnusableKind.MALFORMED, errors.UnusableKind.OFF_SCHEMA, errors.UnusableKind.EMPTY})
+_FORM_FAULTS = frozenset({UnusableKind.MALFORMED, UnusableKind.OFF_SCHEMA, UnusableKind.EMPTY})
 """Kinds of unusable replies that indicate that the server ignores the request format."""
 
-OnRetry: TypeAlias = Callable[[errors.LLMUnavailable], None]
+OnRetry: TypeAlias = Callable[[LLMUnavailable], None]
 
 
 class RemoteLLM:
@@ -90,10 +98,10 @@ class RemoteLLM:
         Raises:
             LLMUnavailable, LLMRejected, LLMOutputUnusable: with the usage and the unusable replies so far.
         """
-        retried: list[errors.LLMUnavailable] = []
+        retried: list[LLMUnavailable] = []
         try:
             reply = await self._complete_or_shorten(request, retried.append)
-        except errors.LLMError as error:
+        except LLMError as error:
             error.retried = tuple(map(str, retried))
             raise
         return replace(reply, retried=tuple(map(str, retried)))
@@ -101,7 +109,7 @@ class RemoteLLM:
     async def _complete_or_shorten(self, request: LLMRequest, on_retry: OnRetry) -> LLMReply:
         try:
             return await self._complete_in_turn(request, on_retry)
-        except errors.LLMRejected as error:
+        except LLMRejected as error:
             if not error.too_long:
                 raise
             page_chars = page_chars_allowed(request, self._windows.record_rejected(request, str(error)))
@@ -110,11 +118,11 @@ class RemoteLLM:
             return await self._complete_shortened(request, page_chars, error, on_retry)
 
     async def _complete_shortened(
-        self, request: LLMRequest, page_chars: int, refusal: errors.LLMRejected, on_retry: OnRetry
+        self, request: LLMRequest, page_chars: int, refusal: LLMRejected, on_retry: OnRetry
     ) -> LLMReply:
         """Send the request with the beginning of the page. Its reply counts only if it supports the claim."""
         log.info("page shortened for the model", extra={"model": request.model, "prompt": request.prompt})
-        shorter = errors.ShorterPage(
+        shorter = ShorterPage(
             refusal=str(refusal),
             page_chars=page_chars,
             unusable=refusal.unusable,
@@ -123,15 +131,15 @@ class RemoteLLM:
         shortened = with_shortened_page(request, page_chars)
         try:
             reply = await self._complete_in_turn(shortened, on_retry)
-        except errors.LLMError as error:
-            if isinstance(error, errors.LLMRejected) and error.too_long:
+        except LLMError as error:
+            if isinstance(error, LLMRejected) and error.too_long:
                 self._windows.record_rejected(shortened, str(error))
             error.usage, error.shorter_page = refusal.usage + error.usage, shorter
             raise
         usage = refusal.usage + reply.usage
         if getattr(reply.parsed, "result", None) is True:
             return replace(reply, usage=usage, shorter_page=shorter)
-        rejection = errors.LLMRejected(
+        rejection = LLMRejected(
             f"{refusal}; the beginning of the page does not support the claim, and the rest was not sent",
             status=refusal.status,
             usage=usage,
@@ -153,11 +161,11 @@ class RemoteLLM:
         Other formats are tried only while the format of the server is not known.
         """
         params = sent_params(request)
-        sent, usage, before = request, Usage(), list[errors.UnusableReply]()
+        sent, usage, before = request, Usage(), list[UnusableReply]()
         while True:
             try:
                 reply = await self._exchange(sent, params, usage, on_retry)
-            except errors.LLMError as error:
+            except LLMError as error:
                 error.unusable = (*before, *error.unusable)
                 raise
             if isinstance(reply, LLMReply):
@@ -172,7 +180,7 @@ class RemoteLLM:
             sent, usage = next_format, reply.usage
 
     def _next_request(
-        self, request: LLMRequest, sent: LLMRequest, reply: errors.LLMOutputUnusable, *, is_first: bool
+        self, request: LLMRequest, sent: LLMRequest, reply: LLMOutputUnusable, *, is_first: bool
     ) -> LLMRequest | None:
         """Return the request to send after an unusable reply: the repair request, or a more explicit format.
 
@@ -182,7 +190,7 @@ class RemoteLLM:
         formats, request_format = self._backend.learned_formats, reply.request_format
         if formats is None or request_format is None or request.schema is None:
             return repair if is_first else None
-        if reply.kind is errors.UnusableKind.TRUNCATED and request_format.cap is None and is_first:
+        if reply.kind is UnusableKind.TRUNCATED and request_format.cap is None and is_first:
             formats.set_output_limit(request, request_format, DEFAULT_OUTPUT_LIMIT)
             return replace(repair, request_format=replace(request_format, cap=DEFAULT_OUTPUT_LIMIT))
         next_format = formats.next_format(request, request_format) if reply.kind in _FORM_FAULTS else None
@@ -196,7 +204,7 @@ class RemoteLLM:
 
     async def _exchange(
         self, request: LLMRequest, params: Mapping[str, Any], before: Usage, on_retry: OnRetry
-    ) -> LLMReply | errors.LLMOutputUnusable:
+    ) -> LLMReply | LLMOutputUnusable:
         """Send one request with retries. Return the reply, or the error that describes why it is unusable.
 
         ``before`` is the usage of the earlier requests.
@@ -212,7 +220,7 @@ class RemoteLLM:
             try:
                 raw = await self._send(request, params)
                 cost, model = usage_of(raw, request.model, self._prices), raw.model or request.model
-            except errors.LLMError as error:
+            except LLMError as error:
                 cost = error.usage
                 raise
             finally:
@@ -223,7 +231,7 @@ class RemoteLLM:
         try:
             is_long = params.get("reasoning_effort") in LONG_EFFORTS
             raw = await self._retrier.run(attempt, on_retry=on_retry, is_long=is_long)
-        except errors.LLMError as error:
+        except LLMError as error:
             error.usage = before + error.usage
             raise
         used, model = usage_of(raw, request.model, self._prices), raw.model or request.model
@@ -232,11 +240,11 @@ class RemoteLLM:
         try:
             # A verdict must be a boolean. Extractions are as strict as the classes of the script.
             parsed = read_reply(raw, request.schema, strict=request.purpose == "verify", parts=request.parts)
-        except errors.LLMOutputUnusable as error:
+        except LLMOutputUnusable as error:
             error.usage = before + used
             error.request_format = None if raw.finish is FinishReason.BROKEN else raw.request_format
             error.unusable = (
-                errors.UnusableReply(
+                UnusableReply(
                     kind=error.kind,
                     text=raw.text,
                     detail=raw.detail,
@@ -262,7 +270,7 @@ class RemoteLLM:
         async with self.circuit.attempt(request.model):
             try:
                 return await self._backend.send(request, params)
-            except errors.LLMRejected as error:
+            except LLMRejected as error:
                 if error.no_such_model:
                     error.args = (
                         missing_model_message(str(error), request.model, await self._models.listed(), self._prices),
@@ -308,7 +316,7 @@ def token_counts(raw: RawReply) -> dict[str, Any]:
     return counts | ({"served_model": raw.model} if raw.model else {})
 
 
-def repair_request(request: LLMRequest, kind: errors.UnusableKind) -> LLMRequest:
+def repair_request(request: LLMRequest, kind: UnusableKind) -> LLMRequest:
     """Return the repair request: the same request, followed by a message that names the problem.
 
     It does not contain the unusable reply, because a page may have injected text into it. A request for free text is

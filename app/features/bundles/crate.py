@@ -11,7 +11,19 @@ from datetime import UTC, datetime
 from html import escape
 from typing import Any
 
-from app.features.bundles import layout
+from app.features.bundles.layout import (
+    INDEX,
+    WACZ,
+    Index,
+    IndexedResult,
+    answer_path,
+    calls_path,
+    capture_path,
+    overrides_path,
+    result_path,
+    script_path,
+    tree_path,
+)
 from cache.capture import Capture
 
 _CONTEXT = "https://w3id.org/ro/crate/1.1/context"
@@ -53,7 +65,7 @@ def bag_info(agent: str, evidence_until: datetime) -> dict[str, str]:
 
 
 def crate_metadata(
-    index: layout.Index, sizes: Mapping[str, int], captures: Mapping[str, Capture], at: datetime
+    index: Index, sizes: Mapping[str, int], captures: Mapping[str, Capture], at: datetime
 ) -> dict[str, Any]:
     """Return the metadata document. ``sizes`` maps every path to its size in bytes; ``at`` is the date of the crate."""
     files = sorted(sizes)
@@ -77,7 +89,7 @@ def crate_metadata(
             "license": "Captured pages belong to their authors. All other files belong to the owner of the bundle.",
             "conformsTo": {"@id": _PROCESS_RUN},
             "about": {"@id": _AGENT},
-            "mainEntity": {"@id": layout.INDEX},
+            "mainEntity": {"@id": INDEX},
             "mentions": [{"@id": _action_id(result)} for result in index.results],
             "hasPart": [{"@id": path} for path in files],
         },
@@ -95,29 +107,26 @@ def _file(path: str, size: int) -> dict[str, Any]:
     extension = path.rpartition(".")[2]
     entity = {"@id": path, "@type": "File", "contentSize": str(size)}
     entity["encodingFormat"] = _FORMATS.get(extension, "application/octet-stream")
-    if path == layout.INDEX:
+    if path == INDEX:
         entity["name"] = "Index: which file belongs to which result"
-    if path == layout.WACZ:
+    if path == WACZ:
         entity["name"] = "The captured pages as a web archive (WACZ)"
     return entity
 
 
-def _action_id(result: layout.IndexedResult) -> str:
+def _action_id(result: IndexedResult) -> str:
     return f"#judged-{result.result_id}"
 
 
-def _judging_action(result: layout.IndexedResult, paths: set[str]) -> dict[str, Any]:
+def _judging_action(result: IndexedResult, paths: set[str]) -> dict[str, Any]:
     """Describe the judging of one answer as an action with its inputs and outputs."""
-    inputs = [layout.capture_path(page) for page in result.pages]
+    inputs = [capture_path(page) for page in result.pages]
     if result.answer is not None:
-        inputs.insert(0, layout.answer_path(result.answer))
+        inputs.insert(0, answer_path(result.answer))
     instruments = [{"@id": _PROGRAM}]
     if result.script is not None:
-        instruments.append({"@id": layout.script_path(result.script, result.script_suffix)})
-    outputs = [
-        path(result.result_id)
-        for path in (layout.result_path, layout.tree_path, layout.calls_path, layout.overrides_path)
-    ]
+        instruments.append({"@id": script_path(result.script, result.script_suffix)})
+    outputs = [path(result.result_id) for path in (result_path, tree_path, calls_path, overrides_path)]
     return {
         "@id": _action_id(result),
         "@type": "CreateAction",
@@ -135,7 +144,7 @@ def _page(capture: Capture) -> dict[str, Any]:
         "@type": "WebPage",
         "url": capture.url,
         "name": capture.title or capture.url,
-        "subjectOf": {"@id": layout.capture_path(capture.id)},
+        "subjectOf": {"@id": capture_path(capture.id)},
     }
 
 
@@ -158,7 +167,7 @@ td, th {{ text-align: left; padding: .2em 1em .2em 0; vertical-align: top }}</st
 """
 
 
-def crate_preview(index: layout.Index, at: datetime) -> bytes:
+def crate_preview(index: Index, at: datetime) -> bytes:
     """Return ``ro-crate-preview.html``."""
     head = _HEAD.format(agent=escape(index.agent), count=len(index.results), at=escape(at.strftime("%Y-%m-%d")))
     rows = "".join(map(_row, index.results))
@@ -167,16 +176,16 @@ def crate_preview(index: layout.Index, at: datetime) -> bytes:
     return f"{head}{rows}</table>\n{missing}</body>\n</html>\n".encode("utf-8", "replace")
 
 
-def _row(result: layout.IndexedResult) -> str:
-    links = [("result", layout.result_path(result.result_id))]
+def _row(result: IndexedResult) -> str:
+    links = [("result", result_path(result.result_id))]
     if result.answer is not None:
-        links.append(("answer", layout.answer_path(result.answer)))
+        links.append(("answer", answer_path(result.answer)))
     if result.script is not None:
-        links.append(("judge", layout.script_path(result.script, result.script_suffix)))
+        links.append(("judge", script_path(result.script, result.script_suffix)))
     if result.calls is not None:
-        links.append((f"{result.calls} calls", layout.calls_path(result.result_id)))
+        links.append((f"{result.calls} calls", calls_path(result.result_id)))
     if result.overrides:
-        links.append(("overrides", layout.overrides_path(result.result_id)))
-    links += [(f"page {number}", layout.capture_path(page)) for number, page in enumerate(result.pages, start=1)]
+        links.append(("overrides", overrides_path(result.result_id)))
+    links += [(f"page {number}", capture_path(page)) for number, page in enumerate(result.pages, start=1)]
     files = ", ".join(f'<a href="{escape(path)}">{escape(name)}</a>' for name, path in links)
     return f"<tr><td>{escape(result.task_id)}</td><td>{escape(result.answer_name)}</td><td>{files}</td></tr>\n"

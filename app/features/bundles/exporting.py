@@ -20,12 +20,34 @@ from uuid import uuid4
 
 from answers.submission import NAME_PATTERN, Answer
 from app.api.overrides import override_fields
-from app.features.bundles import layout
 from app.features.bundles.agent_results import AgentResults, SourceResult
 from app.features.bundles.bag import BagWriter
 from app.features.bundles.content_redaction import redact_call, truncate_text, truncate_values
 from app.features.bundles.crate import bag_info, crate_metadata, crate_preview, evidence_date
 from app.features.bundles.errors import BundleError
+from app.features.bundles.layout import (
+    CRATE,
+    INDEX,
+    PREVIEW,
+    WACZ,
+    AbsentFile,
+    Index,
+    IndexedResult,
+    ScriptSuffix,
+    answer_path,
+    call_log_path,
+    calls_path,
+    capture_path,
+    evidence_path,
+    json_bytes,
+    overrides_path,
+    prompt_path,
+    result_path,
+    schema_path,
+    script_path,
+    text_path,
+    tree_path,
+)
 from app.features.bundles.wacz import CapturesArchive
 from app.observability.redaction import Redactor
 from cache.atomic_files import sync_file
@@ -50,13 +72,13 @@ class PayloadFile:
 def call_files(result_id: str, record: ParsedCallLog, *, content: bool) -> Iterator[PayloadFile]:
     """Yield all files for a record of calls. Without ``content``, page text is removed."""
     for ref, text in sorted(record.prompts.items()):
-        yield PayloadFile(path=layout.prompt_path(ref), data=f"{text}\n".encode())
+        yield PayloadFile(path=prompt_path(ref), data=f"{text}\n".encode())
     for sha256, schema in sorted(record.schemas.items()):
-        yield PayloadFile(path=layout.schema_path(sha256), data=layout.json_bytes(schema))
+        yield PayloadFile(path=schema_path(sha256), data=json_bytes(schema))
     if content:
         for sha256 in record.pieces:
             piece = record.piece(sha256)
-            path = layout.text_path(sha256) if piece.kind == "text" else layout.evidence_path(sha256, piece.kind)
+            path = text_path(sha256) if piece.kind == "text" else evidence_path(sha256, piece.kind)
             yield PayloadFile(path=path, data=piece.data)
 
     def text_of(sha256: str) -> str:
@@ -67,7 +89,7 @@ def call_files(result_id: str, record: ParsedCallLog, *, content: bool) -> Itera
         for call in record.calls
     ]
     yield PayloadFile(
-        path=layout.calls_path(result_id), data="".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
+        path=calls_path(result_id), data="".join(f"{line}\n" for line in lines).encode("utf-8", "replace")
     )
 
 
@@ -105,7 +127,7 @@ class ExportReport:
     bytes: int
     files: int
     results: tuple[str, ...]
-    absent: tuple[layout.AbsentFile, ...]
+    absent: tuple[AbsentFile, ...]
 
 
 async def export_bundle(
@@ -173,7 +195,7 @@ class _Export:
         self._results = results
         self._file = file
         self._bag = BagWriter(file, f"assay-{results.agent}")
-        self._index = layout.Index(agent=results.agent, content=content)
+        self._index = Index(agent=results.agent, content=content)
         self._content = content
         self._archive = CapturesArchive() if wacz else None
         self._sizes: dict[str, int] = {}
@@ -190,13 +212,13 @@ class _Export:
         ]
         if self._archive is not None:
             with self._archive.build() as wacz:
-                await asyncio.to_thread(self._write_file, layout.WACZ, iter(lambda: wacz.read(1 << 20), b""))
-        self._index.absent = [layout.AbsentFile(path=path, reason=self._absent[path]) for path in sorted(self._absent)]
-        await self._put(layout.INDEX, self._index.to_bytes(), maskable=True)
+                await asyncio.to_thread(self._write_file, WACZ, iter(lambda: wacz.read(1 << 20), b""))
+        self._index.absent = [AbsentFile(path=path, reason=self._absent[path]) for path in sorted(self._absent)]
+        await self._put(INDEX, self._index.to_bytes(), maskable=True)
         evidence_until = evidence_date(self._captures.values())
         crate = crate_metadata(self._index, self._sizes, self._captures, evidence_until)
-        await self._put(layout.PREVIEW, crate_preview(self._index, evidence_until), maskable=True)
-        await self._put(layout.CRATE, layout.json_bytes(crate), maskable=True)
+        await self._put(PREVIEW, crate_preview(self._index, evidence_until), maskable=True)
+        await self._put(CRATE, json_bytes(crate), maskable=True)
         root = await asyncio.to_thread(self._bag.finish, bag_info(self._results.agent, evidence_until))
         return ExportReport(
             root=root,
@@ -211,12 +233,12 @@ class _Export:
         result = source.result
         script = script_of(result)
         script_sha256, script_suffix = await self._put_script(script.get("sha256"))
-        await self._put(layout.result_path(source.id), self._result_bytes(source, result), maskable=True)
+        await self._put(result_path(source.id), self._result_bytes(source, result), maskable=True)
         trees = [part.get("verification_tree") for part in result.get("eval_breakdown") or []]
         trees = trees if self._content else truncate_values(trees)
-        await self._put(layout.tree_path(source.id), layout.json_bytes(trees), maskable=True)
+        await self._put(tree_path(source.id), json_bytes(trees), maskable=True)
         self._index.results.append(
-            layout.IndexedResult(
+            IndexedResult(
                 result_id=source.id,
                 task_id=source.task_id,
                 answer_name=source.answer_name,
@@ -238,55 +260,55 @@ class _Export:
                 document["overrides"] = [
                     {**override, "reason": truncate_text(override["reason"])} for override in document["overrides"]
                 ]
-            await self._put(layout.overrides_path(source.id), layout.json_bytes(document), maskable=True)
+            await self._put(overrides_path(source.id), json_bytes(document), maskable=True)
         return len(source.overrides)
 
     def _result_bytes(self, source: SourceResult, result: dict[str, Any]) -> bytes:
         if self._content:
             return source.body
-        return layout.json_bytes(truncate_values(result))
+        return json_bytes(truncate_values(result))
 
     async def _put_answer(self, source: SourceResult, result: Mapping[str, Any]) -> str | None:
         expected = result.get("answer_sha256")
         if source.answer is None:
-            self._mark_absent(layout.answer_path(str(expected)), "the answer is no longer stored")
+            self._mark_absent(answer_path(str(expected)), "the answer is no longer stored")
             return None
         sha256 = Answer(name=source.answer_name, text=source.answer.decode("utf-8", "replace")).sha256
         if expected not in (None, sha256):
-            self._mark_absent(layout.answer_path(str(expected)), "the answer has changed since it was judged")
+            self._mark_absent(answer_path(str(expected)), "the answer has changed since it was judged")
             return None
-        return sha256 if await self._put(layout.answer_path(sha256), source.answer) else None
+        return sha256 if await self._put(answer_path(sha256), source.answer) else None
 
-    async def _put_script(self, sha256: object) -> tuple[str | None, layout.ScriptSuffix]:
+    async def _put_script(self, sha256: object) -> tuple[str | None, ScriptSuffix]:
         """Write a judge file. Return its hash, None if it is not in the bundle, and its suffix."""
         if not isinstance(sha256, str):
             return None, "py"  # the judge was declared in a running program, not in a file
-        suffixes: tuple[layout.ScriptSuffix, ...] = ("py", "yaml")
+        suffixes: tuple[ScriptSuffix, ...] = ("py", "yaml")
         for suffix in suffixes:
-            if layout.script_path(sha256, suffix) in self._sizes:
+            if script_path(sha256, suffix) in self._sizes:
                 return sha256, suffix
         try:
             script = await self._stores.blobs.get_from_area(BlobArea.SCRIPTS, sha256)
         except (BlobMissing, BlobCorrupt) as error:
-            self._mark_absent(layout.script_path(sha256), error.detail)
+            self._mark_absent(script_path(sha256), error.detail)
             return None, "py"
         suffix = "yaml" if await asyncio.to_thread(is_task_file, script) else "py"
-        return sha256 if await self._put(layout.script_path(sha256, suffix), script) else None, suffix
+        return sha256 if await self._put(script_path(sha256, suffix), script) else None, suffix
 
     async def _put_calls(self, result_id: str, result: Mapping[str, Any]) -> int | None:
         calls = result.get("calls")
         if not isinstance(calls, Mapping):
-            self._mark_absent(layout.calls_path(result_id), "no record of model calls was stored")
+            self._mark_absent(calls_path(result_id), "no record of model calls was stored")
             return None
         sha256 = str(calls["sha256"])
         try:
             log = await self._stores.blobs.get_from_area(BlobArea.CALLS, sha256)
             record = await asyncio.to_thread(read_calls, log)
         except (BlobMissing, BlobCorrupt) as error:
-            self._mark_absent(layout.calls_path(result_id), error.detail)
+            self._mark_absent(calls_path(result_id), error.detail)
             return None
         except CallLogUnreadable as error:
-            self._mark_absent(layout.calls_path(result_id), str(error))
+            self._mark_absent(calls_path(result_id), str(error))
             return None
         for piece in record.left_out:
             self._mark_absent(f"texts/{piece}", "it exceeded the size limit of the call record")
@@ -304,9 +326,9 @@ class _Export:
         It is compressed, so a secret in it is found only in the files at ``paths``, which have the same content.
         """
         if paths & (self._masked | self._absent.keys()):
-            self._mark_absent(layout.call_log_path(sha256), "withheld: it contains a secret of this installation")
+            self._mark_absent(call_log_path(sha256), "withheld: it contains a secret of this installation")
         else:
-            await self._put(layout.call_log_path(sha256), log)
+            await self._put(call_log_path(sha256), log)
 
     async def _put_call_file(self, file: PayloadFile) -> None:
         """Write one file of a call record. Secrets can be masked only in files that are not named by their hash."""
@@ -320,19 +342,19 @@ class _Export:
             if not isinstance(page_id, str) or not NAME_PATTERN.fullmatch(page_id):
                 continue
             page_ids.append(page_id)
-            if page_id not in self._captures and layout.capture_path(page_id) not in self._absent:
+            if page_id not in self._captures and capture_path(page_id) not in self._absent:
                 await self._put_page(page_id, page)
         return tuple(page_ids)
 
     async def _put_page(self, page_id: str, page: Mapping[str, Any]) -> None:
         capture = await self._stores.captures.get(page_id)
         if capture is None:
-            self._mark_absent(layout.capture_path(page_id), "the record of this capture has been removed")
+            self._mark_absent(capture_path(page_id), "the record of this capture has been removed")
             media_types = {name: _MEDIA_TYPES.get(name, _DEFAULT_MEDIA_TYPE) for name in page.get("bodies") or {}}
             bodies = {name: (sha256, media_types[name]) for name, sha256 in (page.get("bodies") or {}).items()}
         else:
             self._captures[page_id] = capture
-            await self._put(layout.capture_path(page_id), layout.json_bytes(capture_to_json(capture)), maskable=True)
+            await self._put(capture_path(page_id), json_bytes(capture_to_json(capture)), maskable=True)
             bodies = {name: (blob.sha256, blob.media_type) for name, blob in capture.blobs.items()}
         if not self._content:
             return
@@ -345,7 +367,7 @@ class _Export:
             await asyncio.to_thread(self._archive.add, capture, page_bodies)
 
     async def _put_evidence(self, sha256: str, media_type: str) -> bytes | None:
-        path = layout.evidence_path(sha256, media_type)
+        path = evidence_path(sha256, media_type)
         if path in self._absent or (path in self._sizes and self._archive is None):
             return None
         try:

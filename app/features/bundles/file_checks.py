@@ -12,11 +12,22 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Final
 
-from app.features.bundles import layout
 from app.features.bundles.bag import INFO, info_file
 from app.features.bundles.bundle_reader import BundleReader
 from app.features.bundles.crate import bag_info, crate_metadata, crate_preview, evidence_date
 from app.features.bundles.errors import BundleRefused
+from app.features.bundles.layout import (
+    CRATE,
+    INDEX,
+    PREVIEW,
+    WACZ,
+    Index,
+    capture_path,
+    evidence_path,
+    json_bytes,
+    read_capture,
+    read_json,
+)
 from app.features.bundles.wacz import CapturesArchive
 from cache.capture import Capture
 from judges.llm.call_recording import schema_sha256
@@ -44,7 +55,7 @@ def _sha256(chunks: Iterable[bytes]) -> str:
     return sha256.hexdigest()
 
 
-def check_file_names(bundle: BundleReader, hashes: Mapping[str, str], index: layout.Index) -> None:
+def check_file_names(bundle: BundleReader, hashes: Mapping[str, str], index: Index) -> None:
     """Check every file against its name, and that each file belongs to a bundle with this index.
 
     Raises:
@@ -55,12 +66,12 @@ def check_file_names(bundle: BundleReader, hashes: Mapping[str, str], index: lay
     results = {result.result_id for result in index.results}
     pages = {page for result in index.results for page in result.pages}
     for path, sha256 in hashes.items():
-        if path in (layout.INDEX, layout.PREVIEW, layout.CRATE, layout.WACZ):
+        if path in (INDEX, PREVIEW, CRATE, WACZ):
             continue
         if match := _HASH_NAME.fullmatch(path):
             matches = sha256 == match[1]
         elif match := _SCHEMA_NAME.fullmatch(path):
-            matches = schema_sha256(layout.read_json(bundle, path)) == match[1]
+            matches = schema_sha256(read_json(bundle, path)) == match[1]
         elif match := _PROMPT_NAME.fullmatch(path):
             text = bundle.read(f"data/{path}", max_bytes=MAX_BODY_BYTES).removesuffix(b"\n")
             matches = hashlib.sha256(text).hexdigest() == prompts.get(match[1], hashlib.sha256(text).hexdigest())
@@ -73,14 +84,14 @@ def check_file_names(bundle: BundleReader, hashes: Mapping[str, str], index: lay
             raise BundleRefused(f"data/{path} {_MISMATCHES.get(path.partition('/')[0], 'does not match its hash')}")
 
 
-_NOT_INDEXED = f"does not belong to a result in data/{layout.INDEX}"
+_NOT_INDEXED = f"does not belong to a result in data/{INDEX}"
 _MISMATCHES: Final[Mapping[str, str]] = {
     **dict.fromkeys(("results", "trees", "calls", "overrides", "captures"), _NOT_INDEXED),
     "prompts": "differs from the prompt of this name and version",
 }
 
 
-def check_descriptions(bundle: BundleReader, hashes: Mapping[str, str], index: layout.Index) -> None:
+def check_descriptions(bundle: BundleReader, hashes: Mapping[str, str], index: Index) -> None:
     """Generate the descriptions again and compare them.
 
     Raises:
@@ -89,17 +100,17 @@ def check_descriptions(bundle: BundleReader, hashes: Mapping[str, str], index: l
     absent = {each.path for each in index.absent}
     captures: dict[str, Capture] = {}
     for page_id in (page for result in index.results for page in result.pages):
-        if page_id not in captures and layout.capture_path(page_id) not in absent:
-            captures[page_id] = layout.read_capture(bundle, page_id)
+        if page_id not in captures and capture_path(page_id) not in absent:
+            captures[page_id] = read_capture(bundle, page_id)
     sizes = {path: bundle.size(f"data/{path}") for path in hashes}
-    described = {path: size for path, size in sizes.items() if path not in (layout.PREVIEW, layout.CRATE)}
+    described = {path: size for path, size in sizes.items() if path not in (PREVIEW, CRATE)}
     at, written = evidence_date(captures.values()), index
     expected = {
-        layout.PREVIEW: hashlib.sha256(crate_preview(written, at)).hexdigest(),
-        layout.CRATE: hashlib.sha256(layout.json_bytes(crate_metadata(written, described, captures, at))).hexdigest(),
+        PREVIEW: hashlib.sha256(crate_preview(written, at)).hexdigest(),
+        CRATE: hashlib.sha256(json_bytes(crate_metadata(written, described, captures, at))).hexdigest(),
     }
-    if layout.WACZ in hashes:
-        expected[layout.WACZ] = _archive_hash(bundle, captures.values(), absent)
+    if WACZ in hashes:
+        expected[WACZ] = _archive_hash(bundle, captures.values(), absent)
     for path, sha256 in expected.items():
         if hashes.get(path) != sha256:
             raise BundleRefused(f"data/{path} does not describe the other files of the bundle")
@@ -113,7 +124,7 @@ def _archive_hash(bundle: BundleReader, captures: Iterable[Capture], absent: set
     for capture in captures:
         bodies: dict[str, bytes] = {}
         for name, blob in sorted(capture.blobs.items()):
-            path = layout.evidence_path(blob.sha256, blob.media_type)
+            path = evidence_path(blob.sha256, blob.media_type)
             if name in ("text", "html", "pdf") and path not in absent:
                 bodies[name] = bundle.read(f"data/{path}", max_bytes=MAX_BODY_BYTES)
         archive.add(capture, bodies)

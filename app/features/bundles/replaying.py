@@ -18,12 +18,30 @@ from pydantic import BaseModel, ValidationError
 
 from answers.submission import NAME_PATTERN
 from app.api.overrides import scores_with_overrides
-from app.features.bundles import layout
 from app.features.bundles.bundle_reader import LIMITS, BundleLimits, BundleReader, open_bundle
 from app.features.bundles.content_redaction import truncate_values
 from app.features.bundles.errors import BundleRefused
 from app.features.bundles.exporting import call_files
 from app.features.bundles.file_checks import check_descriptions, check_file_names, payload_hashes
+from app.features.bundles.layout import (
+    INDEX,
+    Index,
+    IndexedResult,
+    answer_path,
+    call_log_path,
+    calls_path,
+    capture_path,
+    evidence_path,
+    overrides_path,
+    parse_json,
+    read_capture,
+    read_index,
+    read_json,
+    result_path,
+    script_path,
+    text_path,
+    tree_path,
+)
 from judges.analysis.replay.recomputation import inconsistent_leaves, score_differences, votes_without_reply
 from judges.analysis.replay.tree import NotRecomputable, ReplayDifference, tree_of
 from judges.errors import LLMOutputUnusable
@@ -91,7 +109,7 @@ def replay(path: Path, limits: BundleLimits = LIMITS) -> list[ReplayedResult]:
             describes.
     """
     with open_bundle(path, limits) as bundle:
-        index, hashes = layout.read_index(bundle), payload_hashes(bundle)
+        index, hashes = read_index(bundle), payload_hashes(bundle)
         check_file_names(bundle, hashes, index)
         results = [_Replay(bundle, hashes, index, indexed).run() for indexed in index.results]
         if not any(result.differences for result in results):  # a difference says more than a refused description
@@ -116,9 +134,7 @@ class _OverridesIn(BaseModel):
 
 
 class _Replay:
-    def __init__(
-        self, bundle: BundleReader, hashes: Mapping[str, str], index: layout.Index, indexed: layout.IndexedResult
-    ) -> None:
+    def __init__(self, bundle: BundleReader, hashes: Mapping[str, str], index: Index, indexed: IndexedResult) -> None:
         self._bundle = bundle
         self._hashes = hashes
         self._index = index
@@ -129,11 +145,9 @@ class _Replay:
         self._with_overrides: Mapping[str, Any] | None = None
 
     def run(self) -> ReplayedResult:
-        result = layout.read_json(self._bundle, layout.result_path(self._indexed.result_id))
+        result = read_json(self._bundle, result_path(self._indexed.result_id))
         if not isinstance(result, dict):
-            raise BundleRefused(
-                f"data/{layout.result_path(self._indexed.result_id)} is not a result: expected a JSON object"
-            )
+            raise BundleRefused(f"data/{result_path(self._indexed.result_id)} is not a result: expected a JSON object")
         unchecked: str | None = None
         differences: list[ReplayDifference] = []
         try:
@@ -197,22 +211,22 @@ class _Replay:
             indexed = getattr(self._indexed, name)
             # A file that was left out is None in the index. The check of the files notes or reports that.
             if indexed != value and not (indexed is None and name in _FILES_OF_INDEX):
-                yield ReplayDifference(where=f"{name} in data/{layout.INDEX}", recorded=value, recomputed=indexed)
+                yield ReplayDifference(where=f"{name} in data/{INDEX}", recorded=value, recomputed=indexed)
         if result.get("agent_name") not in (None, self._index.agent):
             yield ReplayDifference(
-                where=f"agent in data/{layout.INDEX}", recorded=result["agent_name"], recomputed=self._index.agent
+                where=f"agent in data/{INDEX}", recorded=result["agent_name"], recomputed=self._index.agent
             )
 
     def _page_differences(self, result: Mapping[str, Any]) -> Iterator[ReplayDifference]:
         """Check the capture records, and that every body that the result names is in the bundle."""
         for page_id, page in _pages_by_id(result).items():
-            path = layout.capture_path(page_id)
+            path = capture_path(page_id)
             if self._leave_out(path):
                 continue
             if path not in self._hashes:
                 yield ReplayDifference(where=f"data/{path}", recorded=page_id, recomputed="not in the bundle")
                 continue
-            capture = layout.read_capture(self._bundle, page_id)
+            capture = read_capture(self._bundle, page_id)
             entry = page_json(capture) if self._index.content else truncate_values(page_json(capture))
             for name in entry:
                 if entry[name] != page.get(name):
@@ -220,17 +234,17 @@ class _Replay:
                         where=f"{name} in data/{path}", recorded=page.get(name), recomputed=entry[name]
                     )
             for blob in capture.blobs.values():
-                body = layout.evidence_path(blob.sha256, blob.media_type)
+                body = evidence_path(blob.sha256, blob.media_type)
                 if not self._leave_out(body) and body not in self._hashes:
                     yield ReplayDifference(where=f"data/{body}", recorded=blob.sha256, recomputed="not in the bundle")
 
     def _call_differences(self, result: Mapping[str, Any]) -> Iterator[ReplayDifference]:
         """Check the model requests against the stored call log, whose hash is in the result."""
-        calls, path = result.get("calls"), layout.calls_path(self._indexed.result_id)
+        calls, path = result.get("calls"), calls_path(self._indexed.result_id)
         if not isinstance(calls, Mapping):
             self._not_compared.setdefault(f"{path}: the result has no call log")
             return
-        log_path = layout.call_log_path(str(calls.get("sha256")))
+        log_path = call_log_path(str(calls.get("sha256")))
         if self._leave_out(path) or self._leave_out(log_path):
             return
         if log_path not in self._hashes:
@@ -265,13 +279,13 @@ class _Replay:
 
     def _replies_by_claim(self) -> dict[str, set[tuple[bool, str]]] | None:
         """Return the replies to claims, each with its model, by claim. None: the bundle has no call record."""
-        path = layout.calls_path(self._indexed.result_id)
+        path = calls_path(self._indexed.result_id)
         if path not in self._hashes:
             return None
         replies: dict[str, set[tuple[bool, str]]] = {}
         for line in self._bundle.read(f"data/{path}", max_bytes=MAX_CALLS_BYTES).splitlines():
             try:
-                call = layout.parse_json(line, path)
+                call = parse_json(line, path)
                 if call["purpose"] != "verify" or "reply" not in call:
                     continue
                 raw = RawReply(text=call["reply"], finish=FinishReason.STOP, model=call["by"])
@@ -287,18 +301,18 @@ class _Replay:
         return replies
 
     def _piece(self, sha256: str) -> str:
-        path = layout.text_path(str(sha256))
+        path = text_path(str(sha256))
         if path not in self._hashes:
             return ""
         return self._bundle.read(f"data/{path}", max_bytes=MAX_TEXT_BYTES).decode("utf-8", "replace")
 
     def _override_differences(self, result: Mapping[str, Any]) -> Iterator[ReplayDifference]:
         """Check the number of overrides against the index, and the scores with overrides against a recomputation."""
-        path = layout.overrides_path(self._indexed.result_id)
+        path = overrides_path(self._indexed.result_id)
         stored = _OverridesIn()
         if f"data/{path}" in self._bundle:
             try:
-                stored = _OverridesIn.model_validate(layout.read_json(self._bundle, path))
+                stored = _OverridesIn.model_validate(read_json(self._bundle, path))
             except ValidationError as error:
                 raise BundleRefused(f"data/{path} is invalid: {error.error_count()} fields are wrong") from error
         if len(stored.overrides) != self._indexed.overrides:
@@ -317,7 +331,7 @@ class _Replay:
     def _mismatched_files(self, result: Mapping[str, Any]) -> Iterator[ReplayDifference]:
         """Check that the stored answer, judge script and tree are those that the result names."""
         for name, expected, path_of in (
-            ("answer_sha256", result.get("answer_sha256"), layout.answer_path),
+            ("answer_sha256", result.get("answer_sha256"), answer_path),
             ("script.sha256", script_sha256_of(result), self._script_path),
         ):
             if expected is None:
@@ -328,12 +342,12 @@ class _Replay:
         breakdown = result.get("eval_breakdown")
         parts = breakdown if isinstance(breakdown, list) else []
         trees = [part.get("verification_tree") for part in parts if isinstance(part, Mapping)]
-        path = layout.tree_path(self._indexed.result_id)
-        if layout.read_json(self._bundle, path) != trees:
+        path = tree_path(self._indexed.result_id)
+        if read_json(self._bundle, path) != trees:
             yield ReplayDifference(where=f"data/{path}", recorded="the tree of the result", recomputed="another tree")
 
     def _script_path(self, sha256: str) -> str:
-        return layout.script_path(sha256, self._indexed.script_suffix)
+        return script_path(sha256, self._indexed.script_suffix)
 
     def _text_of(self, page_id: str) -> str | None:
         """Return the text of a page, or None if the bundle leaves it out."""
@@ -344,12 +358,12 @@ class _Replay:
     def _read_text(self, page_id: str) -> str | None:
         if page_id not in self._indexed.pages:
             return ""
-        if self._leave_out(layout.capture_path(page_id)):
+        if self._leave_out(capture_path(page_id)):
             return None
-        blob = layout.read_capture(self._bundle, page_id).blobs.get("text")
+        blob = read_capture(self._bundle, page_id).blobs.get("text")
         if blob is None:
             return ""
-        path = layout.evidence_path(blob.sha256, blob.media_type)
+        path = evidence_path(blob.sha256, blob.media_type)
         if self._leave_out(path):
             return None
         return self._bundle.read(f"data/{path}", max_bytes=MAX_TEXT_BYTES).decode("utf-8", "replace")

@@ -30,9 +30,21 @@ from app.engine.judge_files import load_catalogue
 from app.engine.limits import Limits
 from app.engine.model_clients import ModelClients
 from app.engine.runtime import Runtime, create_fork_server_pool
-from app.features.bundles import layout
 from app.features.bundles.bundle_reader import BundleReader, open_bundle
 from app.features.bundles.errors import BundleRefused
+from app.features.bundles.layout import (
+    IndexedResult,
+    answer_path,
+    calls_path,
+    capture_path,
+    evidence_path,
+    read_capture,
+    read_index,
+    read_json,
+    result_path,
+    script_path,
+    text_path,
+)
 from app.features.bundles.replaying import MAX_CALLS_BYTES, ReplayedResult
 from app.observability.redaction import Redactor
 from app.settings import Settings
@@ -41,9 +53,18 @@ from cache.blobs import BlobStore
 from cache.capture import Capture, CaptureOutcome, Observation
 from cache.capture_index import MemoryIndex
 from cache.pages import PageCache
-from judges import errors
 from judges.analysis.replay.recomputation import rejudged_differences
 from judges.analysis.replay.tree import ReplayDifference
+from judges.errors import (
+    JudgeError,
+    LLMBudgetExceeded,
+    LLMError,
+    LLMOutputUnusable,
+    LLMRejected,
+    LLMTimeout,
+    LLMUnavailable,
+    UnusableKind,
+)
 from judges.isolation.fork_server_pool import ForkServerPool
 from judges.llm.cached import parse_stored
 from judges.llm.call_log_reader import portable_request_key, recorded_request_key
@@ -115,15 +136,15 @@ class ReplayLLM:
         recorded = self._remaining.get(key)
         if not recorded:
             await self._missing.add_unless_cancelled(f"a request to {request.model}: {_describe(request)}")
-            raise errors.LLMUnavailable("not in the bundle")
+            raise LLMUnavailable("not in the bundle")
         call = recorded.popleft() if len(recorded) > 1 else recorded[0]
         if call.fault is not None:
             raise _fault(call.fault, call.usage)
         reply = parse_stored(request, StoredReply(text=call.reply or "", model=call.by, text_only=call.text_only))
         if reply is None:
             self._missing.add(f"a usable reply to {_describe(request)}")
-            raise errors.LLMOutputUnusable(
-                errors.UnusableKind.OFF_SCHEMA, "the reply in the bundle does not match the schema of the request"
+            raise LLMOutputUnusable(
+                UnusableKind.OFF_SCHEMA, "the reply in the bundle does not match the schema of the request"
             )
         return reply
 
@@ -209,20 +230,20 @@ def _describe(request: LLMRequest) -> str:
     return f"{request.prompt or request.purpose}, vote {request.vote}: {question[:_SHOWN_CHARS]}"
 
 
-def _fault(fault: RecordedFault, usage: Usage) -> errors.LLMError:
+def _fault(fault: RecordedFault, usage: Usage) -> LLMError:
     """Recreate the recorded error from its reason."""
     message = fault.message
     match fault.reason:
         case Reason.LLM_REJECTED:
-            return errors.LLMRejected(message, usage=usage)
+            return LLMRejected(message, usage=usage)
         case Reason.LLM_OUTPUT_UNUSABLE:
-            return errors.LLMOutputUnusable(errors.UnusableKind.OFF_SCHEMA, message, usage=usage)
+            return LLMOutputUnusable(UnusableKind.OFF_SCHEMA, message, usage=usage)
         case Reason.BUDGET:
-            return errors.LLMBudgetExceeded(message, usage=usage)
+            return LLMBudgetExceeded(message, usage=usage)
         case Reason.TIMEOUT:
-            return errors.LLMTimeout(message, usage=usage)
+            return LLMTimeout(message, usage=usage)
         case _:
-            return errors.LLMUnavailable(message, usage=usage)
+            return LLMUnavailable(message, usage=usage)
 
 
 MAX_SOURCE_BYTES = 4 * 1024 * 1024
@@ -301,7 +322,7 @@ class _Rerun:
         timeout_s: float,
     ) -> None:
         self._bundle = bundle
-        self.index = layout.read_index(bundle)
+        self.index = read_index(bundle)
         self._folder = folder
         self._settings = settings
         self._process_pool = process_pool
@@ -321,9 +342,9 @@ class _Rerun:
             catalogue = await load_catalogue(settings, self._process_pool)
             self._catalogues |= {f"{task_id}/{indexed.script}": catalogue for task_id, indexed in scripts.items()}
 
-    def _unpack_files(self) -> list[dict[str, layout.IndexedResult]]:
+    def _unpack_files(self) -> list[dict[str, IndexedResult]]:
         """Write bodies to files. Return a result for each script, by task; several times if a task has several."""
-        by_script: dict[str, dict[str, layout.IndexedResult]] = defaultdict(dict)
+        by_script: dict[str, dict[str, IndexedResult]] = defaultdict(dict)
         for indexed in self.index.results:
             if indexed.script is not None:
                 by_script[indexed.task_id].setdefault(indexed.script, indexed)
@@ -343,7 +364,7 @@ class _Rerun:
                 yield blob.sha256, blob.media_type
 
     def _unpack_body(self, sha256: str, media_type: str) -> None:
-        path = layout.evidence_path(sha256, media_type)
+        path = evidence_path(sha256, media_type)
         target = self._folder / "blobs" / "sha256" / sha256[:2] / sha256
         if path in self._absent or target.exists():
             return
@@ -352,26 +373,26 @@ class _Rerun:
             for chunk in self._bundle.chunks(f"data/{path}"):
                 file.write(chunk)
 
-    def _unpack_scripts(self, scripts: Mapping[str, layout.IndexedResult], number: int) -> Path:
+    def _unpack_scripts(self, scripts: Mapping[str, IndexedResult], number: int) -> Path:
         folder = self._folder / "judges" / str(number)
         folder.mkdir(parents=True)
         for task_id, indexed in scripts.items():
-            path = layout.script_path(str(indexed.script), indexed.script_suffix)
+            path = script_path(str(indexed.script), indexed.script_suffix)
             source = self._bundle.read(f"data/{path}", max_bytes=MAX_SOURCE_BYTES)
             (folder / f"{task_id}.{indexed.script_suffix}").write_bytes(source)
         return folder
 
-    async def judge_again(self, indexed: layout.IndexedResult, replayed_result: ReplayedResult) -> ReplayedResult:
+    async def judge_again(self, indexed: IndexedResult, replayed_result: ReplayedResult) -> ReplayedResult:
         """Judge one result again and compare it with the recorded one."""
         obstacle = self._obstacle(indexed)
         if obstacle is not None:
             return replace(replayed_result, unchecked=f"its script cannot be run again: {obstacle}")
-        recorded = await asyncio.to_thread(layout.read_json, self._bundle, layout.result_path(indexed.result_id))
+        recorded = await asyncio.to_thread(read_json, self._bundle, result_path(indexed.result_id))
         replayed = await asyncio.to_thread(self._replay_runtime, indexed, recorded)
         use_services(OfflineTools(replayed.model, replayed.missing))
         try:
             judged = await self._judge(indexed, recorded, replayed)
-        except errors.JudgeError as error:
+        except JudgeError as error:
             differences = [
                 ReplayDifference(where="its script", recorded="a result", recomputed=f"{type(error).__name__}: {error}")
             ]
@@ -390,7 +411,7 @@ class _Rerun:
             unchecked=None if not missing and not differences else replayed_result.unchecked,
         )
 
-    def _obstacle(self, indexed: layout.IndexedResult) -> str | None:
+    def _obstacle(self, indexed: IndexedResult) -> str | None:
         if not self.index.content:
             return "the bundle was made without content"
         if indexed.script is None or indexed.answer is None or indexed.calls is None:
@@ -399,9 +420,9 @@ class _Rerun:
         return catalogue.broken.get(indexed.task_id)
 
     async def _judge(
-        self, indexed: layout.IndexedResult, recorded: Mapping[str, Any], replayed: _ReplayRuntime
+        self, indexed: IndexedResult, recorded: Mapping[str, Any], replayed: _ReplayRuntime
     ) -> dict[str, Any]:
-        answer = await asyncio.to_thread(self._bundle.read, f"data/{layout.answer_path(str(indexed.answer))}")
+        answer = await asyncio.to_thread(self._bundle.read, f"data/{answer_path(str(indexed.answer))}")
         members, rule = members_in(str(recorded.get("model")))
         return await pipeline.evaluate(
             replayed.runtime,
@@ -416,7 +437,7 @@ class _Rerun:
             folder=_recorded_folder(recorded, replayed),
         )
 
-    def _replay_runtime(self, indexed: layout.IndexedResult, recorded: Mapping[str, Any]) -> _ReplayRuntime:
+    def _replay_runtime(self, indexed: IndexedResult, recorded: Mapping[str, Any]) -> _ReplayRuntime:
         missing = MissingRequests(timeout_s=self._timeout_s)
         index = MemoryIndex()
         for page_id in indexed.pages:
@@ -446,8 +467,8 @@ class _Rerun:
             find=index.find_sync,
         )
 
-    def _calls(self, indexed: layout.IndexedResult) -> Iterator[tuple[str, RecordedCall]]:
-        path = f"data/{layout.calls_path(indexed.result_id)}"
+    def _calls(self, indexed: IndexedResult) -> Iterator[tuple[str, RecordedCall]]:
+        path = f"data/{calls_path(indexed.result_id)}"
         for line in self._bundle.read(path, max_bytes=MAX_CALLS_BYTES).splitlines():
             try:
                 call = json.loads(line)
@@ -460,10 +481,10 @@ class _Rerun:
     def _text(self, sha256: str) -> str:
         if not isinstance(sha256, str) or not _SHA256.fullmatch(sha256):
             raise BundleRefused("a call refers to a text by an invalid hash")
-        return self._bundle.read(f"data/{layout.text_path(sha256)}").decode("utf-8", "replace")
+        return self._bundle.read(f"data/{text_path(sha256)}").decode("utf-8", "replace")
 
     def _capture(self, page_id: str) -> Capture | None:
-        return None if layout.capture_path(page_id) in self._absent else layout.read_capture(self._bundle, page_id)
+        return None if capture_path(page_id) in self._absent else read_capture(self._bundle, page_id)
 
 
 def _owner_of_pages(recorded: Mapping[str, Any]) -> str | None:

@@ -8,7 +8,17 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from app.features.bundles import bag
+from app.features.bundles.bag import (
+    BAGIT,
+    DECLARATION,
+    INFO,
+    MANIFEST,
+    TAG_FILES,
+    TAG_MANIFEST,
+    manifest_file,
+    root_hash,
+    tag_manifest_file,
+)
 from app.features.bundles.bundle_reader import LIMITS, BundleLimits, BundleReader, open_bundle
 from app.features.bundles.errors import BundleRefused
 from app.features.bundles.stored_zip import ZipComparison
@@ -58,12 +68,12 @@ class _Check:
     def run(self, expected_root: str | None) -> VerificationReport:
         for name in self._bundle.names:
             self._read(name)
-        missing = [name for name in (*bag.TAG_FILES, bag.TAG_MANIFEST) if name not in self._tags]
+        missing = [name for name in (*TAG_FILES, TAG_MANIFEST) if name not in self._tags]
         for name in missing:
             self._add_problem(f"{name} is missing")
         if not missing:
             self._compare()
-        root = bag.root_hash(self._tags.get(bag.TAG_MANIFEST, b""))
+        root = root_hash(self._tags.get(TAG_MANIFEST, b""))
         if expected_root is not None and root != expected_root:
             self._add_problem(f"the root hash is {root}, expected {expected_root}")
         return VerificationReport(
@@ -73,7 +83,7 @@ class _Check:
     def _read(self, name: str) -> None:
         """Hash one member. An unreadable member is recorded as a problem, and the check continues."""
         sha256, size = hashlib.sha256(), 0
-        is_tag = name in bag.TAG_FILES or name == bag.TAG_MANIFEST
+        is_tag = name in TAG_FILES or name == TAG_MANIFEST
         kept: list[bytes] = []
 
         def hashed() -> Iterator[bytes]:
@@ -105,13 +115,13 @@ class _Check:
 
     def _compare(self) -> None:
         self._compare_manifest()
-        if self._tags[bag.BAGIT] != bag.DECLARATION:
-            self._add_problem(f"{bag.BAGIT} does not have the required content")
+        if self._tags[BAGIT] != DECLARATION:
+            self._add_problem(f"{BAGIT} does not have the required content")
         oxum = f"Payload-Oxum: {self._payload_bytes}.{len(self._payload)}\n".encode()
-        if oxum not in self._tags[bag.INFO]:
-            self._add_problem(f"Payload-Oxum in {bag.INFO} does not match the number of files and bytes")
-        if bag.tag_manifest_file(self._tags) != self._tags[bag.TAG_MANIFEST]:
-            self._add_problem(f"{bag.TAG_MANIFEST} does not match the hashes of the other tag files")
+        if oxum not in self._tags[INFO]:
+            self._add_problem(f"Payload-Oxum in {INFO} does not match the number of files and bytes")
+        if tag_manifest_file(self._tags) != self._tags[TAG_MANIFEST]:
+            self._add_problem(f"{TAG_MANIFEST} does not match the hashes of the other tag files")
         if self._problems or self._zip is None:
             return
         changed_byte = self._zip.finish()
@@ -122,10 +132,10 @@ class _Check:
             )
 
     def _compare_manifest(self) -> None:
-        if bag.manifest_file(self._payload) == self._tags[bag.MANIFEST]:
+        if manifest_file(self._payload) == self._tags[MANIFEST]:
             return
         names: dict[str, str] = {}
-        for line in self._tags[bag.MANIFEST].decode("utf-8", "replace").splitlines():
+        for line in self._tags[MANIFEST].decode("utf-8", "replace").splitlines():
             sha256, _, path = line.partition("  ")
             names[path] = sha256
         for path in sorted(names.keys() - self._payload.keys()):
@@ -136,7 +146,7 @@ class _Check:
             if names[path] != self._payload[path]:
                 self._add_problem(f"{path} has changed")
         if not self._problems:
-            self._add_problem(f"{bag.MANIFEST} has the right hashes but not the expected layout")
+            self._add_problem(f"{MANIFEST} has the right hashes but not the expected layout")
 
     def _add_problem(self, text: str) -> None:
         if len(self._problems) < MAX_PROBLEMS:

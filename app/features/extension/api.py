@@ -23,7 +23,15 @@ from app.api.problems import Problem
 from app.api.request_fields import WHOLE_NUMBER
 from app.api.response_headers import sends
 from app.api.strict_json import StrictJsonRoute
-from app.features.extension import pairing
+from app.features.extension.pairing import (
+    TOKEN_LIFETIME,
+    BrowserDep,
+    PairingOut,
+    code_digest,
+    new_token,
+    token_digest,
+    too_many_requests,
+)
 from app.features.extension.storage import Pairing, revoke_pairing, use_code
 from app.service import Service
 from app.storage.captures import key_digest
@@ -192,16 +200,16 @@ async def pair_browser(body: CodeIn, request: Request, service: ServiceDep) -> T
     client = "" if request.client is None else request.client.host
     wait_s = service.guess_limiter.wait_s(client)
     if wait_s > 0:
-        raise pairing.too_many_requests(wait_s)
-    token, now = pairing.new_token(), service.runtime.clock.now()
+        raise too_many_requests(wait_s)
+    token, now = new_token(), service.runtime.clock.now()
     async with service.database.begin() as connection:
         paired = await use_code(
             connection,
-            pairing.code_digest(body.code),
-            token_sha256=pairing.token_digest(token),
+            code_digest(body.code),
+            token_sha256=token_digest(token),
             name=storable_text(body.name),
             now=now,
-            expires_at=now + pairing.TOKEN_LIFETIME,
+            expires_at=now + TOKEN_LIFETIME,
         )
     if paired is None or paired.expires_at is None:
         detail = "The pairing code is wrong, used or older than five minutes: get a new one in the dashboard"
@@ -212,7 +220,7 @@ async def pair_browser(body: CodeIn, request: Request, service: ServiceDep) -> T
 
 
 @router.get("/flagged")
-async def list_flagged_pages(service: ServiceDep, browser: pairing.BrowserDep) -> FlaggedListOut:
+async def list_flagged_pages(service: ServiceDep, browser: BrowserDep) -> FlaggedListOut:
     """List the URLs that need work, most affected leaves first."""
     async with service.database.begin() as connection:
         flagged_urls = await list_urls(connection, limit=_MAX_FLAGGED, owner=_owner_filter(browser), needs_work=True)
@@ -230,9 +238,7 @@ async def list_flagged_pages(service: ServiceDep, browser: pairing.BrowserDep) -
 
 
 @router.post("/captures", status_code=201, responses=sends(201, "Location"), openapi_extra=_CAPTURE)
-async def upload_capture(
-    request: Request, response: Response, service: ServiceDep, browser: pairing.BrowserDep
-) -> PageOut:
+async def upload_capture(request: Request, response: Response, service: ServiceDep, browser: BrowserDep) -> PageOut:
     """Submit the content of a tab as the capture of a URL that needs work."""
     async with request.form(max_files=2, max_fields=len(_TEXTS) + len(_COUNTS), max_part_size=_MAX_PART_BYTES) as form:
         submitted = await _parse_form(form, browser, service)
@@ -250,12 +256,12 @@ async def upload_capture(
 
 
 @router.delete("/pairing")
-async def delete_own_pairing(service: ServiceDep, browser: pairing.BrowserDep) -> pairing.PairingOut:
+async def delete_own_pairing(service: ServiceDep, browser: BrowserDep) -> PairingOut:
     """End the pairing of this browser."""
     now = service.runtime.clock.now()
     async with service.database.begin() as connection:
         ended = await revoke_pairing(connection, browser.id, now=now)
-    return pairing.PairingOut.of(ended or browser, now)
+    return PairingOut.of(ended or browser, now)
 
 
 def _owner_filter(browser: Pairing) -> str | None:

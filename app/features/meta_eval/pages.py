@@ -14,7 +14,16 @@ from app.dashboard.downloads import Format, csv_file
 from app.dashboard.html_route import HtmlRoute
 from app.dashboard.viewer import ViewerDep
 from app.features.meta_eval.api import BENCH_ID
-from judges.analysis.meta_eval import bench
+from judges.analysis.meta_eval.bench import (
+    CSV_COLUMNS,
+    SUPPORT_COLUMNS,
+    bench_notes,
+    csv_cells,
+    judge_name,
+    jury_rows,
+    support_cells,
+    support_rows,
+)
 from judges.analysis.meta_eval.report import FIGURES
 
 _WIDTH, _HEIGHT = 360, 250
@@ -157,14 +166,14 @@ async def benches(viewer: ViewerDep, id: BenchQuery = None, format: Format = For
     shown = id or (listed[0]["id"] if listed else None)
     report = None if shown is None else await viewer.api.get(f"/v1/benches/{shown}")
     if format is Format.CSV and report is not None:
-        return await csv_file(f"bench-{shown}", bench.CSV_COLUMNS, map(bench.csv_cells, report["rows"]))
+        return await csv_file(f"bench-{shown}", CSV_COLUMNS, map(csv_cells, report["rows"]))
     return await viewer.page(
         "benches.html", title="Judges", here="benches", benches=listed, report=report, shown=shown,
         json="/v1/benches" if shown is None else f"/v1/benches/{shown}",
         csv=None if shown is None else f"/benches?id={shown}&format=csv",
-        sets=[] if report is None else _sets(report), name_of=bench.judge_name,
-        notes=[] if report is None else bench.bench_notes(report),
-        support_columns=bench.SUPPORT_COLUMNS[1:],
+        sets=[] if report is None else _sets(report), name_of=judge_name,
+        notes=[] if report is None else bench_notes(report),
+        support_columns=SUPPORT_COLUMNS[1:],
         figures=tuple(zip(FIGURES, ("Agreement", "Kappa", "AC1", "TPR", "TNR"), strict=True)),
     )  # fmt: skip
 
@@ -177,7 +186,7 @@ def _sets(report: Mapping[str, Any]) -> list[dict[str, Any]]:
         judges = [
             PlottedJudge(
                 number=n,
-                name=bench.judge_name(row),
+                name=judge_name(row),
                 usd=row["per_claim"]["usd"],
                 kappa=row["kappa"]["value"],
                 low=row["kappa"]["low"],
@@ -187,8 +196,8 @@ def _sets(report: Mapping[str, Any]) -> list[dict[str, Any]]:
             for n, row in rows
             if row["per_claim"]["usd"] is not None and row["kappa"]["value"] is not None
         ]
-        juries = [row for row in bench.jury_rows(report) if row["set"] == one["name"]]
-        supports = [bench.support_cells(row)[1:] for row in bench.support_rows(report) if row["set"] == one["name"]]
+        juries = [row for row in jury_rows(report) if row["set"] == one["name"]]
+        supports = [support_cells(row)[1:] for row in support_rows(report) if row["set"] == one["name"]]
         sets.append(
             {
                 "summary": one,

@@ -13,11 +13,21 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.console import event_loop, judging_options
+from app.console import event_loop
 from app.console.answer_files import read_pages
 from app.console.connection import JsonOption
 from app.console.errors import Exit, Incomplete, WrongUsage
 from app.console.forecasts import count_text, usd_text
+from app.console.judging_options import (
+    IsolateOption,
+    JudgesOption,
+    OnOff,
+    PageTextsOption,
+    find_answers,
+    judging_settings,
+    no_judge,
+    quiet_logging,
+)
 from app.console.streams import counted, print_json, print_line, stderr_console
 
 if TYPE_CHECKING:
@@ -54,12 +64,12 @@ def test_judge(
     answer: Annotated[Path | None, typer.Option(help="Answer file (.md) that the judge should pass.")] = None,
     agent: Annotated[str | None, typer.Option(help="Use the first answer of this agent instead.")] = None,
     answers: Annotated[Path, typer.Option(help="Folder of <agent>/<task>/answer_<k>.md.")] = Path("answers"),
-    pages: judging_options.PageTextsOption = None,
-    judges: judging_options.JudgesOption = None,
+    pages: PageTextsOption = None,
+    judges: JudgesOption = None,
     model: Annotated[str, typer.Option(help="provider/model. The default is free of cost.")] = LEXICAL,
     seed: Annotated[int, typer.Option(help="Seed for the choice of values and pages.")] = 0,
     per_kind: Annotated[int, typer.Option(min=0, help="Maximum changes per kind; 0 for all.")] = 3,
-    isolate: judging_options.IsolateOption = None,
+    isolate: IsolateOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Test a judge with edited values, citations and answers. Report undetected edits.
@@ -68,10 +78,8 @@ def test_judge(
     """
     from judges.analysis.mutation.answer_scores import not_judged
 
-    settings = judging_options.judging_settings(
-        judges=judges, model=model, isolate=None if isolate is None else isolate is judging_options.OnOff.ON
-    )
-    judging_options.quiet_logging(settings)
+    settings = judging_settings(judges=judges, model=model, isolate=None if isolate is None else isolate is OnOff.ON)
+    quiet_logging(settings)
     judge = _find_judge(task_id, settings)
     text, texts = _read_input(task_id, answer, agent, answers, pages)
     inputs = _TestInputs(
@@ -139,7 +147,7 @@ def _find_judge(task_id: str, settings: Settings) -> Judge:
         summary, traceback, _ = problem.partition("\nTraceback ")
         raise JudgeNotLoadable(summary, traceback=problem if traceback else "")
     if task_id not in catalogue.judges:
-        raise judging_options.no_judge(task_id, catalogue.judges)
+        raise no_judge(task_id, catalogue.judges)
     return catalogue.judges[task_id]
 
 
@@ -153,7 +161,7 @@ def _read_input(
 
         return read_answers(answer)[0][1], texts
     if agent is not None:
-        return judging_options.find_answers(answers, agent, [task_id])[0].answers[0].text, texts
+        return find_answers(answers, agent, [task_id])[0].answers[0].text, texts
     from app.demo.expected import examples_dir, page_texts
 
     example_answer = examples_dir() / "demo" / task_id / "answer_1.md"

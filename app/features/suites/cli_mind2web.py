@@ -14,8 +14,24 @@ from app.console.errors import WrongUsage
 from app.console.judging_options import judging_settings, quiet_logging
 from app.console.streams import print_json, print_line, stderr_console
 from app.console.tables import PlainTable, plain_table
-from app.features.suites import cli_suite_run
 from app.features.suites.cli_compare_runs import compare
+from app.features.suites.cli_suite_run import (
+    ConfigOption,
+    DryRunOption,
+    MaxLlmOption,
+    ModelOption,
+    NoCacheOption,
+    OutputDirOption,
+    SeedsOption,
+    ask_model,
+    open_validated,
+    parse_seeds,
+    percent_range,
+    print_estimate,
+    published_table,
+    run_and_print,
+    seed_lines,
+)
 from judges.suites.mind2web.rules import MAX_HTML_CHARS, Metric, NoPositive, Protocol, Shuffle
 
 if TYPE_CHECKING:
@@ -86,7 +102,7 @@ def program() -> typer.Typer:
 
 def mind2web(
     context: typer.Context,
-    config: cli_suite_run.ConfigOption = None,
+    config: ConfigOption = None,
     protocol: ProtocolOption = Protocol.TOURNAMENT,
     data_root: DataRootOption = None,
     split: SplitOption = None,
@@ -98,18 +114,18 @@ def mind2web(
     max_html_chars: MaxHtmlOption = MAX_HTML_CHARS,
     max_examples: Annotated[int | None, typer.Option(min=1, help="Maximum number of steps.")] = None,
     prompt_template: TemplateOption = None,
-    output_dir: cli_suite_run.OutputDirOption = None,
-    model: cli_suite_run.ModelOption = None,
+    output_dir: OutputDirOption = None,
+    model: ModelOption = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed for the order of candidates and for the intervals.")] = 0,
-    seeds: cli_suite_run.SeedsOption = None,
+    seeds: SeedsOption = None,
     shuffle: ShuffleOption = Shuffle.STEP,
-    max_llm: cli_suite_run.MaxLlmOption = None,
+    max_llm: MaxLlmOption = None,
     metric: MetricOption = None,
     no_positive: NoPositiveOption = None,
     compat_trailing: CompatTrailingOption = False,
     predictions: PredictionsOption = None,
-    dry_run: cli_suite_run.DryRunOption = False,
-    no_cache: cli_suite_run.NoCacheOption = False,
+    dry_run: DryRunOption = False,
+    no_cache: NoCacheOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run a model over Mind2Web: multiple-choice questions with the published scoring, or with that of the guide."""
@@ -137,16 +153,14 @@ def mind2web(
         max_examples=max_examples,
         model=None if predictions else settings.model,
         predictions=predictions,
-        seeds=cli_suite_run.parse_seeds(seeds, predictions),
+        seeds=parse_seeds(seeds, predictions),
     )
-    run_input = cli_suite_run.open_validated(options)
+    run_input = open_validated(options)
     _print_input(options, run_input)
     if dry_run:
-        return cli_suite_run.print_estimate(options.plan(run_input), settings, options.predictions, as_json=as_json)
+        return print_estimate(options.plan(run_input), settings, options.predictions, as_json=as_json)
     compute = _ask_model if predictions is None else _score_file
-    cli_suite_run.run_and_print(
-        lambda: compute(options, run_input, settings, output_dir), _summary, output_dir, as_json=as_json
-    )
+    run_and_print(lambda: compute(options, run_input, settings, output_dir), _summary, output_dir, as_json=as_json)
 
 
 def scores(
@@ -199,7 +213,7 @@ def _ask_model(
 ) -> dict[str, Any]:
     from app.features.suites.mindact_run import figures, run_identity, write_official_files
 
-    return cli_suite_run.ask_model(
+    return ask_model(
         options.plan(run_input),
         settings,
         None if folder is None else folder / JOURNAL_NAME,
@@ -235,11 +249,11 @@ def _print_input(options: MindActOptions, run_input: MindActInput) -> None:
 
 def _summary(metrics: Mapping[str, Any]) -> Iterator[PlainTable | str]:
     yield figures_table(metrics)
-    yield from cli_suite_run.seed_lines(metrics)
+    yield from seed_lines(metrics)
     yield from policy_lines(metrics)
     yield from candidate_line(metrics)
     if metrics["published"] and metrics["protocol"] == "tournament":
-        yield cli_suite_run.published_table(metrics, "Published (paper, Table 2): means over tasks, percent")
+        yield published_table(metrics, "Published (paper, Table 2): means over tasks, percent")
 
 
 _MEANS = {"micro": "steps (micro)", "macro": "tasks (macro)"}
@@ -293,4 +307,4 @@ def _cell(figures: Mapping[str, Any], *path: str) -> str:
     value = lookup(figures)
     if value is not None:
         return f"{100 * value:.1f}"
-    return cli_suite_run.percent_range(*(lookup(figures["bounds"][end]) for end in ("low", "high")))
+    return percent_range(*(lookup(figures["bounds"][end]) for end in ("low", "high")))

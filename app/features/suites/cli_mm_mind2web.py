@@ -14,8 +14,23 @@ from app.console.errors import WrongUsage
 from app.console.judging_options import judging_settings, quiet_logging
 from app.console.streams import print_json, print_line, stderr_console
 from app.console.tables import PlainTable, plain_table
-from app.features.suites import cli_suite_run
 from app.features.suites.cli_compare_runs import compare
+from app.features.suites.cli_suite_run import (
+    DryRunOption,
+    MaxLlmOption,
+    ModelOption,
+    NoCacheOption,
+    OutputDirOption,
+    SeedsOption,
+    ask_model,
+    open_validated,
+    parse_seeds,
+    percent_range,
+    print_estimate,
+    published_table,
+    run_and_print,
+    seed_lines,
+)
 from judges.suites.multimodal.readings import Counting
 
 if TYPE_CHECKING:
@@ -42,18 +57,18 @@ def mm_mind2web(
         Path | None, typer.Option(help="Rows in ~ format: a .parquet or .jsonl file, or a folder of them.")
     ] = None,
     split: Annotated[str | None, typer.Option(help="Only this split, for example test_website (default: all).")] = None,
-    output_dir: cli_suite_run.OutputDirOption = None,
-    model: cli_suite_run.ModelOption = None,
+    output_dir: OutputDirOption = None,
+    model: ModelOption = None,
     tokens: Annotated[Counting, typer.Option(help="How tokens of operations are counted for F1.")] = Counting.SET,
     predictions: Annotated[
         Path | None, typer.Option(help="Score the answers in this file instead of asking a model.")
     ] = None,
     max_examples: Annotated[int | None, typer.Option(min=1, help="Maximum number of valid steps.")] = None,
-    max_llm: cli_suite_run.MaxLlmOption = None,
+    max_llm: MaxLlmOption = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed for the resampling of the intervals.")] = 0,
-    seeds: cli_suite_run.SeedsOption = None,
-    dry_run: cli_suite_run.DryRunOption = False,
-    no_cache: cli_suite_run.NoCacheOption = False,
+    seeds: SeedsOption = None,
+    dry_run: DryRunOption = False,
+    no_cache: NoCacheOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run a model over Multimodal-Mind2Web~: two questions per step, scored as on its dataset card."""
@@ -79,17 +94,15 @@ def mm_mind2web(
         max_examples=max_examples,
         model=None if predictions else settings.model,
         answers=predictions,
-        seeds=cli_suite_run.parse_seeds(seeds, predictions),
+        seeds=parse_seeds(seeds, predictions),
     )
-    run_input = cli_suite_run.open_validated(options)
+    run_input = open_validated(options)
     _print_input(run_input, options)
     if dry_run:
-        cli_suite_run.print_estimate(options.plan(run_input), settings, predictions, as_json=as_json)
+        print_estimate(options.plan(run_input), settings, predictions, as_json=as_json)
         return
     compute = _score_file if predictions else _ask_model
-    cli_suite_run.run_and_print(
-        lambda: compute(options, run_input, settings, output_dir), _summary, output_dir, as_json=as_json
-    )
+    run_and_print(lambda: compute(options, run_input, settings, output_dir), _summary, output_dir, as_json=as_json)
 
 
 def build(
@@ -133,7 +146,7 @@ def build(
 def _ask_model(options: TildeOptions, run_input: TildeInput, settings: Settings, folder: Path | None) -> dict[str, Any]:
     from app.features.suites.multimodal import figures, run_identity
 
-    return cli_suite_run.ask_model(
+    return ask_model(
         options.plan(run_input),
         settings,
         None if folder is None else folder / JOURNAL_NAME,
@@ -174,8 +187,8 @@ def _print_input(run_input: TildeInput, options: TildeOptions) -> None:
 
 def _summary(metrics: Mapping[str, Any]) -> Iterator[PlainTable | str]:
     yield tilde_table(metrics)
-    yield from cli_suite_run.seed_lines(metrics)
-    yield cli_suite_run.published_table(metrics, PUBLISHED_TITLE)
+    yield from seed_lines(metrics)
+    yield published_table(metrics, PUBLISHED_TITLE)
 
 
 _COLUMNS = ("element_accuracy", "operation_token_f1", "step_success")
@@ -209,4 +222,4 @@ def _title(metrics: Mapping[str, Any]) -> str:
 def _cell(values: Mapping[str, Any], name: str) -> str:
     if name in values:
         return f"{100 * values[name]:.1f}"
-    return cli_suite_run.percent_range(values["bounds"]["low"][name], values["bounds"]["high"][name])
+    return percent_range(values["bounds"]["low"][name], values["bounds"]["high"][name])

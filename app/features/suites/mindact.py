@@ -13,7 +13,6 @@ from app.features.suites.step_loop import SuiteModel
 from judges.errors import LLMError
 from judges.llm.client import LLMRequest, Message
 from judges.suites.errors import DataUnreadable
-from judges.suites.mind2web import rules
 from judges.suites.mind2web.data import Split
 from judges.suites.mind2web.errors import PageUnusable, RankMissing
 from judges.suites.mind2web.guide import MAX_TOKENS as GUIDE_MAX_TOKENS
@@ -22,6 +21,15 @@ from judges.suites.mind2web.parsing import Parsed, gold_op_string, parse_llm
 from judges.suites.mind2web.predictions import RecordedPrediction, RecordedRounds
 from judges.suites.mind2web.questions import Template
 from judges.suites.mind2web.ranks import RankLookup, RankOrigin, ids_in_top_k, ranked, with_known_ranks
+from judges.suites.mind2web.rules import (
+    MAX_HTML_CHARS,
+    WITHOUT_POSITIVE,
+    Metric,
+    NoPositive,
+    Protocol,
+    Shuffle,
+    Unplayed,
+)
 from judges.suites.mind2web.step_player import (
     MAX_TOKENS,
     PlayedStep,
@@ -47,32 +55,32 @@ PAGE_UNUSABLE = "page_unusable"
 class PlayOptions:
     """Options for playing and scoring steps. ``max_tokens`` limits a reply, ``max_html_chars`` the guide's page."""
 
-    protocol: rules.Protocol = rules.Protocol.TOURNAMENT
+    protocol: Protocol = Protocol.TOURNAMENT
     top_k: int = 50
     seed: int = 0
-    shuffle: rules.Shuffle = rules.Shuffle.STEP
-    metric: rules.Metric = rules.Metric.MINDACT
-    no_positive: rules.NoPositive = rules.NoPositive.ZERO
+    shuffle: Shuffle = Shuffle.STEP
+    metric: Metric = Metric.MINDACT
+    no_positive: NoPositive = NoPositive.ZERO
     temperature: float = 0.0
     max_tokens: int = MAX_TOKENS
-    max_html_chars: int = rules.MAX_HTML_CHARS
+    max_html_chars: int = MAX_HTML_CHARS
 
     @classmethod
     def of(
         cls,
         *,
-        protocol: rules.Protocol,
-        metric: rules.Metric | None,
-        no_positive: rules.NoPositive | None,
+        protocol: Protocol,
+        metric: Metric | None,
+        no_positive: NoPositive | None,
         max_tokens: int | None = None,
         **others: Any,
     ) -> PlayOptions:
         """Return options in which None stands for the default of the protocol."""
-        guide = protocol is rules.Protocol.GUIDE
+        guide = protocol is Protocol.GUIDE
         return cls(
             protocol=protocol,
-            metric=metric or (rules.Metric.ACTION if guide else rules.Metric.MINDACT),
-            no_positive=no_positive or (rules.NoPositive.SKIP if guide else rules.NoPositive.ZERO),
+            metric=metric or (Metric.ACTION if guide else Metric.MINDACT),
+            no_positive=no_positive or (NoPositive.SKIP if guide else NoPositive.ZERO),
             max_tokens=max_tokens or (GUIDE_MAX_TOKENS if guide else MAX_TOKENS),
             **others,
         )
@@ -84,12 +92,12 @@ class PlayOptions:
 
     @property
     def is_guide(self) -> bool:
-        return self.protocol is rules.Protocol.GUIDE
+        return self.protocol is Protocol.GUIDE
 
     @property
     def parse(self) -> Callable[[str], Parsed]:
         """Parser of replies in the tournament. The metric ``action`` reads them like the guide."""
-        return parse_guide if self.metric is rules.Metric.ACTION else parse_llm
+        return parse_guide if self.metric is Metric.ACTION else parse_llm
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +115,7 @@ class PreparedStep:
     kept: tuple[Candidate, ...] = ()
     best_rank: int | None = None
     rank_origin: RankOrigin | None = None
-    unplayed: rules.Unplayed | None = None
+    unplayed: Unplayed | None = None
     fault: tuple[str, str] | None = None
 
 
@@ -184,7 +192,7 @@ class MindActPlan:
         """Return the record of a step that needs no model, or None if a model must be asked."""
         if step.fault is not None:
             return not_judged_record(step, *step.fault)
-        if step.unplayed in rules.WITHOUT_POSITIVE or (step.unplayed is not None and self._predictions is None):
+        if step.unplayed in WITHOUT_POSITIVE or (step.unplayed is not None and self._predictions is None):
             return scored_record(step, EMPTY_PREDICTION, self._play_options)
         if self._predictions is None:
             return None
@@ -208,7 +216,7 @@ def prepare_steps(split: Split, play_options: PlayOptions, ranks: RankLookup | N
     Raises:
         DataUnreadable: a file is damaged, or contains a step twice.
     """
-    by_stream = play_options.shuffle is rules.Shuffle.STREAM
+    by_stream = play_options.shuffle is Shuffle.STREAM
     stream = Random(play_options.seed) if by_stream else None  # noqa: S311 - not security-relevant
     seen: dict[str, str] = {}
     for step in split.steps():
@@ -240,7 +248,7 @@ def _prepare_guide_step(step: Step, rank_origin: RankOrigin, top_k: int) -> Prep
         kept=tuple(keep_candidates(step, top_k)),
         best_rank=_best_rank(step),
         rank_origin=rank_origin,
-        unplayed=None if step.positives else rules.Unplayed.NO_POSITIVE,
+        unplayed=None if step.positives else Unplayed.NO_POSITIVE,
     )
 
 
@@ -260,9 +268,9 @@ def _prepare_step(
         own_seed = f"{play_options.seed}:{step.sample_id}".encode("utf-8", "surrogatepass")
         step_random = Random(own_seed)  # noqa: S311 - not security-relevant
         order = shuffled(positives, negatives, stream or step_random)
-        unplayed = rules.Unplayed.SINGLE if len(order) == 1 else None
+        unplayed = Unplayed.SINGLE if len(order) == 1 else None
     else:
-        unplayed = rules.Unplayed.OUTSIDE_TOP_K if step.positives else rules.Unplayed.NO_POSITIVE
+        unplayed = Unplayed.OUTSIDE_TOP_K if step.positives else Unplayed.NO_POSITIVE
     return PreparedStep(
         step=step,
         positives=tuple(positives),
@@ -286,8 +294,8 @@ def scored_record(
     op, _, value = prediction.op_string.partition(" ")
     action = int(op == step.step.op)
     op_f1 = operation_f1(step.step.op, step.step.value, op, value) if play_options.is_guide else result.op_f1
-    by_action = play_options.metric is rules.Metric.ACTION
-    skipped = play_options.no_positive is rules.NoPositive.SKIP and step.unplayed in rules.WITHOUT_POSITIVE
+    by_action = play_options.metric is Metric.ACTION
+    skipped = play_options.no_positive is NoPositive.SKIP and step.unplayed in WITHOUT_POSITIVE
     success = bool(result.element) and (bool(action) if by_action else op_f1 == 1.0)
     return {
         **_step_fields(step),

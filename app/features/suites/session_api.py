@@ -19,13 +19,26 @@ from app.api.paging import IdPath, PageRequest, PositionsPageDep, pages_by_id
 from app.api.problems import Problem, not_found, unavailable
 from app.api.response_headers import sends
 from app.api.strict_json import StrictJsonRoute
-from app.features.suites import sessions, storage
+from app.features.suites import storage
 from app.features.suites.api import PositionPath, StepOut, StepSummaryOut, check_paths
 from app.features.suites.data_folders import DataFolders
 from app.features.suites.errors import PathNotAllowed
 from app.features.suites.run_options import Mind2WebSessionIn, MultimodalSessionIn, SessionIn
 from app.features.suites.service_suite import SuiteName
 from app.features.suites.session_data import SessionData, open_data
+from app.features.suites.sessions import (
+    MAX_ANSWER_CHARS,
+    TEST,
+    TRAIN,
+    PlannedTask,
+    Session,
+    SessionState,
+    Turn,
+    gold_action,
+    plan_tasks,
+    predicted_action,
+    session_figures,
+)
 from app.service import Service
 from app.settings import Settings
 from app.storage.text_cleanup import storable_text
@@ -195,9 +208,7 @@ class StepAnswerIn(BaseModel):
     )
 
     question: Annotated[str, Field(pattern=r"^[0-9]{1,9}\.[0-9]{1,9}$", description="Id of the question")]
-    text: Annotated[
-        str, Field(max_length=sessions.MAX_ANSWER_CHARS, description="Reply of the model or agent, unchanged")
-    ]
+    text: Annotated[str, Field(max_length=MAX_ANSWER_CHARS, description="Reply of the model or agent, unchanged")]
 
 
 class AnsweredOut(BaseModel):
@@ -232,9 +243,7 @@ class SessionStepOut(StepSummaryOut):
     @classmethod
     def of(cls, record: Mapping[str, Any]) -> SessionStepOut:
         known = {name: record.get(name) for name in (*StepSummaryOut.model_fields, "phase")}
-        return cls.model_validate(
-            {**known, "prediction": sessions.predicted_action(record), "gold": sessions.gold_action(record)}
-        )
+        return cls.model_validate({**known, "prediction": predicted_action(record), "gold": gold_action(record)})
 
 
 router = APIRouter(prefix="/v1/suites", tags=["suites"], route_class=StrictJsonRoute)
@@ -291,7 +300,7 @@ async def answer_suite_step(
     The same answer to the previous question returns the same feedback, so a request can be repeated.
     """
     row = await _find(service, caller, suite, session_id)
-    state, text = sessions.SessionState.of(json.loads(row.state)), storable_text(body.text)
+    state, text = SessionState.of(json.loads(row.state)), storable_text(body.text)
     last = state.last
     if last is not None and (body.question, text) == (last["question"], last["text"]):
         turn = await _reading(service, lambda: _open(row, service.settings).current(state))
@@ -356,13 +365,11 @@ async def _start(
     folders = DataFolders.of(service.settings)
     await asyncio.to_thread(check_paths, options, folders)
 
-    def start() -> tuple[list[sessions.PlannedTask], sessions.Turn]:
+    def start() -> tuple[list[PlannedTask], Turn]:
         data = _data(options, folders, service.settings)
-        training = None if options.train_split is None else data[sessions.TRAIN].tasks()
-        planned = sessions.plan_tasks(options, data[sessions.TEST].tasks(), training)
-        return planned, sessions.Session(options, planned, data).current(
-            sessions.SessionState(tasks_total=len(planned))
-        )
+        training = None if options.train_split is None else data[TRAIN].tasks()
+        planned = plan_tasks(options, data[TEST].tasks(), training)
+        return planned, Session(options, planned, data).current(SessionState(tasks_total=len(planned)))
 
     planned, turn = await _reading(service, start)
     now = service.runtime.clock.now()
@@ -385,7 +392,7 @@ async def _start(
     return await _with_details(service, row)
 
 
-def _planned_json(planned: sessions.PlannedTask) -> dict[str, Any]:
+def _planned_json(planned: PlannedTask) -> dict[str, Any]:
     task = planned.task
     return {"phase": planned.phase, "task": {"task_id": task.task_id, "steps": task.steps, "place": task.place}}
 
@@ -393,14 +400,14 @@ def _planned_json(planned: sessions.PlannedTask) -> dict[str, Any]:
 def _data(options: SessionIn, folders: DataFolders, settings: Settings) -> dict[str, SessionData[Any]]:
     test: SessionData[Any] = open_data(options, options.split, folders, settings)
     if options.train_split is None:
-        return {sessions.TRAIN: test, sessions.TEST: test}
-    return {sessions.TRAIN: open_data(options, options.train_split, folders, settings), sessions.TEST: test}
+        return {TRAIN: test, TEST: test}
+    return {TRAIN: open_data(options, options.train_split, folders, settings), TEST: test}
 
 
-def _open(row: storage.SessionRow, settings: Settings) -> sessions.Session:
+def _open(row: storage.SessionRow, settings: Settings) -> Session:
     options = _OPTIONS[row.suite].model_validate_json(row.options)
-    planned = [sessions.PlannedTask.of(one) for one in json.loads(row.tasks)]
-    return sessions.Session(options, planned, _data(options, DataFolders.of(settings), settings))
+    planned = [PlannedTask.of(one) for one in json.loads(row.tasks)]
+    return Session(options, planned, _data(options, DataFolders.of(settings), settings))
 
 
 async def _reading(service: Service, read: Callable[[], T]) -> T:
@@ -428,7 +435,7 @@ async def _find(service: Service, caller: Caller, suite: SuiteName, id: str) -> 
 
 
 async def _with_details(service: Service, row: storage.SessionRow) -> SessionOut:
-    state = sessions.SessionState.of(json.loads(row.state))
+    state = SessionState.of(json.loads(row.state))
     turn = await _reading(service, lambda: _open(row, service.settings).current(state))
     out = await _with_figures(service, row)
     out.question = None if turn.question is None else QuestionOut.model_validate(turn.question)
@@ -439,12 +446,12 @@ async def _with_figures(service: Service, row: storage.SessionRow) -> SessionOut
     async with service.database.begin() as connection:
         texts = await storage.session_record_texts(connection, row.id)
     out = _session_out(row)
-    out.figures = await asyncio.to_thread(lambda: sessions.session_figures(storage.parse_records(texts)))
+    out.figures = await asyncio.to_thread(lambda: session_figures(storage.parse_records(texts)))
     return out
 
 
 def _session_out(row: storage.SessionRow) -> SessionOut:
-    state = sessions.SessionState.of(json.loads(row.state))
+    state = SessionState.of(json.loads(row.state))
     return SessionOut(
         id=row.id,
         suite=row.suite,
@@ -462,7 +469,7 @@ def _session_out(row: storage.SessionRow) -> SessionOut:
     )
 
 
-def _answered(turn: sessions.Turn, feedback: Mapping[str, Any] | None) -> AnsweredOut:
+def _answered(turn: Turn, feedback: Mapping[str, Any] | None) -> AnsweredOut:
     return AnsweredOut(
         feedback=None if feedback is None else FeedbackOut.model_validate(feedback),
         done=turn.question is None,

@@ -24,7 +24,15 @@ from app.api.request_fields import Model
 from app.api.response_headers import sends
 from app.api.strict_json import StrictJsonRoute
 from app.api.submissions import accept_job
-from app.features.tasks import files
+from app.features.tasks.files import (
+    CheckedText,
+    FileChanged,
+    StoredFile,
+    check_text,
+    find_file,
+    save_file,
+    unified_diff,
+)
 from app.features.tasks.storage import scored_answers
 from app.features.tasks.trials import as_submission, comparison
 from app.jobs.intake import JobOptions
@@ -262,8 +270,8 @@ async def edit_task_file(
 
     def edited() -> TaskDraftOut:
         text = edit_task(body.text, body.values, stored.path.name) if body.values else body.text
-        checked = _checked_json(files.check_text(text, stored.path.name))
-        return TaskDraftOut(text=text, diff=files.unified_diff(body.text, text, stored.path.name), **checked)
+        checked = _checked_json(check_text(text, stored.path.name))
+        return TaskDraftOut(text=text, diff=unified_diff(body.text, text, stored.path.name), **checked)
 
     try:
         return await asyncio.to_thread(edited)
@@ -278,12 +286,12 @@ async def save_task_file(body: TaskSaveIn, task_id: NamePath, service: ServiceDe
     409 if the file has changed since ``base_sha256``: nothing is saved, and GET returns the version on disk.
     """
     stored = await _writable(service, task_id)
-    checked = await asyncio.to_thread(files.check_text, body.text, stored.path.name)
+    checked = await asyncio.to_thread(check_text, body.text, stored.path.name)
     if checked.problems:
         raise _invalid(InvalidTask(stored.path.name, [problem for _, problem in checked.problems]))
     try:
-        await asyncio.to_thread(files.save_file, stored.path, body.text, base_sha256=body.base_sha256)
-    except files.FileChanged as error:
+        await asyncio.to_thread(save_file, stored.path, body.text, base_sha256=body.base_sha256)
+    except FileChanged as error:
         detail = f"{stored.path.name} has changed since you opened it; nothing was saved"
         raise Problem(409, "FILE_CHANGED", detail) from error
     except OSError as error:
@@ -303,7 +311,7 @@ async def start_task_test(
     The test becomes a job. Its result does not count in the scores of the agent.
     """
     stored = await _find(service, task_id)
-    checked = await asyncio.to_thread(files.check_text, body.text, stored.path.name)
+    checked = await asyncio.to_thread(check_text, body.text, stored.path.name)
     if checked.problems:
         raise _invalid(InvalidTask(stored.path.name, [problem for _, problem in checked.problems]))
     async with service.database.begin() as connection:
@@ -341,22 +349,22 @@ async def get_task_test(task_id: NamePath, job_id: IdPath, service: ServiceDep, 
     return TaskTestOut.of_record(job, progress=ProgressOut.of_record(job), comparison=found)
 
 
-async def _find(service: Service, task_id: str) -> files.StoredFile:
-    stored = await asyncio.to_thread(files.find_file, service.settings.judges, task_id)
+async def _find(service: Service, task_id: str) -> StoredFile:
+    stored = await asyncio.to_thread(find_file, service.settings.judges, task_id)
     if stored is None:
         raise not_found("YAML file of this task")
     return stored
 
 
-async def _writable(service: Service, task_id: str) -> files.StoredFile:
+async def _writable(service: Service, task_id: str) -> StoredFile:
     stored = await _find(service, task_id)
     if stored.read_only is not None:
         raise Problem(409, "READ_ONLY", stored.read_only)
     return stored
 
 
-async def _file_out(task_id: str, stored: files.StoredFile, caller: Caller) -> TaskFileOut:
-    checked = await asyncio.to_thread(lambda: _checked_json(files.check_text(stored.text, stored.path.name)))
+async def _file_out(task_id: str, stored: StoredFile, caller: Caller) -> TaskFileOut:
+    checked = await asyncio.to_thread(lambda: _checked_json(check_text(stored.text, stored.path.name)))
     read_only = stored.read_only
     if not caller.scope.includes(Scope.OPERATOR):
         read_only = f"Your key has the scope {caller.scope.value!r}. Saving needs the scope 'operator'."
@@ -364,7 +372,7 @@ async def _file_out(task_id: str, stored: files.StoredFile, caller: Caller) -> T
     return TaskFileOut(task_id=task_id, file=stored.path.name, text=stored.text, read_only=read_only, **values)
 
 
-def _checked_json(checked: files.CheckedText) -> dict[str, Any]:
+def _checked_json(checked: CheckedText) -> dict[str, Any]:
     return {
         "sha256": checked.sha256,
         "problems": [

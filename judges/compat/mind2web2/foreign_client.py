@@ -15,6 +15,15 @@ from typing import Any
 from pydantic import BaseModel
 
 from judges import errors
+from judges.errors import (
+    LLMError,
+    LLMOutputUnusable,
+    LLMRejected,
+    LLMTimeout,
+    LLMUnavailable,
+    ReplyNotCached,
+    UnusableKind,
+)
 from judges.llm.client import LLMReply, LLMRequest, Message
 from mind2web2.llm_client.base_client import LLMClient
 from mind2web2.llm_client.judge import AnswerScope, ContextLengthError, JudgeContentError, answer_scope
@@ -62,7 +71,7 @@ class ForeignClient:
             ReplyNotCached: the request asks for a cached reply, and the client has no cache.
         """
         if request.cache_only:
-            raise errors.ReplyNotCached
+            raise ReplyNotCached
         keywords: dict[str, Any] = {
             "model": request.model,
             "messages": [_text_first(message) for message in request.messages],
@@ -93,13 +102,13 @@ def _text_first(message: Message) -> Message:
     return {**message, "content": sorted(content, key=lambda part: part["type"] != "text")}
 
 
-def _content_fault(error: JudgeContentError) -> errors.LLMError:
+def _content_fault(error: JudgeContentError) -> LLMError:
     """Return the error of a model client for a content error."""
-    if isinstance(error.__cause__, errors.LLMError):
+    if isinstance(error.__cause__, LLMError):
         return error.__cause__
     if isinstance(error, ContextLengthError):
-        return errors.LLMRejected(str(error), too_long=True, usage=_ONE_CALL)
-    return errors.LLMOutputUnusable(errors.UnusableKind.FILTERED, str(error), usage=_ONE_CALL)
+        return LLMRejected(str(error), too_long=True, usage=_ONE_CALL)
+    return LLMOutputUnusable(UnusableKind.FILTERED, str(error), usage=_ONE_CALL)
 
 
 def _own_client(client: Any) -> AsyncProviderClient | None:
@@ -112,13 +121,13 @@ def _own_client(client: Any) -> AsyncProviderClient | None:
     return provider_client if ours and not replaced else None
 
 
-def _translated(error: Exception) -> errors.LLMError:
+def _translated(error: Exception) -> LLMError:
     message = f"the client raised {type(error).__name__}: {error}"
     if isinstance(error, TimeoutError):
-        return errors.LLMTimeout(message, usage=_ONE_CALL)
+        return LLMTimeout(message, usage=_ONE_CALL)
     if getattr(error, "status_code", None) in _PERMANENT:
-        return errors.LLMRejected(message, usage=_ONE_CALL)
-    return errors.LLMUnavailable(message, usage=_ONE_CALL)
+        return LLMRejected(message, usage=_ONE_CALL)
+    return LLMUnavailable(message, usage=_ONE_CALL)
 
 
 def _parse(reply: Any, request: LLMRequest) -> BaseModel | None:
@@ -131,9 +140,7 @@ def _parse(reply: Any, request: LLMRequest) -> BaseModel | None:
     if schema is None or isinstance(reply, schema):
         return reply if isinstance(reply, BaseModel) else None
     if reply is None:
-        raise errors.LLMOutputUnusable(
-            errors.UnusableKind.REFUSED, "the client returned no parsed reply", usage=_ONE_CALL
-        )
+        raise LLMOutputUnusable(UnusableKind.REFUSED, "the client returned no parsed reply", usage=_ONE_CALL)
     try:
         if isinstance(reply, str | bytes):
             return schema.model_validate_json(reply)
@@ -141,8 +148,8 @@ def _parse(reply: Any, request: LLMRequest) -> BaseModel | None:
             return schema.model_validate(dict(reply))
         return schema.model_validate(reply, from_attributes=True)
     except Exception as error:  # validators of a script's class may raise anything
-        raise errors.LLMOutputUnusable(
-            errors.UnusableKind.OFF_SCHEMA,
+        raise LLMOutputUnusable(
+            UnusableKind.OFF_SCHEMA,
             f"the client returned {type(reply).__name__}, which does not match {schema.__name__}",
             usage=_ONE_CALL,
         ) from error

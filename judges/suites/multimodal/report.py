@@ -6,8 +6,17 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from judges.suites import step_metrics
 from judges.suites.multimodal.readings import Reading
+from judges.suites.step_metrics import (
+    PublishedRow,
+    StepScore,
+    SuiteScore,
+    bounds,
+    interval_method,
+    task_bootstrap_intervals,
+    task_fields,
+    task_success_interval,
+)
 
 Scored = Mapping[str, Any]
 """Record of a step: ``task_id``, ``website``, ``domain``, ``status`` (scored or not_judged) and, if scored,
@@ -24,9 +33,7 @@ _CARD: Final = (
     ("claude-3-haiku-20240307", (25.77, 78.35, 20.68, 0.0)),
 )
 PUBLISHED: Final = tuple(
-    step_metrics.PublishedRow(
-        system=system, setting="", element=element, operation=operation, step=step, task_success=task
-    )
+    PublishedRow(system=system, setting="", element=element, operation=operation, step=step, task_success=task)
     for system, (element, operation, step, task) in _CARD
 )
 """Leaderboard of the dataset card. It does not say whether the means are micro or macro, or over which split; the task
@@ -40,7 +47,7 @@ def report(steps: Sequence[Scored], *, reading: Reading, seed: int) -> dict[str,
     A figure is None if any step was not judged; ``bounds`` then contains its lowest and highest value.
     """
     scores = [_score(step, reading) for step in steps]
-    bounded = step_metrics.bounds(scores)
+    bounded = bounds(scores)
     certain = bounded.certain
     judged = [score for score in scores if score.judged]
     return {
@@ -54,12 +61,12 @@ def report(steps: Sequence[Scored], *, reading: Reading, seed: int) -> dict[str,
     }
 
 
-def _score(step: Scored, reading: Reading) -> step_metrics.StepScore:
+def _score(step: Scored, reading: Reading) -> StepScore:
     judged = step["status"] == "scored"
     operation = float(step["f1"][reading]) if judged else 0.0
     element = float(step["element_acc"]) if judged else 0.0
-    return step_metrics.StepScore(
-        **step_metrics.task_fields(step),
+    return StepScore(
+        **task_fields(step),
         website=step["website"],
         domain=step["domain"],
         element=element,
@@ -69,7 +76,7 @@ def _score(step: Scored, reading: Reading) -> step_metrics.StepScore:
     )
 
 
-def _flat(score: step_metrics.SuiteScore) -> dict[str, float]:
+def _flat(score: SuiteScore) -> dict[str, float]:
     return {
         "element_accuracy_micro": score.micro.element,
         "operation_token_f1_micro": score.micro.operation,
@@ -82,23 +89,23 @@ def _flat(score: step_metrics.SuiteScore) -> dict[str, float]:
 
 
 def _of_reading(steps: Sequence[Scored], reading: Reading) -> dict[str, Any]:
-    bounded = step_metrics.bounds([_score(step, reading) for step in steps])
+    bounded = bounds([_score(step, reading) for step in steps])
     if bounded.certain:
         return dict(_flat(bounded.certain))
     return {"bounds": {"low": _flat(bounded.low), "high": _flat(bounded.high)}}
 
 
-def _groups(score: step_metrics.SuiteScore | None, kind: str) -> dict[str, Any] | None:
+def _groups(score: SuiteScore | None, kind: str) -> dict[str, Any] | None:
     if score is None:
         return None
     return {name: dataclasses.asdict(group) for name, group in getattr(score, kind).items()}
 
 
-def _intervals(scores: Sequence[step_metrics.StepScore], seed: int) -> dict[str, Any]:
+def _intervals(scores: Sequence[StepScore], seed: int) -> dict[str, Any]:
     """Return 95 % intervals: cluster bootstrap by task for means, Wilson for task success."""
     return {
-        "method": step_metrics.interval_method(scores),
+        "method": interval_method(scores),
         "seed": seed,
-        **(step_metrics.task_bootstrap_intervals(scores, seed=seed) or {}),
-        "task_success": step_metrics.task_success_interval(scores, seed=seed),
+        **(task_bootstrap_intervals(scores, seed=seed) or {}),
+        "task_success": task_success_interval(scores, seed=seed),
     }
