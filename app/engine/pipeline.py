@@ -126,11 +126,9 @@ async def evaluate(
         stored_pages: Use only stored pages and capture none. A claim whose page is not stored is not judged.
         deadline_s: Time limit (default: that of the settings). Leaves that need longer are not judged.
         verifier: Class, or function that creates an object, that judges claims of native judges.
-        pages: Pages of the answer (default: those of the runtime, as ``answered_at``, ``owner`` and ``stored_pages``
-            say).
+        pages: Pages of the answer (default: those of the runtime, as the arguments above say).
         folder: Page cache folder of the task, for public scripts that read it.
-        is_stored: Whether the result is stored. If not, the model requests are not stored for display and replay, and
-            the result has neither warnings nor a certificate nor a comparison with ``earlier``.
+        is_stored: Whether the result is stored. If not, it has no call log, warnings, certificate or comparison.
 
     Raises:
         JudgeBug: The judge file failed. The subclass ScriptStopped means that it exceeded its limits.
