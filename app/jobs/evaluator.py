@@ -20,7 +20,7 @@ from app.settings import Settings
 from app.storage.database import Database
 from app.storage.records import Job, JobKind
 from app.storage.results import earlier_result
-from judges.errors import JudgeBug
+from judges.errors import JudgeBug, LLMBudgetExceeded
 from judges.llm.client import LLMClient, LLMRequest, for_job
 from judges.llm.observed import ObservedLLM
 
@@ -79,7 +79,7 @@ class JobEvaluator:
                         job_client=lambda client: ObservedLLM(client, (self.request_metrics,), prepare=prepare),
                     )
                 )
-        except JudgeBug as error:
+        except (JudgeBug, LLMBudgetExceeded) as error:
             if account.exhausted is not None:  # the missing replies may be the cause of the judge's error
                 raise JobBudgetExhausted(account.exhausted, None) from error
             raise
