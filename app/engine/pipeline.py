@@ -167,13 +167,11 @@ async def evaluate(
     with call_log, _stored_pages_only() if stored_pages else nullcontext():
         judged = await _run_judge(case, rejections)
         watch.lap("judge_s")
-        reporter.storing()
         calls = await call_log.store(judge)
     result = _result(case, judged, id=result_id, usage=meter.total, timing=watch.seconds(), calls=calls)
     if not is_stored:
         return result
-    await _add_details(result, case, meter, _configuration_hash(client, request_parameters, judged_by.model))
-    return await asyncio.to_thread(with_rejudged, result, earlier)
+    return await _detailed(result, case, meter, _configuration_hash(client, request_parameters, case.model), earlier)
 
 
 async def _opened(runtime: Runtime, judged_by: JudgeName) -> LLMClient:
@@ -269,8 +267,10 @@ def _judged_with(parameters: RunParameters, judged_by: JudgeName) -> dict[str, A
     return {"judge": judge, "parameters": by_role}
 
 
-async def _add_details(result: dict[str, Any], case: _Case, meter: UsageMeter, configuration: str | None) -> None:
-    """Add the usage, warnings about the models of the judge, and what is certified about it to the result."""
+async def _detailed(
+    result: dict[str, Any], case: _Case, meter: UsageMeter, configuration: str | None, earlier: Mapping[str, Any] | None
+) -> dict[str, Any]:
+    """Add the usage, warnings about the judge, what is certified about it, and how each leaf was judged again."""
     from app.engine.benches import measured_jury  # these take 0.05 s, which would delay the first request to the model
     from app.engine.certificates import certify_result
 
@@ -281,6 +281,7 @@ async def _add_details(result: dict[str, Any], case: _Case, meter: UsageMeter, c
         found = await asyncio.to_thread(measured_jury, case.runtime.settings.data_dir, case.judged_by)
         result["judge"]["jury"]["measured"] = found
     result |= await certify_result(result, case.runtime.settings, model=model, answer=case.answer.text)
+    return await asyncio.to_thread(with_rejudged, result, earlier)
 
 
 async def _run_judge(case: _Case, watch: RejectionMonitor) -> _Judged:
@@ -294,6 +295,7 @@ async def _run_judge(case: _Case, watch: RejectionMonitor) -> _Judged:
         raise
     if watch.rejection is not None:
         raise watch.rejection
+    case.reporter.storing()
     return judged
 
 
