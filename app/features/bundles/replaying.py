@@ -52,6 +52,7 @@ from judges.llm.replies import read_reply
 from judges.prompting.verdict_reply import BinaryEvalResult, PartialEvalResult
 from judges.registry import JudgeKind
 from judges.result import page_json
+from mind2web2.results import UNKNOWN_AGENT, UNKNOWN_ANSWER
 from rubrics.errors import RubricError
 from rubrics.result_fields import script_of, script_sha256_of
 
@@ -210,9 +211,11 @@ class _Replay:
         for name, value in expected.items():
             indexed = getattr(self._indexed, name)
             # A file that was left out is None in the index. The check of the files notes or reports that.
-            if indexed != value and not (indexed is None and name in _FILES_OF_INDEX):
+            is_left_out = indexed is None and name in _FILES_OF_INDEX
+            is_unnamed = name == "answer_name" and value == UNKNOWN_ANSWER
+            if indexed != value and not is_left_out and not is_unnamed:
                 yield ReplayDifference(where=f"{name} in data/{INDEX}", recorded=value, recomputed=indexed)
-        if result.get("agent_name") not in (None, self._index.agent):
+        if result.get("agent_name") not in (None, UNKNOWN_AGENT, self._index.agent):
             yield ReplayDifference(
                 where=f"agent in data/{INDEX}", recorded=result["agent_name"], recomputed=self._index.agent
             )

@@ -427,7 +427,7 @@ class _Rerun:
         return await pipeline.evaluate(
             replayed.runtime,
             judge=replayed.runtime.judge(indexed.task_id),
-            agent=str(recorded.get("agent_name") or self.index.agent),
+            agent=self.index.agent,
             answer=Answer(name=indexed.answer_name, text=answer.decode("utf-8", "replace")),
             owner=_owner_of_pages(recorded),
             # The provider does not matter here: replies come from the bundle.

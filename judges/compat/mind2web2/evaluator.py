@@ -24,7 +24,7 @@ from mind2web2.extracting import as_recorded
 from mind2web2.hosted_objects import HostedClient
 from mind2web2.llm_client.judge import JudgeError
 from mind2web2.page_source import NOT_KNOWN
-from mind2web2.results import run_description
+from mind2web2.results import UNKNOWN_AGENT, UNKNOWN_ANSWER, run_description
 from mind2web2.tree_builder import TreeBuilder
 from mind2web2.verification_tree import AggregationStrategy, VerificationNode, as_status
 from mind2web2.verify_options import InvalidCall, prerequisites_of
@@ -44,8 +44,6 @@ __all__ = [
 
 S = TypeVar("S", bound=BaseModel)
 
-UNKNOWN_AGENT = "unknown_agent"
-UNKNOWN_ANSWER = "unknown_answer"
 _UNKNOWN_MODEL = "unknown"
 
 

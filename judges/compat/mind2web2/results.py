@@ -25,6 +25,9 @@ __all__ = [
     "supersede_results",
 ]
 
+UNKNOWN_AGENT: Final = "unknown_agent"
+UNKNOWN_ANSWER: Final = "unknown_answer"
+"""Names in the result of a script that passes none to ``initialize``."""
 EVAL_DATE_VARIABLE: Final = "MIND2WEB2_EVAL_DATE"
 """Environment variable with the date that date-dependent judge scripts use instead of today (YYYY-MM-DD)."""
 

@@ -31,3 +31,19 @@ async def test_public_scripts_are_replayed_and_rerun(tmp_path: Path):
     assert [each.task_id for each in found if each.unchecked] == ["pages"]
     again = await rerun(bundle, found, world.settings)
     assert first_difference(again) is None
+
+
+async def test_script_that_names_neither_agent_nor_answer_is_replayed_and_rerun(tmp_path: Path):
+    case = CASES[0]
+    source = case.path.read_text("utf-8")
+    unnamed = source.replace("agent_name=agent_name,", "").replace("answer_name=answer_name,", "")
+    assert unnamed != source
+    world = InMemoryJudging(
+        tmp_path, Hosted(case), capturer=FixedPages({url: f"What stands on {url}" for url in PAGES})
+    )
+    judged = await world.judge(unnamed, task=case.name, answer=case.answer)
+    assert (judged["agent_name"], judged["answer_name"]) == ("unknown_agent", "unknown_answer")
+    bundle, _ = await world.bundle()
+    found = replay(bundle)
+    assert first_difference(found) is None
+    assert first_difference(await rerun(bundle, found, world.settings)) is None
