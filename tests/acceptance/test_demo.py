@@ -170,8 +170,15 @@ def test_check_without_a_file_checks_the_shipped_report(home: Path) -> None:
     assert (document["baseline"], document["counts"]) == (True, dict(EXPECTED_CHECK))
 
 
+def captured_usable_pages(home: Path) -> list[str]:
+    """Return the log lines of the last run's captures that are evidence."""
+    log = (home / "data" / "demo" / "serve.log").read_text()
+    return [line for line in log.splitlines() if "page captured" in line and "outcome=ok" in line]
+
+
 @pytest.mark.usefixtures("results")
 def test_second_run_uses_captured_pages_and_prints_a_scorecard(home: Path) -> None:
+    assert captured_usable_pages(home) != []
     again = subprocess.run(
         command(), cwd=home, env=clean_environment(), capture_output=True, text=True, timeout=600, check=False
     )
@@ -186,7 +193,8 @@ def test_second_run_uses_captured_pages_and_prints_a_scorecard(home: Path) -> No
     assert all((home / path).is_file() for path in paths)
     assert "/v1/results/res_" in again.stdout
     assert "BASELINE check of the citations of report.md" in again.stdout
-    assert "browser started" not in (home / "data" / "demo" / "serve.log").read_text()
+    # Failed captures are repeated after a minute, so on a busy machine the second run may repeat them.
+    assert captured_usable_pages(home) == []
     assert max(map(len, (line for line in again.stdout.splitlines() if "eval_results" not in line))) <= 80
 
 
