@@ -11,7 +11,7 @@ import typer
 
 from app.console.connection import connect
 from app.console.errors import WrongUsage
-from app.console.streams import suggestion
+from app.console.streams import counted, suggestion
 
 if TYPE_CHECKING:
     from app.agent_summary import AnswerOutcome
@@ -30,7 +30,7 @@ def check_judges(*counts: Mapping[str, int], mix: bool) -> None:
     """
     judges = sum(map(Counter, counts), Counter[str]())
     if len(judges) > 1 and not mix:
-        listed = ", ".join(f"{name} ({count} answers)" for name, count in judges.most_common())
+        listed = ", ".join(f"{name} ({counted(count, 'answer')})" for name, count in judges.most_common())
         raise WrongUsage(
             f"the scores come from different judges: {listed}",
             hint="Judge again with one model (assay results rescore --model), check with `assay judges succession` "
@@ -41,7 +41,9 @@ def check_judges(*counts: Mapping[str, int], mix: bool) -> None:
 def judges_text(document: Mapping[str, Any]) -> str:
     """Return a line that names the judges of a summary or of a side of a comparison."""
     judges = document.get("judges") or {}
-    return "judged by " + (", ".join(f"{name} ({count} answers)" for name, count in judges.items()) or "no model yet")
+    return "judged by " + (
+        ", ".join(f"{name} ({counted(count, 'answer')})" for name, count in judges.items()) or "no model yet"
+    )
 
 
 def load_summary(agent: str, *, run: str | None, folder: Path | None, url: str, mix_judges: bool) -> Mapping[str, Any]:

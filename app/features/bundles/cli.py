@@ -12,7 +12,7 @@ from app.console.connection import JsonOption
 from app.console.database import run_in_database
 from app.console.errors import Exit, ToolFailed, WrongUsage, require_folder
 from app.console.judging_options import AgentOption, TaskOption
-from app.console.streams import print_json, print_line, stderr_console, stdout_console
+from app.console.streams import counted, print_json, print_line, stderr_console, stdout_console
 
 if TYPE_CHECKING:
     from app.features.bundles.exporting import ExportReport
@@ -97,7 +97,7 @@ def export(
         return
     print_line(f"root {exported.root}")
     stderr_console().print_line(
-        f"{out}: {len(exported.results)} results, {exported.files} files, {exported.bytes} bytes"
+        f"{out}: {counted(len(exported.results), 'result')}, {exported.files} files, {exported.bytes} bytes"
     )
     for each in exported.absent[:SHOWN_PROBLEMS]:
         stderr_console().print_line(f"missing: {each.path}: {each.reason}")
@@ -218,7 +218,7 @@ def _print_verification(report: VerificationReport, signed_by: str | None) -> No
         return
     for problem in report.problems[:SHOWN_PROBLEMS]:
         stderr_console().print_line(problem)
-    stderr_console().print(f"[bold red]not valid[/]: {len(report.problems)} problems")
+    stderr_console().print(f"[bold red]not valid[/]: {counted(len(report.problems), 'problem')}")
 
 
 def replay(
@@ -292,7 +292,9 @@ def _print_replay(results: list[ReplayedResult], first: str | None, *, differs: 
     if len(left_out) > SHOWN_PROBLEMS:
         stderr_console().print(f"and {len(left_out) - SHOWN_PROBLEMS} more; --json lists all", markup=False)
     if first is None:
-        stderr_console().print(f"equal: {len(results)} results recomputed from the bundle alone", markup=False)
+        stderr_console().print(
+            f"equal: {counted(len(results), 'result')} recomputed from the bundle alone", markup=False
+        )
     else:
         explanation = "first difference" if differs else "not checked"
         stderr_console().print_line(f"{explanation}: {first}")

@@ -94,7 +94,7 @@ def test_scores_of_different_judges_are_mixed_only_on_request(
 ) -> None:
     refused = assay(*arguments)
     assert refused.code == 2 and refused.out == ""
-    assert "different judges" in refused.err and "another-judge (1 answers)" in refused.err
+    assert "different judges" in refused.err and "another-judge (1 answer)" in refused.err
     assert "--mix-judges" in refused.err
     accepted = assay(*arguments, "--mix-judges")
     assert accepted.code == 0, accepted.err
@@ -103,7 +103,7 @@ def test_scores_of_different_judges_are_mixed_only_on_request(
 def test_judges_of_a_figure_are_named(assay: RunCommand, mixed: Path) -> None:
     model = result_of(rubric_of(leaf("a", claim="x"), task_id="x"), agent_name="right")["model"]
     summary = ("summary", "--agent", "half", "--results", "out", "--mix-judges")
-    assert f"judged by {model} (7 answers), another-judge (1 answers)" in assay(*summary).out
+    assert f"judged by {model} (7 answers), another-judge (1 answer)" in assay(*summary).out
     assert json.loads(assay(*summary, "--json").out)["judges"] == {model: 7, "another-judge": 1}
     compared = ("compare", "out/right", "out/half", "--mix-judges")
     assert f"out/right: judged by {model} (8 answers)" in assay(*compared).out
