@@ -78,15 +78,22 @@ class Interruption:
             if sys.stderr.isatty():
                 sys.stderr.write(_SHOW_CURSOR)
         self.announce()
-        with suppress(OSError):  # errors of the main thread about the killed processes are not shown
-            null = os.open(os.devnull, os.O_WRONLY)
-            for number in (1, 2):
-                os.dup2(null, number)
-        _kill_descendants()
-        for action in self._at_forced_exit:
-            with suppress(Exception):
-                action()
-        os._exit(self.exit_code)
+        try:
+            with suppress(OSError):  # errors of the main thread about the killed processes are not shown
+                null = os.open(os.devnull, os.O_WRONLY)
+                for number in (1, 2):
+                    os.dup2(null, number)
+            _kill_descendants()
+            for action in self._at_forced_exit:
+                with suppress(Exception):
+                    action()
+        finally:
+            os._exit(self.exit_code)
+
+    def wait_for_forced_exit(self) -> None:
+        """Let a running ``force`` finish: when it has killed the child processes, the main thread may end first."""
+        if not self._forced.acquire(blocking=False):
+            threading.Event().wait()
 
     def _on_signal(self, signum: int, _frame: object) -> None:
         if self.begin(signum):

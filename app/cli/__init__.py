@@ -34,6 +34,7 @@ def main() -> None:
         INTERRUPTION.announce()
         raise SystemExit(INTERRUPTION.exit_code) from None
     finally:
+        INTERRUPTION.wait_for_forced_exit()
         # Everything is closed now. Without this, the interpreter would collect thousands of modules at exit, which
         # takes seconds.
         gc.freeze()
