@@ -171,9 +171,10 @@ def test_check_without_a_file_checks_the_shipped_report(home: Path) -> None:
 
 
 def captured_usable_pages(home: Path) -> list[str]:
-    """Return the log lines of the last run's captures that are evidence."""
-    log = (home / "data" / "demo" / "serve.log").read_text()
-    return [line for line in log.splitlines() if "page captured" in line and "outcome=ok" in line]
+    """Return the URLs of the usable pages that the last run captured."""
+    lines = (home / "data" / "demo" / "serve.log").read_text().splitlines()
+    events = [json.loads(line) for line in lines if '"page captured"' in line]
+    return [event["url"] for event in events if event["outcome"] == "ok"]
 
 
 @pytest.mark.usefixtures("results")
