@@ -48,8 +48,8 @@ from app.interruption import INTERRUPTION
 INTERRUPTION.install()
 INTERRUPTION.at_forced_exit(lambda: (time.sleep(0.5), Path(sys.argv[1]).touch()))
 child = subprocess.Popen(["sleep", "100000"])
-print("ready", flush=True)
 try:
+    print("ready", flush=True)
     child.wait()
 except KeyboardInterrupt:
     child.wait()
