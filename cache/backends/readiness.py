@@ -43,6 +43,8 @@ _AHEAD_MS = 1000
 _CATCH_UP_TRIES = 3
 """The previous time budget may end the new one early."""
 _STUCK_REAL_S = 2.0
+_SLOW_REQUEST_S = 3.0
+"""Time after which a text request may be abandoned."""
 _MORE_MS = 1500
 """Time on the page's clock in which a timer that follows a request or a change is expected to end."""
 _POLLING_MS = 3000
@@ -427,6 +429,7 @@ class PageLoader:
         while (now := time.monotonic()) < until:
             if now - began >= _WAIT_REAL_S and rounds >= _MIN_ROUNDS:
                 return
+            text_events = self._requests.text_events
             seen = await self._measure() if rounds else seen
             rounds += 1
             has_worker = self._worker_started_at > float("-inf")
@@ -440,7 +443,10 @@ class PageLoader:
             step_ms = _MORE_MS if is_enough or chars == last else int(_POLL_S * 1000)
             if is_enough or has_worker:
                 is_same = not await self._count_changes()
-                is_enough = is_enough and (chars >= _MUCH_TEXT_CHARS or self._have_timers_run(since_ms=changed_ms))
+                # A chain of requests may have been between two of them, both when it was measured and now.
+                is_between = self._requests.text_events != text_events
+                have_timers_run = not is_between and self._have_timers_run(since_ms=changed_ms)
+                is_enough = is_enough and (chars >= _MUCH_TEXT_CHARS or have_timers_run)
                 quiet_rounds = quiet_rounds + 1 if is_same and chars == last else 0
                 has_worker = self._worker_started_at > float("-inf")
                 if is_enough and is_same and (not has_worker or quiet_rounds >= _WORKER_QUIET_ROUNDS):
@@ -510,7 +516,7 @@ class PageLoader:
                     return
                 if not requests.has_open_text_requests and time.monotonic() - began >= _EXTRAS_REAL_S:
                     break
-            requests.abandon_open_requests()
+            requests.abandon_open_requests(slow_s=_SLOW_REQUEST_S)
         await self._set_clock("advance", budget_ms)
         await self._has_expired(min(_STUCK_REAL_S, self._remaining_s()))
 

@@ -14,8 +14,6 @@ from cache.backends.devtools import DevTools
 _TEXT_KINDS = frozenset({"Document", "Script", "Stylesheet", "XHR", "Fetch"})
 _REPORTED_KINDS = {"Script": "scripts", "Stylesheet": "style sheets"}
 _REPORTED_SHARE = 0.5
-_SLOW_REQUEST_S = 3.0
-"""Time after which a text request may be abandoned."""
 MAX_RETRIES_PER_HOST = 20
 """Maximum number of consecutive retries to a host. Requests that are sent before the first failure are not retries, for
 example hundreds of images from a host that is down."""
@@ -80,7 +78,7 @@ class RequestTracker:
         """Whether an abandoned request is still open. It would pause the page's clock."""
         return bool(self._abandoned & self._open.keys())
 
-    def abandon_open_requests(self, *, slow_s: float = _SLOW_REQUEST_S) -> None:
+    def abandon_open_requests(self, *, slow_s: float) -> None:
         """Stop waiting for the requests that are open now, except for text requests sent in the last ``slow_s``."""
         until = time.monotonic() - slow_s
         self._abandoned |= {

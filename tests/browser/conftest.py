@@ -77,6 +77,7 @@ def patient_capturer() -> Iterator[None]:
         "readiness._MUCH_TEXT_REAL_S": 8.0,
         "readiness._EXTRAS_REAL_S": 6.0,
         "readiness._STUCK_REAL_S": 8.0,
+        "readiness._SLOW_REQUEST_S": 8.0,
         "readiness._WAIT_REAL_S": 8.0,
         "readiness._FRAMES_MAX_S": 15.0,
         "visit._SHOT_S": 60.0,

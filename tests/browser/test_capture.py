@@ -63,8 +63,12 @@ LATE_PAGES: dict[str, str] = {
     "const t = () => ++n < 10 ? setTimeout(t, 450) : document.body.append('LATE'); t()</script>",
     "a slow request and then a timer": "<script>setTimeout(async () => { const r = await fetch('/slow');"
     "const text = await r.text(); setTimeout(() => document.body.append(text), 900) }, 800)</script>",
-    "a chain of slow requests": "<script>(async () => { let text = ''; for (let n = 0; n < 17; n++)"
+    "a chain of slow requests": "<script>(async () => { let text = ''; for (let n = 0; n < 14; n++)"
     "text = await (await fetch('/slow?' + n)).text(); document.body.append(text) })()</script>",
+    "frames between the requests of a chain": "<script>(async () => { let text = ''; for (let n = 0; n < 24; n++) {"
+    "text = await (await fetch('/brief?' + n)).text();"
+    "for (let frame = 0; frame < 4; frame++) await new Promise(requestAnimationFrame) }"
+    "document.body.append(text) })()</script>",
     "pauses after each of several requests": "<script>(async () => { let text = ''; for (let n = 0; n < 8; n++) {"
     "text = await (await fetch('/part?' + n)).text(); await new Promise((done) => setTimeout(done, 1200));"
     "document.body.append(n) } document.body.append(text) })()</script>",
@@ -88,6 +92,7 @@ LATE_PAGES: dict[str, str] = {
 async def test_text_that_appears_late_is_in_the_evidence(rig: Rig, how: str) -> None:
     rig.site.pages["/slow"] = Reply(body=b"LATE", delay_s=0.8)
     rig.site.pages["/part"] = Reply(body=b"LATE", delay_s=0.1)
+    rig.site.pages["/brief"] = Reply(body=b"LATE")
     rig.site.pages["/never"] = Reply(body=b"", delay_s=60)
     seen = await rig.show("/late", _page(LATE_PAGES[how]))
     assert (seen.outcome, len(seen.screenshots)) == (CaptureOutcome.OK, 1)

@@ -100,7 +100,7 @@ def test_image_request_is_open_without_text_and_abandoned_requests_are_closed() 
     assert (requests.has_open_requests, requests.has_open_text_requests) == (True, False)
     session.request("f", "Fetch")
     assert requests.has_open_text_requests
-    requests.abandon_open_requests()
+    requests.abandon_open_requests(slow_s=3)
     assert requests.has_open_text_requests  # it was sent recently
     requests.abandon_open_requests(slow_s=0)
     assert (requests.has_open_requests, requests.has_open_text_requests, requests.has_abandoned_requests) == (
