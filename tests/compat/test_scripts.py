@@ -24,6 +24,7 @@ from judges.prompting.page_view import PagePreparer
 from mind2web2 import CacheFileSys, load_eval_script
 from mind2web2.eval_runner import DualSemaphore, evaluate_task
 from mind2web2.host import run_script
+from mind2web2.metrics import is_without_result
 from rubrics.verdict import Usage
 from tests.compat.fixed_pages import FixedPages
 from tests.compat.script_cases import CASES, FOLDER, PAGES, Case
@@ -422,6 +423,89 @@ async def test_score_without_bounds_is_open_after_a_fault(
     result = await run_hosted(path, Down(CASES[0], error), pages)
     assert (result["status"], result["final_score"]) == ("incomplete", 0.0)
     assert result["score"] == result["score_strict"] == {"value": None, "low": 0.0, "high": 1.0}
+
+
+MORE_EVALUATORS = """    e = Evaluator()
+    e.initialize("u", client=client, answer=answer, global_cache=cache, global_semaphore=semaphore, logger=logger)
+"""
+OWN_TOOLS = """    extractor, verifier = create_evaluator(
+        client=client, answer=answer, global_cache=cache, global_semaphore=semaphore, logger=logger,
+        task_description="t",
+    )
+"""
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        f"""
+    found = await e.extract("p", Found)
+{MORE_EVALUATORS}
+    e.add_custom_node(found.name, "found", "found")
+    return e.get_summary()
+""",
+        f"""
+    is_right = await e.verify("It is right", e.add_leaf("right", "right"))
+{MORE_EVALUATORS}
+    e.add_custom_node(is_right, "also", "also")
+    return e.get_summary()
+""",
+        f"""
+{OWN_TOOLS}
+    found = await extractor.simple_extract("p", Found)
+    e.add_custom_node(found.name, "found", "found")
+    return e.get_summary()
+""",
+        f"""
+{OWN_TOOLS}
+    node = VerificationNode(id="right", desc="right")
+    await verifier.simple_verify("It is right", node)
+    return {{"final_score": node.score}}
+""",
+        """
+    leaf = e.add_leaf("right", "right")
+    await e.verify("It is right", leaf)
+    e.root.children[:] = [VerificationNode(**leaf.model_dump())]
+    return e.get_summary()
+""",
+        """
+    await e.verify("It is right", None)
+    return Evaluator().get_summary()
+""",
+    ],
+    ids=["extraction", "claim", "own extractor", "own tree", "copied leaf", "no tree"],
+)
+async def test_score_is_open_after_a_fault_in_another_evaluator_or_tree(body: str, pages: PageCache, tmp_path: Path):
+    path = tmp_path / "task.py"
+    path.write_text("from mind2web2 import VerificationNode, create_evaluator\n" + SCRIPT_HEAD + body)
+    result = await run_hosted(path, Down(CASES[0]), pages)
+    assert (result["status"], result["final_score"]) == ("incomplete", 0.0)
+    assert result["score"] == {"value": None, "low": 0.0, "high": 1.0}
+
+
+async def test_claim_judged_by_an_own_verifier_has_its_outcome_in_the_tree(pages: PageCache, tmp_path: Path):
+    path = tmp_path / "task.py"
+    body = """    await verifier.simple_verify("It is right", e.add_leaf("right", "right"))
+    return e.get_summary()
+"""
+    path.write_text("from mind2web2 import create_evaluator\n" + SCRIPT_HEAD + OWN_TOOLS + body)
+    result = await run_hosted(path, Down(CASES[0]), pages)
+    assert outcomes(result) == {"right": ("not_judged", "llm_unavailable")}
+
+
+async def test_score_without_bounds_is_open_in_the_public_layout_if_a_page_cannot_be_had(tmp_path: Path):
+    script = tmp_path / "task.py"
+    script.write_text(SCORES_WITHOUT_ITS_SUMMARY.replace('"right"))', f'"right"), {PAGES[0]!r})'))
+    CacheFileSys(tmp_path / "cache" / "me" / "task").record_failure(PAGES[0], "HTTP 403", blocked=True)
+    answer = tmp_path / "answers" / "me" / "task" / "answer_1.md"
+    answer.parent.mkdir(parents=True)
+    answer.write_text("The answer.", "utf-8")
+    [result] = await evaluate_task(
+        ScriptedClient(), "task", "me", tmp_path / "answers", tmp_path / "cache", tmp_path / "out", script
+    )
+    assert (result["status"], result["final_score"]) == ("incomplete", 0.0)
+    assert result["score"] == {"value": None, "low": 0.0, "high": 1.0}
+    assert not is_without_result(result)
 
 
 IGNORES_ERRORS = (

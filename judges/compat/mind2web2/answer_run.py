@@ -23,10 +23,11 @@ from judges.registry import Judge
 from judges.result import build_result
 from judges.result_files import AnswerFolder, supersede_results, write_json
 from judges.source_code import judge_code, judge_import
+from mind2web2.breakdown import with_defaults
 from mind2web2.llm_client.judge import AnswerScope, HarnessError, answer_scope
 from mind2web2.metrics import is_without_result
 from mind2web2.results import load_latest_result, run_description
-from mind2web2.script_run import checked_result, with_defaults
+from mind2web2.script_run import checked_result
 from mind2web2.submission import AnswerFile
 from mind2web2.utils.cache_filesys import CacheFileSys
 from mind2web2.utils.load_eval_script import EvaluateAnswer
@@ -116,7 +117,7 @@ class AnswerEvaluation:
             )
         scope.check()
         seconds = round(time.monotonic() - began, 3)
-        summary = with_defaults(checked_result(returned, folder.task_id))
+        summary = with_defaults(checked_result(returned, folder.task_id), scope.decisions)
         summary.setdefault("answer_name", folder.answer_name)
         usage = summary.get("usage")
         return build_result(

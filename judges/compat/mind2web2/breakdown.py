@@ -11,12 +11,13 @@ from mind2web2.decisions import Decisions, LeafState, missed_steps
 from mind2web2.evidence import with_first_imperfect_step
 from mind2web2.verification_tree import VerificationNode
 from rubrics.schema import leaf_json
-from rubrics.scoring import Score, bounds
+from rubrics.scoring import Score, bounded_score, bounds
 from rubrics.tree import leaves_below, statistics
-from rubrics.verdict import Outcome
+from rubrics.verdict import Outcome, Verdict
 
 COMPLETE = "complete"
 INCOMPLETE = "incomplete"
+OPEN = Score(value=None, low=0.0, high=1.0)
 NO_INFO: Mapping[str, Any] = {"no_info": "No information recorded"}
 
 
@@ -27,6 +28,7 @@ class Breakdown:
         self._root = root
         self._decisions = decisions
         self._missed = missed = missed_steps(root)
+        self._unjudged_elsewhere = decisions.unjudged(except_in=root.walk())
         views = {id(leaf): decisions.view(leaf, missed.get(id(leaf))) for leaf in leaves_below(root)}
         charged = assign_usage_in_tree_order([view.verdict for view in views.values()], decisions.requests)
         self._views = {
@@ -46,8 +48,7 @@ class Breakdown:
             "status": self.status,
             "score": asdict(self.score),
             "score_strict": asdict(self.score_strict),
-            "extraction_error": self._decisions.extraction_error,
-            "extraction_reasons": [reason.value for reason in self._decisions.extraction_reasons],
+            **_losses(self._decisions, self._unjudged_elsewhere),
             "cut_short": self._decisions.stop_reason,
             "usage": asdict(self._decisions.usage),
             "prompts": sorted(self._decisions.prompts),
@@ -55,9 +56,9 @@ class Breakdown:
 
     @property
     def status(self) -> str:
-        """``incomplete`` if a leaf is not judged, an extraction failed, or the script was stopped."""
+        """``incomplete`` if a claim is not judged, an extraction failed, or the script was stopped."""
         missing = any(view.verdict.outcome is Outcome.NOT_JUDGED for view in self._views.values())
-        return INCOMPLETE if missing or not self._decisions.is_complete else COMPLETE
+        return INCOMPLETE if missing or self._unjudged_elsewhere or not self._decisions.is_complete else COMPLETE
 
     @property
     def score(self) -> Score:
@@ -77,10 +78,12 @@ class Breakdown:
             return view.low, view.high
 
         score = bounds(self._root, interval)
+        if self._unjudged_elsewhere:
+            return OPEN
         if self._decisions.is_complete or score.value is None or self._is_closed():
             return score
         # With all values, or more time, the script could have built another tree.
-        return Score(value=None, low=0.0, high=1.0)
+        return OPEN
 
     def _is_closed(self) -> bool:
         """Return whether a critical child of the root has certainly failed, so that the score is 0 in any case."""
@@ -108,3 +111,25 @@ class Breakdown:
     def _leaf(self, view: LeafState) -> dict[str, Any]:
         # Whether a leaf is unknown can depend on gates that the tree does not contain, hence the explicit bounds.
         return leaf_json(view.claim, view.verdict) | {"low": view.low, "high": view.high}
+
+
+def with_defaults(result: dict[str, Any], decisions: Decisions) -> dict[str, Any]:
+    """Add missing keys to a result that the script built without the summary of an evaluator.
+
+    Its score is open if a fault can have changed it.
+    """
+    known = float(result.get("final_score", 0.0))
+    unjudged = decisions.unjudged()
+    score = asdict(bounded_score(known, known) if decisions.is_complete and not unjudged else OPEN)
+    status = COMPLETE if score["value"] is not None else INCOMPLETE
+    losses = {} if status == COMPLETE or "score" in result else _losses(decisions, unjudged)
+    return {"final_score": known, "status": status, "score": score, "score_strict": score} | losses | result
+
+
+def _losses(decisions: Decisions, unjudged: Sequence[Verdict]) -> dict[str, Any]:
+    """Return what the script went on without: failed extractions, and claims whose verdicts the tree does not have."""
+    reasons = [*decisions.extraction_reasons, *(verdict.reason for verdict in unjudged if verdict.reason is not None)]
+    error = decisions.extraction_error
+    if error is None and unjudged:
+        error = f"a claim outside of the tree was not judged: {unjudged[0].reasoning}"
+    return {"extraction_error": error, "extraction_reasons": [reason.value for reason in dict.fromkeys(reasons)]}

@@ -7,7 +7,7 @@ node or by assigning to fields.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 
 from mind2web2.verification_tree import NodeStatus, VerificationNode
@@ -43,9 +43,9 @@ class LeafState:
 
 @dataclass(slots=True)
 class Decisions:
-    """Decisions of one run of a judge script."""
+    """Decisions of one run of a judge script, in all of its trees."""
 
-    root: VerificationNode | None = None
+    roots: list[VerificationNode] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
     requests: list[ModelRequest] = field(default_factory=list)
     """All requests behind verdicts, including verdicts that are no longer in a node."""
@@ -102,9 +102,12 @@ class Decisions:
 
     def record_failed_extraction(self, explanation: str, reason: Reason = Reason.EXTRACTION_FAILED) -> None:
         """Record a failed extraction. Later decisions are not judged; earlier ones are unchanged."""
-        if self.extraction_error is None and self.root is not None:
+        if self.extraction_error is None:
             self._decided_before = {
-                id(node): (node, node.decision) for node in self.root.walk() if node.decision[1] != "initialized"
+                id(node): (node, node.decision)
+                for root in self.roots
+                for node in root.walk()
+                if node.decision[1] != "initialized"
             }
         self.extraction_error = self.extraction_error or explanation
         if reason not in self.extraction_reasons:
@@ -114,6 +117,15 @@ class Decisions:
     def is_complete(self) -> bool:
         """Whether the script built its tree without a failed extraction and without being stopped."""
         return self.extraction_error is None and self.stop_reason is None
+
+    def unjudged(self, except_in: Collection[VerificationNode] = ()) -> list[Verdict]:
+        """Return the verdicts of nodes that were not judged, except those of the nodes in ``except_in``.
+
+        The script may have used such a verdict to decide something else.
+        """
+        known = set(map(id, except_in))
+        current = (self._current(entry.node).verdict for key, entry in self._entries.items() if key not in known)
+        return [verdict for verdict in current if verdict.outcome is Outcome.NOT_JUDGED]
 
     def is_unknown(self, node: VerificationNode) -> bool:
         """Return whether a leaf's status is due to a fault."""

@@ -13,7 +13,7 @@ from cache.capture import Capture
 from judges.llm.families import DEFAULT_MODEL
 from judges.result import page_json
 from mind2web2 import extracting
-from mind2web2.breakdown import COMPLETE, Breakdown
+from mind2web2.breakdown import Breakdown, with_defaults
 from mind2web2.browser_managers import stop_manager
 from mind2web2.config import NO_INSTRUCTION
 from mind2web2.decisions import gated_verdict
@@ -22,7 +22,7 @@ from mind2web2.evaluator_base import judge_of
 from mind2web2.evidence import invalid_evidence, log_checks, skipped_evidence
 from mind2web2.extracting import as_recorded
 from mind2web2.hosted_objects import HostedClient
-from mind2web2.llm_client.judge import JudgeError
+from mind2web2.llm_client.judge import AnswerScope, JudgeError, answer_scope, current_scope
 from mind2web2.page_source import NOT_KNOWN
 from mind2web2.results import UNKNOWN_AGENT, UNKNOWN_ANSWER, run_description
 from mind2web2.tree_builder import TreeBuilder
@@ -56,6 +56,7 @@ class Evaluator(TreeBuilder):
         self.answer_name = UNKNOWN_ANSWER
         self._extractor: Extractor | None = None
         self._verifier: Verifier | None = None
+        self._scope: AnswerScope | None = None
         self._judge_model: str | None = _UNKNOWN_MODEL
         self._extract_model: str | None = _UNKNOWN_MODEL
         self._extractions: list[dict[str, Any]] = []
@@ -81,9 +82,9 @@ class Evaluator(TreeBuilder):
         judge = judge_of(kwargs.get("client"))
         if judge is not None:
             kwargs |= dict.fromkeys(("verify_model", "extract_model"), judge.model)
-        self._extractor, self._verifier = create_evaluator(**kwargs)
-        self._extractor.session.decisions = self._decisions
-        self._extractor.session.scope.on_loss(self._decisions.record_failed_extraction)
+        with answer_scope(current_scope() or self._scope) as self._scope:
+            self._extractor, self._verifier = create_evaluator(**kwargs)
+        self._decisions = self._extractor.session.decisions
         self.agent_name = agent_name or UNKNOWN_AGENT
         self.answer_name = answer_name or UNKNOWN_ANSWER
         default_model = kwargs.get("default_model", DEFAULT_MODEL)
@@ -285,7 +286,8 @@ class Evaluator(TreeBuilder):
         if self._extractor is not None:
             run["judge_usage"] = self._extractor.session.scope.usage.as_dict()
         if self.root is None:
-            return summary | {"status": COMPLETE, "score": {"value": 0.0, "low": 0.0, "high": 0.0}} | run
+            scope = current_scope() or AnswerScope()
+            return with_defaults(summary, scope.decisions) | run
         breakdown = Breakdown(self.root, self._decisions)
         infos = [*self._extractions, *self._ground_truths, *self._custom_infos]
         return summary | breakdown.public(infos) | breakdown.additional() | {"pages": self._pages()} | run

@@ -25,7 +25,6 @@ from judges.verifier import ClaimJudge
 from mind2web2.api_tools.tool_pdf import PDFParser
 from mind2web2.browser_managers import as_live_pages, default_manager
 from mind2web2.config import EvaluatorConfig
-from mind2web2.decisions import Decisions
 from mind2web2.foreign_client import ForeignClient
 from mind2web2.hosted_objects import HostedCache, HostedClient, HostedPages
 from mind2web2.judging import ContentRules, DirectExtractor, DirectVerifier, with_text
@@ -132,10 +131,10 @@ class Session:
         config: EvaluatorConfig,
         browser_manager: Any,
     ) -> None:
-        self.decisions = Decisions()
         self._config = config
         self._host = client if isinstance(client, HostedClient) else None
         self.scope = (current_scope() or AnswerScope()) if self._host is None else self._host.scope
+        self.decisions = self.scope.decisions
         self._client_usage = usage_of(client) if self._host is None else None
         self._llm: LLMClient = (
             ForeignClient(client, lambda: slot(semaphore, "llm"), self.scope) if self._host is None else self._host.llm

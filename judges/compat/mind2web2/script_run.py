@@ -11,6 +11,7 @@ from typing import Any, Protocol
 
 from judges.errors import JudgeBug
 from judges.source_code import judge_code
+from mind2web2.breakdown import with_defaults
 from mind2web2.hosted_objects import HostedClient, ListedPages
 from mind2web2.look_ahead import Scout
 from mind2web2.scouting import Replies, ScriptArguments, scouting_run
@@ -70,14 +71,7 @@ async def run_with_look_ahead(
                 raise
             # Caused by the fault, or by empty values after it, so it is not the script's fault.
             returned = _partial_summary(client, str(error), error)
-        result = checked_result(returned, arguments.task_id)
-        return with_defaults(result, is_certain="score" in result or _has_judged_all(client))
-
-
-def _has_judged_all(client: HostedClient) -> bool:
-    """Return whether no fault can have changed what a script has decided, which returns a score without bounds."""
-    summaries = [evaluator.get_summary() for evaluator in client.evaluators]
-    return not client.scope.lost and all(one["status"] == "complete" for one in summaries)
+        return with_defaults(checked_result(returned, arguments.task_id), client.scope.decisions)
 
 
 def checked_result(returned: Any, task_id: str) -> dict[str, Any]:
@@ -114,16 +108,3 @@ def _partial_summary(client: HostedClient, explanation: str, error: Exception) -
     evaluator = client.evaluators[-1]
     evaluator.interrupt(explanation)
     return evaluator.get_summary()
-
-
-def with_defaults(result: dict[str, Any], *, is_certain: bool = True) -> dict[str, Any]:
-    """Add missing keys to a result that the script built without our evaluator.
-
-    ``is_certain``: its score does not depend on a fault.
-    """
-    known = float(result.get("final_score", 0.0))
-    score: dict[str, float | None] = {"value": known, "low": known, "high": known}
-    if not is_certain:
-        score = {"value": None, "low": 0.0, "high": 1.0}
-    status = "complete" if is_certain else "incomplete"
-    return {"final_score": known, "status": status, "score": score, "score_strict": score} | result

@@ -47,7 +47,8 @@ class TreeBuilder:
     def create_root(self, desc: str, strategy: AggregationStrategy) -> VerificationNode:
         """Create a new root."""
         self._ids.take(ROOT_ID)
-        self.root = self._decisions.root = VerificationNode(id=ROOT_ID, desc=desc, strategy=strategy)
+        self.root = VerificationNode(id=ROOT_ID, desc=desc, strategy=strategy)
+        self._decisions.roots.append(self.root)
         return self.root
 
     def add_parallel(

@@ -13,7 +13,7 @@ Every error is also a ``judges.errors.JudgeError``, so that none of them passes 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import asdict, dataclass, field
@@ -21,6 +21,7 @@ from typing import Any, Final
 
 from judges import errors
 from judges.llm.families import DEFAULT_EFFORT, DEFAULT_MODEL
+from mind2web2.decisions import Decisions
 from rubrics.verdict import Reason
 
 __all__ = [
@@ -145,15 +146,12 @@ class JudgeUsage:
 class AnswerScope:
     """Requests of one answer: their usage, and the error after which nothing more is asked for it.
 
-    ``lost`` are that error, the requests of the script itself that have no reply, the claims without a node that were
-    not judged, the pages that it read in vain, and the faults of its tools, each with its reason. What the script
-    decides after one says nothing about the answer.
+    ``decisions`` are those of all evaluators, extractors and verifiers of the script.
     """
 
     usage: JudgeUsage = field(default_factory=JudgeUsage)
     failure: JudgeError | None = None
-    lost: list[tuple[str, Reason]] = field(default_factory=list)
-    _on_loss: list[Callable[[str, Reason], None]] = field(default_factory=list)
+    decisions: Decisions = field(default_factory=Decisions)
 
     @contextmanager
     def count_request(self) -> Iterator[None]:
@@ -194,18 +192,11 @@ class AnswerScope:
             self.lose(f"a request of the script has no reply: {error}", Reason.EXTRACTION_FAILED)
 
     def lose(self, explanation: str, reason: Reason) -> None:
-        """Record, once, that the script goes on without a reply or a verdict."""
-        if (explanation, reason) in self.lost:
-            return
-        self.lost.append((explanation, reason))
-        for listener in self._on_loss:
-            listener(explanation, reason)
+        """Record that the script goes on without a reply, a verdict or a page, or after a fault of a tool.
 
-    def on_loss(self, listener: Callable[[str, Reason], None]) -> None:
-        """Call ``listener`` with explanation and reason of each loss, also of earlier ones."""
-        self._on_loss.append(listener)
-        for loss in self.lost:
-            listener(*loss)
+        What it then decides says nothing about the answer.
+        """
+        self.decisions.record_failed_extraction(explanation, reason)
 
     def check(self) -> None:
         """Raise the remembered error, if there is one. Call it before each request and after the script.
