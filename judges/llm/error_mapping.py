@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -192,8 +192,10 @@ def _unavailable(text: str, response: ErrorResponse, *, now: float) -> LLMUnavai
     return LLMUnavailable(text, status=response.status, retry_after_s=_retry_after(response.headers, now=now))
 
 
-def connection_error(provider: str, cause: BaseException) -> LLMUnavailable:
-    return LLMUnavailable(f"{provider}: no connection ({type(cause).__name__}: {cause})"[:MAX_MESSAGE_CHARS])
+def connection_error(provider: str, cause: BaseException, *, mask: Callable[[str], str] = str) -> LLMUnavailable:
+    """Return the error for a request without a response. ``mask`` hides the key, which the response may repeat."""
+    detail = " ".join(mask(f"{type(cause).__name__}: {cause}").split())
+    return LLMUnavailable(f"{provider}: no connection ({detail})"[:MAX_MESSAGE_CHARS])
 
 
 def timeout_error(provider: str) -> LLMTimeout:

@@ -60,6 +60,9 @@ MAX_FORMATS = 12
 _TOO_LARGE = 413
 _OVERSIZED_SHARE = 0.9
 """A body of at least this share of a rejected size is treated as too large."""
+_CONNECTION_ERRORS = (openai.APIConnectionError, aiohttp.ClientError, UnicodeError)
+"""Errors of a request without a response. The SDK does not convert those of aiohttp for a response that is not HTTP,
+and of Python for an invalid host name."""
 _DEFAULT_ERROR_STATUS = 500
 """Status to assume for an error that was sent with status 200."""
 
@@ -141,7 +144,14 @@ def tls_context() -> ssl.SSLContext:
 def _http_client(endpoint: str) -> openai.DefaultAioHttpClient:
     """Return the HTTP client for an endpoint. A proxy of the environment is not used for this machine."""
     is_local = is_loopback(urlsplit(endpoint).hostname or "")
-    return openai.DefaultAioHttpClient(verify=tls_context(), trust_env=not is_local)
+    return openai.DefaultAioHttpClient(
+        verify=tls_context(), trust_env=not is_local, event_hooks={"response": [_set_encoding]}
+    )
+
+
+async def _set_encoding(response: httpx2.Response) -> None:
+    """Read the body as UTF-8, the encoding of JSON. With the declared charset, Python may raise any exception."""
+    response.encoding = "utf-8"
 
 
 class OpenAIAdapter:
@@ -276,7 +286,7 @@ class OpenAIAdapter:
                 content=sent,
                 options={"headers": {"Content-Type": "application/json", "Content-Length": str(len(sent))}},
             )
-        except openai.APIConnectionError as error:
+        except _CONNECTION_ERRORS as error:
             raise self._connection_error(error) from error
         except openai.APIStatusError as error:
             body_error = read_error_body(error.response.text)
@@ -302,7 +312,7 @@ class OpenAIAdapter:
             ErrorResponse(
                 provider=self.provider,
                 status=int(code)
-                if len(code) == 3 and code.isdigit() and 400 <= int(code) < 600
+                if len(code) == 3 and code.isdecimal() and 400 <= int(code) < 600
                 else _DEFAULT_ERROR_STATUS,
                 code=body_error.code,
                 message=self._masked(body_error.message or str(failed)),
@@ -318,13 +328,13 @@ class OpenAIAdapter:
         """
         try:
             return await self._client.get("/models", cast_to=str)
-        except openai.OpenAIError as error:
+        except (openai.OpenAIError, *_CONNECTION_ERRORS) as error:
             raise LLMUnavailable(f"{self.provider}: no list of models ({type(error).__name__})") from error
 
     async def aclose(self) -> None:
         await self._client.close()
 
-    def _connection_error(self, error: openai.APIConnectionError) -> LLMUnavailable:
+    def _connection_error(self, error: Exception) -> LLMUnavailable:
         """Return the error for a timeout or a failed connection.
 
         The root cause decides, because the SDK reports a refused connection of aiohttp as a timeout.
@@ -335,7 +345,7 @@ class OpenAIAdapter:
         refused = isinstance(cause, OSError | aiohttp.ClientError) and not isinstance(cause, TimeoutError)
         if isinstance(error, openai.APITimeoutError) and not refused:
             return timeout_error(self.provider)
-        return connection_error(self.provider, cause)
+        return connection_error(self.provider, cause, mask=self._masked)
 
     def _masked(self, message: str) -> str:
         """Mask the API key, which some servers repeat in their error messages."""

@@ -11,9 +11,9 @@ from typing import Literal
 class Fault:
     """One faulty reply. Without any field it is a normal reply.
 
-    ``status`` sends an error. ``reset`` closes the connection before or in the middle of the reply. ``raw_body`` is
-    the whole body of a 200, ``error_body`` that of an error. ``content`` replaces the text of the message or maps the
-    valid text to an invalid one.
+    ``status`` sends an error. ``reset`` closes the connection before or in the middle of the reply, or after a line
+    that is not HTTP. ``raw_body`` is the whole body of a 200, ``error_body`` that of an error. ``content`` replaces the
+    text of the message or maps the valid text to an invalid one.
     """
 
     status: int | None = None
@@ -21,7 +21,7 @@ class Fault:
     code: str | None = None
     headers: Mapping[str, str] = field(default_factory=dict)
     delay_s: float | None = None
-    reset: Literal["before", "mid_body"] | None = None
+    reset: Literal["before", "mid_body", "not_http"] | None = None
     raw_body: str | None = None
     content: str | Callable[[str], str] | None = None
     refusal: str | None = None
@@ -39,6 +39,7 @@ BAD_REQUEST = Fault(status=400, message="Unsupported parameter", code="unsupport
 TOO_LONG = Fault(status=400, message="maximum context length is 8192 tokens", code="context_length_exceeded")
 RESET = Fault(reset="before")
 RESET_MID_BODY = Fault(reset="mid_body")
+NOT_HTTP = Fault(reset="not_http")
 
 TRUNCATED = Fault(finish_reason="length", content=lambda good: good[: len(good) // 2])
 REFUSED = Fault(refusal="I cannot help with that.")

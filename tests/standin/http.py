@@ -105,6 +105,6 @@ def response(status: int, body: Any, headers: Mapping[str, str] | None = None) -
         phrase = HTTPStatus(status).phrase
     except ValueError:
         phrase = "Unknown"
-    lines = [f"HTTP/1.1 {status} {phrase}", f"content-type: {media}", f"content-length: {len(payload)}"]
-    lines += [f"{name}: {value}" for name, value in (headers or {}).items()]
+    sent = {"content-type": media, "content-length": str(len(payload)), **(headers or {})}
+    lines = [f"HTTP/1.1 {status} {phrase}", *(f"{name}: {value}" for name, value in sent.items())]
     return "\r\n".join([*lines, "", ""]).encode("latin-1") + payload

@@ -139,15 +139,19 @@ class StandInLLM:
         if fault is not None and fault.reset is not None:
             if fault.reset == "mid_body":
                 writer.write(response(200, self._completion(call, Fault()))[:-40])
-                await writer.drain()
+            elif fault.reset == "not_http":
+                writer.write(f"SSH-2.0-test {call.api_key}\r\n".encode())
+            await writer.drain()
             raise Reset
         if fault is not None and fault.status is not None:
             error = fault.error_body or _error(fault.message, fault.code, fault.param)
             return response(fault.status, error, fault.headers)
         if fault is not None and fault.raw_body is not None:
             return response(200, fault.raw_body)
-        body = self._completion(call, fault or Fault())
-        return response(200, events(body) if self.dialect is not None and self.dialect.streams else body)
+        fault = fault or Fault()
+        body = self._completion(call, fault)
+        is_stream = self.dialect is not None and self.dialect.streams
+        return response(200, events(body) if is_stream else body, fault.headers)
 
     async def _pause(self, seconds: float) -> None:
         if seconds > 0:

@@ -117,6 +117,21 @@ async def test_unusual_but_clear_reply_is_accepted(server: StandInLLM, connect: 
     assert len(server.calls) == 1
 
 
+@pytest.mark.parametrize("code", ["busy", "²²²"])
+async def test_error_sent_with_status_200_is_retried(server: StandInLLM, connect: Connect, code: str):
+    server.faults.append(Fault(raw_body=f'{{"error": {{"message": "busy", "code": "{code}"}}}}'))
+    assert result_of(await connect().complete(REQUEST)) is True
+    assert len(server.calls) == 2
+
+
+@pytest.mark.parametrize("charset", ["idna", "rot13"])
+async def test_json_is_read_as_utf_8_whatever_charset_is_declared(server: StandInLLM, connect: Connect, charset: str):
+    headers = {"content-type": f"application/json; charset={charset}"}
+    server.faults.extend([Fault(status=503, headers=headers), Fault(headers=headers)])
+    assert result_of(await connect().complete(REQUEST)) is True
+    assert len(server.calls) == 2
+
+
 @pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 529])
 async def test_transient_status_is_retried(server: StandInLLM, connect: Connect, status: int):
     server.faults.extend([Fault(status=status), Fault(status=status)])
@@ -124,7 +139,7 @@ async def test_transient_status_is_retried(server: StandInLLM, connect: Connect,
     assert len(server.calls) == 3
 
 
-@pytest.mark.parametrize("fault", [faults.RESET, faults.RESET_MID_BODY])
+@pytest.mark.parametrize("fault", [faults.RESET, faults.RESET_MID_BODY, faults.NOT_HTTP])
 async def test_lost_connection_is_retried(server: StandInLLM, connect: Connect, fault: Fault):
     server.faults.append(fault)
     assert result_of(await connect().complete(REQUEST)) is True
@@ -148,6 +163,11 @@ async def test_persistent_error_leaves_claim_unjudged(server: StandInLLM, connec
     verdict = await verdict_by(connect())
     assert (verdict.outcome, verdict.reason) == (Outcome.NOT_JUDGED, Reason.LLM_UNAVAILABLE)
     assert len(server.calls) == 2 * 5
+
+
+async def test_invalid_host_name_leaves_claim_unjudged(connect: Connect):
+    verdict = await verdict_by(connect(base_url=f"http://{'a' * 64}.test/v1"))
+    assert (verdict.outcome, verdict.reason) == (Outcome.NOT_JUDGED, Reason.LLM_UNAVAILABLE)
 
 
 async def test_unreachable_server_leaves_claim_unjudged(server: StandInLLM, connect: Connect):
@@ -215,6 +235,14 @@ async def test_key_in_server_message_is_redacted(server: StandInLLM, connect: Co
         await connect().complete(REQUEST)
     assert "sk-test" not in str(caught.value)
     assert "no such key" in str(caught.value)
+
+
+async def test_key_in_a_reply_that_is_not_http_is_redacted(server: StandInLLM, connect: Connect):
+    server.always = faults.NOT_HTTP
+    with pytest.raises(LLMUnavailable) as caught:
+        await connect().complete(REQUEST)
+    assert "sk-test" not in str(caught.value)
+    assert "SSH-2.0-test ***" in str(caught.value)
 
 
 async def test_key_revoked_midway_opens_the_circuit(server: StandInLLM, connect: Connect):
