@@ -375,9 +375,9 @@ def read_completion(body: str) -> RawReply:
         if message is None:
             message = {"content": choice["text"]}
         refusal = message.get("refusal")
-        usage = completion.get("usage") or {}
-        details = usage.get("prompt_tokens_details") or {}
-        output_details = usage.get("completion_tokens_details") or {}
+        usage = _object_in(completion, "usage")
+        details = _object_in(usage, "prompt_tokens_details")
+        output_details = _object_in(usage, "completion_tokens_details")
         text = _text_of(message)
         if not text.strip() and isinstance(refusal, str):
             text = refusal
@@ -396,6 +396,12 @@ def read_completion(body: str) -> RawReply:
     except (ValueError, TypeError, AttributeError, LookupError, RecursionError):
         detail = "its body is not a chat completion"
         return RawReply(text=body[:MAX_BROKEN_CHARS], finish=FinishReason.BROKEN, model="", detail=detail)
+
+
+def _object_in(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    """Return an object of the body; an empty one if it is missing or no object."""
+    value = parent.get(key)
+    return value if isinstance(value, Mapping) else {}
 
 
 def _token_count(value: Any) -> int | None:

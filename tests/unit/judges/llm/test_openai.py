@@ -62,8 +62,9 @@ def test_impossible_token_counts_are_unknown(reported: object, known: int | None
     assert (reply.text, reply.input_tokens, reply.output_tokens) == ("hello", known, 3)
 
 
-def test_unreported_token_counts_are_unknown():
-    reply = read_completion('{"choices": [{"message": {"content": "x"}}]}')
+@pytest.mark.parametrize("usage", [None, 7, "few", [9, 3], {"prompt_tokens_details": "x"}])
+def test_unreported_token_counts_are_unknown(usage: object):
+    reply = read_completion(json.dumps({"choices": [{"message": {"content": "x"}}], "usage": usage}))
     assert (reply.finish, reply.input_tokens, reply.output_tokens) == (FinishReason.STOP, None, None)
 
 
