@@ -70,7 +70,7 @@ class RequestAccounting:
 
     def settle(self, estimate: Estimate, usage: Usage, model: str, role: str) -> None:
         reserved = self._amounts(estimate.usd, estimate.tokens) if self._limited else {}
-        self._ledger.settle(reserved, self._amounts(usage.usd, usage.input_tokens + usage.output_tokens))
+        self._ledger.settle(reserved, self._amounts(*estimate.charge(usage)))
         self._ledger.record_usage(UsageKey(*self._usage_fields, model, role), usage)
 
     def _amounts(self, usd: float | None, tokens: int) -> dict[str, float]:

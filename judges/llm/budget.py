@@ -27,6 +27,11 @@ class Estimate:
     usd: float | None
     tokens: int
 
+    def charge(self, usage: Usage) -> tuple[float | None, int]:
+        """Return the cost and tokens to charge: those of ``usage``, or the estimate if the provider reports none."""
+        tokens = usage.input_tokens + usage.output_tokens
+        return self.usd if usage.usd is None else usage.usd, self.tokens if usage.calls and not tokens else tokens
+
 
 class RequestBudget(Protocol):
     """Budget for requests. Call ``settle`` exactly once after every ``reserve`` that returns."""
@@ -77,8 +82,9 @@ class ProcessBudget:
             raise LLMBudgetExceeded(f"the budget of {self._max_tokens} tokens is used up: raise ASSAY_BUDGET_TOKENS")
 
     def settle(self, estimate: Estimate, usage: Usage, model: str, role: str) -> None:
-        self.spent_usd += usage.usd or 0.0
-        self.used_tokens += usage.input_tokens + usage.output_tokens
+        usd, tokens = estimate.charge(usage)
+        self.spent_usd += usd or 0.0
+        self.used_tokens += tokens
 
 
 def unknown_price_message(model: str) -> str:

@@ -14,8 +14,9 @@ from app.jobs.attempt_accounting import AttemptAccounting
 from app.jobs.budget_ledger import BudgetLedger
 from app.storage.model_usage import UsageKey
 from judges.context import JudgeContext
-from judges.errors import ShorterPage, UnusableKind, UnusableReply
+from judges.errors import LLMBudgetExceeded, ShorterPage, UnusableKind, UnusableReply
 from judges.extractor import Extractor
+from judges.llm.budget import Estimate
 from judges.llm.cached import CachedLLM
 from judges.llm.client import LLMReply, LLMRequest, for_job
 from judges.llm.observed import ObservedLLM
@@ -60,6 +61,17 @@ async def test_checkpoint_restores_reply_with_usage_and_failed_attempts(
         text="{}", model="gpt-6-luna", usage=usage, cached=False, **before
     )
     assert taken_over.stored_reply("cd") is None
+
+
+async def test_reply_without_token_counts_is_charged_with_the_estimate(rig: Rig):
+    [job_id] = await rig.submit("an answer")
+    estimate = Estimate(model="gpt-6-luna", usd=0.6, tokens=100)
+    async with BudgetLedger(rig.database, limit_usd=1.0).running() as ledger:
+        account = await AttemptAccounting.open(rig.database, ledger, await rig.job(job_id))
+        await account.reserve(estimate)
+        account.settle(estimate, Usage(calls=1, usd=None), "gpt-6-luna", "verify")
+        with pytest.raises(LLMBudgetExceeded):
+            await account.reserve(estimate)
 
 
 class StoppingBackend(ScriptedBackend):

@@ -75,6 +75,15 @@ async def test_token_limit_applies_to_a_model_with_price_too():
     assert sum(isinstance(one, LLMBudgetExceeded) for one in ended) == 2
 
 
+@pytest.mark.parametrize("budget", [ProcessBudget(0.01), ProcessBudget(None, 2_000)], ids=["usd", "tokens"])
+async def test_reply_without_token_counts_is_charged_with_the_estimate(budget: ProcessBudget):
+    backend = ScriptedBackend(replace(reply(), input_tokens=None, output_tokens=None))
+    llm = limited(backend, budget)
+    ended = await asyncio.gather(*(llm.complete(REQUEST) for _ in range(9)), return_exceptions=True)
+    refused = [one for one in ended if isinstance(one, LLMBudgetExceeded)]
+    assert (len(backend.sent), len(refused)) == (2, 7)
+
+
 class RecordingBudget:
     """Unlimited budget that records reservations and settlements."""
 
