@@ -508,6 +508,48 @@ async def test_score_without_bounds_is_open_in_the_public_layout_if_a_page_canno
     assert not is_without_result(result)
 
 
+CANCELS_ITS_REQUEST = """
+import asyncio
+
+async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model):
+    asked = {"model": model, "messages": [{"role": "user", "content": "Is it right?"}]}
+    request = asyncio.create_task(client.async_response(**asked))
+    await asyncio.sleep(0)
+    request.cancel()
+    await asyncio.wait({request})
+    return {"final_score": 0.0}
+"""
+RAISES_BESIDE_AN_EXTRACTION = (
+    SCRIPT_HEAD
+    + """    async with asyncio.TaskGroup() as group:
+        group.create_task(e.extract("p", Found))
+        await asyncio.sleep(0)
+        raise KeyError("a bug")
+"""
+)
+
+
+class NeverReplies(Hosted):
+    async def complete(self, request: LLMRequest) -> LLMReply:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+async def test_score_is_open_if_the_script_cancels_its_request(pages: PageCache, tmp_path: Path):
+    path = tmp_path / "task.py"
+    path.write_text(CANCELS_ITS_REQUEST)
+    result = await run_hosted(path, NeverReplies(CASES[0]), pages)
+    assert (result["status"], result["score"]["low"], result["score"]["high"]) == ("incomplete", 0.0, 1.0)
+    assert result["extraction_error"] == "a request of the script was cancelled"
+
+
+async def test_extraction_that_a_bug_of_the_script_cancels_is_no_fault(pages: PageCache, tmp_path: Path):
+    path = tmp_path / "task.py"
+    path.write_text("import asyncio\n" + RAISES_BESIDE_AN_EXTRACTION)
+    with pytest.raises(JudgeBug, match="raised"):
+        await run_hosted(path, NeverReplies(CASES[0]), pages)
+
+
 IGNORES_ERRORS = (
     SCRIPT_HEAD
     + """    leaves = [e.add_leaf(name, name) for name in ("answer", "page")]

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import pytest
 from pydantic import BaseModel
 
 from judges.errors import LLMRejected
+from mind2web2 import Evaluator
 from mind2web2.metrics import is_without_result
 from mind2web2.utils.page_info_retrieval import Capture
 from tests.compat.scripted import ScriptedClient, initialized_evaluator, nodes, outcomes, tree
@@ -215,6 +218,58 @@ async def test_leaf_decided_after_a_page_that_the_script_cannot_read_is_not_judg
     summary = e.get_summary()
     assert outcomes(summary)["has_text"] == outcome
     assert not is_without_result(summary)
+
+
+class Silent(ScriptedClient):
+    """Client that replies to nothing."""
+
+    async def async_response(self, **keywords: Any) -> Any:
+        await asyncio.Event().wait()
+
+
+class SilentBrowser:
+    """Browser manager whose captures never end."""
+
+    async def capture(self, url: str, logger: Any) -> Capture:
+        await asyncio.Event().wait()
+        raise AssertionError
+
+
+REQUESTS: list[Callable[[Evaluator], Coroutine[Any, Any, Any]]] = [
+    lambda e: e.extract("p", Found),
+    lambda e: e.extract("p", Found, source="https://a.com/silent"),
+    lambda e: e.verify("c", None),
+    lambda e: e.extractor.get_page_info("https://a.com/silent"),
+]
+
+
+@pytest.mark.parametrize("request_of", REQUESTS, ids=["extraction", "extraction from a page", "claim", "page"])
+@pytest.mark.parametrize("is_cancelled", [True, False])
+async def test_leaf_decided_after_a_request_that_did_not_end_is_not_judged(
+    request_of: Callable[[Evaluator], Coroutine[Any, Any, Any]], is_cancelled: bool
+):
+    e = initialized_evaluator(Silent(), browser_manager=SilentBrowser())
+    request = asyncio.create_task(request_of(e))
+    await asyncio.sleep(0)
+    if is_cancelled:  # as asyncio.wait_for after its timeout
+        request.cancel()
+        await asyncio.wait({request})
+    e.add_custom_node(False, "d", "d")
+    summary = e.get_summary()
+    request.cancel()
+    assert (summary["status"], summary["score"]) == ("incomplete", UNKNOWN)
+    assert summary["extraction_reasons"] == ["timeout"]
+
+
+async def test_claim_that_the_script_does_not_wait_for_is_not_judged():
+    e = initialized_evaluator(Silent())
+    claim = asyncio.create_task(e.verify("c", e.add_leaf("a", "a")))
+    await asyncio.sleep(0)
+    summary = e.get_summary()
+    claim.cancel()
+    assert outcomes(summary)["a"] == ("not_judged", "timeout")
+    assert tree(summary)["a"] == ("initialized", 0.0)
+    assert summary["score"] == UNKNOWN
 
 
 @pytest.mark.parametrize("decides_more", [True, False])

@@ -7,13 +7,18 @@ node or by assigning to fields.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from typing import Final
 
 from mind2web2.verification_tree import NodeStatus, VerificationNode
 from rubrics.node import Status
 from rubrics.scoring import compatible_score
 from rubrics.verdict import Claim, ModelRequest, Outcome, Reason, Usage, Verdict
+
+PENDING: Final = "the judge script did not wait for the end of a request"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,6 +56,8 @@ class Decisions:
     """All requests behind verdicts, including verdicts that are no longer in a node."""
     extraction_error: str | None = None
     """Message of the first failed extraction, if any. Decisions made after it say nothing about the answer."""
+    extraction_failed: bool = False
+    """Whether an extraction failed by itself, instead of being cancelled."""
     extraction_reasons: list[Reason] = field(default_factory=list)
     """Reasons of the failed extractions, each once."""
     stop_reason: str | None = None
@@ -59,6 +66,8 @@ class Decisions:
     on_decision: Callable[[], None] | None = None
     """Called after each decision."""
     _entries: dict[int, Decision] = field(default_factory=dict)
+    _pending: Counter[int] = field(default_factory=Counter)
+    """Number of requests that have not ended, by ``id()`` of their node or of None."""
     _decided_before: dict[int, tuple[VerificationNode, tuple[float, NodeStatus]]] = field(default_factory=dict)
 
     def record(
@@ -100,8 +109,15 @@ class Decisions:
         if prompt is not None:
             self.prompts.add(prompt)
 
+    def record_cancelled(self, subject: str) -> None:
+        """Record that the script has cancelled a request, for example after a timeout. Like a failed extraction."""
+        has_failed = self.extraction_failed
+        self.record_failed_extraction(f"{subject} was cancelled", Reason.TIMEOUT)
+        self.extraction_failed = has_failed
+
     def record_failed_extraction(self, explanation: str, reason: Reason = Reason.EXTRACTION_FAILED) -> None:
         """Record a failed extraction. Later decisions are not judged; earlier ones are unchanged."""
+        self.extraction_failed = True
         if self.extraction_error is None:
             self._decided_before = {
                 id(node): (node, node.decision)
@@ -125,7 +141,17 @@ class Decisions:
         """
         known = set(map(id, except_in))
         current = (self._current(entry.node).verdict for key, entry in self._entries.items() if key not in known)
-        return [verdict for verdict in current if verdict.outcome is Outcome.NOT_JUDGED]
+        unjudged = [verdict for verdict in current if verdict.outcome is Outcome.NOT_JUDGED]
+        return [*unjudged, not_judged(Reason.TIMEOUT, PENDING)] if self._pending[id(None)] else unjudged
+
+    @contextmanager
+    def pending(self, node: VerificationNode | None) -> Iterator[None]:
+        """Count the block as a request for a node, or for None, that the script may not wait for."""
+        self._pending[id(node)] += 1
+        try:
+            yield
+        finally:
+            self._pending[id(node)] -= 1
 
     def is_unknown(self, node: VerificationNode) -> bool:
         """Return whether a leaf's status is due to a fault."""
@@ -157,6 +183,8 @@ class Decisions:
             verdict = self._without_extraction(verdict)
         if self.stop_reason is not None and verdict.outcome is Outcome.UNDECIDED:
             verdict = not_judged(Reason.TIMEOUT, self.stop_reason)
+        if self._pending[id(node)] and verdict.outcome is Outcome.UNDECIDED:
+            verdict = not_judged(Reason.TIMEOUT, PENDING)
         # A leaf may be open because the script worked with default values.
         unknown = verdict.outcome is Outcome.NOT_JUDGED or (is_after_failure and verdict.outcome is Outcome.UNDECIDED)
         return Decision(node=node, verdict=verdict, claim=None, written=(score, status), unknown=unknown)

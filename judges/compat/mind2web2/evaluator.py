@@ -261,8 +261,8 @@ class Evaluator(TreeBuilder):
 
     @property
     def extraction_failed(self) -> bool:
-        """Whether an extraction has failed."""
-        return self._decisions.extraction_error is not None
+        """Whether an extraction has failed. A cancelled one does not count: an error of the script also cancels."""
+        return self._decisions.extraction_failed
 
     def interrupt(self, explanation: str) -> None:
         """End the run: leaves that are still open are not judged, for this reason. For the host."""

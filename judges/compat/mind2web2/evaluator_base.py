@@ -40,6 +40,7 @@ from mind2web2.look_ahead import Scout
 from mind2web2.page_source import CachedPages, PageSource
 from mind2web2.semaphores import slot
 from mind2web2.tool_faults import lose_page
+from mind2web2.verification_tree import VerificationNode
 from mind2web2.verify_options import page_addresses
 from rubrics.verdict import CheckNote, Claim, Reason, Verdict
 
@@ -103,7 +104,7 @@ class BaseEvaluator:
         if not page_addresses([url]):
             return None, None
         try:
-            with self.session.recorded_failure():
+            with self.session.recorded_failure(f"the request of the page {url}"):
                 page = await self.session.pages.whole(url)
         except CacheError as error:
             self.logger.warning("no evidence: %s", error)
@@ -192,14 +193,22 @@ class Session:
             self.scope.usage.add_rejection(name, url, str(error))
 
     @contextmanager
-    def recorded_failure(self) -> Iterator[None]:
+    def recorded_failure(self, subject: str, node: VerificationNode | None = None) -> Iterator[None]:
         """Remember a ``JudgeError`` that the block raises, alone or in a group, and raise it alone.
+
+        Also remember that the block has not ended, or that the script has cancelled it. The cancellation of a request
+        for ``node`` is recorded by the caller.
 
         Raises:
             JudgeError: the answer can have no result.
         """
         try:
-            yield
+            with self.decisions.pending(node):
+                yield
+        except asyncio.CancelledError:
+            if node is None:
+                self.decisions.record_cancelled(subject)
+            raise
         except JudgeError as error:
             self._record(error)
             raise

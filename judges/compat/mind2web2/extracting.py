@@ -60,7 +60,7 @@ class Extractor(BaseEvaluator):
             self.logger.info("extraction without a page: %r", url)
             return _empty(template_class)
         try:
-            with self.session.recorded_failure():
+            with self.session.recorded_failure("an extraction"):
                 page = await self.session.pages.evidence(url)
         except CacheError as error:
             self._without_page(error)
@@ -88,7 +88,7 @@ class Extractor(BaseEvaluator):
         name = extraction_name.get() or template_class.__name__
         extractor = self.session.extractor(self.MODEL_NAME, name)
         try:
-            with self.session.recorded_failure():
+            with self.session.recorded_failure("an extraction"):
                 extracted = await extractor.extract(
                     template_class,
                     prompt,

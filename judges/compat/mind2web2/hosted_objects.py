@@ -174,7 +174,7 @@ class HostedClient:
         except LLMError as error:
             self.scope.lose_request(error)
             raise as_judge_error(error) from error
-        except JudgeError as error:
+        except (JudgeError, asyncio.CancelledError) as error:
             self.scope.lose_request(error)
             raise
         return as_response(reply, count_token=count_token)

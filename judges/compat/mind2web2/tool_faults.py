@@ -5,6 +5,7 @@ A request that finds nothing, or that the service rejects because of its argumen
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http import HTTPStatus
@@ -23,6 +24,7 @@ __all__ = [
     "lose_tool",
     "no_evidence",
     "recorded_arxiv_fault",
+    "recorded_cancellation",
     "recorded_maps_fault",
 ]
 
@@ -69,10 +71,23 @@ def no_evidence(seen: Observation) -> NoEvidence:
 
 
 @contextmanager
+def recorded_cancellation(tool: str) -> Iterator[None]:
+    """Record that the script has cancelled a request of a tool, for example after a timeout."""
+    try:
+        yield
+    except asyncio.CancelledError:
+        scope = current_scope()
+        if scope is not None:
+            scope.decisions.record_cancelled(f"a request of {tool}")
+        raise
+
+
+@contextmanager
 def recorded_maps_fault() -> Iterator[None]:
     """Record a fault of the Maps API and raise its error. The message of an error can contain the key."""
     try:
-        yield
+        with recorded_cancellation("Google Maps"):
+            yield
     except _maps_errors() as error:
         status = getattr(error, "status", None)
         if status not in _MAPS_REJECTIONS:
@@ -84,7 +99,8 @@ def recorded_maps_fault() -> Iterator[None]:
 def recorded_arxiv_fault() -> Iterator[None]:
     """Record a fault of arXiv and raise its error."""
     try:
-        yield
+        with recorded_cancellation("arXiv"):
+            yield
     except _arxiv_errors() as error:
         if getattr(error, "status", None) != HTTPStatus.BAD_REQUEST:
             lose_tool(f"arXiv: {error}")

@@ -19,7 +19,7 @@ from cache.capture import PageKind
 from cache.errors import CacheError
 from cache.urls import is_fetchable
 from mind2web2.external_services import external_services
-from mind2web2.tool_faults import lose_page, lose_tool, no_evidence
+from mind2web2.tool_faults import lose_page, lose_tool, no_evidence, recorded_cancellation
 
 __all__ = ["PDFParser", "is_pdf", "is_pdf_by_suffix", "make_blank_png_b64"]
 
@@ -49,10 +49,13 @@ class PDFParser:
         judged.
         """
         try:
-            data = await _bytes_of(source)
-            if sniff(data, "") is not ByteKind.PDF:
-                raise _NoPdfError("the data is not a PDF")
-            document = await external_services().read_document(data, "application/pdf", deadline_s=DECODE_DEADLINE_S)
+            with recorded_cancellation("PDFParser"):
+                data = await _bytes_of(source)
+                if sniff(data, "") is not ByteKind.PDF:
+                    raise _NoPdfError("the data is not a PDF")
+                document = await external_services().read_document(
+                    data, "application/pdf", deadline_s=DECODE_DEADLINE_S
+                )
         except (_NoPdfError, CacheError, OSError, TypeError, ValueError) as error:
             if isinstance(error, CacheError):
                 lose_page(error)

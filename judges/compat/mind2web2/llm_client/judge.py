@@ -13,6 +13,7 @@ Every error is also a ``judges.errors.JudgeError``, so that none of them passes 
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -186,9 +187,13 @@ class AnswerScope:
         if isinstance(error, HarnessError):
             self.usage.harness_failures.append(str(error))
 
-    def lose_request(self, error: Exception) -> None:
+    def lose_request(self, error: BaseException) -> None:
         """Record that a request of the script has no reply. A request of an evaluator has its own consequences."""
-        if _counted.get() is None:
+        if _counted.get() is not None:
+            return
+        if isinstance(error, asyncio.CancelledError):
+            self.decisions.record_cancelled("a request of the script")
+        else:
             self.lose(f"a request of the script has no reply: {error}", Reason.EXTRACTION_FAILED)
 
     def lose(self, explanation: str, reason: Reason) -> None:

@@ -91,7 +91,7 @@ class _ProviderClientBase:
         scope = current_scope()
         try:
             return as_response(await reply, count_token=count_token)
-        except JudgeError as error:
+        except (JudgeError, asyncio.CancelledError) as error:
             if scope is not None:
                 scope.lose_request(error)
             raise

@@ -19,7 +19,7 @@ from cache.page_text.tiles import join_tiles
 from mind2web2.api_tools.tool_pdf import arxiv_mirror, make_blank_png_b64
 from mind2web2.external_services import DEADLINE_S, external_services
 from mind2web2.llm_client.judge import HarnessError
-from mind2web2.tool_faults import lose_harness, lose_page, no_evidence
+from mind2web2.tool_faults import lose_harness, lose_page, no_evidence, recorded_cancellation
 from mind2web2.utils.url_tools import normalize_url_for_browser
 
 __all__ = ["BatchBrowserManager", "Capture", "PageManager", "detect_block", "html_to_markdown", "make_blank_png_b64"]
@@ -218,7 +218,8 @@ class BatchBrowserManager:
             HarnessError: No browser can be started.
         """
         try:
-            seen = await self.visit(url, logger)
+            with recorded_cancellation("the browser"):
+                seen = await self.visit(url, logger)
         except HarnessError as error:
             lose_harness(error)
             raise
@@ -248,7 +249,8 @@ class BatchBrowserManager:
         arguments are accepted but ignored; the capture code decides when a page is ready and which permissions it gets.
         """
         try:
-            seen = await self.observe(url)
+            with recorded_cancellation("the browser"):
+                seen = await self.observe(url)
         except CacheError as error:
             logger.warning("%s cannot be captured: %s", url, error)
             lose_page(error)
