@@ -249,6 +249,21 @@ class Settings(SettingsPart):
             return value.rstrip("/")
         raise ValueError("expected off, on, or the http(s) URL of an archive")
 
+    @field_validator("openai_base_url", "azure_endpoint")
+    @classmethod
+    def _check_address(cls, value: str | None) -> str | None:
+        if value is None:
+            return None
+        try:
+            address = urlsplit(value)
+            is_valid = address.scheme in ("http", "https") and bool((address.hostname or "").encode("idna"))
+            is_valid = is_valid and address.port != 0
+        except ValueError:
+            is_valid = False
+        if not is_valid:
+            raise ValueError("expected an http(s) URL, such as https://models.example/v1")
+        return value
+
     @field_validator("trusted_proxies")
     @classmethod
     def _check_proxies(cls, value: tuple[str, ...]) -> tuple[str, ...]:

@@ -70,6 +70,11 @@ def test_arguments_override_the_environment(monkeypatch: pytest.MonkeyPatch):
         ("ASSAY_PAGE_MAX_AGE_S", "0"),
         ("ASSAY_HOST_GAP_S", "-1"),
         ("ASSAY_WAYBACK", "yes"),
+        ("OPENAI_BASE_URL", "127.0.0.1:8123/v1"),
+        ("OPENAI_BASE_URL", "http:///v1"),
+        ("OPENAI_BASE_URL", "http://models:port/v1"),
+        ("OPENAI_BASE_URL", "https://.example/v1"),
+        ("AZURE_OPENAI_ENDPOINT_URL", "mine.example"),
     ],
 )
 def test_invalid_setting_is_rejected_by_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str):
