@@ -82,13 +82,15 @@ _THIS_REQUEST_CODES = _TOO_LONG_CODES | frozenset(
 _TOO_LARGE = 413
 _TOO_LONG_STATUSES = frozenset({400, 413, 422, 500})
 _ACCESS_STATUSES = frozenset({400, 403, 500})
-_SCOPES = {401: RejectionScope.ENDPOINT, 402: RejectionScope.ENDPOINT}
+_WRONG_ADDRESS_STATUSES = frozenset({301, 302, 303, 307, 308, 405})
+_SCOPES = dict.fromkeys({401, 402, *_WRONG_ADDRESS_STATUSES}, RejectionScope.ENDPOINT)
 _MODEL_SCOPE = frozenset({400, 403, 404})
 _CAUSES = {
     401: "the key is wrong or revoked",
     402: "the account must be paid for",
     403: "the key has no access to this",
     404: "there is no such model or endpoint",
+    **dict.fromkeys(_WRONG_ADDRESS_STATUSES, "check the provider's address"),
 }
 
 
@@ -119,7 +121,7 @@ def error_for_response(response: ErrorResponse, *, now: float) -> LLMError:
     code = response.code.lower()
     text = f"{response.provider}: {response.status} {response.message}"[:MAX_MESSAGE_CHARS]
     if is_quota_exhausted(response):
-        return LLMQuotaExhausted(text, status=response.status, scope=RejectionScope.ENDPOINT)
+        return LLMQuotaExhausted(f"{text} ({_CAUSES[402]})", status=response.status, scope=RejectionScope.ENDPOINT)
     should_retry = {"true": True, "false": False}.get(response.headers.get("x-should-retry", "").strip().lower())
     if should_retry:
         return _unavailable(text, response, now=now)

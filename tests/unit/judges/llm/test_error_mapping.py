@@ -35,6 +35,8 @@ def test_transient_statuses_are_unavailable_errors(status: int):
         (402, RejectionScope.ENDPOINT),
         (403, RejectionScope.MODEL),
         (404, RejectionScope.MODEL),
+        (405, RejectionScope.ENDPOINT),
+        (308, RejectionScope.ENDPOINT),
         (400, RejectionScope.MODEL),
         (413, RejectionScope.REQUEST),
         (422, RejectionScope.REQUEST),
@@ -45,6 +47,18 @@ def test_other_statuses_are_rejections_with_a_scope(status: int, scope: Rejectio
     error = fault(status, message="no")
     assert isinstance(error, LLMRejected)
     assert (error.status, error.scope) == (status, scope)
+
+
+@pytest.mark.parametrize(
+    ("status", "code", "remedy"),
+    [
+        (401, "", "the key is wrong or revoked"),
+        (429, "insufficient_quota", "the account must be paid for"),
+        (405, "", "check the provider's address"),
+    ],
+)
+def test_rejection_of_every_request_names_the_remedy(status: int, code: str, remedy: str):
+    assert remedy in str(fault(status, code, "no"))
 
 
 @pytest.mark.parametrize(
