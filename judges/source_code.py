@@ -74,9 +74,9 @@ def judge_code(subject: str) -> Iterator[None]:
     """
     try:
         yield
-    except JudgeError:
+    except (JudgeError, KeyboardInterrupt, GeneratorExit):
         raise
-    except (Exception, SystemExit, asyncio.CancelledError) as error:
+    except BaseException as error:
         if isinstance(error, asyncio.CancelledError) and _is_being_cancelled():
             raise
         while _reserve:

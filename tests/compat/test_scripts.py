@@ -178,6 +178,8 @@ async def test_script_that_raises_is_a_judge_bug_with_traceback(pages: PageCache
         ("    return None", "NoneType, not a dict"),
         ("    return [1]", "list, not a dict"),
         ("    raise SystemExit(3)", "SystemExit"),
+        ("    raise BaseExceptionGroup('two', [KeyError(), SystemExit()])", "two"),
+        ("    class Stop(BaseException): ...\n    raise Stop('here')", "here"),
         ("    loop = {}\n    loop['self'] = loop\n    return loop", "written as JSON"),
     ],
 )
