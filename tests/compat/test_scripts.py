@@ -510,6 +510,25 @@ async def test_score_without_bounds_is_open_in_the_public_layout_if_a_page_canno
     assert not is_without_result(result)
 
 
+OWN_KEYS = {"score": 0.3, "status": "done", "usage": {"tokens": 3}, "pages": None, "prompts": [1, "x"], "cut_short": 2}
+
+
+@pytest.mark.parametrize("own", [OWN_KEYS, {"score": {"low": 1}}, {"status": "complete", "pages": 3}])
+async def test_keys_of_a_script_do_not_replace_ours(own: dict[str, Any], pages: PageCache, tmp_path: Path):
+    path = tmp_path / "task.py"
+    path.write_text(SCORES_WITHOUT_ITS_SUMMARY.replace("return {", f"return {own} | {{"))
+    result = await run_hosted(path, Down(CASES[0]), pages)
+    assert (result["status"], result["score"]) == ("incomplete", {"value": None, "low": 0.0, "high": 1.0})
+
+    answer = tmp_path / "answers" / "me" / "task" / "answer_1.md"
+    answer.parent.mkdir(parents=True)
+    answer.write_text("The answer.", "utf-8")
+    folders = tmp_path / "answers", tmp_path / "cache", tmp_path / "out"
+    [result] = await evaluate_task(ScriptedClient(), "task", "me", *folders, path)
+    assert (result["status"], result["score"]) == ("complete", {"value": 1.0, "low": 1.0, "high": 1.0})
+    assert (result["pages"], result["prompts"], result["usage"]["calls"]) == ([], [], 0)
+
+
 CANCELS_ITS_REQUEST = """
 import asyncio
 

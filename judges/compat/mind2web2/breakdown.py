@@ -18,6 +18,20 @@ from rubrics.verdict import Outcome, Verdict
 COMPLETE = "complete"
 INCOMPLETE = "incomplete"
 OPEN = Score(value=None, low=0.0, high=1.0)
+ADDED_KEYS = frozenset(
+    {
+        "status",
+        "score",
+        "score_strict",
+        "extraction_error",
+        "extraction_reasons",
+        "cut_short",
+        "usage",
+        "prompts",
+        "pages",
+    }
+)
+"""Keys of a summary that the public toolkit does not have."""
 NO_INFO: Mapping[str, Any] = {"no_info": "No information recorded"}
 
 
@@ -113,17 +127,21 @@ class Breakdown:
         return leaf_json(view.claim, view.verdict) | {"low": view.low, "high": view.high}
 
 
-def with_defaults(result: dict[str, Any], decisions: Decisions) -> dict[str, Any]:
-    """Add missing keys to a result that the script built without the summary of an evaluator.
+def with_defaults(result: Mapping[str, Any], decisions: Decisions) -> dict[str, Any]:
+    """Return a script's result with our additional keys. Without the summary of an evaluator, they are computed here.
 
-    Its score is open if a fault can have changed it.
+    The score is then open if a fault can have changed it. Other values of the script under these names are dropped.
     """
     known = float(result.get("final_score", 0.0))
+    if isinstance(result.get("score"), Mapping) and result.get("status") in (COMPLETE, INCOMPLETE):
+        return {"final_score": known, "score_strict": result["score"]} | dict(result)
     unjudged = decisions.unjudged()
-    score = asdict(bounded_score(known, known) if decisions.is_complete and not unjudged else OPEN)
-    status = COMPLETE if score["value"] is not None else INCOMPLETE
-    losses = {} if status == COMPLETE or "score" in result else _losses(decisions, unjudged)
-    return {"final_score": known, "status": status, "score": score, "score_strict": score} | losses | result
+    is_certain = decisions.is_complete and not unjudged
+    score = asdict(bounded_score(known, known) if is_certain else OPEN)
+    own = {"status": COMPLETE if is_certain else INCOMPLETE, "score": score, "score_strict": score}
+    if not is_certain:
+        own |= _losses(decisions, unjudged)
+    return {"final_score": known} | {name: value for name, value in result.items() if name not in ADDED_KEYS} | own
 
 
 def _losses(decisions: Decisions, unjudged: Sequence[Verdict]) -> dict[str, Any]:
