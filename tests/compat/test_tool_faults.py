@@ -225,14 +225,14 @@ def capture_of(seen: Observation) -> Capture:
 
 
 @pytest.mark.parametrize("page", ["gone", "down", "wall", "slow"])
-@pytest.mark.parametrize("read", ["has", "get_web", "get_pdf"])
+@pytest.mark.parametrize("read", ["has", "get_web", "get_pdf", "get_all_urls"])
 async def test_failed_capture_in_the_page_cache_of_a_script_is_not_a_verdict(page: str, read: str, tmp_path: Path):
     seen, outcome = PAGES[page]
     pages = TaskPages(None, [capture_of(seen)], None)  # type: ignore[arg-type]
     cache = HostedCache(tmp_path, pages=pages, blobs=BlobStore.open("memory://"))
 
     async def look_up() -> None:
-        getattr(cache, read)(seen.url)
+        getattr(cache, read)(*([] if read == "get_all_urls" else [seen.url]))
 
     assert await outcome_after(look_up) == outcome
     cache.put_web(seen.url, "text of the script", None)

