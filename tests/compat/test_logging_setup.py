@@ -128,6 +128,14 @@ def test_sub_logger_writes_to_the_files_of_its_parent(sub_logger: Any, tmp_path:
     ]
 
 
+def test_text_that_is_not_unicode_is_escaped(tmp_path: Path, made: list[logging.Logger], capsys: Any):
+    logger, stamp = create_logger("run", tmp_path, enable_console=False)
+    made.append(logger)
+    logger.info("claim %s", "\ud800")
+    assert "claim \\ud800" in (tmp_path / f"{stamp}_run.log").read_text("utf-8")
+    assert "Logging error" not in capsys.readouterr().err
+
+
 def test_errors_are_also_written_to_the_shared_error_file(tmp_path: Path, made: list[logging.Logger]):
     first, _ = create_logger("one", tmp_path, enable_console=False, enable_shared_errors=True)
     second, _ = create_logger("two", tmp_path, enable_console=False, enable_shared_errors=True)

@@ -134,7 +134,7 @@ def cleanup_shared_error_handler() -> None:
 
 
 def _file_handler(path: Path, formatter: logging.Formatter) -> logging.FileHandler:
-    handler = logging.FileHandler(path, encoding="utf-8")
+    handler = logging.FileHandler(path, encoding="utf-8", errors="backslashreplace")
     handler.setFormatter(formatter)
     return handler
 
