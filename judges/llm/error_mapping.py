@@ -98,7 +98,8 @@ _CAUSES = {
 class ErrorResponse:
     """HTTP error response. ``code`` is the provider's error code, ``param`` the part of the request it rejected.
 
-    Long texts are cut, because the patterns for messages need more than linear time.
+    Long texts are cut, because the patterns for messages need more than linear time. Lone surrogates are replaced,
+    because they cannot be printed.
     """
 
     provider: str
@@ -110,7 +111,8 @@ class ErrorResponse:
 
     def __post_init__(self) -> None:
         for name, max_chars in (("message", MAX_BODY_CHARS), ("code", MAX_CODE_CHARS), ("param", MAX_CODE_CHARS)):
-            object.__setattr__(self, name, getattr(self, name)[:max_chars])
+            text = getattr(self, name)[:max_chars].encode("utf-8", "replace").decode()
+            object.__setattr__(self, name, text)
 
 
 def error_for_response(response: ErrorResponse, *, now: float) -> LLMError:

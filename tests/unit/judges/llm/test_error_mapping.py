@@ -61,6 +61,10 @@ def test_rejection_of_every_request_names_the_remedy(status: int, code: str, rem
     assert remedy in str(fault(status, code, "no"))
 
 
+def test_message_can_be_printed_although_it_has_a_lone_surrogate():
+    assert str(fault(400, message="bad \ud800 x")).encode() == b"openai: 400 bad ? x"
+
+
 @pytest.mark.parametrize(
     ("code", "message"),
     [
