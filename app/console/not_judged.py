@@ -22,6 +22,7 @@ _BLOCKED = {
     "blocked": "blocked by their site",
 }
 _BY_HAND = "Save each page in a browser as MHTML or PDF and import it: assay capture import FILE --page-url URL"
+_DOCTOR = "assay doctor --model MODEL"
 _PAGE_REMEDIES = {
     "egress_denied": "No setting allows it: the answer must cite another address.",
     "capture_blocked": _BY_HAND,
@@ -30,7 +31,7 @@ _PAGE_REMEDIES = {
 }
 _REMEDIES = {
     "llm_unavailable": ("the model could not be reached", "Wait until the provider responds."),
-    "llm_rejected": ("the provider rejected the request", "Check the key and the model: assay doctor --model MODEL"),
+    "llm_rejected": ("the provider rejected the request", f"Check the key and the model: {_DOCTOR}"),
     "llm_output_unusable": ("the reply of the model could not be used", "If it happens again, use another model."),
     "no_majority": ("too many votes failed", "Only the failed votes are requested again."),
     "budget": ("the budget is used up", "Raise ASSAY_BUDGET_USD or ASSAY_BUDGET_TOKENS."),
@@ -102,7 +103,8 @@ def _causes(leaf: Mapping[str, Any], pages: Mapping[Any, Mapping[str, Any]]) -> 
     if unread:
         return [(_page_cause(page, reason), page["url"]) for page in unread]
     reasoning = " ".join(str(leaf.get("reasoning") or reason.replace("_", " ")).split())[:300]
-    text, remedy = _REMEDIES.get(reason, (_BLOB.sub("", reasoning), "Remove the cause."))
+    unnamed = f"Check the model: {_DOCTOR}" if reason == "extraction_failed" else "Remove the cause."
+    text, remedy = _REMEDIES.get(reason, (_BLOB.sub("", reasoning), unnamed))
     return [(_Cause(f"because {text}", remedy, is_page=False), None)]
 
 

@@ -394,7 +394,7 @@ def read_completion(body: str) -> RawReply:
             reasoning_tokens=_token_count(output_details.get("reasoning_tokens")) or 0,
         )
     except (ValueError, TypeError, AttributeError, LookupError, RecursionError):
-        detail = "its body is not a chat completion"
+        detail = "its body is not a chat completion: check the provider's address"
         return RawReply(text=body[:MAX_BROKEN_CHARS], finish=FinishReason.BROKEN, model="", detail=detail)
 
 

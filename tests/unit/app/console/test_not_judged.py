@@ -67,6 +67,16 @@ def test_each_cause_has_its_remedy_and_the_most_frequent_is_first() -> None:
     assert sum("assay capture import" in line for line in lines) == 2
 
 
+def test_failed_extraction_names_its_cause_and_a_command() -> None:
+    unread = result(("not_judged", "extraction_failed", []))
+    unread["eval_breakdown"][0]["verification_tree"]["children"][0]["reasoning"] = "extraction failed: openai: 503 busy"
+
+    assert not_judged_lines([unread], again="Again.")[1:3] == [
+        "  1 claim because extraction failed: openai: 503 busy",
+        "    Check the model: assay doctor --model MODEL",
+    ]
+
+
 def test_page_that_no_setting_allows_names_no_setting() -> None:
     forbidden = page("http://a.test/", "egress_denied", "redirect to file:///x: not a web page; no setting allows it")
     lines = not_judged_lines(

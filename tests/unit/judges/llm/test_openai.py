@@ -45,6 +45,7 @@ def test_finish_reason_is_mapped(changes: dict[str, object], finish: FinishReaso
 def test_invalid_completion_is_broken_and_raises_nothing(broken: str):
     reply = read_completion(broken)
     assert (reply.finish, reply.text) == (FinishReason.BROKEN, broken)
+    assert "check the provider's address" in reply.detail
     assert len(read_completion("x" * 1_000_000).text) == MAX_BROKEN_CHARS
 
 
