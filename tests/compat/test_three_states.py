@@ -105,6 +105,41 @@ async def test_leaf_also_blocked_by_a_known_failure_is_known():
     assert summary["score"] == {"value": None, "low": 0.0, "high": pytest.approx(1 / 3)}
 
 
+async def test_leaf_skipped_by_a_fault_stays_unknown_after_its_gate_is_judged_again():
+    e = initialized_evaluator(ScriptedClient({"k": RuntimeError("down")}))
+    gate, leaf = e.add_leaf("k", "k", critical=True), e.add_leaf("l", "l")
+    await e.verify("k", gate)
+    await e.verify("l", leaf)
+    assert await e.verify("judged now", gate)
+    summary = e.get_summary()
+    assert (summary["status"], summary["score"]) == ("incomplete", UNKNOWN)
+
+
+@pytest.mark.parametrize("is_judged_again", [True, False])
+async def test_leaf_skipped_by_a_step_that_scoring_skipped_after_a_fault_is_unknown(is_judged_again: bool):
+    e = initialized_evaluator(ScriptedClient({"a": RuntimeError("down")}))
+    steps = e.add_sequential("s", "s", critical=True)
+    first, second = (e.add_leaf(name, name, steps, critical=True) for name in "ab")
+    e.add_custom_node(True, "before", "before", critical=False)
+    await e.verify("a", first)
+    assert e.score() == 0.0  # skips the second step
+    if is_judged_again:
+        assert not await e.verify("again", first, extra_prerequisites=[second])
+    assert not await e.verify("c", e.add_leaf("c", "c"), extra_prerequisites=[second])
+    leaf = nodes(e.get_summary())["c"]
+    assert (leaf["outcome"], leaf["low"], leaf["high"]) == ("skipped", 0.0, 1.0)
+
+
+async def test_leaf_skipped_by_a_step_that_scoring_skipped_is_known_without_faults():
+    e = initialized_evaluator(ScriptedClient(), strategy="sequential")
+    e.add_leaf("open", "open")
+    leaves = [e.add_leaf(name, name) for name in "ab"]
+    assert e.score() == 0.0  # skips both leaves
+    assert await asyncio.gather(*(e.verify(leaf.id, leaf) for leaf in leaves)) == [True, False]
+    summary = e.get_summary()
+    assert (summary["status"], nodes(summary)["b"]["high"]) == ("complete", 0.0)
+
+
 async def test_known_failed_gate_makes_the_score_certain():
     e = initialized_evaluator(ScriptedClient({"c": RuntimeError("down")}))
     await e.verify("c", e.add_leaf("a", "a"))

@@ -70,8 +70,8 @@ class Breakdown:
 
     @property
     def status(self) -> str:
-        """``incomplete`` if a claim is not judged, an extraction failed, or the script was stopped."""
-        missing = any(view.verdict.outcome is Outcome.NOT_JUDGED for view in self._views.values())
+        """``incomplete`` if a leaf is unknown, a claim not judged, an extraction failed, or the script stopped."""
+        missing = any(view.low < view.high for view in self._views.values())
         return INCOMPLETE if missing or self._unjudged_elsewhere or not self._decisions.is_complete else COMPLETE
 
     @property

@@ -154,12 +154,16 @@ class Decisions:
             self._pending[id(node)] -= 1
 
     def is_unknown(self, node: VerificationNode) -> bool:
-        """Return whether a leaf's status is due to a fault."""
-        return self._current(node).unknown
+        """Return whether a leaf's status is due to a fault. Scoring may have zeroed it because of an unknown step."""
+        was_zeroed = node.decision != (node.score, node.status)
+        may_be = [node, *(entry.node for entry in self._entries.values())] if was_zeroed else [node]
+        return any(self._current(each).unknown for each in may_be)
 
     def view(self, leaf: VerificationNode, missed_step: VerificationNode | None = None) -> LeafState:
         """Return a leaf's outcome and bounds. ``missed_step`` is the earlier step that made scoring set it to 0."""
         entry = self._current(leaf)
+        if self._pending[id(leaf)] and entry.verdict.outcome is Outcome.UNDECIDED:
+            entry = replace(entry, verdict=not_judged(Reason.TIMEOUT, PENDING), unknown=True)
         verdict, score = entry.verdict, leaf.decision[0]
         low, high = (0.0, 1.0) if entry.unknown else (score, score)
         was_zeroed = missed_step is not None and leaf.decision != (leaf.score, leaf.status)
@@ -183,8 +187,6 @@ class Decisions:
             verdict = self._without_extraction(verdict)
         if self.stop_reason is not None and verdict.outcome is Outcome.UNDECIDED:
             verdict = not_judged(Reason.TIMEOUT, self.stop_reason)
-        if self._pending[id(node)] and verdict.outcome is Outcome.UNDECIDED:
-            verdict = not_judged(Reason.TIMEOUT, PENDING)
         # A leaf may be open because the script worked with default values.
         unknown = verdict.outcome is Outcome.NOT_JUDGED or (is_after_failure and verdict.outcome is Outcome.UNDECIDED)
         return Decision(node=node, verdict=verdict, claim=None, written=(score, status), unknown=unknown)
