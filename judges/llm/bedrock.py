@@ -20,7 +20,7 @@ from judges.llm.client import LLMRequest, Message
 from judges.llm.error_mapping import ErrorResponse, connection_error, error_for_response, images_rejected, timeout_error
 from judges.llm.json_schema import json_schema_of
 from judges.llm.learned_formats import Images, LearnedFormats
-from judges.llm.provider_adapter import FinishReason, RawReply
+from judges.llm.provider_adapter import FinishReason, RawReply, broken_reply
 from judges.llm.request_formats import says_no_images
 
 MAX_OUTPUT_TOKENS = 8192
@@ -94,6 +94,8 @@ class BedrockAdapter:
             if says_no_images(fault):
                 raise _NoImages(fault) from error
             raise error_for_response(fault, now=time.time()) from error
+        except ValueError as error:  # a body that is not JSON
+            return broken_reply(str(error))
         return read_message(message)
 
     async def aclose(self) -> None:
@@ -151,7 +153,17 @@ def message_body(request: LLMRequest, params: Mapping[str, Any]) -> dict[str, An
 
 
 def read_message(message: Any) -> RawReply:
-    """Convert an ``anthropic`` message. The input of a tool call becomes the text of the reply."""
+    """Convert an ``anthropic`` message. The input of a tool call becomes the text of the reply.
+
+    The SDK does not validate messages. One that cannot be read is ``FinishReason.BROKEN``.
+    """
+    try:
+        return _read_message(message)
+    except (AttributeError, TypeError):
+        return broken_reply(str(message))
+
+
+def _read_message(message: Any) -> RawReply:
     texts = []
     for block in message.content:
         if block.type == "tool_use":
@@ -166,8 +178,8 @@ def read_message(message: Any) -> RawReply:
         text="".join(texts),
         finish=_FINISH.get(message.stop_reason, FinishReason.STOP),
         model=message.model,
-        input_tokens=usage.input_tokens + cached + written,
-        output_tokens=usage.output_tokens,
+        input_tokens=None if usage is None else usage.input_tokens + cached + written,
+        output_tokens=None if usage is None else usage.output_tokens,
         cached_tokens=cached,
         cache_write_tokens=written,
     )

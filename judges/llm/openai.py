@@ -40,7 +40,7 @@ from judges.llm.error_mapping import (
     timeout_error,
 )
 from judges.llm.learned_formats import FormatFile, Images, LearnedFormats
-from judges.llm.provider_adapter import FinishReason, RawReply
+from judges.llm.provider_adapter import MAX_BROKEN_CHARS, FinishReason, RawReply, broken_reply
 from judges.llm.request_formats import (
     RequestFormat,
     RequestParts,
@@ -352,8 +352,6 @@ class OpenAIAdapter:
         return message.replace(self._client.api_key, "***")
 
 
-MAX_BROKEN_CHARS: Final = 4_000
-"""Characters stored of a body that is not a chat completion."""
 _FINISH: Final = {
     "length": FinishReason.LENGTH,
     "max_tokens": FinishReason.LENGTH,
@@ -394,8 +392,7 @@ def read_completion(body: str) -> RawReply:
             reasoning_tokens=_token_count(output_details.get("reasoning_tokens")) or 0,
         )
     except (ValueError, TypeError, AttributeError, LookupError, RecursionError):
-        detail = "its body is not a chat completion: check the provider's address"
-        return RawReply(text=body[:MAX_BROKEN_CHARS], finish=FinishReason.BROKEN, model="", detail=detail)
+        return broken_reply(body)
 
 
 def _object_in(parent: Mapping[str, Any], key: str) -> Mapping[str, Any]:

@@ -8,11 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from judges.llm.client import LLMRequest
 from judges.llm.learned_formats import LearnedFormats
 from judges.llm.request_formats import RequestFormat
+
+MAX_BROKEN_CHARS: Final = 4_000
+"""Characters stored of a body that is not a chat completion."""
 
 
 class FinishReason(StrEnum):
@@ -48,6 +51,12 @@ class RawReply:
     reasoning_tokens: int = 0
     request_format: RequestFormat | None = None
     text_only: bool = False
+
+
+def broken_reply(body: str) -> RawReply:
+    """Return the raw reply for the body of a response with status 200 that does not follow the provider's API."""
+    detail = "its body is not a chat completion: check the provider's address"
+    return RawReply(text=body[:MAX_BROKEN_CHARS], finish=FinishReason.BROKEN, model="", detail=detail)
 
 
 class ProviderAdapter(Protocol):

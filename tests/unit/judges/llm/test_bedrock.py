@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 import sys
 from types import SimpleNamespace
 from typing import Any
@@ -111,6 +112,29 @@ async def test_sdk_errors_are_mapped_to_llm_errors(fault: Exception, error: type
     with pytest.raises(error) as caught:
         await backend(fault).send(REQUEST, {})
     assert "bedrock" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "<html>",
+        None,
+        SimpleNamespace(content=None),
+        SimpleNamespace(content=[None]),
+        json.JSONDecodeError("Expecting value", "<html>", 0),
+    ],
+)
+async def test_invalid_reply_is_broken_and_raises_nothing(reply: object):
+    raw = await backend(reply).send(REQUEST, {})
+    assert raw.finish is FinishReason.BROKEN
+    assert "check the provider's address" in raw.detail
+
+
+def test_unreported_token_counts_are_unknown():
+    unreported = message(text("hello"))
+    unreported.usage = None
+    reply = read_message(unreported)
+    assert (reply.text, reply.input_tokens, reply.output_tokens) == ("hello", None, None)
 
 
 async def test_send_returns_the_raw_reply():

@@ -7,8 +7,8 @@ import pytest
 from judges.llm.chat_body import chat_body, request_parts
 from judges.llm.client import LLMRequest
 from judges.llm.error_mapping import ErrorResponse
-from judges.llm.openai import MAX_BROKEN_CHARS, read_completion
-from judges.llm.provider_adapter import FinishReason
+from judges.llm.openai import read_completion
+from judges.llm.provider_adapter import MAX_BROKEN_CHARS, FinishReason
 from judges.llm.request_formats import RequestFormat, adapt_format
 
 
