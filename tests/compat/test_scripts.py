@@ -331,7 +331,7 @@ async def test_leaves_not_settled_by_the_deadline_are_not_judged(pages: PageCach
     }  # fmt: skip
     assert {nodes(result)[leaf]["reason"] for leaf in ("stuck", "never")} == {"timeout"}
     assert result["status"] == "incomplete"
-    assert result["score"] == {"value": None, "low": 0.5, "high": 1.0}
+    assert result["score"] == {"value": None, "low": 0.0, "high": 1.0}
     assert steps == [(1, 4), (2, 4), (3, 4)]
 
 
@@ -389,7 +389,7 @@ async def test_script_that_raises_after_a_failed_extraction_is_incomplete(pages:
     path.write_text(FAILING_AFTER_EXTRACTION)
     result = await run_hosted(path, Down(CASES[0]), pages)
     assert (result["status"], result["final_score"]) == ("incomplete", 0.5)
-    assert result["score"] == {"value": None, "low": 0.5, "high": 1.0}
+    assert result["score"] == {"value": None, "low": 0.0, "high": 1.0}
     assert "the model is down" in result["extraction_error"]
 
 

@@ -91,13 +91,9 @@ class Breakdown:
                 return 0.0, 0.0
             return view.low, view.high
 
-        score = bounds(self._root, interval)
-        if self._unjudged_elsewhere:
-            return OPEN
-        if self._decisions.is_complete or score.value is None or self._is_closed():
-            return score
-        # With all values, or more time, the script could have built another tree.
-        return OPEN
+        if self._unjudged_elsewhere or not (self._decisions.is_complete or self._is_closed()):
+            return OPEN  # with all values, or more time, the script could have built another tree
+        return bounds(self._root, interval)
 
     def _is_closed(self) -> bool:
         """Return whether a critical child of the root has certainly failed, so that the score is 0 in any case."""

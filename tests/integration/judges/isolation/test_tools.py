@@ -75,7 +75,7 @@ async def test_ignored_fault_of_a_maps_request_leaves_the_score_open(
         """
         path = script(tmp_path, body, above="from mind2web2 import GoogleMapsTool")
         result = await run_public_script(path, process_pool)
-    assert result["score"] == {"value": None, "low": 0.5, "high": 1.0}
+    assert result["score"] == {"value": None, "low": 0.0, "high": 1.0}
     assert "REQUEST_DENIED" in result["extraction_error"]
 
 
