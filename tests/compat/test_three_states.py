@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from judges.analysis.replay.recomputation import score_differences
 from judges.errors import LLMRejected
-from mind2web2 import Evaluator
+from mind2web2 import Evaluator, VerificationNode
 from mind2web2.metrics import is_without_result
 from mind2web2.utils.page_info_retrieval import Capture
 from tests.compat.scripted import ScriptedClient, initialized_evaluator, nodes, outcomes, tree
@@ -385,3 +386,22 @@ async def test_usage_counts_every_call():
     summary = e.get_summary()
     assert summary["usage"]["calls"] == 5
     assert [prompt.partition("@")[0] for prompt in summary["prompts"]] == ["extract_answer", "verify_answer"]
+
+
+@pytest.mark.parametrize("case", ["skipped by a fault", "elsewhere", "extraction"])
+async def test_replay_agrees_with_the_score_after_a_fault(case: str):
+    e = initialized_evaluator(ScriptedClient({"c": RuntimeError("down")}, {"Found": RuntimeError("down")}))
+    e.add_custom_node(True, "before", "before", critical=False)
+    if case == "extraction":
+        await e.extract("p", Found)
+        e.add_custom_node(True, "after", "after", critical=False)
+    elif case == "elsewhere":
+        is_right = await e.verify("c", VerificationNode(id="other", desc="of another tree"))
+        e.add_custom_node(is_right, "after", "after")
+    else:
+        gate, leaf = e.add_leaf("k", "k", critical=True), e.add_leaf("l", "l")
+        for claim, node in (("c", gate), ("d", leaf), ("again", gate)):
+            await e.verify(claim, node)
+    summary = e.get_summary()
+    assert (summary["status"], summary["score"]["value"]) == ("incomplete", None)
+    assert list(score_differences(summary)) == []

@@ -42,7 +42,7 @@ def score_differences(result: Mapping[str, Any]) -> Iterator[ReplayDifference]:
 def _figures(result: Mapping[str, Any], root: RecordedNode) -> Iterator[ReplayDifference]:
     leaves = list(leaves_below(root))
     is_whole = result.get("extraction_error") is None and result.get("cut_short") is None
-    unjudged = any(leaf.outcome is Outcome.NOT_JUDGED for leaf in leaves)
+    unjudged = any(leaf.outcome is Outcome.NOT_JUDGED or leaf.low != leaf.high for leaf in leaves)
     figures: dict[str, Any] = {
         "final_score": score_nodes(root, _settled_leaf)[id(root)].score,
         "status": INCOMPLETE if unjudged or not is_whole else COMPLETE,
@@ -54,6 +54,8 @@ def _figures(result: Mapping[str, Any], root: RecordedNode) -> Iterator[ReplayDi
         figures["partial_support"] = partial_support((leaf.outcome, leaf.support) for leaf in leaves if leaf.is_partial)
     for name, recomputed in figures.items():
         recorded = result.get(name)
+        if not is_whole and _same(recorded, asdict(_UNKNOWN_SCORE)):
+            continue  # a claim that the tree does not contain was not judged
         if not _same(recorded, recomputed):
             yield ReplayDifference(where=name, recorded=recorded, recomputed=recomputed)
 
@@ -93,12 +95,9 @@ def _score_bounds(root: RecordedNode, leaves: list[RecordedNode], *, strict: boo
         points = compatible_score(verdicts[leaf.id]).score
         return points, points
 
-    score = bounds(root, interval)
-    if is_whole or score.value is None:
-        return score
-    # The tree is incomplete: its score is known only if a critical leaf directly below the root cannot pass.
+    # The score of an incomplete tree is known only if a critical leaf directly below the root cannot pass.
     is_settled = any(child.critical and not child.children and max_score(child) < 1.0 for child in root.children)
-    return score if is_settled else _UNKNOWN_SCORE
+    return bounds(root, interval) if is_whole or is_settled else _UNKNOWN_SCORE
 
 
 def max_score(leaf: RecordedNode) -> float:
