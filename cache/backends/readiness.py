@@ -443,9 +443,9 @@ class PageLoader:
             step_ms = _MORE_MS if is_enough or chars == last else int(_POLL_S * 1000)
             if is_enough or has_worker:
                 is_same = not await self._count_changes()
-                # A chain of requests may have been between two of them, both when it was measured and now.
-                is_between = self._requests.text_events != text_events
-                have_timers_run = not is_between and self._have_timers_run(since_ms=changed_ms)
+                # Both looks at the page may fall between two requests of a chain.
+                is_chain = self._requests.text_events != text_events
+                have_timers_run = not is_chain and self._have_timers_run(since_ms=changed_ms)
                 is_enough = is_enough and (chars >= _MUCH_TEXT_CHARS or have_timers_run)
                 quiet_rounds = quiet_rounds + 1 if is_same and chars == last else 0
                 has_worker = self._worker_started_at > float("-inf")
