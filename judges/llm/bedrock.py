@@ -20,13 +20,12 @@ from judges.llm.client import LLMRequest, Message
 from judges.llm.error_mapping import ErrorResponse, connection_error, error_for_response, images_rejected, timeout_error
 from judges.llm.json_schema import json_schema_of
 from judges.llm.learned_formats import Images, LearnedFormats
-from judges.llm.provider_adapter import FinishReason, RawReply, broken_reply
+from judges.llm.provider_adapter import CONNECT_TIMEOUT_S, FinishReason, RawReply, broken_reply
 from judges.llm.request_formats import says_no_images
 
 MAX_OUTPUT_TOKENS = 8192
 REPLY_TOOL = "reply"
 
-_TIMEOUT_S = 600.0
 _FINISH = {
     "max_tokens": FinishReason.LENGTH,
     "model_context_window_exceeded": FinishReason.LENGTH,
@@ -125,7 +124,7 @@ def open_bedrock(
         aws_session_token=session_token,
         aws_region=region,
         max_retries=0,
-        timeout=_TIMEOUT_S,
+        timeout=sdk.Timeout(None, connect=CONNECT_TIMEOUT_S),
     )
     return BedrockAdapter(client=client, sdk=sdk, region=region, images=images)
 

@@ -40,7 +40,7 @@ from judges.llm.error_mapping import (
     timeout_error,
 )
 from judges.llm.learned_formats import FormatFile, Images, LearnedFormats
-from judges.llm.provider_adapter import MAX_BROKEN_CHARS, FinishReason, RawReply, broken_reply
+from judges.llm.provider_adapter import CONNECT_TIMEOUT_S, MAX_BROKEN_CHARS, FinishReason, RawReply, broken_reply
 from judges.llm.request_formats import (
     RequestFormat,
     RequestParts,
@@ -53,8 +53,6 @@ from judges.llm.request_formats import (
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 NO_KEY = "no-key"
 """Key for self-hosted servers that need none, because the SDK requires one."""
-SDK_TIMEOUT_S = 600.0
-"""Timeout of the SDK in seconds. The retrier applies the actual, shorter timeout."""
 MAX_FORMATS = 12
 """Maximum number of formats that one request tries."""
 _TOO_LARGE = 413
@@ -79,7 +77,6 @@ def open_openai(
     *,
     api_key: str | None,
     base_url: str | None = None,
-    timeout_s: float = SDK_TIMEOUT_S,
     images: Images = Images.AUTO,
     format_file: FormatFile | None = None,
     explores: bool = True,
@@ -93,7 +90,7 @@ def open_openai(
         api_key=api_key or NO_KEY,
         base_url=endpoint,
         max_retries=0,
-        timeout=timeout_s,
+        timeout=openai.Timeout(None, connect=CONNECT_TIMEOUT_S),
         http_client=_http_client(endpoint),
     )
     return OpenAIAdapter(
@@ -110,7 +107,6 @@ def open_azure(
     api_key: str,
     base_url: str,
     api_version: str,
-    timeout_s: float = SDK_TIMEOUT_S,
     images: Images = Images.AUTO,
     format_file: FormatFile | None = None,
     explores: bool = True,
@@ -122,7 +118,7 @@ def open_azure(
         base_url=f"{endpoint}/openai",
         api_version=api_version,
         max_retries=0,
-        timeout=timeout_s,
+        timeout=openai.Timeout(None, connect=CONNECT_TIMEOUT_S),
         http_client=_http_client(endpoint),
     )
     return OpenAIAdapter(

@@ -54,8 +54,6 @@ class Access:
     """File for the learned request formats; None: in memory only."""
     explores: bool = True
     """Whether other request formats are tried after any rejection that may be about the format."""
-    timeout_s: float = 600.0
-    """Time limit of one request in the SDK of the provider. Retries have their own, shorter limits."""
 
 
 # Adapters are imported on first use: the SDK alone takes a fifth of the start-up time of a service.
@@ -67,7 +65,6 @@ def _open_openai(access: Access) -> ProviderAdapter:
     return open_openai(
         api_key=access.openai_api_key,
         base_url=access.openai_base_url,
-        timeout_s=access.timeout_s,
         images=access.images,
         format_file=access.format_file,
         explores=access.explores,
@@ -81,7 +78,6 @@ def _open_azure(access: Access) -> ProviderAdapter:
         api_key=str(access.azure_api_key),
         base_url=str(access.azure_endpoint),
         api_version=access.azure_api_version,
-        timeout_s=access.timeout_s,
         images=access.images,
         format_file=access.format_file,
         explores=access.explores,
@@ -324,7 +320,7 @@ def make_direct_client(
         ModelNotConfigured: a required setting is missing; the message names it.
     """
     window = window or RetryWindow()
-    access = replace(access, explores=False, timeout_s=window.attempt_s)
+    access = replace(access, explores=False)
     backend = _backend(ModelName(provider, "any model"), access, api_key=None, base_url=base_url)
     return DirectLLM(backend, window=window, before_attempt=before_attempt)
 

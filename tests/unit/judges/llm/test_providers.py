@@ -70,6 +70,15 @@ async def test_client_is_returned_with_the_bare_model_name(model: str):
     await client.aclose()
 
 
+@pytest.mark.parametrize("model", ["openai/o4-mini", "azure/o4-mini", "bedrock/o4-mini"])
+async def test_only_the_retrier_limits_the_time_of_a_reply(model: str):
+    """A reply may take an hour (``ASSAY_LLM_TIMEOUT_S``). A shorter limit of the SDK would send and pay it twice."""
+    client, _ = make_client(model, semaphore=asyncio.Semaphore(1), access=KEYED)
+    backend: Any = client.remote._backend  # type: ignore[attr-defined]
+    assert backend._client.timeout.read is None
+    await client.aclose()
+
+
 async def test_custom_base_url_needs_no_key():
     client, _ = make_client("openai/x", semaphore=asyncio.Semaphore(1), base_url="http://127.0.0.1:9/v1")
     await client.aclose()
