@@ -184,13 +184,14 @@ def _verified(
     file: Path, root: str | None, signature: Path | None, public_key: Path | None, *, repacked: bool
 ) -> tuple[VerificationReport, str | None]:
     """Verify a bundle, with its root hash and its signature if given. Return the report and the id of the signer."""
-    from app.features.bundles.signing import check_signature
     from app.features.bundles.verifying import verify as verify_bundle
 
     if (signature is None) != (public_key is None):
         raise WrongUsage("--signature and --public-key must be used together: the key identifies the signer")
     report = verify_bundle(file, expected_root=root, repacked=repacked)
     if report.valid and signature is not None and public_key is not None:
+        from app.features.bundles.signing import check_signature  # needs the extra "bundles"
+
         return report, check_signature(report.root, signature, public_key)
     return report, None
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import io
 import struct
+import sys
 import warnings
 import zipfile
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from app.features.bundles.bag import BagWriter
 from app.features.bundles.bundle_reader import BundleLimits, open_bundle
 from app.features.bundles.errors import BundleRefused
 from app.features.bundles.verifying import verify
+from tests.unit.app.conftest import RunCommand
 
 FILES = {
     "bundle.json": b"{}\n",
@@ -229,3 +231,16 @@ def test_members_are_read_by_name_with_a_size_limit(bundle: Path):
             found.read("data/evidence/aa.txt", max_bytes=10)
         with pytest.raises(BundleRefused, match="not in the bundle"):
             found.read("data/evidence/cc.txt")
+
+
+def test_command_verifies_without_the_extra_for_signatures(
+    assay: RunCommand, bundle: Path, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.delitem(sys.modules, "app.features.bundles.signing", raising=False)
+    monkeypatch.setitem(sys.modules, "cryptography", None)
+    root = verify(bundle).root
+    ended = assay("bundle", "verify", str(bundle), "--root", root)
+    assert (ended.code, ended.out) == (0, f"root {root}\n")
+    signed = assay("bundle", "verify", str(bundle), "--signature", "a.sig", "--public-key", "a.pub")
+    assert signed.code == 1
+    assert "install the extra 'bundles'" in signed.err
