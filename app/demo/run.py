@@ -96,7 +96,7 @@ async def run_demo(settings: Settings, observer: DemoObserver) -> DemoRun:
         INTERRUPTION.at_forced_exit(EmbeddedPostgres(settings.data_dir).request_stop)
     key = next((configured.key for configured in settings.configured_keys), None)
     observer.stage("starting the demo website")
-    async with DemoSite() as site:
+    async with DemoSite(reuse=True) as site:
         observer.stage("starting the service: PostgreSQL, browser, workers")
         environment = _service_environment(settings, site)
         log = settings.data_dir / "demo" / "serve.log"

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import TracebackType
 
+import httpx
 import uvicorn
 from jinja2 import Environment, FileSystemLoader
 from starlette.applications import Starlette
@@ -35,12 +36,14 @@ PORT = 8765
 class DemoSite:
     """Server that ``async with DemoSite() as site:`` runs at ``site.url``.
 
-    Tests use another ``port`` (0: any), screenshots another loopback address (``host``).
+    With ``reuse``, a site that another process serves there, such as ``scripts/demo_site.py``, is used instead. Tests
+    use another ``port`` (0: any), screenshots another loopback address (``host``).
     """
 
-    def __init__(self, port: int = PORT, *, host: str = HOST) -> None:
+    def __init__(self, port: int = PORT, *, host: str = HOST, reuse: bool = False) -> None:
         self._host = host
         self._wanted_port = port
+        self._reuse = reuse
         self._server: _Server | None = None
         self._serving: asyncio.Task[None] | None = None
         self.port = port
@@ -61,7 +64,12 @@ class DemoSite:
         Raises:
             DemoPortTaken: Another program uses the port.
         """
-        listener = _bound(self._host, self._wanted_port)
+        try:
+            listener = _bound(self._host, self._wanted_port)
+        except DemoPortTaken:
+            if self._reuse and await _serves_the_site(self.url):
+                return self
+            raise
         self.port = listener.getsockname()[1]
         self._server = _Server(uvicorn.Config(demo_app(), log_config=None, access_log=False, lifespan="off"))
         self._serving = asyncio.create_task(self._server.serve(sockets=[listener]), name="demo-site")
@@ -103,6 +111,16 @@ def _bound(host: str, port: int) -> socket.socket:
     return listener
 
 
+async def _serves_the_site(url: str) -> bool:
+    """Return whether the server at ``url`` has the first page of the demo website."""
+    async with httpx.AsyncClient(trust_env=False, timeout=5.0) as client:
+        try:
+            reply = await client.get(url)
+        except httpx.HTTPError:
+            return False
+    return reply.text == _page_templates().get_template("index.html").render()
+
+
 class DemoPortTaken(AppError):
     """The port in the URLs of the shipped answers cannot be opened. The message contains the remedy."""
 
@@ -112,9 +130,13 @@ MEMBERS_ONLY = "/museum/members"
 _PAGE_NAME = re.compile(r"[a-z0-9-]+(?:/[a-z0-9-]+)*")
 
 
+def _page_templates() -> Environment:
+    return Environment(loader=FileSystemLoader(SITE_FOLDER), autoescape=True)
+
+
 def demo_app() -> Starlette:
     """Create the application. ``/gauges/kestrel-4`` is ``site/gauges/kestrel-4.html`` inside ``site/_layout.html``."""
-    templates = Environment(loader=FileSystemLoader(SITE_FOLDER), autoescape=True)
+    templates = _page_templates()
 
     async def page(request: Request) -> Response:
         name = request.path_params["name"].rstrip("/") or "index"

@@ -135,7 +135,7 @@ class CheckCommand:
         settings = self._settings()
         async with AsyncExitStack() as stack:
             if self.source is None:
-                await stack.enter_async_context(DemoSite())
+                await stack.enter_async_context(DemoSite(reuse=True))
             runtime = await stack.enter_async_context(self._runtime(settings))
             plan = await self._plan(runtime)
             board = stack.enter_context(ProgressBoard(stderr_console(), 1, unit="reports"))
