@@ -36,6 +36,22 @@ class InputRejected(AppError):
     code = "INPUT_REJECTED"
 
 
-def script_error_code(stopped: ScriptStopped) -> str:
-    """Return the public error code for a judge process that was stopped at a limit."""
-    return "DEADLINE" if stopped.limit == "time" else "SCRIPT_LIMIT"
+_LIMIT_SETTINGS = {
+    "time": "JOB_DEADLINE_S",
+    "cpu": "SCRIPT_CPU_S",
+    "memory": "SCRIPT_MEMORY_BYTES",
+    "file size": "SCRIPT_FILE_BYTES",
+    "disk": "SCRIPT_DISK_BYTES",
+    "open files": "SCRIPT_OPEN_FILES",
+    "threads": "SCRIPT_THREADS",
+    "processes": "SCRIPT_PROCESSES",
+    "output": "SCRIPT_OUTPUT_BYTES",
+}
+"""Settings that set the limits of judge processes, by the limit of ``ScriptStopped``. Other limits are fixed."""
+
+
+def script_error(stopped: ScriptStopped) -> tuple[str, str]:
+    """Return the public error code and the message for a judge process that was stopped at a limit."""
+    setting = _LIMIT_SETTINGS.get(stopped.limit)
+    remedy = "" if setting is None else f". Fix the judge file, or raise ASSAY_{setting}"
+    return "DEADLINE" if stopped.limit == "time" else "SCRIPT_LIMIT", f"{stopped}{remedy}"

@@ -19,7 +19,7 @@ from app.jobs.budget_ledger import BudgetLedger
 from app.jobs.control import JobControl
 from app.jobs.evaluator import JobEvaluator, JobRunner
 from app.jobs.events import JobEvents
-from app.jobs.execution import EvaluateJob, JobExecutor
+from app.jobs.execution import Deadline, EvaluateJob, JobExecutor
 from app.jobs.intake import Intake
 from app.jobs.pausing import JobPauser
 from app.jobs.queue import JobQueue, WorkerOptions
@@ -216,7 +216,10 @@ def create_worker(
         redactor=runtime.redactor,
         metrics=metrics,
         deadline_s=settings.job_deadline_s,
-        deadlines_s={kind: runner.deadline_s(settings) for kind, runner in runners.items()},
+        deadlines={
+            kind: Deadline(f"ASSAY_{name.upper()}", getattr(settings, name))
+            for kind, name in ((kind, runner.deadline_setting) for kind, runner in runners.items())
+        },
     )
     return Worker(database, queue, execution, takeover, pausing, options)
 

@@ -90,7 +90,7 @@ JOB_ERRORS: Mapping[str, tuple[str, str]] = {
         "Set the key and address of its provider, restart the service, then retry.",
     ),
     "BROWSER_UNAVAILABLE": ("No browser starts on the worker.", "Run `assay doctor` there to find the cause."),
-    "DEADLINE": ("The job exceeded its deadline.", "Retry, or raise ASSAY_JOB_DEADLINE_S for answers with many pages."),
+    "DEADLINE": ("The job exceeded its deadline.", "Retry, or raise the time limit that is named below."),
     "ATTEMPTS_EXHAUSTED": ("Its workers failed repeatedly.", "Find the cause in the log of the worker, then retry."),
     "LLM_UNAVAILABLE": (
         "A request of the task's judge file got no usable reply.",

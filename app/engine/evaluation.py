@@ -20,7 +20,7 @@ from app.engine.page_freshness import CurrentPages
 from app.engine.public_cache import ImportSummary, PublicCache
 from app.engine.result_folder import ResultInputs, newest_result, rejudge_reason, write_result
 from app.engine.runtime import Runtime
-from app.errors import script_error_code
+from app.errors import script_error
 from app.progress import Progress
 from cache.errors import CacheError
 from judges.errors import (
@@ -287,10 +287,10 @@ async def _evaluate(
         is_rejected = isinstance(error, LLMRejected) and rejects_all_requests(error)
         if is_rejected or isinstance(error, IsolationFailed | PromptDamaged):
             raise
-        code, traceback = _failure(error)
-        await asyncio.to_thread(_write_failure, planned, str(error), traceback)
+        code, message, traceback = _failure(error)
+        await asyncio.to_thread(_write_failure, planned, message, traceback)
         return AnswerEvaluation(
-            planned=planned, outcome=planned.outcome(None, code), error=f"{error}\n{traceback}".rstrip()
+            planned=planned, outcome=planned.outcome(None, code), error=f"{message}\n{traceback}".rstrip()
         )
     path = await asyncio.to_thread(
         write_result, planned.folder, planned.answer, result, finished_at=runtime.clock.now()
@@ -300,14 +300,19 @@ async def _evaluate(
     return AnswerEvaluation(planned=planned, outcome=planned.outcome(summary_fields(result)), pages=pages, path=path)
 
 
-def _failure(error: JudgeError) -> tuple[str, str]:
-    """Return error code and traceback of an answer whose judge raised, or did not handle an error of a model."""
-    if isinstance(error, ModelNotConfigured):
-        return NO_MODEL, ""
-    if isinstance(error, LLMError):
-        return (error.reason or Reason.LLM_UNAVAILABLE).upper(), ""
-    code = script_error_code(error) if isinstance(error, ScriptStopped) else BROKEN_JUDGE
-    return code, error.traceback if isinstance(error, JudgeBug) else ""
+def _failure(error: JudgeError) -> tuple[str, str, str]:
+    """Return error code, message and traceback of an answer whose judge raised, or did not handle a model's error."""
+    match error:
+        case ModelNotConfigured():
+            return NO_MODEL, str(error), ""
+        case LLMError():
+            return (error.reason or Reason.LLM_UNAVAILABLE).upper(), str(error), ""
+        case ScriptStopped():
+            code, message = script_error(error)
+            return code, message, error.traceback
+        case JudgeBug():
+            return BROKEN_JUDGE, str(error), error.traceback
+    return BROKEN_JUDGE, str(error), ""
 
 
 def _prepare(planned: PlannedAnswer) -> dict[str, Any] | None:

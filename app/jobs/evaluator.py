@@ -16,7 +16,6 @@ from app.jobs.budget_ledger import BudgetLedger
 from app.jobs.errors import JobBudgetExhausted
 from app.observability.metrics import RequestMetrics
 from app.progress import ProgressCallback
-from app.settings import Settings
 from app.storage.database import Database
 from app.storage.records import Job, JobKind
 from app.storage.results import earlier_result
@@ -40,10 +39,10 @@ class JobRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRunner:
-    """How jobs of one kind run. ``deadline_s`` is the time limit of one job."""
+    """How jobs of one kind run. ``deadline_setting`` is the field of the settings with the time limit of one job."""
 
     run: Callable[[JobRun], Awaitable[dict[str, Any]]]
-    deadline_s: Callable[[Settings], float]
+    deadline_setting: str = "job_deadline_s"
 
 
 @dataclass(frozen=True, slots=True)

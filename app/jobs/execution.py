@@ -8,14 +8,14 @@ import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from types import MappingProxyType
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 import structlog
 
 from answers.submission import Answer
 from app.async_tools import cancellable_sleep
 from app.clock import Clock, IdGenerator
-from app.errors import InputRejected, UnknownTask, script_error_code
+from app.errors import InputRejected, UnknownTask, script_error
 from app.jobs.errors import JobBudgetExhausted, JobSuperseded
 from app.jobs.pausing import JobPauser
 from app.jobs.takeover import Takeover
@@ -122,6 +122,13 @@ class EvaluateJob(Protocol):
     ) -> Coroutine[Any, Any, dict[str, Any]]: ...
 
 
+class Deadline(NamedTuple):
+    """Time limit of a job, and the environment variable that sets it."""
+
+    setting: str
+    seconds: float
+
+
 class JobExecutor:
     """Executor of jobs. A worker calls ``run`` for each queue entry."""
 
@@ -137,9 +144,9 @@ class JobExecutor:
         redactor: Redactor,
         metrics: Metrics,
         deadline_s: float,
-        deadlines_s: Mapping[str, float] = MappingProxyType({}),
+        deadlines: Mapping[str, Deadline] = MappingProxyType({}),
     ) -> None:
-        """``deadlines_s`` replaces ``deadline_s`` for the job kinds that it names."""
+        """``deadlines`` replaces ``deadline_s`` for the job kinds that it names."""
         self._database = database
         self._takeover = takeover
         self._pausing = pausing
@@ -152,8 +159,8 @@ class JobExecutor:
         self._superseded: set[asyncio.Task[str]] = set()
         self._database_access = asyncio.Semaphore(_MAX_DATABASE_ACCESS)
         self._metrics = metrics
-        self._default_deadline_s = deadline_s
-        self._deadlines_s = deadlines_s
+        self._default_deadline = Deadline("ASSAY_JOB_DEADLINE_S", deadline_s)
+        self._deadlines = deadlines
 
     def cancel_all(self) -> None:
         """Cancel all running attempts. Each returns its job to the queue."""
@@ -200,7 +207,7 @@ class JobExecutor:
         """
         writer = ProgressWriter(self._database, job.fence, limiter=self._database_access)
         started = time.monotonic()
-        deadline = asyncio.timeout(self._deadline_s(job))
+        deadline = asyncio.timeout(self._deadline(job).seconds)
         result_id = self._ids.new("res")
         try:
             if older is not None:
@@ -294,19 +301,22 @@ class JobExecutor:
                     raise
                 await asyncio.sleep(1.0)
 
-    def _deadline_s(self, job: Job) -> float:
-        return self._deadlines_s.get(job.kind.value, self._default_deadline_s)
+    def _deadline(self, job: Job) -> Deadline:
+        return self._deadlines.get(job.kind.value, self._default_deadline)
 
     def _deadline_error(self, job: Job) -> JobError:
-        return JobError(code="DEADLINE", detail=f"Not finished within {self._deadline_s(job):g} s")
+        setting, seconds = self._deadline(job)
+        remedy = f"Retry the job, which reuses the pages and model replies that it has, or raise {setting}"
+        return JobError(code="DEADLINE", detail=f"Not finished within {seconds:g} s. {remedy}")
 
     def _job_error(self, error: Exception) -> JobError:
         """Map an exception to the job error that the owner sees."""
         detail = self._redactor.redact(str(error)) or type(error).__name__
         match error:
             case ScriptStopped():
+                code, message = script_error(error)
                 return JobError(
-                    code=script_error_code(error), detail=detail, traceback=self._redactor.redact(error.traceback)
+                    code=code, detail=self._redactor.redact(message), traceback=self._redactor.redact(error.traceback)
                 )
             case JudgeBug():
                 return JobError(code="JUDGE_BUG", detail=detail, traceback=self._redactor.redact(error.traceback))

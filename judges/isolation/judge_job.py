@@ -137,8 +137,11 @@ def _as_error(ending: ProcessExit, judge: Judge, limits: ScriptLimits) -> JudgeB
     }.get(ending.stopped or "")
     if stopped is None and _met_cpu_limit(ending, limits):
         stopped = ("cpu", f"used more than {limits.cpu_s} s of CPU time")
-    if stopped is None and (ending.tail.rstrip().endswith("MemoryError") or _was_killed_from_outside(ending)):
+    if stopped is None and ending.tail.rstrip().endswith("MemoryError"):
         stopped = ("memory", f"exceeded its memory limit ({limits.memory_bytes // MIB} MiB)")
+    if stopped is None and _was_killed_from_outside(ending):
+        cause = "was killed, probably because the machine ran out of memory"
+        stopped = ("machine", f"{cause}. Try again with fewer answers at a time")
     if stopped is not None:
         limit, what = stopped
         return ScriptStopped(f"{subject} {what}", limit=limit, traceback=ending.tail)

@@ -78,4 +78,4 @@ def _result(document: CheckDocument, result_id: str) -> dict[str, Any]:
     }
 
 
-CHECK_RUNNER: Final = JobRunner(run=run_check, deadline_s=lambda settings: settings.job_deadline_s)
+CHECK_RUNNER: Final = JobRunner(run=run_check)

@@ -6,7 +6,6 @@ import asyncio
 import importlib
 from typing import Any, Final
 
-from app.features.suites.settings import SuiteSettings
 from app.jobs.evaluator import JobRun, JobRunner
 
 
@@ -17,4 +16,4 @@ async def _run(job: JobRun) -> dict[str, Any]:
     return result
 
 
-SUITE_RUNNER: Final = JobRunner(run=_run, deadline_s=lambda settings: settings.of(SuiteSettings).suite_deadline_s)
+SUITE_RUNNER: Final = JobRunner(run=_run, deadline_setting="suite_deadline_s")

@@ -86,4 +86,4 @@ def _side(result: Mapping[str, Any]) -> dict[str, Any]:
     return {"result_id": result["id"], "status": result["status"], "score": score_json(score_of(result))}
 
 
-TEST_RUNNER: Final = JobRunner(run=run_test, deadline_s=lambda settings: settings.job_deadline_s)
+TEST_RUNNER: Final = JobRunner(run=run_test)

@@ -58,14 +58,22 @@ async def test_judge_bug_fails_only_its_job_with_traceback(rig: Rig):
     assert failed.result_id is None
 
 
-@pytest.mark.parametrize(("limit", "code"), [("time", "DEADLINE"), ("memory", "SCRIPT_LIMIT"), ("cpu", "SCRIPT_LIMIT")])
-async def test_stopped_judge_reports_its_limit(rig: Rig, limit: str, code: str):
+@pytest.mark.parametrize(
+    ("limit", "code", "remedy"),
+    [
+        ("time", "DEADLINE", ". Fix the judge file, or raise ASSAY_JOB_DEADLINE_S"),
+        ("memory", "SCRIPT_LIMIT", ". Fix the judge file, or raise ASSAY_SCRIPT_MEMORY_BYTES"),
+        ("file size", "SCRIPT_LIMIT", ". Fix the judge file, or raise ASSAY_SCRIPT_FILE_BYTES"),
+        ("result", "SCRIPT_LIMIT", ""),
+    ],
+)
+async def test_stopped_judge_reports_its_limit(rig: Rig, limit: str, code: str, remedy: str):
     [job_id] = await rig.submit("one")
     stopped = ScriptStopped("it took too much", limit=limit, traceback=f"its last words {CANARY}")
     async with rig.running_worker(ScriptedEvaluation(error=lambda nth: stopped)):
         job = await rig.wait_for_job(job_id)
     assert job.error is not None
-    assert (job.error.code, job.error.detail) == (code, "it took too much")
+    assert (job.error.code, job.error.detail) == (code, f"it took too much{remedy}")
     assert job.error.traceback == "its last words [redacted]"
 
 
@@ -105,6 +113,7 @@ async def test_job_past_its_deadline_fails(rig: Rig):
     await rig.execution(evaluation, deadline_s=0.05).run(job_id, job.queue_id)
     job = await rig.job(job_id)
     assert job.error is not None and job.error.code == "DEADLINE"
+    assert "Retry" in job.error.detail and "raise ASSAY_JOB_DEADLINE_S" in job.error.detail
     assert evaluation.cancelled == [job_id]
 
 

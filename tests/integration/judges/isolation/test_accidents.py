@@ -61,6 +61,11 @@ ACCIDENTS = {
         "CancelledError",
     ),
     "kills_itself": ("import signal\nos.kill(os.getpid(), signal.SIGSEGV)", None, "was killed by SIGSEGV"),
+    "is_killed_by_kernel": (
+        "import signal\nos.kill(os.getpid(), signal.SIGKILL)",
+        "machine",
+        "was killed, probably because the machine ran out of memory",
+    ),
     "aborts": ("os.abort()", None, "was killed by SIGABRT"),
     "forks": ("while True: os.fork()", None, "PermissionError"),
     "starts_a_program": ("import subprocess\nsubprocess.Popen(['sleep', '4242'])", None, "PermissionError"),

@@ -239,6 +239,7 @@ async def test_run_that_takes_longer_than_its_deadline_fails(open_api: OpenApi, 
         accepted = await start(api)
         job = await wait_for_job(api, accepted["id"])
     assert (job["status"], job["error"]["code"]) == ("failed", "DEADLINE")
+    assert "raise ASSAY_SUITE_DEADLINE_S" in job["error"]["detail"]
 
 
 async def test_repeated_idempotency_key_starts_one_run(open_api: OpenApi, model: StandInLLM, data: Path):
