@@ -9,6 +9,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
+from traceback import format_exception
 from typing import Any, Protocol
 
 from answers.citations import unique_urls
@@ -46,7 +47,7 @@ from mind2web2.task_pages import TaskFolder
 from mind2web2.utils.logging_setup import log_files
 from rubrics.verdict import Reason
 
-NO_JUDGE, BROKEN_JUDGE, NO_MODEL = "UNKNOWN_TASK", "JUDGE_BUG", "MODEL_NOT_CONFIGURED"
+NO_JUDGE, BROKEN_JUDGE, NO_MODEL, INTERNAL = "UNKNOWN_TASK", "JUDGE_BUG", "MODEL_NOT_CONFIGURED", "INTERNAL"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -200,7 +201,7 @@ async def evaluate_all(
 ) -> list[AnswerEvaluation]:
     """Execute a plan: tasks, and the answers of a task, concurrently within the limits. Outcomes are in plan order.
 
-    If a judge fails, or does not handle an error of a model, only the answers of its task are affected.
+    If an answer cannot be judged because of an error of its judge, or a bug, only its own evaluation fails.
 
     Raises:
         ModelNotConfigured, LLMRejected, CacheError: Nothing can be judged on this machine or with this key.
@@ -283,25 +284,34 @@ async def _evaluate(
             earlier=earlier,
             folder=task_folder,
         )
-    except JudgeError as error:
-        is_rejected = isinstance(error, LLMRejected) and rejects_all_requests(error)
-        if is_rejected or isinstance(error, IsolationFailed | PromptDamaged):
+        path = await asyncio.to_thread(
+            write_result, planned.folder, planned.answer, result, finished_at=runtime.clock.now()
+        )
+    except Exception as error:  # a bug that shows in one answer must not stop the others
+        if _concerns_all_answers(error):
             raise
         code, message, traceback = _failure(error)
+        traceback = runtime.redactor.redact(traceback)
         await asyncio.to_thread(_write_failure, planned, message, traceback)
         return AnswerEvaluation(
             planned=planned, outcome=planned.outcome(None, code), error=f"{message}\n{traceback}".rstrip()
         )
-    path = await asyncio.to_thread(
-        write_result, planned.folder, planned.answer, result, finished_at=runtime.clock.now()
-    )
     await asyncio.to_thread(_finish, planned, path, result)
     pages = tuple(page["url"] for page in result["pages"])
     return AnswerEvaluation(planned=planned, outcome=planned.outcome(summary_fields(result)), pages=pages, path=path)
 
 
-def _failure(error: JudgeError) -> tuple[str, str, str]:
-    """Return error code, message and traceback of an answer whose judge raised, or did not handle a model's error."""
+def _concerns_all_answers(error: BaseException) -> bool:
+    """Return whether nothing can be judged, captured or written on this machine or with this key."""
+    if isinstance(error, BaseExceptionGroup):
+        return any(map(_concerns_all_answers, error.exceptions))
+    if isinstance(error, LLMRejected):
+        return rejects_all_requests(error)
+    return isinstance(error, CacheError | IsolationFailed | PromptDamaged | OSError | ImportError)
+
+
+def _failure(error: Exception) -> tuple[str, str, str]:
+    """Return error code, message and traceback of an answer that could not be judged."""
     match error:
         case ModelNotConfigured():
             return NO_MODEL, str(error), ""
@@ -312,7 +322,10 @@ def _failure(error: JudgeError) -> tuple[str, str, str]:
             return code, message, error.traceback
         case JudgeBug():
             return BROKEN_JUDGE, str(error), error.traceback
-    return BROKEN_JUDGE, str(error), ""
+        case JudgeError():
+            return BROKEN_JUDGE, str(error), ""
+    message = f"A bug in assay, please report it: {type(error).__name__}: {error}"
+    return INTERNAL, message, "".join(format_exception(error))
 
 
 def _prepare(planned: PlannedAnswer) -> dict[str, Any] | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import errno
 import json
 from collections.abc import Iterable
 from pathlib import Path
@@ -12,6 +13,7 @@ import pytest
 
 from answers.bundle import read_folder
 from app.agent_summary import summary_fields
+from app.engine import pipeline
 from app.engine.precapture import CapturedPage, capture_pages, cited_in
 from app.engine.public_cache import ImportSummary, PublicCache
 from app.engine.runtime import Runtime, open_runtime
@@ -218,6 +220,40 @@ async def test_script_that_does_not_handle_an_error_of_a_model_does_not_affect_o
     assert (ended["asks"].outcome.result, ended["asks"].outcome.error_code) == (None, code)
     note = json.loads((folder.out / "otter" / "asks" / "answer_1" / "failed.json").read_text())
     assert note["error"] == ended["asks"].error == message
+
+
+@pytest.mark.parametrize("is_in_group", [False, True])
+async def test_bug_that_shows_in_one_answer_does_not_affect_others(
+    folder: AnswerFolder, is_in_group: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    evaluate, error = pipeline.evaluate, KeyError("tally")
+
+    async def evaluate_with_bug(runtime: Runtime, **options: Any) -> dict[str, Any]:
+        if options["answer"].name == "answer_2.md":
+            raise ExceptionGroup("tasks", [error]) if is_in_group else error
+        return await evaluate(runtime, **options)
+
+    monkeypatch.setattr(pipeline, "evaluate", evaluate_with_bug)
+    folder.write_answer("bridge", 2)
+    folder.write_answer("bridge", 3)
+
+    judged, failed, other = await folder.evaluate()
+
+    assert judged.outcome.complete and other.outcome.complete
+    assert (failed.outcome.result, failed.outcome.error_code) == (None, "INTERNAL")
+    assert "KeyError: 'tally'" in str(failed.error) and "Traceback" in str(failed.error)
+    note = json.loads((folder.out / "otter" / "bridge" / "answer_2" / "failed.json").read_text())
+    assert "bug in assay" in note["error"] and "evaluate_with_bug" in note["traceback"]
+
+
+async def test_full_disk_ends_the_evaluation(folder: AnswerFolder, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write_nothing(*_: object, **__: object) -> Path:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr("app.engine.evaluation.write_result", write_nothing)
+    with pytest.raises(ExceptionGroup) as raised:
+        await folder.evaluate()
+    assert raised.group_contains(OSError, match="No space left")
 
 
 async def test_public_scripts_and_native_judges_share_the_pipeline(folder: AnswerFolder) -> None:
