@@ -147,8 +147,15 @@
     return [0.1, 0.5, 0.9].map((share) => rect.left + rect.width * share).every((x) =>
       inWindow(x, y) && !el.getRootNode().elementsFromPoint(x, y).some((at) => at === el || el.contains(at)));
   };
-  const isOnPage = (rect, context) => rect.right + pageX > 0 && rect.bottom + pageY > 0 && rect.left + pageX < pageWidth &&
-    !(context.fixed && (rect.top >= innerHeight || rect.left >= innerWidth));
+  const isOnPage = (rect, context) => rect.bottom + pageY > 0 && !(context.fixed && rect.top >= innerHeight) && (context.scrollRange ?
+    rect.right > context.scrollRange.left && rect.left < context.scrollRange.right :
+    rect.right + pageX > 0 && rect.left + pageX < pageWidth && !(context.fixed && rect.left >= innerWidth));
+  // Left and right edge of the content of an inner element that can be scrolled horizontally, for example around a wide table.
+  const scrollRange = (el, style, rect, context) => {
+    if (!/auto|scroll/.test(style.overflowX) || el.scrollWidth <= el.clientWidth || !isOnPage(rect, context)) return context.scrollRange;
+    const left = (style.direction === "rtl" ? rect.right - el.scrollWidth : rect.left) - el.scrollLeft;
+    return { left, right: left + el.scrollWidth };
+  };
   // Content cut off by a small box cannot be scrolled to. A large box may be a "read more" or a page locked by a dialog.
   const isInBox = (rect, box) => box === null || (Math.min(rect.bottom, box.bottom) - Math.max(rect.top, box.top) >= Math.min(MIN_BOX_PX, rect.height / 2) &&
     (!box.indented || (rect.right > box.left + 1 && rect.left < box.right - 1)));
@@ -184,7 +191,9 @@
       left: Math.max(around.left, rect.left), right: Math.min(around.right, rect.right) };
     const own = cuts ? { top: rect.top, bottom: rect.bottom, left: rect.left, right: rect.right, indented: parseFloat(style.textIndent) > rect.width / 2 } : box;
     const fixed = context.fixed || (style.position === "fixed" && el.offsetParent === null);
-    return { ...styleContext(style, context, boxed), box: own, visibleArea, fixed };
+    const outer = { fixed, scrollRange: /absolute|fixed/.test(style.position) ? null : context.scrollRange };
+    const range = scrolls ? scrollRange(el, style, rect, outer) : outer.scrollRange;
+    return { ...styleContext(style, context, boxed), box: own, visibleArea, fixed, scrollRange: range };
   };
   const styleContext = (style, context, boxed) => {
     const opacity = context.opacity * parseFloat(style.opacity);
@@ -435,7 +444,7 @@
       ?.filter((run) => run.split(" ").length >= 8 || /[\u3040-\u9fff\uac00-\ud7af]{20}/.test(run)).reduce((sum, run) => sum + run.length, 0) || 0;
   };
   const out = new Writer(false);
-  const blank = { el: root, opacity: 1, background: [255, 255, 255, 1], concealed: false, collapsed: false, clipText: false, depth: 0, pre: false, box: null, visibleArea: null, fixed: false, cut: false };
+  const blank = { el: root, opacity: 1, background: [255, 255, 255, 1], concealed: false, collapsed: false, clipText: false, depth: 0, pre: false, box: null, scrollRange: null, visibleArea: null, fixed: false, cut: false };
   if (root) walk(root, blank, out);
   facts.consentChars = consent.chars([document, ...shadows]);
   return {

@@ -68,6 +68,8 @@ DISGUISED = {
     "details": "<details><summary style='display:none'>s</summary>{}</details>",
     "detailsoff": "<details style='position:absolute;left:-9999px'><summary>s</summary>{}</details>",
     "detailswhite": "<details><summary>more</summary><p style='color:#fff'>{}</p></details>",
+    "scrolleroff": "<div style='position:absolute;left:-9999px;width:200px;overflow-x:auto'><div style='width:900px'>{}</div></div>",
+    "leftofscroller": "<div style='width:200px;overflow-x:auto'><div style='width:900px'><p style='margin-left:-3000px'>{}</p></div></div>",
     "frameoff": "<iframe srcdoc='{}' style='position:absolute;left:-9999px'></iframe>",
     "frameopacity": "<iframe srcdoc='{}' style='opacity:0'></iframe>",
     "frameinner": "<iframe srcdoc='<p style=color:white>{}</p>' width=300 height=60></iframe>",
@@ -118,6 +120,8 @@ SHOWN = {
     "frame": "<iframe srcdoc='<body style=background:#000;color:#fff>{}' width=300 height=60></iframe>",
     "low": "<div style='height:30px;overflow:hidden'>{}</div>",
     "wide": "<div style='overflow-x:auto;width:200px'><div style='width:150px'>{}</div></div>",
+    "widetable": "<div style='overflow-x:auto;width:600px'><table><tr><td><div style='width:2000px'>first</div><td>{}</table></div>",
+    "widertl": "<div dir=rtl style='overflow-x:auto;width:600px'><table><tr><td><div style='width:2000px'>first</div><td>{}</table></div>",
 }
 
 
