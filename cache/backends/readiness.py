@@ -29,6 +29,7 @@ SHOT_WIDTH_PX = 1100
 SHOT_SCALE = SHOT_WIDTH_PX / WIDTH_PX
 MAX_GROWN_PX = 11_636
 MAX_SCROLLED_PX = 30_000
+_REVEAL_STEP_PX = HEIGHT_PX * 3 // 4
 LOAD_S = 15.0
 LATE_MS = 6000
 CHECK_MS = 15_000
@@ -376,6 +377,8 @@ class PageLoader:
     async def _load_late_parts(self, seen: dict[str, Any]) -> tuple[int, dict[str, Any]]:
         """Load late and lazy parts in rounds while the page grows. Return the final height, and the last measures."""
         height = int(seen["height"])
+        if height > HEIGHT_PX and await self._devtools.run(script("hides_its_end")):
+            await self._scroll_to_end(min(height, MAX_GROWN_PX))
         for round_number in range(_ROUNDS):
             stretches = await self._grow_to(height + int(seen["inner"]), height) and not seen["inner"]
             late_ms = LATE_MS - self._page_ms if round_number == 0 else 0
@@ -398,6 +401,15 @@ class PageLoader:
         viewport_px = self._viewport_px
         await self._grow_to(height, height)
         return height, seen if self._viewport_px == viewport_px else await self._measure()
+
+    async def _scroll_to_end(self, height: int) -> None:
+        """Scroll through the last fifth of the page with the normal viewport.
+
+        Many pages show a part when it is, for example, 20 % of the viewport above its lower edge. In the grown
+        viewport, their last parts never are.
+        """
+        for top in range(4 * height // 5, height, _REVEAL_STEP_PX):
+            await self._scroll_and_draw(top)
 
     async def _grow_to(self, wanted_px: int, height_px: int) -> bool:
         """Grow the viewport, never shrink it. Return whether the page immediately grew with it."""

@@ -118,7 +118,7 @@ VARIED: Mapping[str, Shape] = {
             "<h1>Λιμάνι</h1>"
             + "".join(f"<section data-reveal><p>{line}</p></section>" for line in _EL)
             + "<script>const watch = new IntersectionObserver((found) => found.forEach((each) => {"
-            "if (each.isIntersecting) each.target.classList.add('in') }), { threshold: .3 });"
+            "if (each.isIntersecting) each.target.classList.add('in') }), { rootMargin: '0px 0px -20% 0px' });"
             "document.querySelectorAll('[data-reveal]').forEach((each) => watch.observe(each))</script>",
             head="<style>section{min-height:260px} [data-reveal]{opacity:0;transform:translateY(60px);"
             "transition:opacity .8s .2s,transform .8s} [data-reveal].in{opacity:1;transform:none}</style>",
