@@ -65,6 +65,7 @@ _LookAheadOption = Annotated[
 
 
 def evaluate(
+    ctx: typer.Context,
     agent: AgentOption,
     task: TaskOption = None,
     answers: AnswersOption = Path("answers"),
@@ -95,6 +96,9 @@ def evaluate(
 ) -> None:
     """Judge a folder of answers without a server."""
     parameters = parameter_flags(locals())
+    if ctx.args:
+        hint = "Give the folder of answers with --answers, and its subfolder of an agent with --agent."
+        raise WrongUsage(f"unexpected argument {ctx.args[0]}", hint=hint)
     limits = {"max_tasks": max_tasks, "max_answers": max_answers, "max_pages": max_pages, "max_llm": max_llm}
     modes = {"overwrite": overwrite, "dry_run": dry_run, "as_json": as_json}
     submissions = find_answers(answers, agent, task or ())  # the most frequent error, so before the slow imports

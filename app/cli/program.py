@@ -107,7 +107,9 @@ def program() -> typer.Typer:
         ("Operate", "worker", serve.worker),
         ("Operate", "doctor", doctor.doctor),
     ):
-        top.command(name, rich_help_panel=section)(command)
+        # The command itself reports arguments without an option: the folder of answers.
+        extra = {"allow_extra_args": name == "evaluate"}
+        top.command(name, rich_help_panel=section, context_settings=extra)(command)
     for section, name in (
         ("Evaluate", "capture"),
         ("Inspect", "jobs"),

@@ -27,6 +27,15 @@ def test_missing_answers_folder_is_reported_with_its_path(assay: RunCommand, tmp
     assert "--answers" in ended.err
 
 
+def test_folder_without_its_option_names_the_option(assay: RunCommand, answers: Path) -> None:
+    ended = assay("evaluate", "answers", "--agent", "otter")
+
+    assert (ended.code, ended.out) == (2, "")
+    assert "unexpected argument answers" in ended.err
+    assert "with --answers" in ended.err
+    assert assay("evaluate", "--help").out.splitlines()[0].rstrip() == "Usage: assay evaluate [OPTIONS]"
+
+
 def test_unknown_agent_suggests_existing_agents(assay: RunCommand, answers: Path) -> None:
     ended = assay("evaluate", "--agent", "oter")
 
