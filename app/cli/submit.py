@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.console.answer_files import read_answers
+from app.console.answer_files import check_name, read_answers
 from app.console.connection import URL, DryRunOption, JsonOption, UrlOption, connect
 from app.console.errors import Exit, WrongUsage
 from app.console.streams import print_json, stderr_console, stdout_console, suggestion
@@ -32,6 +32,9 @@ def submit(
     as_json: JsonOption = False,
 ) -> None:
     """Submit answers to a running server."""
+    for name, option in ((agent, "--agent"), (task, "--task"), (run, "--run")):
+        if name is not None:
+            check_name(name, option)
     answers = read_answers(path)
     with connect(url) as client:
         if dry_run:

@@ -10,6 +10,14 @@ from app.console.errors import WrongUsage
 from app.console.streams import stderr_console
 
 
+def check_name(name: str, option: str) -> None:
+    """Raise WrongUsage if ``name`` cannot be the name of an agent, a task or a run. ``option`` is shown before it."""
+    from answers.submission import name_problems
+
+    for problem in name_problems(name, option):
+        raise WrongUsage(f"{option} {name!r} {problem.message}")
+
+
 def read_answers(path: Path) -> list[tuple[str, str]]:
     """Return (name, text) of a file with any name, or of every ``answer_<k>.md`` in a folder, and report the others.
 

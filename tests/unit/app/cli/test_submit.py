@@ -95,6 +95,19 @@ def test_missing_path_is_reported(assay: RunCommand) -> None:
     assert "missing.md" in ended.err
 
 
+@pytest.mark.parametrize(("option", "other"), [("--agent", "--task"), ("--task", "--agent"), ("--run", None)])
+def test_invalid_name_is_reported_without_a_server(
+    assay: RunCommand, tmp_path: Path, option: str, other: str | None
+) -> None:
+    (tmp_path / "answer_1.md").write_text("text")
+    valid = FOR_BRIDGE if other is None else (other, "otter")
+
+    ended = assay("submit", "answer_1.md", *valid, option, "a b", "--url", UNUSED_URL)
+
+    assert (ended.code, ended.out) == (2, "")
+    assert f"{option} 'a b' must be 1 to 100 letters" in ended.err
+
+
 def test_unreachable_server_error_says_how_to_start_one(assay: RunCommand, tmp_path: Path) -> None:
     (tmp_path / "answer_1.md").write_text("text")
 
