@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from app.console import event_loop
+from app.console.answer_files import check_name
 from app.console.connection import JsonOption
 from app.console.errors import Exit, WrongUsage
 from app.console.groups import DefaultGroup
-from app.console.judging_options import JudgesOption, judging_settings, no_judge
+from app.console.judging_options import JudgesOption, TaskFolderOption, judging_settings, no_judge, task_folder
 from app.console.streams import print_json, stderr_console, stdout_console
 
 if TYPE_CHECKING:
@@ -82,16 +83,14 @@ def show(
 
 def new(
     task_id: Annotated[str, typer.Argument(help="Id of the new task, and name of its file.")],
-    folder: Annotated[Path, typer.Option("--out", help="Folder for the task and its test.")] = Path("judges.d"),
+    out: TaskFolderOption = None,
     python: Annotated[bool, typer.Option("--python", help="Write a Python judge instead of YAML.")] = False,
 ) -> None:
     """Create a task file and its test from a working example."""
     from importlib.resources import files
 
-    from answers.submission import name_problems
-
-    for problem in name_problems(task_id, "task id"):
-        raise WrongUsage(f"task id {task_id!r} {problem.message}")
+    folder = task_folder(out)
+    check_name(task_id, "task id")
     name = re.sub(r"\W", "_", task_id).lower()
     names = _python_files(folder, task_id, name) if python else _yaml_files(folder, task_id)
     for path in (*names, folder / f"{task_id}.{'yaml' if python else 'py'}"):

@@ -24,6 +24,10 @@ AgentOption: TypeAlias = Annotated[str, typer.Option("--agent", help="Agent that
 TaskOption: TypeAlias = Annotated[
     list[str] | None, typer.Option("--task", metavar="ID", help="Only this task. Repeatable.")
 ]
+TaskFolderOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option("--out", help="Folder for the task files (default: the first of ASSAY_JUDGES, or judges.d)."),
+]
 AnswersOption: TypeAlias = Annotated[Path, typer.Option("--answers", help="Folder with <agent>/<task>/answer_<k>.md.")]
 CacheOption: TypeAlias = Annotated[
     Path | None,
@@ -129,6 +133,13 @@ def judging_settings(
         changes["data_dir"] = evidence
     settings = settings.model_copy(update=changes)
     return settings if flags.get("budget_usd") is None else settings.with_budget_flag("--budget")
+
+
+def task_folder(out: Path | None) -> Path:
+    """Return the folder for new task files: ``out``, or the first folder of ASSAY_JUDGES, or ``judges.d``."""
+    from app.settings import load_settings
+
+    return out or next(iter(load_settings().judges), Path("judges.d"))
 
 
 def quiet_logging(settings: Settings) -> None:

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Annotated, Final
 import typer
 
 from app.console import event_loop
-from app.console.answer_files import read_answers, read_pages
+from app.console.answer_files import check_name, read_answers, read_pages
 from app.console.errors import Incomplete, ToolFailed, WrongUsage
-from app.console.judging_options import PageTextsOption, judging_settings, quiet_logging
+from app.console.judging_options import PageTextsOption, TaskFolderOption, judging_settings, quiet_logging, task_folder
 from app.console.streams import counted, print_line, stderr_console
 
 if TYPE_CHECKING:
@@ -31,7 +31,7 @@ def draft(
         Path | None, typer.Option(help="Answer file (.md) that should get the full score. Each draft judges it.")
     ] = None,
     pages: PageTextsOption = None,
-    folder: Annotated[Path, typer.Option("--out", help="Folder for the task file.")] = Path("judges.d"),
+    out: TaskFolderOption = None,
     task_id: Annotated[
         str | None, typer.Option("--id", help="Id of the task (default: the first words of the question).")
     ] = None,
@@ -51,7 +51,7 @@ def draft(
         raise WrongUsage("--pages is for --example", hint="Leave it out, or give an answer with --example.")
     inputs_of_model = _checked_texts(question, example)
     id = task_id if task_id is not None else _id_of(question)
-    path, rejected = _targets(folder, id, overwrite=overwrite)
+    path, rejected = _targets(task_folder(out), id, overwrite=overwrite)
     texts = None if pages is None else read_pages(pages)
     settings = judging_settings(model=model, budget_usd=budget)
     quiet_logging(settings)
@@ -92,10 +92,7 @@ def _id_of(question: str) -> str:
 
 def _targets(folder: Path, id: str, *, overwrite: bool) -> tuple[Path, Path]:
     """Return the paths of the task file and of a draft that is not valid. Raises WrongUsage if one is taken."""
-    from answers.submission import name_problems
-
-    for problem in name_problems(id, "task id"):
-        raise WrongUsage(f"task id {id!r} {problem.message}")
+    check_name(id, "task id")
     if (folder / f"{id}.py").exists():
         raise WrongUsage(f"{folder / f'{id}.py'} already exists", hint="Choose another id with --id.")
     paths = folder / f"{id}.yaml", folder / f"{id}.draft.txt"

@@ -10,6 +10,7 @@ import typer
 
 from app.console.connection import JsonOption
 from app.console.errors import Exit, WrongUsage
+from app.console.judging_options import TaskFolderOption, task_folder
 from app.console.streams import print_json, print_line, stderr_console, stdout_console
 from app.console.tables import plain_table
 from app.features.interop.rubrics import RubricFormat
@@ -23,7 +24,7 @@ _MAX_TABLE_ROWS = 200
 def import_(
     format: Annotated[RubricFormat, typer.Argument(help="Format of the file.")],
     file: Annotated[Path, typer.Argument(help="Rubric file: .json, .jsonl, .toml or .yaml.")],
-    out: Annotated[Path, typer.Option(help="Folder for the task files.")] = Path("judges.d"),
+    out: TaskFolderOption = None,
     rows: Annotated[
         Path | None, typer.Option(help="Data set for openai: the values of `item`, as JSON lines or a JSON list.")
     ] = None,
@@ -38,6 +39,7 @@ def import_(
     from app.features.interop.rubrics.conversion import import_rubrics
     from app.features.interop.rubrics.sources import Malformed
 
+    folder = task_folder(out)
     if rows is not None and format is not RubricFormat.OPENAI:
         raise WrongUsage("--rows is only for openai", hint="Leave it out.")
     try:
@@ -45,7 +47,7 @@ def import_(
         tasks = import_rubrics(format, _read(file), file.name, rows=data_set, question=question.strip())
     except Malformed as error:
         raise WrongUsage(f"{file}: invalid {format.value} file", hint=str(error)) from error
-    paths = {task.id: out / f"{task.id}.yaml" for task in tasks if task.text is not None}
+    paths = {task.id: folder / f"{task.id}.yaml" for task in tasks if task.text is not None}
     written = _write({paths[task.id]: task.text for task in tasks if task.text is not None}, overwrite=overwrite)
     if as_json:
         listed = [_task_json(task, paths.get(task.id)) for task in tasks]
@@ -53,7 +55,7 @@ def import_(
     else:
         _print(tasks)
         leaves = sum(task.leaves for task in tasks)
-        message = f"{written} written, {len(paths) - written} unchanged, {leaves} leaves: {out}"
+        message = f"{written} written, {len(paths) - written} unchanged, {leaves} leaves: {folder}"
         print_line(message)
     if not paths:
         raise typer.Exit(Exit.FAILED)

@@ -45,6 +45,17 @@ def test_new_python_task_loads_under_its_id(assay: RunCommand, tmp_path: Path) -
     assert "python mine/tests/test_old_bridge.py" in ended.err
 
 
+def test_new_task_goes_into_the_first_folder_of_the_settings(
+    assay: RunCommand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert assay("tasks", "new", "bridge").code == 0
+    assert (tmp_path / "judges.d" / "bridge.yaml").is_file()
+
+    monkeypatch.setenv("ASSAY_JUDGES", "mine:others")
+    assert assay("tasks", "new", "bridge").code == 0
+    assert (tmp_path / "mine" / "bridge.yaml").is_file()
+
+
 @pytest.mark.parametrize(("option", "suffix"), [(["--python"], ".py"), ([], ".yaml")])
 @pytest.mark.parametrize("task_id", ["2nd.task-b", "class", "A.B"])
 def test_any_task_id_makes_a_loadable_file(
