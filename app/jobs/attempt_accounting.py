@@ -68,10 +68,11 @@ class RequestAccounting:
         except DatabaseUnavailable as error:
             raise LLMUnavailable(f"Cannot check the budget: {error}") from error
 
-    def settle(self, estimate: Estimate, usage: Usage, model: str, role: str) -> None:
+    def settle(self, estimate: Estimate, usage: Usage | None, model: str, role: str) -> None:
         reserved = self._amounts(estimate.usd, estimate.tokens) if self._limited else {}
         self._ledger.settle(reserved, self._amounts(*estimate.charge(usage)))
-        self._ledger.record_usage(UsageKey(*self._usage_fields, model, role), usage)
+        if usage is not None:
+            self._ledger.record_usage(UsageKey(*self._usage_fields, model, role), usage)
 
     def _amounts(self, usd: float | None, tokens: int) -> dict[str, float]:
         """Return the amount for each budget. If ``usd`` is unknown, only the token budget is charged."""

@@ -27,8 +27,10 @@ class Estimate:
     usd: float | None
     tokens: int
 
-    def charge(self, usage: Usage) -> tuple[float | None, int]:
-        """Return the cost and tokens to charge: those of ``usage``, or the estimate if the provider reports none."""
+    def charge(self, usage: Usage | None) -> tuple[float | None, int]:
+        """Return the cost and tokens to charge: those of ``usage``, or the estimate if they are unknown."""
+        if usage is None:
+            return self.usd, self.tokens
         tokens = usage.input_tokens + usage.output_tokens
         return self.usd if usage.usd is None else usage.usd, self.tokens if usage.calls and not tokens else tokens
 
@@ -43,9 +45,10 @@ class RequestBudget(Protocol):
             LLMBudgetExceeded: the remaining budget is too small, or the cost is unknown and no other limit applies.
         """
 
-    def settle(self, estimate: Estimate, usage: Usage, model: str, role: str) -> None:
+    def settle(self, estimate: Estimate, usage: Usage | None, model: str, role: str) -> None:
         """Replace a reservation with the actual cost of the reply of ``model``, whether usable or not.
 
+        ``usage`` is None if nobody waited for the reply. The provider may charge for it, so the estimate is charged.
         ``role`` is the role of the request (``judges.llm.client``).
         """
 
@@ -81,7 +84,7 @@ class ProcessBudget:
         if self._max_tokens is not None and self.used_tokens >= self._max_tokens:
             raise LLMBudgetExceeded(f"the budget of {self._max_tokens} tokens is used up: raise ASSAY_BUDGET_TOKENS")
 
-    def settle(self, estimate: Estimate, usage: Usage, model: str, role: str) -> None:
+    def settle(self, estimate: Estimate, usage: Usage | None, model: str, role: str) -> None:
         usd, tokens = estimate.charge(usage)
         self.spent_usd += usd or 0.0
         self.used_tokens += tokens

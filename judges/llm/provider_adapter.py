@@ -14,7 +14,7 @@ from judges.llm.client import LLMRequest
 from judges.llm.learned_formats import LearnedFormats
 from judges.llm.request_formats import RequestFormat
 
-CONNECT_TIMEOUT_S: Final = 30.0
+CONNECT_TIMEOUT_S: Final = 10.0
 """Time limit of a connection attempt. Replies have no time limit here: the retrier has it, and it can be an hour."""
 MAX_BROKEN_CHARS: Final = 4_000
 """Characters stored of a body that is not a chat completion."""

@@ -216,7 +216,8 @@ class RemoteLLM:
                 return await self._send(request, params)
             estimate = estimate_cost(request.model, request.messages, self._prices)
             await budget.reserve(estimate)
-            cost, model = Usage(), request.model
+            cost: Usage | None = None  # unknown if the request is cancelled or times out
+            model = request.model
             try:
                 raw = await self._send(request, params)
                 cost, model = usage_of(raw, request.model, self._prices), raw.model or request.model

@@ -339,7 +339,7 @@ class _Budget:
             await self.own.reserve(estimate)
         await self.installation.reserve(estimate)
 
-    def settle(self, estimate: Estimate, usage: Usage, model: str, role: str) -> None:
+    def settle(self, estimate: Estimate, usage: Usage | None, model: str, role: str) -> None:
         if self.own is not None:
             self.own.settle(estimate, usage, model, role)
         self.installation.settle(estimate, usage, model, role)

@@ -63,13 +63,14 @@ async def test_checkpoint_restores_reply_with_usage_and_failed_attempts(
     assert taken_over.stored_reply("cd") is None
 
 
-async def test_reply_without_token_counts_is_charged_with_the_estimate(rig: Rig):
+@pytest.mark.parametrize("usage", [Usage(calls=1, usd=None), None], ids=["no token counts", "no reply"])
+async def test_reply_of_unknown_cost_is_charged_with_the_estimate(rig: Rig, usage: Usage | None):
     [job_id] = await rig.submit("an answer")
     estimate = Estimate(model="gpt-6-luna", usd=0.6, tokens=100)
     async with BudgetLedger(rig.database, limit_usd=1.0).running() as ledger:
         account = await AttemptAccounting.open(rig.database, ledger, await rig.job(job_id))
         await account.reserve(estimate)
-        account.settle(estimate, Usage(calls=1, usd=None), "gpt-6-luna", "verify")
+        account.settle(estimate, usage, "gpt-6-luna", "verify")
         with pytest.raises(LLMBudgetExceeded):
             await account.reserve(estimate)
 

@@ -7,12 +7,13 @@ from typing import Any
 
 import pytest
 
-from judges.errors import LLMBudgetExceeded, LLMOutputUnusable, LLMRejected, RejectionScope
+from judges.errors import LLMBudgetExceeded, LLMOutputUnusable, LLMRejected, LLMTimeout, RejectionScope
 from judges.llm.budget import Estimate, ProcessBudget, estimate_cost
 from judges.llm.client import LLMRequest
 from judges.llm.pricing import Prices, price_of
 from judges.llm.provider_adapter import FinishReason, RawReply
 from judges.llm.remote import RemoteLLM
+from judges.llm.retry import RetryPolicy
 from judges.prompting.verdict_reply import BinaryEvalResult
 from rubrics.verdict import Reason, Usage
 from tests.fakes.backend import ScriptedBackend
@@ -89,12 +90,12 @@ class RecordingBudget:
 
     def __init__(self) -> None:
         self.reserved: list[Estimate] = []
-        self.settled: list[tuple[Estimate, Usage, str]] = []
+        self.settled: list[tuple[Estimate, Usage | None, str]] = []
 
     async def reserve(self, estimate: Estimate) -> None:
         self.reserved.append(estimate)
 
-    def settle(self, estimate: Estimate, usage: Usage, model: str, role: str) -> None:
+    def settle(self, estimate: Estimate, usage: Usage | None, model: str, role: str) -> None:
         self.settled.append((estimate, usage, model))
 
 
@@ -103,7 +104,7 @@ async def test_budget_of_the_request_replaces_that_of_the_client():
     await limited(ScriptedBackend(reply()), own).complete(replace(REQUEST, budget=budget))
     [(reserved, usage, model)] = budget.settled
     assert (budget.reserved, model) == ([reserved], "o4-mini")
-    assert usage.usd == pytest.approx(1.1)
+    assert usage is not None and usage.usd == pytest.approx(1.1)
     assert own.spent_usd == 0
 
 
@@ -118,7 +119,16 @@ async def test_reservation_is_final_after_cancellation_and_errors():
     refused = LLMRejected("no", scope=RejectionScope.REQUEST)
     with pytest.raises(LLMRejected):
         await limited(ScriptedBackend(refused), ProcessBudget(1.0)).complete(replace(REQUEST, budget=budget))
-    assert [usage for _, usage, _ in budget.settled] == [Usage(), Usage()]
+    assert [usage for _, usage, _ in budget.settled] == [None, Usage()]
+
+
+@pytest.mark.parametrize("budget", [ProcessBudget(0.01), ProcessBudget(None, 2_000)], ids=["usd", "tokens"])
+async def test_request_that_times_out_is_charged_with_the_estimate(budget: ProcessBudget):
+    backend = ScriptedBackend(gate=asyncio.Event())
+    policy = RetryPolicy(total_s=0.01)
+    llm = RemoteLLM(backend, semaphore=asyncio.Semaphore(1), budget=budget, policy=policy)
+    ended = await asyncio.gather(*(llm.complete(REQUEST) for _ in range(9)), return_exceptions=True)
+    assert [type(one) for one in ended] == [LLMTimeout] * 2 + [LLMBudgetExceeded] * 7
 
 
 def test_cost_estimate_is_an_upper_bound():
