@@ -249,6 +249,60 @@ async def test_leaves_decided_after_a_claim_without_a_node_that_was_not_judged_a
     assert is_without_result(summary)
 
 
+async def result_of(e: Evaluator, leaf: VerificationNode) -> bool:
+    return await e.verify("c", leaf)
+
+
+async def results_of_all(e: Evaluator, leaf: VerificationNode) -> bool:
+    return all(await e.batch_verify([("c", None, leaf, None)]))
+
+
+async def result_of_skipped_claim(e: Evaluator, leaf: VerificationNode) -> bool:
+    await e.verify("c", leaf)
+    return await e.verify("d", e.add_leaf("d", "d"), extra_prerequisites=[leaf])
+
+
+async def result_within_time_limit(e: Evaluator, leaf: VerificationNode) -> bool:
+    async with asyncio.timeout(60):
+        return await result_of(e, leaf)
+
+
+USES = [result_of, results_of_all, result_of_skipped_claim, result_within_time_limit]
+
+
+@pytest.mark.parametrize("result_in", USES)
+async def test_check_of_the_script_on_a_result_that_was_not_judged_is_not_judged(
+    result_in: Callable[[Evaluator, VerificationNode], Coroutine[Any, Any, bool]],
+):
+    e = initialized_evaluator(ScriptedClient({"c": RuntimeError("down")}))
+    e.add_custom_node(False, "before", "before", critical=False)
+    is_right = await result_in(e, e.add_leaf("a", "a"))
+    e.add_custom_node(is_right, "custom", "custom", critical=False)
+    assigned = e.add_leaf("assigned", "assigned")
+    assigned.score, assigned.status = float(is_right), "failed"
+    assert await e.verify("judged", e.add_leaf("judged", "judged"))
+    summary = e.get_summary()
+    found = outcomes(summary)
+    assert found["before"] == ("failed", "check_false")
+    assert found["custom"] == found["assigned"] == ("not_judged", "llm_unavailable")
+    assert found["judged"] == ("passed", None)
+    assert [nodes(summary)["custom"][bound] for bound in ("low", "high")] == [0.0, 1.0]
+
+
+async def test_check_of_a_script_that_ignores_results_is_certain_after_a_fault():
+    e = initialized_evaluator(ScriptedClient({"c": RuntimeError("down")}))
+
+    async def ignoring() -> None:
+        await e.verify("c", e.add_leaf("a", "a"))
+        assert not await e.verify("c", e.add_leaf("b", "b"))
+        await result_of(e, e.add_leaf("c", "c"))
+        await asyncio.gather(e.verify("c", e.add_leaf("d", "d")))
+
+    await ignoring()
+    e.add_custom_node(False, "gate", "gate")
+    assert e.get_summary()["score"] == {"value": 0.0, "low": 0.0, "high": 0.0}
+
+
 class SlowBrowser:
     """Browser manager whose captures time out."""
 

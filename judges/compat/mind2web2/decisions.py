@@ -19,6 +19,7 @@ from rubrics.scoring import compatible_score
 from rubrics.verdict import Claim, ModelRequest, Outcome, Reason, Usage, Verdict
 
 PENDING: Final = "the judge script did not wait for the end of a request"
+_USED: Final = "the judge script used the result of a claim that was not judged:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,6 +61,9 @@ class Decisions:
     """Whether an extraction failed by itself, instead of being cancelled."""
     extraction_reasons: list[Reason] = field(default_factory=list)
     """Reasons of the failed extractions, each once."""
+    used: Verdict | None = None
+    """Verdict of a claim that was not judged, if the script has used its result. What it then decides itself is not
+    judged either."""
     stop_reason: str | None = None
     """Reason that the script was stopped before it returned, if it was. Open leaves are then not judged."""
     prompts: set[str] = field(default_factory=set)
@@ -85,8 +89,8 @@ class Decisions:
         self, node: VerificationNode, verdict: Verdict, claim: Claim | None = None, *, unknown: bool | None = None
     ) -> None:
         """Record a decision that is already in the public fields."""
-        if self.extraction_error is not None and verdict.outcome in (Outcome.PASSED, Outcome.FAILED):
-            verdict = self._without_extraction(verdict)
+        if self.extraction_error is not None or (self.used is not None and claim is None):
+            verdict = self._after_fault(verdict)
         self.add_verdict(verdict)
         self._entries[id(node)] = Decision(
             node=node,
@@ -119,15 +123,24 @@ class Decisions:
         """Record a failed extraction. Later decisions are not judged; earlier ones are unchanged."""
         self.extraction_failed = True
         if self.extraction_error is None:
-            self._decided_before = {
-                id(node): (node, node.decision)
-                for root in self.roots
-                for node in root.walk()
-                if node.decision[1] != "initialized"
-            }
+            self._remember_decided()
         self.extraction_error = self.extraction_error or explanation
         if reason not in self.extraction_reasons:
             self.extraction_reasons.append(reason)
+
+    def record_use(self) -> None:
+        """Record that the script has used the result of a claim that a fault left unknown."""
+        if self.used is None and (unjudged := self.unjudged()):
+            self._remember_decided()
+            self.used = unjudged[0]
+
+    def _remember_decided(self) -> None:
+        self._decided_before = {
+            id(node): (node, node.decision)
+            for root in self.roots
+            for node in root.walk()
+            if node.decision[1] != "initialized"
+        }
 
     @property
     def is_complete(self) -> bool:
@@ -182,24 +195,25 @@ class Decisions:
         score, status = node.decision
         verdict = _as_written(score, status)
         before = self._decided_before.get(id(node))
-        is_after_failure = self.extraction_error is not None and (before is None or before[1] != (score, status))
-        if is_after_failure and verdict.outcome in (Outcome.PASSED, Outcome.FAILED):
-            verdict = self._without_extraction(verdict)
+        has_fault = self.extraction_error is not None or self.used is not None
+        is_after_fault = has_fault and (before is None or before[1] != (score, status))
+        if is_after_fault:
+            verdict = self._after_fault(verdict)
         if self.stop_reason is not None and verdict.outcome is Outcome.UNDECIDED:
             verdict = not_judged(Reason.TIMEOUT, self.stop_reason)
         # A leaf may be open because the script worked with default values.
-        unknown = verdict.outcome is Outcome.NOT_JUDGED or (is_after_failure and verdict.outcome is Outcome.UNDECIDED)
+        unknown = verdict.outcome is Outcome.NOT_JUDGED or (is_after_fault and verdict.outcome is Outcome.UNDECIDED)
         return Decision(node=node, verdict=verdict, claim=None, written=(score, status), unknown=unknown)
 
-    def _without_extraction(self, verdict: Verdict) -> Verdict:
-        """Return a verdict that was reached after a failed extraction as not judged."""
-        return replace(
-            verdict,
-            outcome=Outcome.NOT_JUDGED,
-            reason=self.extraction_reasons[0],
-            reasoning=f"{self.extraction_error} {verdict.reasoning}".strip(),
-            grounded=None,
-        )
+    def _after_fault(self, verdict: Verdict) -> Verdict:
+        """Return a verdict that was reached after a failed extraction, or from an unknown result, as not judged."""
+        if verdict.outcome not in (Outcome.PASSED, Outcome.FAILED):
+            return verdict
+        reason, why = next(iter(self.extraction_reasons), None), self.extraction_error
+        if why is None and self.used is not None:
+            reason, why = self.used.reason, f"{_USED} {self.used.reasoning}"
+        reasoning = f"{why} {verdict.reasoning}".strip()
+        return replace(verdict, outcome=Outcome.NOT_JUDGED, reason=reason, reasoning=reasoning, grounded=None)
 
 
 def gated_verdict(blocker: VerificationNode) -> Verdict:

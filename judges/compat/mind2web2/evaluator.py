@@ -24,6 +24,7 @@ from mind2web2.extracting import as_recorded
 from mind2web2.hosted_objects import HostedClient
 from mind2web2.llm_client.judge import AnswerScope, JudgeError, answer_scope, current_scope
 from mind2web2.page_source import NOT_KNOWN
+from mind2web2.result_use import is_result_used
 from mind2web2.results import UNKNOWN_AGENT, UNKNOWN_ANSWER, run_description
 from mind2web2.tree_builder import TreeBuilder
 from mind2web2.verification_tree import AggregationStrategy, VerificationNode, as_status
@@ -197,9 +198,10 @@ class Evaluator(TreeBuilder):
         Raises:
             JudgeError: the answer can have no result. The other claims are cancelled.
         """
+        claims = list(claims_and_sources)
         calls = [
             self.verify(claim, node, sources, additional_instruction=instruction, **kwargs)
-            for claim, sources, node, instruction in claims_and_sources
+            for claim, sources, node, instruction in claims
         ]
         tasks = [asyncio.create_task(call) for call in calls]
         pending = set(tasks)
@@ -214,6 +216,9 @@ class Evaluator(TreeBuilder):
                 task.cancel()
             if pending:
                 await asyncio.wait(pending)
+        nodes = (node for _, _, node, _ in claims if node is not None)
+        if any(map(self._decisions.is_unknown, nodes)) and is_result_used():
+            self._decisions.record_use()
         # The public toolkit returns other exceptions in the list.
         return await asyncio.gather(*tasks, return_exceptions=True)
 
@@ -232,6 +237,8 @@ class Evaluator(TreeBuilder):
         known = first_blocker(needed, self._known_status)
         node.evidence = skipped_evidence(claim, sources, blocker.id)
         self._decisions.record(node, gated_verdict(blocker), unknown=known is None)
+        if known is None and is_result_used():
+            self._decisions.record_use()
         if self.verifier.session.scouted_by is not None:
             self.verifier.session.scouted_by.cancel(node.id)
         self.verifier.logger.debug("claim skipped, blocked by %s: %s", blocker.id, node.desc)

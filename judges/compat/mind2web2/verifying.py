@@ -11,6 +11,7 @@ from mind2web2.config import NO_INSTRUCTION
 from mind2web2.decisions import not_judged
 from mind2web2.evaluator_base import BaseEvaluator
 from mind2web2.evidence import invalid_evidence, judged_evidence, log_checks
+from mind2web2.result_use import is_result_used
 from mind2web2.verification_tree import VerificationNode
 from mind2web2.verify_options import InvalidCall, VerifyOptions, parse_options, sources_of
 from rubrics.scoring import compatible_score
@@ -118,6 +119,8 @@ class Verifier(BaseEvaluator):
     def _record(self, node: VerificationNode | None, verdict: Verdict, claim: Claim) -> None:
         if node is not None:
             self.session.decisions.record(node, verdict, claim)
+            if verdict.outcome is Outcome.NOT_JUDGED and is_result_used():
+                self.session.decisions.record_use()
             return
         self.session.decisions.add_verdict(verdict)
         if verdict.outcome is Outcome.NOT_JUDGED:  # the script gets False, which has no third state

@@ -166,6 +166,24 @@ async def test_model_fault_is_not_a_verdict_and_rejection_is_raised(process_pool
     assert (raised.value.status, raised.value.scope) == (401, RejectionScope.ENDPOINT)
 
 
+@pytest.mark.parametrize(("target", "outcome"), [("right = ", "not_judged"), ("", "failed")], ids=["used", "ignored"])
+async def test_check_is_not_judged_only_if_the_script_used_a_result_after_a_fault(
+    target: str, outcome: str, process_pool: ForkServerPool, tmp_path: Path
+):
+    class Down(SupportingLLM):
+        async def complete(self, request: LLMRequest) -> LLMReply:
+            raise LLMUnavailable("down", usage=Usage(calls=1))
+
+    body = f"""
+        right = False
+        {target}await evaluator.verify("The lamp is red", evaluator.add_leaf("lamp", "The lamp"))
+        evaluator.add_custom_node(right, "follows", "What follows", critical=False)
+    """
+    result = await run_public_script(script(tmp_path, body), process_pool, llm=Down())
+    tree = result["eval_breakdown"][0]["verification_tree"]
+    assert next(child for child in tree["children"] if child["id"] == "follows")["outcome"] == outcome
+
+
 async def test_cancelled_run_cancels_its_model_requests(process_pool: ForkServerPool, tmp_path: Path):
     asked, cancelled = asyncio.Event(), asyncio.Event()
 
