@@ -32,6 +32,7 @@ import psutil
 import psycopg
 import structlog
 
+from app.async_tools import cancellable_sleep
 from app.interruption import INTERRUPTION
 from app.storage.data_folder import open_for_group, prepare_data_folder
 from app.storage.errors import DatabaseUnavailable, DataFolderRefused
@@ -121,6 +122,8 @@ _MAX_SOCKET_FOLDER_BYTES = 107 - len("/.s.PGSQL.5432")
 _TIMEOUT_S = 60.0
 _POLL_S = 0.05
 _REAP_TIMEOUT_S = 10.0
+_WATCH_S = 2.0
+_RETRY_S = 10.0
 _OLD_SERVER_ERRORS = ("pre-existing shared memory block", 'lock file "postmaster.pid" already exists')
 """Startup errors while a killed server or its child processes still exist."""
 _log = structlog.get_logger(__name__)
@@ -136,6 +139,8 @@ class EmbeddedPostgres:
         self._durable = durable
         self._users: int | None = None
         self._account: SystemUser | None = None
+        self._sockets: Path | None = None
+        """Folder of the socket. A server that is started again has the same one."""
         self._initdb: subprocess.Popen[bytes] | None = None
         self._is_interrupted = False
         self.exclusive = False
@@ -159,10 +164,38 @@ class EmbeddedPostgres:
                 starting.exception()  # of a program that the same interruption ended
             await asyncio.to_thread(self.stop)
             raise
+        watching = asyncio.create_task(self._restart_if_lost(), name="embedded database")
         try:
             yield url
         finally:
+            watching.cancel()
+            await asyncio.wait({watching})
             await asyncio.to_thread(self.stop)
+
+    async def _restart_if_lost(self) -> None:
+        """Start the server again whenever it was killed or has ended, for example on a full disk, until cancelled."""
+        pause_s = _WATCH_S
+        while True:
+            await cancellable_sleep(pause_s)
+            pause_s = _WATCH_S
+            if self._is_alive():
+                continue
+            try:
+                await asyncio.to_thread(self._restart)
+            except (DatabaseUnavailable, DataFolderRefused, OSError) as error:
+                _log.error("embedded database not restarted", folder=str(self._pgdata), detail=str(error))
+                pause_s = _RETRY_S
+
+    def _restart(self) -> None:
+        with self._lifecycle_lock():
+            self._ensure_server()
+
+    def _is_alive(self) -> bool:
+        """Return whether the process of the server exists and is not a zombie."""
+        try:
+            return str(self._pgdata) in psutil.Process(int(self._pid_file()[0])).cmdline()
+        except (IndexError, ValueError, psutil.Error):
+            return False
 
     def _interrupt(self) -> None:
         """End the creation of the database, which takes a second or more."""
@@ -182,6 +215,7 @@ class EmbeddedPostgres:
             with self._lifecycle_lock():
                 self._ensure_database()
                 self._ensure_server()
+                self._sockets = self._socket_folder()
                 self._register()
         except OSError as error:
             raise DataFolderRefused(
@@ -293,7 +327,7 @@ class EmbeddedPostgres:
             return
         if self._account is not None:
             grant_path_access(self._account, self._pgdata)
-        sockets = shlex.quote(str(self._new_socket_folder()))
+        sockets = shlex.quote(str(self._sockets or self._new_socket_folder()))
         options = f"-c listen_addresses='' -c unix_socket_permissions=0700 -k {sockets}"
         options += "" if self._durable else " -c fsync=off"
         self._wait_until_reaped()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import shutil
 import signal
@@ -152,6 +153,21 @@ def test_server_starts_with_stale_pid_file(folder: Path):
     again = EmbeddedPostgres(folder)
     assert is_running(again.start())
     again.stop()
+
+
+@pytest.mark.parametrize("subfolder", ["data", "x" * 100], ids=["short path", "path too long for a socket"])
+async def test_server_that_was_killed_is_started_again_at_the_same_address(folder: Path, subfolder: str):
+    async with EmbeddedPostgres(folder / subfolder).running() as url:
+        with psycopg.connect(url) as connection:
+            connection.execute("CREATE TABLE kept (value int)")
+        lines = (folder / subfolder / "postgres" / "postmaster.pid").read_text().splitlines()
+        os.kill(int(lines[0]), signal.SIGKILL)
+        async with asyncio.timeout(240):
+            while not is_running(url):  # noqa: ASYNC110 - another process
+                await asyncio.sleep(0.05)
+        with psycopg.connect(url) as connection:
+            assert connection.execute("SELECT count(*) FROM kept").fetchone() == (0,)
+    assert not is_running(url)
 
 
 def test_server_restarts_while_old_child_processes_are_running(folder: Path):
