@@ -9,6 +9,7 @@ import marshal
 import signal
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from time import monotonic
 from typing import Any, Final
 
 from answers.submission import Answer
@@ -26,6 +27,7 @@ MAX_LOG_CHARS: Final = 10_000
 """Maximum length of one log message of a judge file."""
 DEADLINE_GRACE_S: Final = 3.0
 """Time after the deadline for the child to return a partial result. Then it is killed."""
+_MIN_DEADLINE_S: Final = 1.0
 SHUTDOWN_GRACE_S: Final = 2.0
 """Time for a child to exit after it has closed its connection."""
 _log = logging.getLogger(__name__)
@@ -64,6 +66,7 @@ async def run_isolated(process_pool: ForkServerPool, judge_job: JudgeJob) -> Any
         JudgeError: it did not catch an error raised by the service.
         IsolationFailed: no process could be started.
     """
+    began_s = monotonic()
     order = await asyncio.to_thread(_job_message, judge_job)
     path = judge_job.judge.path
     async with process_pool.spawn(judge_job.entry, judge_files=() if path is None else (path,)) as child:
@@ -76,10 +79,13 @@ async def run_isolated(process_pool: ForkServerPool, judge_job: JudgeJob) -> Any
         )
         if judge_job.on_open is not None:
             judge_job.on_open(connection.notify)
-        limit = asyncio.timeout(None if judge_job.deadline_s is None else judge_job.deadline_s + DEADLINE_GRACE_S)
+        deadline_s = judge_job.deadline_s
+        if deadline_s is not None:  # the start of the fork server takes seconds of it
+            deadline_s = max(_MIN_DEADLINE_S, deadline_s - (monotonic() - began_s))
+        limit = asyncio.timeout(None if deadline_s is None else deadline_s + DEADLINE_GRACE_S)
         try:
             async with limit:
-                last = await connection.run(order)
+                last = await connection.run({**order, "deadline_s": deadline_s})
         except TimeoutError as error:
             if not limit.expired():
                 raise
@@ -111,7 +117,6 @@ def _job_message(judge_job: JudgeJob) -> dict[str, Any]:
         "answer": {"name": judge_job.answer.name, "text": judge_job.answer.text},
         "agent": judge_job.agent,
         "model": judge_job.model,
-        "deadline_s": judge_job.deadline_s,
         "log_level": judge_job.logger.getEffectiveLevel(),
         **judge_job.extra_fields,
     }
