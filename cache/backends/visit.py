@@ -27,7 +27,7 @@ from cache.backends.readiness import (
     Readiness,
     set_viewport,
 )
-from cache.capture import ALT_TEXT_HEADING, CaptureOutcome, Observation, Soft404Confidence
+from cache.capture import ALT_TEXT_HEADING, CaptureOutcome, Observation, PageKind, Soft404Confidence
 from cache.classify.quality import Finding, PageFacts, classify
 from cache.egress.proxy import ProxyPort, Refusal
 from cache.errors import DocumentRejected
@@ -44,6 +44,8 @@ MAX_HTML_CHARS = 20_000_000
 _SHOT_S = 15.0
 _DRAW_WAIT_S = 2.0
 READING_S = 12.0
+_VIEWER_CHARS = 500
+"""Maximum text of a page that only displays a PDF."""
 _SERIALIZE_HTML = """(limit) => (document.doctype ? new XMLSerializer().serializeToString(document.doctype) : "") +
   (document.documentElement ? document.documentElement.outerHTML.slice(0, limit) : "")"""
 
@@ -80,6 +82,8 @@ class Visit:
     real_clock: bool = False
     max_height_px: int = MAX_GROWN_PX
     _loader: PageLoader = field(init=False)
+    _pdfs: tuple[str, ...] = ()
+    """Addresses of the PDFs that the page embeds."""
 
     async def run(self) -> Observation:
         """Capture the page.
@@ -97,9 +101,23 @@ class Visit:
                 navigation.reset_for_bytes()
                 document = await self._observe(navigation)
                 return seen if document.outcome is CaptureOutcome.UNSUPPORTED else document
-            return seen
+            return await self._with_embedded_pdf(navigation, seen)
         finally:
             await navigation.aclose()
+
+    async def _with_embedded_pdf(self, navigation: Navigation, page: Observation) -> Observation:
+        """Return the PDF that a page embeds if the page shows little else, or else the page with a note about it."""
+        if not self._pdfs or not (page.is_evidence or page.outcome is CaptureOutcome.EMPTY):
+            return page
+        url = self._pdfs[0]
+        if len(self._pdfs) == 1 and len(page.text) < _VIEWER_CHARS:
+            navigation.reset_for_bytes()
+            await self.page.open(url, timeout_s=max(1.0, self._remaining_s() - self.reading_s))
+            document = await self._read_document(navigation, navigation.response) if navigation.response else page
+            if document.kind is PageKind.PDF and document.is_evidence:
+                detail = "; ".join(filter(None, [f"the PDF that the page embeds: {url[:200]}", document.detail]))
+                return replace(document, detail=detail, chain=(*page.chain, *document.chain))
+        return replace(page, detail="; ".join(filter(None, [page.detail, f"an embedded PDF is not read: {url[:200]}"])))
 
     async def _observe(self, navigation: Navigation) -> Observation:
         error = await self.page.open(self.initial.url, timeout_s=max(1.0, self._remaining_s() - self.reading_s))
@@ -212,6 +230,7 @@ class Visit:
             visible = await self._recheck_covered(visible, readiness)
             visible = await run_image_job(hide_unrendered, visible, areas, screenshots)
         headers = navigation.response.headers if navigation.response is not None else {}
+        self._pdfs = tuple(map(str, dict.fromkeys(visible.facts["pdfs"])))
         facts = _facts(received, visible, html, headers)
         if not visible.text and not await run_image_job(shows_anything, screenshots):
             facts = replace(facts, drawings=0)

@@ -22,7 +22,7 @@
   const pageWidth = locked ? window.innerWidth : Math.max(document.documentElement ? document.documentElement.scrollWidth : 0, window.innerWidth);
   const hosts = (globalThis.__assayHosts = []);
   const roots = globalThis.__assayRoots || new Map();
-  const frames = [], hidden = [], alternatives = [], links = [], headlines = [], subheads = [];
+  const frames = [], hidden = [], alternatives = [], links = [], headlines = [], subheads = [], pdfs = [];
   const facts = { hasPasswordField: false, loginFormChars: 0, consentChars: 0, consentFrames: [], inputs: 0, largeImages: 0, drawings: 0, hasUserField: false, asksForOldPassword: false };
   const covers = (globalThis.__assayCovered = []), uncovered = globalThis.__assayUncovered || new Set();
   let visited = 0, hitTests = 0, truncated = false, chars = 0;
@@ -304,7 +304,14 @@
   // A drawing, a video, or a background image. The screenshot shows whether it is blank.
   const drawing = (el, context) => {
     const own = { ...context, ...styleContext(getComputedStyle(el), context, false) };
-    if (visible(el, own) && isLarge(el.getBoundingClientRect())) facts.drawings += 1;
+    if (visible(el, own) && isLarge(el.getBoundingClientRect()) && !embedsPdf(el)) facts.drawings += 1;
+  };
+  // Whether an element displays a PDF, which this browser does not show in a page. Records its address.
+  const embedsPdf = (el) => {
+    const url = /^(?:IFRAME|EMBED)$/.test(el.tagName) ? el.src : el.tagName === "OBJECT" ? el.data : "";
+    if (!/^https?:/.test(url) || !(/^application\/pdf\b/i.test(el.type) || /\.pdf$/i.test(new URL(url).pathname))) return false;
+    pdfs.push(url);
+    return true;
   };
   const element = (el, context, out) => {
     const tag = el.tagName.toUpperCase(), display = context.style.display;
@@ -402,7 +409,7 @@
     const rect = el.getBoundingClientRect();
     const seen = visible(el, context) && rect.width >= 30 && rect.height >= 15 && isOnPage(rect, context) && isInBox(rect, context.box) &&
       !isCovered(el, el, rect) && frames.length < limits.frames;
-    if (!seen) return true;
+    if (!seen || (isLarge(rect) && embedsPdf(el))) return true;
     out.end();
     if (consent.asksIn(el)) facts.consentFrames.push(frames.length);
     const number = frames.push(elementPath(el)) - 1;
@@ -448,7 +455,7 @@
   if (root) walk(root, blank, out);
   facts.consentChars = consent.chars([document, ...shadows]);
   return {
-    title: document.title || "", text: out.value(), hidden, alternatives, links, headlines: headlines.length ? headlines : subheads.slice(0, 1), frames, hosts: hosts.length,
+    title: document.title || "", text: out.value(), hidden, alternatives, links, pdfs, headlines: headlines.length ? headlines : subheads.slice(0, 1), frames, hosts: hosts.length,
     // As a string: transferring a hundred thousand numbers as values takes a second and 300 MB.
     places: JSON.stringify(textBoxes.found), view: [pageX, pageY, window.innerWidth, window.innerHeight], covered: covers.map((each) => each.box), scriptChars: proseInScripts(), truncated, ...facts,
   };

@@ -344,6 +344,25 @@ async def test_page_that_redirects_to_a_pdf_is_captured_as_the_pdf(rig: Rig) -> 
     assert "Page number 1" in seen.text
 
 
+@pytest.mark.parametrize("viewer", ["<embed src=/d.pdf", "<object data=/d.pdf", "<iframe src=/d.pdf"])
+async def test_page_that_only_displays_a_pdf_is_captured_as_the_pdf(rig: Rig, viewer: str) -> None:
+    rig.site.pages["/d.pdf"] = Reply(headers={"Content-Type": "application/pdf"}, body=pdf_with_pages(1))
+    page = f"<title>report.pdf</title><p>Report</p>{viewer} style='width:100%;height:600px'>"
+    seen = await rig.show(f"/viewer-{viewer[1:4]}", Reply.html(page))
+    assert (seen.outcome, seen.kind, seen.http_status) == (CaptureOutcome.OK, PageKind.PDF, 200)
+    assert "Page number 1 is visible" in seen.text
+    assert seen.chain == (seen.url, rig.site.url("/d.pdf"))
+    assert seen.detail == f"the PDF that the page embeds: {rig.site.url('/d.pdf')}"
+
+
+async def test_pdf_in_an_article_is_mentioned_and_one_that_is_missing_is_no_evidence(rig: Rig) -> None:
+    embed = "<embed src=/none.pdf style='width:100%;height:600px'>"
+    article = await rig.show("/with-pdf", Reply.html(f"<h1>Ada</h1>{PROSE}{embed}"))
+    assert (article.outcome, article.kind) == (CaptureOutcome.OK, PageKind.WEB)
+    assert article.detail == f"an embedded PDF is not read: {rig.site.url('/none.pdf')}"
+    assert (await rig.show("/only-pdf", Reply.html(embed))).outcome is CaptureOutcome.EMPTY
+
+
 @pytest.mark.parametrize(
     ("target", "outcome", "gone"),
     [
