@@ -253,8 +253,8 @@
       truncated = true;
       return;
     }
-    const tab = tabOf(node, context);
-    if (tab !== null) writeCollapsed(tab, childrenOf(node), { ...context, el: node }, out);
+    const label = controlLabel(node, context);
+    if (label !== null) writeCollapsed(label, childrenOf(node), { ...context, el: node }, out);
     else element(node, { ...childContext(node, context), el: node }, out);
   };
 
@@ -395,14 +395,23 @@
     out.text("[end of collapsed]", false);
     out.end();
   };
-  // Label of the visible tab that shows this hidden panel, else null.
-  const tabOf = (el, context) => {
-    if (context.concealed || el.getAttribute("role") !== "tabpanel" || getComputedStyle(el).display !== "none") return null;
+  // Controls of collapsed parts, for example of an accordion, by the id of the part. Menus are no content.
+  const MENUS = "nav, [role=navigation], [role=menu], [role=menubar], [role=listbox], [role=dialog], [aria-haspopup]:not([aria-haspopup=false])";
+  const controls = new Map([...document.querySelectorAll("[aria-controls][aria-expanded=false]")]
+    .filter((control) => !control.closest(MENUS)).map((control) => [control.getAttribute("aria-controls"), control]));
+  const controlOf = (el) => {
+    if (el.getAttribute("role") !== "tabpanel") return el.id && controls.has(el.id) && !el.closest(MENUS) ? controls.get(el.id) : null;
     const named = (el.getAttribute("aria-labelledby") || "").split(" ")[0];
     const tab = document.querySelector(`[role=tab][aria-controls="${CSS.escape(el.id || "-")}"]`) || document.getElementById(named);
-    const box = tab && tab.getAttribute("role") === "tab" && tab.checkVisibility({ opacityProperty: true, visibilityProperty: true }) ?
-      tab.getBoundingClientRect() : null;
-    return box && box.width > 8 && box.height > 8 && squeeze(tab.innerText || "") ? squeeze(tab.innerText).slice(0, 100) : null;
+    return tab && tab.getAttribute("role") === "tab" ? tab : null;
+  };
+  // Label of the visible control that shows this hidden element, else null.
+  const controlLabel = (el, context) => {
+    const control = context.concealed ? null : controlOf(el);
+    if (!control || !control.checkVisibility({ opacityProperty: true, visibilityProperty: true })) return null;
+    const style = getComputedStyle(el), box = control.getBoundingClientRect();
+    const isFolded = style.display === "none" || (clips(style) && el.getBoundingClientRect().height <= MIN_BOX_PX);
+    return isFolded && box.width > 8 && box.height > 8 && isOnPage(box, context) ? squeeze(control.innerText || "").slice(0, 100) || null : null;
   };
 
   const frame = (el, context, out) => {

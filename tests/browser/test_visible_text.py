@@ -236,6 +236,24 @@ async def test_content_of_an_inactive_tab_is_a_labelled_block(rig: Rig) -> None:
     assert "ORPHAN" not in seen.text
 
 
+async def test_closed_part_of_an_accordion_is_a_labelled_block(rig: Rig) -> None:
+    accordion = """<h3><button aria-expanded=false aria-controls=a1>Is it heavy?</button></h3><div id=a1 hidden>It weighs 9 kg.</div>
+    <h3><a href="#a2" aria-expanded=false aria-controls=a2>Is it old?</a></h3>
+    <div id=a2 style="max-height:0;overflow:hidden"><p>From 1902.</p><p style="display:none">SECRET 1</p></div>
+    <button aria-expanded=false aria-controls=a3 style="display:none">No button</button><div id=a3 hidden>SECRET 2</div>
+    <button aria-expanded=false aria-controls=a4 style="position:absolute;left:-9999px">Far</button><div id=a4 hidden>SECRET 3</div>
+    <button aria-expanded=false aria-controls=a5></button><div id=a5 hidden>SECRET 4</div>
+    <nav><button aria-expanded=false aria-controls=a6>Products</button><ul id=a6 hidden><li>SECRET 5</ul></nav>
+    <button aria-expanded=true aria-controls=a7>Open</button><div id=a7 hidden>SECRET 6</div>"""
+    seen = await rig.show(
+        "/accordion", Reply.html(f"<h1>Chair</h1>{accordion}<p>{'Words that can be read. ' * 20}</p>")
+    )
+    assert "[collapsed: Is it heavy?]\nIt weighs 9 kg.\n[end of collapsed]" in seen.text
+    assert "[collapsed: Is it old?]\n\nFrom 1902.\n\n[end of collapsed]" in seen.text
+    assert "SECRET" not in seen.text
+    assert seen.hidden_text.count("SECRET") == 6
+
+
 async def test_alternative_texts_are_stored_separately_with_a_label(rig: Rig) -> None:
     seen = await rig.show("/alt", Reply.html(f"<img alt='A mill by a river' src='/p'><p>{'Plain words. ' * 20}</p>"))
     assert "mill" not in seen.text
