@@ -36,6 +36,7 @@ from cache.classify.soft_404 import (
 )
 from cache.classify.walls import (
     AUTOMATION_CHECK,
+    BLOCK_TITLE,
     CAPTCHA_WIDGET,
     CHALLENGE_HEADERS,
     CHALLENGE_TITLE,
@@ -48,6 +49,7 @@ GONE_STATUSES = frozenset({404, 410})
 _BLOCK_STATUSES = frozenset({401, 403, 429, 503})
 _SEARCHED_CHARS = 2_000_000
 _LITTLE_TEXT = 1500
+_BLOCK_TEXT = 1000
 _LOGIN_TEXT = 2500
 _LOGIN_OTHER_TEXT = 600
 _LOGIN_INPUTS = 4
@@ -159,6 +161,7 @@ def classify(facts: PageFacts) -> Finding:
         _bad_status,
         _garbled,
         _captcha_form,
+        _block_page,
         _login_wall,
         _consent_wall,
         _placeholder,
@@ -272,6 +275,13 @@ def _captcha_form(facts: PageFacts, chars: int) -> Finding | None:
         return None
     if chars < 400 and (facts.links <= 3 or CHALLENGE_TITLE.match(facts.title.strip())):
         return Finding(outcome=CaptureOutcome.CAPTCHA, detail="a captcha and little else")
+    return None
+
+
+def _block_page(facts: PageFacts, chars: int) -> Finding | None:
+    """Check for a block page without a vendor's marker. Its title and heading say only that access is denied."""
+    if chars < _BLOCK_TEXT and all(BLOCK_TITLE.fullmatch(name.strip()) for name in (facts.title, *facts.headlines[:1])):
+        return Finding(outcome=CaptureOutcome.BLOCKED, detail=f"a block page: {facts.title.strip()[:60]!r}")
     return None
 
 

@@ -77,6 +77,13 @@ CHALLENGE_HEADERS: Mapping[str, re.Pattern[str]] = MappingProxyType(
     {"cf-mitigated": re.compile(r"challenge"), "x-amzn-waf-action": re.compile(r"challenge|captcha")}
 )
 """Headers by which a protection vendor declares its response a challenge, with the patterns of their values."""
+BLOCK_TITLE = re.compile(
+    r"(?:access denied|access to this page has been denied|pardon our interruption|are you a (?:human|robot)"
+    r"|robot check|(?:please )?verify (?:that )?you are (?:a )?human|(?:human|bot) verification|request blocked"
+    r"|you have been blocked|unusual traffic(?: detected)?)\W*",
+    re.IGNORECASE,
+)
+"""Whole titles of block pages. They count only on a short page whose heading says the same."""
 AUTOMATION_CHECK = re.compile(
     r"navigator\.webdriver|navigator\[[\"']webdriver|HeadlessChrome|\b_phantom\b|callPhantom|__selenium|domAutomation"
     r"|<script[^>]{1,300}(?:/cdn-cgi/challenge-platform/|_Incapsula_Resource|js\.datadome\.co/|/TSPD/|/akam/\d|/ips\.js\?"

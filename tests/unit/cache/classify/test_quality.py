@@ -80,6 +80,10 @@ GOOD: dict[str, PageFacts] = {
     "an unavailable past": facts(ARTICLE, title="Records no longer available before 1900"),
     "no status": facts(ARTICLE, status=None),
     "an answer with a code of its own": facts(ARTICLE, status=203),
+    "a film named like a block page": facts(
+        "Access Denied is a thriller.", title="Access Denied (1997) - Films", headlines=("Access Denied",)
+    ),
+    "a story named like a block page": facts(ARTICLE, title="Access denied", headlines=("Access denied",)),
     "a German story on a missing side": facts(ARTICLE, title="Diese Seite der Stadt kennt niemand"),
 }
 
@@ -232,6 +236,14 @@ BAD: dict[str, tuple[PageFacts, CaptureOutcome]] = {
     ),
     "not found, in Chinese": (facts("抱歉。" * 20, headlines=("页面不存在",)), CaptureOutcome.SOFT_404),
     "not found, in Russian": (facts("Извините. " * 9, title="Страница не найдена"), CaptureOutcome.SOFT_404),
+    "a block page without a vendor's marker": (
+        facts(
+            "Something about your browser made us think you were a bot. " * 9,
+            title="Pardon Our Interruption",
+            headlines=("Pardon Our Interruption...",),
+        ),
+        CaptureOutcome.BLOCKED,
+    ),
     "sent home": (facts(ARTICLE, final_url="https://www.news.example/"), CaptureOutcome.SOFT_404),
     "nothing": (facts(""), CaptureOutcome.EMPTY),
     "nothing yet": (facts("Loading…"), CaptureOutcome.EMPTY),
