@@ -56,6 +56,7 @@ _LOGIN_INPUTS = 4
 _CONSENT_OTHER_TEXT = 200
 _SOFT_404_TEXT = 2000
 _CODE_404_TEXT = 350
+_SUBHEAD_404_TEXT = 500
 _BARE_TEXT = 50
 _MUCH_HIDDEN_TEXT = 500
 _MUCH_INVISIBLE_TEXT = 1000
@@ -341,9 +342,12 @@ def _placeholder(facts: PageFacts, chars: int) -> Finding | None:
 
 def _soft_404(facts: PageFacts, chars: int) -> Finding | None:
     whole_text = [facts.text] if 0 < chars < _BARE_TEXT else []
+    # The first heading may be the name of the site.
+    subheads = [line.removeprefix("## ") for line in facts.text.splitlines() if line.startswith("## ")]
+    subheads = subheads if len(subheads) == 1 and chars < _SUBHEAD_404_TEXT else []
     missing = [
         headline
-        for headline in (facts.title, *facts.headlines[:2], *whole_text)
+        for headline in (facts.title, *facts.headlines[:2], *subheads, *whole_text)
         if chars < _SOFT_404_TEXT
         and is_missing_headline(headline)
         and not (is_status_code_only(headline) and chars >= _CODE_404_TEXT)

@@ -84,6 +84,9 @@ GOOD: dict[str, PageFacts] = {
         "Access Denied is a thriller.", title="Access Denied (1997) - Films", headlines=("Access Denied",)
     ),
     "a story named like a block page": facts(ARTICLE, title="Access denied", headlines=("Access denied",)),
+    "a list of error codes": facts(
+        "# Errors\n\n## Page not found\n\nStatus 404.\n\n## Gone\n\nStatus 410.", title="Errors", headlines=("Errors",)
+    ),
     "a German story on a missing side": facts(ARTICLE, title="Diese Seite der Stadt kennt niemand"),
 }
 
@@ -236,6 +239,10 @@ BAD: dict[str, tuple[PageFacts, CaptureOutcome]] = {
     ),
     "not found, in Chinese": (facts("抱歉。" * 20, headlines=("页面不存在",)), CaptureOutcome.SOFT_404),
     "not found, in Russian": (facts("Извините. " * 9, title="Страница не найдена"), CaptureOutcome.SOFT_404),
+    "not found, under the name of the site": (
+        facts("# Acme\n\n## Page not found\n\nTry the search.", title="Acme", headlines=("Acme",)),
+        CaptureOutcome.SOFT_404,
+    ),
     "a block page without a vendor's marker": (
         facts(
             "Something about your browser made us think you were a bot. " * 9,
