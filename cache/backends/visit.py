@@ -381,5 +381,6 @@ def _facts(received: Observation, visible: VisibleText, html: str, headers: Mapp
         drawings=int(facts["drawings"]),
         hidden_chars=len(" ".join(visible.hidden.partition(ALT_TEXT_HEADING)[0].split())),
         script_chars=int(facts["scriptChars"]),
+        address=str(facts["address"]),
         headers=headers,
     )

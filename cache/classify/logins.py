@@ -103,9 +103,15 @@ def _has_part(pattern: re.Pattern[str], text: str) -> bool:
 
 
 def is_login_address(url: str) -> bool:
-    """Return whether a URL is that of a login page, by its host or path."""
+    """Return whether a URL is that of a login page, by its host, path or route.
+
+    >>> is_login_address("https://a.com/#/login"), is_login_address("https://a.com/help#login")
+    (True, False)
+    """
     parts = urlsplit(url)
-    return bool(_LOGIN_PATH.search(unquote(parts.path)) or _LOGIN_HOST.match(parts.hostname or ""))
+    route = parts.fragment.removeprefix("!")
+    paths = (parts.path, route) if route.startswith("/") else (parts.path,)
+    return any(_LOGIN_PATH.search(unquote(path)) for path in paths) or bool(_LOGIN_HOST.match(parts.hostname or ""))
 
 
 def may_be_login_address(url: str) -> bool:

@@ -88,6 +88,7 @@ class PageFacts:
         drawings: Number of other large elements that can show an image: canvas, SVG, video, backgrounds.
         hidden_chars: Text that is not visible.
         script_chars: Prose in scripts and templates.
+        address: Address that the page shows, if scripts may have changed it without a request.
         headers: Response headers, names in lower case.
     """
 
@@ -109,6 +110,7 @@ class PageFacts:
     drawings: int = 0
     hidden_chars: int = 0
     script_chars: int = 0
+    address: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -155,6 +157,7 @@ def classify(facts: PageFacts) -> Finding:
         html=facts.html[:_SEARCHED_CHARS],
         url=facts.url[:MAX_URL_CHARS],
         final_url=facts.final_url[:MAX_URL_CHARS],
+        address=facts.address[:MAX_URL_CHARS],
     )
     checks = (
         _browser_error,
@@ -295,7 +298,8 @@ def _login_wall(facts: PageFacts, chars: int) -> Finding | None:
     titles = (facts.title, *facts.headlines)
     has_login_title = any(map(is_login_title, titles))
     registers = facts.is_registration or (not has_login_title and any(map(is_registration_title, titles)))
-    at_login = is_login_address(facts.final_url)
+    address = facts.address or facts.final_url
+    at_login = is_login_address(address)
     is_sent_to_login = at_login and not is_login_address(facts.url)
     reason = ""
     if facts.has_password_field and registers:
@@ -307,7 +311,7 @@ def _login_wall(facts: PageFacts, chars: int) -> Finding | None:
             reason = "a password field at a login address"
         elif is_login_title(facts.title) or (has_login_title and sentences < _WHOLE_PAGE):
             reason = "a password field under a login title"
-        elif may_be_login_address(facts.final_url) and sentences < _OTHER_PROSE:
+        elif may_be_login_address(address) and sentences < _OTHER_PROSE:
             reason = "a password field at an account address and little text"
     elif facts.has_user_field and facts.inputs <= _LOGIN_INPUTS and sentences < _OTHER_PROSE and has_login_title:
         reason = "a user name field under a login title"

@@ -464,7 +464,7 @@
   if (root) walk(root, blank, out);
   facts.consentChars = consent.chars([document, ...shadows]);
   return {
-    title: document.title || "", text: out.value(), hidden, alternatives, links, pdfs, headlines: headlines.length ? headlines : subheads.slice(0, 1), frames, hosts: hosts.length,
+    address: location.href, title: document.title || "", text: out.value(), hidden, alternatives, links, pdfs, headlines: headlines.length ? headlines : subheads.slice(0, 1), frames, hosts: hosts.length,
     // As a string: transferring a hundred thousand numbers as values takes a second and 300 MB.
     places: JSON.stringify(textBoxes.found), view: [pageX, pageY, window.innerWidth, window.innerHeight], covered: covers.map((each) => each.box), scriptChars: proseInScripts(), truncated, ...facts,
   };

@@ -299,6 +299,13 @@ async def test_consent_dialog_in_a_frame_or_shadow_root_is_a_wall_only_without_c
     assert "wrote the first program in 1843" in over.text
 
 
+async def test_app_that_changes_its_address_to_a_login_form_is_a_wall(rig: Rig) -> None:
+    form = "<h1>Welcome back</h1><input type=email name=contact><button>Continue</button>"
+    app = f"<div id=app></div><script>history.replaceState({{}}, '', '/login'); app.innerHTML = `{form}`</script>"
+    seen = await rig.show("/app/story", Reply.html(app))
+    assert (seen.outcome, seen.detail) == (CaptureOutcome.LOGIN_WALL, "redirected to a login form")
+
+
 async def test_login_form_in_a_frame_is_a_wall_only_without_content(rig: Rig) -> None:
     form = "<h1>Sign in</h1><form><input name=u><input type=password><button>Go</button></form><p>It is free."
     frame = f"<iframe width=600 height=300 srcdoc='{form}'></iframe>"

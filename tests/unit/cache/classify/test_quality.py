@@ -87,6 +87,7 @@ GOOD: dict[str, PageFacts] = {
     "a list of error codes": facts(
         "# Errors\n\n## Page not found\n\nStatus 404.\n\n## Gone\n\nStatus 410.", title="Errors", headlines=("Errors",)
     ),
+    "an app that changed its address": facts("Welcome back. Search", inputs=1, address="https://news.example/home"),
     "a German story on a missing side": facts(ARTICLE, title="Diese Seite der Stadt kennt niemand"),
 }
 
@@ -250,6 +251,14 @@ BAD: dict[str, tuple[PageFacts, CaptureOutcome]] = {
             headlines=("Pardon Our Interruption...",),
         ),
         CaptureOutcome.BLOCKED,
+    ),
+    "an app that went to its login form": (
+        facts("Welcome back\nE-mail Continue", inputs=1, address="https://news.example/login?next=%2Fstory"),
+        CaptureOutcome.LOGIN_WALL,
+    ),
+    "an app that went to its login route": (
+        facts("Welcome back\nE-mail Continue", inputs=1, address="https://news.example/#/login"),
+        CaptureOutcome.LOGIN_WALL,
     ),
     "sent home": (facts(ARTICLE, final_url="https://www.news.example/"), CaptureOutcome.SOFT_404),
     "nothing": (facts(""), CaptureOutcome.EMPTY),
