@@ -102,9 +102,11 @@ def markdown_summary(document: CheckDocument) -> str:
             lines.append(f"\n{len(problems) - MAX_LISTED} more statements are not listed.")
     for warning in document.warnings:
         lines += ["", f"Note: {warning}"]
-    usage = document.usage
-    cost = "unknown cost" if usage.usd is None else f"{usage.usd:.4f} USD"
-    lines += ["", f"{usage.calls} model calls, {usage.input_tokens + usage.output_tokens} tokens, {cost}"]
+    if not document.baseline:
+        usage = document.usage
+        cost = "unknown cost" if usage.usd is None else f"{usage.usd:.4f} USD"
+        calls = f"{usage.calls} model call{'' if usage.calls == 1 else 's'}"
+        lines += ["", f"{calls}, {usage.input_tokens + usage.output_tokens} tokens, {cost}"]
     return "\n".join(lines) + "\n"
 
 

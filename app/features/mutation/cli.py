@@ -248,11 +248,14 @@ def _print_scores(scores: dict[str, Any]) -> None:
     if not scores["findings"] and not not_judged(scores):
         print_line("The correct answer scores 1, and an empty answer scores 0.")
     usage, estimate = gold["usage"], gold["estimate"]
-    cost = "unknown price" if usage["usd"] is None else f"{usage['usd']:.4f} usd"
-    print_line(f"One answer: {counted(gold['pages'], 'page')}, {counted(usage['calls'], 'model call')}, {cost}")
-    if estimate is not None:
-        calls, usd = count_text(estimate["calls"]), usd_text(estimate["usd"])
-        print_line(f"With {estimate['model']}: about {calls} {'call' if calls == '1' else 'calls'}, {usd} usd")
+    if estimate is None:
+        usd = "unknown price" if usage["usd"] is None else f"{usage['usd']:.4f} usd"
+        cost = f"{counted(usage['calls'], 'model call')}, {usd}"
+    else:  # the lexical judge calls no model
+        calls = count_text(estimate["calls"])
+        noun = "model call" if calls == "1" else "model calls"
+        cost = f"with {estimate['model']} about {calls} {noun}, {usd_text(estimate['usd'])} usd"
+    print_line(f"One answer: {counted(gold['pages'], 'page')}, {cost}")
 
 
 def _outcome(leaf: dict[str, Any]) -> str:

@@ -103,6 +103,7 @@ def test_markdown_summary_has_figures_and_no_markup_of_the_report(
     printed = capsys.readouterr().out
     assert "**Baseline, not a model.**" in printed
     assert "| citation precision (Liu et al. 2023) | 67% |" in printed
+    assert "model call" not in printed
     assert r"`@everyone '<b>' \| adult ticket costs 990 crowns [3].`" in printed
 
 
