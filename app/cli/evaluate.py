@@ -36,7 +36,7 @@ from app.console.judging_options import (
     parameter_flags,
     quiet_logging,
 )
-from app.console.streams import print_json, stderr_console, stdout_console
+from app.console.streams import counted, print_json, stderr_console, stdout_console
 
 if TYPE_CHECKING:
     from answers.submission import Submission
@@ -96,9 +96,7 @@ def evaluate(
 ) -> None:
     """Judge a folder of answers without a server."""
     parameters = parameter_flags(locals())
-    if ctx.args:
-        hint = "Give the folder of answers with --answers, and its subfolder of an agent with --agent."
-        raise WrongUsage(f"unexpected argument {ctx.args[0]}", hint=hint)
+    _refuse_arguments(ctx.args)
     limits = {"max_tasks": max_tasks, "max_answers": max_answers, "max_pages": max_pages, "max_llm": max_llm}
     modes = {"overwrite": overwrite, "dry_run": dry_run, "as_json": as_json}
     submissions = find_answers(answers, agent, task or ())  # the most frequent error, so before the slow imports
@@ -126,6 +124,12 @@ def evaluate(
         return
     _write_public_files(agent, answers, out, cache, evaluated, with_metrics=not task)
     _report(agent, out, evaluated, as_json=as_json)
+
+
+def _refuse_arguments(arguments: Sequence[str]) -> None:
+    if arguments:
+        hint = "Give the folder of answers with --answers, and its subfolder of an agent with --agent."
+        raise WrongUsage(f"unexpected argument {arguments[0]}", hint=hint)
 
 
 def _check_date() -> None:
@@ -213,8 +217,8 @@ async def _judge(
     console = stderr_console()
     pages = len({url for one in planned if one.to_judge for url in one.urls})
     console.print(
-        f"{sum(one.to_judge for one in planned)} of {len(planned)} answers to judge with {settings.model}, "
-        f"{pages} cited pages",
+        f"{sum(one.to_judge for one in planned)} of {counted(len(planned), 'answer')} to judge with {settings.model}, "
+        f"{counted(pages, 'cited page')}",
         markup=False,
     )
     async with open_runtime(settings, catalogue=catalogue, process_pool=process_pool) as runtime:

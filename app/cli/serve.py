@@ -10,7 +10,7 @@ import typer
 from app.console import event_loop
 from app.console.errors import ToolFailed, WrongUsage
 from app.console.judging_options import IsolateOption, OnOff
-from app.console.streams import stderr_console
+from app.console.streams import counted, stderr_console
 
 if TYPE_CHECKING:
     from app.settings import Settings
@@ -53,7 +53,7 @@ def worker(
     settings = _prepared(isolate)
 
     def print_ready() -> None:
-        stderr_console().print_line(f"assay worker is ready: {jobs} concurrent job(s), model {settings.model}")
+        stderr_console().print_line(f"assay worker is ready: {counted(jobs, 'concurrent job')}, model {settings.model}")
 
     event_loop.run(serving.run_worker(settings, jobs=jobs, on_ready=print_ready))
     stderr_console().print("assay worker has stopped")

@@ -11,7 +11,7 @@ import typer
 from app.console.answer_files import check_name, read_answers
 from app.console.connection import URL, DryRunOption, JsonOption, UrlOption, connect
 from app.console.errors import Exit, WrongUsage
-from app.console.streams import print_json, stderr_console, stdout_console, suggestion
+from app.console.streams import counted, print_json, stderr_console, stdout_console, suggestion
 
 if TYPE_CHECKING:
     from assay_client import Client, Job, Receipt
@@ -104,7 +104,7 @@ def _print_receipt(receipt: Receipt, base: str, *, as_json: bool) -> None:
         print_json({"id": receipt.id, "agent": receipt.agent, "task_id": receipt.task_id, "jobs": jobs})
         return
     console = stdout_console()
-    console.print(f"submission {receipt.id}: {len(receipt.jobs)} job(s)", soft_wrap=True)
+    console.print(f"submission {receipt.id}: {counted(len(receipt.jobs), 'job')}", soft_wrap=True)
     for job in receipt.jobs:
         console.print_line(f"{job.answer}  {job.status}  {base}/jobs/{job.id}")
     console.print(f"wait for the scores: assay jobs wait {' '.join(job.id for job in receipt.jobs)}", soft_wrap=True)

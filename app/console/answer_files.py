@@ -64,7 +64,7 @@ def text_of_reply(path: Path) -> str:
         raise WrongUsage(f"{path}: invalid reply", hint=str(error).removeprefix(": ")) from error
     unchecked = sorted({one.title or "(no title)" for one in answer.citations if one.url is None})
     if unchecked:
-        message = f"warning: {len(unchecked)} cited source(s) are no web pages and get no link: {', '.join(unchecked)}"
+        message = f"warning: cited sources that are no web pages get no link: {', '.join(unchecked)}"
         stderr_console().print_line(message)
     return answer.text
 

@@ -243,7 +243,7 @@ def _access(settings: Settings, stored_keys: int) -> Check:
     if not stored_keys and not settings.api_keys:
         detail = "no API keys: the service accepts requests from this machine only"
     else:
-        detail = f"{stored_keys} stored key(s) and {len(settings.api_keys)} of ASSAY_API_KEYS are valid"
+        detail = f"valid keys: {stored_keys} stored, {len(settings.api_keys)} of ASSAY_API_KEYS"
     return Check(name="access", state=State.OK, detail=detail)
 
 

@@ -62,5 +62,5 @@ class WaitTimeout(ClientError):
 
     def __init__(self, pending: Mapping[str, str]) -> None:
         states = ", ".join(f"{job_id} {status}" for job_id, status in pending.items())
-        super().__init__(f"{len(pending)} job(s) not finished in time: {states}")
+        super().__init__(f"not finished in time: {states}")
         self.pending = dict(pending)

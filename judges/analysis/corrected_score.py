@@ -259,7 +259,7 @@ def _mean_and_variance(scores: Sequence[float], answers: Sequence[LabelledAnswer
 
 def _warnings(errors: JudgeErrors, tasks: int) -> tuple[str, ...]:
     warnings = [
-        f"{count} label(s) on leaves that the judge {verdict}, fewer than {FEW_LABELS}: the correction is uncertain"
+        f"labels on leaves that the judge {verdict}: {count}, fewer than {FEW_LABELS}, so the correction is uncertain"
         for verdict, count in (("passed", errors.passed), ("failed", errors.failed))
         if count < FEW_LABELS
     ]

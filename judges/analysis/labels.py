@@ -291,7 +291,7 @@ def each_label(lines: Iterable[bytes], *, name: str = "the labels") -> Iterator[
         found += 1
         yield stripped, label
     if problems:
-        raise LabelsUnreadable(f"{name}: {len(problems)} line(s) are not valid labels", problems=tuple(problems))
+        raise LabelsUnreadable(f"{name}: lines that are not valid labels: {len(problems)}", problems=tuple(problems))
     if not found:
         raise LabelsUnreadable(f"{name}: contains no labels")
 

@@ -92,6 +92,14 @@ def possessive_groups(tree: ast.Module) -> Iterator[int]:
                 yield node.lineno
 
 
+def optional_plurals(tree: ast.Module) -> Iterator[int]:
+    """Yield lines of messages with an optional plural, such as ``3 file(s)``. ``counted`` gives the right one."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            texts = [part.value for part in node.values if isinstance(part, ast.Constant)]
+            yield from (node.lineno for text in texts if re.search(r"(?<!http)(?<=[a-z])\(s\)", str(text)))
+
+
 def _raises_again(handler: ast.ExceptHandler) -> bool:
     last = handler.body[-1]
     return isinstance(last, ast.Raise) and last.exc is None
@@ -134,6 +142,7 @@ def test_only_allowed_modules_catch_everything():
         (broad_handlers, "try:\n    pass\nexcept (ValueError, BaseException):\n    pass"),
         (broad_handlers, "try:\n    pass\nexcept:\n    pass"),
         (possessive_groups, "import re\nre.compile(r'(?:a+|b)++')"),
+        (optional_plurals, "f'{n} file(s)'"),
         (raises_in_except_star, "try:\n    pass\nexcept* ValueError as errors:\n    raise errors.exceptions[0]"),
         (pipes_passed_to_the_loop, "await loop.connect_read_pipe(make, file)"),
         (lambda tree: long_functions(tree, 2), "def f():\n    a = 1\n    b = 2\n    return a + b"),
@@ -145,6 +154,10 @@ def test_each_check_detects_a_violation(check, line: str):
 
 def test_no_pattern_has_a_possessive_quantifier_on_a_group():
     assert violations(possessive_groups) == []
+
+
+def test_messages_have_the_plural_of_their_number():
+    assert violations(optional_plurals) == []
 
 
 def test_no_pipe_is_passed_to_the_event_loop():

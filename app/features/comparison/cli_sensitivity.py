@@ -115,7 +115,7 @@ def judge(
         print_json(document)
         return
     console = stdout_console()
-    console.print(f"{task}: {document['results']} result(s)", markup=False)
+    console.print(f"{task}: {counted(document['results'], 'result')}", markup=False)
     table = plain_table("model", "prompt", "leaves", "split", "share split (95 %)", "agreement", "votes lost")
     for row in document["votes"]:
         agreement = "-" if row["agreement"] is None else f"{row['agreement']:.3f}"

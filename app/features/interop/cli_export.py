@@ -13,7 +13,7 @@ import typer
 from app.console.connection import URL, UrlOption, connect
 from app.console.errors import WrongUsage, require_folder
 from app.console.judging_options import AgentOption, TaskOption
-from app.console.streams import stderr_console, suggestion
+from app.console.streams import counted, stderr_console, suggestion
 
 if TYPE_CHECKING:
     from app.features.interop.exported_results import ExportedResult
@@ -104,17 +104,17 @@ def _write(selected: Sequence[ExportedResult], format: Format, rows: Rows | None
     from judges.result_files import write_json
 
     if format is Format.MIND2WEB2:
-        return f"{write_layout(out, selected)} result(s)"
+        return counted(write_layout(out, selected), "result")
     if format is Format.INSPECT:
         from importlib.metadata import version
 
         log = inspect_log(agent, selected, tool_version=version("assay"), now=datetime.now(UTC))
         path = out if out.suffix == ".json" else out / file_name(log)
         write_json(path, log)
-        return f"{len(selected)} result(s) as {path.name}"
+        return f"{counted(len(selected), 'result')} as {path.name}"
     if format is Format.JSONL and rows is None:
         write_json_lines(out, (exported.result for exported in selected))
-        return f"{len(selected)} result(s)"
+        return counted(len(selected), "result")
     table = leaf_table(selected) if rows is Rows.LEAVES else result_table(selected)
     if format is Format.CSV:
         write_csv(out, table)
@@ -122,4 +122,4 @@ def _write(selected: Sequence[ExportedResult], format: Format, rows: Rows | None
         write_parquet(out, table)
     else:
         write_json_lines(out, table.objects())
-    return f"{len(table.rows)} row(s)"
+    return counted(len(table.rows), "row")

@@ -10,7 +10,7 @@ import typer
 
 from app.console.connection import URL, JsonOption, UrlOption, connect
 from app.console.errors import WrongUsage
-from app.console.streams import print_json, print_line, stderr_console
+from app.console.streams import counted, print_json, print_line, stderr_console
 
 if TYPE_CHECKING:
     from answers.submission import Answer, Submission
@@ -48,13 +48,14 @@ def import_(
         incomplete = sum(bool(submission.run or submission.model or submission.metadata) for submission in submissions)
         if incomplete:
             stderr_console().print(
-                f"{incomplete} submission(s) have a run, model or metadata, which a folder cannot store; use --submit"
+                "A folder cannot store the run, model and metadata of an answer; use --submit to keep them: "
+                f"{counted(incomplete, 'submission')}"
             )
     if as_json:
         print_json(report)
         return
-    counted = ", ".join(f"{count} {name}" for name, count in report.items() if isinstance(count, int))
-    print_line(f"{counted}: {url if submit else out}")
+    counts = ", ".join(f"{count} {name}" for name, count in report.items() if isinstance(count, int))
+    print_line(f"{counts}: {url if submit else out}")
 
 
 def _read(source: Path, agent: str | None) -> tuple[Submission, ...]:
@@ -120,7 +121,8 @@ def _write(submissions: Sequence[Submission], to: Path, *, overwrite: bool) -> d
     if conflicting and not overwrite:
         listed = ", ".join(map(str, conflicting[:5]))
         raise WrongUsage(
-            f"{len(conflicting)} answer(s) already exist and differ: {listed}", hint="Use --overwrite to replace them."
+            f"existing files have other contents: {listed}{', ...' * (len(conflicting) > 5)}",
+            hint=f"Use --overwrite to replace {counted(len(conflicting), 'answer')}.",
         )
     for path, answer in changed.items():
         write_atomic(path, answer.text.encode("utf-8"))

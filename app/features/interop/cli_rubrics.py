@@ -11,7 +11,7 @@ import typer
 from app.console.connection import JsonOption
 from app.console.errors import Exit, WrongUsage
 from app.console.judging_options import TaskFolderOption, task_folder
-from app.console.streams import print_json, print_line, stderr_console, stdout_console
+from app.console.streams import counted, print_json, print_line, stderr_console, stdout_console
 from app.console.tables import plain_table
 from app.features.interop.rubrics import RubricFormat
 
@@ -83,8 +83,8 @@ def _write(files: dict[Path, str], *, overwrite: bool) -> int:
     conflicting = [path for path in changed if path.exists()]
     if conflicting and not overwrite:
         listed = ", ".join(map(str, conflicting[:5]))
-        hint = "Use --overwrite to replace them, or another folder with --out."
-        raise WrongUsage(f"{len(conflicting)} task file(s) already exist and differ: {listed}", hint=hint)
+        hint = f"Use --overwrite to replace {counted(len(conflicting), 'file')}, or another folder with --out."
+        raise WrongUsage(f"existing files have other contents: {listed}{', ...' * (len(conflicting) > 5)}", hint=hint)
     for path, content in changed.items():
         write_atomic(path, content)
     return len(changed)

@@ -23,7 +23,7 @@ from app.console.judging_options import (
     judging_settings,
     quiet_logging,
 )
-from app.console.streams import print_json, print_line, stderr_console, stdout_console
+from app.console.streams import counted, print_json, print_line, stderr_console, stdout_console
 from app.console.tables import plain_table
 from judges.analysis.label_sets import SetFormat
 
@@ -233,11 +233,13 @@ def print_report(console: SafeConsole, report: dict[str, Any]) -> None:
 
 def _print_labels(console: SafeConsole, labels: dict[str, Any]) -> None:
     left_out = ", ".join(f"{count} {reason.replace('_', ' ')}" for reason, count in labels["left_out"].items() if count)
-    line = f"{labels['labels']} label(s) on {labels['items']} claim(s), {labels['usable']} usable"
+    line = f"{counted(labels['labels'], 'label')} on {counted(labels['items'], 'claim')}, {labels['usable']} usable"
     console.print_line(f"{line} ({left_out})" if left_out else line)
     several = labels["labelled_by_several"]
     if several["items"]:
-        console.print_line(f"people agree on {several['unanimous']} of {several['items']} claim(s) with several labels")
+        console.print_line(
+            f"claims with several labels on which people agree: {several['unanimous']} of {several['items']}"
+        )
 
 
 def _print_judge(console: SafeConsole, judge: dict[str, Any]) -> None:
@@ -334,7 +336,7 @@ def _import(set_format: SetFormat, files: Sequence[Path], target: Path) -> Impor
 
 
 def _print(document: Mapping[str, Any]) -> None:
-    print_line(f"{document['out']}: {document['written']} label(s) of {document['rows']} row(s)")
+    print_line(f"{document['out']}: {counted(document['written'], 'label')} of {counted(document['rows'], 'row')}")
     print_line(f"  labels: {_counts(document['labels'])}")
     print_line(f"  in the set: {_counts(document['original_labels'])}")
     if document["repeated"]:
@@ -344,7 +346,8 @@ def _print(document: Mapping[str, Any]) -> None:
         counts = {key: count for key, count in judge.items() if key not in ("model", "run", "rows", "used")}
         left_out = _counts({key: count for key, count in counts.items() if count})
         print_line(
-            f"  judge {name}: {judge['used']} of {judge['rows']} verdict(s)" + (f" ({left_out})" if left_out else "")
+            f"  judge {name}: {judge['used']} of {counted(judge['rows'], 'verdict')}"
+            + (f" ({left_out})" if left_out else "")
         )
     for title, counts in (("rows", document["unusable"]), ("verdicts", document["unusable_verdicts"])):
         if counts:

@@ -27,7 +27,7 @@ from app.console.judging_options import (
     judging_settings,
     quiet_logging,
 )
-from app.console.streams import print_json, print_line, stderr_console, stdout_console
+from app.console.streams import counted, print_json, print_line, stderr_console, stdout_console
 from app.console.tables import plain_table
 from app.features.meta_eval.cli import MAX_SHOWN, VOTES, PartialOption, PartialSupport, issue_certificates
 
@@ -554,7 +554,8 @@ def _print(report: Mapping[str, Any]) -> None:
     for one in report["sets"]:
         left_out = ", ".join(f"{count} {name}" for name, count in one["left_out"].items() if count)
         console.print_line(
-            f"{one['name']}: {one['usable']} of {one['items']} claim(s) usable" + (f" ({left_out})" if left_out else "")
+            f"{one['name']}: {one['usable']} of {counted(one['items'], 'claim')} usable"
+            + (f" ({left_out})" if left_out else "")
         )
 
     juries = jury_rows(report)
@@ -603,7 +604,7 @@ def _print_forecast(forecasts: Sequence[Mapping[str, Any]], *, as_json: bool) ->
             for name, title in (("calls", "requests"), ("input_tokens", "tokens in"), ("output_tokens", "tokens out"))
         )
         usd = "price unknown" if one["usd"] is None else f"{_range(one['usd'], 4)} USD"
-        print_line(f"{one['set']}, {one['model']}: {one['claims']} claim(s), {figures}, {usd}")
+        print_line(f"{one['set']}, {one['model']}: {counted(one['claims'], 'claim')}, {figures}, {usd}")
 
 
 def _range(figure: Mapping[str, float] | None, places: int = 0) -> str:

@@ -13,7 +13,7 @@ import typer
 
 from app.console.connection import URL, JsonOption, ResultsOption, UrlOption, connect
 from app.console.errors import WrongUsage
-from app.console.streams import print_json, stderr_console, stdout_console
+from app.console.streams import counted, print_json, stderr_console, stdout_console
 from app.features.meta_eval.cli import PartialOption, PartialSupport
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def correct(
         found = corrected_score(answers)
     except ValueError as error:
         raise WrongUsage(
-            f"{labels}: none of {len(items)} labelled claim(s) is on a leaf that a model judged for {agent!r}",
+            f"{labels}: none of {counted(len(items), 'labelled claim')} is on a leaf that a model judged for {agent!r}",
             hint="Labels need result_id and leaf, as in the export of the review page, of the newest results.",
         ) from error
     document = _as_json(agent, found, partial=partial, unmatched=len(items) - used)
@@ -198,7 +198,7 @@ def _print(document: Mapping[str, Any]) -> None:
         f"{leaves['labelled']} of {leaves['judged']} judged leaves are labelled: the judge passed {errors['passed']}, "
         f"{errors['wrongly_passed']} of them wrongly, and failed {errors['failed']}, {errors['wrongly_failed']} "
         "wrongly",
-        f"{document['unmatched_labels']} label(s) are not on leaves of these results",
+        f"labels that are not on leaves of these results: {document['unmatched_labels']}",
         *(f"warning: {warning}" for warning in document["warnings"]),
         "The labelled leaves must be a random sample of the judged leaves.",
     ]

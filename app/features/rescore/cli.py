@@ -9,7 +9,7 @@ import typer
 
 from app.console.connection import URL, DryRunOption, JsonOption, UrlOption, connect
 from app.console.errors import Exit, WrongUsage
-from app.console.streams import print_json, print_line, stderr_console, stdout_console
+from app.console.streams import counted, print_json, print_line, stderr_console, stdout_console
 from app.console.tables import bounds_text, plain_table
 
 if TYPE_CHECKING:
@@ -92,7 +92,7 @@ def _wait(client: Client, rescore_id: str, timeout_s: float | None) -> None:
 
     answers = client.get_rescore(rescore_id)["answers"]
     labels = {each["job_id"]: f"{each['agent']} {each['task_id']} {each['answer_name']}" for each in answers}
-    stderr_console().print(f"{rescore_id}: {len(labels)} answer(s)", markup=False)
+    stderr_console().print(f"{rescore_id}: {counted(len(labels), 'answer')}", markup=False)
     waiting = set(labels)
     with ProgressBoard(stderr_console(), len(labels)) as board:
         jobs_board = JobBoard(board, labels)
@@ -195,7 +195,8 @@ def _print(document: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) ->
             console.print_line(text)
     usage = document["usage"]
     cost = "unknown cost" if usage["usd"] is None else f"{usage['usd']:.4f} usd"
-    console.print_line(f"{document['id']}: {document['flipped']} leaves flipped, {usage['calls']} calls, {cost}")
+    flipped = counted(document["flipped"], "leaf", "leaves")
+    console.print_line(f"{document['id']}: {flipped} flipped, {counted(usage['calls'], 'call')}, {cost}")
 
 
 def _rank_text(row: Mapping[str, Any]) -> str:

@@ -21,7 +21,7 @@ from app.console.judging_options import (
     judging_settings,
     quiet_logging,
 )
-from app.console.streams import print_json, print_line, stderr_console, stdout_console
+from app.console.streams import counted, print_json, print_line, stderr_console, stdout_console
 
 if TYPE_CHECKING:
     from app.settings import Settings
@@ -347,7 +347,8 @@ def _print(document: Mapping[str, Any]) -> None:
 
     verdicts = document["verdicts"]
     print_line(
-        f"{document['old']} -> {document['new']}: {document['claims']} claim(s), {len(document['flips'])} flip(s)"
+        f"{document['old']} -> {document['new']}: {counted(document['claims'], 'claim')}, "
+        f"{counted(len(document['flips']), 'flip')}"
     )
     print_line(
         f"both passed {verdicts['both_passed']}, both failed {verdicts['both_failed']}, only old passed "
@@ -376,7 +377,7 @@ def _print(document: Mapping[str, Any]) -> None:
     for one in document["not_judged"][:MAX_SHOWN]:
         print_line(f"not judged ({one['reason']}): {one['claim']}  {one['new_reasoning']}")
     if document["other_prompt"]:
-        print_line(f"{document['other_prompt']} claim(s) were judged with another prompt, so the prompt changes too")
+        print_line(f"claims judged with another prompt, so that the prompt changes, too: {document['other_prompt']}")
     others = ", ".join(f"{name} ({count})" for name, count in document["other_verdicts"].items())
     if others:
         print_line(f"verdicts of other judges, not replayed: {others}")
@@ -412,4 +413,4 @@ def _print_forecast(forecast: Forecast, stored: _Stored, *, as_json: bool) -> No
             ("usd", "USD", 4),
         )
     ]  # fmt: skip
-    print_line(f"{document['claims']} claim(s): " + ", ".join(figures))
+    print_line(f"{counted(document['claims'], 'claim')}: " + ", ".join(figures))

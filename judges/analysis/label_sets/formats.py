@@ -165,7 +165,7 @@ def _wice(fields: Mapping[str, Any]) -> Label:
     if len(words) != len(spans):
         _refuse(
             Problem.WRONG_TYPE,
-            f"non_supported_spans: {len(spans)} value(s) for {len(words)} claim_tokens; both need the same length",
+            f"non_supported_spans: length {len(spans)}, but claim_tokens has {len(words)}; both need the same length",
         )
     return _label(
         human,

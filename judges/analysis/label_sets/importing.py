@@ -83,7 +83,9 @@ class ImportReport:
         if self.written and len(self.labels) == 1:
             warnings.append(f"all labels are {next(iter(self.labels))!r}: kappa and one of TPR and TNR have no value")
         if self.unusable[Problem.CONTRADICTING]:
-            warnings.append(f"{self.unusable[Problem.CONTRADICTING]} row(s) contradict another row and are left out")
+            warnings.append(
+                f"rows left out because they contradict another row: {self.unusable[Problem.CONTRADICTING]}"
+            )
         return warnings
 
     def note(self, row: SourceRow, error: UnusableRow, counts: Counter[str]) -> None:

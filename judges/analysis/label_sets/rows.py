@@ -156,7 +156,7 @@ def _document(path: Path, file: BinaryIO) -> Rows:
             number += 1
             yield SourceRow(file=path.name, number=number, fields=_object(row), run=run)
     except (ijson.JSONError, ValueError, RecursionError, StopIteration) as error:
-        raise LabelsUnreadable(f"{path}: invalid JSON after {number} row(s): {str(error)[:200]}") from error
+        raise LabelsUnreadable(f"{path}: invalid JSON after row {number}: {str(error)[:200]}") from error
     if not number:
         raise LabelsUnreadable(f'{path}: no rows: expected a JSON array, or an object with an array "rows"')
 
@@ -173,4 +173,4 @@ def _parquet(path: Path) -> Rows:
                     number += 1
                     yield SourceRow(file=path.name, number=number, fields=_object(row))
     except (pyarrow.ArrowException, ValueError) as error:
-        raise LabelsUnreadable(f"{path}: invalid Parquet after {number} row(s): {str(error)[:200]}") from error
+        raise LabelsUnreadable(f"{path}: invalid Parquet after row {number}: {str(error)[:200]}") from error

@@ -416,7 +416,7 @@ def bench_notes(report: Mapping[str, Any]) -> list[str]:
                 reasons.setdefault(row[name]["reason"], []).append(title)
         parts = [f"no {', '.join(titles)}, because {reason}" for reason, titles in reasons.items()]
         parts += [
-            f"{row[name]} claim(s) left out, because {reason}"
+            f"claims left out, because {reason}: {row[name]}"
             for name, reason in (
                 ("partial", "the judge called them partly supported"),
                 ("contradicting", "recorded verdicts of the judge differ"),

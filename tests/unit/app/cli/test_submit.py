@@ -57,7 +57,7 @@ def test_json_file_is_the_reply_of_a_provider(tmp_path: Path) -> None:
 def test_cited_files_of_a_reply_are_reported(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     read_answers(reply_file(tmp_path, "anthropic_messages"))
 
-    assert "1 cited source(s) are no web pages and get no link: bridges.txt" in capsys.readouterr().err
+    assert "cited sources that are no web pages get no link: bridges.txt" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

@@ -186,7 +186,7 @@ async def test_labels_of_one_class_and_missing_verdicts_are_explained(bench: Any
     ended = await bench("--partial", "excluded", "--out", "t.md", labels=("--labels", "same.jsonl"))
     assert ended.code == 0, ended.err
     one_class = "same, old-judge (recorded): no kappa, because both raters used one and the same category only"
-    no_verdict = "3 claim(s) left out, because the judge called them partly supported"
+    no_verdict = "claims left out, because the judge called them partly supported: 3"
     assert one_class in ended.out and "no TNR, because humans failed no item" in ended.out
     assert no_verdict in ended.out
     assert no_verdict in text_of("t.md") and "partial=excluded" in text_of("t.md")

@@ -150,7 +150,7 @@ async def test_dry_run_estimates_and_sends_nothing(call: Any, results: Any) -> N
     assert found["claims"] == TASKS * LEAVES
     assert TASKS * LEAVES * 2 <= found["calls"]["expected"] <= TASKS * LEAVES * 3
     assert found["usd"]["expected"] > 0
-    assert text.out.startswith("180 claim(s): requests ")
+    assert text.out.startswith("180 claims: requests ")
 
 
 async def test_claims_without_a_verdict_widen_the_new_score(call: Any, results: Any, tmp_path: Path) -> None:

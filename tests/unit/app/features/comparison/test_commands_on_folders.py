@@ -194,7 +194,7 @@ def test_sensitivity_of_the_order_of_two_folders(assay: RunCommand, folder: Path
 def test_sensitivity_compares_verdicts_of_a_judge_over_a_folder(assay: RunCommand, folder: Path) -> None:
     ended = assay("results", "sensitivity", "judge", "task_1", "--results", str(folder))
     assert ended.code == 0
-    assert "task_1: 3 result(s)" in ended.out
+    assert "task_1: 3 results" in ended.out
     # The same answer of several agents, with different verdicts on the same leaf.
     assert "b: passed 2 of 3 times (scripted)" in ended.out
     assert assay("results", "sensitivity", "judge", "no_task", "--results", str(folder)).code == 2

@@ -143,7 +143,7 @@ def test_imported_set_is_measured_with_all_its_judges(assay: RunCommand, tmp_pat
     ended = assay("meta-eval", "import", "wikipedia", "dataset.json", "results.json")
 
     assert ended.code == 0, ended.err
-    assert "dataset.labels.jsonl: 2 label(s) of 3 row(s)" in ended.out
+    assert "dataset.labels.jsonl: 2 labels of 3 rows" in ended.out
     assert "1 unknown label" in ended.out
     assert "dataset.json, row 3" in ended.out
     measured = json.loads(assay("meta-eval", "dataset.labels.jsonl", "--json").out)
