@@ -7,6 +7,7 @@ import errno
 import json
 from collections.abc import Iterable
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -273,6 +274,28 @@ async def test_public_scripts_and_native_judges_share_the_pipeline(folder: Answe
     assert all(again.reused for again in await folder.evaluate())
     assert ended["script"]["script"]["kind"] == "mind2web2"
     assert ended["script"]["answer_name"] == "answer_1.md"
+
+
+async def test_opening_the_model_counts_towards_the_deadline(
+    folder: AnswerFolder, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now_s, limits = 0.0, list[float]()
+    opened, run_judge = pipeline._opened, pipeline._run_judge
+
+    async def open_slowly(*arguments: Any) -> Any:
+        nonlocal now_s
+        now_s += 7.0
+        return await opened(*arguments)
+
+    async def run_recorded(case: Any, *arguments: Any) -> Any:
+        limits.append(case.deadline_s)
+        return await run_judge(case, *arguments)
+
+    monkeypatch.setattr(pipeline, "_opened", open_slowly)
+    monkeypatch.setattr(pipeline, "_run_judge", run_recorded)
+    monkeypatch.setattr(pipeline, "time", SimpleNamespace(monotonic=lambda: now_s))
+    await folder.evaluate(job_deadline_s=100.0)
+    assert limits == [88.0]
 
 
 async def test_results_are_in_plan_order(folder: AnswerFolder) -> None:
