@@ -135,10 +135,9 @@ async def evaluate(
         ModelNotConfigured, BrowserUnavailable: The model or the browser cannot be used on this machine.
         LLMRejected: The provider rejects every request. Replies that were paid for are in the reply cache.
     """
-    began_s = time.monotonic()
-    judged_by, parameters = parse_judge(model or runtime.settings.model), parameters or runtime.settings.parameters
-    client = await _opened(runtime, judged_by)  # the first time, this takes seconds
     urls, watch = unique_urls(answer.text), _Stopwatch()
+    judged_by, parameters = parse_judge(model or runtime.settings.model), parameters or runtime.settings.parameters
+    client = await _opened(runtime, judged_by)  # takes seconds in a new process
     pages = pages or AnswerPages(runtime.pages, near=answered_at, owner=owner, stored_only=stored_pages)
     call_log = CallLog(runtime, pages, result_id, is_stored=is_stored)
     meter, rejections = UsageMeter(), RejectionMonitor(*judged_by.providers)
@@ -161,9 +160,7 @@ async def evaluate(
         parameters=parameters,
         pages=pages,
         reporter=reporter,
-        deadline_s=max(
-            1.0, (deadline_s or runtime.settings.job_deadline_s) * _JUDGING_SHARE - (time.monotonic() - began_s)
-        ),
+        deadline_s=max(1.0, (deadline_s or runtime.settings.job_deadline_s) * _JUDGING_SHARE - watch.total_s),
         verifier=verifier,
         folder=folder,
     )
