@@ -10,7 +10,7 @@ from pydantic import BaseModel, ConfigDict, Field
 from app.api.models import RecordModel
 from app.api.paging import NAME_PATTERN
 from app.api.request_fields import FETCHABLE_URL
-from app.storage.cited_urls import CitedUrl, DependentResult, TaskUrlCounts
+from app.storage.cited_urls import CitedUrl, DependentResult
 from cache.urls import MAX_URL_CHARS
 
 Action: TypeAlias = Literal["add", "edit", "delete", "flag", "unflag", "review", "unreview"]
@@ -57,12 +57,6 @@ class CitedUrlOut(RecordModel):
             source=None if latest is None else latest.source,
             captured_at=None if latest is None else latest.captured_at,
         )
-
-
-class TasksPagesOut(BaseModel):
-    """All tasks with cited URLs, sorted by ``leaves_waiting``, highest first."""
-
-    items: list[TaskUrlCounts]
 
 
 class PassageOut(BaseModel):

@@ -14,13 +14,13 @@ from fastapi import APIRouter, Header, Query, Response
 from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep
 from app.api.models import ListOut, PageOut
-from app.api.page_models import CitedUrlOut, ClosestPassageOut, DependentsOut, PassageOut, TasksPagesOut
+from app.api.page_models import CitedUrlOut, ClosestPassageOut, DependentsOut, PassageOut
 from app.api.paging import CapturesPageDep, IdPath, NameFilter, UrlsPageDep
 from app.api.problems import Problem, not_found
 from app.api.response_headers import references
 from app.service import Service
 from app.storage.captures import key_digest, list_captures, may_see
-from app.storage.cited_urls import dependents_of, list_tasks, list_urls
+from app.storage.cited_urls import TaskUrlCounts, dependents_of, list_tasks, list_urls
 from cache.capture import SCREENSHOT_PREFIX, Capture, CaptureOutcome
 from cache.errors import BlobCorrupt, BlobError, BlobMissing
 from cache.urls import MAX_URL_CHARS, canonical_key
@@ -68,11 +68,11 @@ async def list_cited_urls(
 
 
 @router.get("/tasks")
-async def list_page_tasks(service: ServiceDep, caller: ReaderDep, agent: NameFilter = None) -> TasksPagesOut:
-    """List all tasks that have cited URLs, with counts."""
+async def list_page_tasks(service: ServiceDep, caller: ReaderDep, agent: NameFilter = None) -> ListOut[TaskUrlCounts]:
+    """List all tasks that have cited URLs, with counts: those with most leaves waiting first."""
     async with service.database.begin() as connection:
         listed = await list_tasks(connection, owner=caller.visible_owner, agent=agent)
-    return TasksPagesOut(items=listed)
+    return ListOut(items=listed, next_cursor=None)
 
 
 @router.get("/dependents")

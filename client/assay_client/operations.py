@@ -404,9 +404,9 @@ class Operations(Sender):
             given(task_id=task_id, agent=agent, needs_work=needs_work, deleted=deleted, url=url, limit=limit),
         )
 
-    def list_page_tasks(self, *, agent: str | None = None) -> types.TasksPagesOut:
-        """List all tasks that have cited URLs, with counts."""
-        return self._json("GET", "/v1/pages/tasks", params=given(agent=agent))
+    def list_page_tasks(self, *, agent: str | None = None) -> Iterator[types.TaskUrlCounts]:
+        """List all tasks that have cited URLs, with counts: those with most leaves waiting first."""
+        return self._items("/v1/pages/tasks", given(agent=agent))
 
     def list_page_dependents(self, url: Sequence[str]) -> types.DependentsOut:
         """Return the answers and leaves that depend on the pages of these URLs, and the cost of their last judging."""
@@ -671,12 +671,14 @@ class Operations(Sender):
         """List rescores, newest first, without the comparisons."""
         return self._items("/v1/rescores", given(limit=limit))
 
-    def list_rescore_answers(self, *, task_id: str | None = None, agent: str | None = None) -> types.RescorablesOut:
+    def list_rescore_answers(
+        self, *, task_id: str | None = None, agent: str | None = None
+    ) -> Iterator[types.RescorableOut]:
         """List the answers that a rescore of the task, the agent or both would judge: the newest job of each answer.
 
         Send the job ids to `POST /v1/forecasts` to estimate calls and cost.
         """
-        return self._json("GET", "/v1/rescores/answers", params=given(task_id=task_id, agent=agent))
+        return self._items("/v1/rescores/answers", given(task_id=task_id, agent=agent))
 
     def get_rescore(self, rescore_id: str) -> types.RescoreOut:
         """Return a rescore: old and new scores per answer and per agent, flipped leaves and ranks."""
@@ -1235,9 +1237,9 @@ class AsyncOperations(AsyncSender):
             given(task_id=task_id, agent=agent, needs_work=needs_work, deleted=deleted, url=url, limit=limit),
         )
 
-    async def list_page_tasks(self, *, agent: str | None = None) -> types.TasksPagesOut:
-        """List all tasks that have cited URLs, with counts."""
-        return await self._json("GET", "/v1/pages/tasks", params=given(agent=agent))
+    def list_page_tasks(self, *, agent: str | None = None) -> AsyncIterator[types.TaskUrlCounts]:
+        """List all tasks that have cited URLs, with counts: those with most leaves waiting first."""
+        return self._items("/v1/pages/tasks", given(agent=agent))
 
     async def list_page_dependents(self, url: Sequence[str]) -> types.DependentsOut:
         """Return the answers and leaves that depend on the pages of these URLs, and the cost of their last judging."""
@@ -1504,14 +1506,14 @@ class AsyncOperations(AsyncSender):
         """List rescores, newest first, without the comparisons."""
         return self._items("/v1/rescores", given(limit=limit))
 
-    async def list_rescore_answers(
+    def list_rescore_answers(
         self, *, task_id: str | None = None, agent: str | None = None
-    ) -> types.RescorablesOut:
+    ) -> AsyncIterator[types.RescorableOut]:
         """List the answers that a rescore of the task, the agent or both would judge: the newest job of each answer.
 
         Send the job ids to `POST /v1/forecasts` to estimate calls and cost.
         """
-        return await self._json("GET", "/v1/rescores/answers", params=given(task_id=task_id, agent=agent))
+        return self._items("/v1/rescores/answers", given(task_id=task_id, agent=agent))
 
     async def get_rescore(self, rescore_id: str) -> types.RescoreOut:
         """Return a rescore: old and new scores per answer and per agent, flipped leaves and ranks."""

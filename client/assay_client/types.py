@@ -1444,12 +1444,6 @@ class RescorableOut(TypedDict):
     answer: str
 
 
-class RescorablesOut(TypedDict):
-    """Answers that a rescore would judge again."""
-
-    items: list[RescorableOut]
-
-
 class RescoreIn(TypedDict):
     """Which answers to rescore: those of a task, of an agent, or of both; or those of ``jobs``."""
 
@@ -2201,12 +2195,6 @@ class TaskUrlCounts(TypedDict):
     reviewed: int
     needs_work: int
     leaves_waiting: int
-
-
-class TasksPagesOut(TypedDict):
-    """All tasks with cited URLs, sorted by ``leaves_waiting``, highest first."""
-
-    items: list[TaskUrlCounts]
 
 
 class TimingOut(TypedDict):

@@ -37,6 +37,12 @@ def test_operations_without_a_method_exist():
     assert set(generate_client.LEFT_OUT) - set(OPERATIONS) == set()
 
 
+def test_every_list_has_a_cursor():
+    schemas = DOCUMENT["components"]["schemas"]
+    bare = {name for name, schema in schemas.items() if list(schema.get("properties", {})) == ["items"]}
+    assert bare == {"RewardsOut", "FlaggedListOut"}, "a batch, and the list of the browser extension"
+
+
 def arguments(method: Callable[..., Any], operation: dict[str, Any]) -> dict[str, Any]:
     """Return a value for each parameter of a method: texts, one of the allowed values, or bytes."""
     schemas = {re.sub(r"\W", "_", one["name"]).lower(): one["schema"] for one in operation.get("parameters", ())}

@@ -113,26 +113,16 @@ class AcceptedRescoreOut(BaseModel):
 class RescorableOut(BaseModel):
     """Finished job whose answer a rescore would judge again."""
 
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {"id": f"job_{EXAMPLE_ID}", "agent": "a", "task_id": "karrow_visit", "answer": "answer_1.md"}
+        }
+    )
+
     id: str
     agent: str
     task_id: str
     answer: str
-
-
-class RescorablesOut(BaseModel):
-    """Answers that a rescore would judge again."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "example": {
-                "items": [
-                    {"id": f"job_{EXAMPLE_ID}", "agent": "my-agent", "task_id": "karrow_visit", "answer": "answer_1.md"}
-                ]
-            }
-        }
-    )
-
-    items: list[RescorableOut]
 
 
 class RescoreSummaryOut(BaseModel):
@@ -280,15 +270,14 @@ async def list_rescores(
 @router.get("/answers")
 async def list_rescore_answers(
     service: ServiceDep, caller: ReaderDep, task_id: NameFilter = None, agent: NameFilter = None
-) -> RescorablesOut:
+) -> ListOut[RescorableOut]:
     """List the answers that a rescore of the task, the agent or both would judge: the newest job of each answer.
 
     Send the job ids to `POST /v1/forecasts` to estimate calls and cost.
     """
     jobs = await _selected(service, caller, task_id=task_id, agent=agent)
-    return RescorablesOut(
-        items=[RescorableOut(id=job.id, agent=job.agent, task_id=job.task_id, answer=job.answer) for job in jobs]
-    )
+    items = [RescorableOut(id=job.id, agent=job.agent, task_id=job.task_id, answer=job.answer) for job in jobs]
+    return ListOut(items=items, next_cursor=None)
 
 
 @router.get("/{rescore_id}")

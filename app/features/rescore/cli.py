@@ -126,7 +126,7 @@ def _print_forecast(client: Client, selection: Mapping[str, Any], *, stored_page
 
     jobs = selection.get("jobs") or [
         each["id"]
-        for each in client.list_rescore_answers(agent=selection.get("agent"), task_id=selection.get("task_id"))["items"]
+        for each in client.list_rescore_answers(agent=selection.get("agent"), task_id=selection.get("task_id"))
     ]
     forecasts = [
         client.create_forecast(
