@@ -225,5 +225,5 @@ async def _job(service: Service, caller: Caller, job_id: str) -> Job:
     async with service.database.pooled_connection() as connection:
         job = await rows.poll_job(connection, job_id, owner=caller.visible_owner)
     if job is None:
-        raise not_found("job")
+        raise not_found(f"job {job_id!r}")
     return job

@@ -195,7 +195,7 @@ def as_problem(error: Exception) -> Problem:
         case ModuleNotFoundError() if (missing := missing_extra(error)) is not None:
             return Problem(501, "NOT_INSTALLED", missing)
         case JobNotFound():
-            return not_found("job")
+            return not_found(f"job {str(error)!r}")
         case JobStateConflict():
             return Problem(409, "CONFLICT", str(error))
         case KeyReused():

@@ -215,10 +215,13 @@ def _suggestions(root: Path, agent: str, task_ids: Sequence[str]) -> str:
         return f"The folder {root} does not exist. Set another one with --answers."
     if not (root / agent).is_dir():
         agents = [name for name in _folders(root) if any((root / name).glob("*/answer_*.md"))]
+        if not agents:
+            return f"{root} contains no answers. Write them to {root}/{agent}/<task>/answer_<k>.md, or set --answers."
         return f"{suggestion(agent, agents)}\nSet another folder with --answers."
     tasks = _folders(root / agent)
     missing = [task_id for task_id in task_ids if task_id not in tasks]
-    hints = "\n".join(f"{task_id}: {suggestion(task_id, tasks)}" for task_id in missing)
+    prefix = "{}: " if len(missing) > 1 else ""
+    hints = "\n".join(prefix.format(task_id) + suggestion(task_id, tasks) for task_id in missing)
     return hints or "Answers are named answer_<k>.md, with k from 1."
 
 

@@ -79,7 +79,8 @@ def gate(
         now = name if folder is None else f"{folder}/{agent}"
         [comparison] = compare_sides(url, baseline, [now], mix_judges=mix_judges)["comparisons"]
     if summary.get("statistics") is None and summary.get("avg_score") is not None:
-        raise ToolFailed("a gate needs confidence intervals", hint=f"Where the scores are: {advice('statistics')}.")
+        place = "here" if folder is not None else "on the server"
+        raise ToolFailed(f"a gate needs confidence intervals: {place}, {advice('statistics')}")
     if summary.get("statistics") is None:
         raise WrongUsage(f"{name}: no answer has been judged yet", hint="See the state of its jobs: assay jobs")
     _report(

@@ -137,3 +137,10 @@ async def test_invalid_last_event_id_returns_current_state(working_api: httpx.As
     headers = {b"Last-Event-ID": odd.encode("latin-1")}
     response = await working_api.get(f"/v1/jobs/{job_id}/events", headers=headers)
     assert [data["status"] for _, data, _ in events_of(response.text)] == ["succeeded"]
+
+
+@pytest.mark.parametrize(("method", "path"), [("GET", ""), ("POST", "/retry")])
+async def test_unknown_job_is_named_in_the_error(working_api: httpx.AsyncClient, method: str, path: str):
+    reply = await working_api.request(method, "/v1/jobs/job_unknown" + path)
+    assert_problem(reply, 404, "NOT_FOUND")
+    assert reply.json()["detail"] == "Job 'job_unknown' not found"

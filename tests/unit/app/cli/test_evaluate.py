@@ -36,6 +36,15 @@ def test_folder_without_its_option_names_the_option(assay: RunCommand, answers: 
     assert assay("evaluate", "--help").out.splitlines()[0].rstrip() == "Usage: assay evaluate [OPTIONS]"
 
 
+def test_folder_without_answers_says_where_to_write_them(assay: RunCommand, tmp_path: Path) -> None:
+    (tmp_path / "answers").mkdir()
+
+    ended = assay("evaluate", "--agent", "otter")
+
+    assert ended.code == 2
+    assert "answers contains no answers. Write them to answers/otter/<task>/answer_<k>.md" in ended.err
+
+
 def test_unknown_agent_suggests_existing_agents(assay: RunCommand, answers: Path) -> None:
     ended = assay("evaluate", "--agent", "oter")
 
@@ -58,7 +67,7 @@ def test_misspelled_task_suggests_similar_tasks(assay: RunCommand, answers: Path
     ended = assay("evaluate", "--agent", "otter", "--task", "karow_visit")
 
     assert ended.code == 2
-    assert "Did you mean: karrow_visit?" in ended.err
+    assert "\nDid you mean: karrow_visit?" in ended.err
 
 
 def test_named_task_requires_a_judge(assay: RunCommand, answers: Path) -> None:

@@ -198,3 +198,16 @@ def test_sensitivity_compares_verdicts_of_a_judge_over_a_folder(assay: RunComman
     # The same answer of several agents, with different verdicts on the same leaf.
     assert "b: passed 2 of 3 times (scripted)" in ended.out
     assert assay("results", "sensitivity", "judge", "no_task", "--results", str(folder)).code == 2
+
+
+@pytest.mark.parametrize(("options", "place"), [((), "on the server"), (("--results", "out"), "here")])
+def test_gate_without_intervals_says_where_to_install_the_extra(
+    assay: RunCommand, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], place: str
+) -> None:
+    summary = {"avg_score": 1.0, "statistics": None}
+    monkeypatch.setattr("app.features.comparison.cli_gate.load_summary", lambda *_, **__: summary)
+
+    ended = assay("gate", "--agent", "right", "--min-score", "0.5", *options)
+
+    assert ended.code == 1
+    assert f"a gate needs confidence intervals: {place}, install the extra 'statistics'" in ended.err
