@@ -198,7 +198,8 @@ class PageLoader:
         parsed, seen = await self._load_document()
         self._navigation.block_navigation()
         height = int(seen["height"])
-        if not self._navigation.has_failed and not self._navigation.body_taken.is_set():
+        has_nothing = self._navigation.loading_stopped.is_set() and not seen["chars"]  # may never be drawn
+        if not (self._navigation.has_failed or self._navigation.body_taken.is_set() or has_nothing):
             height, seen = await self._load_late_parts(seen)
             await self._wait_for_promises(seen)
         if self._proxy_port.flooded.is_set() or self._hung:

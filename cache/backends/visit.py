@@ -223,6 +223,9 @@ class Visit:
             return ended
         received = self._with_response(navigation)
         visible = await read_visible_text(self.page.document)
+        if navigation.incomplete_reason and _shows_nothing(visible):  # such a page may never be drawn
+            failure = CaptureFailure(outcome=CaptureOutcome.CONNECT_ERROR, detail=navigation.incomplete_reason)
+            return self._failed_observation(navigation, failure)
         html = str(await self.page.run(_SERIALIZE_HTML, MAX_HTML_CHARS))
         screenshots, drawn = await self._screenshots(readiness)  # last: a browser that is drawing does not respond
         areas = _screenshot_areas(self._screenshot_px(readiness), len(screenshots))
@@ -348,6 +351,10 @@ def _screenshot_areas(height: int, drawn: int) -> list[ScreenshotArea]:
     return [
         ScreenshotArea(number=number, top=top, width=WIDTH_PX, height=part) for number, (top, part) in enumerate(spans)
     ]
+
+
+def _shows_nothing(visible: VisibleText) -> bool:
+    return not (visible.text or visible.facts["largeImages"] or visible.facts["drawings"])
 
 
 def _enclosing_span(boxes: Sequence[Box], page_px: int) -> tuple[int, int]:

@@ -207,6 +207,13 @@ ENDINGS: list[tuple[Answer, CaptureOutcome, bool]] = [
     (Reply.redirect("http://169.254.169.254/latest/meta-data/"), CaptureOutcome.EGRESS_DENIED, False),
     (Reply.redirect("file:///etc/passwd"), CaptureOutcome.EGRESS_DENIED, False),
     (Reply.redirect("/ending"), CaptureOutcome.REDIRECT_LOOP, False),
+    (
+        Reply(
+            headers={"Content-Type": "text/html", "Content-Encoding": "gzip"}, body=b"<p>This is not compressed." * 9
+        ),
+        CaptureOutcome.CONNECT_ERROR,
+        False,
+    ),
     (Reply(headers={"Content-Type": "application/zip"}, body=b"PK\x03\x04\x00\x00"), CaptureOutcome.UNSUPPORTED, False),
     (
         Reply.html("<h1>Page not found</h1><p>We are sorry. Try the search, or go back to the front page."),
