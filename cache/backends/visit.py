@@ -268,6 +268,7 @@ class Visit:
         if self.proxy_port.is_exhausted:
             return replace(finding, outcome=CaptureOutcome.TOO_LARGE, detail="the page exceeded its byte limit")
         truncated = "the page has more text than is stored" if visible.truncated else ""
+        truncated = "the page is shown up to an error in its XML" if visible.facts["malformed"] else truncated
         reason = navigation.incomplete_reason or readiness.incomplete_reason or truncated
         if finding.outcome is CaptureOutcome.OK and reason:
             return replace(finding, outcome=CaptureOutcome.PARTIAL, detail=reason)

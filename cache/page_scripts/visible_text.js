@@ -8,7 +8,7 @@
   const textBoxes = /* include text_boxes */;
   const contrast = /* include contrast */;
   const SKIPPED = new Set(["SCRIPT", "STYLE", "NOSCRIPT", "TEMPLATE", "HEAD", "DATALIST", "CANVAS", "VIDEO", "AUDIO",
-    "OBJECT", "EMBED", "MAP", "META", "LINK", "TITLE", "DESC", "DEFS", "CLIPPATH", "MASK", "SYMBOL", "PATTERN"]);
+    "OBJECT", "EMBED", "MAP", "META", "LINK", "TITLE", "DESC", "DEFS", "CLIPPATH", "MASK", "SYMBOL", "PATTERN", "PARSERERROR"]);
   const SPACED = new Set(["P", "UL", "OL", "DL", "TABLE", "BLOCKQUOTE", "PRE", "FIGURE", "SECTION", "ARTICLE", "HR",
     "H1", "H2", "H3", "H4", "H5", "H6", "FORM", "FIELDSET", "DETAILS"]);
   const DRAWINGS = /^(?:canvas|video|svg|object|embed)$/i;
@@ -464,7 +464,7 @@
   if (root) walk(root, blank, out);
   facts.consentChars = consent.chars([document, ...shadows]);
   return {
-    address: location.href, title: document.title || "", text: out.value(), hidden, alternatives, links, pdfs, headlines: headlines.length ? headlines : subheads.slice(0, 1), frames, hosts: hosts.length,
+    address: location.href, malformed: /xml$/.test(document.contentType) && document.querySelector("parsererror") !== null, title: document.title || "", text: out.value(), hidden, alternatives, links, pdfs, headlines: headlines.length ? headlines : subheads.slice(0, 1), frames, hosts: hosts.length,
     // As a string: transferring a hundred thousand numbers as values takes a second and 300 MB.
     places: JSON.stringify(textBoxes.found), view: [pageX, pageY, window.innerWidth, window.innerHeight], covered: covers.map((each) => each.box), scriptChars: proseInScripts(), truncated, ...facts,
   };

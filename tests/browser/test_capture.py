@@ -239,6 +239,18 @@ ENDINGS: list[tuple[Answer, CaptureOutcome, bool]] = [
 ]
 
 
+async def test_xhtml_with_an_error_is_partial_or_empty(rig: Rig) -> None:
+    def xhtml(content: str) -> Reply:
+        body = f'<html xmlns="http://www.w3.org/1999/xhtml">{content}</html>'
+        return Reply(headers={"Content-Type": "application/xhtml+xml"}, body=body.encode())
+
+    late = await rig.show("/late.xhtml", xhtml("<head><title>A</title></head><body><p>Read</p><p>A & B</p></body>"))
+    assert (late.outcome, late.text) == (CaptureOutcome.PARTIAL, "Read")
+    assert late.detail == "the page is shown up to an error in its XML"
+    early = await rig.show("/early.xhtml", xhtml("<head><title>A & B</title></head><body><p>Unread</p></body>"))
+    assert (early.outcome, early.text) == (CaptureOutcome.EMPTY, "")
+
+
 @pytest.mark.parametrize(("answer", "outcome", "gone"), ENDINGS)
 async def test_response_that_is_not_a_page_has_its_own_outcome(
     rig: Rig, answer: Answer, outcome: CaptureOutcome, gone: bool
