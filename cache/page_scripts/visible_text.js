@@ -318,13 +318,17 @@
     if (context.style.backgroundImage.includes("url(") && visible(el, context) && isLarge(el.getBoundingClientRect())) facts.drawings += 1;
     if (mayHost(el, tag, context)) hosts.push(el);
     if (tag === "BR") { out.end(); return; }
-    const block = !/^(inline|contents|none|ruby|table-cell|inline-block|inline-flex)/.test(display);
+    const block = !/^(inline|contents|none|ruby|table-cell|inline-block|inline-flex)/.test(display) && !isInitial(el, context.style);
     const spaced = SPACED.has(tag) && !(context.depth && /^[UO]L$/.test(tag));
     if (block) spaced ? out.space() : out.end();
     if (!special(tag, el, context, out)) contents(el, context, out);
     if (display === "table-cell" || /^inline-(block|flex)/.test(display)) out.text(" ", false);
     if (block) spaced ? out.space() : out.end();
   };
+
+  // A large first letter of a paragraph, which floats and is part of the next word.
+  const isInitial = (el, style) => style.float !== "none" && el.nextSibling !== null && el.nextSibling.nodeType === Node.TEXT_NODE &&
+    /^\p{L}/u.test(el.nextSibling.nodeValue) && /^\p{P}?\p{L}$/u.test(el.textContent.trim());
 
   const special = (tag, el, context, out) => {
     if (/^H[1-6]$/.test(tag)) {

@@ -25,6 +25,7 @@ READABLE = """<!doctype html><title>Everything</title><h1>Big <em>title</em></h1
 <div style="position:relative;height:60px"><div style="position:absolute;inset:0;background:#123"></div>
 <p style="position:relative;color:#fff">White over a picture</p></div>
 <input value="typed"><select><option>chosen<option>other</select>
+<p><span style="float:left;font-size:40px">O</span>nce upon a time</p><p><b style="float:left">5</b>stars</p>
 <div id="host"></div><script>host.attachShadow({mode: "open"}).innerHTML = "<p>Shadow <slot></slot></p>";
 host.innerHTML = "<b>slotted</b>"</script>
 <iframe srcdoc="<h3>Framed</h3><p>Inside</p>" width="300" height="100"></iframe>
@@ -69,6 +70,11 @@ White on black
 White over a picture
 
 typed chosen
+
+Once upon a time
+
+5
+stars
 
 Shadow slotted
 
