@@ -354,11 +354,23 @@
     return /^(INPUT|TEXTAREA|SELECT)$/.test(tag) && field(tag, el, context, out);
   };
 
+  // Numbers of the items of an ordered list, which can begin anywhere, count down, or have gaps.
+  const numberings = new Map();
+  const numbering = (list) => {
+    if (numberings.has(list)) return numberings.get(list);
+    const numbers = new Map(), items = [...list.children].filter((item) => item.tagName === "LI");
+    let next = list.hasAttribute("start") ? list.start : list.reversed ? items.length : 1;
+    for (const item of items) {
+      if (/^\s*-?\d+/.test(item.getAttribute("value") || "")) next = item.value;
+      numbers.set(item, next);
+      next += list.reversed ? -1 : 1;
+    }
+    numberings.set(list, numbers);
+    return numbers;
+  };
   const listItem = (el, context, out) => {
     const list = el.parentElement;
-    const ordered = list && list.tagName === "OL";
-    const items = ordered ? [...list.children].filter((item) => item.tagName === "LI") : [];
-    const mark = ordered ? `${(list.start || 1) + items.indexOf(el)}. ` : "- ";
+    const mark = list && list.tagName === "OL" ? `${numbering(list).get(el)}. ` : "- ";
     const outer = out.prefix;
     const indent = "  ".repeat(Math.max(0, context.depth));
     out.prefix = indent + mark;

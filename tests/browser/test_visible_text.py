@@ -25,6 +25,7 @@ READABLE = """<!doctype html><title>Everything</title><h1>Big <em>title</em></h1
 <div style="position:relative;height:60px"><div style="position:absolute;inset:0;background:#123"></div>
 <p style="position:relative;color:#fff">White over a picture</p></div>
 <input value="typed"><select><option>chosen<option>other</select>
+<ol reversed><li>bronze<li>silver</ol><ol><li value="7">seventh<li>eighth<li value="x">ninth</ol>
 <p><span style="float:left;font-size:40px">O</span>nce upon a time</p><p><b style="float:left">5</b>stars</p>
 <div id="host"></div><script>host.attachShadow({mode: "open"}).innerHTML = "<p>Shadow <slot></slot></p>";
 host.innerHTML = "<b>slotted</b>"</script>
@@ -70,6 +71,13 @@ White on black
 White over a picture
 
 typed chosen
+
+2. bronze
+1. silver
+
+7. seventh
+8. eighth
+9. ninth
 
 Once upon a time
 
