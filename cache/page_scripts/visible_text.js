@@ -322,10 +322,19 @@
     const spaced = SPACED.has(tag) && !(context.depth && /^[UO]L$/.test(tag));
     if (block) spaced ? out.space() : out.end();
     if (!special(tag, el, context, out)) contents(el, context, out);
-    if (display === "table-cell" || /^inline-(block|flex)/.test(display)) out.text(" ", false);
+    if (display === "table-cell" || (/^inline-(block|flex)/.test(display) && !touchesNext(el))) out.text(" ", false);
     if (block) spaced ? out.space() : out.end();
   };
 
+  // Whether the text of an element touches the following text on its line, as the parts of a price or the letters of an
+  // animated heading do.
+  const extent = (node) => { range.selectNodeContents(node); return range.getBoundingClientRect(); };
+  const touchesNext = (el) => {
+    const next = el.nextSibling;
+    if (!next || el.childElementCount || next.childElementCount) return false;
+    const here = extent(el), there = extent(next), gap = Math.max(there.left - here.right, here.left - there.right);
+    return gap > -5 && gap < 1.5 && there.top < here.bottom && there.bottom > here.top;
+  };
   // A large first letter of a paragraph, which floats and is part of the next word.
   const isInitial = (el, style) => style.float !== "none" && el.nextSibling !== null && el.nextSibling.nodeType === Node.TEXT_NODE &&
     /^\p{L}/u.test(el.nextSibling.nodeValue) && /^\p{P}?\p{L}$/u.test(el.textContent.trim());

@@ -26,6 +26,8 @@ READABLE = """<!doctype html><title>Everything</title><h1>Big <em>title</em></h1
 <p style="position:relative;color:#fff">White over a picture</p></div>
 <input value="typed"><select><option>chosen<option>other</select>
 <ol reversed><li>bronze<li>silver</ol><ol><li value="7">seventh<li>eighth<li value="x">ninth</ol>
+<style>i { display: inline-block; font-style: normal }</style><p><i>$</i><i>19</i><i>.99</i> <i>S</i><i>a</i><i>le</i></p>
+<p><i style="width:90px">Weight</i><i>9 kg</i><i style="margin-left:9px">new</i><i style="padding:9px">Home</i><i>Up</i></p>
 <p><span style="float:left;font-size:40px">O</span>nce upon a time</p><p><b style="float:left">5</b>stars</p>
 <div id="host"></div><script>host.attachShadow({mode: "open"}).innerHTML = "<p>Shadow <slot></slot></p>";
 host.innerHTML = "<b>slotted</b>"</script>
@@ -78,6 +80,10 @@ typed chosen
 7. seventh
 8. eighth
 9. ninth
+
+$19.99 Sale
+
+Weight 9 kg new Home Up
 
 Once upon a time
 
