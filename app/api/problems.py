@@ -12,8 +12,8 @@ from fastapi import FastAPI, Request, Response
 from fastapi.dependencies.models import Dependant
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import JSONResponse
+from fastapi.routing import iter_route_contexts
 from starlette.exceptions import HTTPException
-from starlette.routing import Match
 
 from answers.errors import InvalidSubmission, ProblemCode
 from app.jobs.errors import JobNotFound, JobStateConflict, QueueFull
@@ -156,23 +156,15 @@ def _not_allowed(request: Request) -> Response:
 
     Each route knows only its own methods, so all routes are checked.
     """
-    routes = request.app.router.routes
-    allowed = [
-        method
-        for method in _METHODS
-        if any(route.matches(_scope_for(request, method))[0] is Match.FULL for route in routes)
-    ]
+    path = request.scope["path"].removeprefix(request.scope.get("root_path", ""))
+    routes: list[Any] = [one for one in iter_route_contexts(request.app.routes) if one.path_regex.match(path)]
+    served = {method for route in routes for method in route.methods}
+    allowed = [method for method in _METHODS if method in served]
     headers = {"Allow": ", ".join(dict.fromkeys([*allowed, "OPTIONS"]))}
     if request.method == "OPTIONS":
         return Response(status_code=HTTPStatus.NO_CONTENT, headers=headers)
     detail = f"{request.url.path} does not support {request.method}; it supports {headers['Allow']}"
     return Problem(405, "METHOD_NOT_ALLOWED", detail, headers=headers).response()
-
-
-def _scope_for(request: Request, method: str) -> dict[str, Any]:
-    """Return a scope for another method of the same path, without the keys that routing adds."""
-    keys = ("type", "path", "root_path", "headers", "query_string", "app", "router")
-    return {**{name: request.scope[name] for name in keys if name in request.scope}, "method": method}
 
 
 def as_problem(error: Exception) -> Problem:

@@ -20,10 +20,15 @@ def record(step: int, status: str = "scored", **more: Any) -> dict[str, Any]:
 
 
 class CountingPlan:
-    """Plan whose steps are numbers. ``fault`` maps steps to the exceptions that they raise."""
+    """Plan whose steps are numbers. ``fault`` maps steps to the exceptions that they raise.
 
-    def __init__(self, total: int, fault: dict[int, Exception] | None = None) -> None:
+    The first steps wait until ``wanted_at_once`` of them are judged at the same time.
+    """
+
+    def __init__(self, total: int, fault: dict[int, Exception] | None = None, *, wanted_at_once: int = 1) -> None:
         self.total = total
+        self.wanted_at_once = wanted_at_once
+        self.reached = asyncio.Event()
         self.fault = fault or {}
         self.judged: list[int] = []
         self.read = self.at_once = self.most_at_once = self.furthest_ahead = 0
@@ -40,6 +45,9 @@ class CountingPlan:
     async def judge(self, step: int, suite_model: SuiteModel) -> Record:
         self.at_once += 1
         self.most_at_once = max(self.most_at_once, self.at_once)
+        if self.at_once == self.wanted_at_once:
+            self.reached.set()
+        await self.reached.wait()
         await asyncio.sleep(0.001 * (step % 3))
         self.at_once -= 1
         if step in self.fault:
@@ -90,8 +98,9 @@ async def test_every_step_is_judged_once_and_returned_in_order():
 
 
 async def test_concurrent_steps_and_steps_read_ahead_are_limited():
-    plan = CountingPlan(30)
-    await run(plan, max_concurrent=4)
+    plan = CountingPlan(30, wanted_at_once=4)
+    async with asyncio.timeout(60):
+        await run(plan, max_concurrent=4)
     assert plan.most_at_once == 4
     assert plan.furthest_ahead <= 5
 
