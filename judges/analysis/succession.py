@@ -254,8 +254,8 @@ def succession(
 def decide(found: Succession) -> tuple[Mixing, tuple[str, ...]]:
     """Return whether scores may be mixed, and why not without an offset or at all."""
     always = [
-        f"{one.name}: the number of tasks is {one.change.tasks}, at least {MIN_TASKS_FOR_T} are needed to show that "
-        "scores stay equal"
+        f"{one.name}: only {one.change.tasks} of at least {MIN_TASKS_FOR_T} tasks that are needed to show that scores "
+        "stay equal"
         for one in found.groups
         if one.change.tasks < MIN_TASKS_FOR_T
     ]

@@ -62,8 +62,8 @@ class Decisions:
     extraction_reasons: list[Reason] = field(default_factory=list)
     """Reasons of the failed extractions, each once."""
     used: Verdict | None = None
-    """Verdict of a claim that was not judged, if the script has used its result. What it then decides itself is not
-    judged either."""
+    """Verdict of a claim that was not judged and whose result the script has used. Nodes that the script sets itself
+    afterwards are not judged either."""
     stop_reason: str | None = None
     """Reason that the script was stopped before it returned, if it was. Open leaves are then not judged."""
     prompts: set[str] = field(default_factory=set)

@@ -1,7 +1,7 @@
-"""Whether a judge script uses the result of the method of this package that is running.
+"""Whether a judge script uses the result of a call to ``verify``.
 
-After a fault the script gets False, which has no third state. If it decides something else from it, that is unknown
-too. Most scripts ignore the result, because the verdict is in the node.
+After a fault, ``verify`` returns False, because a bool has no third state. What the script then derives from it is
+unknown, too. Most scripts ignore the result, because the verdict is in the node.
 """
 
 from __future__ import annotations
@@ -22,9 +22,9 @@ _Place: TypeAlias = tuple[int | None, int | None, int | None, int | None]
 
 
 def is_result_used() -> bool:
-    """Return whether the judge script does something with the result of the running method.
+    """Return whether the judge script uses the result of the method of this package that it is awaiting.
 
-    False for tasks, as by ``asyncio.gather``: what uses their results is not known here.
+    False for tasks, as created by ``asyncio.gather``: the code that uses their results is not on the stack.
     """
     frame: FrameType | None = sys._getframe(1)
     while frame is not None and str(frame.f_globals.get("__name__")).partition(".")[0] in _OWN_PACKAGES:

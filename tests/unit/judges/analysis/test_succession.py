@@ -157,7 +157,7 @@ def test_judges_that_agree_may_be_mixed() -> None:
 def test_few_tasks_or_leaves_do_not_show_that_judges_may_be_mixed() -> None:
     few = succession(*simulated(1, AGENTS, lambda rng, agent, old: old, tasks=29))
     assert few.mixing is Mixing.NO
-    assert few.reasons[0].startswith("strong: the number of tasks is 29, at least 30")
+    assert few.reasons[0].startswith("strong: only 29 of at least 30 tasks")
     wide = succession(*simulated(1, AGENTS, lambda rng, agent, old: old, tasks=40), margin=0.01)
     assert wide.mixing is Mixing.NO
     assert "not within 0.01 around 0" in wide.reasons[0]
