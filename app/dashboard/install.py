@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from fastapi import APIRouter, FastAPI, Request, Response
 
 from app.dashboard import api_reference, captures, home, jobs, page_panels, results, review, search, sign_in
 from app.dashboard.answer_renderer import AnswerRenderer
-from app.dashboard.assets import Assets
 from app.dashboard.errors import NotFound
 from app.dashboard.html_route import HtmlRoute, show_not_found
-from app.dashboard.rendering import HEADERS, FeaturePages, Renderer
+from app.dashboard.rendering import HEADERS, Renderer
 from app.dashboard.result_cache import ResultCache
 from app.dashboard.sessions import Sessions
 from app.dashboard.viewer import Dashboard, ViewerDep
@@ -45,19 +44,18 @@ PAGES = (
 )
 
 
-def install_dashboard(app: FastAPI, *, keys: Callable[[], bool], features: Sequence[FeaturePages]) -> None:
+def install_dashboard(app: FastAPI, *, keys: Callable[[], bool], renderer: Renderer) -> None:
     """Add the state and the assets of the dashboard to ``app``, which has the routes of the API and of ``PAGES``.
 
     ``keys``: whether the service requires API keys, so that people must sign in.
     """
-    assets = Assets()
     app.state.dashboard = Dashboard(
         api=app,
-        renderer=Renderer(assets, features),
+        renderer=renderer,
         sessions=Sessions(),
         results=ResultCache(),
         answers=AnswerRenderer(),
         keys=keys,
     )
-    app.include_router(assets.router())
+    app.include_router(renderer.assets.router())
     show_not_found(app)

@@ -91,8 +91,9 @@ def create_environment(assets: Assets, features: Sequence[FeaturePages] = ()) ->
 class Renderer:
     """Renders the dashboard's templates. All values are escaped except ``Markup`` created by the dashboard."""
 
-    def __init__(self, assets: Assets, features: Sequence[FeaturePages] = ()) -> None:
-        self._environment = create_environment(assets, features)
+    def __init__(self, features: Sequence[FeaturePages] = ()) -> None:
+        self.assets = Assets()
+        self._environment = create_environment(self.assets, features)
         self.tabs: Sequence[Tab] = (*TABS, *(tab for feature in features for tab in feature.tabs))
 
     def fragment(self, template: str, /, **values: Any) -> Markup:

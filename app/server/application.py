@@ -37,6 +37,7 @@ from app.api.http_limits import LimitedHttpProtocol
 from app.api.middleware import BodyLimit, ExtensionOrigin, KeyGuard, OriginGuard, PreparedRoutes, ResponseHeaders
 from app.api.problems import Problem, as_problem, install_problems, reject_unknown_query
 from app.dashboard.install import PAGES, install_dashboard
+from app.dashboard.rendering import Renderer
 from app.feature import TokenCheck, contributions
 from app.features import FEATURES
 from app.jobs.execution import EvaluateJob
@@ -127,7 +128,7 @@ def create_app(
     app.add_middleware(OriginGuard, loopback_only=lambda: not _has_keys(app))
     app.add_middleware(ResponseHeaders, metrics=metrics)
     app.router.routes.extend(_routes())
-    install_dashboard(app, keys=lambda: _has_keys(app), features=FEATURES)
+    install_dashboard(app, keys=lambda: _has_keys(app), renderer=_renderer())
     return app
 
 
@@ -147,6 +148,12 @@ def _routes() -> tuple[BaseRoute, ...]:
     for router in pages:
         combined.include_router(router)
     return tuple(combined.routes)
+
+
+@cache
+def _renderer() -> Renderer:
+    """Return the renderer of the dashboard. All applications of a process share its compiled templates."""
+    return Renderer(FEATURES)
 
 
 def _has_keys(app: FastAPI) -> bool:
