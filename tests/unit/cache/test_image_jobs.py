@@ -71,6 +71,7 @@ async def test_memory_is_also_returned_while_jobs_follow_each_other(monkeypatch:
             await run_image_job(lambda: None)
 
 
+@pytest.mark.slow
 async def test_memory_of_finished_jobs_is_returned_and_only_a_few_pictures_are_in_memory() -> None:
     """Runs in a new process: the memory of this one depends on earlier tests."""
     program = """
@@ -121,13 +122,13 @@ asyncio.run(main())
 _GROWTH = """
 import asyncio, sys
 from pathlib import Path
-from cache.image_jobs import run_image_job
 
 def resident():
     lines = Path("/proc/self/status").read_text("ascii").splitlines()
     return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:"))
 
 if sys.argv[1] == "after a job":
+    from cache.image_jobs import run_image_job  # only here: compiling its modules changes the heap
     asyncio.run(run_image_job(int))
 bytes(8_000_000)  # the first one that is freed makes glibc keep blocks of this size
 before = resident()

@@ -278,17 +278,21 @@ async def test_timeout_error_raised_by_the_judge_is_a_judge_bug():
         await judged(judge, deadline_s=60)
 
 
-async def test_leaves_unsettled_at_the_deadline_are_not_judged():
+async def test_leaves_unsettled_at_the_deadline_are_not_judged(monkeypatch: pytest.MonkeyPatch):
+    loop = asyncio.get_running_loop()
+    later = loop.time() + 3600
+
     async def judge(ctx: JudgeContext) -> None:
-        ctx.verify("quick", "quick")
+        await ctx.settle(ctx.verify("quick", "quick"))
         ctx.verify("slow", "slow")
         ctx.check("code", False)
 
     async def pause(request: LLMRequest) -> None:
         if request.parts["claim"] == "slow":
+            monkeypatch.setattr(loop, "time", lambda: later)
             await asyncio.Event().wait()
 
-    judgement = await judged(judge, RuleLLM(pause=pause), deadline_s=8)
+    judgement = await judged(judge, RuleLLM(pause=pause), deadline_s=600)
     assert outcomes(judgement) == {
         "quick": ("passed", None),
         "slow": ("not_judged", "timeout"),

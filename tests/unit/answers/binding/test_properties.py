@@ -33,6 +33,7 @@ _LINES = [
 TEXTS = st.one_of(st.text(max_size=200), st.lists(st.sampled_from(_PARTS), max_size=60).map("".join))
 
 
+@pytest.mark.slow
 @given(TEXTS)
 def test_spans_lie_in_the_text_and_in_order(text: str) -> None:
     binding = bind(text)
@@ -120,6 +121,7 @@ def test_lists_that_restart_in_each_section_are_bound_as_constructed(seed: int) 
     assert [None if mark.source is None else binding.sources[mark.source].url for mark in binding.marks] == truth
 
 
+@pytest.mark.slow
 def test_five_thousand_citations() -> None:
     text, truth = generated(99, 5_000)
     assert len(bind(text).marks) == len(truth) == 5_000
@@ -173,6 +175,7 @@ def test_hostile_texts_take_linear_time_and_limited_memory() -> None:
     assert child.returncode == 0, child.stdout[-100:] + child.stderr[-2_000:]
 
 
+@pytest.mark.slow
 def test_cost_grows_with_the_length() -> None:
     text, _ = generated(7, 1_000)
     once = _steps(text)

@@ -86,6 +86,7 @@ def test_invalid_task_id_writes_nothing(assay: RunCommand, tmp_path: Path) -> No
     assert list(tmp_path.iterdir()) == []
 
 
+@pytest.mark.slow
 def test_yaml_task_is_listed_and_shown_with_its_lint(assay: RunCommand, tmp_path: Path) -> None:
     assay("tasks", "new", "old_bridge", "--out", "mine")
     file = tmp_path / "mine" / "old_bridge.yaml"
@@ -110,6 +111,7 @@ def test_yaml_task_with_problems_is_shown_with_file_line_and_column(assay: RunCo
     assert "old_bridge.yaml:17:28: no field 'bilder' (did you mean 'builder'?); the fields here are name," in ended.out
 
 
+@pytest.mark.slow
 def test_group_that_is_all_or_nothing_by_declaration_is_no_finding(assay: RunCommand, tmp_path: Path) -> None:
     assay("tasks", "new", "old_bridge", "--out", "mine")
     file = tmp_path / "mine" / "old_bridge.yaml"
@@ -121,6 +123,7 @@ def test_group_that_is_all_or_nothing_by_declaration_is_no_finding(assay: RunCom
     assert "lint:" not in assay("tasks", "--judges", "mine").out
 
 
+@pytest.mark.slow
 def test_all_problems_of_a_yaml_task_are_listed(assay: RunCommand, tmp_path: Path) -> None:
     assay("tasks", "new", "old_bridge", "--out", "mine")
     file = tmp_path / "mine" / "old_bridge.yaml"

@@ -9,6 +9,7 @@ from app.dashboard.rendering import create_environment
 from app.features import FEATURES
 
 
+@pytest.mark.slow
 def test_templates_use_only_existing_filters():
     environment = create_environment(Assets(), FEATURES)
     names = environment.list_templates()

@@ -104,6 +104,7 @@ def expected_score(draws: int = 200_000) -> float:
     return sum((d := rng.betavariate(4, 2)) * d for _ in range(draws)) / draws
 
 
+@pytest.mark.slow
 def test_interval_of_the_corrected_score_covers_the_truth_and_that_of_the_raw_score_does_not() -> None:
     truth = expected_score()
     corrected = raw = 0
@@ -117,6 +118,7 @@ def test_interval_of_the_corrected_score_covers_the_truth_and_that_of_the_raw_sc
     assert raw < 30
 
 
+@pytest.mark.slow
 def test_prediction_powered_interval_covers_the_true_share_and_is_narrower_than_labels_alone() -> None:
     truth = 4 / 6
     covered = narrower = 0

@@ -121,6 +121,7 @@ def known_confusion(rng: random.Random, agent: str, old: bool) -> bool:
     return rng.random() < (PASSES_PASSED if old else PASSES_FAILED)
 
 
+@pytest.mark.slow
 def test_intervals_cover_the_true_figures_of_a_known_confusion_matrix() -> None:
     rate = sum(AGENTS.values()) / len(AGENTS)
     both, neither = rate * PASSES_PASSED, (1 - rate) * (1 - PASSES_FAILED)

@@ -85,6 +85,7 @@ def test_missing_required_value_is_rejected():
         fit({"watts": 3}, LAMP, LAMP)
 
 
+@pytest.mark.slow
 @given(
     st.builds(
         Lamp,

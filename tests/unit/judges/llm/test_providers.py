@@ -70,6 +70,7 @@ async def test_client_is_returned_with_the_bare_model_name(model: str):
     await client.aclose()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("model", ["openai/o4-mini", "azure/o4-mini", "bedrock/o4-mini"])
 async def test_only_the_retrier_limits_the_time_of_a_reply(model: str):
     """A reply may take an hour (``ASSAY_LLM_TIMEOUT_S``). A shorter limit of the SDK would send and pay it twice."""

@@ -425,6 +425,7 @@ def test_error_in_the_head_of_the_file(head: str, message: str) -> None:
     assert message in problems("parallel: {a: {check: words(answer) > 3}}", head)[0]
 
 
+@pytest.mark.slow
 def test_ten_thousand_leaves_are_an_error_at_the_first_one_too_many() -> None:
     leaves = "".join(f"  l{number}: {{check: given(note)}}\n" for number in range(10_000))
     (line,) = problems("parallel:\n" + leaves)

@@ -112,6 +112,7 @@ tasks = st.builds(
 )
 
 
+@pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(tasks)
 def test_written_task_is_read_as_an_equal_task_with_an_equal_rubric(content: dict[str, Any]) -> None:

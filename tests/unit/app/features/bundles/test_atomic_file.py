@@ -40,6 +40,7 @@ def test_error_keeps_the_existing_file(tmp_path: Path):
     assert len(list(tmp_path.iterdir())) == 1
 
 
+@pytest.mark.slow
 def test_draft_of_a_killed_process_is_removed_and_one_in_use_is_kept(tmp_path: Path):
     target = tmp_path / "bundle.zip"
     ended = subprocess.run([sys.executable, "-c", KILLED, str(target)], timeout=240, cwd=Path.cwd(), check=False)

@@ -84,6 +84,7 @@ async def test_damaged_screenshot_is_left_out():
     assert page.css("#s0 img") == [] and first(page, "#s0 mark") is not None
 
 
+@pytest.mark.slow
 async def test_file_needs_no_network_and_the_dashboard_links_captures():
     assert not re.search(r"(?:src|href)=\"(?!data:|#|https?://)", str((await shown()).html))
     assert first(await shown(home="/checks"), "#s0 a[href^='/pages/page_']") is not None
@@ -103,6 +104,7 @@ async def test_hostile_texts_stay_texts():
     assert len(page.css("script")) == 1 and page.css("img[src=x]") == [] and page.css("a[href^=javascript]") == []
 
 
+@pytest.mark.slow
 async def test_long_report_is_rendered_in_a_child_process(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(view, "SHORT_CHARS", 0)
     page = await shown()

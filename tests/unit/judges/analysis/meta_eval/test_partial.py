@@ -224,6 +224,7 @@ def test_figures_without_a_denominator_have_a_reason() -> None:
     assert single.words.recall.reason
 
 
+@pytest.mark.slow
 def test_interval_covers_the_true_recall_of_correlated_words() -> None:
     """Claims are found entirely or not at all, so an interval over single words would be too narrow."""
     random_claims = random.Random(7)
@@ -240,6 +241,7 @@ def test_interval_covers_the_true_recall_of_correlated_words() -> None:
     assert covered >= 34
 
 
+@pytest.mark.slow
 def test_memory_is_bounded_by_clusters() -> None:
     one = item(wice_token_row("a"))
     marked = passages(one, "red")
