@@ -6,7 +6,8 @@ import re
 from collections.abc import Iterable
 
 MASK = "[redacted]"
-_MIN_SECRET_CHARS = 4
+_MIN_SECRET_CHARS = 8
+"""Shorter values are placeholders, such as `none` as the key of a local model server, and words that pages contain."""
 _CREDENTIALS = re.compile(
     r"(?i)(\b(?:authorization|proxy-authorization|cookie|set-cookie|x-api-key|api[_-]?key)\b['\"]?\s*[:=]\s*['\"]?)"
     r"((?:bearer|basic)\s+)?[^\s'\",;]+"

@@ -18,7 +18,7 @@ def log_stream() -> Iterator[io.StringIO]:
     root = logging.getLogger()
     handlers, level = root.handlers, root.level
     stream = io.StringIO()
-    configure_logging(Redactor(["canary"]), stream=stream)
+    configure_logging(Redactor(["canary-secret"]), stream=stream)
     yield stream
     root.handlers, root.level = handlers, level
     structlog.reset_defaults()
@@ -57,13 +57,15 @@ def test_colored_copy_of_a_message_is_not_logged(log_stream: io.StringIO):
 
 
 def test_secrets_are_masked_at_any_depth_for_every_logger(log_stream: io.StringIO):
-    structlog.get_logger("ours").warning("a canary", nested={"list": ["canary", 1, None]}, thing=ValueError("canary"))
-    logging.getLogger("theirs").error("their %s", "canary")
+    structlog.get_logger("ours").warning(
+        "a canary-secret", nested={"list": ["canary-secret", 1, None]}, thing=ValueError("canary-secret")
+    )
+    logging.getLogger("theirs").error("their %s", "canary-secret")
     try:
-        raise RuntimeError("canary")
+        raise RuntimeError("canary-secret")
     except RuntimeError:
         structlog.get_logger("ours").exception("failed")
-    assert "canary" not in log_stream.getvalue()
+    assert "canary-secret" not in log_stream.getvalue()
     first, second, third = lines(log_stream)
     assert first["nested"] == {"list": [MASK, 1, None]}
     assert second["event"] == f"their {MASK}"
