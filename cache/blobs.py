@@ -42,6 +42,8 @@ _HASH_INLINE_BYTES = 256 * 1024
 _STORE_FAULTS = (ObstoreError, OSError, ValueError)
 _FULL = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG})
 _FULL_TEXT = re.compile(rf"\(os error ({'|'.join(map(str, sorted(_FULL)))})\)")
+_S3_ERROR = re.compile(r"<Code>(.+?)</Code>(?:\s*<Message>(.+?)</Message>)?", re.DOTALL)
+_OBSTORE_DEBUG = "\n\nDebug source:"
 _RECORDS = "records"
 _DRAFTS = "drafts"
 _S3_RETRY = {
@@ -242,7 +244,7 @@ class BlobStore:
                 where = self._folder or "the blob store"
                 detail = f"no space left in {where}; free some, or set ASSAY_DATA_DIR or ASSAY_BLOBS to another place"
                 raise BlobStoreFull(sha256, detail) from fault
-            raise BlobStoreFailed(sha256, str(fault)) from fault
+            raise BlobStoreFailed(sha256, _reason(fault)) from fault
 
     def _put_files(self, folder: Path, bodies: Bodies, record: RecordOf, *, synced: bool) -> dict[str, Blob]:
         blobs = {}
@@ -327,7 +329,7 @@ class BlobStore:
         except FileNotFoundError as absent:
             raise BlobMissing(sha256, "not stored") from absent
         except _STORE_FAULTS as fault:
-            raise BlobStoreFailed(sha256, str(fault)) from fault
+            raise BlobStoreFailed(sha256, _reason(fault)) from fault
         if found != sha256:
             await self._quarantine(path, sha256)
             raise BlobCorrupt(sha256, "the stored bytes have changed")
@@ -338,7 +340,7 @@ class BlobStore:
         try:
             await obstore.rename_async(self._store, path, f"quarantine/{sha256}")
         except _STORE_FAULTS as fault:
-            _log.error("damaged blob not moved", sha256=sha256, error=str(fault))
+            _log.error("damaged blob not moved", sha256=sha256, error=_reason(fault))
 
     async def _has_size(self, path: str, size: int) -> bool:
         """Return whether an object of this size exists. False on errors, so that it is written again."""
@@ -357,7 +359,7 @@ class BlobStore:
                     if age >= older_than:
                         paths.append(entry["path"])
         except _STORE_FAULTS as fault:
-            raise BlobStoreFailed(folder, str(fault)) from fault
+            raise BlobStoreFailed(folder, _reason(fault)) from fault
         return sorted(paths)
 
     async def _delete(self, path: str) -> None:
@@ -365,7 +367,15 @@ class BlobStore:
             await obstore.delete_async(self._store, path)
         except _STORE_FAULTS as fault:
             if not isinstance(fault, FileNotFoundError):
-                _log.warning("blob not deleted", path=path, error=str(fault))
+                _log.warning("blob not deleted", path=path, error=_reason(fault))
+
+
+def _reason(fault: Exception) -> str:
+    """Return the error of the S3 server, or the message without the debug representation that obstore appends."""
+    found = _S3_ERROR.search(str(fault))
+    if found is not None:
+        return f"the S3 server returned {': '.join(filter(None, found.groups()))}"
+    return str(fault).partition(_OBSTORE_DEBUG)[0]
 
 
 def _s3_store(url: str, settings: dict[str, Any]) -> S3Store:

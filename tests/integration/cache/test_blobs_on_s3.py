@@ -52,7 +52,7 @@ async def test_damaged_object_is_detected_on_read_and_quarantined(store: BlobSto
     assert (await obstore.head_async(bucket, f"pages/v1/quarantine/{blob.sha256}"))["size"] == len(b"other words")
 
 
-async def test_missing_bucket_raises(endpoint: str) -> None:
+async def test_missing_bucket_raises_the_error_of_the_server(endpoint: str) -> None:
     store = BlobStore.open("s3://nowhere", s3={**KEYS, "endpoint": endpoint})
-    with pytest.raises(BlobStoreFailed):
+    with pytest.raises(BlobStoreFailed, match=r"returned NoSuchBucket: The specified bucket does not exist$"):
         await store.put(b"x", "text/plain")

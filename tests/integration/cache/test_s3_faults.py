@@ -59,7 +59,7 @@ async def test_wrong_etag_causes_a_comparison_of_bytes() -> None:
 
 async def test_persistent_error_ends_after_limited_retries() -> None:
     async with StandInS3(lambda request, nth: "500") as server:
-        with pytest.raises(BlobStoreFailed):
+        with pytest.raises(BlobStoreFailed, match=r"returned InternalError$"):
             await store(server).put(BODY, "text/plain")
         assert 1 < server.methods["PUT"] <= 6
 
