@@ -50,6 +50,7 @@ from judges.loader import load_judge
 from judges.registry import Judge, JudgeKind
 from rubrics.verdict import Outcome
 
+PROGRAM: tuple[str, ...] = (sys.executable, "-P", "-m", __name__)
 FIELD_TEST_S = 600.0
 LINT_S = 120.0
 LINT_ONE_S = 20.0
@@ -185,7 +186,7 @@ async def _in_child(request: Mapping[str, Any], *, timeout_s: float) -> dict[str
         errors = os.open(printed, os.O_WRONLY | os.O_CREAT)  # a file, because the process limits bound its size
         try:
             child = await asyncio.create_subprocess_exec(
-                *(sys.executable, "-P", "-m", __name__, str(out)),
+                *(*PROGRAM, str(out)),
                 stdin=subprocess.PIPE,
                 stdout=subprocess.DEVNULL,
                 stderr=errors,

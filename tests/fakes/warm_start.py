@@ -1,8 +1,8 @@
 """Starts ``assay`` and ``mind2web2`` commands as forks of a process that has imported both programs already.
 
 A command spends one to two seconds of CPU time on imports, and the tests start hundreds. A warm command differs from a
-real one in nothing else: it is a process with its own files, environment, folder, arguments and signals. Tests of
-kills, memory and imports start the real command.
+real one in nothing else: it is a process with its own files, environment, folder, arguments and signals. It starts the
+trials of judge files in the same way. Tests of kills, memory and imports start the real command.
 
 ``python -m tests.fakes.warm_start SOCKET`` serves ``warm_client`` until its standard input ends.
 """
@@ -18,6 +18,7 @@ import multiprocessing
 import os
 import pkgutil
 import selectors
+import shlex
 import shutil
 import socket
 import subprocess
@@ -33,13 +34,18 @@ import app
 import cache
 from app import cli
 from app.cli.program import run
+from app.engine import judge_trials
 from mind2web2 import cli as mind2web2_cli
 from tests.fakes import warm_client
 
 COLD = (sys.executable, "-m", "app.cli")
 _ROOT = Path(__file__).parents[2]
 _START_S = 240.0
-_PROGRAMS: dict[str, Callable[[], int | None]] = {"assay": cli.main, "mind2web2": mind2web2_cli.main}
+_PROGRAMS: dict[str, Callable[[], int | None]] = {
+    "assay": cli.main,
+    "mind2web2": mind2web2_cli.main,
+    "judge_trials": judge_trials.main,
+}
 
 
 @functools.cache
@@ -62,9 +68,13 @@ def _folder_of_programs() -> Path:
         time.sleep(0.01)
     for name in _PROGRAMS:
         program = Path(folder, name)
-        program.write_text(f'#!/bin/sh\nexec {sys.executable} -I -S {warm_client.__file__} {address} {name} "$@"\n')
+        program.write_text(f'#!/bin/sh\nexec {shlex.join(_client(str(address), name))} "$@"\n')
         program.chmod(0o755)
     return Path(folder)
+
+
+def _client(address: str, name: str) -> tuple[str, ...]:
+    return (sys.executable, "-I", "-S", warm_client.__file__, address, name)
 
 
 def warm_assay() -> str:
@@ -75,6 +85,11 @@ def warm_assay() -> str:
 def warm_mind2web2() -> str:
     """Return the path of the warm ``mind2web2``."""
     return str(_folder_of_programs() / "mind2web2")
+
+
+def warm_judge_trials() -> str:
+    """Return the path of the program that commands start for a trial of a judge file, warm."""
+    return str(_folder_of_programs() / "judge_trials")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,4 +191,5 @@ def _import_program() -> None:
 
 if __name__ == "__main__":
     _import_program()
+    judge_trials.PROGRAM = _client(sys.argv[1], "judge_trials")
     _Server(sys.argv[1]).serve()

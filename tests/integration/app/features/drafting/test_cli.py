@@ -13,10 +13,13 @@ import pytest
 from app.features.drafting.drafts import Draft
 from judges.yaml_tasks.compiler import compile_task
 from judges.yaml_tasks.document import Problem, read_document
+from tests.fakes.warm_trials import warm_trials  # noqa: F401 - fixture
 from tests.standin.call import Call
 from tests.standin.faults import Fault
 from tests.standin.llm import StandInLLM
 from tests.unit.app.conftest import CommandResult, RunCommand
+
+pytestmark = pytest.mark.usefixtures("warm_trials")
 
 URL = "https://pellard.example/heron"
 PAGE = "The Heron costs 430 crowns. It lasts 70 hours."

@@ -10,7 +10,10 @@ import pytest
 
 from judges.trial import try_judge
 from tests.fakes.warm_start import warm_assay
+from tests.fakes.warm_trials import warm_trials  # noqa: F401 - fixture
 from tests.unit.app.conftest import RunCommand
+
+pytestmark = pytest.mark.usefixtures("warm_trials")
 
 URL = "https://pellard.example/heron"
 PAGE = "The Heron costs 430 crowns. It is a fine gauge."

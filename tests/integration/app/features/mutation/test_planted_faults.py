@@ -8,7 +8,10 @@ from pathlib import Path
 
 import pytest
 
+from tests.fakes.warm_trials import warm_trials  # noqa: F401 - fixture
 from tests.unit.app.conftest import RunCommand
+
+pytestmark = pytest.mark.usefixtures("warm_trials")
 
 URL, OTHER_URL = "https://pellard.example/heron", "https://pellard.example/battery"
 PAGES = {
