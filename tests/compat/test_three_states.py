@@ -267,7 +267,45 @@ async def result_within_time_limit(e: Evaluator, leaf: VerificationNode) -> bool
         return await result_of(e, leaf)
 
 
-USES = [result_of, results_of_all, result_of_skipped_claim, result_within_time_limit]
+async def result_of_gathered_tasks(e: Evaluator, leaf: VerificationNode) -> bool:
+    return all(await asyncio.gather(e.verify("c", leaf)))
+
+
+async def result_of_gathered_helpers(e: Evaluator, leaf: VerificationNode) -> bool:
+    tasks = []
+    tasks.append(result_of(e, leaf))
+    results = await asyncio.gather(*tasks)
+    return all(results)
+
+
+async def result_of_a_task(e: Evaluator, leaf: VerificationNode) -> bool:
+    async with asyncio.TaskGroup() as group:
+        task = group.create_task(e.verify("c", leaf))
+    return task.result()
+
+
+async def result_of_the_first_task(e: Evaluator, leaf: VerificationNode) -> bool:
+    for first in asyncio.as_completed([e.verify("c", leaf)]):
+        return await first
+    raise AssertionError
+
+
+async def result_of_a_task_with_a_time_limit(e: Evaluator, leaf: VerificationNode) -> bool:
+    is_right = await asyncio.wait_for(e.verify("c", leaf), 60)
+    return is_right
+
+
+USES = [
+    result_of,
+    results_of_all,
+    result_of_skipped_claim,
+    result_within_time_limit,
+    result_of_gathered_tasks,
+    result_of_gathered_helpers,
+    result_of_a_task,
+    result_of_the_first_task,
+    result_of_a_task_with_a_time_limit,
+]
 
 
 @pytest.mark.parametrize("result_in", USES)
@@ -297,6 +335,13 @@ async def test_check_of_a_script_that_ignores_results_is_certain_after_a_fault()
         assert not await e.verify("c", e.add_leaf("b", "b"))
         await result_of(e, e.add_leaf("c", "c"))
         await asyncio.gather(e.verify("c", e.add_leaf("d", "d")))
+        tasks: list[Coroutine[Any, Any, bool]] = [e.verify("c", e.add_leaf("e", "e"))]
+        for id in "fg":
+            tasks.append(result_of(e, e.add_leaf(id, id)))
+        if tasks:
+            await asyncio.gather(*tasks)
+        async with asyncio.TaskGroup() as group:
+            group.create_task(e.verify("c", e.add_leaf("h", "h")))
 
     await ignoring()
     e.add_custom_node(False, "gate", "gate")

@@ -24,7 +24,7 @@ from mind2web2.extracting import as_recorded
 from mind2web2.hosted_objects import HostedClient
 from mind2web2.llm_client.judge import AnswerScope, JudgeError, answer_scope, current_scope
 from mind2web2.page_source import NOT_KNOWN
-from mind2web2.result_use import is_result_used
+from mind2web2.result_use import is_result_used, remember_origins
 from mind2web2.results import UNKNOWN_AGENT, UNKNOWN_ANSWER, run_description
 from mind2web2.tree_builder import TreeBuilder
 from mind2web2.verification_tree import AggregationStrategy, VerificationNode, as_status
@@ -79,6 +79,7 @@ class Evaluator(TreeBuilder):
         Raises:
             TypeError: a keyword argument is missing or unknown.
         """
+        remember_origins()
         kwargs.setdefault("task_description", f"Evaluation for {task_id}")
         judge = judge_of(kwargs.get("client"))
         if judge is not None:

@@ -166,17 +166,27 @@ async def test_model_fault_is_not_a_verdict_and_rejection_is_raised(process_pool
     assert (raised.value.status, raised.value.scope) == (401, RejectionScope.ENDPOINT)
 
 
-@pytest.mark.parametrize(("target", "outcome"), [("right = ", "not_judged"), ("", "failed")], ids=["used", "ignored"])
+@pytest.mark.parametrize(
+    ("statement", "outcome"),
+    [
+        ("right = await {}", "not_judged"),
+        ("await {}", "failed"),
+        ("[right] = await asyncio.gather({})", "not_judged"),
+        ("await asyncio.gather({})", "failed"),
+    ],
+)
 async def test_check_is_not_judged_only_if_the_script_used_a_result_after_a_fault(
-    target: str, outcome: str, process_pool: ForkServerPool, tmp_path: Path
+    statement: str, outcome: str, process_pool: ForkServerPool, tmp_path: Path
 ):
     class Down(SupportingLLM):
         async def complete(self, request: LLMRequest) -> LLMReply:
             raise LLMUnavailable("down", usage=Usage(calls=1))
 
+    call = 'evaluator.verify("The lamp is red", evaluator.add_leaf("lamp", "The lamp"))'
     body = f"""
+        import asyncio
         right = False
-        {target}await evaluator.verify("The lamp is red", evaluator.add_leaf("lamp", "The lamp"))
+        {statement.format(call)}
         evaluator.add_custom_node(right, "follows", "What follows", critical=False)
     """
     result = await run_public_script(script(tmp_path, body), process_pool, llm=Down())
