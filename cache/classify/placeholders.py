@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import re
 
+from cache.classify.soft_404 import title_parts
+
 _BROWSER_ERROR = re.compile(r"\bid=[\"']main-frame-error[\"']")
 _PARKING = re.compile(
     r"(?:sedoparking\.com|parkingcrew\.net|d38psrni17bvxu\.cloudfront\.net|parklogic\.com|bodiscdn\.com|above\.com/marketplace"
@@ -33,6 +35,24 @@ _CRASHED = re.compile(
 _OLD_BROWSER = re.compile(
     r"\b(?:your|this) (?:web )?browser "
     r"(?:is (?:not|no longer) supported|is (?:unsupported|out of date|outdated|too old))",
+    re.IGNORECASE,
+)
+_WORK = r"(?:scheduled |planned |routine |urgent )?maintenance(?: work)?"
+_UNDER_MAINTENANCE = re.compile(
+    r"(?:sorry,? )?(?:we(?:'ll| will) )?be (?:right )?back (?:soon|shortly|in a (?:few )?(?:minutes?|moments?))"
+    rf"|(?:sorry,? )?(?:(?:this|the|our) )?(?:web)?(?:site|page|service) is (?:(?:currently |temporarily )?"
+    rf"(?:under|undergoing|in|(?:down|offline|closed|unavailable) (?:for|due to)) {_WORK}"
+    r"|(?:currently|temporarily) (?:offline|unavailable))"
+    rf"|(?:sorry,? )?we(?:'re| are) (?:currently |temporarily )?"
+    rf"(?:undergoing|(?:down|offline|closed|unavailable) (?:for|due to)) {_WORK}"
+    rf"|(?:currently |temporarily )?(?:under|down for|closed for) {_WORK}|maintenance mode is on",
+    re.IGNORECASE,
+)
+_AGE = r"(?:18|19|20|21)(?: years?)?(?: old| of age)?(?: (?:or|and) (?:older|over|above))?"
+_AGE_CHECK = re.compile(
+    r"(?:please )?(?:verify|confirm|enter) your (?:age|date of birth|birth ?date|birthday)(?: to (?:enter|continue))?"
+    rf"|are you (?:over |at least |older than )?{_AGE}|you must be (?:over |at least )?{_AGE}.{{0,60}}"
+    r"|are you (?:of legal (?:drinking |smoking )?age|old enough).{0,60}",
     re.IGNORECASE,
 )
 
@@ -67,6 +87,30 @@ def error_in_title(title: str) -> int | None:
     """
     match = _ERROR_TITLE.fullmatch(title.strip())
     return None if match is None else int(match["status"])
+
+
+def says_under_maintenance(headline: str) -> bool:
+    """Return whether a title or headline, apart from the site's name, only says that the site is not available now.
+
+    >>> says_under_maintenance("We\u2019ll be back soon!"), says_under_maintenance("Down for maintenance | Shop")
+    (True, True)
+    >>> says_under_maintenance("Maintenance"), says_under_maintenance("The site is under maintenance by the city")
+    (False, False)
+    """
+    return _any_part(_UNDER_MAINTENANCE, headline)
+
+
+def asks_for_age(headline: str) -> bool:
+    """Return whether a title or headline, apart from the site's name, only asks for the reader's age.
+
+    >>> asks_for_age("Are you over 18?"), asks_for_age("Age verification in the law of 2019")
+    (True, False)
+    """
+    return _any_part(_AGE_CHECK, headline)
+
+
+def _any_part(pattern: re.Pattern[str], headline: str) -> bool:
+    return any(pattern.fullmatch(part.strip(" .!?\u2026")) for part in title_parts(headline))
 
 
 def has_crashed(text: str) -> bool:

@@ -20,12 +20,14 @@ from cache.classify.logins import (
     mentions_accounts,
 )
 from cache.classify.placeholders import (
+    asks_for_age,
     error_in_title,
     has_crashed,
     is_browser_error,
     is_default_page,
     is_parked,
     requires_other_browser,
+    says_under_maintenance,
 )
 from cache.classify.soft_404 import (
     is_missing_headline,
@@ -64,6 +66,7 @@ _SHELL_TEXT = 500
 _SHORT_SHELL_TEXT = 200
 _CRASH_TEXT = 300
 _ERROR_TEXT = 200
+_NOTICE_TEXT = 500
 _PROSE_LINE = 100
 _OTHER_PROSE = 300
 _WHOLE_PAGE = 1500
@@ -327,11 +330,15 @@ def _consent_wall(facts: PageFacts, chars: int) -> Finding | None:
         return Finding(outcome=CaptureOutcome.CONSENT_WALL, detail=f"redirected to {final}")
     if facts.consent_chars and chars - facts.consent_chars < _CONSENT_OTHER_TEXT and not facts.large_images:
         return Finding(outcome=CaptureOutcome.CONSENT_WALL, detail="a consent dialog and little beside it")
+    if chars < _NOTICE_TEXT and any(map(asks_for_age, (facts.title, *facts.headlines[:1]))):
+        return Finding(
+            outcome=CaptureOutcome.CONSENT_WALL, detail="a question for the reader's age and little beside it"
+        )
     return None
 
 
 def _placeholder(facts: PageFacts, chars: int) -> Finding | None:
-    """Check for a parked domain, a web server's default page, or a server error page with another status."""
+    """Check for a parked domain, a web server's default page, or an error or maintenance page with another status."""
     if chars >= _LITTLE_TEXT:
         return None
     if is_parked(urlsplit(facts.final_url).hostname or "", facts.html):
@@ -341,6 +348,9 @@ def _placeholder(facts: PageFacts, chars: int) -> Finding | None:
     status = error_in_title(facts.title)
     if status is not None and chars < _ERROR_TEXT:
         return Finding(outcome=CaptureOutcome.HTTP_ERROR, detail=f"a server's error page: {facts.title.strip()[:60]!r}")
+    notice = next(filter(says_under_maintenance, (facts.title, *facts.headlines[:1])), None)
+    if notice is not None and chars < _NOTICE_TEXT:
+        return Finding(outcome=CaptureOutcome.HTTP_ERROR, detail=f"a maintenance page: {notice.strip()[:60]!r}")
     return None
 
 

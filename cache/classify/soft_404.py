@@ -85,7 +85,7 @@ def is_missing_headline(headline: str) -> bool:
     >>> is_missing_headline("How to design a 404 page"), is_missing_headline("Lost city not found after all")
     (False, False)
     """
-    return any(_MISSING.fullmatch(piece) for piece in _title_parts(headline))
+    return any(_MISSING.fullmatch(piece) for piece in title_parts(headline))
 
 
 def is_status_code_only(headline: str) -> bool:
@@ -94,7 +94,7 @@ def is_status_code_only(headline: str) -> bool:
     >>> is_status_code_only("HTTP 404 - Encyclopedia"), is_status_code_only("404 Not Found")
     (True, False)
     """
-    missing = [piece for piece in _title_parts(headline) if _MISSING.fullmatch(piece)]
+    missing = [piece for piece in title_parts(headline) if _MISSING.fullmatch(piece)]
     return bool(missing) and all(_ONLY_CODE.fullmatch(piece) for piece in missing)
 
 
@@ -110,12 +110,13 @@ def says_page_is_missing(headlines: Sequence[str], text: str) -> bool:
     >>> says_page_is_missing(["Not Found"], "Sorry, the page you requested could not be found. Go home?")
     True
     """
-    phrases = [piece for headline in headlines for piece in _title_parts(headline)]
+    phrases = [piece for headline in headlines for piece in title_parts(headline)]
     phrases += [_APOLOGY.sub("", sentence).strip() for sentence in _SENTENCE_END.split(text.replace("\u2019", "'"))]
     return any(_MISSING.fullmatch(piece) and not _BARE.fullmatch(piece) for piece in phrases)
 
 
-def _title_parts(headline: str) -> list[str]:
+def title_parts(headline: str) -> list[str]:
+    """Return up to three parts of a title, such as a page's name and the site's name."""
     # Runs of white space would make the separator quadratic.
     text = " ".join(headline.split())[:_MAX_HEADLINE_CHARS]
     pieces = (piece.strip().replace("\u2019", "'") for piece in _SEPARATOR.split(text))

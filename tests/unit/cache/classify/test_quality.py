@@ -83,6 +83,21 @@ GOOD: dict[str, PageFacts] = {
     "a film named like a block page": facts(
         "Access Denied is a thriller.", title="Access Denied (1997) - Films", headlines=("Access Denied",)
     ),
+    "a story named like a maintenance page": facts(
+        ARTICLE, title="We'll be back soon", headlines=("We'll be back soon",)
+    ),
+    "a definition of maintenance": facts(
+        "maintenance (noun): work that keeps something in order.",
+        title="maintenance - Words",
+        headlines=("maintenance",),
+    ),
+    "a road under maintenance": facts(
+        "The coast road is under maintenance until May.",
+        title="Roads",
+        headlines=("The coast road is under maintenance",),
+    ),
+    "a law on age checks": facts("In force since 2019.", title="Age verification", headlines=("Age verification",)),
+    "a story that asks for the age": facts(ARTICLE, title="Are you over 18?", headlines=("Are you over 18?",)),
     "a story named like a block page": facts(ARTICLE, title="Access denied", headlines=("Access denied",)),
     "a list of error codes": facts(
         "# Errors\n\n## Page not found\n\nStatus 404.\n\n## Gone\n\nStatus 410.", title="Errors", headlines=("Errors",)
@@ -154,6 +169,26 @@ BAD: dict[str, tuple[PageFacts, CaptureOutcome]] = {
     "ddos-guard": (
         facts("Checking", "<script src='https://check.ddos-guard.net/check.js'></script>"),
         CaptureOutcome.BLOCKED,
+    ),
+    "a maintenance page": (
+        facts("Thank you for your patience.", title="Site maintenance", headlines=("We\u2019ll be back soon!",)),
+        CaptureOutcome.HTTP_ERROR,
+    ),
+    "a maintenance page named in its title": (
+        facts(
+            "Check back later.",
+            title="Our site is currently down for scheduled maintenance. | Shop",
+            headlines=("Shop",),
+        ),
+        CaptureOutcome.HTTP_ERROR,
+    ),
+    "a question for the age": (
+        facts("Yes. No. Drink responsibly.", title="A brewery", headlines=("Are you of legal drinking age?",), links=2),
+        CaptureOutcome.CONSENT_WALL,
+    ),
+    "a question for the date of birth": (
+        facts("Day Month Year Enter", title="Please verify your age | A shop", inputs=3),
+        CaptureOutcome.CONSENT_WALL,
     ),
     "a captcha and nothing else": (
         facts("Please confirm.", "<div class='g-recaptcha'></div>", links=1),
