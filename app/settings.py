@@ -215,10 +215,9 @@ class Settings(SettingsPart):
     azure_api_key: SecretStr | None = Field(None, validation_alias="AZURE_OPENAI_API_KEY")
     azure_endpoint: str | None = Field(None, validation_alias="AZURE_OPENAI_ENDPOINT_URL")
     azure_api_version: str | None = Field(None, validation_alias="AZURE_OPENAI_API_VERSION")
-    aws_access_key: str | None = Field(None, validation_alias="AWS_ACCESS_KEY")
+    aws_access_key: SecretStr | None = Field(None, validation_alias="AWS_ACCESS_KEY")
     aws_secret_key: SecretStr | None = Field(None, validation_alias="AWS_SECRET_KEY")
-    aws_access_key_id: str | None = Field(None, validation_alias="AWS_ACCESS_KEY_ID")
-    """Identifier, not a secret: it is often a word, such as `assay` in docker-compose.yml, that pages contain, too."""
+    aws_access_key_id: SecretStr | None = Field(None, validation_alias="AWS_ACCESS_KEY_ID")
     aws_secret_access_key: SecretStr | None = Field(None, validation_alias="AWS_SECRET_ACCESS_KEY")
     aws_session_token: SecretStr | None = Field(None, validation_alias="AWS_SESSION_TOKEN")
     aws_region: str | None = Field(None, validation_alias="AWS_REGION")

@@ -241,7 +241,7 @@ def _access(settings: Settings) -> Access:
         openai_base_url=settings.openai_base_url,
         azure_api_key=secret_value(settings.azure_api_key),
         azure_endpoint=settings.azure_endpoint,
-        aws_access_key=settings.aws_access_key or settings.aws_access_key_id,
+        aws_access_key=secret_value(settings.aws_access_key or settings.aws_access_key_id),
         aws_secret_key=secret_value(settings.aws_secret_key or settings.aws_secret_access_key),
         aws_session_token=secret_value(settings.aws_session_token),
         **{name: value for name, value in optional.items() if value is not None},

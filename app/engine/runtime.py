@@ -330,14 +330,11 @@ def open_blobs(settings: Settings) -> BlobStore:
     if not settings.blobs:
         return BlobStore.open((settings.data_dir.absolute() / "blobs").as_uri())
     keys = {
+        "access_key_id": settings.aws_access_key_id,
         "secret_access_key": settings.aws_secret_access_key,
         "session_token": settings.aws_session_token,
     }
-    options = {
-        "access_key_id": settings.aws_access_key_id,
-        "region": settings.aws_region,
-        "endpoint": settings.aws_endpoint_url,
-    }
+    options = {"region": settings.aws_region, "endpoint": settings.aws_endpoint_url}
     given = {name: secret.get_secret_value() for name, secret in keys.items() if secret is not None}
     return BlobStore.open(settings.blobs, s3=given | {name: value for name, value in options.items() if value})
 

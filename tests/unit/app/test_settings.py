@@ -34,7 +34,6 @@ def test_environment_variables_have_the_names_of_the_contract(monkeypatch: pytes
         "ASSAY_MAX_LLM": "7",
         "OPENAI_API_KEY": "sk-1",
         "AZURE_OPENAI_ENDPOINT_URL": "https://azure.example",
-        "AWS_ACCESS_KEY_ID": "assay",
         "AWS_SECRET_ACCESS_KEY": "aws-secret",
         "ASSAY_BROWSER": "",
     }

@@ -46,7 +46,7 @@ Machine = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
 @pytest.fixture(scope="module")
 def bucket() -> Iterator[dict[str, Any]]:
     """Return the settings of a bucket that all machines can access."""
-    keys = {"aws_access_key_id": "test", "aws_secret_access_key": SecretStr("test")}
+    keys = {"aws_access_key_id": SecretStr("test"), "aws_secret_access_key": SecretStr("test")}
     with moto_server() as endpoint:
         httpx.put(f"{endpoint}/evidence", trust_env=False).raise_for_status()
         yield {"blobs": "s3://evidence/of/all", "aws_endpoint_url": endpoint, "aws_region": "us-east-1", **keys}
