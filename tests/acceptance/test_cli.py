@@ -16,6 +16,7 @@ from typing import Any
 import pytest
 
 from mind2web2.utils.cache_filesys import CacheFileSys
+from tests.fakes.prepared_database import prepare_database
 from tests.fakes.processes import left_after_a_while, processes_of
 from tests.fakes.program import environment_for, run_command
 from tests.fakes.sandbox import sandbox_variables
@@ -179,6 +180,7 @@ def logged(process: subprocess.Popen[str], log: Path, pattern: str) -> str:
 
 def serving(home: Path, workers: int) -> AbstractContextManager[tuple[subprocess.Popen[str], str]]:
     """Run ``assay serve`` on any free port; yield the process and its URL."""
+    prepare_database(home)
     arguments = ("serve", "--port", "0", "--workers", str(workers))
     return running(home, *arguments, says=r"assay serves at (http://[\d.:]+):")
 

@@ -77,7 +77,10 @@ def test_commands_work_or_name_the_missing_extra(python: Path, home: Path):
 def test_service_judges_and_names_the_missing_extra(python: Path, home: Path):
     environment = environment_for(home, ASSAY_JUDGES=str(home / "judges"), **sandbox_variables())
     program = [str(python), "-m", "app.cli"]
-    with running_service(home, environment, program=program) as service, httpx.Client(base_url=service.url) as api:
+    with (
+        running_service(home, environment, program=program, creates_database=True) as service,
+        httpx.Client(base_url=service.url) as api,
+    ):
         for agent, text in (("me", "It is blue."), ("you", "It is green.")):
             body = {"agent": agent, "task_id": "sky", "answers": [{"name": "a", "text": text}]}
             [job] = api.post("/v1/submissions", json=body).raise_for_status().json()["jobs"]

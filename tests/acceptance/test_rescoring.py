@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from tests.fakes.prepared_database import prepare_database
 from tests.fakes.program import environment_for
 from tests.fakes.warm_start import warm_assay
 from tests.standin.llm import StandInLLM
@@ -46,6 +47,7 @@ def home(service_home: Path) -> Path:
     answers.mkdir(parents=True)
     for file, text in ANSWERS.items():
         (answers / file).write_text(text)
+    prepare_database(service_home)
     return service_home
 
 

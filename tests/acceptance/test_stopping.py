@@ -17,6 +17,7 @@ import httpx
 import pytest
 
 from tests.fakes.patient_http import PatientTransport
+from tests.fakes.prepared_database import prepare_database
 from tests.fakes.processes import command_line, left_after_a_while, processes_of
 from tests.fakes.warm_start import COLD
 
@@ -106,6 +107,7 @@ def folder(service_home: Path) -> Path:
     (service_home / "judges").mkdir()
     (service_home / "judges" / "patience.py").write_text(JUDGE)
     (service_home / "judges" / "gate.txt").write_text("")
+    prepare_database(service_home)
     return service_home
 
 

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -105,7 +105,9 @@ def home(site: str, service_home: Path) -> Path:
 
 
 @contextmanager
-def assay(home: Path, site: str) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
+def assay(
+    home: Path, site: str, *, program: Sequence[str] | None = COLD
+) -> Iterator[tuple[subprocess.Popen[str], httpx.Client]]:
     """Run ``assay serve`` on any free port; yield the process and a client."""
     variables = {
         "ASSAY_JUDGES": str(home / "judges"),
@@ -113,7 +115,7 @@ def assay(home: Path, site: str) -> Iterator[tuple[subprocess.Popen[str], httpx.
         **sandbox_variables(),
     }
     with (
-        running_service(home, environment_for(home, **variables), "--workers", "1", program=COLD) as service,
+        running_service(home, environment_for(home, **variables), "--workers", "1", program=program) as service,
         httpx.Client(base_url=service.url, timeout=240, trust_env=False, transport=PatientTransport()) as client,
     ):
         yield service.process, client
@@ -197,7 +199,7 @@ def test_f3_kill_during_a_capture_leaves_no_process_and_captures_once_more(home:
         time.sleep(0.1)
     assert corrupt_bodies(home) == []
     pages.gate.set()
-    with assay(home, site) as (process, client):
+    with assay(home, site, program=None) as (process, client):
         job = ended(client, url)
         assert (job["status"], job["attempts"]) == ("succeeded", 2)
         process.send_signal(signal.SIGTERM)

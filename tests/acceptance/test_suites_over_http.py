@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import re
 import signal
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -22,8 +22,9 @@ from judges.suites.multimodal.snapshot import SamplingOptions, build_snapshot
 from tests.fakes import mind2web
 from tests.fakes.multimodal import EXPECTED, STEPS, multimodal_reply, write_rows
 from tests.fakes.patient_http import AsyncPatientTransport
+from tests.fakes.prepared_database import prepare_database
 from tests.fakes.program import environment_for
-from tests.fakes.warm_start import COLD
+from tests.fakes.warm_start import COLD, warm_assay
 from tests.standin.faults import Fault
 from tests.standin.llm import StandInLLM
 
@@ -33,12 +34,16 @@ pytestmark = pytest.mark.postgres
 @pytest.fixture
 def home(service_home: Path) -> Path:
     (service_home / "benchmarks").mkdir()
+    prepare_database(service_home)
     return service_home
 
 
 @asynccontextmanager
-async def serving(home: Path, model: StandInLLM) -> AsyncIterator[tuple[asyncio.subprocess.Process, httpx.AsyncClient]]:
-    """Run ``assay serve`` with one model request at a time; yield the process and a client."""
+async def serving(
+    home: Path, model: StandInLLM, *, program: Sequence[str] = ()
+) -> AsyncIterator[tuple[asyncio.subprocess.Process, httpx.AsyncClient]]:
+    """Run ``assay serve`` with one model request at a time; yield the process and a client. ``program``: ``COLD`` for
+    a process that is killed."""
     environment = environment_for(
         home,
         ASSAY_SUITE_DATA=str(home / "benchmarks"),
@@ -50,7 +55,7 @@ async def serving(home: Path, model: StandInLLM) -> AsyncIterator[tuple[asyncio.
     log = home / "log"
     written = log.stat().st_size if log.exists() else 0
     with log.open("a") as stderr:
-        command = [*COLD, "serve", "--port", "0", "--workers", "1"]
+        command = [*(program or [warm_assay()]), "serve", "--port", "0", "--workers", "1"]
         process = await asyncio.create_subprocess_exec(
             *command, env=environment, cwd=home, stderr=stderr, stdout=stderr
         )
@@ -92,7 +97,7 @@ async def test_killed_run_continues_without_paying_twice(home: Path):
     )
     async with StandInLLM() as model:
         model.fault_for = lambda call: multimodal_reply(call) if call.index < 5 else Fault(delay_s=600.0)
-        async with serving(home, model) as (process, client):
+        async with serving(home, model, program=COLD) as (process, client):
             url = await start_run(client, "mm-mind2web", data="snapshot.parquet")
             async with asyncio.timeout(240):
                 while len(model.calls) < 6:  # noqa: ASYNC110 - the model is another server
@@ -125,7 +130,7 @@ async def test_agent_with_memory_beats_its_twin_and_continues_after_a_restart(ho
     options = {"data": ".", "split": "test_task", "train_tasks": 6, "seed": 1, "shuffle_tasks": True}
     agent, answered = example_agent.ExampleAgent(remembers=True), 0
     async with StandInLLM() as model:
-        async with serving(home, model) as (process, http):
+        async with serving(home, model, program=COLD) as (process, http):
             url = str(http.base_url)
 
             def begin() -> tuple[dict[str, float | None], str]:

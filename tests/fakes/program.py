@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote
 
+from tests.fakes.prepared_database import prepare_database
 from tests.fakes.warm_start import warm_assay
 
 _PATIENCE_S = 120.0
@@ -40,9 +41,18 @@ def clean_environment(**variables: str) -> dict[str, str]:
 
 @contextmanager
 def running_service(
-    home: Path, environment: Mapping[str, str], *arguments: str, program: Sequence[str] | None = None
+    home: Path,
+    environment: Mapping[str, str],
+    *arguments: str,
+    program: Sequence[str] | None = None,
+    creates_database: bool = False,
 ) -> Iterator[RunningService]:
-    """Run ``assay serve`` during the block, then stop it normally. ``program``: ``COLD`` for tests of the process."""
+    """Run ``assay serve`` during the block, then stop it normally. ``program``: ``COLD`` for tests of the process.
+
+    ``creates_database``: the service creates its database itself, which takes two seconds of CPU time.
+    """
+    if not creates_database:
+        prepare_database(home)
     command = [*(program or [warm_assay()]), "serve", "--port", "0", *arguments]
     log = home / "log"
     with log.open("a") as said:
