@@ -13,8 +13,6 @@ from starlette.types import Scope
 from app.server.application import create_app
 from tests.fakes.settings import settings_for_tests
 
-pytestmark = pytest.mark.slow
-
 
 @pytest.fixture
 async def page() -> tuple[httpx.Response, dict]:

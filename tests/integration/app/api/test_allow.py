@@ -6,13 +6,10 @@ import re
 from pathlib import Path
 
 import httpx
-import pytest
 from fastapi.routing import iter_route_contexts
 
 from app.server.application import create_app
 from tests.fakes.settings import settings_for_tests
-
-pytestmark = pytest.mark.slow
 
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
 
