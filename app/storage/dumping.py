@@ -30,7 +30,7 @@ async def dump(database: Database, file: Path) -> None:
     Raises:
         DatabaseUnavailable: ``pg_dump`` failed.
     """
-    await _run("pg_dump", "--format=custom", f"--file={file}", url=database.url)
+    await _run(database, "pg_dump", "--format=custom", f"--file={file}")
 
 
 async def load(database: Database, file: Path) -> None:
@@ -46,18 +46,20 @@ async def load(database: Database, file: Path) -> None:
             raise InvalidSettings("The database is not empty: restore into an empty one")
     name = str(conninfo_to_dict(database.url).get("dbname") or "postgres")
     options = ("--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges", f"--dbname={name}")
-    await _run("pg_restore", *options, str(file), url=database.url)
+    await _run(database, "pg_restore", *options, str(file))
 
 
-async def _run(program: str, *arguments: str, url: str) -> None:
+async def _run(database: Database, program: str, *arguments: str) -> None:
     """Run a PostgreSQL client program.
 
     Connection data is passed in the environment, because other users of the machine can read command line arguments.
     """
-    conninfo = conninfo_to_dict(url)
+    async with database.begin() as connection:
+        version = int((await connection.execute(text("SHOW server_version_num"))).scalar_one()) // 10000
+    conninfo = conninfo_to_dict(database.url)
     address = {variable: str(conninfo[name]) for name, variable in _VARIABLES.items() if conninfo.get(name)}
     process = await asyncio.create_subprocess_exec(
-        postgres_program(program),
+        postgres_program(program, version),
         *arguments,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,

