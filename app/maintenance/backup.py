@@ -13,8 +13,9 @@ from urllib.parse import unquote, urlsplit
 
 from app.errors import InvalidSettings
 from app.settings import Settings
+from app.storage.data_folder import prepare_data_folder
 from app.storage.database import Database
-from app.storage.dumping import dump, load
+from app.storage.dumping import dump, load, require_empty
 
 DUMP_NAME = "database.dump"
 PAGES_FOLDER_NAME = "blobs"
@@ -44,6 +45,8 @@ async def back_up(settings: Settings, database: Database, folder: Path) -> bool:
 async def restore(settings: Settings, database: Database, folder: Path) -> None:
     """Restore a backup into an empty database, and its page bodies into the configured folder.
 
+    The database is restored last, in one transaction, so that an interrupted or failed restore can be repeated.
+
     Raises:
         InvalidSettings: ``folder`` is not a backup, the database is not empty, or a file cannot be written.
         DatabaseUnavailable: The database rejected the restore. It was not changed.
@@ -51,11 +54,12 @@ async def restore(settings: Settings, database: Database, folder: Path) -> None:
     dumped = folder / DUMP_NAME
     if not await asyncio.to_thread(dumped.is_file):
         raise InvalidSettings(f"{folder} is not a backup: it contains no {DUMP_NAME}")
-    await load(database, dumped)
+    await require_empty(database)
     try:
         await asyncio.to_thread(_restore_files, settings, folder)
     except OSError as error:
-        raise InvalidSettings(f"The database was restored, but the page bodies were not: {error}") from error
+        raise InvalidSettings(f"Cannot restore files, so the database was not restored: {error}") from error
+    await load(database, dumped)
 
 
 def pages_folder(settings: Settings) -> Path | None:
@@ -81,6 +85,7 @@ def _copy_files(settings: Settings, pages: Path | None, partial: Path) -> None:
 
 
 def _restore_files(settings: Settings, folder: Path) -> None:
+    prepare_data_folder(settings.data_dir)
     pages = pages_folder(settings)
     if pages is not None and (folder / PAGES_FOLDER_NAME).exists():
         shutil.copytree(folder / PAGES_FOLDER_NAME, pages, dirs_exist_ok=True)

@@ -33,17 +33,20 @@ async def dump(database: Database, file: Path) -> None:
     await _run(database, "pg_dump", "--format=custom", f"--file={file}")
 
 
-async def load(database: Database, file: Path) -> None:
-    """Restore ``file`` into an empty database in one transaction.
-
-    Raises:
-        InvalidSettings: The database is not empty.
-        DatabaseUnavailable: ``pg_restore`` failed. Nothing was changed.
-    """
+async def require_empty(database: Database) -> None:
+    """Raise InvalidSettings if the database has tables."""
     async with database.begin() as connection:
         tables = await connection.execute(text("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"))
         if tables.scalar_one():
             raise InvalidSettings("The database is not empty: restore into an empty one")
+
+
+async def load(database: Database, file: Path) -> None:
+    """Restore ``file`` into an empty database in one transaction.
+
+    Raises:
+        DatabaseUnavailable: ``pg_restore`` failed. Nothing was changed.
+    """
     name = str(conninfo_to_dict(database.url).get("dbname") or "postgres")
     options = ("--single-transaction", "--exit-on-error", "--no-owner", "--no-privileges", f"--dbname={name}")
     await _run(database, "pg_restore", *options, str(file))
