@@ -42,6 +42,7 @@ from app.features.bundles.layout import (
     text_path,
     tree_path,
 )
+from cache.capture import PageKind
 from judges.analysis.replay.recomputation import inconsistent_leaves, score_differences, votes_without_reply
 from judges.analysis.replay.tree import NotRecomputable, ReplayDifference, tree_of
 from judges.errors import LLMOutputUnusable
@@ -230,6 +231,7 @@ class _Replay:
                 yield ReplayDifference(where=f"data/{path}", recorded=page_id, recomputed="not in the bundle")
                 continue
             capture = read_capture(self._bundle, page_id)
+            page = {"kind": PageKind.WEB, **page}  # earlier results do not have it
             entry = page_json(capture) if self._index.content else truncate_values(page_json(capture))
             for name in entry:
                 if entry[name] != page.get(name):

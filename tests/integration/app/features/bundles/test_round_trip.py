@@ -9,6 +9,7 @@ import random
 import re
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -264,6 +265,15 @@ async def test_bundle_without_content_has_no_pages_and_replays(world: InMemoryJu
     assert (await world.bundle("again.zip", content=False))[1].root == made.root
     [again] = await rerun(bundle, replay(bundle), world.settings)
     assert "made without content" in (again.unchecked or "")
+
+
+async def test_result_from_before_pages_had_a_kind_replays(world: InMemoryJudging):
+    result = json.loads(world.results[0].body)
+    for page in result["pages"]:
+        del page["kind"]
+    world.results[0] = replace(world.results[0], body=json.dumps(result).encode())
+    bundle, _ = await world.bundle()
+    assert first_difference(replay(bundle)) is None
 
 
 async def test_missing_files_are_listed_and_bundle_replays(world: InMemoryJudging):
