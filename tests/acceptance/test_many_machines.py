@@ -10,9 +10,8 @@ import os
 import re
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import Any
@@ -24,6 +23,7 @@ import pytest
 from tests.fakes.loop_thread import entered_in_thread
 from tests.fakes.patient_http import PatientTransport
 from tests.fakes.sandbox import sandbox_variables
+from tests.fakes.warm_start import COLD, warm_assay
 from tests.integration.app.conftest import database_url, postgres_url
 from tests.standin.llm import StandInLLM
 from tests.standin.s3 import moto_server
@@ -79,13 +79,13 @@ class Machines:
         self._stack = stack
         self._settings = settings
 
-    def start(self, name: str, *command: str) -> subprocess.Popen[bytes]:
+    def start(self, name: str, *command: str, program: Sequence[str] | None = None) -> subprocess.Popen[bytes]:
         home = self._folder / name
         home.mkdir()
         environment = {**os.environ, **sandbox_variables(), **self._settings, "ASSAY_DATA_DIR": str(home / "data")}
         with (home / "log").open("wb") as output:
             process = subprocess.Popen(
-                [sys.executable, "-m", "app.cli", *command], env=environment, stdout=output, stderr=output, cwd=home
+                [*(program or [warm_assay()]), *command], env=environment, stdout=output, stderr=output, cwd=home
             )
         self._stack.callback(process.wait)
         self._stack.callback(process.kill)
@@ -135,8 +135,9 @@ def test_each_job_has_one_correct_result_after_a_kill_and_a_stopped_worker(
             ASSAY_EGRESS_ALLOW=site.removeprefix("http://"),
         )
         machines.start("api", "serve", "--port", "0", "--workers", "0")
-        workers = [machines.start(name, "worker", "--jobs", "2") for name in ("first", "second", "third")]
-        for name in ("first", "second", "third"):
+        programs = {"first": COLD, "second": COLD, "third": None}  # the first two are killed and stopped
+        workers = [machines.start(name, "worker", "--jobs", "2", program=each) for name, each in programs.items()]
+        for name in programs:
             machines.wait_for_log(name, "assay worker is ready: 2 concurrent job")
         api = httpx.Client(
             base_url=machines.wait_for_log("api", r"http://127\.0\.0\.1:\d+"),
