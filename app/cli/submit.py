@@ -11,6 +11,7 @@ import typer
 from app.console.answer_files import check_name, read_answers
 from app.console.connection import URL, DryRunOption, JsonOption, UrlOption, connect
 from app.console.errors import Exit, WrongUsage
+from app.console.event_loop import resumable
 from app.console.streams import counted, print_json, stderr_console, stdout_console, suggestion
 
 if TYPE_CHECKING:
@@ -55,7 +56,9 @@ def follow(client: Client, labels: Mapping[str, str], *, timeout_s: float | None
     from app.console.not_judged import print_not_judged
     from app.console.progress import JobBoard, ProgressBoard
 
-    with ProgressBoard(stderr_console(), len(labels)) as board:
+    again = f"assay jobs wait {' '.join(labels)}"
+    interrupted = resumable(f"The jobs continue on the server. To wait again: {again}")
+    with interrupted, ProgressBoard(stderr_console(), len(labels)) as board:
         jobs = client.wait(labels, timeout_s=timeout_s, on_update=JobBoard(board, labels).show)
     ended = [(job, None if job.result_id is None else client.get_result(job.result_id)) for job in jobs]
     if as_json:

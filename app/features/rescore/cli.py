@@ -9,6 +9,7 @@ import typer
 
 from app.console.connection import URL, DryRunOption, JsonOption, UrlOption, connect
 from app.console.errors import Exit, WrongUsage
+from app.console.event_loop import resumable
 from app.console.streams import counted, print_json, print_line, stderr_console, stdout_console
 from app.console.tables import bounds_text, plain_table
 
@@ -94,7 +95,9 @@ def _wait(client: Client, rescore_id: str, timeout_s: float | None) -> None:
     labels = {each["job_id"]: f"{each['agent']} {each['task_id']} {each['answer_name']}" for each in answers}
     stderr_console().print(f"{rescore_id}: {counted(len(labels), 'answer')}", markup=False)
     waiting = set(labels)
-    with ProgressBoard(stderr_console(), len(labels)) as board:
+    again = f"assay results rescore {rescore_id}"
+    interrupted = resumable(f"The rescore continues on the server. To see it: {again}; to stop it: {again} --cancel")
+    with interrupted, ProgressBoard(stderr_console(), len(labels)) as board:
         jobs_board = JobBoard(board, labels)
 
         def show(job: Job) -> None:
