@@ -6,7 +6,6 @@ import asyncio
 import json
 import re
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +18,7 @@ from tests.compat.test_tools import make_pdf
 from tests.fakes.pages import jpeg
 from tests.fakes.program import environment_for
 from tests.fakes.sandbox import sandbox_variables
-from tests.fakes.warm_start import warm_assay
+from tests.fakes.warm_start import warm_assay, warm_mind2web2
 from tests.standin.llm import StandInLLM
 from tests.standin.rules import keyword_rule
 
@@ -67,9 +66,7 @@ async def test_both_commands_write_the_same_files(tmp_path: Path):
     cache = CacheFileSys(tmp_path / "cache" / "otter" / "bridge")
     cache.put_web("https://a.com/page", "It is right, as everybody in Vellmar knows since 1764.", None)
     async with StandInLLM(rule=keyword_rule({"it is wrong": False})) as model:
-        await run(
-            tmp_path, model, Path(sys.executable).with_name("mind2web2"), "evaluate", "otter", "--results-dir", "theirs"
-        )
+        await run(tmp_path, model, warm_mind2web2(), "evaluate", "otter", "--results-dir", "theirs")
         await run(
             tmp_path, model, warm_assay(), "evaluate", "--agent", "otter", "--cache", "cache", "--out", "ours",
             "--no-cache",
@@ -139,9 +136,7 @@ async def test_script_reads_the_whole_page_cache_of_its_task_in_both_commands(tm
         (answers / f"answer_{k}.md").write_text("It is right, says [the page](https://a.com/page).")
     folder_with_pages(tmp_path)
     async with StandInLLM(rule=keyword_rule({"it is wrong": False})) as model:
-        await run(
-            tmp_path, model, Path(sys.executable).with_name("mind2web2"), "evaluate", "otter", "--results-dir", "theirs"
-        )
+        await run(tmp_path, model, warm_mind2web2(), "evaluate", "otter", "--results-dir", "theirs")
         for isolate in ("on", "off"):
             await run(
                 tmp_path, model, warm_assay(), "evaluate", "--agent", "otter", "--cache", "cache", "--out", isolate,
