@@ -6,6 +6,7 @@ Each request must also satisfy invariants that do not depend on the reply.
 from __future__ import annotations
 
 import asyncio
+import functools
 from collections.abc import Awaitable, Callable, Collection, Iterator
 
 from cache.errors import CacheError
@@ -149,11 +150,17 @@ def _problems(material: Material, style: Style, request: LLMRequest) -> Iterator
         yield "a nonce stands elsewhere than in its two tags"
     yield from _visible_payloads(material, sent)
     page = sent.block("page")
-    if first_tokens(page.removesuffix(TRUNCATION_MARKER)) is not None:
+    if _has_too_many_tokens(page.removesuffix(TRUNCATION_MARKER)):
         yield f"{len(page)} characters of a page are sent"
     answers = 2 * len(material.answer) + 2 * len(material.case.scenario.task)
     if len(sent.text) > len(page) + MAX_LINKS_CHARS + answers + len(sent.rules) + ROOM_FOR_TAGS:
         yield f"{len(sent.text)} characters are sent"
+
+
+@functools.lru_cache(maxsize=8)
+def _has_too_many_tokens(page: str) -> bool:
+    """Return whether the text of a page exceeds the limit. The same page is sent in many requests."""
+    return first_tokens(page) is not None
 
 
 def _visible_payloads(material: Material, sent: SentRequest) -> Iterator[str]:
