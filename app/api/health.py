@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Literal
 
+import structlog
 from fastapi import APIRouter, Response
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel
@@ -13,6 +14,7 @@ from app.observability.metrics import CONTENT_TYPE
 from app.storage.errors import DatabaseUnavailable
 from app.storage.jobs import count_by_stage, count_by_status
 
+_log = structlog.get_logger(__name__)
 router = APIRouter(tags=["operations"])
 
 
@@ -76,5 +78,6 @@ async def _database(service: ServiceDep) -> dict[str, Any]:
     try:
         await service.database.ping()
     except DatabaseUnavailable as error:
-        return {"name": "database", "ok": False, "detail": str(error)}
+        _log.warning("database unavailable", detail=str(error))
+        return {"name": "database", "ok": False, "detail": "The database is unavailable"}  # needs no key: no address
     return {"name": "database", "ok": True, "detail": ""}

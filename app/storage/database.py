@@ -16,7 +16,7 @@ from app.errors import InvalidSettings
 from app.settings import DEFAULT_CONNECTIONS, Settings
 from app.storage.direct_pool import DISK_FULL, DirectConnection, DirectPool
 from app.storage.embedded import EmbeddedPostgres
-from app.storage.errors import DatabaseUnavailable, StorageFull
+from app.storage.errors import DatabaseUnavailable, StorageFull, database_unavailable
 from app.storage.migrate import migrate
 
 _POOL_WAIT_S = 5.0
@@ -54,7 +54,7 @@ class Database:
             if getattr(error.orig, "sqlstate", None) == DISK_FULL:
                 raise StorageFull("The disk of the database is full: free some space") from error
             if error.connection_invalidated or _is_lost(error):
-                raise DatabaseUnavailable(f"The database is unavailable: {type(error.orig).__name__}") from error
+                raise database_unavailable(error.orig or error) from error
             raise
         except PoolTimeout as error:
             raise DatabaseUnavailable("All database connections are busy: retry later") from error

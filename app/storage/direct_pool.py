@@ -15,7 +15,7 @@ from typing import Any, Self, TypeAlias
 import psycopg
 from psycopg_pool import AsyncConnectionPool, PoolTimeout
 
-from app.storage.errors import DatabaseUnavailable, StorageFull
+from app.storage.errors import DatabaseUnavailable, StorageFull, database_unavailable
 
 DirectConnection: TypeAlias = psycopg.AsyncConnection[Any]
 
@@ -81,7 +81,7 @@ class DirectPool:
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
             if error.sqlstate == DISK_FULL:
                 raise StorageFull("The disk of the database is full: free some space") from error
-            raise DatabaseUnavailable(f"The database is unavailable: {type(error).__name__}") from error
+            raise database_unavailable(error) from error
 
     async def _acquire(self) -> DirectConnection:
         try:

@@ -23,6 +23,12 @@ class DatabaseUnavailable(StorageError):
     """The database cannot be reached."""
 
 
+def database_unavailable(cause: BaseException) -> DatabaseUnavailable:
+    """Return the error for an error of the driver, whose message names server, user and database, but no password."""
+    reason = next(iter(str(cause).splitlines()), type(cause).__name__)
+    return DatabaseUnavailable(f"The database is unavailable: {reason}")
+
+
 class StorageFull(DatabaseUnavailable):
     """The disk of the database is full. Nothing was written."""
 

@@ -207,7 +207,8 @@ class _Run:
         except LLMRejected as error:
             mask = Mask(reason=MaskReason.MODEL_UNAVAILABLE, detail=self._redacted(error))
         except DatabaseUnavailable as error:
-            mask = Mask(reason=MaskReason.STORAGE_UNAVAILABLE, detail=self._redacted(error))
+            _log.warning("database unavailable", detail=str(error))
+            mask = Mask(reason=MaskReason.STORAGE_UNAVAILABLE, detail="The database is unavailable")
         except BrowserUnavailable as error:
             mask = Mask(reason=MaskReason.BROWSER_UNAVAILABLE, detail=self._redacted(error))
         except ModelNotConfigured:

@@ -99,6 +99,7 @@ async def test_requests_return_503_while_database_is_down(api: httpx.AsyncClient
             assert response.headers["retry-after"] == "2"
         ready = await api.get("/readyz")
         assert (ready.status_code, ready.json()["checks"][0]["ok"]) == (503, False)
+        assert ready.json()["checks"][0]["detail"] == "The database is unavailable"
         assert (await api.get("/healthz")).status_code == 200
     await asyncio.to_thread(EmbeddedPostgres(server._data_dir).start)
     async with asyncio.timeout(240):
