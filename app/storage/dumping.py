@@ -7,6 +7,7 @@ import os
 from pathlib import Path
 
 from psycopg.conninfo import conninfo_to_dict
+from psycopg.pq import Conninfo
 from sqlalchemy import text
 
 from app.errors import InvalidSettings
@@ -14,14 +15,12 @@ from app.storage.database import Database
 from app.storage.embedded import postgres_program
 from app.storage.errors import DatabaseUnavailable
 
-_VARIABLES = {
-    "host": "PGHOST",
-    "port": "PGPORT",
-    "user": "PGUSER",
-    "password": "PGPASSWORD",
-    "dbname": "PGDATABASE",
-    "sslmode": "PGSSLMODE",
-}
+
+def connection_variables(url: str) -> dict[str, str]:
+    """Return a connection URL as environment variables of PostgreSQL's client programs."""
+    conninfo = conninfo_to_dict(url)
+    names = {each.keyword.decode(): each.envvar.decode() for each in Conninfo.get_defaults() if each.envvar}
+    return {names[key]: str(value) for key, value in conninfo.items() if value and key in names}
 
 
 async def dump(database: Database, file: Path) -> None:
@@ -59,15 +58,13 @@ async def _run(database: Database, program: str, *arguments: str) -> None:
     """
     async with database.begin() as connection:
         version = int((await connection.execute(text("SHOW server_version_num"))).scalar_one()) // 10000
-    conninfo = conninfo_to_dict(database.url)
-    address = {variable: str(conninfo[name]) for name, variable in _VARIABLES.items() if conninfo.get(name)}
     process = await asyncio.create_subprocess_exec(
         postgres_program(program, version),
         *arguments,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=asyncio.subprocess.DEVNULL,
         stderr=asyncio.subprocess.PIPE,
-        env={"LC_ALL": "C", "PATH": os.defpath, **address},
+        env={"LC_ALL": "C", "PATH": os.defpath, **connection_variables(database.url)},
     )
     try:
         _, output = await process.communicate()
