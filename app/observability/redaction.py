@@ -6,8 +6,10 @@ import re
 from collections.abc import Iterable
 
 MASK = "[redacted]"
-_MIN_SECRET_CHARS = 8
-"""Shorter values are placeholders, such as `none` as the key of a local model server, and words that pages contain."""
+_MIN_SECRET_CHARS = 4
+_PLACEHOLDERS = frozenset({"assay", "dummy", "empty", "local", "none", "not-needed", "null", "ollama", "test", "vllm"})
+"""Values that stand for no secret, in lower case: usual keys of local model servers, and the access key ID in
+docker-compose.yml. Pages contain these words, too."""
 _CREDENTIALS = re.compile(
     r"(?i)(\b(?:authorization|proxy-authorization|cookie|set-cookie|x-api-key|api[_-]?key)\b['\"]?\s*[:=]\s*['\"]?)"
     r"((?:bearer|basic)\s+)?[^\s'\",;]+"
@@ -22,7 +24,7 @@ class Redactor:
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         # Longest first: if one secret contains another, the whole one must be masked.
-        known = sorted({item for item in secrets if len(item) >= _MIN_SECRET_CHARS}, key=len, reverse=True)
+        known = sorted(filter(_is_secret, set(secrets)), key=len, reverse=True)
         self._known = re.compile("|".join(map(re.escape, known))) if known else None
         self._as_bytes = re.compile(b"|".join(re.escape(item.encode()) for item in known)) if known else None
 
@@ -40,3 +42,7 @@ class Redactor:
             text = self._known.sub(MASK, text)
         text = _CREDENTIALS.sub(lambda match: f"{match[1]}{MASK}", text)
         return _KEY_SHAPES.sub(MASK, text)
+
+
+def _is_secret(value: str) -> bool:
+    return len(value) >= _MIN_SECRET_CHARS and value.lower() not in _PLACEHOLDERS

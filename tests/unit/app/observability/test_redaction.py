@@ -11,7 +11,7 @@ def test_known_secrets_are_masked_anywhere_in_a_text():
 
 
 def test_secret_that_contains_another_one_is_masked_completely():
-    assert Redactor(["a-secret", "a-secret-and-more"]).redact("a a-secret-and-more b") == f"a {MASK} b"
+    assert Redactor(["secret", "secret-and-more"]).redact("a secret-and-more b") == f"a {MASK} b"
 
 
 @pytest.mark.parametrize(
@@ -36,7 +36,7 @@ def test_ordinary_text_is_unchanged(text: str):
     assert Redactor(["", "abc"]).redact(text) == text
 
 
-@pytest.mark.parametrize("key", ["none", "EMPTY", "ollama"])
+@pytest.mark.parametrize("key", ["none", "EMPTY", "ollama", "assay"])
 def test_key_that_is_a_placeholder_is_not_masked_in_other_text(key: str):
     text = f"The style is {key}."
     redactor = Redactor([key])
