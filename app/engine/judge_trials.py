@@ -51,6 +51,7 @@ from judges.registry import Judge, JudgeKind
 from rubrics.verdict import Outcome
 
 PROGRAM: tuple[str, ...] = (sys.executable, "-P", "-m", __name__)
+"""Command of a trial, without its argument. Tests replace it."""
 FIELD_TEST_S = 600.0
 LINT_S = 120.0
 LINT_ONE_S = 20.0

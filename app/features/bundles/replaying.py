@@ -42,7 +42,6 @@ from app.features.bundles.layout import (
     text_path,
     tree_path,
 )
-from cache.capture import PageKind
 from judges.analysis.replay.recomputation import inconsistent_leaves, score_differences, votes_without_reply
 from judges.analysis.replay.tree import NotRecomputable, ReplayDifference, tree_of
 from judges.errors import LLMOutputUnusable
@@ -231,8 +230,8 @@ class _Replay:
                 yield ReplayDifference(where=f"data/{path}", recorded=page_id, recomputed="not in the bundle")
                 continue
             capture = read_capture(self._bundle, page_id)
-            page = {"kind": PageKind.WEB, **page}  # earlier results do not have it
             entry = page_json(capture) if self._index.content else truncate_values(page_json(capture))
+            page = {"kind": entry["kind"], **page}  # earlier results do not have it
             for name in entry:
                 if entry[name] != page.get(name):
                     yield ReplayDifference(
