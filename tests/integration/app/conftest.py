@@ -6,6 +6,7 @@ import asyncio
 import shutil
 from collections.abc import AsyncIterator, Iterator
 from itertools import count
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -48,6 +49,14 @@ def postgres_url() -> Iterator[str]:
     yield url
     server.stop()
     shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def server_folder() -> Iterator[Path]:
+    """Return a folder for a database server of the test's own."""
+    path = service_folder("assay-test-")
+    yield path
+    shutil.rmtree(path, ignore_errors=True)
 
 
 @pytest.fixture

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
-import shutil
 import signal
-from collections.abc import Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 
@@ -17,17 +15,9 @@ from app.storage.embedded import EmbeddedPostgres
 from app.storage.migrate import migrate
 from app.storage.records import JobStatus
 from tests.fakes.evaluating import ScriptedEvaluation
-from tests.fakes.folders import service_folder
 from tests.fakes.services import Rig
 
 pytestmark = pytest.mark.postgres
-
-
-@pytest.fixture
-def folder() -> Iterator[Path]:
-    path = service_folder("assay-test-")
-    yield path
-    shutil.rmtree(path, ignore_errors=True)
 
 
 def crash(folder: Path) -> None:
@@ -35,8 +25,8 @@ def crash(folder: Path) -> None:
     os.kill(int((folder / "postgres" / "postmaster.pid").read_text().splitlines()[0]), signal.SIGKILL)
 
 
-async def test_jobs_survive_a_crash_of_the_database(folder: Path):
-    server = EmbeddedPostgres(folder)
+async def test_jobs_survive_a_crash_of_the_database(server_folder: Path):
+    server = EmbeddedPostgres(server_folder)
     url = await asyncio.to_thread(server.start)
     try:
         async with AsyncExitStack() as stack:
@@ -49,9 +39,9 @@ async def test_jobs_survive_a_crash_of_the_database(folder: Path):
             evaluation = ScriptedEvaluation(gate=gate)
             await stack.enter_async_context(rig.running_worker(evaluation, concurrency=1, drain_s=60.0))
             await evaluation.running.wait()
-            await asyncio.to_thread(crash, folder)
+            await asyncio.to_thread(crash, server_folder)
             gate.set()  # the result is ready while the database is down
-            await asyncio.to_thread(EmbeddedPostgres(folder).start)
+            await asyncio.to_thread(EmbeddedPostgres(server_folder).start)
             ends = [await rig.wait_for_job(job_id, within_s=120.0) for job_id in (running, waiting)]
             assert [job.status for job in ends] == [JobStatus.SUCCEEDED] * 2
             assert ends[0].attempts <= 2
