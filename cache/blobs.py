@@ -26,14 +26,13 @@ from functools import partial
 from pathlib import Path
 from typing import Any, TypeAlias
 from urllib.parse import unquote, urlsplit
-from uuid import uuid4
 
 import obstore
 import structlog
 from obstore.exceptions import BaseError as ObstoreError
 from obstore.store import LocalStore, MemoryStore, ObjectStore, S3Store
 
-from cache.atomic_files import sync_file, sync_folders
+from cache.atomic_files import draft_name, sync_file, sync_folders, write_new_file
 from cache.capture import Blob
 from cache.errors import BlobCorrupt, BlobMissing, BlobStoreFailed, BlobStoreFull
 
@@ -276,16 +275,17 @@ class BlobStore:
                 return sha256
             if self._read_only_reason is not None:
                 raise BlobStoreFailed(sha256, self._read_only_reason)
-            parent, draft = target.parent, folder / _DRAFTS / uuid4().hex
-            is_durable = parent in self._durable_folders and parent.is_dir()
+            parent, draft = target.parent, folder / _DRAFTS / draft_name()
+            is_durable = synced and parent in self._durable_folders and parent.is_dir()
             try:
-                for needed in (draft.parent, parent):
-                    if not needed.is_dir():
-                        needed.mkdir(parents=True, exist_ok=True)
-                draft.write_bytes(data)
+                write_new_file(draft, data)
                 if synced:
                     self._sync_or_fail(self._sync, draft)
-                draft.replace(target)
+                try:
+                    draft.replace(target)
+                except FileNotFoundError:
+                    parent.mkdir(parents=True, exist_ok=True)
+                    draft.replace(target)
             except BaseException:
                 with suppress(OSError):
                     draft.unlink(missing_ok=True)

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 from obstore.store import LocalStore
 
-from cache.atomic_files import sync_file
+from cache.atomic_files import draft_name, sync_file
 from cache.blobs import BlobStore, Bodies, RecordOf
 from cache.capture import Blob
 from cache.errors import BlobCorrupt, BlobMissing, BlobStoreFailed, BlobStoreFull
@@ -182,13 +182,13 @@ async def test_full_disk_is_reported_and_works_again_once_it_has_space(tmp_path:
 async def test_partially_written_draft_is_never_read_and_is_removed(tmp_path: Path) -> None:
     store = BlobStore.open(tmp_path.as_uri())
     blob = await store.put(b"the evidence", "text/plain")
-    left, fresh = tmp_path / "drafts" / "left", tmp_path / "drafts" / "fresh"
+    left, fresh = (tmp_path / "drafts" / draft_name() for _ in range(2))
     left.write_bytes(b"half of")
     fresh.write_bytes(b"being written")
     os.utime(left, (time.time() - 7200,) * 2)
     assert await store.hashes() == {blob.sha256}
     assert await store.remove_drafts(timedelta(hours=1)) == 1
-    assert [path.name for path in (tmp_path / "drafts").iterdir()] == ["fresh"]
+    assert [path.name for path in (tmp_path / "drafts").iterdir()] == [fresh.name]
 
 
 async def test_records_are_stored_next_to_bodies_and_a_changed_one_is_ignored(store: BlobStore, tmp_path: Path) -> None:
