@@ -587,7 +587,8 @@ class PageCache:
         names = _in_blobs(capture, *_TEXTS, *shots)
         # The hidden text of web pages mostly repeats visible text. Only that of PDFs is useful for a judge.
         hidden = _in_blobs(capture, "hidden_text") if capture.kind is PageKind.PDF else []
-        bodies = {**read, **await self._bodies(capture, [name for name in (*names, *hidden) if name not in read])}
+        unread = [name for name in (*names, *hidden) if name not in read]
+        bodies = {**read, **(await self._bodies(capture, unread) if unread else {})}
         return Evidence(
             capture=capture,
             text=bodies.get("text", b"").decode("utf-8"),
