@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import importlib
 import json
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
@@ -51,7 +50,7 @@ async def _service(run: Run, answers: Path, work: Path) -> AsyncIterator[Judging
         # as in a service that has been running for a while
         if runtime.process_pool is not None:
             await runtime.process_pool.wait_until_running()
-        importlib.import_module("judges.llm.openai")  # imported at the first request
+        await runtime.models.open_client(settings.model)  # as in ``_toolkit``
         freeze_loaded_objects()
 
         async def judge() -> Callable[[], list[Result]]:
