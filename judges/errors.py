@@ -81,9 +81,11 @@ class LLMUnavailable(LLMError):
         retry_after_s: Delay that the provider asked for.
         tries: Number of attempts.
         should_retry: False if the provider said that a retry cannot succeed (header ``x-should-retry``).
+        was_sent: The provider may charge for the request: it was sent, and only the reply is missing.
     """
 
     should_retry = True
+    was_sent = False
 
     def __init__(
         self,
@@ -104,6 +106,7 @@ class LLMTimeout(LLMUnavailable):
     """No reply within the time limit of one attempt, or of all attempts."""
 
     reason = Reason.TIMEOUT
+    was_sent = True
 
 
 class RejectionScope(StrEnum):

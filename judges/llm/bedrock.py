@@ -25,6 +25,8 @@ from judges.llm.request_formats import says_no_images
 
 MAX_OUTPUT_TOKENS = 8192
 REPLY_TOOL = "reply"
+_REPLY_LOST = ("ReadError", "RemoteProtocolError")
+"""Names of the errors of the SDK's HTTP library for a connection that ended after the request was sent."""
 
 _FINISH = {
     "max_tokens": FinishReason.LENGTH,
@@ -80,7 +82,8 @@ class BedrockAdapter:
         except sdk.APITimeoutError as error:
             raise timeout_error(self.provider) from error
         except sdk.APIConnectionError as error:
-            raise connection_error(self.provider, error.__cause__ or error) from error
+            cause = error.__cause__ or error
+            raise connection_error(self.provider, cause, was_sent=type(cause).__name__ in _REPLY_LOST) from error
         except sdk.APIStatusError as error:
             kind, message_text = _error_body(error.body)
             fault = ErrorResponse(

@@ -196,10 +196,17 @@ def _unavailable(text: str, response: ErrorResponse, *, now: float) -> LLMUnavai
     return LLMUnavailable(text, status=response.status, retry_after_s=_retry_after(response.headers, now=now))
 
 
-def connection_error(provider: str, cause: BaseException, *, mask: Callable[[str], str] = str) -> LLMUnavailable:
-    """Return the error for a request without a response. ``mask`` hides the key, which the response may repeat."""
+def connection_error(
+    provider: str, cause: BaseException, *, was_sent: bool, mask: Callable[[str], str] = str
+) -> LLMUnavailable:
+    """Return the error for a request without a response. ``mask`` hides the key, which the response may repeat.
+
+    ``was_sent``: see ``LLMUnavailable``.
+    """
     detail = " ".join(mask(f"{type(cause).__name__}: {cause}").split())
-    return LLMUnavailable(f"{provider}: no connection ({detail})"[:MAX_MESSAGE_CHARS])
+    error = LLMUnavailable(f"{provider}: no connection ({detail})"[:MAX_MESSAGE_CHARS])
+    error.was_sent = was_sent
+    return error
 
 
 def timeout_error(provider: str) -> LLMTimeout:

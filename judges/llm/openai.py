@@ -59,6 +59,13 @@ _TOO_LARGE = 413
 _OVERSIZED_SHARE = 0.9
 """A body of at least this share of a rejected size is treated as too large."""
 _CONNECTION_ERRORS = (openai.APIConnectionError, aiohttp.ClientError, UnicodeError)
+_REPLY_LOST = (
+    aiohttp.ServerDisconnectedError,
+    aiohttp.ClientPayloadError,
+    aiohttp.http_exceptions.PayloadEncodingError,
+    ConnectionResetError,
+)
+"""Errors of a connection that ended after the request was sent."""
 """Errors of a request without a response. The SDK does not convert those of aiohttp for a response that is not HTTP,
 and of Python for an invalid host name."""
 _DEFAULT_ERROR_STATUS = 500
@@ -341,7 +348,7 @@ class OpenAIAdapter:
         refused = isinstance(cause, OSError | aiohttp.ClientError) and not isinstance(cause, TimeoutError)
         if isinstance(error, openai.APITimeoutError) and not refused:
             return timeout_error(self.provider)
-        return connection_error(self.provider, cause, mask=self._masked)
+        return connection_error(self.provider, cause, was_sent=isinstance(cause, _REPLY_LOST), mask=self._masked)
 
     def _masked(self, message: str) -> str:
         """Mask the API key, which some servers repeat in their error messages."""

@@ -216,13 +216,13 @@ class RemoteLLM:
                 return await self._send(request, params)
             estimate = estimate_cost(request.model, request.messages, self._prices)
             await budget.reserve(estimate)
-            cost: Usage | None = None  # unknown if the request is cancelled or times out
+            cost: Usage | None = None  # unknown if there is no reply to the sent request, or if it is cancelled
             model = request.model
             try:
                 raw = await self._send(request, params)
                 cost, model = usage_of(raw, request.model, self._prices), raw.model or request.model
             except LLMError as error:
-                cost = error.usage
+                cost = None if isinstance(error, LLMUnavailable) and error.was_sent else error.usage
                 raise
             finally:
                 budget.settle(estimate, cost, model, role_of(request))

@@ -19,8 +19,10 @@ from judges.errors import (
     LLMTimeout,
     LLMUnavailable,
 )
+from judges.llm.budget import ProcessBudget, estimate_cost
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.openai import open_openai
+from judges.llm.pricing import Prices
 from judges.llm.remote import RemoteLLM
 from judges.llm.request_formats import LADDER
 from judges.llm.retry import Retrier, RetryPolicy
@@ -144,6 +146,29 @@ async def test_lost_connection_is_retried(server: StandInLLM, connect: Connect, 
     server.faults.append(fault)
     assert result_of(await connect().complete(REQUEST)) is True
     assert len(server.calls) == 2
+
+
+@pytest.mark.parametrize(
+    ("fault", "is_charged"),
+    [(faults.RESET, True), (faults.RESET_MID_BODY, True), (faults.NOT_HTTP, False), (Fault(status=503), False)],
+    ids=["cut", "mid", "not_http", "503"],
+)
+async def test_request_whose_reply_is_lost_is_charged_with_the_estimate(
+    server: StandInLLM, connect: Connect, fault: Fault, is_charged: bool
+):
+    server.faults.append(fault)
+    budget = ProcessBudget(None, 1_000_000)
+    estimate = estimate_cost(REQUEST.model, REQUEST.messages, Prices()).tokens
+    reply = await connect().complete(replace(REQUEST, budget=budget))
+    paid = reply.usage.input_tokens + reply.usage.output_tokens
+    assert budget.used_tokens == paid + (estimate if is_charged else 0)
+
+
+async def test_request_that_was_not_sent_is_not_charged(connect: Connect):
+    budget = ProcessBudget(None, 1_000_000)
+    with pytest.raises(LLMUnavailable):
+        await connect(base_url="http://127.0.0.1:9/v1").complete(replace(REQUEST, budget=budget))
+    assert budget.used_tokens == 0
 
 
 @pytest.mark.parametrize(

@@ -5,6 +5,7 @@ import sys
 from types import SimpleNamespace
 from typing import Any
 
+import httpx
 import pytest
 
 from judges.errors import LLMRejected, LLMTimeout, LLMUnavailable, ModelNotConfigured, RejectionScope
@@ -112,6 +113,15 @@ async def test_sdk_errors_are_mapped_to_llm_errors(fault: Exception, error: type
     with pytest.raises(error) as caught:
         await backend(fault).send(REQUEST, {})
     assert "bedrock" in str(caught.value)
+
+
+@pytest.mark.parametrize(("cause", "was_sent"), [(httpx.ReadError("cut"), True), (httpx.ConnectError("no"), False)])
+async def test_only_a_sent_request_may_have_a_cost(cause: Exception, was_sent: bool):
+    fault = ConnectionFailed("no connection")
+    fault.__cause__ = cause
+    with pytest.raises(LLMUnavailable) as caught:
+        await backend(fault).send(REQUEST, {})
+    assert caught.value.was_sent is was_sent
 
 
 @pytest.mark.parametrize(
