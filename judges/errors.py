@@ -106,7 +106,6 @@ class LLMTimeout(LLMUnavailable):
     """No reply within the time limit of one attempt, or of all attempts."""
 
     reason = Reason.TIMEOUT
-    was_sent = True
 
 
 class RejectionScope(StrEnum):

@@ -48,8 +48,8 @@ class RequestBudget(Protocol):
     def settle(self, estimate: Estimate, usage: Usage | None, model: str, role: str) -> None:
         """Replace a reservation with the actual cost of the reply of ``model``, whether usable or not.
 
-        ``usage`` is None if the request was cancelled, or was sent and got no reply. The provider may still charge for
-        it, so the budget is charged with the estimate.
+        ``usage`` is None if the request timed out or was cancelled, or if its reply was lost. The provider may still
+        charge for it, so the budget is charged with the estimate.
         ``role`` is the role of the request (``judges.llm.client``).
         """
 

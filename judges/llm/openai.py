@@ -59,6 +59,8 @@ _TOO_LARGE = 413
 _OVERSIZED_SHARE = 0.9
 """A body of at least this share of a rejected size is treated as too large."""
 _CONNECTION_ERRORS = (openai.APIConnectionError, aiohttp.ClientError, UnicodeError)
+"""Errors of a request without a response. The SDK does not convert those of aiohttp for a response that is not HTTP,
+and of Python for an invalid host name."""
 _REPLY_LOST = (
     aiohttp.ServerDisconnectedError,
     aiohttp.ClientPayloadError,
@@ -66,8 +68,6 @@ _REPLY_LOST = (
     ConnectionResetError,
 )
 """Errors of a connection that ended after the request was sent."""
-"""Errors of a request without a response. The SDK does not convert those of aiohttp for a response that is not HTTP,
-and of Python for an invalid host name."""
 _DEFAULT_ERROR_STATUS = 500
 """Status to assume for an error that was sent with status 200."""
 

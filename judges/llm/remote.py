@@ -216,7 +216,7 @@ class RemoteLLM:
                 return await self._send(request, params)
             estimate = estimate_cost(request.model, request.messages, self._prices)
             await budget.reserve(estimate)
-            cost: Usage | None = None  # unknown if there is no reply to the sent request, or if it is cancelled
+            cost: Usage | None = None  # unknown if the request is cancelled, or if its reply is lost
             model = request.model
             try:
                 raw = await self._send(request, params)
