@@ -4,6 +4,7 @@ for each fault. A fault never yields a negative verdict."""
 from __future__ import annotations
 
 import asyncio
+import socket
 import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
@@ -19,6 +20,7 @@ from judges.errors import (
     LLMTimeout,
     LLMUnavailable,
 )
+from judges.llm import openai
 from judges.llm.budget import ProcessBudget, estimate_cost
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.openai import open_openai
@@ -164,10 +166,16 @@ async def test_request_whose_reply_is_lost_is_charged_with_the_estimate(
     assert budget.used_tokens == paid + (estimate if is_charged else 0)
 
 
-async def test_request_that_was_not_sent_is_not_charged(connect: Connect):
+@pytest.mark.parametrize("scheme", ["http", "https"])
+async def test_request_that_was_not_sent_is_not_charged(connect: Connect, monkeypatch: pytest.MonkeyPatch, scheme: str):
+    monkeypatch.setattr(openai, "CONNECT_TIMEOUT_S", 0.1)
     budget = ProcessBudget(None, 1_000_000)
-    with pytest.raises(LLMUnavailable):
-        await connect(base_url="http://127.0.0.1:9/v1").complete(replace(REQUEST, budget=budget))
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        # A closed port refuses the connection. An open one never answers the TLS handshake.
+        port = 9 if scheme == "http" else silent.getsockname()[1]
+        with pytest.raises(LLMUnavailable) as caught:
+            await connect(base_url=f"{scheme}://127.0.0.1:{port}/v1").complete(replace(REQUEST, budget=budget))
+    assert isinstance(caught.value, LLMTimeout) is (scheme == "https")
     assert budget.used_tokens == 0
 
 
