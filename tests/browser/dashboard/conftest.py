@@ -188,8 +188,8 @@ def open_dashboard(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) 
         headers = {} if key is None else {"Authorization": f"Bearer {key}"}
         url = f"http://127.0.0.1:{port}"
         with stack:
-            # Shorter than the five seconds after which the server closes an idle connection.
-            limits = httpx.Limits(keepalive_expiry=2.0)
+            # While the shared event loop is busy, the server may close an idle connection on which a request waits.
+            limits = httpx.Limits(max_keepalive_connections=0)
             client = httpx.AsyncClient(base_url=url, headers=headers, limits=limits)
             async with app.router.lifespan_context(app), client as http:
                 serving = asyncio.create_task(server.serve(sockets=[listener]))
