@@ -182,7 +182,7 @@ async def _measure(
                 def advance(_: JudgedItem, bar: TaskID = bar) -> None:
                     progress.advance(bar)
 
-                await judge.ask(usable, advance)
+                await judge.measure(usable, advance)
         return [judge.result() for judge in judges]
 
 

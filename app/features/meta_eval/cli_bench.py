@@ -398,7 +398,7 @@ class _Bench:
                                 advance(asked)
 
                             try:
-                                await judge.ask(items, keep)
+                                await judge.measure(items, keep)
                             except JudgeError as error:
                                 failures[judge.model] = f"{judge.model}: {error}"
         return list(failures.values())

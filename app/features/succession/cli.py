@@ -198,10 +198,11 @@ async def _replay(settings: Settings, new: str, requests: Sequence[StoredRequest
     from rich.progress import Progress
 
     from app.console.runtime import open_command_runtime
-    from app.features.succession.replaying import Replayer
+    from app.engine.label_judging import LabelJudge
+    from judges.analysis.succession import Replayed
 
     async with open_command_runtime(settings, shared=_has_stored_pages(requests)) as runtime:
-        replayer = Replayer(runtime, new, votes=votes)
+        judge = LabelJudge(runtime, new, votes=votes)
         console = stderr_console()
         with Progress(console=console, disable=not console.is_terminal, transient=True) as progress:
             bar = progress.add_task(escape(new), total=len(requests))
@@ -209,15 +210,18 @@ async def _replay(settings: Settings, new: str, requests: Sequence[StoredRequest
             def advance(_: JudgedItem) -> None:
                 progress.advance(bar)
 
-            return await replayer.replay(requests, advance)
+            asked = [one async for one in judge.ask([request.item for request in requests], advance)]
+    return [Replayed(request=request, asked=one) for request, one in zip(requests, asked, strict=True)]
 
 
 async def _forecast(settings: Settings, new: str, requests: Sequence[StoredRequest], votes: int) -> Forecast:
     from app.console.runtime import open_command_runtime
-    from app.features.succession.replaying import Replayer
+    from app.engine.label_judging import LabelJudge
 
     async with open_command_runtime(settings, shared=_has_stored_pages(requests)) as runtime:
-        return await Replayer(runtime, new, votes=votes).forecast(requests)
+        judge = LabelJudge(runtime, new, votes=votes)
+        await judge.simulate([request.item for request in requests])
+        return judge.forecast()
 
 
 def _has_stored_pages(requests: Sequence[StoredRequest]) -> bool:
