@@ -1,14 +1,17 @@
-"""Hypothesis profiles, and a warning when browsers run without their sandbox."""
+"""Hypothesis profiles, equal conditions for each test, and a warning when browsers run without their sandbox."""
 
 from __future__ import annotations
 
 import gc
 import inspect
+import logging
 import os
 import signal
+from collections.abc import Iterator
 
 import httpx
 import pytest
+import structlog
 from hypothesis import HealthCheck, settings
 
 from tests.fakes.sandbox import sandbox_problem
@@ -41,6 +44,15 @@ _http_defaults = inspect.signature(httpx.Client.__init__).parameters
 _timeout, _limits = _http_defaults["timeout"].default, _http_defaults["limits"].default
 _timeout.connect = _timeout.read = _timeout.write = _timeout.pool = 240.0
 _limits.keepalive_expiry = 1.0
+
+
+@pytest.fixture(autouse=True)
+def default_logging() -> Iterator[None]:
+    """Undo the configuration of logging after each test: commands configure it, and some run in this process."""
+    handlers, level = list(logging.root.handlers), logging.root.level
+    yield
+    logging.root.handlers, logging.root.level = handlers, level
+    structlog.reset_defaults()
 
 
 def pytest_xdist_auto_num_workers(config: pytest.Config) -> int:

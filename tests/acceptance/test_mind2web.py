@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import logging
 import os
 import signal
 import subprocess
@@ -15,7 +14,6 @@ from statistics import fmean, stdev
 from typing import Any
 
 import pytest
-import structlog
 
 from app.cli.program import run
 from tests.architecture.sources import ROOT
@@ -76,12 +74,9 @@ def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     monkeypatch.setenv("OPENAI_API_KEY", "key")
     monkeypatch.setenv("ASSAY_MODEL", "openai/gpt-4o")
     monkeypatch.chdir(tmp_path)
-    handlers, level = list(logging.root.handlers), logging.root.level
     with entered_in_thread(server := StandInLLM(fault_for=mind2web_reply)):
         monkeypatch.setenv("OPENAI_BASE_URL", server.base_url)
         yield World(tmp_path, server, capsys)
-    logging.root.handlers, logging.root.level = handlers, level
-    structlog.reset_defaults()
 
 
 SCORED = ("--scores-pickle", "scores.pkl")

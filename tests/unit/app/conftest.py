@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import functools
-import logging
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-import structlog
 import typer.main
 
 from app.cli.program import run
@@ -35,7 +33,7 @@ def command_tree_built_once() -> Iterator[None]:
 
 
 @pytest.fixture
-def assay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Iterator[RunCommand]:
+def assay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> RunCommand:
     """Run a command in an empty folder, without settings from the environment."""
     monkeypatch.chdir(tmp_path)
     for name in os.environ:
@@ -50,7 +48,4 @@ def assay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
         captured = capsys.readouterr()
         return CommandResult(int(exit_info.value.code or 0), captured.out, captured.err)
 
-    handlers, level = list(logging.root.handlers), logging.root.level
-    yield call
-    logging.root.handlers, logging.root.level = handlers, level
-    structlog.reset_defaults()
+    return call

@@ -3,7 +3,6 @@ from __future__ import annotations
 import io
 import json
 import logging
-from collections.abc import Iterator
 
 import pytest
 import structlog
@@ -14,14 +13,10 @@ from judges.settling import JUDGED_LEAF
 
 
 @pytest.fixture
-def log_stream() -> Iterator[io.StringIO]:
-    root = logging.getLogger()
-    handlers, level = root.handlers, root.level
+def log_stream() -> io.StringIO:
     stream = io.StringIO()
     configure_logging(Redactor(["canary"]), stream=stream)
-    yield stream
-    root.handlers, root.level = handlers, level
-    structlog.reset_defaults()
+    return stream
 
 
 def lines(stream: io.StringIO) -> list[dict]:
