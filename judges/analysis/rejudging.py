@@ -83,18 +83,21 @@ def with_rejudged(result: Result, earlier: Result | None) -> dict[str, Any]:
 
 
 def _summary(earlier: Result, leaves: list[dict[str, Any]]) -> dict[str, Any]:
-    judged_again = [leaf for leaf in leaves if not leaf["reused"]]
-    causes = Counter(cause for leaf in judged_again for cause in leaf["because"])
+    reused = sum(leaf["reused"] for leaf in leaves)
+    causes = Counter(cause for leaf in leaves for cause in leaf["because"])
     return {
         "of": earlier.get("id"),
-        "reused": len(leaves) - len(judged_again),
-        "again": len(judged_again),
+        "reused": reused,
+        "again": len(leaves) - reused,
         "because": {cause.value: causes[cause.value] for cause in Cause if causes[cause.value]},
     }
 
 
 def _compare_leaf(place: str, leaf: Mapping[str, Any], now: _IndexedResult, before: _IndexedResult) -> dict[str, Any]:
-    """Return whether all votes on a leaf were reused, and the changes that affect it."""
+    """Return whether all votes on a leaf were reused, and the changes that affect it.
+
+    Reused votes can have another outcome than the earlier result if its inputs changed or it has no verdict.
+    """
     earlier = before.leaves.get(place)
     question_changed = earlier is None or any(
         leaf.get(name) != earlier.get(name) for name in ("claim", "instruction", "sources")
@@ -107,8 +110,9 @@ def _compare_leaf(place: str, leaf: Mapping[str, Any], now: _IndexedResult, befo
         reused = not causes  # deterministic: equal inputs give equal verdicts without a request
     else:
         reused = not (leaf.get("usage") or {}).get("calls", 0) and all(vote["cached"] for vote in leaf["votes"])
-    if not reused and not causes:
-        causes.add(_fallback_cause(earlier, script_changed=script_changed))
+    is_new = leaf.get("outcome") in _JUDGED and (earlier is None or earlier.get("outcome") not in _JUDGED)
+    if not causes and (is_new or not reused):
+        causes.add(_fallback_cause(earlier, script_changed=script_changed and not reused))
     return {"reused": reused, "because": [cause.value for cause in Cause if cause in causes]}
 
 

@@ -234,6 +234,7 @@ def _leaves_json(result: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _in_words(rejudged: Mapping[str, Any]) -> str:
+    causes = "; ".join(_CAUSES.get(cause, cause) for cause in rejudged["because"])
     if rejudged["reused"]:
-        return "reused"
-    return "judged again: " + "; ".join(_CAUSES.get(cause, cause) for cause in rejudged["because"])
+        return f"reused: {causes}" if causes else "reused"
+    return f"judged again: {causes}"

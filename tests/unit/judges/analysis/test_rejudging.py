@@ -116,6 +116,8 @@ def test_leaf_reused_from_an_older_result_still_lists_the_cause():
 def test_leaf_without_an_earlier_verdict_is_new(outcome: str):
     assert rejudged_leaves(result(), result(leaf(outcome=outcome))) == [again("new")]
     assert rejudged_leaves(result(leaf(), leaf("more")), result()) == [again("not_kept"), again("new")]
+    cached = rejudged_leaves(result(leaf(cached=True)), result(leaf(outcome=outcome)))
+    assert cached == [{"reused": True, "because": ["new"]}]  # an equal claim of another answer was judged
 
 
 def test_newly_usable_page_is_the_cause():
@@ -153,6 +155,13 @@ def test_summary_counts_leaves_and_causes():
     now = result(leaf("a"), leaf("b", sources=None, cached=True), leaf("c"), pages=[page(text="b" * 64)], id="res_2")
     summary = with_rejudged(now, before)["rejudged"]
     assert summary == {"of": "res_1", "reused": 1, "again": 2, "because": {"page": 2}}
+
+
+def test_summary_counts_the_causes_of_reused_leaves():
+    """Their replies were cached for another result, so their verdicts can differ from the earlier ones."""
+    now = result(leaf(cached=True), id="res_2")
+    summary = with_rejudged(now, result(pages=[page(text="b" * 64)]))["rejudged"]
+    assert summary == {"of": "res_1", "reused": 1, "again": 0, "because": {"page": 1}}
 
 
 def test_result_of_the_public_toolkit_is_accepted():
