@@ -11,7 +11,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from judges.errors import ModelNotConfigured
 from judges.extras import advice
@@ -22,6 +22,9 @@ from judges.llm.json_schema import json_schema_of
 from judges.llm.learned_formats import Images, LearnedFormats
 from judges.llm.provider_adapter import CONNECT_TIMEOUT_S, FinishReason, RawReply, broken_reply
 from judges.llm.request_formats import says_no_images
+
+if TYPE_CHECKING:
+    from judges.llm.providers import Access
 
 MAX_OUTPUT_TOKENS = 8192
 REPLY_TOOL = "reply"
@@ -104,15 +107,8 @@ class BedrockAdapter:
         await self._client.close()
 
 
-def open_bedrock(
-    *,
-    access_key: str,
-    secret_key: str,
-    session_token: str | None,
-    region: str,
-    images: Images = Images.AUTO,
-) -> BedrockAdapter:
-    """Return the adapter for AWS keys. Temporary keys need a ``session_token``.
+def open_bedrock(access: Access) -> BedrockAdapter:
+    """Return the adapter for AWS keys. Temporary keys need a session token.
 
     Raises:
         ModelNotConfigured: the ``anthropic`` SDK is not installed.
@@ -122,14 +118,14 @@ def open_bedrock(
     except ImportError as error:
         raise ModelNotConfigured(f"bedrock models need the anthropic SDK: {advice('bedrock')}") from error
     client = sdk.AsyncAnthropicBedrock(
-        aws_access_key=access_key,
-        aws_secret_key=secret_key,
-        aws_session_token=session_token,
-        aws_region=region,
+        aws_access_key=access.aws_access_key,
+        aws_secret_key=access.aws_secret_key,
+        aws_session_token=access.aws_session_token,
+        aws_region=access.aws_region,
         max_retries=0,
         timeout=sdk.Timeout(None, connect=CONNECT_TIMEOUT_S),
     )
-    return BedrockAdapter(client=client, sdk=sdk, region=region, images=images)
+    return BedrockAdapter(client=client, sdk=sdk, region=access.aws_region, images=access.images)
 
 
 def message_body(request: LLMRequest, params: Mapping[str, Any]) -> dict[str, Any]:

@@ -18,7 +18,7 @@ import ssl
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 from urllib.parse import quote, urlsplit
 
 import aiohttp
@@ -39,7 +39,7 @@ from judges.llm.error_mapping import (
     read_error_body,
     timeout_error,
 )
-from judges.llm.learned_formats import FormatFile, Images, LearnedFormats
+from judges.llm.learned_formats import Images, LearnedFormats
 from judges.llm.provider_adapter import CONNECT_TIMEOUT_S, MAX_BROKEN_CHARS, FinishReason, RawReply, broken_reply
 from judges.llm.request_formats import (
     RequestFormat,
@@ -49,6 +49,9 @@ from judges.llm.request_formats import (
     next_untried_format,
     says_no_images,
 )
+
+if TYPE_CHECKING:
+    from judges.llm.providers import Access
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 NO_KEY = "no-key"
@@ -80,21 +83,11 @@ class _ErrorReturned(Exception):
         self.response = response
 
 
-def open_openai(
-    *,
-    api_key: str | None,
-    base_url: str | None = None,
-    images: Images = Images.AUTO,
-    format_file: FormatFile | None = None,
-    explores: bool = True,
-) -> OpenAIAdapter:
-    """Return the adapter for OpenAI, or for the compatible server at ``base_url``.
-
-    ``format_file`` is the file for learned request formats. For ``explores`` see ``OpenAIAdapter``.
-    """
-    endpoint = (base_url or OPENAI_BASE_URL).rstrip("/")
+def open_openai(access: Access) -> OpenAIAdapter:
+    """Return the adapter for OpenAI, or for the compatible server at ``openai_base_url``."""
+    endpoint = (access.openai_base_url or OPENAI_BASE_URL).rstrip("/")
     client = openai.AsyncOpenAI(
-        api_key=api_key or NO_KEY,
+        api_key=access.openai_api_key or NO_KEY,
         base_url=endpoint,
         max_retries=0,
         timeout=openai.Timeout(None, connect=CONNECT_TIMEOUT_S),
@@ -104,26 +97,18 @@ def open_openai(
         client,
         provider="openai",
         endpoint=endpoint,
-        formats=LearnedFormats(endpoint, images=images, file=format_file),
-        explores=explores,
+        formats=LearnedFormats(endpoint, images=access.images, file=access.format_file),
+        explores=access.explores,
     )
 
 
-def open_azure(
-    *,
-    api_key: str,
-    base_url: str,
-    api_version: str,
-    images: Images = Images.AUTO,
-    format_file: FormatFile | None = None,
-    explores: bool = True,
-) -> OpenAIAdapter:
+def open_azure(access: Access) -> OpenAIAdapter:
     """Return the adapter for Azure OpenAI. The model name is the deployment in the URL path."""
-    endpoint = base_url.rstrip("/")
+    endpoint = str(access.azure_endpoint).rstrip("/")
     client = openai.AsyncAzureOpenAI(
-        api_key=api_key,
+        api_key=access.azure_api_key,
         base_url=f"{endpoint}/openai",
-        api_version=api_version,
+        api_version=access.azure_api_version,
         max_retries=0,
         timeout=openai.Timeout(None, connect=CONNECT_TIMEOUT_S),
         http_client=_http_client(endpoint),
@@ -132,9 +117,9 @@ def open_azure(
         client,
         provider="azure",
         endpoint=endpoint,
-        formats=LearnedFormats(endpoint, images=images, file=format_file),
+        formats=LearnedFormats(endpoint, images=access.images, file=access.format_file),
         path="/deployments/{model}/chat/completions",
-        explores=explores,
+        explores=access.explores,
     )
 
 

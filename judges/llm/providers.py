@@ -62,38 +62,19 @@ class Access:
 def _open_openai(access: Access) -> ProviderAdapter:
     from judges.llm.openai import open_openai
 
-    return open_openai(
-        api_key=access.openai_api_key,
-        base_url=access.openai_base_url,
-        images=access.images,
-        format_file=access.format_file,
-        explores=access.explores,
-    )
+    return open_openai(access)
 
 
 def _open_azure(access: Access) -> ProviderAdapter:
     from judges.llm.openai import open_azure
 
-    return open_azure(
-        api_key=str(access.azure_api_key),
-        base_url=str(access.azure_endpoint),
-        api_version=access.azure_api_version,
-        images=access.images,
-        format_file=access.format_file,
-        explores=access.explores,
-    )
+    return open_azure(access)
 
 
 def _open_bedrock(access: Access) -> ProviderAdapter:
     from judges.llm.bedrock import open_bedrock
 
-    return open_bedrock(
-        access_key=str(access.aws_access_key),
-        secret_key=str(access.aws_secret_key),
-        session_token=access.aws_session_token,
-        region=access.aws_region,
-        images=access.images,
-    )
+    return open_bedrock(access)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

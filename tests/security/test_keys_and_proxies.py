@@ -16,6 +16,7 @@ from app.server.application import server_config
 from app.settings import ConfiguredKey, check_bind, load_settings
 from judges.llm.client import LLMRequest
 from judges.llm.openai import open_openai
+from judges.llm.providers import Access
 from tests.fakes.settings import settings_for_tests
 from tests.standin.llm import StandInLLM
 from tests.standin.web import Reply, StandInWeb
@@ -47,7 +48,7 @@ async def test_requests_to_a_model_on_this_machine_use_no_proxy(monkeypatch: pyt
             monkeypatch.setenv(name, proxy.url(""))
         monkeypatch.delenv("NO_PROXY", raising=False)
         monkeypatch.delenv("no_proxy", raising=False)
-        adapter = open_openai(api_key="sk-of-a-test", base_url=model.base_url)
+        adapter = open_openai(Access(openai_api_key="sk-of-a-test", openai_base_url=model.base_url))
         try:
             request = LLMRequest(
                 model="m", messages=({"role": "user", "content": "?"},), schema=Answer, purpose="extract"

@@ -25,6 +25,7 @@ from judges.llm.budget import ProcessBudget, estimate_cost
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.openai import open_openai
 from judges.llm.pricing import Prices
+from judges.llm.providers import Access
 from judges.llm.remote import RemoteLLM
 from judges.llm.request_formats import LADDER
 from judges.llm.retry import Retrier, RetryPolicy
@@ -67,7 +68,7 @@ async def connect(server: StandInLLM) -> AsyncIterator[Callable[..., RemoteLLM]]
     def make(*, clock: FakeClock | None = None, base_url: str | None = None, **policy: float) -> RemoteLLM:
         clock = clock or FakeClock()
         slots = asyncio.Semaphore(30)
-        backend = open_openai(api_key="sk-test", base_url=base_url or server.base_url)
+        backend = open_openai(Access(openai_api_key="sk-test", openai_base_url=base_url or server.base_url))
         retrier = Retrier(
             RetryPolicy(**policy),  # type: ignore[arg-type]
             slots,

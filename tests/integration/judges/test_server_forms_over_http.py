@@ -15,6 +15,7 @@ from judges.llm.client import LLMRequest
 from judges.llm.images import DataURI, image_part
 from judges.llm.learned_formats import MAX_AGE_S, FormatFile, Images
 from judges.llm.openai import open_openai
+from judges.llm.providers import Access
 from judges.llm.remote import RemoteLLM
 from judges.llm.request_formats import DEFAULT_OUTPUT_LIMIT, RequestFormat, SchemaMode
 from judges.llm.retry import Retrier, RetryPolicy
@@ -61,7 +62,9 @@ async def connect(server: StandInLLM) -> AsyncIterator[Connect]:
 
     def make(*, images: Images = Images.AUTO, format_file: FormatFile | None = None) -> RemoteLLM:
         clock, slots = FakeClock(), asyncio.Semaphore(30)
-        backend = open_openai(api_key="sk-test", base_url=server.base_url, images=images, format_file=format_file)
+        backend = open_openai(
+            Access(openai_api_key="sk-test", openai_base_url=server.base_url, images=images, format_file=format_file)
+        )
         retrier = Retrier(RetryPolicy(), slots, clock=clock, sleep=clock.sleep, jitter=lambda seconds: seconds)
         made.append(RemoteLLM(backend, semaphore=slots, retrier=retrier))
         return made[-1]

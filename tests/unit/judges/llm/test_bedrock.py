@@ -14,6 +14,7 @@ from judges.llm.client import LLMRequest
 from judges.llm.images import DataURI, image_part
 from judges.llm.learned_formats import Images
 from judges.llm.provider_adapter import FinishReason
+from judges.llm.providers import Access
 from judges.prompting.verdict_reply import BinaryEvalResult
 
 REQUEST = LLMRequest(
@@ -156,7 +157,7 @@ async def test_send_returns_the_raw_reply():
 def test_error_for_the_missing_sdk_names_the_package(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setitem(sys.modules, "anthropic", None)
     with pytest.raises(ModelNotConfigured, match="pip install"):
-        open_bedrock(access_key="a", secret_key="s", session_token=None, region="eu-west-1")
+        open_bedrock(Access(aws_access_key="a", aws_secret_key="s"))
 
 
 class RecordingClient:
