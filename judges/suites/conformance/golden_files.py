@@ -125,22 +125,12 @@ class Kind:
     keys: frozenset[str]
 
 
-def _cases_with(*names: str) -> Callable[[Golden], bool]:
-    """Return a predicate: some case has one of these keys."""
+def _entries_with(key: str, *names: str) -> Callable[[Golden], bool]:
+    """Return a predicate: some entry of the list ``key`` has one of the keys ``names``."""
 
     def recognised(golden: Golden) -> bool:
-        cases = golden.get("cases")
-        return isinstance(cases, list) and any(isinstance(case, dict) and set(names) & case.keys() for case in cases)
-
-    return recognised
-
-
-def _parse_with(*names: str) -> Callable[[Golden], bool]:
-    """Return a predicate: some entry of ``parse`` has one of these keys."""
-
-    def recognised(golden: Golden) -> bool:
-        parse = golden.get("parse")
-        return isinstance(parse, list) and any(isinstance(one, dict) and set(names) & one.keys() for one in parse)
+        entries = golden.get(key)
+        return isinstance(entries, list) and any(isinstance(one, dict) and set(names) & one.keys() for one in entries)
 
     return recognised
 
@@ -171,19 +161,19 @@ KINDS = (
     ),
     Kind(
         name="tournament",
-        recognised=_cases_with("rounds", "shuffled_order"),
+        recognised=_entries_with("cases", "rounds", "shuffled_order"),
         check=pages.tournament_cases,
         keys=frozenset({"cases", "page_html*"}),
     ),
     Kind(
         name="operation F1",
-        recognised=_cases_with("f1_multichoice", "f1_generation_variant"),
+        recognised=_entries_with("cases", "f1_multichoice", "f1_generation_variant"),
         check=texts.op_f1_cases,
         keys=frozenset({"cases"}),
     ),
     Kind(
         name="parsed output",
-        recognised=_cases_with("llm", "seq2seq"),
+        recognised=_entries_with("cases", "llm", "seq2seq"),
         check=texts.parse_cases,
         keys=frozenset({"cases"}),
     ),
@@ -195,13 +185,17 @@ KINDS = (
     ),
     Kind(
         name="port",
-        recognised=lambda golden: _parse_with("seed_commit", "head")(golden) or "operation_f1_head" in golden,
+        recognised=lambda golden: (
+            "operation_f1_head" in golden or _entries_with("parse", "seed_commit", "head")(golden)
+        ),
         check=texts.port_cases,
         keys=frozenset({"parse", "operation_f1_head", "labels"}),
     ),
     Kind(
         name="SeeAct",
-        recognised=lambda golden: _parse_with("parsed")(golden) or _any_key("option_names", "option_lines")(golden),
+        recognised=lambda golden: (
+            _entries_with("parse", "parsed")(golden) or _any_key("option_names", "option_lines")(golden)
+        ),
         check=texts.seeact_cases,
         keys=frozenset({"parse", "option_names", "option_lines*"}),
     ),
