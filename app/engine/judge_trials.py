@@ -23,7 +23,6 @@ from typing import Any, TypeAlias
 from answers.citations import unique_urls
 from answers.submission import Answer
 from app.engine.forecasting import ForecastRequest, forecast, forecast_runtime
-from app.engine.pipeline import evaluate
 from app.engine.runtime import Runtime, open_runtime
 from app.engine.text_judging import AGENT, ANSWER, runtime_with_pages, text_judge, texts_of
 from app.errors import AppError
@@ -289,8 +288,8 @@ async def _field_test(runtime: Runtime, request: Mapping[str, Any]) -> dict[str,
             result["answer_changes"] = report_json(base, runs, seed=seed, model=LEXICAL)
         with_any_page = await stack.enter_async_context(runtime_with_pages(runtime, pages, _ANY_PAGE))
 
-        async def judged(text: str, wrap: Callable[[LLMClient], LLMClient]) -> dict[str, Any]:
-            return await _judged(with_any_page, judge, text, wrap)
+        async def judged(text: str, wrap: Callable[[LLMClient], LLMClient]) -> Mapping[str, Any]:
+            return await text_judge(with_any_page, judge, LEXICAL, wrap)(text)
 
         observed = await observe(
             judged,
@@ -331,9 +330,9 @@ async def _lint(runtime: Runtime, path: Path) -> dict[str, Any]:
     try:
         async with asyncio.timeout(LINT_ONE_S):
             judge, client = load_judge(path), GeneratedValuesClient()
-            await _judged(runtime, judge, _MADE_UP_ANSWER, lambda _: client)  # collects the extracted values
-            text = "\n".join((_MADE_UP_ANSWER, *client.texts))
-            result = await _judged(runtime, judge, text, lambda _: client)
+            judged = text_judge(runtime, judge, LEXICAL, lambda _: client)
+            await judged(_MADE_UP_ANSWER)  # collects the extracted values
+            result = await judged("\n".join((_MADE_UP_ANSWER, *client.texts)))
     except TimeoutError:
         return {"findings": None, "error": f"the judge did not return within {LINT_ONE_S:g} s on made-up values"}
     except JudgeError as error:
@@ -349,11 +348,6 @@ def _findings(result: Mapping[str, Any], file: str) -> list[dict[str, str]]:
 
 def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
-
-
-async def _judged(runtime: Runtime, judge: Judge, text: str, wrap: Callable[[LLMClient], LLMClient]) -> dict[str, Any]:
-    answer = Answer(name=ANSWER, text=text)
-    return await evaluate(runtime, judge=judge, agent=AGENT, answer=answer, model=LEXICAL, replace_client=wrap)
 
 
 def base_json(base: ObservedRun) -> dict[str, Any]:
