@@ -129,7 +129,7 @@ def _submissions(files: Mapping[str, bytes]) -> tuple[Submission, ...]:
     """Build submissions from file contents, keyed by ``agent/task_id/answer.md``."""
     answers: dict[tuple[str, str], list[Answer]] = defaultdict(list)
     problems: list[Problem] = []
-    for path in sorted(files, key=_natural):
+    for path in sorted(files, key=natural_key):
         agent, task_id, name = path.split("/")
         invalid = [*name_problems(agent, path), *name_problems(task_id, path)]
         try:
@@ -146,6 +146,6 @@ def _submissions(files: Mapping[str, bytes]) -> tuple[Submission, ...]:
     )
 
 
-def _natural(path: str) -> list[tuple[int, str]]:
+def natural_key(path: str) -> list[tuple[int, str]]:
     """Return a sort key that puts ``answer_2`` before ``answer_10``."""
     return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"([0-9]+)", path)]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
+from answers.bundle import natural_key
 from answers.submission import with_suffix
 from app.engine.result_folder import newest_result
 from assay_client import Client
@@ -87,11 +87,7 @@ def from_server(
 
 def sorted_results(results: Iterable[ExportedResult]) -> list[ExportedResult]:
     """Sort by task, run and answer, with ``answer_2`` before ``answer_10``."""
-    return sorted(results, key=lambda result: (result.task_id, result.run or "", _natural_key(result.answer_name)))
-
-
-def _natural_key(name: str) -> list[tuple[int, str]]:
-    return [(int(part), "") if part.isdecimal() else (-1, part) for part in re.split(r"([0-9]+)", name)]
+    return sorted(results, key=lambda result: (result.task_id, result.run or "", natural_key(result.answer_name)))
 
 
 def _text(path: Path) -> str | None:
