@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import AsyncIterator, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 from typing import Any
 
@@ -18,22 +18,6 @@ from app.storage.tables import captures
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class RemovedRows:
-    """Numbers of removed rows, IDs of removed captures, and hashes of call records that are no longer needed."""
-
-    jobs: int
-    results: int
-    submissions: int
-    answers: int
-    captures: tuple[str, ...]
-    calls: tuple[str, ...]
-    """SHA-256 of the model call records of the removed results."""
-    idempotency_keys: int
-    replies: int
-    """Entries of the shared reply cache."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class RemovedJobs:
     """Numbers of removed rows, and hashes of call records that are no longer needed."""
 
@@ -41,6 +25,18 @@ class RemovedJobs:
     results: int
     answers: int
     calls: tuple[str, ...]
+    """SHA-256 of the model call records of the removed results."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RemovedRows(RemovedJobs):
+    """``RemovedJobs`` with further numbers of removed rows, and IDs of removed captures."""
+
+    submissions: int
+    captures: tuple[str, ...]
+    idempotency_keys: int
+    replies: int
+    """Entries of the shared reply cache."""
 
 
 async def remove_old_rows(connection: AsyncConnection, *, before: datetime) -> RemovedRows:
@@ -75,12 +71,9 @@ async def remove_old_rows(connection: AsyncConnection, *, before: datetime) -> R
         {"before": before},
     )
     return RemovedRows(
-        jobs=removed.jobs,
-        results=removed.results,
+        **asdict(removed),
         submissions=submissions,
-        answers=removed.answers,
         captures=tuple(removed_captures.scalars()),
-        calls=removed.calls,
         idempotency_keys=keys,
         replies=replies,
     )
