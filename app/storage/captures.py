@@ -16,6 +16,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
+from app.storage.listings import below, equal
 from app.storage.tables import captures, page_change_captures, page_changes, result_pages, results
 from app.storage.text_cleanup import storable_text
 from cache.capture import EVIDENCE_OUTCOMES, Capture
@@ -139,26 +140,17 @@ async def list_captures(
     ``agent`` and ``task_id`` select the captures that their results used as evidence. ``owner`` selects the captures
     that ``may_see`` allows, and the results of this owner.
     """
-    filters: list[ColumnElement[bool]] = []
-    if before is not None:
-        filters.append(captures.c.id < before)
+    filters = [*below(captures.c.id, before), *equal((captures.c.outcome, outcome))]
     if problem is not None:
         has_evidence = captures.c.outcome.in_(_EVIDENCE)
         filters.append(~has_evidence if problem else has_evidence)
-    if outcome is not None:
-        filters.append(captures.c.outcome == outcome)
     if owner is not None:
         filters.append(shown_to(owner))
     if agent is not None or task_id is not None:
         used = select(result_pages.c.capture_id).join(results, results.c.id == result_pages.c.result_id)
-        if owner is not None:
-            used = used.where(results.c.owner == owner)
-        if agent is not None:
-            used = used.where(results.c.agent == agent)
-        if task_id is not None:
-            used = used.where(results.c.task_id == task_id)
-        filters.append(captures.c.id.in_(used))
-    query = select(captures.c.record).where(and_(True, *filters)).order_by(captures.c.id.desc()).limit(limit)
+        of_results = equal((results.c.owner, owner), (results.c.agent, agent), (results.c.task_id, task_id))
+        filters.append(captures.c.id.in_(used.where(*of_results)))
+    query = select(captures.c.record).where(*filters).order_by(captures.c.id.desc()).limit(limit)
     return [_capture(record) for record in (await connection.execute(query)).scalars()]
 
 

@@ -19,7 +19,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.progress import NO_PROGRESS, Progress
 from app.storage.direct_pool import DirectConnection
-from app.storage.listings import ALL, ListFilter
+from app.storage.listings import ALL, ListFilter, below, equal
 from app.storage.records import PAUSED, TERMINAL, Fence, Job, JobError, JobKind, JobStatus, SubmissionRecord
 from app.storage.tables import answers, jobs, results, submissions
 from rubrics.scoring import Score, bounded_score
@@ -32,7 +32,7 @@ async def get_job(
     connection: AsyncConnection, job_id: str, *, owner: str | None = None, lock: bool = False
 ) -> Job | None:
     """Return one job, or None. ``owner`` limits the query to one owner. ``lock`` locks the row (FOR UPDATE)."""
-    query = select(jobs).where(jobs.c.id == job_id, *_owned_by(owner))
+    query = select(jobs).where(jobs.c.id == job_id, *equal((jobs.c.owner, owner)))
     row = (await connection.execute(query.with_for_update() if lock else query)).mappings().first()
     return None if row is None else _job(row)
 
@@ -46,7 +46,7 @@ async def poll_job(connection: DirectConnection, job_id: str, *, owner: str | No
 
 
 async def get_jobs(connection: AsyncConnection, job_ids: Iterable[str], *, owner: str | None = None) -> list[Job]:
-    query = select(jobs).where(jobs.c.id.in_(list(job_ids)), *_owned_by(owner))
+    query = select(jobs).where(jobs.c.id.in_(list(job_ids)), *equal((jobs.c.owner, owner)))
     return [_job(row) for row in (await connection.execute(query)).mappings()]
 
 
@@ -96,15 +96,8 @@ async def list_jobs(
 
     ``superseded``: whether there is a newer job for the same answer.
     """
-    filters = chosen.conditions(jobs)
-    if before is not None:
-        filters.append(jobs.c.id < before)
-    if status is not None:
-        filters.append(jobs.c.status == status)
-    if kind is not None:
-        filters.append(jobs.c.kind == kind)
-    if submission_id is not None:
-        filters.append(jobs.c.submission_id == submission_id)
+    filters = [*chosen.conditions(jobs), *below(jobs.c.id, before)]
+    filters += equal((jobs.c.status, status), (jobs.c.kind, kind), (jobs.c.submission_id, submission_id))
     if superseded is not None:
         newer = jobs.alias()
         same = [newer.c[name] == jobs.c[name] for name in ("owner", "agent", "task_id", "answer_name", "kind")]
@@ -303,8 +296,7 @@ async def cancel_jobs(
 ) -> list[Job]:
     """Cancel all unfinished jobs that match, and return them. Rows are locked in the order of their IDs."""
     conditions = [*chosen.conditions(jobs), jobs.c.status.not_in(list(TERMINAL))]
-    if submission_id is not None:
-        conditions.append(jobs.c.submission_id == submission_id)
+    conditions += equal((jobs.c.submission_id, submission_id))
     if job_ids is not None:
         conditions.append(jobs.c.id.in_(job_ids))
     locked = select(jobs.c.id).where(*conditions).order_by(jobs.c.id).with_for_update()
@@ -362,10 +354,6 @@ async def is_fence_valid(connection: AsyncConnection, fence: Fence) -> bool:
     """Return whether the fencing token is valid. If it is, it stays valid until the transaction ends."""
     query = select(jobs.c.id).where(_fenced(fence)).with_for_update(read=True)
     return (await connection.execute(query)).first() is not None
-
-
-def _owned_by(owner: str | None) -> list[ColumnElement[bool]]:
-    return [] if owner is None else [jobs.c.owner == owner]
 
 
 def _not_before_start(now: datetime) -> ColumnElement[datetime]:
@@ -429,9 +417,7 @@ async def get_submission(
     connection: AsyncConnection, submission_id: str, *, owner: str | None = None
 ) -> SubmissionRecord | None:
     """Return one submission, or None. ``owner`` limits the query to one owner."""
-    query = select(submissions).where(submissions.c.id == submission_id)
-    if owner is not None:
-        query = query.where(submissions.c.owner == owner)
+    query = select(submissions).where(submissions.c.id == submission_id, *equal((submissions.c.owner, owner)))
     row = (await connection.execute(query)).mappings().first()
     return None if row is None else SubmissionRecord(**{**row, "metadata": json.loads(row["metadata"])})
 
@@ -449,5 +435,5 @@ async def set_budget(
     connection: AsyncConnection, submission_id: str, budget_usd: float | None, *, owner: str | None = None
 ) -> None:
     """Set the budget of a submission. ``owner`` limits the update to one owner."""
-    query = update(submissions).where(submissions.c.id == submission_id).values(budget_usd=budget_usd)
-    await connection.execute(query if owner is None else query.where(submissions.c.owner == owner))
+    chosen = (submissions.c.id == submission_id, *equal((submissions.c.owner, owner)))
+    await connection.execute(update(submissions).where(*chosen).values(budget_usd=budget_usd))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
@@ -12,6 +11,16 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.storage.records import JobKind, JobStatus
 from app.storage.tables import jobs, submissions
+
+
+def equal(*pairs: tuple[ColumnElement[Any], Any]) -> list[ColumnElement[bool]]:
+    """Return a condition ``column == value`` for each pair whose value is not None."""
+    return [column == value for column, value in pairs if value is not None]
+
+
+def below(column: ColumnElement[Any], limit: Any) -> list[ColumnElement[bool]]:
+    """Return the condition ``column < limit``; none if the limit is None."""
+    return [] if limit is None else [column < limit]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,17 +40,14 @@ class ListFilter:
 
     def conditions(self, table: Any) -> list[ColumnElement[bool]]:
         """Return the conditions on ``table``, whose rows have a run, or a job with one."""
-        equal = {"owner": self.owner, "agent": self.agent, "task_id": self.task_id}
-        found = [table.c[name] == value for name, value in equal.items() if value is not None]
+        found = equal(*((table.c[name], getattr(self, name)) for name in ("owner", "agent", "task_id")))
         if self.run is not None and "run" in table.c:
             found.append(table.c.run == self.run)
         elif self.run is not None:
             found.append(table.c.job_id.in_(select(jobs.c.id).where(jobs.c.run == self.run)))
         if self.since is not None:
             found.append(table.c.created_at >= self.since)
-        if self.until is not None:
-            found.append(table.c.created_at < self.until)
-        return found
+        return [*found, *below(table.c.created_at, self.until)]
 
 
 ALL = ListFilter()
@@ -92,7 +98,7 @@ async def list_job_groups(
             func.max(jobs.c.created_at).label("last_at"),
             *counts.values(),
         )
-        .where(jobs.c.kind == JobKind.ANSWER, *chosen.conditions(jobs), *_of_status(status))
+        .where(jobs.c.kind == JobKind.ANSWER, *chosen.conditions(jobs), *equal((jobs.c.status, status)))
         .group_by(*keys)
         .order_by(newest.desc())
         .limit(limit)
@@ -124,13 +130,8 @@ async def list_submission_ids(
 ) -> list[str]:
     """Return submissions of answers, newest first. ``status``: at least one job has it."""
     judging = select(jobs.c.submission_id).where(
-        jobs.c.submission_id == submissions.c.id, jobs.c.kind == JobKind.ANSWER, *_of_status(status)
+        jobs.c.submission_id == submissions.c.id, jobs.c.kind == JobKind.ANSWER, *equal((jobs.c.status, status))
     )
-    query = select(submissions.c.id).where(judging.exists(), *chosen.conditions(submissions))
-    if before is not None:
-        query = query.where(submissions.c.id < before)
+    conditions = (*chosen.conditions(submissions), *below(submissions.c.id, before))
+    query = select(submissions.c.id).where(judging.exists(), *conditions)
     return list((await connection.execute(query.order_by(submissions.c.id.desc()).limit(limit))).scalars())
-
-
-def _of_status(status: JobStatus | None) -> Sequence[ColumnElement[bool]]:
-    return () if status is None else (jobs.c.status == status,)

@@ -15,6 +15,7 @@ from sqlalchemy import func, select
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.storage.listings import equal
 from app.storage.tables import model_usage
 from rubrics.verdict import Usage
 
@@ -88,11 +89,9 @@ async def usage_by(
     """
     columns = [model_usage.c[name] for name in groups]
     sums = [func.sum(model_usage.c[name]).label(name) for name in _SUMS]
-    query = select(*columns, *sums).group_by(*columns)
     filters = {"owner": owner, "agent": agent, "task_id": task_id, "model": model}
-    for name, value in filters.items():
-        if value is not None:
-            query = query.where(model_usage.c[name] == value)
+    chosen = equal(*((model_usage.c[name], value) for name, value in filters.items()))
+    query = select(*columns, *sums).where(*chosen).group_by(*columns)
     if since is not None:
         query = query.where(model_usage.c.day >= since)
     if until is not None:

@@ -10,6 +10,7 @@ from datetime import datetime
 from sqlalchemy import ColumnElement, RowMapping, Select, exists, insert, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.storage.listings import below, equal
 from app.storage.results import owned_by
 from app.storage.tables import answers, jobs, overrides, results
 
@@ -93,9 +94,8 @@ async def list_reviews(
     task_id: str | None = None,
 ) -> list[Review]:
     """Return overrides, newest first. ``before`` is the ID of the last one of the previous page."""
-    query = _reviews(owner, agent, task_id).order_by(overrides.c.id.desc()).limit(limit)
-    if before is not None:
-        query = query.where(overrides.c.id < before)
+    query = _reviews(owner, agent, task_id).where(*below(overrides.c.id, before))
+    query = query.order_by(overrides.c.id.desc()).limit(limit)
     return [_review(row) for row in (await connection.execute(query)).mappings()]
 
 
@@ -116,8 +116,7 @@ async def list_reviewed(
         .where(
             exists(select(overrides.c.id).where(overrides.c.result_id == results.c.id)),
             results.c.id > after,
-            *owned_by(owner),
-            *_narrowed(agent, task_id),
+            *_of_results(owner, agent, task_id),
         )
         .order_by(results.c.id)
         .limit(limit)
@@ -137,13 +136,12 @@ def _reviews(owner: str | None, agent: str | None, task_id: str | None) -> Selec
     return (
         select(*_COLUMNS, results.c.agent, results.c.task_id, results.c.answer_name)
         .join(results, results.c.id == overrides.c.result_id)
-        .where(*owned_by(owner), *_narrowed(agent, task_id))
+        .where(*_of_results(owner, agent, task_id))
     )
 
 
-def _narrowed(agent: str | None, task_id: str | None) -> list[ColumnElement[bool]]:
-    filters = ((results.c.agent, agent), (results.c.task_id, task_id))
-    return [column == value for column, value in filters if value is not None]
+def _of_results(owner: str | None, agent: str | None, task_id: str | None) -> list[ColumnElement[bool]]:
+    return equal((results.c.owner, owner), (results.c.agent, agent), (results.c.task_id, task_id))
 
 
 def _review(row: RowMapping) -> Review:

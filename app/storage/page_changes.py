@@ -13,11 +13,12 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from sqlalchemy import ColumnElement, RowMapping, Select, and_, exists, insert, or_, select
+from sqlalchemy import ColumnElement, RowMapping, Select, exists, insert, or_, select
 from sqlalchemy.dialects.postgresql import insert as upsert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.storage.captures import HIDES, SHOWS
+from app.storage.listings import below, equal
 from app.storage.tables import captures, page_change_captures, page_changes
 
 
@@ -127,16 +128,9 @@ async def list_changes(
     owner: str | None = None,
 ) -> list[PageChange]:
     """Return changes, newest first. ``before`` is the ID of the last one of the previous page."""
-    filters: list[ColumnElement[bool]] = []
-    if before is not None:
-        filters.append(page_changes.c.id < before)
-    if key_sha256 is not None:
-        filters.append(page_changes.c.key_sha256 == key_sha256)
-    if task_id is not None:
-        filters.append(page_changes.c.task_id == task_id)
-    if owner is not None:
-        filters.append(page_changes.c.key_owner == owner)
-    query = _changes().where(and_(True, *filters)).order_by(page_changes.c.id.desc()).limit(limit)
+    columns = page_changes.c
+    filters = equal((columns.key_sha256, key_sha256), (columns.task_id, task_id), (columns.key_owner, owner))
+    query = _changes().where(*filters, *below(columns.id, before)).order_by(columns.id.desc()).limit(limit)
     return [_change(row) for row in (await connection.execute(query)).mappings()]
 
 

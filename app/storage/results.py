@@ -18,7 +18,7 @@ from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.storage.captures import key_digest
-from app.storage.listings import ALL, ListFilter
+from app.storage.listings import ALL, ListFilter, below, equal
 from app.storage.records import Job, JobKind, JobStatus, JudgedAnswer, NewResult, ResultRecord
 from app.storage.tables import answers, jobs, result_pages, result_sources, results
 from app.storage.text_cleanup import storable_text
@@ -124,7 +124,7 @@ async def answers_of(
         select(jobs.c.task_id, jobs.c.answer_name, jobs.c.run, jobs.c.error, answers.c.words, results.c.body)
         .join(answers, answers.c.sha256 == jobs.c.answer_sha256)
         .outerjoin(results, results.c.id == jobs.c.result_id)
-        .where(jobs.c.agent == agent, *_of_run(run), *_finished(owner))
+        .where(jobs.c.agent == agent, *equal((jobs.c.run, run)), *_finished(owner))
         .order_by(*place, jobs.c.id.desc())
         .ext(distinct_on(*place))
     )
@@ -157,8 +157,8 @@ async def unfinished_answers(
 ) -> int:
     """Return the number of queued or running jobs of an agent, or of one of its runs."""
     waiting = [jobs.c.kind == JobKind.ANSWER, jobs.c.status.in_([JobStatus.QUEUED, JobStatus.RUNNING])]
-    of_owner = [] if owner is None else [jobs.c.owner == owner]
-    query = select(func.count()).select_from(jobs).where(jobs.c.agent == agent, *waiting, *of_owner, *_of_run(run))
+    of_owner = equal((jobs.c.owner, owner), (jobs.c.run, run))
+    query = select(func.count()).select_from(jobs).where(jobs.c.agent == agent, *waiting, *of_owner)
     return int((await connection.execute(query)).scalar_one())
 
 
@@ -170,26 +170,17 @@ async def judged_agents(connection: AsyncConnection, *, owner: str | None = None
 
 def _listed(chosen: ListFilter, before: str | None, status: str | None) -> list[ColumnElement[bool]]:
     filters = [results.c.kind == JobKind.ANSWER, *chosen.conditions(results)]
-    if before is not None:
-        filters.append(results.c.id < before)
-    if status is not None:
-        filters.append(results.c.status == status)
-    return filters
+    return [*filters, *below(results.c.id, before), *equal((results.c.status, status))]
 
 
 def owned_by(owner: str | None) -> list[ColumnElement[bool]]:
     """Return the filter for results of one owner; empty for None."""
-    return [] if owner is None else [results.c.owner == owner]
-
-
-def _of_run(run: str | None) -> list[ColumnElement[bool]]:
-    """Return the filter for jobs of one run; empty for None."""
-    return [] if run is None else [jobs.c.run == run]
+    return equal((results.c.owner, owner))
 
 
 def _finished(owner: str | None) -> list[ColumnElement[bool]]:
     finished = and_(jobs.c.kind == JobKind.ANSWER, jobs.c.status.in_([JobStatus.SUCCEEDED, JobStatus.FAILED]))
-    return [finished] if owner is None else [finished, jobs.c.owner == owner]
+    return [finished, *equal((jobs.c.owner, owner))]
 
 
 def _record(row: RowMapping) -> ResultRecord:
@@ -356,9 +347,8 @@ def newest_of_answers(
     """Return the newest result of each answer of each run. Results that differ in ``more`` are of different answers."""
     answer = (results.c.owner, results.c.task_id, results.c.agent, jobs.c.run, results.c.answer_name, *more)
     columns = [results.c[name] for name in ("id", "job_id", "status", "score_low", "score_high", "created_at")]
-    filters = [results.c.kind == JobKind.ANSWER, *owned_by(owner)]
-    filters += [] if task_id is None else [results.c.task_id == task_id]
-    filters += [] if agent is None else [results.c.agent == agent]
+    filters = [results.c.kind == JobKind.ANSWER]
+    filters += equal((results.c.owner, owner), (results.c.task_id, task_id), (results.c.agent, agent))
     query = select(*answer, *columns).join(jobs, jobs.c.id == results.c.job_id).where(*filters)
     return query.order_by(*answer, results.c.id.desc()).ext(distinct_on(*answer)).subquery()
 

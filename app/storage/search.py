@@ -8,6 +8,7 @@ from sqlalchemy import ColumnElement, func, or_, select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.storage.captures import shown_to
+from app.storage.listings import equal
 from app.storage.records import JobKind
 from app.storage.results import owned_by
 from app.storage.tables import captures, jobs, results
@@ -25,7 +26,7 @@ class Found:
 
 async def search(connection: AsyncConnection, words: str, *, limit: int, owner: str | None = None) -> list[Found]:
     """Return objects that contain ``words`` in their names, at most ``limit`` of each kind. ``owner`` is a filter."""
-    own_jobs = [jobs.c.kind == JobKind.ANSWER, *([] if owner is None else [jobs.c.owner == owner])]
+    own_jobs = [jobs.c.kind == JobKind.ANSWER, *equal((jobs.c.owner, owner))]
     agents = select(jobs.c.agent).where(*own_jobs, contains(jobs.c.agent, words)).distinct()
     runs = select(jobs.c.agent, jobs.c.run, func.max(jobs.c.id)).where(*own_jobs, contains(jobs.c.run, words))
     runs = runs.group_by(jobs.c.agent, jobs.c.run)

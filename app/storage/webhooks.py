@@ -12,6 +12,7 @@ from sqlalchemy import RowMapping, delete, func, insert, select, text, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.storage.direct_pool import DirectConnection
+from app.storage.listings import below, equal
 from app.storage.tables import webhook_deliveries, webhooks
 
 
@@ -90,8 +91,7 @@ async def count_webhooks(connection: AsyncConnection, owner: str) -> int:
 
 async def get_webhook(connection: AsyncConnection, webhook_id: str, *, owner: str | None = None) -> Webhook | None:
     """Return one webhook, or None. ``owner`` limits the query to one owner."""
-    query = select(webhooks).where(webhooks.c.id == webhook_id)
-    query = query if owner is None else query.where(webhooks.c.owner == owner)
+    query = select(webhooks).where(webhooks.c.id == webhook_id, *equal((webhooks.c.owner, owner)))
     row = (await connection.execute(query)).mappings().first()
     return None if row is None else Webhook(**row)
 
@@ -100,9 +100,8 @@ async def list_webhooks(
     connection: AsyncConnection, *, limit: int, owner: str | None = None, before: str | None = None
 ) -> list[Webhook]:
     """Return webhooks, newest first. ``before`` is the ID of the last one of the previous page."""
-    query = select(webhooks).order_by(webhooks.c.id.desc()).limit(limit)
-    query = query if owner is None else query.where(webhooks.c.owner == owner)
-    query = query if before is None else query.where(webhooks.c.id < before)
+    query = select(webhooks).where(*equal((webhooks.c.owner, owner)), *below(webhooks.c.id, before))
+    query = query.order_by(webhooks.c.id.desc()).limit(limit)
     return [Webhook(**row) for row in (await connection.execute(query)).mappings()]
 
 
@@ -132,8 +131,8 @@ async def list_deliveries(
     connection: AsyncConnection, webhook_id: str, *, limit: int, before: int | None = None
 ) -> list[Delivery]:
     """Return the deliveries of a webhook, newest first. ``before`` is the position of the last one before."""
-    query = select(*_DELIVERY).where(webhook_deliveries.c.webhook_id == webhook_id)
-    query = query if before is None else query.where(webhook_deliveries.c.position < before)
+    chosen = (webhook_deliveries.c.webhook_id == webhook_id, *below(webhook_deliveries.c.position, before))
+    query = select(*_DELIVERY).where(*chosen)
     found = await connection.execute(query.order_by(webhook_deliveries.c.position.desc()).limit(limit))
     return [_delivery(row) for row in found.mappings()]
 

@@ -12,6 +12,7 @@ from datetime import datetime
 from sqlalchemy import Boolean, Column, DateTime, RowMapping, Table, Text, func, insert, select, update
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.storage.listings import below, equal
 from app.storage.tables import metadata
 
 # Paired browsers that may submit pages. Only hashes of the code and the token are stored.
@@ -96,11 +97,8 @@ async def list_pairings(
     connection: AsyncConnection, *, limit: int, before: str | None = None, owner: str | None = None
 ) -> list[Pairing]:
     """Return pairings, newest first. ``before`` is the ID of the last one of the previous page."""
-    query = select(*pairings.c).order_by(pairings.c.id.desc()).limit(limit)
-    if before is not None:
-        query = query.where(pairings.c.id < before)
-    if owner is not None:
-        query = query.where(pairings.c.owner == owner)
+    query = select(*pairings.c).where(*equal((pairings.c.owner, owner)), *below(pairings.c.id, before))
+    query = query.order_by(pairings.c.id.desc()).limit(limit)
     return [Pairing(**row) for row in (await connection.execute(query)).mappings()]
 
 
@@ -113,7 +111,7 @@ async def revoke_pairing(
     """
     query = (
         update(pairings)
-        .where(pairings.c.id == pairing_id, *([] if owner is None else [pairings.c.owner == owner]))
+        .where(pairings.c.id == pairing_id, *equal((pairings.c.owner, owner)))
         .values(revoked_at=func.coalesce(pairings.c.revoked_at, now))
         .returning(*pairings.c)
     )

@@ -12,6 +12,7 @@ from sqlalchemy import func, select
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.storage.listings import below, equal
 from app.storage.records import JobKind, JobStatus
 from app.storage.tables import jobs, results, submissions
 
@@ -46,11 +47,8 @@ async def newest_jobs(
         jobs.c.owner == owner,
         jobs.c.kind == JobKind.ANSWER,
         jobs.c.status.in_([JobStatus.SUCCEEDED, JobStatus.FAILED]),
+        *equal((jobs.c.task_id, task_id), (jobs.c.agent, agent)),
     ]
-    if task_id is not None:
-        filters.append(jobs.c.task_id == task_id)
-    if agent is not None:
-        filters.append(jobs.c.agent == agent)
     query = select(jobs.c.id, *place).order_by(*place, jobs.c.id.desc()).limit(limit)
     if ids is None:
         query = query.ext(distinct_on(*place))
@@ -94,11 +92,9 @@ async def list_rescores(
     connection: AsyncConnection, *, limit: int, owner: str | None = None, before: str | None = None
 ) -> list[str]:
     """Return the IDs of rescores, newest first. ``before`` is the last ID of the previous page."""
-    query = select(submissions.c.id).where(submissions.c.id.startswith(f"{ID_PREFIX}_", autoescape=True))
-    if before is not None:
-        query = query.where(submissions.c.id < before)
-    if owner is not None:
-        query = query.where(submissions.c.owner == owner)
+    is_rescore = submissions.c.id.startswith(f"{ID_PREFIX}_", autoescape=True)
+    chosen = (*equal((submissions.c.owner, owner)), *below(submissions.c.id, before))
+    query = select(submissions.c.id).where(is_rescore, *chosen)
     return list((await connection.execute(query.order_by(submissions.c.id.desc()).limit(limit))).scalars())
 
 

@@ -28,6 +28,7 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import JSONB, insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.storage.listings import below, equal
 from app.storage.search import Found, contains
 from app.storage.tables import metadata
 from app.storage.text_cleanup import storable_text
@@ -137,13 +138,9 @@ async def list_steps(
     success: bool | None = None,
 ) -> list[dict[str, Any]]:
     """Return records without traces, by position. ``after`` is the position of the last one of the previous page."""
-    filters: list[ColumnElement[bool]] = [suite_steps.c.job_id == job_id]
+    filters = equal((suite_steps.c.job_id, job_id), (suite_steps.c.status, status), (suite_steps.c.task_id, task_id))
     if after is not None:
         filters.append(suite_steps.c.position > after)
-    if status is not None:
-        filters.append(suite_steps.c.status == status)
-    if task_id is not None:
-        filters.append(suite_steps.c.task_id == task_id)
     if success is not None:
         filters.append(suite_steps.c.step_acc == float(success))
     query = select(suite_steps.c.record).where(*filters).order_by(suite_steps.c.position).limit(limit)
@@ -236,17 +233,14 @@ async def list_sessions(
     connection: AsyncConnection, *, suite: str, owner: str | None, limit: int, before: str | None
 ) -> list[SessionRow]:
     """Return sessions, newest first."""
-    filters = [suite_sessions.c.suite == suite]
-    if before is not None:
-        filters.append(suite_sessions.c.id < before)
+    filters = [suite_sessions.c.suite == suite, *below(suite_sessions.c.id, before)]
     return await _sessions(connection, filters, owner, limit)
 
 
 async def _sessions(
     connection: AsyncConnection, filters: list[ColumnElement[bool]], owner: str | None, limit: int
 ) -> list[SessionRow]:
-    if owner is not None:
-        filters.append(suite_sessions.c.owner == owner)
+    filters += equal((suite_sessions.c.owner, owner))
     query = select(suite_sessions).where(*filters).order_by(suite_sessions.c.id.desc()).limit(limit)
     return [SessionRow(**row) for row in (await connection.execute(query)).mappings()]
 

@@ -8,6 +8,7 @@ from datetime import datetime
 from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.storage.listings import below
 from app.storage.results import newest_of_answers
 from rubrics.scoring import Score, bounded_score
 
@@ -42,9 +43,8 @@ async def scored_answers(
         newest.c.score_high,
         newest.c.created_at,
     )
-    if before is not None:
-        query = query.where(newest.c.id < before)
-    found = await connection.execute(query.order_by(newest.c.id.desc()).limit(limit))
+    query = query.where(*below(newest.c.id, before)).order_by(newest.c.id.desc()).limit(limit)
+    found = await connection.execute(query)
     return [
         ScoredAnswer(score=bounded_score(values.pop("score_low"), values.pop("score_high")), **values)
         for values in map(dict, found.mappings())
