@@ -83,8 +83,8 @@ class Provider:
 
     ``account`` names the fields of ``Access`` that identify an account. An HMAC of their values with the installation's
     secret is the fingerprint under which workers share the status of the account. ``required`` lists groups of fields;
-    at least one field of each group must be set, and ``needs`` names them in the error message. ``key`` and ``address``
-    are the fields that a caller of ``make_client`` may override. ``vendor`` selects the rows of the price table whose
+    at least one field of each group must be set, and ``needs`` names them in the error message. ``address`` is the
+    field that a caller of ``make_direct_client`` may override. ``vendor`` selects the rows of the price table whose
     shutdown dates apply to this provider.
     """
 
@@ -94,7 +94,6 @@ class Provider:
     needs: str
     open: Callable[[Access], ProviderAdapter]
     aliases: tuple[str, ...] = ()
-    key: str
     address: str | None = None
     vendor: str | None = None
 
@@ -110,7 +109,6 @@ REMOTE_PROVIDERS: Final[Mapping[str, Provider]] = MappingProxyType(
                 required=(("openai_api_key", "openai_base_url"),),
                 needs="OPENAI_API_KEY (or OPENAI_BASE_URL for a server that asks for no key)",
                 open=_open_openai,
-                key="openai_api_key",
                 address="openai_base_url",
                 vendor="openai",
             ),
@@ -121,7 +119,6 @@ REMOTE_PROVIDERS: Final[Mapping[str, Provider]] = MappingProxyType(
                 required=(("azure_api_key",), ("azure_endpoint",)),
                 needs="AZURE_OPENAI_API_KEY and AZURE_OPENAI_ENDPOINT_URL",
                 open=_open_azure,
-                key="azure_api_key",
                 address="azure_endpoint",
             ),
             Provider(
@@ -131,7 +128,6 @@ REMOTE_PROVIDERS: Final[Mapping[str, Provider]] = MappingProxyType(
                 required=(("aws_access_key",), ("aws_secret_key",)),
                 needs="AWS_ACCESS_KEY and AWS_SECRET_KEY",
                 open=_open_bedrock,
-                key="aws_secret_key",
             ),
         )
     }
@@ -252,9 +248,7 @@ def make_client(
     model: str,
     *,
     semaphore: AbstractAsyncContextManager[Any],
-    api_key: str | None = None,
-    base_url: str | None = None,
-    access: Access | None = None,
+    access: Access,
     store: ReplyCache | None = None,
     policy: RetryPolicy | None = None,
     circuit: CircuitBreaker | None = None,
@@ -264,9 +258,8 @@ def make_client(
 ) -> tuple[LLMClient, str]:
     """Return a client for ``model``, and the name of the model without the provider.
 
-    ``api_key`` and ``base_url`` override those of the model's provider in ``access``. Clients with the same key should
-    share a ``circuit``, and clients of one run a ``budget``. With ``store=None`` there is no reply cache. ``models``
-    constructs the model list of the client's server.
+    Clients with the same key should share a ``circuit``, and clients of one run a ``budget``. With ``store=None`` there
+    is no reply cache. ``models`` constructs the model list of the client's server.
 
     Raises:
         ModelNotConfigured: the name is invalid or a required setting is missing; the message names the setting.
@@ -274,7 +267,7 @@ def make_client(
     name = parse_model(model)
     if name.provider == LEXICAL:
         return LexicalClient(), name.model
-    backend = _backend(name, access or Access(), api_key=api_key, base_url=base_url)
+    backend = _backend(name, access)
     remote = RemoteLLM(
         backend,
         semaphore=semaphore,
@@ -300,18 +293,14 @@ def make_direct_client(
     Raises:
         ModelNotConfigured: a required setting is missing; the message names it.
     """
-    window = window or RetryWindow()
-    access = replace(access, explores=False)
-    backend = _backend(ModelName(provider, "any model"), access, api_key=None, base_url=base_url)
-    return DirectLLM(backend, window=window, before_attempt=before_attempt)
+    address = REMOTE_PROVIDERS[provider].address
+    options: dict[str, Any] = {} if address is None or not base_url else {address: base_url}
+    backend = _backend(ModelName(provider, "any model"), replace(access, explores=False, **options))
+    return DirectLLM(backend, window=window or RetryWindow(), before_attempt=before_attempt)
 
 
-def _backend(name: ModelName, access: Access, *, api_key: str | None, base_url: str | None) -> ProviderAdapter:
+def _backend(name: ModelName, access: Access) -> ProviderAdapter:
     row = REMOTE_PROVIDERS[name.provider]
-    options: dict[str, Any] = {row.key: api_key} if api_key else {}
-    if base_url and row.address is not None:
-        options[row.address] = base_url
-    access = replace(access, **options)
     if not all(any(getattr(access, field) for field in group) for group in row.required):
         raise ModelNotConfigured(f"{name} needs {row.needs}")
     return row.open(access)

@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from judges.llm.providers import make_client
+from judges.llm.providers import Access, make_client
 from judges.prompting.rendering import Style
 from tests.injection.reading import can_read
 from tests.injection.trial import materials
@@ -29,7 +29,9 @@ async def test_verdict_of_a_gullible_model_server_does_not_count(letter: str, st
 
         async with StandInLLM(rule=deceived, quotes=quotes) as server:
             llm, _ = make_client(
-                "openai/stand-in", api_key="sk-test", base_url=server.base_url, semaphore=asyncio.Semaphore(5)
+                "openai/stand-in",
+                semaphore=asyncio.Semaphore(5),
+                access=Access(openai_api_key="sk-test", openai_base_url=server.base_url),
             )
             judgement = await world.judge(material, llm, style)
             await llm.aclose()

@@ -66,7 +66,10 @@ async def tools(
     model: str = "openai/gpt-6-luna",
 ) -> AsyncIterator[JudgeTools]:
     llm, bare = make_client(
-        model, api_key="sk-test", base_url=server.base_url, semaphore=asyncio.Semaphore(30), store=store
+        model,
+        semaphore=asyncio.Semaphore(30),
+        access=Access(openai_api_key="sk-test", openai_base_url=server.base_url),
+        store=store,
     )
     block_builder = BlockBuilder(b"0123456789abcdef")
     pages = PagePreparer(block_builder)

@@ -20,7 +20,7 @@ from cache.pages import PageCache
 from judges.extractor import Extractor
 from judges.isolation.fork_server_pool import ForkServerPool
 from judges.llm.client import LLMClient
-from judges.llm.providers import make_client
+from judges.llm.providers import Access, make_client
 from judges.llm.response_cache import FolderReplyCache
 from judges.loader import load_judge
 from judges.prompting.page_view import PagePreparer
@@ -131,8 +131,7 @@ async def test_leaf_usage_counts_only_the_deciding_source(tmp_path: Path):
             ) as server:
                 llm, _ = make_client(
                     "openai/o4-mini",
-                    api_key="sk-test",
-                    base_url=server.base_url,
+                    access=Access(openai_api_key="sk-test", openai_base_url=server.base_url),
                     semaphore=asyncio.Semaphore(workers),
                     store=store,
                 )
@@ -165,8 +164,7 @@ async def _judged(
 ) -> tuple[Mapping[str, Any], Usage]:
     llm, _ = make_client(
         "openai/o4-mini",
-        api_key="sk-test",
-        base_url=server.base_url,
+        access=Access(openai_api_key="sk-test", openai_base_url=server.base_url),
         semaphore=asyncio.Semaphore(limit),
         store=store,
     )
