@@ -10,9 +10,9 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from judges.source_policy import combine_checks
-from judges.verifier import DEFAULT_TRIALS, ClaimJudge, ClaimQuestion, EvidenceLookup
+from judges.verifier import ClaimJudge, ClaimQuestion, EvidenceLookup
 from judges.voting import JuryRule, jury_verdict, members_in
-from rubrics.verdict import Claim, MemberVerdict, Outcome, Reason, Support, Usage, Verdict
+from rubrics.verdict import MemberVerdict, Outcome, Reason, Support, Usage, Verdict
 
 _SIDES = {Outcome.PASSED: True, Outcome.FAILED: False}
 
@@ -36,27 +36,9 @@ class JuryJudge(ClaimJudge):
     async def settle(self, question: ClaimQuestion, *, cache_only: bool = False) -> Verdict:
         return await self._combined(lambda member: member.settle(question, cache_only=cache_only))
 
-    async def judge_any(
-        self,
-        claim: Claim,
-        *,
-        task: str,
-        answer: str,
-        evidence_for: EvidenceLookup,
-        trials: int = DEFAULT_TRIALS,
-        use_screenshot: bool = True,
-    ) -> Verdict:
+    async def settle_any(self, question: ClaimQuestion, evidence_for: EvidenceLookup) -> Verdict:
         """Settle a claim as the base class does. Each member decides about all sources, not the jury about each."""
-        return await self._combined(
-            lambda member: member.judge_any(
-                claim,
-                task=task,
-                answer=answer,
-                evidence_for=evidence_for,
-                trials=trials,
-                use_screenshot=use_screenshot,
-            )
-        )
+        return await self._combined(lambda member: member.settle_any(question, evidence_for))
 
     async def _combined(self, ask: Callable[[ClaimJudge], Coroutine[Any, Any, Verdict]]) -> Verdict:
         verdicts = await asyncio.gather(*(ask(member) for member in self._members), return_exceptions=True)

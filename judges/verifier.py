@@ -115,13 +115,17 @@ class ClaimJudge(ABC):
         cancelled. Pages that cached replies can decide come first, so that a rerun does not pay for requests that were
         cancelled the first time.
         """
+        question = ClaimQuestion(claim=claim, task=task, answer=answer, trials=trials, use_screenshot=use_screenshot)
+        return await self.settle_any(question, evidence_for)
+
+    async def settle_any(self, question: ClaimQuestion, evidence_for: EvidenceLookup) -> Verdict:
+        """Settle a claim on its ``sources``, as ``judge_any`` does."""
+        claim = question.claim
         if claim.sources is None:
-            verdict = await self.judge(claim, task=task, answer=answer, trials=trials)
+            verdict = await self.settle(question)
             return replace(verdict, checks=(check_of(None, verdict),))
         if not claim.sources:
             return _with_support(no_source_verdict(), claim)
-
-        question = ClaimQuestion(claim=claim, task=task, answer=answer, trials=trials, use_screenshot=use_screenshot)
 
         async def on_page(url: str, *, cache_only: bool = False) -> Verdict | None:
             try:
