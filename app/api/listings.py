@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from datetime import UTC, datetime
 from typing import Annotated, Any, Literal
 
@@ -12,7 +12,8 @@ from pydantic import BaseModel, BeforeValidator, Field
 
 from app.api.access import ReaderDep, ServiceDep
 from app.api.models import ListOut, RecordModel
-from app.api.paging import JobsPageDep, NameFilter
+from app.api.paging import JobsPageDep, NameFilter, PageRequest
+from app.service import Service
 from app.storage.listings import JobGroup, ListFilter, list_job_groups
 from app.storage.records import JobStatus
 
@@ -96,16 +97,7 @@ async def list_agents(
     ] = None,
 ) -> ListOut[AgentOut]:
     """List agents that have jobs with these properties, by their newest job."""
-    async with service.database.begin() as connection:
-        groups = await list_job_groups(
-            connection,
-            chosen.of_owner(caller.visible_owner),
-            by_run=False,
-            limit=paging.limit + 1,
-            before=paging.cursor,
-            status=status,
-        )
-    page, next_cursor = paging.split(groups, lambda group: group.newest_job_id)
+    page, next_cursor = await _groups(service, chosen.of_owner(caller.visible_owner), paging, status, by_run=False)
     items = [
         AgentOut(
             **_figures(group, include or ()),
@@ -127,18 +119,20 @@ async def list_runs(
     include: Annotated[list[Literal["tasks"]] | None, Query(description="Parts to add")] = None,
 ) -> ListOut[LabelledRunOut]:
     """List runs (agent and label) that have jobs with these properties, by their newest job."""
-    async with service.database.begin() as connection:
-        groups = await list_job_groups(
-            connection,
-            chosen.of_owner(caller.visible_owner),
-            by_run=True,
-            limit=paging.limit + 1,
-            before=paging.cursor,
-            status=status,
-        )
-    page, next_cursor = paging.split(groups, lambda group: group.newest_job_id)
+    page, next_cursor = await _groups(service, chosen.of_owner(caller.visible_owner), paging, status, by_run=True)
     items = [LabelledRunOut(**_figures(group, include or ()), run=str(group.run)) for group in page]
     return ListOut(items=items, next_cursor=next_cursor)
+
+
+async def _groups(
+    service: Service, chosen: ListFilter, paging: PageRequest, status: JobStatus | None, *, by_run: bool
+) -> tuple[Sequence[JobGroup], str | None]:
+    """Return a page of agents or runs, and the cursor of the next page."""
+    async with service.database.begin() as connection:
+        groups = await list_job_groups(
+            connection, chosen, by_run=by_run, limit=paging.limit + 1, before=paging.cursor, status=status
+        )
+    return paging.split(groups, lambda group: group.newest_job_id)
 
 
 def _figures(group: JobGroup, include: Collection[str]) -> dict[str, Any]:
