@@ -30,7 +30,7 @@ async def wait_for_end(
         return
     check_streams(service, caller)
     with service.streams.open_stream(caller.owner):
-        await _first_of(_ended(service, job_ids), _disconnected(request), service.stopping.wait(), timeout_s=wait_s)
+        await first_of(jobs_ended(service, job_ids), _disconnected(request), service.stopping.wait(), timeout_s=wait_s)
 
 
 def check_streams(service: Service, caller: Caller) -> None:
@@ -41,7 +41,8 @@ def check_streams(service: Service, caller: Caller) -> None:
         raise Problem(429, "TOO_MANY_STREAMS", detail, headers={"Retry-After": "5"})
 
 
-async def _ended(service: Service, job_ids: Sequence[str]) -> None:
+async def jobs_ended(service: Service, job_ids: Sequence[str]) -> None:
+    """Wait until all jobs have ended or were deleted."""
     for job_id in job_ids:
         with service.events.follow(job_id) as follower:
             while not follower.is_gone:
@@ -55,7 +56,7 @@ async def _disconnected(request: Request) -> None:
         pass
 
 
-async def _first_of(*waits: Coroutine[Any, Any, object], timeout_s: float) -> None:
+async def first_of(*waits: Coroutine[Any, Any, object], timeout_s: float | None = None) -> None:
     """Run the coroutines until one has ended or ``timeout_s`` has passed, then cancel the others."""
     tasks = [asyncio.create_task(each) for each in waits]
     try:

@@ -15,13 +15,12 @@ from app.api.access import ServiceDep, SubmitterDep
 from app.api.models import AcceptedArchiveOut
 from app.api.problems import Problem
 from app.api.submissions import check_tasks_exist, receipts_json
+from app.api.waiting import first_of, jobs_ended
 from app.demo.run import MODEL, shipped_submissions
 from app.demo.site import DemoPortTaken, DemoSite
 from app.service import Service
 
 router = APIRouter(prefix="/v1/demo", tags=["submissions"])
-
-_CHECK_S = 1.0
 
 
 @router.post("", status_code=202, response_model=AcceptedArchiveOut)
@@ -68,9 +67,4 @@ class DemoLoader:
     async def _serve(self, site: AsyncExitStack, job_ids: Sequence[str]) -> None:
         """Keep the website open until the jobs have ended or the service stops."""
         async with site:
-            for job_id in job_ids:
-                with self._service.events.follow(job_id) as follower:
-                    while not (self._service.stopping.is_set() or follower.is_gone):
-                        job = await follower.next(timeout_s=_CHECK_S)
-                        if job is not None and job.has_ended:
-                            break
+            await first_of(jobs_ended(self._service, job_ids), self._service.stopping.wait())
