@@ -159,14 +159,20 @@ def group_by_key(calls: Iterable[tuple[str, RecordedCall]]) -> dict[str, list[Re
     return dict(grouped)
 
 
-class OfflineCapturer:
-    """``Capturer`` without network access."""
+class OfflineBrowser:
+    """``Capturer`` and ``LiveBrowser`` without network access."""
 
     def __init__(self, missing: MissingRequests) -> None:
         self._missing = missing
 
     async def capture(self, url: str) -> Observation:
         return await _missing_page(url, self._missing)
+
+    async def observe(self, url: str, *, once: bool = False) -> Observation:
+        return await _missing_page(url, self._missing)
+
+    async def open(self) -> None:
+        """Do nothing: there is no browser to open."""
 
     async def aclose(self) -> None:
         """Do nothing: no connection was opened."""
@@ -189,7 +195,7 @@ class OfflineTools:
         return await read_document(data, content_type, deadline_s=deadline_s)
 
     def live_pages(self, max_pages: int, *, deadline_s: float = 0.0) -> LiveBrowser:
-        return _OfflineBrowser(self._missing)
+        return OfflineBrowser(self._missing)
 
     def maps(self, *, base_url: str, timeout_s: float) -> Any:
         self._missing.add("a request to the Maps API")
@@ -197,20 +203,6 @@ class OfflineTools:
 
     def model(self, provider: str) -> LLMClient:
         return self._model
-
-
-class _OfflineBrowser:
-    def __init__(self, missing: MissingRequests) -> None:
-        self._missing = missing
-
-    async def observe(self, url: str, *, once: bool = False) -> Observation:
-        return await _missing_page(url, self._missing)
-
-    async def open(self) -> None:
-        """Do nothing: there is no browser to open."""
-
-    async def aclose(self) -> None:
-        """Do nothing: no connection was opened."""
 
 
 async def _missing_page(url: str, missing: MissingRequests) -> Observation:
@@ -451,7 +443,7 @@ class _Rerun:
             settings=self._settings,
             limits=limits,
             catalogue=self._catalogues[f"{indexed.task_id}/{indexed.script}"],
-            pages=PageCache(OfflineCapturer(missing), self._blobs, index, failure_ttl_s=_NEVER_EXPIRES_S),
+            pages=PageCache(OfflineBrowser(missing), self._blobs, index, failure_ttl_s=_NEVER_EXPIRES_S),
             blobs=self._blobs,
             index=index,
             models=ModelClients(self._settings, limits, None, lists_models=False),
