@@ -7,7 +7,6 @@ rows with an expiry time by the database's clock. A lock that is not renewed exp
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from uuid import uuid4
@@ -17,6 +16,7 @@ from sqlalchemy import delete, func, or_, text, update
 from sqlalchemy.dialects.postgresql import insert
 
 from app.async_tools import cancellable_sleep
+from app.storage.captures import key_digest
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
 from app.storage.tables import capture_locks, host_visits
@@ -45,7 +45,7 @@ class PostgresCaptureLocks:
 
     @asynccontextmanager
     async def lock(self, key: str) -> AsyncIterator[None]:
-        hashed, holder = _digest(key), uuid4().hex
+        hashed, holder = key_digest(key), uuid4().hex
         await self._acquire(hashed, holder)
         self._held[holder] = hashed
         if self._renewing is None or self._renewing.done():
@@ -143,10 +143,6 @@ class PostgresHostPacing:
         except DatabaseUnavailable:
             return  # storing the capture will fail and report the error
         await asyncio.sleep(max(0.0, wait_s))
-
-
-def _digest(key: str) -> str:
-    return hashlib.sha256(key.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 def _interval(seconds: float) -> object:
