@@ -9,7 +9,7 @@ event loop.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import reduce
 from operator import add
@@ -20,6 +20,7 @@ from judges.analysis.statistics.headline import Figure, Headline, PassEstimate, 
 from judges.analysis.statistics.interval import LEVEL, Interval
 from judges.extras import installed
 from judges.public_summary import ScoredAnswer, Summary
+from rubrics.result_fields import leaves_of
 from rubrics.scoring import Score, bounded_score
 from rubrics.verdict import Outcome, Usage
 
@@ -87,19 +88,13 @@ def score_of(result: Mapping[str, Any] | None) -> Score:
     return Score(value=final, low=final, high=final)
 
 
-def leaves(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the leaves of a result's trees, in order."""
-    for part in result.get("eval_breakdown") or []:
-        yield from _leaves_below(part["verification_tree"])
-
-
 def summary_fields(result: Mapping[str, Any]) -> dict[str, Any]:
     """Return a copy of a result with only what summaries, scorecards and lists of unjudged claims read.
 
     A result has about 100 KB, and a run has hundreds of them. The tree consists of its leaves.
     """
     pages = [page for page in result.get("pages") or () if page.get("outcome") != "ok"]
-    checks = [_leaf_summary(leaf) for leaf in leaves(result)]
+    checks = [_leaf_summary(leaf) for leaf in leaves_of(result)]
     return {
         **{name: result[name] for name in _SUMMARY_FIELDS if name in result},
         "pages": [{name: page.get(name) for name in ("url", "outcome", "detail", "gone")} for page in pages],
@@ -130,7 +125,7 @@ def by_judge(outcomes: Iterable[AnswerOutcome], judge: str | None) -> list[Answe
 
 
 def leaves_not_judged(result: Mapping[str, Any]) -> int:
-    return sum(leaf.get("outcome") == Outcome.NOT_JUDGED for leaf in leaves(result))
+    return sum(leaf.get("outcome") == Outcome.NOT_JUDGED for leaf in leaves_of(result))
 
 
 def seconds_of(result: Mapping[str, Any] | None) -> float:
@@ -217,14 +212,6 @@ def _bounded(known: Sequence[AnswerOutcome], average: Callable[[list[ScoredAnswe
 
 def _scored(outcome: AnswerOutcome, score: float) -> ScoredAnswer:
     return ScoredAnswer(task_id=outcome.task_id, answer_name=outcome.answer_name, score=score, words=outcome.words)
-
-
-def _leaves_below(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    children = node.get("children") or []
-    if not children:
-        yield node
-    for child in children:
-        yield from _leaves_below(child)
 
 
 def _as_json(score: Score | None) -> Summary | None:

@@ -1,4 +1,4 @@
-"""Fields of stored results that moved between schema versions. Pure functions.
+"""Nodes of stored results, and fields that moved between schema versions. Pure functions.
 
 Version 1 had the script and the parameters of requests under ``judge``, and the digests of a leaf's evidence under
 ``evidence``. Results may come from anywhere, so nothing about their shape is assumed.
@@ -6,7 +6,7 @@ Version 1 had the script and the parameters of requests under ``judge``, and the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 
@@ -45,6 +45,21 @@ def page_digests_of(leaf: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the SHA-256 digests (hex) of the page content that a leaf was judged on."""
     digests = leaf.get("page_digests", leaf.get("evidence"))
     return tuple(map(str, digests)) if isinstance(digests, list | tuple) else ()
+
+
+def nodes_below(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield a node and its descendants, parents before children. Trees can be deeper than the recursion limit."""
+    nodes = [node]
+    while nodes:
+        current = nodes.pop()
+        yield current
+        nodes += reversed(current.get("children") or ())
+
+
+def leaves_of(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
+    """Yield the leaves of a result's trees, in order."""
+    for part in result.get("eval_breakdown") or ():
+        yield from (node for node in nodes_below(part["verification_tree"]) if not node.get("children"))
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

@@ -7,8 +7,8 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
-from app.agent_summary import leaves
 from app.console.streams import counted, stderr_console
+from rubrics.result_fields import leaves_of
 
 MAX_GROUPS = 8
 """Causes that are listed; the others are counted."""
@@ -62,7 +62,7 @@ def not_judged_lines(results: Iterable[Mapping[str, Any] | None], *, again: str)
     claims = 0
     for number, result in enumerate(results):
         pages = {page.get("url"): page for page in (result or {}).get("pages") or ()}
-        for leaf in leaves(result) if result is not None else ():
+        for leaf in leaves_of(result) if result is not None else ():
             if leaf.get("outcome") != "not_judged":
                 continue
             claims += 1

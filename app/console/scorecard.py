@@ -7,8 +7,9 @@ from collections.abc import Iterable, Sequence
 from rich.markup import escape
 from rich.text import Text
 
-from app.agent_summary import AnswerOutcome, ScorecardRow, leaves, leaves_not_judged, score_of, seconds_of
+from app.agent_summary import AnswerOutcome, ScorecardRow, leaves_not_judged, score_of, seconds_of
 from app.console.tables import PlainTable, plain_table
+from rubrics.result_fields import leaves_of
 from rubrics.scoring import Score
 from rubrics.verdict import Outcome
 
@@ -66,7 +67,7 @@ def answer_table(outcomes: Iterable[tuple[str, AnswerOutcome]]) -> PlainTable:
 def _cells(outcome: AnswerOutcome, *, unsure: bool) -> list[Text | str]:
     if outcome.result is None:
         return [Text(outcome.error_code or "no result", style="red"), "-", *(["-", "-"] if unsure else []), "-"]
-    settled = [leaf.get("outcome") for leaf in leaves(outcome.result)]
+    settled = [leaf.get("outcome") for leaf in leaves_of(outcome.result)]
     unknown = settled.count(Outcome.NOT_JUDGED)
     return [
         Text(score_text(score_of(outcome.result)), style="" if outcome.complete else "yellow"),

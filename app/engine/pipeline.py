@@ -20,7 +20,6 @@ import structlog
 
 from answers.citations import unique_urls
 from answers.submission import Answer
-from app.agent_summary import leaves
 from app.engine.runtime import Runtime
 from app.progress import Progress, ProgressCallback, Stage, ignore_progress
 from cache.blobs import BlobArea
@@ -49,6 +48,7 @@ from mind2web2.external_services import services_of_run
 from mind2web2.host import run_script
 from mind2web2.results import rules
 from mind2web2.task_pages import TaskFolder
+from rubrics.result_fields import leaves_of
 from rubrics.verdict import Reason, Usage
 
 _log = structlog.get_logger(__name__)
@@ -194,7 +194,7 @@ def _judge_usage(result: Mapping[str, Any], meter: UsageMeter) -> dict[str, Any]
     """Return ``judge_usage``. A public script has recorded its rejections; those of a native judge are in its votes."""
     rejections = [
         {"check": leaf["id"], "url": leaf["sources"][0] if len(leaf["sources"] or ()) == 1 else None, "reason": fault}
-        for leaf in leaves(result)
+        for leaf in leaves_of(result)
         for vote in leaf.get("votes") or ()
         if (fault := vote["fault"]) == Reason.LLM_OUTPUT_UNUSABLE
     ]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -23,6 +22,7 @@ from app.storage.records import Job, JobKind, JobStatus, JudgedAnswer, NewResult
 from app.storage.tables import answers, jobs, result_pages, result_sources, results
 from app.storage.text_cleanup import storable_text
 from cache.urls import canonical_key
+from rubrics.result_fields import leaves_of
 from rubrics.scoring import Score, bounded_score
 
 _COLUMNS = (results.c.id, results.c.job_id, results.c.body, results.c.created_at)
@@ -273,17 +273,16 @@ def result_source_rows(result_id: str, body: str) -> list[dict[str, Any]]:
     rows: dict[str, dict[str, Any]] = {}
     for page in result.get("pages") or ():
         _source_row(rows, result_id, str(page["url"]))
-    for part in result.get("eval_breakdown") or ():
-        for leaf in _leaves(part["verification_tree"]):
-            usage = leaf.get("usage") or {}
-            # Two spellings of the same URL in one leaf count once.
-            for url in {canonical_key(url): url for url in map(str, leaf.get("sources") or ())}.values():
-                row = _source_row(rows, result_id, url)
-                row["leaves"] += 1
-                row["open_leaves"] += leaf.get("outcome") in _OPEN_OUTCOMES
-                row["calls"] += int(usage.get("calls") or 0)
-                usd = usage.get("usd") if usage else 0.0
-                row["usd"] = None if usd is None or row["usd"] is None else row["usd"] + float(usd)
+    for leaf in leaves_of(result):
+        usage = leaf.get("usage") or {}
+        # Two spellings of the same URL in one leaf count once.
+        for url in {canonical_key(url): url for url in map(str, leaf.get("sources") or ())}.values():
+            row = _source_row(rows, result_id, url)
+            row["leaves"] += 1
+            row["open_leaves"] += leaf.get("outcome") in _OPEN_OUTCOMES
+            row["calls"] += int(usage.get("calls") or 0)
+            usd = usage.get("usd") if usage else 0.0
+            row["usd"] = None if usd is None or row["usd"] is None else row["usd"] + float(usd)
     return list(rows.values())
 
 
@@ -307,18 +306,6 @@ def _source_row(rows: dict[str, dict[str, Any]], result_id: str, url: str) -> di
             "usd": 0.0,
         }
     return rows[digest]
-
-
-def _leaves(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the leaves below a node. Iterative, because the tree can be deeper than the recursion limit."""
-    stack = [node]
-    while stack:
-        current = stack.pop()
-        children = current.get("children") or ()
-        if children:
-            stack.extend(children)
-        else:
-            yield current
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from cache.urls import canonical_key
 from judges.llm.providers import LEXICAL
-from rubrics.result_fields import script_sha256_of
+from rubrics.result_fields import nodes_below, script_sha256_of
 from rubrics.tree import NodeKeys
 
 Result: TypeAlias = Mapping[str, Any]
@@ -173,17 +173,10 @@ def _keyed_leaves(result: Result) -> Iterator[tuple[str, Mapping[str, Any]]]:
     """Yield the leaves of a result, each with a unique key."""
     for part in result.get("eval_breakdown") or ():
         addresses = NodeKeys()
-        for node in _walk(part["verification_tree"]):
+        for node in nodes_below(part["verification_tree"]):
             place = addresses.key(str(node["id"]))
             if not node.get("children"):
                 yield place, node
-
-
-def _walk(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield a node and its descendants, parents before children."""
-    yield node
-    for child in node.get("children") or ():
-        yield from _walk(child)
 
 
 def _with_rejudged(node: Mapping[str, Any], rejudged: Mapping[int, Any]) -> dict[str, Any]:

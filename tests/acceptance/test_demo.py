@@ -18,10 +18,10 @@ from urllib.parse import urlsplit
 
 import pytest
 
-from app.agent_summary import leaves
 from app.demo import EXPECTED
 from app.demo.expected import EXPECTED_CHECK, page_texts
 from app.demo.site import PORT
+from rubrics.result_fields import leaves_of
 from tests.fakes.folders import service_folder
 from tests.fakes.processes import kill_processes_of, left_after_a_while, processes_of
 from tests.fakes.program import clean_environment
@@ -66,7 +66,7 @@ def results(home: Path, first_run: subprocess.CompletedProcess[str]) -> Results:
 
 
 def leaves_by_id(result: dict[str, Any]) -> dict[str, Any]:
-    return {leaf["id"]: leaf for leaf in leaves(result)}
+    return {leaf["id"]: leaf for leaf in leaves_of(result)}
 
 
 def test_all_nine_answers_are_judged_and_reported_as_expected(
@@ -102,7 +102,7 @@ def test_leaves_supported_by_a_page_have_quotes(results: Results, agent: str, ta
     """The strict score equals the score, so every supported verdict is grounded."""
     result = results[agent, task]
     assert result["score_strict"] == result["score"]
-    supported = [leaf for leaf in leaves(result) if leaf["outcome"] == "passed" and leaf["sources"]]
+    supported = [leaf for leaf in leaves_of(result) if leaf["outcome"] == "passed" and leaf["sources"]]
     assert all(leaf["quotes"] for leaf in supported)
     assert result["model"] == "lexical"
 

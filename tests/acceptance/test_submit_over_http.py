@@ -20,7 +20,7 @@ from typing import Any
 import httpx
 import pytest
 
-from app.agent_summary import leaves
+from rubrics.result_fields import leaves_of
 from tests.fakes.loop_thread import entered_in_thread
 from tests.fakes.patient_http import PatientTransport
 from tests.fakes.processes import (
@@ -147,7 +147,7 @@ def test_answer_is_judged_by_the_text_that_a_real_browser_shows(home: Path, site
         assert job["status"] == "succeeded", job
         result = client.get(f"/v1/results/{job['result_id']}").json()
         tree = result["eval_breakdown"][0]["verification_tree"]
-        assert {leaf["id"]: (leaf["outcome"], leaf["reason"]) for leaf in leaves(result)} == {
+        assert {leaf["id"]: (leaf["outcome"], leaf["reason"]) for leaf in leaves_of(result)} == {
             "says_something": ("passed", None),
             "river": ("passed", None),
             "bridge/year": ("passed", None),

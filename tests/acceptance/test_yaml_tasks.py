@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from app.agent_summary import leaves
+from rubrics.result_fields import leaves_of
 from tests.fakes.loop_thread import entered_in_thread
 from tests.fakes.patient_http import PatientTransport
 from tests.fakes.program import environment_for, run_command, running_service
@@ -143,7 +143,7 @@ def test_yaml_task_is_judged_shown_forecast_bundled_and_replayed(home: Path, sit
     result = client.get(f"/v1/results/{job['result_id']}").json()
     sha256 = hashlib.sha256(TASK.encode()).hexdigest()
     assert result["script"] == {"name": "gauges", "version": "7", "kind": "native", "sha256": sha256}
-    assert {leaf["id"]: (leaf["outcome"], leaf["reason"]) for leaf in leaves(result)} == LEAVES
+    assert {leaf["id"]: (leaf["outcome"], leaf["reason"]) for leaf in leaves_of(result)} == LEAVES
     assert result["score"]["value"] == pytest.approx(1 / 3)
     expected = forecast.json()["total"]["calls"]
     assert expected["low"] <= result["usage"]["calls"] <= expected["high"]

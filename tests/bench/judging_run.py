@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from answers.bundle import read_folder
-from app.agent_summary import leaves
 from app.console import event_loop
 from app.console.judging_options import quiet_logging
 from app.engine.evaluation import AnswerEvaluation, PlannedAnswer, evaluate_all, plan
@@ -25,6 +24,7 @@ from judges import verifier, voting
 from judges.gc_tuning import freeze_loaded_objects, raise_gc_thresholds
 from mind2web2 import LLMClient
 from mind2web2.eval_runner import evaluate_task
+from rubrics.result_fields import leaves_of
 from rubrics.verdict import Outcome as Outcomes
 from rubrics.verdict import Reason
 from tests.bench.inputs import AGENT, SCRIPTS, TASKS
@@ -139,7 +139,7 @@ def _outcome(cost: MeasuredCost, results: Sequence[Result], run: Run, most_at_on
 
 def _judged(result: Result) -> bool:
     """Return whether all leaves were judged, except for those whose page is not in the page cache."""
-    open_leaves = (leaf for leaf in leaves(result) if leaf.get("outcome") == Outcomes.NOT_JUDGED)
+    open_leaves = (leaf for leaf in leaves_of(result) if leaf.get("outcome") == Outcomes.NOT_JUDGED)
     return all(leaf.get("reason") == Reason.CAPTURE_FAILED for leaf in open_leaves)
 
 

@@ -18,8 +18,9 @@ from datetime import UTC, datetime
 from statistics import fmean
 from typing import Any, Final
 
-from app.agent_summary import leaves, score_of, seconds_of, usage_of
+from app.agent_summary import score_of, seconds_of, usage_of
 from app.features.interop.exported_results import ExportedResult
+from rubrics.result_fields import leaves_of
 from rubrics.verdict import Outcome, Usage
 
 LOG_VERSION: Final = 2
@@ -141,7 +142,7 @@ def _explanation(result: Mapping[str, Any]) -> str:
     lines = [
         f"{leaf.get('id')}: {leaf.get('outcome') or leaf.get('status')}"
         + (f" ({leaf['reason']})" if leaf.get("reason") else "")
-        for leaf in leaves(result)
+        for leaf in leaves_of(result)
         if (leaf.get("outcome") or leaf.get("status")) != Outcome.PASSED
     ]
     head = "every leaf passed" if not lines else "not passed:"

@@ -11,12 +11,12 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from app.agent_summary import leaves, seconds_of, usage_of
+from app.agent_summary import seconds_of, usage_of
 from app.csv_tables import Cell, to_csv
 from app.features.interop.exported_results import ExportedResult
 from cache.atomic_files import write_atomic
 from judges.public_summary import is_success, word_count
-from rubrics.result_fields import script_of
+from rubrics.result_fields import leaves_of, script_of
 
 Value: TypeAlias = str | int | float | bool | tuple[str, ...] | None
 
@@ -49,7 +49,7 @@ def result_table(results: Iterable[ExportedResult]) -> Table:
 
 def leaf_table(results: Iterable[ExportedResult]) -> Table:
     """Return one row per leaf of each result, in tree order."""
-    return _table(_LEAF_COLUMNS, (_leaf_row(result, leaf) for result in results for leaf in leaves(result.result)))
+    return _table(_LEAF_COLUMNS, (_leaf_row(result, leaf) for result in results for leaf in leaves_of(result.result)))
 
 
 _KEY_COLUMNS: Final = {
@@ -127,7 +127,7 @@ def _key_cells(exported: ExportedResult) -> dict[str, Value]:
 def _result_row(exported: ExportedResult) -> dict[str, Value]:
     result = exported.result
     script, usage = script_of(result), usage_of(result)
-    outcomes = Counter(str(leaf.get("outcome") or leaf.get("status")) for leaf in leaves(result))
+    outcomes = Counter(str(leaf.get("outcome") or leaf.get("status")) for leaf in leaves_of(result))
     final = float(result["final_score"])
     certificate = result.get("certificate") or {}
     return {

@@ -223,9 +223,9 @@ def _flip_text(flip: Mapping[str, Any]) -> str:
 
 def _judged_leaves(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield the leaves that a model judged in this or the earlier result."""
-    from app.agent_summary import leaves
+    from rubrics.result_fields import leaves_of
 
-    return (leaf for leaf in leaves(result) if leaf.get("rejudged") is not None)
+    return (leaf for leaf in leaves_of(result) if leaf.get("rejudged") is not None)
 
 
 def _leaves_json(result: Mapping[str, Any]) -> dict[str, Any]:

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from app.agent_summary import leaves
 from cache.capture import EVIDENCE_OUTCOMES
 from cache.urls import canonical_key
+from rubrics.result_fields import leaves_of
 from rubrics.scoring import Score
 from rubrics.verdict import Outcome, Reason
 
@@ -142,7 +142,7 @@ def scores(result: Mapping[str, Any]) -> dict[ScoreKind, Score]:
 
 def components(result: Mapping[str, Any]) -> list[dict[str, Any]]:
     """Return the leaves in order. The scores of a leaf are null if it was not judged, or is blocked by such a leaf."""
-    found = list(leaves(result))
+    found = list(leaves_of(result))
     by_id = {leaf["id"]: leaf for leaf in found}
     return [_component(leaf, by_id) for leaf in found]
 
@@ -171,7 +171,7 @@ def _is_unknown(leaf: Mapping[str, Any], by_id: Mapping[str, Mapping[str, Any]])
 
 def _mask(result: Mapping[str, Any], faults: Sequence[Reason], *, is_late: bool) -> Mask:
     """Return the most severe reason of the leaves that were not judged, with the explanation of the first such leaf."""
-    unknown = [leaf for leaf in leaves(result) if leaf["outcome"] == Outcome.NOT_JUDGED]
+    unknown = [leaf for leaf in leaves_of(result) if leaf["outcome"] == Outcome.NOT_JUDGED]
     # A public script that lost values or was stopped may have declared no leaf that was not judged.
     lost = [result[name] for name in ("extraction_error", "cut_short") if result.get(name) is not None]
     unknown += [{"reason": Reason.EXTRACTION_FAILED, "reasoning": message} for message in lost]

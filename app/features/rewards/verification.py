@@ -21,7 +21,6 @@ import structlog
 
 from answers.citations import unique_urls
 from answers.submission import Answer
-from app.agent_summary import leaves
 from app.async_tools import Batches
 from app.engine.pipeline import AnswerPages, evaluate
 from app.features.rewards.reward import Mask, MaskReason, PageShare, Reward, ScoreKind, components, reward_of, scores
@@ -44,6 +43,7 @@ from judges.registry import Judge
 from judges.result import score_json
 from judges.source_code import YAML_SUFFIX
 from judges.verifier import Verifier
+from rubrics.result_fields import leaves_of
 from rubrics.scoring import Score
 from rubrics.verdict import Reason, Usage, Verdict
 
@@ -221,7 +221,7 @@ class _Run:
             body = self._body(result, mask, total_s)
             return json.dumps(body), body["mask"]
 
-        return await run_on_leaves(encoded, 0 if result is None else sum(1 for _ in leaves(result)))
+        return await run_on_leaves(encoded, 0 if result is None else sum(1 for _ in leaves_of(result)))
 
     async def _evaluate(self) -> dict[str, Any]:
         asked, service = self._asked, self._service

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, TypeAlias
 
 from judges.voting import members_in
-from rubrics.result_fields import page_digests_of, script_sha256_of
+from rubrics.result_fields import leaves_of, page_digests_of, script_sha256_of
 
 Result: TypeAlias = Mapping[str, Any]
 ClaimKey: TypeAlias = "tuple[str, str]"
@@ -109,20 +109,11 @@ def _earlier_verdicts(past: Iterable[Result], answer_sha256: str, model: str) ->
 
 def _judged_leaves(result: Result) -> Iterator[Mapping[str, Any]]:
     """Yield the leaves that a model settled."""
-    for part in result.get("eval_breakdown") or ():
-        yield from (
-            leaf
-            for leaf in _leaves_below(part["verification_tree"])
-            if leaf.get("votes") and leaf.get("usage") and leaf.get("outcome") in ("passed", "failed")
-        )
-
-
-def _leaves_below(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    children = node.get("children") or ()
-    if not children:
-        yield node
-    for child in children:
-        yield from _leaves_below(child)
+    return (
+        leaf
+        for leaf in leaves_of(result)
+        if leaf.get("votes") and leaf.get("usage") and leaf.get("outcome") in ("passed", "failed")
+    )
 
 
 def _has_calls(usage: Mapping[str, Any]) -> bool:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from pathlib import Path
@@ -24,6 +24,7 @@ from judges.analysis.meta_eval.report import FIGURES, agreement_json
 from judges.analysis.statistics.agreement import agreement, sum_of
 from judges.errors import JudgeError
 from judges.voting import members_in
+from rubrics.result_fields import nodes_below
 
 CERTIFICATE_VERSION = 1
 SUFFIX = ".json"
@@ -172,10 +173,9 @@ def applicable_certificate(
 
 def verdict_prompts(result: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the prompts (``id@version``) of the verdicts of a result, sorted."""
-    prompts: set[str] = set()
-    for part in result.get("eval_breakdown") or ():
-        prompts.update(_prompts(part["verification_tree"]))
-    return tuple(sorted(prompts))
+    trees = [part["verification_tree"] for part in result.get("eval_breakdown") or ()]
+    prompts = (node.get("prompt") for tree in trees for node in nodes_below(tree))
+    return tuple(sorted({prompt for prompt in prompts if isinstance(prompt, str)}))
 
 
 def read_certificates(folder: Path) -> tuple[list[Certificate], list[str]]:
@@ -198,13 +198,6 @@ def read_certificates(folder: Path) -> tuple[list[Certificate], list[str]]:
     except OSError as error:
         raise CertificateUnreadable(f"{folder}: {error}") from error
     return certificates, problems
-
-
-def _prompts(node: Mapping[str, Any]) -> Iterator[str]:
-    if isinstance(node.get("prompt"), str):
-        yield node["prompt"]
-    for child in node.get("children") or ():
-        yield from _prompts(child)
 
 
 def _id(document: Mapping[str, Any]) -> str:

@@ -18,7 +18,7 @@ from rubrics.scoring import (
     score_nodes,
     unknown_leaves,
 )
-from rubrics.tree import leaves_below, statistics
+from rubrics.tree import leaves_below, statistics, walk
 from rubrics.verdict import Outcome, Quote, QuoteOrigin, Support, Verdict
 
 COMPLETE, INCOMPLETE = "complete", "incomplete"
@@ -63,7 +63,7 @@ def _figures(result: Mapping[str, Any], root: RecordedNode) -> Iterator[ReplayDi
 def _nodes(root: RecordedNode) -> Iterator[ReplayDifference]:
     """Check score and status of inner nodes against their children."""
     settled = score_nodes(root, _settled_leaf)
-    for node in root.walk():
+    for node in walk(root):
         now = settled[id(node)]
         if (node.score, node.status) != (now.score, now.status):
             yield ReplayDifference(
@@ -122,7 +122,7 @@ def inconsistent_leaves(root: RecordedNode, text_of: Callable[[str], str | None]
 
     ``text_of`` returns the text of a page by its id, or None if it is unavailable; its quotes are then not checked.
     """
-    for leaf in root.leaves():
+    for leaf in leaves_below(root):
         yield from _check_votes(leaf)
         yield from _check_support(leaf)
         for quote in leaf.quotes:
@@ -167,7 +167,7 @@ def votes_without_reply(
 
     ``replies`` are pairs of result and model, by claim as it was shown to the model.
     """
-    for leaf in root.leaves():
+    for leaf in leaves_below(root):
         votes = {(vote.result, vote.model) for vote in leaf.votes if vote.result is not None}
         recorded = replies.get(neutralise(leaf.claim).text, ()) if votes and leaf.claim is not None else votes
         if not votes <= set(recorded):

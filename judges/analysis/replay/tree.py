@@ -6,7 +6,7 @@ used.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
@@ -60,15 +60,6 @@ class RecordedNode(BaseModel):
     def is_partial(self) -> bool:
         """Whether the claim was judged for partial support."""
         return "support" in self.model_fields_set
-
-    def walk(self) -> Iterator[RecordedNode]:
-        """Yield this node and its descendants."""
-        yield self
-        for child in self.children:
-            yield from child.walk()
-
-    def leaves(self) -> Iterator[RecordedNode]:
-        return (node for node in self.walk() if not node.children)
 
 
 def tree_of(result: Mapping[str, Any]) -> RecordedNode:

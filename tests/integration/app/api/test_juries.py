@@ -12,9 +12,9 @@ from typing import Any
 import httpx
 import pytest
 
-from app.agent_summary import leaves
 from app.engine.benches import write_bench
 from app.server.application import create_app
+from rubrics.result_fields import leaves_of
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
 from tests.integration.app.api.api_calls import (
@@ -62,7 +62,7 @@ async def result_by(api: httpx.AsyncClient, judge: str | list[str]) -> dict[str,
 
 
 def votes(result: dict[str, Any]) -> dict[str, str]:
-    [leaf] = leaves(result)
+    [leaf] = leaves_of(result)
     return {member["model"]: member["outcome"] for member in leaf["jury"]}
 
 

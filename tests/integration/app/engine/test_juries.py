@@ -10,7 +10,6 @@ from typing import Any
 
 import pytest
 
-from app.agent_summary import leaves
 from app.engine.forecasting import forecast_plan
 from app.engine.judge_files import load_catalogue
 from app.features.bundles.replaying import first_difference, replay
@@ -19,6 +18,7 @@ from app.features.bundles.verifying import verify
 from judges.errors import LLMRejected
 from judges.llm.jury_client import JuryClient
 from judges.llm.providers import Access, make_client
+from rubrics.result_fields import leaves_of
 from tests.fakes.bundled import LAMPS, InMemoryJudging
 from tests.integration.app.judged_folder import SCRIPT, AnswerFolder, stored_result
 from tests.standin.faults import UNKNOWN_MODEL, Fault
@@ -58,7 +58,7 @@ async def judged(folder: AnswerFolder, server: StandInLLM, model: str = JURY, **
 
 
 def by_leaf(result: dict[str, Any]) -> Iterator[tuple[str, str, list[str]]]:
-    for leaf in leaves(result):
+    for leaf in leaves_of(result):
         yield leaf["id"], leaf["outcome"], [member["outcome"] for member in leaf["jury"]]
 
 
@@ -83,7 +83,7 @@ async def test_jury_decides_each_claim_and_the_result_names_it(folder: AnswerFol
     }
     assert result["usage"]["calls"] == 12
     assert result["usage"]["usd"] == pytest.approx(sum(row["usd"] for row in result["usage_by"]))
-    [year, _] = leaves(result)
+    [year, _] = leaves_of(result)
     assert Counter((vote["model"], vote["result"]) for vote in year["votes"]) == {
         ("gpt-4.1", True): 2, ("gpt-4o", False): 2, ("gpt-6-luna", True): 2
     }  # fmt: skip
@@ -92,7 +92,7 @@ async def test_jury_decides_each_claim_and_the_result_names_it(folder: AnswerFol
 
 async def test_members_share_the_replies_of_earlier_runs(folder: AnswerFolder, server: StandInLLM) -> None:
     alone = await judged(folder, server, "openai/gpt-4o")
-    assert "jury" not in alone["judge"] and not any("jury" in leaf for leaf in leaves(alone))
+    assert "jury" not in alone["judge"] and not any("jury" in leaf for leaf in leaves_of(alone))
     server.calls.clear()
     jury = await judged(folder, server)
     assert Counter(call.model for call in server.calls) == {"gpt-4.1": 4, "gpt-6-luna": 4}
@@ -174,7 +174,7 @@ async def test_bundle_of_a_jury_is_replayed(tmp_path: Path, server: StandInLLM) 
     world.settings = world.settings.model_copy(update={"model": JURY})
     server.rule = lambda call: call.model != "gpt-4o" or "lamp" not in call.claim
     result = await world.judge(JUDGED)
-    assert [(leaf["id"], [one["outcome"] for one in leaf["jury"]]) for leaf in leaves(result)] == [
+    assert [(leaf["id"], [one["outcome"] for one in leaf["jury"]]) for leaf in leaves_of(result)] == [
         ("lamp", ["passed", "failed", "passed"])
     ]
     bundle, _ = await world.bundle()
