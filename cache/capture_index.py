@@ -87,16 +87,16 @@ class MemoryIndex:
             _store_max(self._by_final_key, capture.final_key, capture, _time)
 
 
-class FolderIndex:
+class FolderIndex(MemoryIndex):
     """Capture index in a folder, with one JSON file per attempt. All files are read on opening.
 
     Only one process may write. Other processes see new records when they open the folder again.
     """
 
-    def __init__(self, folder: Path, memory: MemoryIndex) -> None:
+    def __init__(self, folder: Path) -> None:
         """Do not call this directly; use ``open``."""
+        super().__init__()
         self._folder = folder
-        self._memory = memory
 
     @classmethod
     async def open(cls, folder: Path) -> FolderIndex:
@@ -105,38 +105,21 @@ class FolderIndex:
         Raises:
             IndexFailed: the folder cannot be used.
         """
-        memory = MemoryIndex()
+        index = cls(folder)
         for capture in await asyncio.to_thread(_read_records, folder):
-            await memory.record(capture)
-        return cls(folder, memory)
-
-    async def find(self, key: str, owner: str | None = None) -> Capture | None:
-        return await self._memory.find(key, owner)
-
-    def find_sync(self, key: str, owner: str | None = None) -> Capture | None:
-        """Synchronous version of ``find``."""
-        return self._memory.find_sync(key, owner)
-
-    def captures(self) -> AsyncIterator[Capture]:
-        """Iterate over all captures."""
-        return self._memory.captures()
+            index.record_sync(capture)
+        return index
 
     async def restore(self, capture: Capture) -> bool:
         """Write the record of a capture if it is missing or different. Return whether it was written."""
-        if await self._memory.get(capture.id) == capture:
+        if await self.get(capture.id) == capture:
             return False
         await self.record(capture)
         return True
 
-    async def newest(self, key: str, owner: str | None = None) -> Capture | None:
-        return await self._memory.newest(key, owner)
-
-    async def get(self, capture_id: str) -> Capture | None:
-        return await self._memory.get(capture_id)
-
     async def record(self, *captures: Capture, synced: bool = True) -> None:
         await asyncio.to_thread(self._write, captures, synced=synced)
-        await self._memory.record(*captures)
+        await super().record(*captures)
 
     def _write(self, captures: Sequence[Capture], *, synced: bool) -> None:
         for capture in captures:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections import Counter, OrderedDict
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
@@ -20,6 +20,7 @@ from app.dashboard.errors import NotFound
 from app.dashboard.leaf_overrides import ResultOverrides, result_overrides
 from app.dashboard.outline import Node, Outline, outline
 from assay_client import wire
+from cache.lru import LRUCache
 from rubrics.scoring import Score, bounded_score
 from rubrics.verdict import Outcome
 
@@ -71,7 +72,7 @@ class ResultCache:
     """LRU cache of results. Each access still asks the API, which checks the viewer's permission."""
 
     def __init__(self) -> None:
-        self._cached: OrderedDict[str, CachedResult] = OrderedDict()
+        self._cached: LRUCache[str, CachedResult] = LRUCache(MAX_CACHED)
 
     async def get(self, api: Api, result_id: str) -> CachedResult:
         """Return a result that the viewer may read.
@@ -84,10 +85,7 @@ class ResultCache:
         response = await api.request("GET", f"/v1/results/{result_id}", tag=None if cached is None else cached.tag)
         if cached is None or response.status_code != httpx.codes.NOT_MODIFIED:
             cached = await asyncio.to_thread(_parse, response)
-            self._cached[result_id] = cached
-        self._cached.move_to_end(result_id)
-        while len(self._cached) > MAX_CACHED:
-            self._cached.popitem(last=False)
+            self._cached.put(result_id, cached, 1)
         return cached
 
 

@@ -378,24 +378,21 @@ class _OverlayBlobs(BlobStore):
             return await self._base.get(sha256)
 
 
-class _OverlayIndex:
+class _OverlayIndex(MemoryIndex):
     """Capture index that writes to memory, and reads from memory first, then from ``base``."""
 
     def __init__(self, base: CaptureIndex) -> None:
+        super().__init__()
         self._base = base
-        self._memory = MemoryIndex()
 
     async def find(self, key: str, owner: str | None = None) -> Capture | None:
-        return await self._memory.find(key, owner) or await self._base.find(key, owner)
+        return await super().find(key, owner) or await self._base.find(key, owner)
 
     async def newest(self, key: str, owner: str | None = None) -> Capture | None:
-        return await self._memory.newest(key, owner) or await self._base.newest(key, owner)
+        return await super().newest(key, owner) or await self._base.newest(key, owner)
 
     async def get(self, capture_id: str) -> Capture | None:
-        return await self._memory.get(capture_id) or await self._base.get(capture_id)
-
-    async def record(self, *captures: Capture, synced: bool = True) -> None:
-        await self._memory.record(*captures)
+        return await super().get(capture_id) or await self._base.get(capture_id)
 
 
 class _OfflineModels(ModelClients):
