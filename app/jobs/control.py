@@ -56,7 +56,7 @@ class JobControl:
             if cancelled is None:
                 raise JobStateConflict(f"The job has already {job.status}, so it cannot be cancelled")
             if job.queue_id is not None:
-                await self._queue.cancel_entry(connection, job.queue_id)
+                await self._queue.cancel_entries(connection, [job.queue_id])
             return cancelled
 
     async def cancel_all(

@@ -83,15 +83,8 @@ class JobQueue:
         with _database_errors():
             return await deferrer.batch_defer_async(*arguments)
 
-    async def cancel_entry(self, connection: AsyncConnection, queue_id: int) -> None:
-        """Delete a waiting entry, or cancel a running one, in the caller's transaction."""
-        with _database_errors():
-            await self._app.job_manager.cancel_job_by_id_async(
-                queue_id, abort=True, delete_job=True, connection=await _driver(connection)
-            )
-
     async def cancel_entries(self, connection: AsyncConnection, queue_ids: Sequence[int]) -> None:
-        """Do the same as ``cancel_entry`` for many entries, in one statement."""
+        """Delete waiting entries, and cancel running ones, in the caller's transaction."""
         query = text(
             "SELECT procrastinate_cancel_job_v1(entry, true, true) FROM unnest(CAST(:ids AS bigint[])) AS entry"
         )
