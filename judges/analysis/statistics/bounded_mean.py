@@ -39,17 +39,13 @@ _MIN_TAIL = 1e-15
 """Smaller tail probabilities are rounding errors of the integration."""
 
 
-def bounded_mean(
-    values: Sequence[float], *, weights: Sequence[float] | None = None, least: float = 0.0, most: float = 1.0
-) -> Interval:
-    """Return the interval of the mean of ``values``, which lie within ``least`` to ``most``.
+def bounded_mean(values: Sequence[float], *, weights: Sequence[float] | None = None) -> Interval:
+    """Return the interval of the mean of ``values``, which lie within 0 to 1.
 
     Args:
         values: One value for each independent unit (task).
         weights: Weight of each value in the mean; None for equal weights. Unequal weights reduce the effective number
             of values: (sum of weights)^2 / sum of squares (L. Kish, "Survey Sampling", 1965, 11.7).
-        least: Lower limit of the values.
-        most: Upper limit of the values.
 
     Raises:
         ValueError: ``values`` is empty.
@@ -63,11 +59,10 @@ def bounded_mean(
         raise ValueError("the mean needs at least one value")
     import numpy as np
 
-    scaled = np.clip((np.asarray(values, dtype=float) - least) / (most - least), 0.0, 1.0)
+    inside = np.clip(np.asarray(values, dtype=float), 0.0, 1.0)
     shares = _shares(n, weights)
-    low, high = _lower_end(scaled, shares), 1 - _lower_end(1 - scaled, shares)
-    width = most - least
-    return Interval(low=least + width * low, high=least + width * high, method=f"{METHOD} over {n} tasks")
+    low, high = _lower_end(inside, shares), 1 - _lower_end(1 - inside, shares)
+    return Interval(low=low, high=high, method=f"{METHOD} over {n} tasks")
 
 
 def _shares(n: int, weights: Sequence[float] | None) -> Floats:
