@@ -190,10 +190,11 @@ def _leaf_reason(leaf: Mapping[str, Any], faults: Sequence[Reason], *, is_late: 
         return MaskReason.DEADLINE
     if reason is Reason.EXTRACTION_FAILED:
         return next((mask for fault in faults if (mask := _MODEL_FAULTS.get(fault))), MaskReason.NOT_JUDGED)
-    if reason in _PAGE_FAULTS or (reason is Reason.TIMEOUT and not leaf.get("votes")):
+    lost = [Reason(vote["fault"]) for vote in leaf.get("votes") or () if vote["fault"]]
+    is_page_fault = reason in _PAGE_FAULTS or reason is Reason.TIMEOUT
+    if is_page_fault and not lost:
         return MaskReason.PAGES_UNREADABLE
-    if reason is Reason.NO_MAJORITY:  # the votes failed for different reasons
-        lost = [Reason(vote["fault"]) for vote in leaf.get("votes") or () if vote["fault"]]
-        if Reason.LLM_OUTPUT_UNUSABLE not in lost:
-            reason = next(iter(lost), reason)
+    if lost and (is_page_fault or reason is Reason.NO_MAJORITY):
+        # The model did not judge another source of the leaf, or the votes failed for different reasons.
+        reason = Reason.LLM_OUTPUT_UNUSABLE if Reason.LLM_OUTPUT_UNUSABLE in lost else lost[0]
     return _MODEL_FAULTS.get(reason, MaskReason.NOT_JUDGED) if reason is not None else MaskReason.NOT_JUDGED

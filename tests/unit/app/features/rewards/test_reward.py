@@ -52,6 +52,19 @@ def reward(
             False,
             MaskReason.MODEL_UNAVAILABLE,
         ),
+        # one source is unreadable, and the model did not judge another
+        (
+            leaf("a", "not_judged", "capture_blocked", votes=[{"fault": "llm_unavailable"}]),
+            (),
+            False,
+            MaskReason.MODEL_UNAVAILABLE,
+        ),
+        (
+            leaf("a", "not_judged", "timeout", votes=[{"fault": "llm_output_unusable"}]),
+            (),
+            False,
+            MaskReason.MODEL_OUTPUT,
+        ),
         (leaf("a", "not_judged", "extraction_failed"), (Reason.BUDGET,), False, MaskReason.BUDGET),
         (leaf("a", "not_judged", "extraction_failed"), (), False, MaskReason.NOT_JUDGED),
         (leaf("a", "not_judged"), (), False, MaskReason.NOT_JUDGED),
@@ -69,6 +82,12 @@ def test_unknown_score_is_masked_with_the_reason_of_the_leaf(
 
 def test_known_score_is_the_reward_even_if_a_leaf_was_not_judged() -> None:
     assert reward(result(leaf("a", "not_judged", "llm_unavailable"), value=0.0, high=0.0)) == Reward(value=0.0)
+
+
+def test_slow_page_is_unreadable_although_the_model_judged_another_page() -> None:
+    judged = result(leaf("a", "not_judged", "timeout", votes=[{"fault": None}]), low=0.2, high=0.6)
+
+    assert reward(judged, unreadable=1).value == pytest.approx(0.4)
 
 
 def test_few_unreadable_pages_give_the_middle_and_many_a_mask() -> None:
