@@ -11,6 +11,7 @@ from prometheus_client.exposition import CONTENT_TYPE_LATEST
 
 from judges.errors import LLMError
 from judges.llm.client import LLMReply, LLMRequest
+from judges.llm.observed import RequestObserver
 
 CONTENT_TYPE = CONTENT_TYPE_LATEST
 _REQUEST_BUCKETS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0)
@@ -134,7 +135,7 @@ class Metrics:
         return generate_latest(self._registry)
 
 
-class RequestMetrics:
+class RequestMetrics(RequestObserver):
     """Observer that counts model requests by outcome, and times those that were sent and answered."""
 
     def __init__(self, metrics: Metrics) -> None:
@@ -147,6 +148,3 @@ class RequestMetrics:
 
     async def failed(self, request: LLMRequest, error: LLMError) -> None:
         self._metrics.llm_requests.labels(request.model, type(error).__name__).inc()
-
-    def cancelled(self, request: LLMRequest) -> None:
-        """Do nothing: whether the request was answered is unknown."""

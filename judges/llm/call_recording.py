@@ -31,6 +31,7 @@ from judges.llm.client import LLMReply, LLMRequest, Message
 from judges.llm.context_windows import with_shortened_page
 from judges.llm.images import DataURI
 from judges.llm.json_schema import ReplyType, json_schema_of, schema_name
+from judges.llm.observed import RequestObserver
 from judges.llm.remote import sent_params
 from judges.llm.request_formats import SCHEMA_IN_WORDS
 from judges.prompting.prompts.library import load_prompt
@@ -49,7 +50,7 @@ _FASTEST_LEVEL = 1
 _TAG = re.compile(r"</?[a-z_]+ [0-9a-f]{32}>")
 
 
-class CallRecorder:
+class CallRecorder(RequestObserver):
     """Observer that writes the call log of one answer. Call ``close`` when done; an unfinished log is discarded.
 
     ``of`` is the id of the result. It makes each log unique, so that it can be deleted with its result. ``kept``
@@ -304,7 +305,7 @@ def recording_calls(recorder: CallRecorder) -> Iterator[None]:
         _active_recorder.reset(token)
 
 
-class ActiveRecorder:
+class ActiveRecorder(RequestObserver):
     """Request observer that forwards to the recorder of the context in which the request is sent, if any."""
 
     async def replied(self, request: LLMRequest, reply: LLMReply, seconds: float) -> None:

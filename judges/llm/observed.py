@@ -13,7 +13,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from functools import reduce
 from operator import add
-from typing import Any, Protocol
+from typing import Any
 
 from judges.errors import LLMError, LLMRejected, RejectionScope
 from judges.llm.client import LLMClient, LLMReply, LLMRequest, role_of
@@ -22,16 +22,17 @@ from rubrics.verdict import Usage
 _NO_ACCESS = 403
 
 
-class RequestObserver(Protocol):
-    """Observer of requests. ``seconds`` is the time from the request to its outcome."""
+class RequestObserver:
+    """Observer of requests, which does nothing by default."""
 
-    async def replied(self, request: LLMRequest, reply: LLMReply, seconds: float) -> None: ...
+    async def replied(self, request: LLMRequest, reply: LLMReply, seconds: float) -> None:
+        """Observe a reply. ``seconds`` is the time from the request to its outcome."""
 
-    async def failed(self, request: LLMRequest, error: LLMError) -> None: ...
+    async def failed(self, request: LLMRequest, error: LLMError) -> None:
+        """Observe an error."""
 
     def cancelled(self, request: LLMRequest) -> None:
         """Observe a cancelled request. Not a coroutine, because the cancelled task must not wait."""
-        ...
 
 
 class ObservedLLM:
@@ -77,7 +78,7 @@ class ObservedLLM:
             await self._inner.aclose()
 
 
-class UsageMeter:
+class UsageMeter(RequestObserver):
     """Usage of one answer by model and role, including the requests of helpers that its judge created."""
 
     def __init__(self) -> None:
@@ -118,15 +119,12 @@ class UsageMeter:
         self._requests += 1
         self._failed += 1
 
-    def cancelled(self, request: LLMRequest) -> None:
-        """Do nothing: the usage of a cancelled request is unknown."""
-
     def _add(self, request: LLMRequest, used: Usage) -> None:
         key = request.model, role_of(request)
         self._used[key] = self._used.get(key, Usage()) + used
 
 
-class RejectionMonitor:
+class RejectionMonitor(RequestObserver):
     """Stores the first rejection of the key, the account or the model, so that judging stops.
 
     Rejections of a model other than ``models``, those of the run, do not stop it.
@@ -136,18 +134,12 @@ class RejectionMonitor:
         self._models = models
         self.rejection: LLMRejected | None = None
 
-    async def replied(self, request: LLMRequest, reply: LLMReply, seconds: float) -> None:
-        """Do nothing."""
-
     async def failed(self, request: LLMRequest, error: LLMError) -> None:
         if self.rejection is not None or not isinstance(error, LLMRejected):
             return
         is_affected = error.scope is RejectionScope.ENDPOINT or request.model in self._models
         if is_affected and rejects_all_requests(error):
             self.rejection = error
-
-    def cancelled(self, request: LLMRequest) -> None:
-        """Do nothing."""
 
 
 def rejects_all_requests(error: LLMRejected) -> bool:

@@ -39,6 +39,7 @@ from judges.cpu_bound import run_on_leaves
 from judges.errors import JudgeError, LLMError, LLMRejected, ModelNotConfigured
 from judges.llm.budget import Estimate, ProcessBudget
 from judges.llm.client import LLMReply, LLMRequest
+from judges.llm.observed import RequestObserver
 from judges.registry import Judge
 from judges.result import score_json
 from judges.source_code import YAML_SUFFIX
@@ -346,7 +347,7 @@ class _Budget:
         self.installation.settle(estimate, usage, model, role)
 
 
-class _Requests:
+class _Requests(RequestObserver):
     """Observer of the model requests: the seconds in which at least one was running, and the reasons of failures."""
 
     def __init__(self, turns: Turns) -> None:

@@ -14,9 +14,10 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from judges.errors import LLMError, LLMOutputUnusable, UnusableKind
+from judges.errors import LLMOutputUnusable, UnusableKind
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
 from judges.llm.json_schema import JSONSchema, ReplyType, as_reply, json_schema_of, options
+from judges.llm.observed import RequestObserver
 from judges.llm.provider_adapter import FinishReason, RawReply
 from judges.llm.replies import read_reply
 from judges.prompting.verdict_reply import verdict_values
@@ -42,7 +43,7 @@ def request_key(request: LLMRequest) -> str:
     return hashlib.sha256(json.dumps([request.schema_name, parts], sort_keys=True).encode()).hexdigest()
 
 
-class ExtractionRecorder:
+class ExtractionRecorder(RequestObserver):
     """Request observer that records the text of the replies to extractions, by ``request_key``."""
 
     def __init__(self, replies: dict[str, str]) -> None:
@@ -51,12 +52,6 @@ class ExtractionRecorder:
     async def replied(self, request: LLMRequest, reply: LLMReply, seconds: float) -> None:
         if request.purpose == "extract":
             self._replies[request_key(request)] = reply.text
-
-    async def failed(self, request: LLMRequest, error: LLMError) -> None:
-        """Do nothing."""
-
-    def cancelled(self, request: LLMRequest) -> None:
-        """Do nothing."""
 
 
 class Recordings:
