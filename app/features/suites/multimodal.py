@@ -169,17 +169,12 @@ class TildePlan:
         return not_judged_record(step, reason=reason, detail=str(error), usage=error.usage)
 
 
-class PredictionsPlan:
+class PredictionsPlan(TildePlan):
     """Plan that scores answers from a file. A step without an answer is not judged."""
 
     def __init__(self, run_input: TildeInput, answers: Mapping[str, RecordedAnswer], *, counting: Counting) -> None:
-        self._input = run_input
+        super().__init__(run_input, counting=counting)
         self._answers = answers
-        self._reading = Reading.of(counting)
-
-    @property
-    def total(self) -> int:
-        return len(self._input.rows)
 
     @property
     def digest(self) -> str:
@@ -188,9 +183,6 @@ class PredictionsPlan:
 
     def steps(self) -> Iterator[TildeRow]:
         return iter(self._input.rows)
-
-    def step_id(self, step: TildeRow) -> str:
-        return step.id
 
     async def judge(self, step: TildeRow, suite_model: SuiteModel) -> Record:
         return self.score(step)
