@@ -208,10 +208,16 @@ def _write_html(page: str, path: Path) -> None:
 def _exit(document: CheckDocument, min_precision: float | None) -> None:
     """Raise the error of the outcome, if any: precision missed, or claims that the model did not judge."""
     precision = document.figures.citation_precision_liu2023
+    is_stopped = document.status is CheckStatus.STOPPED
+    is_open = is_stopped or bool(document.counts.get(StatementOutcome.NOT_JUDGED))
     if min_precision is not None and precision.value is not None and precision.value < min_precision:
         message = f"citation precision {precision.value:.4f} is below {min_precision:g}"
-        raise ToolFailed(message, hint="The statements listed above are not supported by their sources.")
-    if document.status is CheckStatus.STOPPED:
+        if not is_open or precision.high < min_precision:
+            raise ToolFailed(message, hint="The statements listed above are not supported by their sources.")
+        if not is_stopped:
+            message += f", but with the claims that were not judged it can be up to {precision.high:.4f}"
+            raise Incomplete(message, hint="Run the same command again: it asks only what has no verdict.")
+    if is_stopped:
         raise Incomplete("the budget is spent", hint="Raise --budget and run the same command to resume.")
     if min_precision is not None and precision.value is None:
         raise Incomplete("the citation precision is unknown, because no citation was judged")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import json
+import re
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 from jsonschema_rs import Draft202012Validator
@@ -16,7 +19,12 @@ from app.features.check.report import document_schema
 from cache.blobs import BlobStore
 from cache.capture_index import FolderIndex
 from cache.pages import PageCache
+from tests.fakes.loop_thread import entered_in_thread
+from tests.standin.call import Call
+from tests.standin.faults import Fault
+from tests.standin.llm import StandInLLM
 
+MODEL = "openai/gpt-6-luna"
 SITE = "http://127.0.0.1:8765"
 REPORT = f"""# Karrow Bay
 
@@ -119,6 +127,48 @@ def test_unknown_precision_is_neither_met_nor_missed(report: Path, capsys: pytes
     captured = capsys.readouterr()
     assert "The report has no citations." in captured.out
     assert "no citation was judged" in captured.err
+
+
+def answered_except(lost: str) -> Callable[[Call], Fault | None]:
+    """Return a model fault for the claims on pages with ``lost`` in a claim."""
+    return lambda call: Fault(status=400) if lost in call.block("claims") else None
+
+
+def split(call: Call) -> dict[str, Any]:
+    lines = re.findall(r"^(\d+)\. (.*)$", call.block("statements"), re.MULTILINE)
+    return {
+        "statements": [{"number": int(number), "claims": [{"claim": line, "quotes": []}]} for number, line in lines]
+    }
+
+
+def audit(call: Call) -> dict[str, Any]:
+    """Support the claims that have no price."""
+    lines = re.findall(r"^(\d+)\. (.*)$", call.block("claims"), re.MULTILINE)
+    verdicts = {number: "not_supported" if "crowns" in claim else "supported" for number, claim in lines}
+    return {
+        "claims": [
+            {"number": int(number), "verdict": verdict, "reasoning": "r", "quotes": []}
+            for number, verdict in verdicts.items()
+        ]
+    }
+
+
+def test_claims_without_a_reply_do_not_miss_the_precision(
+    report: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """One of two judged citations is supported; the third, without a reply, decides whether 2/3 are."""
+    model = StandInLLM(extractions={"SplitReply": split, "PageAudit": audit}, fault_for=answered_except("Mondays"))
+    with entered_in_thread(model):
+        monkeypatch.setenv("OPENAI_BASE_URL", model.base_url)
+        monkeypatch.setenv("OPENAI_API_KEY", "key")
+        codes = [check(report, "--model", MODEL, "--min-precision", wanted) for wanted in ("0.5", "0.6", "0.7")]
+    assert codes == [3, 3, 1]
+    errors = capsys.readouterr().err
+    assert (
+        "citation precision 0.5000 is below 0.6, but with the claims that were not judged it can be up to 0.6667"
+        in errors
+    )
+    assert "citation precision 0.5000 is below 0.7\n" in errors
 
 
 def test_html_is_written(report: Path, tmp_path: Path) -> None:
