@@ -129,11 +129,12 @@ async def open_service(
     Raises:
         InvalidSettings, StorageError: The service cannot start.
     """
+    check_bind(host, keys=True, chosen_keys=settings.configured_keys)  # before the database is created or migrated
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(open_database(settings))
         keys = KeyAuthenticator(settings, database, SystemClock())
         await keys.reload()
-        check_bind(host, keys=keys.required, chosen_keys=settings.configured_keys)
+        check_bind(host, keys=keys.required)
         opened = await stack.enter_async_context((runtime or open_runtime)(settings, database))
         if opened.shared_replies is not None:
             opened.shared_replies.on_event = metrics.count_shared_replies

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+from pathlib import Path
 from typing import Any
 
 import httpx
@@ -12,7 +13,9 @@ import uvicorn
 from pydantic import BaseModel
 
 from app.errors import InvalidSettings
+from app.observability.metrics import Metrics
 from app.server.application import server_config
+from app.service import open_service
 from app.settings import ConfiguredKey, check_bind, load_settings
 from judges.llm.client import LLMRequest
 from judges.llm.openai import open_openai
@@ -35,6 +38,17 @@ def test_key_that_can_be_guessed_is_refused_on_a_public_address(weak: str) -> No
     assert weak == "" or weak not in str(raised.value)
     check_bind("127.0.0.1", keys=True, chosen_keys=[ConfiguredKey(key=weak)])
     check_bind("0.0.0.0", keys=True, chosen_keys=[ConfiguredKey(key=STRONG)])
+
+
+def test_key_that_can_be_guessed_is_refused_before_the_database_is_created(tmp_path: Path) -> None:
+    async def serve() -> None:
+        settings = settings_for_tests(data_dir=tmp_path, api_keys="secret")
+        async with open_service(settings, concurrency=0, metrics=Metrics(), host="0.0.0.0"):
+            pass
+
+    with pytest.raises(InvalidSettings, match="can be guessed"):
+        asyncio.run(serve())
+    assert not list(tmp_path.iterdir())
 
 
 class Answer(BaseModel):
