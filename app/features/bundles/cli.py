@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -13,6 +14,7 @@ from app.console.database import run_in_database
 from app.console.errors import Exit, ToolFailed, WrongUsage, require_folder
 from app.console.judging_options import AgentOption, TaskOption
 from app.console.streams import counted, print_json, print_line, stderr_console, stdout_console
+from app.console.tables import bounds_text
 
 if TYPE_CHECKING:
     from app.features.bundles.exporting import ExportReport
@@ -282,10 +284,9 @@ def _print_replay(results: list[ReplayedResult], first: str | None, *, differs: 
     console = stdout_console()
     for result in results:
         word = "equal" if result.equal else "different" if result.differences else "unchecked"
-        score = result.figures.get("final_score")
-        score_text = f"{score:.4f}" if isinstance(score, float | int) else "none"
+        score_text = _score_text(result.figures)
         if result.with_overrides is not None:
-            score_text += f", {result.with_overrides['final_score']:.4f} with overrides"
+            score_text += f", {_score_text(result.with_overrides)} with overrides"
         console.print_line(f"{word}  {result.task_id} {result.answer_name}  score {score_text}")
     left_out = list(dict.fromkeys(text for result in results for text in result.not_compared))
     for text in left_out[:SHOWN_PROBLEMS]:
@@ -299,6 +300,14 @@ def _print_replay(results: list[ReplayedResult], first: str | None, *, differs: 
     else:
         explanation = "first difference" if differs else "not checked"
         stderr_console().print_line(f"{explanation}: {first}")
+
+
+def _score_text(figures: Mapping[str, Any]) -> str:
+    """Return the score with its bounds. Results of the public toolkit have only ``final_score``."""
+    score, final = figures.get("score"), figures.get("final_score")
+    if score is None and isinstance(final, float | int):
+        score = {"low": final, "high": final}
+    return bounds_text(score)
 
 
 def key(file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write the private key to.")]) -> None:
