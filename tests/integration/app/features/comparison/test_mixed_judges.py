@@ -9,7 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.integration.app.features.comparison.judged_runs import RIGHT, comparison_service
+from tests.integration.app.features.comparison.judged_runs import RIGHT, SILENT, comparison_service, judge_run
 
 pytestmark = pytest.mark.postgres
 
@@ -108,3 +108,17 @@ async def test_figures_of_different_judges_are_refused_with_those_of_each(databa
         assert ">walker</a>" in other and ">sitter</a>" not in other
         table = (await client.get("/", params={"judge": "gpt-6-luna", "format": "csv"})).text
         assert "walker" in table and "sitter" not in table
+
+
+async def test_page_does_not_call_unjudged_tasks_no_difference(database_url: str, tmp_path: Path) -> None:
+    (tmp_path / "judges").mkdir()
+    async with (
+        comparison_service(database_url, tmp_path / "judges", tmp_path / "data") as url,
+        httpx.AsyncClient(base_url=url, timeout=240) as client,
+    ):
+        await judge_run(url, "walker", None, {"rivers": (RIGHT, RIGHT)})
+        await judge_run(url, "sitter", None, {"rivers": (RIGHT, SILENT)})
+        page = (await client.get("/compare", params={"a": "walker", "b": "sitter"})).text
+
+    assert ">Nothing to compare</h2>" in page and "No significant difference" not in page
+    assert "1 task is left out, because claims were not judged." in page
