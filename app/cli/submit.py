@@ -131,6 +131,7 @@ def _print_scores(ended: Sequence[tuple[Job, Mapping[str, Any] | None]], base: s
     ]
     console = stdout_console()
     console.print(answer_table(outcomes))
-    for _, result in ended:
+    for job, result in ended:
         if result is not None:
-            console.print_line(f"{base}/results/{result['id']}")
+            is_answer = job.raw.get("kind", "answer") == "answer"  # the page of any other job leads to its result
+            console.print_line(f"{base}/results/{result['id']}" if is_answer else f"{base}/jobs/{job.id}")
