@@ -57,6 +57,12 @@ async def test_unsupported_words_are_marked_and_missing_verdicts_have_a_reason()
     assert "budget" in first(page, "#s8 .why").text()
 
 
+async def test_figure_with_missing_verdicts_has_its_bounds():
+    precision, _, unreadable = [tile.text(separator=" ") for tile in (await shown()).css("dl.figures > div")][:3]
+    assert " ".join(precision.split()).endswith("3 of 7 2 not judged: 33 % to 56 %")
+    assert " ".join(unreadable.split()).endswith("1 of 8")
+
+
 async def test_quote_that_the_stored_page_lacks_is_reported_instead_of_framed():
     document, evidence = checked_report()
     text = body_of(document, "text")
