@@ -100,10 +100,16 @@ class Rig:
         )
 
     def worker(
-        self, evaluate: EvaluateJob, *, drain_s: float = 0.0, concurrency: int = 4, deadline_s: float = 300.0
+        self,
+        evaluate: EvaluateJob,
+        *,
+        drain_s: float = 0.0,
+        concurrency: int = 4,
+        deadline_s: float = 300.0,
+        heartbeat_s: float = 0.2,
     ) -> Worker:
         options = WorkerOptions(
-            concurrency=concurrency, heartbeat_s=0.2, stalled_s=STALLED_S, drain_s=drain_s, poll_s=0.2
+            concurrency=concurrency, heartbeat_s=heartbeat_s, stalled_s=STALLED_S, drain_s=drain_s, poll_s=0.2
         )
         return Worker(
             self.database,

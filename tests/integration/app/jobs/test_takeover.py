@@ -207,7 +207,7 @@ async def test_worker_that_was_suspended_keeps_its_jobs(rig: Rig):
 async def test_exclusive_restart_takes_over_jobs_immediately(rig: Rig, database_url: str):
     [job_id] = await rig.submit("one")
     stuck = ScriptedEvaluation(gate=asyncio.Event())
-    worker = rig.worker(stuck)
+    worker = rig.worker(stuck, heartbeat_s=300.0)  # none while the other starts: it stands for a killed process
     running = asyncio.create_task(worker.run())
     await stuck.running.wait()
     async with (
