@@ -176,6 +176,9 @@ async def test_rows_shown_as_cards_keep_their_table_roles(served: Served, chromi
         # The roles must be written: some browsers take them from the elements only if these are laid out as a table.
         bare = "table.agents:not([role]), table.agents :is(thead, tbody, tr, th, td):not([role])"
         assert await reader.page.evaluate(f"document.querySelectorAll('{bare}').length") == 0
+        shown = "selector => [...document.querySelectorAll(selector)].filter((cell) => cell.checkVisibility()).length"
+        for columns in ("thead [role=columnheader]", "tbody tr:first-child :is([role=rowheader], [role=cell])"):
+            assert await reader.page.evaluate(shown, f"table.agents {columns}") == 7
 
 
 async def test_keyboard_reaches_the_content_first(served: Served, reader: Reader):
