@@ -173,10 +173,9 @@ async def open_service(
             "keys": keys.run(),
             "queue statistics": room.analyze_periodically(database),
             **({"job events": events.run()} if listens else {}),
+            "webhooks": await _webhook_sender(stack, database, opened, metrics),
+            **({} if worker is None else {"worker": worker.run()}),
         }
-        work["webhooks"] = await _webhook_sender(stack, database, opened, metrics)
-        if worker is not None:
-            work["worker"] = worker.run()
         async with _in_background(work):
             yield service
 
