@@ -439,13 +439,13 @@ async def test_judge_error_leaves_verify_extract_and_batch_verify_and_ends_all_r
     leaf = e.add_leaf("a", "a")
     with pytest.raises(JudgeError, match="401"):
         await e.verify("it is right", leaf)
-    asked = len(server.calls)
     server.always = None
     with pytest.raises(JudgeError, match="401"):
         await e.extract("Which city?", City)
     with pytest.raises(JudgeError, match="401"):
-        await e.batch_verify([("it is right", None, e.add_leaf("b", "b"), None)])
-    assert len(server.calls) == asked <= 2
+        await e.batch_verify([("it is late", None, e.add_leaf("b", "b"), None)])
+    # The second vote of the first claim may still be on its way when the first is rejected.
+    assert [call.claim for call in server.calls] in (["it is right"], ["it is right"] * 2)
     assert e.get_summary()["score"] == {"value": None, "low": 0.0, "high": 1.0}
 
 
