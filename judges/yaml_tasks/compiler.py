@@ -17,6 +17,7 @@ from pydantic import BaseModel, Field, create_model
 
 from answers.submission import Answer
 from judges.context import ExtractionService, Group, JudgeContext, Leaf, SettlementService
+from judges.cpu_bound import LARGE_TEXT_CHARS, MANY_LEAVES, run_cpu_bound
 from judges.registry import JudgeCoroutine, judge
 from judges.yaml_tasks import model
 from judges.yaml_tasks.document import Document, InvalidTask, Path, Problem, did_you_mean
@@ -91,6 +92,8 @@ class CompiledTask:
     schema: type[BaseModel] | None
     constants: tuple[str | float, ...]
     """Texts and numbers that its expressions may compare values with."""
+    max_leaves: int
+    """Number of leaves with the maximum number of items in each ``for_each``."""
     _declarations: Callable[[Values], list[_Declare]] = field(repr=False)
     _places: Mapping[tuple[str, ...], Path] = field(repr=False)
 
@@ -109,7 +112,9 @@ class CompiledTask:
         values: dict[str, Any] = {}
         if self.schema is not None:
             values = (await context.extract(self.schema, self.task.extract)).model_dump(mode="json")
-        self.declare(context, values, context.answer.text)
+        text = context.answer.text
+        limit_chars = LARGE_TEXT_CHARS if self.max_leaves < MANY_LEAVES else 0
+        await run_cpu_bound(lambda: self.declare(context, values, text), text, limit_chars=limit_chars)
         return values
 
     def declare(self, group: Group, values: Values, answer: str) -> None:
@@ -172,7 +177,15 @@ def compile_task(source: str | bytes | Document, name: str = "task.yaml") -> Com
     if compiler.problems:
         raise InvalidTask(name, compiler.problems)
     constants = tuple(dict.fromkeys(compiler.constants))
-    compiled = CompiledTask(task, document, schema if task.fields else None, constants, declarations, compiler.places)
+    compiled = CompiledTask(
+        task=task,
+        document=document,
+        schema=schema if task.fields else None,
+        constants=constants,
+        max_leaves=compiler.leaves,
+        _declarations=declarations,
+        _places=compiler.places,
+    )
     _check_tree(compiled, name)
     return compiled
 
@@ -299,7 +312,7 @@ class _Compiler:
     def __init__(self, document: Document, *, partial: bool) -> None:
         self._document = document
         self._partial = partial
-        self._leaves = 0
+        self.leaves = 0
         self._requires: list[tuple[_Place, list[str], _Required]] = []
         self._invalid_names: set[str] = set()
         self.problems: list[Problem] = []
@@ -603,9 +616,9 @@ class _Compiler:
         return levels, name
 
     def _count_leaves(self, place: _Place) -> None:
-        before = self._leaves
-        self._leaves += place.items
-        if before <= MAX_LEAVES < self._leaves:
+        before = self.leaves
+        self.leaves += place.items
+        if before <= MAX_LEAVES < self.leaves:
             message = f"the rubric can have more than {MAX_LEAVES} leaves; lower `max` of for_each, or split the task"
             self._problem(place.path, message)
 

@@ -8,12 +8,15 @@ import math
 import re
 import unicodedata
 from collections.abc import Callable
+from functools import lru_cache
 from typing import Any, Final, NamedTuple
 
 from pydantic_core import SchemaError, SchemaValidator, core_schema
 
+from cache.unicode_forms import nfc
+
 MAX_CHARS: Final = 10_000
-"""Characters of a text that are read; a longer text matches no pattern."""
+"""Characters of a text that comparisons and conversions read; a longer text matches no pattern."""
 MAX_PATTERN_CHARS: Final = 200
 
 _MONTHS: Final = (
@@ -32,6 +35,7 @@ _DATES = tuple(
         r"(?<![\d.,-])(?P<year>\d{4})(?![\d.,-]*\d)",
     )
 )
+_WORD = re.compile(r"\w+|[^\w\s]")
 _DIGITS = re.compile(r"-?\d(?:[\d.,]*\d)?", re.ASCII)
 _PLAIN_NUMBER = re.compile(r"-?(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?", re.ASCII)
 _CLOCK = re.compile(r"(?<![\d:])(\d{1,2}):([0-5]\d)(?!\d)(?:\s{0,2}([ap])\.?m\b)?", re.IGNORECASE | re.ASCII)
@@ -47,6 +51,27 @@ class Interval(NamedTuple):
 def normalized(text: str) -> str:
     """Return a text for comparison: Unicode compatibility forms, case and spaces do not count."""
     return " ".join(unicodedata.normalize("NFKC", text[:MAX_CHARS]).casefold().split())
+
+
+def spaced_words(text: str) -> str:
+    """Return the words and signs of a whole text in the form of ``normalized``, each between two spaces."""
+    return _spaced_words(text) if len(text) <= MAX_CHARS else _spaced_words_of_long(text)
+
+
+def word_count(text: str) -> int:
+    """Return the number of words, separated by spaces, in a whole text."""
+    return len(text.split()) if len(text) <= MAX_CHARS else _word_count_of_long(text)
+
+
+def _spaced_words(text: str) -> str:
+    # Not `findall`, which would keep other threads waiting.
+    words = (word[0] for word in _WORD.finditer(unicodedata.normalize("NFKC", nfc(text)).casefold()))
+    return f" {' '.join(words)} "
+
+
+# The checks of a task ask for the same long text, the answer, again and again.
+_spaced_words_of_long = lru_cache(maxsize=4)(_spaced_words)
+_word_count_of_long = lru_cache(maxsize=4)(lambda text: len(text.split()))
 
 
 def is_missing(value: Any) -> bool:

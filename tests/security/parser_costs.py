@@ -99,7 +99,7 @@ from judges.suites.mind2web.page import Page
 from judges.suites.mind2web.parsing import op_f1, parse_llm, parse_seq2seq
 from judges.suites.multimodal.scoring import root_id
 from judges.suites.multimodal.seeact_parse import parse_seeact
-from judges.yaml_tasks.compiler import compile_task
+from judges.yaml_tasks.compiler import MAX_LEAVES, compile_task
 from judges.yaml_tasks.document import InvalidTask
 from judges.yaml_tasks.expressions import ExpressionError, Scalar, Variable, parse_condition, parse_template
 from mind2web2.page_keys import address_of, lenient_key, storage_key
@@ -489,6 +489,13 @@ def _expression(text: str) -> None:
             parse(text, {"a": Variable(Scalar.TEXT)})
 
 
+def _checks(text: str) -> None:
+    """Evaluate as many different checks of an answer as a task file may contain."""
+    for number in range(MAX_LEAVES // 2):
+        for check in (f"words(answer) > {number}", f"contains(answer, 'x{number}')"):
+            parse_condition(check, {"answer": Variable(Scalar.TEXT)}).evaluate({"answer": text})
+
+
 def _rubrics(form: RubricFormat, name: str) -> Parser:
     def parse(text: str) -> None:
         with suppress(Malformed, InvalidTask):
@@ -513,6 +520,7 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "answers.reply json": lambda text: answer_from_reply(_strict_json(text)),
     "tasks.compile": _task,
     "tasks.expression": _expression,
+    "tasks.checks": _checks,
     "tasks.import json": _rubrics(RubricFormat.PAPERBENCH, "a.json"),
     "tasks.import lines": _rubrics(RubricFormat.HEALTHBENCH, "a.jsonl"),
     "tasks.import yaml": _rubrics(RubricFormat.PROMPTFOO, "a.yaml"),

@@ -58,6 +58,7 @@ ATTACKS = {
     "answers.reply text": ["brackets", "links", "www hosts"],
     "answers.reply marks": ["citation marks"],
     "answers.reply json": ["reply annotations"],
+    "tasks.checks": ["words", "backticks", "combining marks", "ligatures"],
     "check.plan": ["clauses", "citation marks", "table", "hashes"],
     "check.division of model": ["words", "spaced dots"],
     "replies.error body": ["json items"],

@@ -1,12 +1,14 @@
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from answers.submission import Answer
 from judges.context import JudgeContext
+from judges.cpu_bound import MANY_LEAVES
 from judges.errors import JudgeBug
 from judges.extractor import Extractor
 from judges.llm.lexical import MODEL, LexicalClient
@@ -22,6 +24,7 @@ from judges.yaml_tasks.compiler import MAX_LEAVES, compile_task, yaml_judge
 from judges.yaml_tasks.document import InvalidTask
 from rubrics.lint import lint
 from rubrics.node import RubricNode, Strategy
+from rubrics.rubric import Rubric
 from rubrics.verdict import Outcome, Reason, Verdict
 
 HEAD = """format: 1
@@ -423,6 +426,28 @@ def test_all_problems_of_a_file_are_reported_at_once() -> None:
 )
 def test_error_in_the_head_of_the_file(head: str, message: str) -> None:
     assert message in problems("parallel: {a: {check: words(answer) > 3}}", head)[0]
+
+
+@pytest.mark.parametrize(
+    ("leaves", "answer", "continues"),
+    [(3, "short", False), (3, "word " * 50_000, True), (MANY_LEAVES, "short", True)],
+    ids=["small", "long answer", "many leaves"],
+)
+async def test_the_event_loop_continues_while_a_large_rubric_is_declared(
+    leaves: int, answer: str, continues: bool
+) -> None:
+    checks = "".join(f"    leaf_{number}: {{check: words(answer) > {number}}}\n" for number in range(leaves))
+    compiled = compile_task("format: 1\ndescription: x\nrubric:\n  parallel:\n" + checks)
+    services = cast(Any, None)  # nothing is extracted or settled
+    rubric = Rubric("a", "x")
+    context = JudgeContext(
+        rubric=rubric, task="x", answer=Answer(name="answer_1.md", text=answer), reading=services, settling=services
+    )
+    judging, turns = asyncio.create_task(compiled.judge(context)), 0
+    while not judging.done():
+        await asyncio.sleep(0)
+        turns += 1
+    assert (len(list(rubric.leaves())), turns > 1) == (leaves, continues)
 
 
 @pytest.mark.slow

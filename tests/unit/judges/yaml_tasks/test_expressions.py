@@ -83,6 +83,16 @@ def test_conditions(text: str, expected: bool) -> None:
     assert parse_condition(text, SCOPE).evaluate(VALUES) is expected
 
 
+@pytest.mark.parametrize("part", ["walden pond", "the end"])
+def test_words_are_found_anywhere_in_a_long_answer(part: str) -> None:
+    answer = "\n".join(["It rains.", *["More words." for _ in range(20_000)], "Walden\u00a0POND", "The end"])
+    for text, expected in [(f"contains(answer, '{part}')", True), ("words(answer) == 40006", True)]:
+        condition = parse_condition(text, {"answer": Variable(Scalar.TEXT)})
+        assert condition.evaluate({"answer": answer}) is expected
+    condition = parse_condition("contains(answer, 'den pond')", {"answer": Variable(Scalar.TEXT)})
+    assert condition.evaluate({"answer": answer}) is False
+
+
 def test_find_returns_the_item_with_the_words_and_else_an_empty_record() -> None:
     assert parse_expression("find(gauges, 'name', 'KESTREL 4')", SCOPE).evaluate(VALUES) == KESTREL
     assert parse_expression("find(gauges, 'name', 'Kestrel')", SCOPE).evaluate(VALUES) == KESTREL
