@@ -7,6 +7,7 @@ result does not depend on the order in which they finish.
 from __future__ import annotations
 
 import asyncio
+from collections import deque
 from collections.abc import Awaitable, Callable, Iterable
 from contextvars import ContextVar
 from typing import Final, TypeAlias
@@ -26,6 +27,8 @@ JUDGED_LEAF: Final = ContextVar("JUDGED_LEAF", default="")
 """Id of the leaf that is judged, for log messages."""
 _STARTED_AT_ONCE: Final = 10
 """Number of claims that start in one iteration of the event loop."""
+_ORDERED_AT_ONCE: Final = 50
+"""Number of claims whose dependencies are collected in one iteration."""
 
 
 class Settler:
@@ -58,10 +61,10 @@ class Settler:
         self._report()
 
     async def _settle_claims(self, nodes: Iterable[RubricNode]) -> None:
+        waits = await self._with_dependencies(nodes)
         cycle = wait_cycle(self._rubric)
         if cycle:
             raise JudgeBug(f"cyclic dependency between nodes: {' -> '.join([*cycle, cycle[0]])}")
-        waits = self._with_dependencies(nodes)
         settled = {leaf_id: asyncio.Event() for leaf_id in waits}
 
         async def settle_leaf(leaf: RubricNode, needed: Iterable[RubricNode]) -> None:
@@ -83,14 +86,16 @@ class Settler:
         if any(leaf.verdict is None for leaf, _ in waits.values()):
             raise asyncio.CancelledError  # what a claim waited for was cancelled, which the task group ignores
 
-    def _with_dependencies(self, nodes: Iterable[RubricNode]) -> dict[str, tuple[RubricNode, list[RubricNode]]]:
+    async def _with_dependencies(self, nodes: Iterable[RubricNode]) -> dict[str, tuple[RubricNode, list[RubricNode]]]:
         """Return the unsettled claims among ``nodes`` and those they wait for, each with the leaves it waits for."""
         dependencies: dict[str, tuple[RubricNode, list[RubricNode]]] = {}
-        pending = list(nodes)
+        pending = deque(nodes)
         while pending:
-            leaf = pending.pop(0)
+            leaf = pending.popleft()
             if leaf.id in dependencies or leaf.verdict is not None or decided_by_code(leaf):
                 continue
+            if len(dependencies) % _ORDERED_AT_ONCE == _ORDERED_AT_ONCE - 1:
+                await asyncio.sleep(0)  # each leaf looks at all its siblings
             needed = [below for node in prerequisites_of(self._rubric, leaf) for below in leaves_below(node)]
             dependencies[leaf.id] = leaf, needed
             pending += needed

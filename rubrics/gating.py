@@ -58,7 +58,11 @@ def prerequisites(path: Sequence[N], extra: Sequence[N] = ()) -> list[Prerequisi
 
 def _level(parent: N, node: N) -> list[Prerequisite[N]]:
     """Return the siblings that ``node`` depends on."""
-    sequential = parent.strategy == Strategy.SEQUENTIAL
+    gate = PrerequisiteKind.CRITICAL_SIBLING
+    if parent.strategy != Strategy.SEQUENTIAL:
+        first = not node.critical
+        siblings = [sibling for sibling in parent.children if sibling.critical and sibling is not node]
+        return [Prerequisite(node=sibling, kind=gate, settled_first=first) for sibling in siblings]
     gates: list[Prerequisite[N]] = []
     steps: list[Prerequisite[N]] = []
     before = True
@@ -66,11 +70,9 @@ def _level(parent: N, node: N) -> list[Prerequisite[N]]:
         if sibling is node:
             before = False
         elif sibling.critical:
-            # In a sequence the later gate already waits for this node, so this node cannot wait for it.
-            first = before if sequential else not node.critical
-            kind = PrerequisiteKind.CRITICAL_SIBLING
-            gates.append(Prerequisite(node=sibling, kind=kind, settled_first=first))
-        elif sequential and before:
+            # The later gate already waits for this node, so this node cannot wait for it.
+            gates.append(Prerequisite(node=sibling, kind=gate, settled_first=before))
+        elif before:
             steps.append(Prerequisite(node=sibling, kind=PrerequisiteKind.PREDECESSOR, settled_first=True))
     return gates + steps
 

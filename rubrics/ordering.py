@@ -41,6 +41,8 @@ def wait_cycle(rubric: Rubric) -> tuple[str, ...]:
 
     Only ``requires`` can create a cycle, for example a critical node that requires a sibling which it gates.
     """
+    if not any(node.requires for node in rubric.walk()):
+        return ()
     graph: dict[str, set[str]] = {}
     for node in rubric.walk():
         if node.children:
