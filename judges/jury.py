@@ -40,6 +40,9 @@ class JuryJudge(ClaimJudge):
         """Settle a claim as the base class does. Each member decides about all sources, not the jury about each."""
         return await self._combined(lambda member: member.settle_any(question, evidence_for))
 
+    async def before_result(self) -> None:
+        await self._members[0].before_result()
+
     async def _combined(self, ask: Callable[[ClaimJudge], Coroutine[Any, Any, Verdict]]) -> Verdict:
         verdicts = await asyncio.gather(*(ask(member) for member in self._members), return_exceptions=True)
         for verdict in verdicts:

@@ -162,6 +162,7 @@ async def run_judge(
         _add_undeclared(rubric, UNREAD_LEAF, text, extraction_failed_verdict(unread))
     elif settling.unknown is not None:
         _add_undeclared(rubric, UNDECIDED_LEAF, "The verdicts that the judge asked for are known", settling.unknown)
+    await tools.verifier.before_result()
     await run_on_leaves(lambda: _assign_usage(rubric), len(rubric))
     judgement = Judgement(
         judge=judge, answer=answer, rubric=rubric, model=tools.verifier.model, extractions=tuple(reader.records)

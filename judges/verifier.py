@@ -82,6 +82,10 @@ class ClaimJudge(ABC):
             ValueError: ``trials`` is not a positive odd number.
         """
 
+    async def before_result(self) -> None:
+        """Awaited when all claims of a rubric are settled: building its result takes milliseconds."""
+        return
+
     async def judge(
         self,
         claim: Claim,

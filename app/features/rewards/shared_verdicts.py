@@ -97,7 +97,8 @@ class SharingVerifier(PageOnlyVerifier):
             answer_pages: Pages of the answer.
             waiting: Entered while another answer judges the claim.
             on_shared: Called with each verdict that was taken from another answer.
-            turns: Turns of the process. Each claim waits for one before its prompt is rendered.
+            turns: Turns of the process. Each claim waits for one before its prompt is rendered, and each answer before
+                its result is built.
         """
         super().__init__(*arguments, **options)
         self._verdicts = verdicts
@@ -106,6 +107,9 @@ class SharingVerifier(PageOnlyVerifier):
         self._waiting = waiting
         self._on_shared = on_shared
         self._turns = turns
+
+    async def before_result(self) -> None:
+        await self._turns.wait()
 
     async def _judge_question(self, question: Question, trials: int, *, cache_only: bool) -> Verdict:
         await self._turns.wait()

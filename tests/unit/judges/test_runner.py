@@ -10,7 +10,7 @@ from pydantic import BaseModel, Field
 from answers.submission import Answer
 from cache.capture import CaptureOutcome, Evidence
 from cache.single_flight import SingleFlight
-from judges.context import JudgeContext
+from judges.context import JudgeContext, Leaf
 from judges.errors import ExtractionFailed, JudgeBug, LLMUnavailable
 from judges.extractor import Extractor
 from judges.llm.client import LLMRequest
@@ -44,17 +44,38 @@ async def judged(
     shelf: EvidenceLookup | None = None,
     *,
     deadline_s: float | None = None,
+    verifier: type[Verifier] = Verifier,
 ) -> Judgement:
     llm = llm or RuleLLM(values={"Found": Found(name="Ida Norrstad", urls=[URL])})
     pages = PagePreparer(BLOCK_BUILDER)
     tools = JudgeTools(
-        verifier=Verifier(llm, "gpt-6-luna", block_builder=BLOCK_BUILDER, pages=pages),
+        verifier=verifier(llm, "gpt-6-luna", block_builder=BLOCK_BUILDER, pages=pages),
         extractor=Extractor(llm, "gpt-6-luna", block_builder=BLOCK_BUILDER, pages=pages),
         evidence_for=shelf or FixedEvidence({URL: page(URL, TEXT)}),
     )
     return await run_judge(
         Judge(task="t", description="Who?", coroutine=coroutine), ANSWER, tools, deadline_s=deadline_s
     )
+
+
+async def test_a_settled_rubric_waits_for_its_turn() -> None:
+    leaves: list[Leaf] = []
+    has_turn, waits = asyncio.Event(), asyncio.Event()
+
+    async def judge(ctx: JudgeContext) -> None:
+        leaves.append(ctx.verify("director", "Ida Norrstad was director of the Velm Institute until 2004.", URL))
+
+    class Patient(Verifier):
+        async def before_result(self) -> None:
+            waits.set()
+            await has_turn.wait()
+
+    judging = asyncio.create_task(judged(judge, verifier=Patient))
+    await waits.wait()
+    verdict = leaves[0].node.verdict
+    assert (judging.done(), verdict is not None and verdict.outcome) == (False, Outcome.PASSED)
+    has_turn.set()
+    assert outcomes(await judging) == {"director": ("passed", None)}
 
 
 def outcomes(judgement: Judgement) -> dict[str, tuple[str, str | None]]:
