@@ -16,20 +16,22 @@ import json
 import os
 import shutil
 import tempfile
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any
+from typing import Any, TypeVar
 
 import psutil
 
 from tests.bench.http_load import Wire, request
 from tests.bench.model import running_model
 from tests.bench.pages import prose
-from tests.fakes.program import environment_for, running_service
+from tests.bench.watching import TICK_S
+from tests.fakes.program import RunningService, environment_for, running_service
 from tests.fakes.warm_start import COLD
 from tests.standin.web import Reply, StandInWeb
 
@@ -38,6 +40,8 @@ PER_PROMPT = 32
 AT_ONCE = PROMPTS * PER_PROMPT
 PAGES_PER_PROMPT = 8
 _MODEL = "gpt-4.1"
+_Result = TypeVar("_Result")
+_WAITS_MODEL_S = 0.3
 _PAUSE_S = 5.0
 """Time after the captures in which the service closes its browser."""
 
@@ -80,12 +84,30 @@ def measure(phases: Sequence[Sequence[float]], *, model_s: float) -> list[Seen]:
     home.chmod(0o755)
     try:
         with running_model(delay_s=model_s, quotes=True) as model:
-            return asyncio.run(_measure(home, model.base_url, phases, model_s))
+            load = partial(_load, home, phases, model_s)
+            return asyncio.run(_with_service(home, model.base_url, load))
     finally:
         shutil.rmtree(home, ignore_errors=True)
 
 
-async def _measure(home: Path, model_url: str, phases: Sequence[Sequence[float]], model_s: float) -> list[Seen]:
+def measure_waits() -> dict[str, float]:
+    """Return how long another request waits at most (seconds) while the service verifies each large request, by name.
+
+    The other requests are sent one after the other, and read nothing but memory.
+    """
+    home = Path(tempfile.mkdtemp(prefix="assay-bench-"))
+    home.chmod(0o755)
+    try:
+        with running_model(delay_s=_WAITS_MODEL_S, quotes=True) as model:
+            return asyncio.run(_with_service(home, model.base_url, partial(_waits, home)))
+    finally:
+        shutil.rmtree(home, ignore_errors=True)
+
+
+async def _with_service(
+    home: Path, model_url: str, load: Callable[[RunningService, int], Awaitable[_Result]]
+) -> _Result:
+    """Return the result of ``load``, which is called with the service and the port of the web server."""
     async with StandInWeb(dict(_pages())) as web:
         environment = environment_for(
             home,
@@ -100,17 +122,17 @@ async def _measure(home: Path, model_url: str, phases: Sequence[Sequence[float]]
         service = running_service(home, environment, "--workers", "0", program=COLD)
         running = await asyncio.to_thread(service.__enter__)
         try:
-            return await _load(home, running.process.pid, running.port, web.port, phases, model_s)
+            return await load(running, web.port)
         finally:
             await asyncio.to_thread(service.__exit__, None, None, None)
 
 
 async def _load(
-    home: Path, pid: int, port: int, web_port: int, phases: Sequence[Sequence[float]], model_s: float
+    home: Path, phases: Sequence[Sequence[float]], model_s: float, service: RunningService, web_port: int
 ) -> list[Seen]:
     loop = asyncio.get_running_loop()
     free: list[Wire] = []
-    connect = partial(Wire.connect, ("127.0.0.1", port))
+    connect = partial(Wire.connect, ("127.0.0.1", service.port))
     overheads: list[float] = []
     masked = 0
 
@@ -126,7 +148,7 @@ async def _load(
         for body in _first_rollouts(web_port):
             group.create_task(verify(body, loop.time()))
     await asyncio.sleep(_PAUSE_S)
-    process = psutil.Process(pid)
+    process = psutil.Process(service.process.pid)
     found: list[Seen] = []
     count = 0
     for arrivals in phases:
@@ -145,6 +167,64 @@ async def _load(
         conditions = f"load {os.getloadavg()[0]:.0f}, {priority} priority"
         found.append(Seen(overheads_s=sorted(overheads), cpu_ms=cpu_ms, masked=masked, conditions=conditions))
     return found
+
+
+async def _waits(home: Path, service: RunningService, web_port: int) -> dict[str, float]:
+    connect = partial(Wire.connect, ("127.0.0.1", service.port))
+    ping = request("GET", "/healthz", b"")
+    waits: dict[str, float] = {}
+    for name, body in _large_requests(web_port):
+        verifying, other = await connect(), await connect()
+        with _real_time_priority(home):
+            answer = asyncio.create_task(verifying.ask(body, 200))
+            longest_s = 0.0
+            while not answer.done():
+                began = time.perf_counter()
+                await other.ask(ping, 200)
+                longest_s = max(longest_s, time.perf_counter() - began)
+                await asyncio.sleep(TICK_S)
+        if b'"mask": true' in await answer:
+            raise AssertionError(f"{name}: masked {(await answer)[:1500]!r}")
+        if name:
+            waits[name] = longest_s
+        await asyncio.sleep(_PAUSE_S)
+    return waits
+
+
+def _large_requests(web_port: int) -> Iterator[tuple[str, bytes]]:
+    """Yield large requests with their names. Those without a name prepare the next ones."""
+
+    def rubric(leaf: Callable[[int], dict[str, Any]], count: int) -> dict[str, Any]:
+        leaves = {f"leaf_{number}": leaf(number) for number in range(count)}
+        return _rubric(0) | {"rubric": {"let": {"first": "item(entries, 1)"}, "parallel": leaves}}
+
+    def check(first: int, number: int) -> dict[str, Any]:
+        return {"check": f"words(answer) > {first + number}"}
+
+    def claim(part: str, number: int) -> dict[str, Any]:
+        page = f"http://127.0.0.1:{web_port}/{number % PROMPTS}/{number % PAGES_PER_PROMPT}"
+        return {"claim": f"{{first.name}} has the department {part} {number}.", "sources": page}
+
+    def body(*rubrics: dict[str, Any]) -> bytes:
+        random = Random(f"large {len(answers)}")
+        items = []
+        for one in rubrics:
+            answers.append(_answer(0, [(_names(0, 0)[0], 0)], random, web_port))
+            items.append({"rubric": one, "answer": answers[-1]})
+        return request("POST", "/v1/verify", json.dumps({"items": items, "deadline_s": 600}).encode())
+
+    answers: list[str] = []
+    yield "", body(rubric(partial(claim, "of the pages"), PROMPTS * PAGES_PER_PROMPT))  # captures the pages
+    yield "a rubric with 2,000 checks", body(rubric(partial(check, 0), 2000))
+    claims = rubric(partial(claim, "A"), 600)
+    yield "a rubric with 600 claims, none judged before", body(claims)
+    yield "a rubric with 600 claims that were judged before", body(claims)
+    shared = rubric(partial(claim, "B"), 50)
+    yield "", body(shared)
+    yield "200 rollouts, each with 50 claims that were judged before", body(*[shared] * 200)
+    different = [rubric(partial(claim, f"C {place}"), 50) for place in range(5)]
+    different += [rubric(partial(check, place), 50) for place in range(195)]
+    yield "200 different rubrics, 5 with 50 new claims and 195 with 50 checks", body(*different)
 
 
 @contextmanager
@@ -225,10 +305,13 @@ def _rollout(number: int, web_port: int) -> bytes:
 
 
 def _body(prompt: int, entries: Sequence[tuple[str, int]], random: Random, web_port: int) -> bytes:
+    body = {"rubric": _rubric(prompt), "answer": _answer(prompt, entries, random, web_port), "deadline_s": 600}
+    return request("POST", "/v1/verify", json.dumps(body).encode())
+
+
+def _answer(prompt: int, entries: Sequence[tuple[str, int]], random: Random, web_port: int) -> str:
     lines = [
         f"{place}. **{name}** [source](http://127.0.0.1:{web_port}/{prompt}/{page})"
         for place, (name, page) in enumerate(entries, start=1)
     ]
-    answer = "\n\n".join([prose(random, random.randint(800, 2000)), "\n".join(lines), prose(random, 300)])
-    body = {"rubric": _rubric(prompt), "answer": answer, "deadline_s": 600}
-    return request("POST", "/v1/verify", json.dumps(body).encode())
+    return "\n\n".join([prose(random, random.randint(800, 2000)), "\n".join(lines), prose(random, 300)])
