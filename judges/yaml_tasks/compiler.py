@@ -7,7 +7,10 @@ results and mutation tests are those of native judges.
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePath
@@ -17,7 +20,8 @@ from pydantic import BaseModel, Field, create_model
 
 from answers.submission import Answer
 from judges.context import ExtractionService, Group, JudgeContext, Leaf, SettlementService
-from judges.cpu_bound import LARGE_TEXT_CHARS, MANY_LEAVES, run_cpu_bound
+from judges.cpu_bound import MANY_LEAVES
+from judges.errors import JudgeBug
 from judges.registry import JudgeCoroutine, judge
 from judges.yaml_tasks import model
 from judges.yaml_tasks.document import Document, InvalidTask, Path, Problem, did_you_mean
@@ -42,10 +46,14 @@ from rubrics.errors import RubricError
 from rubrics.ordering import wait_cycle
 from rubrics.rubric import Rubric
 
+_LONG_WORK: Final = 1_000_000
+"""Characters of expressions times characters of values: ``find(gauges, 'name', best)`` takes 20 ns for each."""
 MAX_LEAVES: Final = 2_000
 """Maximum number of leaves of a rubric, with the maximum number of items in each ``for_each``."""
 SAMPLE: Final = ""
 """Name of the value that is present if a rubric is declared with sample values."""
+STOP: Final = " stop"
+"""Name of the value, an event, that is present if a rubric is declared in a thread. If it is set, the thread ends."""
 
 _Declare: TypeAlias = "Callable[[Group, _Declared], Leaf | Group]"
 """Declares one node, with its values, below a group."""
@@ -94,6 +102,8 @@ class CompiledTask:
     """Texts and numbers that its expressions may compare values with."""
     max_leaves: int
     """Number of leaves with the maximum number of items in each ``for_each``."""
+    expression_chars: int
+    """Characters of all expressions and templates, each as often as it can be evaluated."""
     _declarations: Callable[[Values], list[_Declare]] = field(repr=False)
     _places: Mapping[tuple[str, ...], Path] = field(repr=False)
 
@@ -112,10 +122,21 @@ class CompiledTask:
         values: dict[str, Any] = {}
         if self.schema is not None:
             values = (await context.extract(self.schema, self.task.extract)).model_dump(mode="json")
-        text = context.answer.text
-        limit_chars = LARGE_TEXT_CHARS if self.max_leaves < MANY_LEAVES else 0
-        await run_cpu_bound(lambda: self.declare(context, values, text), text, limit_chars=limit_chars)
+        answer = context.answer.text
+        if not self._takes_long(values, answer):
+            self.declare(context, values, answer)
+            return values
+        stop = threading.Event()
+        try:
+            await asyncio.to_thread(self.declare, context, {**values, STOP: stop}, answer)
+        finally:
+            stop.set()  # if this task is cancelled, for example at its deadline, the thread is not needed any longer
         return values
+
+    def _takes_long(self, values: Values, answer: str) -> bool:
+        """Return whether declaring the rubric may take more than 20 ms of CPU time."""
+        read = len(json.dumps(values)) + len(answer) // 4  # values in a list are compared one by one
+        return self.max_leaves >= MANY_LEAVES or self.expression_chars * read >= _LONG_WORK
 
     def declare(self, group: Group, values: Values, answer: str) -> None:
         """Declare the rubric below ``group`` for extracted values. The strategy of ``group`` is not changed."""
@@ -183,6 +204,7 @@ def compile_task(source: str | bytes | Document, name: str = "task.yaml") -> Com
         schema=schema if task.fields else None,
         constants=constants,
         max_leaves=compiler.leaves,
+        expression_chars=compiler.expression_chars,
         _declarations=declarations,
         _places=compiler.places,
     )
@@ -313,6 +335,7 @@ class _Compiler:
         self._document = document
         self._partial = partial
         self.leaves = 0
+        self.expression_chars = 0
         self._requires: list[tuple[_Place, list[str], _Required]] = []
         self._invalid_names: set[str] = set()
         self.problems: list[Problem] = []
@@ -368,6 +391,8 @@ class _Compiler:
                 plan = self._group(node, place, critical=critical)
 
         def plan_if_applicable(values: Values, id: str) -> _Declare | None:
+            if STOP in values and values[STOP].is_set():
+                raise JudgeBug("the rubric is no longer needed")
             if applies is not None and SAMPLE not in values and not applies.evaluate(values):
                 return None
             return plan(values, id)
@@ -550,6 +575,7 @@ class _Compiler:
         bound: list[tuple[str, Expression]] = []
         for name, text in let.items():
             path = (*place.path, "let", name)
+            self.expression_chars += len(text) * place.items
             if name in scope:
                 self._problem(path, f"the name {name!r} is already used; choose another one")
                 continue
@@ -625,6 +651,7 @@ class _Compiler:
     def _parsed(self, text: str, place: _Place, key: str | Path, parse: Callable[[str, Scope], P]) -> P | None:
         """Return the parsed text; None after a problem."""
         scope = place.scope
+        self.expression_chars += len(text) * place.items
         if parse is parse_template:  # a whole answer is too long for a claim
             scope = {name: each for name, each in scope.items() if name != "answer"}
         try:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import asyncio
+import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, cast
 
@@ -428,26 +430,65 @@ def test_error_in_the_head_of_the_file(head: str, message: str) -> None:
     assert message in problems("parallel: {a: {check: words(answer) > 3}}", head)[0]
 
 
+class Extracted:
+    """Extraction service that returns the same values for every answer."""
+
+    def __init__(self, **values: Any) -> None:
+        self._values = values
+
+    async def read(self, schema: type[Any], prompt: str, **_: Any) -> Any:
+        return schema.model_validate(self._values)
+
+
 @pytest.mark.parametrize(
-    ("leaves", "answer", "continues"),
-    [(3, "short", False), (3, "word " * 50_000, True), (MANY_LEAVES, "short", True)],
-    ids=["small", "long answer", "many leaves"],
+    ("leaves", "answer", "gauges", "continues"),
+    [
+        (3, "short", 2, False),
+        (3, "word " * 50_000, 2, True),
+        (3, "short", 1_000, True),
+        (MANY_LEAVES, "short", 2, True),
+    ],
+    ids=["small", "long answer", "many values", "many leaves"],
 )
 async def test_the_event_loop_continues_while_a_large_rubric_is_declared(
-    leaves: int, answer: str, continues: bool
+    leaves: int, answer: str, gauges: int, continues: bool
 ) -> None:
-    checks = "".join(f"    leaf_{number}: {{check: words(answer) > {number}}}\n" for number in range(leaves))
-    compiled = compile_task("format: 1\ndescription: x\nrubric:\n  parallel:\n" + checks)
-    services = cast(Any, None)  # nothing is extracted or settled
+    checks = (f"words(answer) > {number} or given(find(gauges, 'name', 'Heron'))" for number in range(leaves))
+    compiled = compile_task(task("parallel:\n" + "".join(f"  l{n}: {{check: {c!r}}}\n" for n, c in enumerate(checks))))
     rubric = Rubric("a", "x")
     context = JudgeContext(
-        rubric=rubric, task="x", answer=Answer(name="answer_1.md", text=answer), reading=services, settling=services
+        rubric=rubric,
+        task="x",
+        answer=Answer(name="answer_1.md", text=answer),
+        reading=Extracted(gauges=[KESTREL] * gauges),
+        settling=cast(Any, None),  # nothing is settled
     )
     judging, turns = asyncio.create_task(compiled.judge(context)), 0
     while not judging.done():
         await asyncio.sleep(0)
         turns += 1
     assert (len(list(rubric.leaves())), turns > 1) == (leaves, continues)
+
+
+async def test_a_declaration_ends_soon_after_its_deadline() -> None:
+    find = "given(find(gauges, 'name', 'Heron'))"  # takes milliseconds for 1,000 gauges
+    leaves = "".join(f"  l{number}: {{check: {find!r}}}\n" for number in range(MAX_LEAVES))
+    compiled = compile_task(task("parallel:\n" + leaves))
+    context = JudgeContext(
+        rubric=Rubric("a", "x"),
+        task="x",
+        answer=Answer(name="answer_1.md", text="short"),
+        reading=Extracted(gauges=[KESTREL] * 1_000),
+        settling=cast(Any, None),
+    )
+    executor = ThreadPoolExecutor(1)
+    asyncio.get_running_loop().set_default_executor(executor)
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0.1):
+            await compiled.judge(context)
+    began = time.process_time()
+    await asyncio.to_thread(int)  # the only thread is free again
+    assert time.process_time() - began < 2
 
 
 @pytest.mark.slow
