@@ -130,8 +130,8 @@ def test_unknown_precision_is_neither_met_nor_missed(report: Path, capsys: pytes
 
 
 def answered_except(lost: str) -> Callable[[Call], Fault | None]:
-    """Return a model fault for the claims on pages with ``lost`` in a claim."""
-    return lambda call: Fault(status=400) if lost in call.block("claims") else None
+    """Return a refusal for the claims on pages with ``lost`` in a claim. Other claims are still asked."""
+    return lambda call: Fault(refusal="I cannot help") if lost in call.block("claims") else None
 
 
 def split(call: Call) -> dict[str, Any]:
