@@ -204,7 +204,7 @@ class JudgeContext(Group):
     async def settle(self, node: Leaf | Group) -> bool:
         """Settle everything below ``node`` now and return whether it has a full score.
 
-        If a fault leaves that open, return False. The result is incomplete, with a lower bound of 0.
+        If a fault leaves that open, return False. The result is incomplete, and its score is open from 0 to 1.
 
         Use it for claims that depend on an earlier verdict. Only gates declared so far apply.
         """

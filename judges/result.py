@@ -30,7 +30,8 @@ LEXICAL_NOTICE: Final = (
 def native_summary(judgement: Judgement, *, agent_name: str) -> dict[str, Any]:
     """Return a native judgement in the format of the public ``get_summary()``, plus ``status`` and both scores.
 
-    ``partial_support`` is only present if claims are judged for partial support.
+    ``partial_support`` is only present if claims are judged for partial support, and ``extraction_error`` only if the
+    rubric may lack parts.
     """
     rubric = judgement.rubric
     partial = [leaf.verdict for leaf in rubric.leaves() if leaf.claim is not None and leaf.claim.partial]
@@ -52,6 +53,7 @@ def native_summary(judgement: Judgement, *, agent_name: str) -> dict[str, Any]:
         "score": score_json(judgement.score),
         "score_strict": score_json(judgement.score_strict),
         **({"partial_support": partial_support(supports)} if partial else {}),
+        **({} if judgement.undeclared is None else {"extraction_error": judgement.undeclared.reasoning}),
     }
 
 

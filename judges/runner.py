@@ -11,7 +11,7 @@ import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 from pydantic import BaseModel
 
@@ -32,7 +32,7 @@ from judges.source_policy import verdict_without_evidence
 from judges.verifier import DEFAULT_TRIALS, ClaimJudge, EvidenceLookup
 from rubrics.node import RubricNode
 from rubrics.rubric import Rubric
-from rubrics.scoring import Score, score, score_strict
+from rubrics.scoring import Score, bounded_score, score, score_strict
 from rubrics.tree import leaves_below
 from rubrics.verdict import Claim, Outcome, QuoteOrigin, Reason, Usage, Verdict
 
@@ -43,7 +43,11 @@ S = TypeVar("S", bound=BaseModel)
 UNREAD_LEAF = "extraction"
 """Id of the leaf that represents everything a judge could not declare because an extraction failed."""
 UNDECIDED_LEAF = "undecided"
-"""Id of the leaf that represents what a judge may have left out because a verdict that it asked for is unknown."""
+"""Id of the leaf that represents what a judge may have left out because it continued without what it asked for."""
+_UNDECLARED: Final = {
+    UNREAD_LEAF: "The values can be extracted from the answer",
+    UNDECIDED_LEAF: "The verdicts that the judge asked for are known",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,14 +82,16 @@ class Judgement:
     rubric: Rubric
     model: str
     extractions: tuple[ExtractionRecord, ...] = ()
+    undeclared: Verdict | None = None
+    """Verdict on the parts that the rubric lacks because of a fault, if any. The score is then open."""
 
     @property
     def score(self) -> Score:
-        return score(self.rubric)
+        return score(self.rubric) if self.undeclared is None else bounded_score(0.0, 1.0)
 
     @property
     def score_strict(self) -> Score:
-        return score_strict(self.rubric)
+        return score_strict(self.rubric) if self.undeclared is None else bounded_score(0.0, 1.0)
 
     @property
     def complete(self) -> bool:
@@ -157,15 +163,18 @@ async def run_judge(
             _leave_unsettled(rubric, f"not settled within {deadline_s:g} s")
     if unread is None:  # a judge that caught the error could not declare what depends on the values
         unread = next((record.error for record in reader.records if record.error is not None), None)
-    if unread is not None:
-        text = "The values can be extracted from the answer"
-        _add_undeclared(rubric, UNREAD_LEAF, text, extraction_failed_verdict(unread))
-    elif settling.unknown is not None:
-        _add_undeclared(rubric, UNDECIDED_LEAF, "The verdicts that the judge asked for are known", settling.unknown)
+    undeclared = settling.unknown if unread is None else extraction_failed_verdict(unread)
+    if undeclared is not None:
+        _add_undeclared(rubric, UNDECIDED_LEAF if unread is None else UNREAD_LEAF, undeclared)
     await tools.verifier.before_result()
     await run_on_leaves(lambda: _assign_usage(rubric), len(rubric))
     judgement = Judgement(
-        judge=judge, answer=answer, rubric=rubric, model=tools.verifier.model, extractions=tuple(reader.records)
+        judge=judge,
+        answer=answer,
+        rubric=rubric,
+        model=tools.verifier.model,
+        extractions=tuple(reader.records),
+        undeclared=undeclared,
     )
     log.info("answer judged", extra={"task_id": judge.task, "answer": answer.name, "complete": judgement.complete})
     return judgement
@@ -283,8 +292,9 @@ def _leave_unread(rubric: Rubric, reasoning: str) -> None:
     _mark_unsettled([leaf for leaf in rubric.leaves() if leaf is not rubric.root], extraction_failed_verdict(reasoning))
 
 
-def _add_undeclared(rubric: Rubric, leaf_id: str, desc: str, verdict: Verdict) -> None:
-    """Add one critical leaf for what could not be declared. The lower bound of the score is then 0."""
+def _add_undeclared(rubric: Rubric, leaf_id: str, verdict: Verdict) -> None:
+    """Add one critical leaf for what could not be declared."""
+    desc = _UNDECLARED[leaf_id]
     while leaf_id in rubric:
         leaf_id += "_"
     leaf = RubricNode(id=leaf_id, desc=desc, critical=True)

@@ -1501,6 +1501,7 @@ class Result(TypedDict):
     score: Result_score
     score_strict: Result_score
     partial_support: NotRequired[dict[str, Any]]
+    extraction_error: NotRequired[str | None]
     final_score: float
     agent_name: str
     answer_name: str

@@ -10,6 +10,7 @@ from pydantic import BaseModel, Field
 from answers.submission import Answer
 from cache.capture import CaptureOutcome, Evidence
 from cache.single_flight import SingleFlight
+from judges.analysis.replay.recomputation import score_differences
 from judges.context import JudgeContext, Leaf
 from judges.errors import ExtractionFailed, JudgeBug, LLMUnavailable
 from judges.extractor import Extractor
@@ -17,6 +18,7 @@ from judges.llm.client import LLMRequest
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.registry import Judge, JudgeKind
+from judges.result import native_summary
 from judges.runner import Judgement, JudgeTools, run_judge
 from judges.verifier import EvidenceLookup, Verifier
 from rubrics.scoring import Score
@@ -28,6 +30,7 @@ BLOCK_BUILDER = BlockBuilder(b"0123456789abcdef")
 URL = "https://velm.example/ida"
 ANSWER = Answer(name="answer_1.md", text=f"Ida Norrstad, see {URL}")
 TEXT = "Ida Norrstad was director of the Velm Institute until 2004."
+UNKNOWN = {"value": None, "low": 0.0, "high": 1.0}
 
 
 class Found(BaseModel):
@@ -212,6 +215,47 @@ async def test_score_is_open_if_a_judge_catches_a_failed_extraction_and_declares
     assert not judgement.complete
 
 
+@pytest.mark.parametrize("fault", ["failed extraction", "extraction at the deadline", "settlement at the deadline"])
+async def test_certain_failures_do_not_close_the_score_of_a_rubric_that_may_lack_parts(
+    fault: str, monkeypatch: pytest.MonkeyPatch
+):
+    async def judge(ctx: JudgeContext) -> None:
+        await ctx.settle(ctx.verify("before", "n: refuted"))
+        if fault == "settlement at the deadline":
+            await ctx.settle(ctx.verify("open", "open"))
+        await ctx.extract(Found, "x")
+
+    async def pause(request: LLMRequest) -> None:
+        if "deadline" in fault and request.parts.get("claim") != "n: refuted":
+            await until_the_deadline(monkeypatch)
+
+    llm = RuleLLM(lambda request: False, values={"Found": LLMUnavailable("503")}, pause=pause)
+    judgement = await judged(judge, llm, deadline_s=600)
+    assert outcomes(judgement)["before"] == ("failed", "refuted")
+    assert_open(judgement)
+
+
+async def until_the_deadline(monkeypatch: pytest.MonkeyPatch) -> None:
+    later = asyncio.get_running_loop().time() + 3600
+    monkeypatch.setattr(asyncio.get_running_loop(), "time", lambda: later)
+    await asyncio.Event().wait()
+
+
+def assert_open(judgement: Judgement) -> None:
+    """Assert that neither the score nor its recomputation from the stored result is known."""
+    summary = native_summary(judgement, agent_name="a")
+    assert (summary["status"], summary["score"], summary["score_strict"]) == ("incomplete", UNKNOWN, UNKNOWN)
+    assert list(score_differences(summary)) == []
+
+
+@pytest.mark.parametrize("critical", [True, False])
+async def test_failed_check_of_a_judge_that_continues_without_a_verdict_does_not_close_the_score(critical: bool):
+    async def judge(ctx: JudgeContext) -> None:
+        ctx.check("right", await ctx.settle(ctx.verify("lost", "lost", critical=not critical)), critical=critical)
+
+    assert_open(await judged(judge, RuleLLM(lambda request: LLMUnavailable("503"))))
+
+
 async def test_failed_extraction_in_a_task_group_is_not_a_judge_bug():
     async def judge(ctx: JudgeContext) -> None:
         async with asyncio.TaskGroup() as group:
@@ -300,9 +344,6 @@ async def test_timeout_error_raised_by_the_judge_is_a_judge_bug():
 
 
 async def test_leaves_unsettled_at_the_deadline_are_not_judged(monkeypatch: pytest.MonkeyPatch):
-    loop = asyncio.get_running_loop()
-    later = loop.time() + 3600
-
     async def judge(ctx: JudgeContext) -> None:
         await ctx.settle(ctx.verify("quick", "quick"))
         ctx.verify("slow", "slow")
@@ -310,8 +351,7 @@ async def test_leaves_unsettled_at_the_deadline_are_not_judged(monkeypatch: pyte
 
     async def pause(request: LLMRequest) -> None:
         if request.parts["claim"] == "slow":
-            monkeypatch.setattr(loop, "time", lambda: later)
-            await asyncio.Event().wait()
+            await until_the_deadline(monkeypatch)
 
     judgement = await judged(judge, RuleLLM(pause=pause), deadline_s=600)
     assert outcomes(judgement) == {
