@@ -7,6 +7,7 @@ model request.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, TypeVar
@@ -62,7 +63,7 @@ class _Tree:
     def __init__(self, rubric: Rubric) -> None:
         self.rubric = rubric
         self.extraction_error: str | None = None
-        """Error message of the failed extraction, if any. Leaves declared after it are not judged."""
+        """Error message of the failed or cancelled extraction, if any. Leaves declared after it are not judged."""
 
 
 class Group:
@@ -197,8 +198,8 @@ class JudgeContext(Group):
         """
         try:
             return await self._reading.read(schema, prompt, source=source, instruction=instruction, name=name)
-        except ExtractionFailed as error:
-            self._tree.extraction_error = str(error)
+        except (ExtractionFailed, asyncio.CancelledError) as error:
+            self._tree.extraction_error = str(error) or "The judge cancelled an extraction."
             raise
 
     async def settle(self, node: Leaf | Group) -> bool:

@@ -46,8 +46,13 @@ UNDECIDED_LEAF = "undecided"
 """Id of the leaf that represents what a judge may have left out because it continued without what it asked for."""
 _UNDECLARED: Final = {
     UNREAD_LEAF: "The values can be extracted from the answer",
-    UNDECIDED_LEAF: "The verdicts that the judge asked for are known",
+    UNDECIDED_LEAF: "Everything that the judge asked for is known",
 }
+_UNFINISHED: Final = Verdict(
+    outcome=Outcome.NOT_JUDGED,
+    reason=Reason.TIMEOUT,
+    reasoning="The judge did not wait for the end of an extraction or settlement.",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -137,7 +142,6 @@ async def run_judge(
     settler = Settler(rubric, _judging(judge, answer, tools), progress)
     settling = _Settling(rubric, settler, runner_time)
     context = JudgeContext(rubric=rubric, task=judge.description, answer=answer, reading=reader, settling=settling)
-    returned = False
     unread: str | None = None
     limit = asyncio.timeout(deadline_s)
     try:
@@ -148,22 +152,26 @@ async def run_judge(
             except ExtractionFailed as error:
                 unread = str(error)
                 _leave_unread(rubric, unread)
-            returned = True
+            if limit.expired():  # the judge has ignored its cancellation
+                raise TimeoutError
+            runner_time.has_returned = True
             await asyncio.sleep(0)  # declaring many leaves takes as long as settling them
             await settler.settle(rubric.root)
     except TimeoutError as error:
         if not limit.expired():
             raise
-        if runner_time.was_cancelled:
+        if runner_time.is_unfinished:
             unread = f"extraction not finished within {deadline_s:g} s"
             _leave_unread(rubric, unread)
-        elif not returned:
+        elif not runner_time.has_returned:
             raise JudgeBug(f"the judge of {judge.task!r} did not return within {deadline_s:g} s") from error
         else:
             _leave_unsettled(rubric, f"not settled within {deadline_s:g} s")
     if unread is None:  # a judge that caught the error could not declare what depends on the values
         unread = next((record.error for record in reader.records if record.error is not None), None)
-    undeclared = settling.unknown if unread is None else extraction_failed_verdict(unread)
+    undeclared = settling.unknown or (_UNFINISHED if runner_time.is_unfinished else None)
+    if unread is not None:
+        undeclared = extraction_failed_verdict(unread)
     if undeclared is not None:
         _add_undeclared(rubric, UNDECIDED_LEAF if unread is None else UNREAD_LEAF, undeclared)
     await tools.verifier.before_result()
@@ -209,18 +217,29 @@ def _failed_extraction_alone() -> Iterator[None]:
 
 
 class _RunnerTime:
-    """Tells a judge that hangs from one that was waiting for the runner at the deadline."""
+    """Tells a judge that hangs from one that waits for the runner, and whether a judge returned without waiting."""
 
     def __init__(self) -> None:
-        self.was_cancelled = False
+        self.has_returned = False
+        self._was_cancelled = False
+        self._pending = 0
+        """Number of extractions and settlements that did not end before the judge returned."""
+
+    @property
+    def is_unfinished(self) -> bool:
+        return self._was_cancelled or self._pending > 0
 
     @contextmanager
     def counted(self) -> Iterator[None]:
+        self._pending += 1
         try:
             yield
         except asyncio.CancelledError:
-            self.was_cancelled = True
+            self._was_cancelled = True
             raise
+        finally:
+            if not self.has_returned:
+                self._pending -= 1
 
 
 @dataclass(slots=True)

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Awaitable, Callable
 
@@ -256,6 +257,49 @@ async def test_failed_check_of_a_judge_that_continues_without_a_verdict_does_not
     assert_open(await judged(judge, RuleLLM(lambda request: LLMUnavailable("503"))))
 
 
+@pytest.mark.parametrize("asks_for", ["values", "verdict"])
+@pytest.mark.parametrize("cancels", [True, False])
+async def test_score_is_open_if_a_judge_does_not_wait_for_what_it_asked_for(asks_for: str, cancels: bool):
+    asked, is_done = asyncio.Event(), asyncio.Event()
+
+    async def pause(request: LLMRequest) -> None:
+        if request.parts.get("claim") != "before":
+            asked.set()
+            await is_done.wait()
+
+    async def judge(ctx: JudgeContext) -> None:
+        ctx.verify("before", "before")
+        slow = ctx.extract(Found, "x") if asks_for == "values" else ctx.settle(ctx.verify("slow", "slow"))
+        asking = asyncio.create_task(slow)
+        await asked.wait()
+        if cancels:  # as asyncio.wait_for after its timeout
+            asking.cancel()
+            await asyncio.wait({asking})
+            ctx.check("after", asking.cancelled())
+        is_done.set()
+
+    judgement = await judged(judge, RuleLLM(pause=pause))
+    found = outcomes(judgement)
+    assert (found["before"], found["undecided"]) == (("passed", None), ("not_judged", "timeout"))
+    if cancels:
+        assert found["after"][0] == ("not_judged" if asks_for == "values" else "passed")
+    assert_open(judgement)
+
+
+async def test_score_is_open_if_a_judge_returns_before_its_tasks_ask_for_values():
+    tasks: list[asyncio.Task[None]] = []
+
+    async def judge(ctx: JudgeContext) -> None:
+        async def declare() -> None:
+            ctx.check("late", await ctx.extract(Found, "x"))
+
+        ctx.verify("before", "before")
+        tasks.append(asyncio.create_task(declare()))
+
+    assert_open(await judged(judge))
+    await tasks[0]
+
+
 async def test_failed_extraction_in_a_task_group_is_not_a_judge_bug():
     async def judge(ctx: JudgeContext) -> None:
         async with asyncio.TaskGroup() as group:
@@ -318,11 +362,32 @@ async def test_judge_that_never_returns_raises_judge_bug():
         await judged(judge, deadline_s=0.01)
 
 
-@pytest.mark.parametrize("wait", ["extract", "settle"])
+async def test_judge_that_ignores_the_deadline_raises_judge_bug():
+    async def judge(ctx: JudgeContext) -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.Event().wait()
+
+    with pytest.raises(JudgeBug, match=r"within 0\.01 s"):
+        await judged(judge, deadline_s=0.01)
+
+
+async def test_score_is_open_if_a_judge_ignores_the_deadline_of_an_extraction(monkeypatch: pytest.MonkeyPatch):
+    async def judge(ctx: JudgeContext) -> None:
+        ctx.check("before", True)
+        with contextlib.suppress(asyncio.CancelledError):
+            await ctx.extract(Found, "x")
+
+    judgement = await judged(judge, RuleLLM(pause=lambda _: until_the_deadline(monkeypatch)), deadline_s=600)
+    assert outcomes(judgement)["extraction"] == ("not_judged", "extraction_failed")
+    assert_open(judgement)
+
+
+@pytest.mark.parametrize("wait", ["extract", "settle", "extract in a task"])
 async def test_judge_that_waits_for_the_service_at_the_deadline_is_not_a_bug(wait: str):
     async def judge(ctx: JudgeContext) -> None:
         leaf = ctx.verify("declared", "declared")
-        await (ctx.extract(Found, "x") if wait == "extract" else ctx.settle(leaf))
+        asked = ctx.settle(leaf) if wait == "settle" else ctx.extract(Found, "x")
+        await (asyncio.wait({asyncio.create_task(asked)}) if "task" in wait else asked)
 
     async def pause(request: LLMRequest) -> None:
         await asyncio.Event().wait()
