@@ -155,7 +155,7 @@ class Decisions:
         known = set(map(id, except_in))
         current = (self._current(entry.node).verdict for key, entry in self._entries.items() if key not in known)
         unjudged = [verdict for verdict in current if verdict.outcome is Outcome.NOT_JUDGED]
-        return [*unjudged, not_judged(Reason.TIMEOUT, PENDING)] if self._pending[id(None)] else unjudged
+        return [*unjudged, not_judged(Reason.TIMEOUT, PENDING)] if self._pending.total() else unjudged
 
     @contextmanager
     def pending(self, node: VerificationNode | None) -> Iterator[None]:

@@ -196,8 +196,7 @@ class Session:
     def recorded_failure(self, subject: str, node: VerificationNode | None = None) -> Iterator[None]:
         """Remember a ``JudgeError`` that the block raises, alone or in a group, and raise it alone.
 
-        Also remember that the block has not ended, or that the script has cancelled it. The cancellation of a request
-        for ``node`` is recorded by the caller.
+        Also remember that the block has not ended, or that the script has cancelled it.
 
         Raises:
             JudgeError: the answer can have no result.
@@ -206,8 +205,7 @@ class Session:
             with self.decisions.pending(node):
                 yield
         except asyncio.CancelledError:
-            if node is None:
-                self.decisions.record_cancelled(subject)
+            self.decisions.record_cancelled(subject)
             raise
         except JudgeError as error:
             self._record(error)

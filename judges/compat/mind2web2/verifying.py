@@ -95,7 +95,7 @@ class Verifier(BaseEvaluator):
             verify_options = parse_options(self.config, additional_instruction, **options)
             asked_claim = Claim(text=str(claim), sources=sources_of(sources), instruction=verify_options.instruction)
             check = claim_name(node, asked_claim)
-            with self.session.recorded_failure("a claim without a node", node):
+            with self.session.recorded_failure("a claim", node):
                 verdict = await self._judge(asked_claim, verify_options, check)
             self.session.record_rejections(check, asked_claim, verdict)
             evidence = judged_evidence(claim, sources, verdict)
