@@ -47,6 +47,11 @@ def page_digests_of(leaf: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(map(str, digests)) if isinstance(digests, list | tuple) else ()
 
 
+def may_lack_parts(result: Mapping[str, Any]) -> bool:
+    """Return whether a fault may have kept the judge from declaring parts of the tree. The score is then open."""
+    return result.get("extraction_error") is not None or result.get("cut_short") is not None
+
+
 def nodes_below(node: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield a node and its descendants, parents before children. Trees can be deeper than the recursion limit."""
     nodes = [node]

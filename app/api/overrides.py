@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from judges.analysis.overrides import OverrideLike, judged_tree, override_scores, overrides_in_force
 from judges.result import score_json
+from rubrics.result_fields import may_lack_parts
 
 if TYPE_CHECKING:
     # The replay of a bundle needs no database, and the database libraries are slow to import.
@@ -47,7 +48,8 @@ def scores_with_overrides(result: Mapping[str, Any], overrides: Sequence[Overrid
     root, effective = judged_tree(result), overrides_in_force(overrides)
     if root is None or not effective:
         return None
-    scores = override_scores(root, {leaf: override.outcome == "passed" for leaf, override in effective.items()})
+    passed = {leaf: override.outcome == "passed" for leaf, override in effective.items()}
+    scores = override_scores(root, passed, is_whole=not may_lack_parts(result))
     return {
         "score": score_json(scores.score),
         "score_strict": score_json(scores.score_strict),

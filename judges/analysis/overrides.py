@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
 from rubrics.node import Strategy
-from rubrics.scoring import Score, bounds
+from rubrics.scoring import Score, bounded_score, bounds
 from rubrics.tree import NodeKeys, leaves_below, walk
 from rubrics.verdict import Outcome
 
@@ -78,17 +78,22 @@ def judged_leaves(result: Mapping[str, Any]) -> Mapping[str, JudgedNode]:
     return {} if root is None else {leaf.key: leaf for leaf in leaves_below(root)}
 
 
-def override_scores(root: JudgedNode, overrides: Mapping[str, bool]) -> OverriddenScores:
+def override_scores(root: JudgedNode, overrides: Mapping[str, bool], *, is_whole: bool = True) -> OverriddenScores:
     """Return the scores with overrides. ``overrides`` maps leaf keys to passed (True) or not (False).
+
+    If the tree may lack parts, the scores are open, unless a critical leaf directly below the root cannot pass.
 
     Raises:
         InvalidNode: a weight is not a finite number above zero.
     """
     intervals = _Intervals(root, overrides)
     strict = _Intervals(root, overrides, strict=True)
-    score = bounds(root, intervals)
-    # In final_score an unknown leaf counts 0.
-    return OverriddenScores(score=score, score_strict=bounds(root, strict), final_score=score.low)
+    score, strict_score = bounds(root, intervals), bounds(root, strict)
+    final_score = score.low  # an unknown leaf counts 0
+    gates = [child for child in root.children if child.critical and not child.children]
+    if not is_whole and all(intervals(gate)[1] == 1.0 for gate in gates):
+        score = strict_score = bounded_score(0.0, 1.0)
+    return OverriddenScores(score=score, score_strict=strict_score, final_score=final_score)
 
 
 def leaf_intervals(root: JudgedNode, overrides: Mapping[str, bool]) -> Callable[[JudgedNode], tuple[float, float]]:

@@ -9,6 +9,7 @@ from typing import Any
 from judges.analysis.replay.tree import NotRecomputable, RecordedNode, ReplayDifference, tree_of
 from judges.prompting.blocks import neutralise
 from rubrics.errors import RubricError
+from rubrics.result_fields import may_lack_parts
 from rubrics.scoring import (
     NodeScore,
     Score,
@@ -41,7 +42,7 @@ def score_differences(result: Mapping[str, Any]) -> Iterator[ReplayDifference]:
 
 def _figures(result: Mapping[str, Any], root: RecordedNode) -> Iterator[ReplayDifference]:
     leaves = list(leaves_below(root))
-    is_whole = result.get("extraction_error") is None and result.get("cut_short") is None
+    is_whole = not may_lack_parts(result)
     unjudged = any(leaf.outcome is Outcome.NOT_JUDGED or leaf.low != leaf.high for leaf in leaves)
     figures: dict[str, Any] = {
         "final_score": score_nodes(root, _settled_leaf)[id(root)].score,
