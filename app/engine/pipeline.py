@@ -271,13 +271,14 @@ async def _detailed(
     result: dict[str, Any], case: _Case, meter: UsageMeter, configuration: str | None, earlier: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     """Add the usage, warnings about the judge, what is certified about it, and how each leaf was judged again."""
-    from app.engine.benches import measured_jury  # these take 0.05 s, which would delay the first request to the model
-    from app.engine.certificates import certify_result
+    from app.engine.certificates import certify_result  # imported here, so as not to delay the first request
 
     result |= {"judge_usage": _judge_usage(result, meter), "usage_by": meter.rows(), "asked_in": configuration}
     model = str(case.judged_by)
     result["warnings"] = await case.runtime.models.warnings(model)
     if case.judged_by.is_jury:
+        from app.engine.benches import measured_jury  # takes 0.04 s
+
         found = await asyncio.to_thread(measured_jury, case.runtime.settings.data_dir, case.judged_by)
         result["judge"]["jury"]["measured"] = found
     result |= await certify_result(result, case.runtime.settings, model=model, answer=case.answer.text)
