@@ -44,6 +44,7 @@ class Reason(StrEnum):
 
     # not_judged
     LLM_UNAVAILABLE = "llm_unavailable"
+    """The model was unreachable, overloaded (429) or failing (HTTP 5xx), even after retries."""
     LLM_REJECTED = "llm_rejected"
     """The provider permanently rejected the request: invalid key, no access, bad request."""
     LLM_OUTPUT_UNUSABLE = "llm_output_unusable"

@@ -30,7 +30,7 @@ _PAGE_REMEDIES = {
     "page_not_stored": "Use --capture, or submit the answer again.",
 }
 _REMEDIES = {
-    "llm_unavailable": ("the model could not be reached", "Wait until the provider responds."),
+    "llm_unavailable": ("the model was unreachable, overloaded or failing", "Wait until its provider works again."),
     "llm_rejected": ("the provider rejected the request", f"Check the key and the model: {_DOCTOR}"),
     "llm_output_unusable": ("the reply of the model could not be used", "If it happens again, use another model."),
     "no_majority": ("too many votes failed", "Only the failed votes are requested again."),

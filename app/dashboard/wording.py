@@ -43,7 +43,7 @@ REASONS: Mapping[str, str] = {
     "source_gone": "The cited page does not exist.",
     "check_false": "A check by code was false.",
     "gated": "A node that it depends on did not pass, so it was not judged.",
-    "llm_unavailable": "The model could not be reached.",
+    "llm_unavailable": "The model was unreachable, overloaded or failing.",
     "llm_rejected": "The model's provider refused the request.",
     "llm_output_unusable": "The model's reply could not be used.",
     "no_majority": "Too many votes failed to determine a majority.",
@@ -58,7 +58,7 @@ REASONS: Mapping[str, str] = {
 }
 
 REMEDIES: Mapping[str, str] = {
-    "llm_unavailable": "Retry the job when the provider responds again; finished verdicts are reused.",
+    "llm_unavailable": "Retry the job when the provider works again; finished verdicts are reused.",
     "llm_rejected": "Correct the API key or the access rights at the model's provider, then retry the job.",
     "llm_output_unusable": "Retry the job; if it fails again, judge with another model.",
     "no_majority": "Retry the job; only the failed votes are requested again.",

@@ -25,7 +25,7 @@ class MaskReason(StrEnum):
     BUDGET = "budget"
     """A model request did not fit into a budget."""
     MODEL_UNAVAILABLE = "model_unavailable"
-    """The model could not be reached, or its provider rejects the requests."""
+    """The model was unreachable, overloaded or failing, or its provider rejects the requests."""
     MODEL_OUTPUT = "model_output"
     """Replies of the model could not be used, or gave no majority."""
     PAGES_UNREADABLE = "pages_unreadable"

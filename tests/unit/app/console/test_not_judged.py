@@ -59,8 +59,8 @@ def test_each_cause_has_its_remedy_and_the_most_frequent_is_first() -> None:
 
     assert lines[:3] == [
         "not judged: 4 claims",
-        "  2 claims because the model could not be reached",
-        "    Wait until the provider responds.",
+        "  2 claims because the model was unreachable, overloaded or failing",
+        "    Wait until its provider works again.",
     ]
     assert "  1 page behind a sign-in form" in lines
     assert "  1 page not captured: connect error (ERR_FAILED)" in lines
