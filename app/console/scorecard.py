@@ -72,7 +72,7 @@ def _cells(outcome: AnswerOutcome, *, unsure: bool) -> list[Text | str]:
     return [
         Text(score_text(score_of(outcome.result)), style="" if outcome.complete else "yellow"),
         *([f"{outcome.result['final_score']:.2f}"] if unsure else []),
-        f"{settled.count(Outcome.PASSED)}/{len(settled)}",
+        f"{settled.count(Outcome.PASSED)}/{len(settled)}" if settled else "-",  # a citation check has no tree
         *([str(unknown)] if unsure else []),
         f"{seconds_of(outcome.result):.1f}",
     ]

@@ -92,6 +92,15 @@ def test_compatible_score_is_left_out_if_every_leaf_was_judged() -> None:
     assert line.split() == ["otter", "bridge", "answer_1", "1.00", "1/1", "2.2"]
 
 
+def test_result_without_a_tree_shows_no_check_counts() -> None:
+    judged = outcome(0.75, 0.75, "check")
+    assert judged.result is not None
+    checked = replace(judged, result={key: judged.result[key] for key in ("status", "score", "final_score", "timing")})
+
+    line = next(line for line in printed(answer_table([("check", checked)])).splitlines() if "0.75" in line)
+    assert line.split() == ["check", "check", "answer_1", "0.75", "-", "2.2"]
+
+
 def test_answer_without_a_result_shows_its_error() -> None:
     failed = AnswerOutcome(task_id="bridge", answer_name="answer_1.md", error_code="JUDGE_BUG")
 
