@@ -12,6 +12,7 @@ from typing import Generic, TypeVar
 
 from pydantic import BaseModel, ValidationError
 
+from answers.citations import CACHED_CHARS
 from cache.capture import Evidence
 from judges.cpu_bound import run_cpu_bound
 from judges.errors import ExtractionFailed, LLMError
@@ -118,7 +119,7 @@ class ExtractorBase(ABC):
         if self.style is Style.NATIVE:
             texts = [answer] if evidence is None else [evidence.text, *(target for _, target in evidence.links)]
             value, dropped = await run_cpu_bound(
-                lambda: _without_invented_urls(value, answer, evidence, reply.usage), *texts
+                lambda: _without_invented_urls(value, answer, evidence, reply.usage), *texts, limit_chars=CACHED_CHARS
             )
         if dropped:
             log.warning("invented values dropped", extra={"dropped": dropped, "schema": schema.__name__})

@@ -17,7 +17,6 @@ from typing import Any, Final, TypeAlias
 
 from obstore.store import MemoryStore
 
-from answers.citations import unique_urls
 from answers.submission import Answer
 from app.engine import pipeline
 from app.engine.evaluation import PlannedAnswer
@@ -45,6 +44,7 @@ from judges.analysis.forecasts.simulation import (
     RunAssumptions,
     SimulatedLLM,
 )
+from judges.cpu_bound import cited_urls
 from judges.errors import JudgeBug, JudgeError, ModelNotConfigured
 from judges.llm.cached import CachedLLM, parse_stored
 from judges.llm.client import LLMClient, LLMReply, LLMRequest, UnconfiguredLLM
@@ -139,7 +139,8 @@ async def forecast(runtime_copy: Runtime, forecast_request: ForecastRequest) -> 
         first = await run(variants[0])
     tallies = [first, *[await run(assumptions) for assumptions in variants[1:]]]
     estimate = forecast_from_runs(tallies[: len(LIKELY)], tallies[len(LIKELY) :])
-    unknown = [url for url in unique_urls(forecast_request.answer.text) if await _is_unknown(runtime_copy, url)]
+    cited = await cited_urls(forecast_request.answer.text)
+    unknown = [url for url in cited if await _is_unknown(runtime_copy, url)]
     problem = problems[0] if problems else None
     estimate = replace(estimate, past_runs=past.runs, unknown_pages=len(unknown), problem=problem)
     return _by_past_runs(estimate, past)

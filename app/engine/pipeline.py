@@ -18,7 +18,6 @@ from typing import Any, Self
 
 import structlog
 
-from answers.citations import unique_urls
 from answers.submission import Answer
 from app.engine.runtime import Runtime
 from app.progress import Progress, ProgressCallback, Stage, ignore_progress
@@ -28,7 +27,7 @@ from cache.errors import BlobCorrupt, BlobMissing, BlobStoreFailed, BrowserUnava
 from cache.pages import PageCache
 from cache.urls import canonical_key
 from judges.analysis.rejudging import with_rejudged
-from judges.cpu_bound import run_on_leaves
+from judges.cpu_bound import cited_urls, run_on_leaves
 from judges.errors import JudgeBug
 from judges.extractor import Extractor
 from judges.isolation.native import judge_isolated
@@ -135,7 +134,7 @@ async def evaluate(
         ModelNotConfigured, BrowserUnavailable: The model or the browser cannot be used on this machine.
         LLMRejected: The provider rejects every request. Replies that were paid for are in the reply cache.
     """
-    urls, watch = unique_urls(answer.text), _Stopwatch()
+    urls, watch = await cited_urls(answer.text), _Stopwatch()
     judged_by, parameters = parse_judge(model or runtime.settings.model), parameters or runtime.settings.parameters
     client = await _opened(runtime, judged_by)  # takes seconds in a new process
     pages = pages or AnswerPages(runtime.pages, near=answered_at, owner=owner, stored_only=stored_pages)

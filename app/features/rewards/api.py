@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
+from answers.citations import CACHED_CHARS
 from answers.errors import InvalidSubmission
 from answers.submission import text_problems
 from app.access.keys import Caller
@@ -23,6 +24,7 @@ from app.features.rewards.reward import MaskReason, ScoreKind
 from app.features.rewards.rubrics import InvalidRubric, RubricCompiler
 from app.features.rewards.verification import RewardVerifier, Verification
 from app.service import Service
+from judges.cpu_bound import run_cpu_bound
 from judges.errors import JudgeNotLoadable
 from judges.llm.providers import parse_judge
 from judges.registry import Judge
@@ -31,7 +33,6 @@ MAX_ITEMS = 1000
 MAX_MESSAGES = 1000
 _DEFAULT_DEADLINE_S = 120.0
 _MAX_DEADLINE_S = 3600.0
-_SHORT_CHARS = 64 * 1024
 
 
 _FORMS: list[Any] = [
@@ -250,9 +251,9 @@ async def _verifications(
     def texts() -> list[str]:
         return [_text(item, prefix) for item, prefix in zip(items, prefixes, strict=True)]
 
-    size = sum(len(item.answer or "") for item in items)
-    is_quick = size <= _SHORT_CHARS and all(item.messages is None for item in items)
-    pairs = zip(texts() if is_quick else await asyncio.to_thread(texts), judges, strict=True)
+    limit_chars = CACHED_CHARS if all(item.messages is None for item in items) else 0
+    found = await run_cpu_bound(texts, *(item.answer or "" for item in items), limit_chars=limit_chars)
+    pairs = zip(found, judges, strict=True)
     return [
         Verification(
             judge=judge,

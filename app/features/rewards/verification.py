@@ -19,7 +19,6 @@ from typing import Any, TypeVar
 
 import structlog
 
-from answers.citations import unique_urls
 from answers.submission import Answer
 from app.async_tools import Batches
 from app.engine.pipeline import AnswerPages, evaluate
@@ -35,7 +34,7 @@ from app.storage.errors import DatabaseUnavailable
 from app.storage.idempotency import IdempotencyKey, keep_responses, kept_responses, remove_kept_responses
 from cache.errors import BrowserUnavailable
 from cache.single_flight import SingleFlight
-from judges.cpu_bound import run_on_leaves
+from judges.cpu_bound import cited_urls, run_on_leaves
 from judges.errors import JudgeError, LLMError, LLMRejected, ModelNotConfigured
 from judges.llm.budget import Estimate, ProcessBudget
 from judges.llm.client import LLMReply, LLMRequest
@@ -217,9 +216,10 @@ class _Run:
         except JudgeError as error:
             mask = Mask(reason=MaskReason.JUDGE_FAILED, detail=self._redacted(error))
         total_s = time.monotonic() - self._began
+        cited = await cited_urls(self._asked.text)
 
         def encoded() -> tuple[str, bool]:
-            body = self._body(result, mask, total_s)
+            body = self._body(result, cited, mask, total_s)
             return json.dumps(body), body["mask"]
 
         return await run_on_leaves(encoded, 0 if result is None else sum(1 for _ in leaves_of(result)))
@@ -267,9 +267,11 @@ class _Run:
         self._shared_calls += len(verdict.requests)
         self._service.metrics.llm_requests.labels(verdict.model, "cached").inc(len(verdict.requests))
 
-    def _body(self, result: dict[str, Any] | None, mask: Mask | None, total_s: float) -> dict[str, Any]:
+    def _body(
+        self, result: dict[str, Any] | None, cited: Sequence[str], mask: Mask | None, total_s: float
+    ) -> dict[str, Any]:
         asked = self._asked
-        pages = PageShare.of(() if result is None else result["pages"], unique_urls(asked.text))
+        pages = PageShare.of(() if result is None else result["pages"], cited)
         reward = Reward(value=None, mask=mask)
         if result is not None:
             reward = reward_of(

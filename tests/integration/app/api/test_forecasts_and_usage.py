@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
+from tests.fakes.threads import record_long_searches
 from tests.integration.app.api.api_calls import assert_problem, result_of, submit, wait_for_job
 from tests.integration.app.api.test_judged_again import (
     CLAIMS,
@@ -43,6 +45,14 @@ async def test_forecast_matches_usage_and_stores_nothing(start: Start, model: St
     # The forecast includes reasoning tokens; the stand-in produces none.
     assert 0 < result["usage"]["usd"] <= found["total"]["usd"]["high"]
     assert found["total"]["usd_batch"]["expected"] == pytest.approx(found["total"]["usd"]["expected"] / 2, rel=0.01)
+
+
+async def test_forecast_searches_long_answers_outside_the_event_loop(start: Start, monkeypatch: pytest.MonkeyPatch):
+    threads, text = record_long_searches(monkeypatch), "It is Paris (https://example.org/france). " * 500
+    async with start(**CLAIMS) as api:
+        found = await forecast(api, agent="demo", task_id="paris", answers=[{"name": "answer_1", "text": text}])
+    assert found["total"]["unknown_pages"] == 1
+    assert threads and threading.current_thread() not in threads
 
 
 async def test_forecast_of_cached_job_has_no_calls(start: Start):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
@@ -17,6 +18,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from app.storage.database import Database
 from app.storage.idempotency import IdempotencyKey, store_response
 from cache.capture import CaptureOutcome
+from tests.fakes.threads import record_long_searches
 from tests.integration.app.api.api_calls import assert_problem
 from tests.integration.app.features.rewards.rollouts import (
     PAGES,
@@ -89,6 +91,17 @@ async def test_last_assistant_message_is_the_answer(verifier: OpenVerifier) -> N
 
     assert of_messages == of_text
     assert_problem(unanswered, 422, "INVALID")
+
+
+async def test_long_answers_are_searched_for_citations_outside_the_event_loop(
+    verifier: OpenVerifier, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    threads = record_long_searches(monkeypatch)
+    async with verifier() as api:
+        reward = await verify(api, rollout(note="The harbor board met. " * 1000))
+
+    assert reward["pages"] == {"total": 2, "unreadable": 0}
+    assert threads and threading.current_thread() not in threads
 
 
 async def test_supported_claim_without_a_quote_lowers_only_the_strict_score(

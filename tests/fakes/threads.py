@@ -1,0 +1,22 @@
+"""Records of the threads in which work on long answers runs, which must not be the one of the event loop."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from answers import citations
+
+
+def record_long_searches(monkeypatch: pytest.MonkeyPatch) -> list[threading.Thread]:
+    """Return a list to which each search for the citations of a long answer adds its thread."""
+    threads, search = list[threading.Thread](), citations.citations
+
+    def recorded(text: str) -> tuple[citations.Citation, ...]:
+        if len(text) >= citations.CACHED_CHARS:
+            threads.append(threading.current_thread())
+        return search(text)
+
+    monkeypatch.setattr(citations, "citations", recorded)
+    return threads
