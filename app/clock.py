@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import secrets
 from datetime import UTC, datetime
+from threading import Lock
 from typing import Protocol
 
 ID_ALPHABET = "0123456789abcdefghjkmnpqrstvwxyz"
@@ -35,7 +36,7 @@ class SystemClock:
 
 
 class SortableIdGenerator:
-    """Generator of sortable IDs: 48 bits of milliseconds and 80 random bits in 26 characters.
+    """Thread-safe generator of sortable IDs: 48 bits of milliseconds and 80 random bits in 26 characters.
 
     The alphabet has no look-alike characters. IDs of one process always sort in the order of generation. If the clock
     steps back, or two IDs fall into the same millisecond, the next ID is the last one plus a random increment.
@@ -44,12 +45,15 @@ class SortableIdGenerator:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._last = 0
+        self._lock = Lock()
 
     def new(self, prefix: str) -> str:
-        milliseconds = int(self._clock.now().timestamp() * 1000)
-        fresh = milliseconds << _RANDOM_BITS | secrets.randbits(_RANDOM_BITS - 1)
-        self._last = fresh if milliseconds > self._last >> _RANDOM_BITS else self._last + 1 + secrets.randbits(32)
-        return f"{prefix}_{_encode(self._last)}"
+        with self._lock:
+            milliseconds = int(self._clock.now().timestamp() * 1000)
+            fresh = milliseconds << _RANDOM_BITS | secrets.randbits(_RANDOM_BITS - 1)
+            later = milliseconds > self._last >> _RANDOM_BITS
+            number = self._last = fresh if later else self._last + 1 + secrets.randbits(32)
+        return f"{prefix}_{_encode(number)}"
 
 
 def _encode(number: int) -> str:

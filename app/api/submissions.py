@@ -90,12 +90,14 @@ async def create_submission(
     body: SubmissionIn, service: ServiceDep, caller: SubmitterDep, idempotency_key: KeyHeader = None
 ) -> Response:
     """Submit the answers of one agent to one task. Each answer becomes a job."""
-    has_key = idempotency_key is not None
+
+    def checked() -> tuple[Submission, IdempotencyKey | None]:
+        request = b"" if idempotency_key is None else json.dumps(body.model_dump(), sort_keys=True).encode()
+        return _checked(body), key_of_request(caller.owner, idempotency_key, "submission", request)
+
     # For a short submission, a thread costs more than the work.
-    checked = _checked(body, has_key) if _is_short(body) else await asyncio.to_thread(_checked, body, has_key)
-    submission, request = checked
+    submission, key = checked() if _is_short(body) else await asyncio.to_thread(checked)
     await check_tasks_exist(service, [submission])
-    key = key_of_request(caller.owner, idempotency_key, "submission", request)
     options = JobOptions(priority=body.priority, budget_usd=body.budget_usd)
     webhook = None if body.webhook_url is None else new_webhook(service, caller, body.webhook_url)
 
@@ -245,9 +247,8 @@ def _is_short(body: SubmissionIn) -> bool:
     return sum(_SHORT_CHARS if answer.text is None else len(answer.text) for answer in body.answers) < _SHORT_CHARS
 
 
-def _checked(body: SubmissionIn, has_key: bool) -> tuple[Submission, bytes]:
-    """Return the submission, and the request as bytes if it has an idempotency key."""
-    submission = checked_submission(
+def _checked(body: SubmissionIn) -> Submission:
+    return checked_submission(
         agent=body.agent,
         task_id=body.task_id,
         answers=[(answer.name, answer.content) for answer in body.answers],
@@ -255,7 +256,6 @@ def _checked(body: SubmissionIn, has_key: bool) -> tuple[Submission, bytes]:
         run=body.run,
         metadata=body.metadata,
     )
-    return submission, json.dumps(body.model_dump(), sort_keys=True).encode() if has_key else b""
 
 
 async def check_tasks_exist(service: Service, submissions: Sequence[Submission]) -> None:
@@ -292,15 +292,14 @@ async def accept_job(
     submission: Submission,
     options: JobOptions,
     *,
-    idempotency_key: str | None,
-    request: str,
+    key: IdempotencyKey | None = None,
     path: str,
     **fields: Any,
 ) -> dict[str, Any]:
     """Store a submission whose only job does not judge an answer.
 
-    ``request`` is the text that repeated requests with the same idempotency key must have. Returns the id of the job,
-    its URLs (at ``path`` and at ``/v1/jobs``) and ``fields``, and sets the header ``Location``.
+    Returns the id of the job, its URLs (at ``path`` and at ``/v1/jobs``) and ``fields``, and sets the header
+    ``Location``.
     """
 
     def receipt(receipts: Sequence[SubmissionReceipt]) -> dict[str, Any]:
@@ -308,13 +307,7 @@ async def accept_job(
         urls = {"url": f"{path}/{job_id}", "job_url": f"/v1/jobs/{job_id}"}
         return {"id": job_id, "status": "queued", **urls, **fields}
 
-    accepted = await service.intake.accept(
-        [submission],
-        owner=caller.owner,
-        respond=receipt,
-        key=key_of_request(caller.owner, idempotency_key, options.kind.value, request.encode()),
-        options=options,
-    )
+    accepted = await service.intake.accept([submission], owner=caller.owner, respond=receipt, key=key, options=options)
     response.headers["Location"] = accepted["url"]
     return accepted
 

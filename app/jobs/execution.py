@@ -7,6 +7,7 @@ import json
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
+from functools import partial
 from types import MappingProxyType
 from typing import Any, NamedTuple, Protocol, TypeVar
 
@@ -267,7 +268,7 @@ class JobExecutor:
         Raises:
             JobSuperseded: The fencing token is no longer valid. Nothing was stored.
         """
-        row = _row(result_id, result)
+        row = await _row(result_id, result)
         now = self._clock.now()
         async with self._database_access, self._database.begin() as connection:
             ended = await rows.succeed(connection, job.fence, result_id=result_id, progress=progress, now=now)
@@ -283,7 +284,7 @@ class JobExecutor:
                 await mark_checkpoints_counted(connection, job.id)
 
     async def _pause_for_budget(self, job: Job, result_id: str, reached: JobBudgetExhausted) -> None:
-        row = None if reached.result is None else _row(result_id, reached.result)
+        row = None if reached.result is None else await _row(result_id, reached.result)
         await self._pausing.pause_for_budget(job.fence, reached, row, self._clock.now())
 
     async def _fail(self, job: Job, error: JobError) -> None:
@@ -342,7 +343,7 @@ def _is_cancelled() -> bool:
     return task is not None and task.cancelling() > 0
 
 
-def _row(result_id: str, result: dict[str, Any]) -> NewResult:
+async def _row(result_id: str, result: dict[str, Any]) -> NewResult:
     final = float(result["final_score"])
     score = result.get("score")
     low, high = (score["low"], score["high"]) if isinstance(score, dict) else (final, final)
@@ -353,6 +354,16 @@ def _row(result_id: str, result: dict[str, Any]) -> NewResult:
         score_low=float(low),
         score_high=float(high),
         model=str(result.get("model") or result.get("judge_model") or "unknown"),
-        body=storable_text(json.dumps(result, allow_nan=False, ensure_ascii=False)),
+        body=await asyncio.to_thread(lambda: storable_text(_encoded(result))),
         page_ids=tuple(page["page_id"] for page in result["pages"] if page["page_id"] is not None),
     )
+
+
+def _encoded(value: Any, levels: int = 3) -> str:
+    """Return JSON. The upper levels are encoded here, because other threads wait for the end of a call of ``json``."""
+    encoded = partial(json.dumps, allow_nan=False, ensure_ascii=False)
+    if levels and isinstance(value, list):
+        return f"[{', '.join(_encoded(each, levels - 1) for each in value)}]"
+    if levels and isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return f"{{{', '.join(f'{encoded(key)}: {_encoded(each, levels - 1)}' for key, each in value.items())}}}"
+    return encoded(value)

@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
+from functools import partial
+from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -19,4 +23,17 @@ def record_long_searches(monkeypatch: pytest.MonkeyPatch) -> list[threading.Thre
         return search(text)
 
     monkeypatch.setattr(citations, "citations", recorded)
+    return threads
+
+
+def record_calls(monkeypatch: pytest.MonkeyPatch, module: ModuleType, *names: str) -> list[threading.Thread]:
+    """Return a list to which each call of these functions of a module adds its thread."""
+    threads = list[threading.Thread]()
+
+    def recorded(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+        threads.append(threading.current_thread())
+        return function(*arguments, **options)
+
+    for name in names:
+        monkeypatch.setattr(module, name, partial(recorded, getattr(module, name)))
     return threads

@@ -10,6 +10,7 @@ from fastapi import APIRouter, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from answers.provider_replies import answer_from_reply
+from answers.submission import Submission
 from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
 from app.api.examples import EXAMPLE_ID
@@ -20,13 +21,14 @@ from app.api.request_fields import FETCHABLE_URL, NOT_BLANK, AnswerReply, Model
 from app.api.response_headers import sends
 from app.api.results import JsonSchemaOut
 from app.api.strict_json import StrictJsonRoute
-from app.api.submissions import KeyHeader, accept_job
+from app.api.submissions import KeyHeader, accept_job, key_of_request
 from app.features.check.errors import ReportRejected
 from app.features.check.jobs import as_submission
 from app.features.check.pipeline import MAX_REPORT_CHARS, ReportInput, plan_check
 from app.features.check.report import CheckDocument, document_schema
 from app.jobs.intake import JobOptions
 from app.storage import jobs as rows
+from app.storage.idempotency import IdempotencyKey
 from app.storage.listings import ListFilter
 from app.storage.records import Job, JobKind, JobStatus
 from app.storage.results import get_result
@@ -154,15 +156,21 @@ async def create_check(
     body: CheckIn, response: Response, service: ServiceDep, caller: SubmitterDep, idempotency_key: KeyHeader = None
 ) -> dict[str, Any]:
     """Check whether the sources of a report support its statements. The check becomes a job."""
-    options, counts = await asyncio.to_thread(_options, body)
+
+    def prepared() -> tuple[Submission, IdempotencyKey | None, dict[str, int | None]]:
+        options, counts = _options(body)
+        request = b"" if idempotency_key is None else body.model_dump_json().encode()
+        key = key_of_request(caller.owner, idempotency_key, JobKind.CHECK.value, request)
+        return as_submission(options, model=body.model), key, counts
+
+    submission, key, counts = await asyncio.to_thread(prepared)
     return await accept_job(
         service,
         caller,
         response,
-        as_submission(options, model=body.model),
+        submission,
         JobOptions(priority=body.priority, budget_usd=body.budget_usd, kind=JobKind.CHECK),
-        idempotency_key=idempotency_key,
-        request=body.model_dump_json(),
+        key=key,
         path="/v1/checks",
         **counts,
     )

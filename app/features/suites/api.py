@@ -23,7 +23,7 @@ from app.api.paging import ID_PATTERN, IdPath, JobsPageDep, PositionsPageDep
 from app.api.problems import Problem, not_found
 from app.api.response_headers import references, sends
 from app.api.strict_json import StrictJsonRoute
-from app.api.submissions import KeyHeader, accept_job
+from app.api.submissions import KeyHeader, accept_job, key_of_request
 from app.features.suites import storage as suite_steps
 from app.features.suites.boxes import draw_boxes
 from app.features.suites.data_folders import DataFolders
@@ -493,14 +493,14 @@ async def _accept_run(
 ) -> dict[str, Any]:
     await asyncio.to_thread(check_paths, options, DataFolders.of(service.settings))
     submission = as_submission(suite.value, options)
+    request = f"{suite.value}\0{submission.answers[0].text}"
     return await accept_job(
         service,
         caller,
         response,
         submission,
         JobOptions(priority=options.priority, budget_usd=options.budget_usd, kind=JobKind.SUITE),
-        idempotency_key=idempotency_key,
-        request=f"{suite.value}\0{submission.answers[0].text}",
+        key=key_of_request(caller.owner, idempotency_key, JobKind.SUITE.value, request.encode()),
         path=f"/v1/suites/{suite.value}/runs",
         suite=suite.value,
     )

@@ -324,8 +324,6 @@ async def start_task_test(
         response,
         as_submission(job, path=stored.path, text=body.text, model=body.model),
         JobOptions(budget_usd=body.budget_usd, kind=JobKind.TEST),
-        idempotency_key=None,
-        request="",
         path=f"/v1/tasks/{task_id}/file/tests",
     )
 

@@ -4,12 +4,15 @@ import asyncio
 import io
 import json
 import tarfile
+import threading
 import zipfile
 from typing import Any
 
 import httpx
 import pytest
 
+from app.api import submissions
+from tests.fakes.threads import record_calls
 from tests.integration.app.api.api_calls import assert_problem, submission_body, submit, wait_for_job
 from tests.integration.app.api.conftest import OpenApi
 
@@ -156,6 +159,16 @@ async def test_reply_over_one_mebibyte_returns_413(api: httpx.AsyncClient):
 async def test_answer_of_one_mebibyte_is_accepted(api: httpx.AsyncClient):
     answers = [{"name": "a", "text": "x" * MIB}]
     assert (await api.post("/v1/submissions", json=submission_body(answers=answers))).status_code == 202
+
+
+async def test_request_with_a_long_answer_and_a_key_is_hashed_outside_the_event_loop(
+    api: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+):
+    threads = record_calls(monkeypatch, submissions, "key_of_request")
+    body = submission_body(answers=[{"name": "a", "text": "x" * 20_000}])
+    response = await api.post("/v1/submissions", json=body, headers={"Idempotency-Key": "long"})
+    assert response.status_code == 202, response.text
+    assert threads and threading.current_thread() not in threads
 
 
 async def test_body_over_limit_is_rejected_by_content_length(open_api: OpenApi):

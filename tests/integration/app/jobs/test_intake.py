@@ -1,17 +1,22 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+import threading
 from typing import Any
 
 import pytest
+from psycopg import AsyncConnection, DataError
 from sqlalchemy import text
 
 from answers.submission import Answer, Submission
+from app.jobs import intake
 from app.storage.database import Database
 from app.storage.errors import KeyInProgress, KeyReused
 from app.storage.idempotency import IdempotencyKey, find_response
 from app.storage.jobs import answer_text, get_submission, jobs_of_submission
 from tests.fakes.services import Rig
+from tests.fakes.threads import record_calls
 
 pytestmark = pytest.mark.postgres
 
@@ -63,6 +68,46 @@ async def test_equal_answers_are_stored_once(rig: Rig):
     await accept(rig, submission("same", "same"), submission("same", task_id="other"))
     assert await count(rig.database, "answers") == 1
     assert await counts(rig) == (2, 3, 3)
+
+
+@pytest.mark.parametrize(
+    ("texts", "in_thread"),
+    [(["one", "two"], False), (["word " * 10_000], True), ([f"answer {n}" for n in range(200)], True)],
+    ids=["short", "long", "many"],
+)
+async def test_long_and_many_answers_are_prepared_outside_the_event_loop(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, texts: list[str], in_thread: bool
+):
+    threads, submitted = record_calls(monkeypatch, intake, "_json"), submission(*texts)
+    hashing = record_calls(monkeypatch, hashlib, "sha256")
+    await accept(rig, submitted)
+    assert await count(rig.database, "answers") == len(texts)
+    assert {thread is not threading.current_thread() for thread in (*threads, *hashing)} == {in_thread}
+
+
+async def test_long_answers_are_sent_in_batches(rig: Rig, monkeypatch: pytest.MonkeyPatch):
+    sent, execute = list[int](), AsyncConnection.execute
+
+    async def recorded(self: AsyncConnection[Any], query: Any, values: Any = None) -> Any:
+        if "texts" in (values or ()):
+            sent.append(len(values["texts"]))
+        return await execute(self, query, values)
+
+    monkeypatch.setattr(AsyncConnection, "execute", recorded)
+    texts = [letter * 400_000 for letter in "abcde"]
+    [accepted] = (await accept(rig, submission(*texts)))["all"]
+    async with rig.database.begin() as connection:
+        jobs = await jobs_of_submission(connection, accepted["id"])
+        stored = [await answer_text(connection, job.answer_sha256) for job in jobs]
+    assert stored == texts
+    assert [round(chars / 400_000) for chars in sent] == [2, 2, 1]
+
+
+async def test_failed_request_with_long_answers_stores_none_of_them(rig: Rig):
+    unstorable = submission(*(letter * 400_000 for letter in "abcde"), run="nul \0")
+    with pytest.raises(DataError):
+        await accept(rig, unstorable)
+    assert await count(rig.database, "answers") == 0
 
 
 async def test_failed_request_stores_nothing(rig: Rig):

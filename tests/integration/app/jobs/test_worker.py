@@ -2,9 +2,12 @@ from __future__ import annotations
 
 import asyncio
 import json
+import threading
+from typing import Any
 
 import pytest
 
+from app.jobs import execution
 from app.jobs.errors import JobNotFound, JobStateConflict
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
@@ -13,6 +16,7 @@ from app.storage.results import get_result
 from judges.errors import JudgeBug, ScriptStopped
 from tests.fakes.evaluating import ScriptedEvaluation
 from tests.fakes.services import CANARY, Rig
+from tests.fakes.threads import record_calls
 
 pytestmark = pytest.mark.postgres
 
@@ -33,6 +37,31 @@ async def test_job_is_judged_and_result_stored(rig: Rig):
     result = await load_result(rig.database, job.result_id)
     assert result["id"] == job.result_id
     assert result["final_score"] == 0.5
+
+
+async def test_results_are_encoded_outside_the_event_loop(rig: Rig, monkeypatch: pytest.MonkeyPatch):
+    threads = record_calls(monkeypatch, execution, "storable_text")
+    [job_id] = await rig.submit("one")
+    async with rig.running_worker(ScriptedEvaluation()):
+        await rig.wait_for_job(job_id)
+    assert threads and threading.current_thread() not in threads
+
+
+async def test_long_result_is_encoded_by_short_calls(rig: Rig, monkeypatch: pytest.MonkeyPatch):
+    chars, dumps = list[int](), json.dumps
+
+    def recorded(value: Any, **options: Any) -> str:
+        encoded = dumps(value, **options)
+        chars.append(len(encoded))
+        return encoded
+
+    monkeypatch.setattr(json, "dumps", recorded)
+    document = {"statements": [{"text": 'é"' * 100, "claims": [{"verdicts": [1.5, None, True]}]}] * 1000, "empty": {}}
+    [job_id] = await rig.submit("one")
+    async with rig.running_worker(ScriptedEvaluation(change=lambda result: result.update(document=document))):
+        job = await rig.wait_for_job(job_id)
+    assert max(chars) < 2_000
+    assert (await load_result(rig.database, job.result_id))["document"] == document
 
 
 async def test_each_answer_is_a_separate_job(rig: Rig):
