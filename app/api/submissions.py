@@ -7,6 +7,7 @@ import hashlib
 import io
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any, Literal
 
@@ -159,7 +160,7 @@ async def submit_archive(
     """Submit the answers of many tasks in one archive: all of them or none. The budget applies to each submission."""
     submissions, digest = await asyncio.to_thread(_read_upload, file)
     if model is not None:
-        submissions = [_with_model(submission, model) for submission in submissions]
+        submissions = [replace(submission, model=model) for submission in submissions]
     await check_tasks_exist(service, submissions)
     key = key_of_request(caller.owner, idempotency_key, "archive", f"{digest} {model} {priority} {budget_usd}".encode())
     options = JobOptions(priority=priority, budget_usd=budget_usd)
@@ -274,15 +275,6 @@ async def check_tasks_exist(service: Service, submissions: Sequence[Submission])
 def _read_upload(upload: UploadFile) -> tuple[Sequence[Submission], str]:
     data = upload.file.read()
     return read_archive(io.BytesIO(data)), hashlib.sha256(data).hexdigest()
-
-
-def _with_model(submission: Submission, model: str) -> Submission:
-    return checked_submission(
-        agent=submission.agent,
-        task_id=submission.task_id,
-        answers=[(answer.name, answer.text) for answer in submission.answers],
-        model=model,
-    )
 
 
 async def accept_job(

@@ -11,6 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
+from answers import bundle, submission
 from app.api import submissions
 from tests.fakes.threads import record_calls
 from tests.integration.app.api.api_calls import assert_problem, submission_body, submit, wait_for_job
@@ -276,6 +277,37 @@ async def test_archive_creates_one_submission_per_task(api: httpx.AsyncClient, p
         for submission in response.json()["submissions"]
     }
     assert found == {"capital": ["answer_1.md", "answer_2.md"], "broken": ["answer_1.md"]}
+
+
+async def test_answers_of_an_archive_with_a_model_are_checked_once(
+    api: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
+):
+    checks = record_calls(monkeypatch, submission, "text_problems")
+    monkeypatch.setattr(bundle, "text_problems", submission.text_problems)
+    data = {"model": "openai/gpt-4.1"}
+    accepted = await api.post("/v1/submissions/archive", files={"file": ("a.zip", zipped(FILES))}, data=data)
+    assert accepted.status_code == 202, accepted.text
+    jobs = (await api.get("/v1/jobs")).json()["items"]
+    assert [job["model"] for job in jobs] == ["openai/gpt-4.1"] * len(FILES)
+    assert len(checks) == len(FILES)
+
+
+@pytest.mark.parametrize(
+    ("model", "message"),
+    [
+        ("nobody/gpt", "unknown"),
+        ("openai/a b", "must be 1 to 200 printable ASCII characters without spaces"),
+        ("openai/ü", "must be 1 to 200 printable ASCII characters without spaces"),
+        ("openai/" + "x" * 194, "must be 1 to 200 printable ASCII characters without spaces"),
+    ],
+)
+async def test_archive_with_invalid_model_is_rejected_completely(api: httpx.AsyncClient, model: str, message: str):
+    data = {"model": model}
+    response = await api.post("/v1/submissions/archive", files={"file": ("a.zip", zipped(FILES))}, data=data)
+    [error] = assert_problem(response, 422, "INVALID")["errors"]
+    assert error["path"] == "model"
+    assert message in error["message"]
+    assert await nothing_stored(api)
 
 
 async def test_archive_with_unknown_task_is_rejected_completely(api: httpx.AsyncClient):
