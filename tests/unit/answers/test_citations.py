@@ -1,13 +1,15 @@
 # ruff: noqa: RUF001 - the tests use punctuation of other scripts
 from __future__ import annotations
 
+import re
 from time import process_time
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from answers.citations import MAX_URL_CHARS, Citation, CitationKind, citations, unique_urls
+from answers import citations as module
+from answers.citations import MAX_URL_CHARS, URL_START, Citation, CitationKind, citations, unique_urls
 
 A = "https://a.example/x"
 B = "https://b.example/y"
@@ -263,6 +265,28 @@ def test_any_text_gives_ordered_positions_that_contain_urls(text: str) -> None:
         assert 0 <= each.start < each.end <= len(text)
         assert each.url.lower().startswith(("http://", "https://"))
         assert "\n" not in each.url
+
+
+@given(st.lists(st.sampled_from([*PIECES, "www.", "c.d"]), max_size=40).map("".join), st.integers(1, 9))
+def test_citations_do_not_depend_on_the_parts_that_are_searched(text: str, part_chars: int) -> None:
+    found = citations(text)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "_PART_CHARS", part_chars)
+        assert citations(text) == found
+
+
+def test_long_text_is_searched_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Searches:
+        def search(self, text: str, start: int, end: int | None = None) -> re.Match[str] | None:
+            chars.append((len(text) if end is None else end) - start)
+            return URL_START.search(text, start, len(text) if end is None else end)
+
+    chars: list[int] = []
+    monkeypatch.setattr(module, "URL_START", Searches())
+    text = "The ferry leaves at 8:40. " * 40_000
+    assert unique_urls(f"{text}{A} {text}{B}") == (A, B)
+    assert sum(chars) >= 2 * len(text)
+    assert max(chars) < 60_000
 
 
 HOST = st.sampled_from(["a.example", "www.b.example:8443", "localhost:8000", "[2001:db8::1]:80", "münchen.example"])
