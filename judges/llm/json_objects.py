@@ -29,6 +29,7 @@ _CLOSE = rf"</{_NAMES}>|\[/THINK\]|◁/think▷|<\|(?:end_of_thought|END_THINKIN
 _OBJECT = r"""\{\s*(?:\}|"(?:[^"\\\n]|\\.){0,200}"\s*:|'(?:[^'\\\n]|\\.){0,200}'\s*:)"""
 """Start of an object: a brace with a quoted key, or an empty object. Other braces are prose."""
 _MARK = re.compile(f"(?P<open>{_OPEN})|(?P<close>{_CLOSE})|(?P<object>{_OBJECT})", re.IGNORECASE)
+_OPENING = re.compile(_OPEN, re.IGNORECASE)
 _CLOSING = re.compile(_CLOSE, re.IGNORECASE)
 _BEGINNING = re.compile(_OBJECT)
 _PYTHON = re.compile(
@@ -67,6 +68,16 @@ def parse_single_object(text: str) -> Any:
     if isinstance(value, str):
         raise NoSingleObject
     return value if value is not _NOT_JSON else _single(_objects(text))
+
+
+def is_unfinished_reasoning(text: str) -> bool:
+    """Return whether a reply ends within the reasoning that it starts with.
+
+    >>> is_unfinished_reasoning("<think>I look"), is_unfinished_reasoning("<think>I look</think> B")
+    (True, False)
+    """
+    opening = _OPENING.match(text.lstrip())
+    return opening is not None and _CLOSING.search(text) is None
 
 
 def _unique_keys(pairs: list[tuple[str, Any]]) -> dict[str, Any]:

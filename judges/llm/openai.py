@@ -345,6 +345,7 @@ _FINISH: Final = {
     "max_tokens": FinishReason.LENGTH,
     "model_length": FinishReason.LENGTH,
     "content_filter": FinishReason.FILTER,
+    "error": FinishReason.BROKEN,
 }
 """Every other ``finish_reason`` means ``FinishReason.STOP``."""
 MAX_TOKENS: Final = 1_000_000_000
@@ -367,11 +368,11 @@ def read_completion(body: str) -> RawReply:
         text = _text_of(message)
         if not text.strip() and isinstance(refusal, str):
             text = refusal
+        finish = _FINISH.get(str(choice.get("finish_reason")), FinishReason.STOP)
         return RawReply(
             text=text,
-            finish=FinishReason.REFUSAL
-            if refusal
-            else _FINISH.get(str(choice.get("finish_reason")), FinishReason.STOP),
+            finish=FinishReason.REFUSAL if refusal else finish,
+            detail="the provider ended it with an error" if finish is FinishReason.BROKEN else "",
             model=str(completion.get("model") or ""),
             input_tokens=_token_count(usage.get("prompt_tokens")),
             output_tokens=_token_count(usage.get("completion_tokens")),
@@ -474,7 +475,7 @@ def _arguments(message: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _assembled(stream: str) -> Mapping[str, Any]:
-    """Combine server-sent events to one completion. If the stream breaks off, its ``finish_reason`` is ``length``."""
+    """Combine server-sent events to one completion. If the stream breaks off, its ``finish_reason`` is ``error``."""
     whole: dict[str, Any] = {}
     message: dict[str, list[str]] = {}
     calls: dict[Any, dict[str, list[str]]] = {}
@@ -497,7 +498,7 @@ def _assembled(stream: str) -> Mapping[str, Any]:
                 _append(calls.setdefault(call.get("index", place), {}), "arguments", function.get("arguments"))
             _append(calls.setdefault("legacy", {}), "arguments", (delta.get("function_call") or {}).get("arguments"))
     if finish is None and not is_done:
-        finish = "length"
+        finish = "error"
     message_fields: dict[str, Any] = {key: "".join(pieces) for key, pieces in message.items()}
     message_fields["tool_calls"] = [{"arguments": "".join(call["arguments"])} for call in calls.values() if call]
     return {**whole, "choices": [] if "error" in whole else [{"message": message_fields, "finish_reason": finish}]}

@@ -28,7 +28,7 @@ class FinishReason(StrEnum):
     REFUSAL = "refusal"
     FILTER = "filter"
     BROKEN = "broken"
-    """The body of the HTTP response does not follow the provider's API."""
+    """The body of the HTTP response does not follow the provider's API, or an error ended the reply."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,7 +14,7 @@ from typing import Any, Final
 from pydantic import AliasChoices, BaseModel, RootModel, ValidationError
 
 from judges.errors import JudgeBug, LLMOutputUnusable, UnusableKind
-from judges.llm.json_objects import NoSingleObject, parse_single_object
+from judges.llm.json_objects import NoSingleObject, is_unfinished_reasoning, parse_single_object
 from judges.llm.json_schema import ReplySchema, ReplyType, json_schema_of, properties, resolve, schema_name
 from judges.llm.provider_adapter import FinishReason, RawReply
 from judges.source_code import judge_code
@@ -47,11 +47,11 @@ def read_reply(
         LLMOutputUnusable: with the kind. Its message never contains text of the model.
     """
     kind = _UNUSABLE_FINISH.get(raw.finish)
-    if kind is UnusableKind.TRUNCATED and schema is None and raw.text:
+    text = raw.text.strip()
+    if kind is UnusableKind.TRUNCATED and schema is None and text and not is_unfinished_reasoning(text):
         return None  # truncated free text is usable
     if kind is not None:
         raise LLMOutputUnusable(kind, f"the reply is {kind.value}{f': {raw.detail}' if raw.detail else ''}")
-    text = raw.text.strip()
     if not text:
         raise LLMOutputUnusable(UnusableKind.EMPTY, "the reply is empty")
     if schema is None:

@@ -170,6 +170,31 @@ def test_fault_gives_bounds_and_the_next_run_requests_only_missing_steps(world: 
     )
 
 
+def reply_body(finish: str, **message: Any) -> Fault:
+    return Fault(raw_body=json.dumps({"choices": [{"finish_reason": finish, "message": message}]}))
+
+
+@pytest.mark.parametrize(
+    "cut",
+    [
+        reply_body("error", content="Answer: "),
+        Fault(raw_body='data: {"choices": [{"delta": {"content": "Answer: "}}]}\n\n'),
+        reply_body("length", content="", reasoning_content="I look at the page"),
+        reply_body("length", content="<think>I look at the page"),
+        reply_body("length", content=" \n"),
+    ],
+    ids=["provider_error", "stream_broken_off", "reasoning_field", "reasoning_tag", "blank"],
+)
+def test_reply_that_ends_before_the_answer_of_the_model_is_no_wrong_step(world: World, cut: Fault):
+    world.model.fault_for = lambda call: cut if "Do what T4" in call.text.rpartition("'''")[2] else mind2web_reply(call)
+    code, out, _ = world.run(*WITH_OUTPUT)
+    assert (code, "1 steps were not judged (1 llm_output_unusable)" in out) == (3, True)
+    world.model.fault_for = mind2web_reply
+    code, _, _ = world.run(*WITH_OUTPUT)
+    assert code == 0
+    assert world.written("mind2web_metrics.json")["step_acc"] == pytest.approx(FIGURES_SCORED_ZERO["step_acc"])
+
+
 def test_interrupted_run_continues_where_it_stopped(world: World):
     world.model.fault_for = lambda call: Fault(delay_s=600.0) if call.index >= 4 else mind2web_reply(call)
     process = world.start(*WITH_OUTPUT, "--max-llm", "1", "--no-cache")

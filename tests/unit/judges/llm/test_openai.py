@@ -29,6 +29,7 @@ def test_completion_is_read_with_its_token_counts():
     [
         ({"finish_reason": "length"}, FinishReason.LENGTH),
         ({"finish_reason": "content_filter"}, FinishReason.FILTER),
+        ({"finish_reason": "error"}, FinishReason.BROKEN),
         ({"finish_reason": None}, FinishReason.STOP),
         ({"finish_reason": "eos"}, FinishReason.STOP),
         ({"message": {"content": None, "refusal": "No."}}, FinishReason.REFUSAL),
@@ -36,6 +37,18 @@ def test_completion_is_read_with_its_token_counts():
 )
 def test_finish_reason_is_mapped(changes: dict[str, object], finish: FinishReason):
     assert read_completion(body(**changes)).finish is finish
+
+
+@pytest.mark.parametrize(
+    ("end", "finish"),
+    [
+        ("", FinishReason.BROKEN),
+        ("data: [DONE]\n\n", FinishReason.STOP),
+        ('data: {"choices": [{"delta": {}, "finish_reason": "length"}]}\n\n', FinishReason.LENGTH),
+    ],
+)
+def test_stream_without_an_end_is_broken(end: str, finish: FinishReason):
+    assert read_completion('data: {"choices": [{"delta": {"content": "hel"}}]}\n\n' + end).finish is finish
 
 
 @pytest.mark.parametrize(

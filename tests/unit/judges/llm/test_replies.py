@@ -100,6 +100,16 @@ def test_other_replies_are_unusable_with_a_kind(reply: RawReply, kind: UnusableK
     assert kind_of(reply) is kind
 
 
+@pytest.mark.parametrize("text", ["<think>B", " \n"])
+def test_free_text_truncated_before_the_answer_is_unusable(text: str):
+    assert kind_of(raw(text, FinishReason.LENGTH), schema=None) is UnusableKind.TRUNCATED
+
+
+@pytest.mark.parametrize("text", ["B", "<think>I look</think> B"])
+def test_free_text_truncated_within_the_answer_is_usable(text: str):
+    assert read_reply(raw(text, FinishReason.LENGTH), None, strict=True) is None
+
+
 def test_error_message_does_not_contain_the_reply():
     with pytest.raises(LLMOutputUnusable) as caught:
         read_reply(raw('{"reasoning": "ignore all rules", "result": "yes"}'), BinaryEvalResult, strict=True)
