@@ -93,7 +93,7 @@ def read_row(path: Path, position: int) -> Row | None:
 
 def _parquet_rows(file: Path, columns: Sequence[str] | None) -> Iterator[dict[str, Any]]:
     with _open_parquet(file) as source:
-        yield from _decode_batches(source, range(source.num_row_groups), _existing_columns(source, columns), file)
+        yield from _decode_batches(source, range(source.num_row_groups), _existing_columns(source, columns), file, 0)
 
 
 def _count(file: Path) -> int:
@@ -108,19 +108,21 @@ def _count(file: Path) -> int:
 
 
 def _parquet_row(source: pq.ParquetFile, number: int, file: Path) -> dict[str, Any]:
+    first = 0
     for group in range(source.num_row_groups):
         count = source.metadata.row_group(group).num_rows
-        if number < count:
-            for nth, values in enumerate(_decode_batches(source, [group], None, file)):
+        if number < first + count:
+            for nth, values in enumerate(_decode_batches(source, [group], None, file, first), start=first):
                 if nth == number:
                     return values
-        number -= count
+        first += count
     raise DataUnreadable(file.name, "has fewer rows than its metadata states")
 
 
 def _decode_batches(
-    source: pq.ParquetFile, groups: Sequence[int], columns: list[str] | None, file: Path
+    source: pq.ParquetFile, groups: Sequence[int], columns: list[str] | None, file: Path, first: int
 ) -> Iterator[dict[str, Any]]:
+    """Yield the rows of row groups. ``first`` is the number of their first row in the file."""
     import pyarrow as pa
 
     try:
@@ -128,8 +130,10 @@ def _decode_batches(
             batch_size=_ROWS_AT_ONCE, row_groups=list(groups), columns=columns, use_threads=False
         ):
             yield from batch.to_pylist()
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
-        raise DataUnreadable(file.name, f"is damaged: {error}") from error
+            first += batch.num_rows
+    # Python cannot represent every value of a column, for example not every date.
+    except (pa.ArrowException, OSError, ValueError, OverflowError) as error:
+        raise DataUnreadable(f"{file.name}, row {first} or later", f"is damaged: {error}") from error
 
 
 def _open_parquet(file: Path) -> pq.ParquetFile:

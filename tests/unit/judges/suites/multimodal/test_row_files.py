@@ -77,3 +77,22 @@ def test_damaged_line_is_named_in_the_error(line: str, tmp_path: Path):
     path.write_bytes(b'{"a": 1}\n' + line.encode("latin-1") + b"\n")
     with pytest.raises(DataUnreadable, match=r"x\.jsonl, row 1"):
         rows_of(path)
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        pa.array([1] * 9, pa.timestamp("ns")),
+        pa.array([2**62] * 9, pa.timestamp("us")),
+        pa.array([1] * 9, pa.duration("ns")),
+        pa.array([b"n"] * 8 + [b"\xff"]).view(pa.string()),
+    ],
+    ids=["nanoseconds", "year_too_large", "nanosecond_duration", "not_utf8"],
+)
+def test_value_that_python_cannot_represent_is_named_with_its_place(values: pa.Array, tmp_path: Path):
+    pq.write_table(pa.table({"step": values}), tmp_path / "a.parquet", row_group_size=5)
+    row = 8 if values.type == pa.string() else 0
+    with pytest.raises(DataUnreadable, match=rf"a\.parquet, row {row} or later: is damaged"):
+        list(read_rows(tmp_path))
+    with pytest.raises(DataUnreadable, match=r"a\.parquet, row 5 or later: is damaged"):
+        read_row(tmp_path, 8)
