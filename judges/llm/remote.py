@@ -18,6 +18,7 @@ from judges.errors import (
     LLMOutputUnusable,
     LLMRejected,
     LLMUnavailable,
+    RejectionScope,
     ShorterPage,
     UnusableKind,
     UnusableReply,
@@ -276,6 +277,8 @@ class RemoteLLM:
                     error.args = (
                         missing_model_message(str(error), request.model, await self._models.listed(), self._prices),
                     )
+                elif error.scope is RejectionScope.MODEL:
+                    error.args = (f"{error} (model {request.model})",)  # a jury has several models
                 raise
 
 

@@ -21,7 +21,7 @@ from judges.llm.providers import Access, make_client
 from rubrics.result_fields import leaves_of
 from tests.fakes.bundled import LAMPS, InMemoryJudging
 from tests.integration.app.judged_folder import SCRIPT, AnswerFolder, stored_result
-from tests.standin.faults import UNKNOWN_MODEL, Fault
+from tests.standin.faults import NO_ACCESS, UNKNOWN_MODEL, Fault
 from tests.standin.llm import StandInLLM
 
 JURY = "openai/gpt-4.1,openai/gpt-4o,openai/gpt-6-luna"
@@ -126,10 +126,13 @@ async def test_fault_of_a_member_leaves_open_only_what_it_decides(folder: Answer
     assert result["status"] == "incomplete"
 
 
-async def test_rejected_key_of_a_member_stops_the_run(folder: AnswerFolder, server: StandInLLM) -> None:
+@pytest.mark.parametrize("fault", [UNKNOWN_MODEL, NO_ACCESS])
+async def test_rejected_member_stops_the_run_and_is_named(
+    folder: AnswerFolder, server: StandInLLM, fault: Fault
+) -> None:
     """A result must not name three judges if one of them can never be asked."""
-    server.fault_for = lambda call: UNKNOWN_MODEL if call.model == "gpt-4o" else None
-    with pytest.raises(LLMRejected):
+    server.fault_for = lambda call: fault if call.model == "gpt-4o" else None
+    with pytest.raises(LLMRejected, match="gpt-4o"):
         await judged(folder, server)
 
 
