@@ -102,12 +102,16 @@ async def run_steps(
     known = await journal.stored_records()
     run = _RunRecords(total=plan.total, on_step=on_step)
     free_slots = asyncio.Semaphore(max_concurrent)
+    rejections: list[LLMRejected] = []
 
     async def judge_and_store(step: S) -> None:
         try:
             record = await _judge_step(plan, step, suite_model)
             await journal.store(record)
             run.add(record)
+        except LLMRejected as error:
+            # No further step begins. Begun ones are judged: one may be the probe that closes the circuit breaker.
+            rejections.append(error)
         finally:
             free_slots.release()
 
@@ -118,7 +122,7 @@ async def run_steps(
             while True:
                 await free_slots.acquire()  # before reading the next step, to bound the number of steps in memory
                 step = await asyncio.to_thread(next, steps, None)
-                if step is None:
+                if step is None or rejections:
                     break
                 before = known.get(plan.step_id(step))
                 if before is not None and is_final(before):
@@ -128,8 +132,8 @@ async def run_steps(
                 group.create_task(judge_and_store(step))
     except* (JudgeError, AppError) as errors:
         failed = first_exception(errors)
-    if failed is not None:
-        raise failed
+    if failed is not None or rejections:
+        raise failed or rejections[0]
     return sorted(run.records, key=lambda record: record["position"])
 
 

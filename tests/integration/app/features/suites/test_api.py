@@ -15,7 +15,7 @@ from PIL import Image
 
 from judges.suites.multimodal.snapshot import SamplingOptions, build_snapshot
 from tests.fakes.multimodal import EXPECTED, STEPS, colour, multimodal_reply, write_rows
-from tests.integration.app.api.api_calls import assert_problem, wait_for_job
+from tests.integration.app.api.api_calls import assert_problem, wait_for_job, wait_until_paused
 from tests.integration.app.api.conftest import OpenApi
 from tests.standin.call import Call
 from tests.standin.faults import RATE_LIMITED, WRONG_KEY, Fault
@@ -167,6 +167,27 @@ async def test_invalid_key_pauses_the_run(open_api: OpenApi, model: StandInLLM, 
                 await asyncio.sleep(0.02)
     assert run["error"]["code"] == "LLM_REJECTED"
     assert len(model.calls) <= 5
+
+
+async def test_run_of_concurrent_steps_resumes_when_its_key_is_accepted_again(
+    open_api: OpenApi, model: StandInLLM, data: Path
+):
+    rejected = True
+
+    def revoked(call: Call) -> Fault:
+        return WRONG_KEY if rejected and len(call.messages) > 2 else multimodal_reply(call)
+
+    model.fault_for = revoked
+    async with open_api(**settings(model, data)) as api:
+        accepted = await start(api)
+        await wait_until_paused(api, [accepted["id"]])
+        rejected = False
+        await asyncio.sleep(5.0)  # a retry soon after the last rejection is ignored
+        assert (await api.post(f"/v1/jobs/{accepted['id']}/retry")).status_code == 202
+        async with asyncio.timeout(50):
+            job = await wait_for_job(api, accepted["id"])
+        result = (await api.get(f"/v1/results/{job['result_id']}")).json()
+    assert {name: result[name] for name in EXPECTED} == pytest.approx(EXPECTED)
 
 
 async def test_predictions_file_is_scored_without_a_model(open_api: OpenApi, model: StandInLLM, data: Path):
