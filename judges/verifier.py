@@ -244,7 +244,7 @@ class Verifier(PromptedModel, ClaimJudge):
         try:
             reply = await self._llm.complete(request)
         except LLMError as fault:
-            log.warning("vote lost", extra={"reason": fault.reason, "error": str(fault)})
+            log.warning("vote lost", extra={"model": self.model, "reason": fault.reason, "error": str(fault)})
             lost_vote = Vote(result=None, model=self.model, fault=fault.reason, request=fault.key)
             return VoteRecord(lost_vote, fault.usage, fault=fault)
         parsed = _parsed_vote(reply)

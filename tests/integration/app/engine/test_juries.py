@@ -115,7 +115,9 @@ async def test_result_of_another_judge_or_rule_is_not_reused(folder: AnswerFolde
     assert (same.reused, other.reused) == (True, False)
 
 
-async def test_fault_of_a_member_leaves_open_only_what_it_decides(folder: AnswerFolder, server: StandInLLM) -> None:
+async def test_fault_of_a_member_leaves_open_only_what_it_decides(
+    folder: AnswerFolder, server: StandInLLM, caplog: pytest.LogCaptureFixture
+) -> None:
     server.fault_for = lambda call: DOWN if call.model == "gpt-6-luna" else None
     result = await judged(folder, server, llm_timeout_s=1.0)
     assert list(by_leaf(result)) == [
@@ -124,6 +126,8 @@ async def test_fault_of_a_member_leaves_open_only_what_it_decides(folder: Answer
     ]
     assert result["score"] == {"value": None, "low": 0.0, "high": 0.5}
     assert result["status"] == "incomplete"
+    lost = [record.__dict__ for record in caplog.records if record.message == "vote lost"]
+    assert {record.get("model") for record in lost} == {"gpt-6-luna"}
 
 
 @pytest.mark.parametrize("fault", [UNKNOWN_MODEL, NO_ACCESS])
