@@ -87,7 +87,7 @@ def build_snapshot(
                 raise DataUnreadable(row.place, f"repeats step {id} of {seen[id]}")
             seen[id] = row.place
             values = tilde_values(step, draw, split=own_split)
-            writer.write(values)
+            _write(writer, values, row.place)
             tasks.add(step.task_id)
             counts["rows"] += 1
             counts["valid"] += values["is_valid"]
@@ -99,6 +99,14 @@ def build_snapshot(
             raise DataMissing(f"{source} has no row{f' of the split {split}' if split else ''}{existing}")
     others = other_splits.total()
     return {**counts, "other_splits": others, "tasks": len(tasks), "distractors": draw.distractors, "seed": draw.seed}
+
+
+def _write(writer: RowWriter, values: dict[str, Any], place: str) -> None:
+    try:
+        writer.write(values)
+    except UnicodeEncodeError as error:
+        problem = "has a lone surrogate, which Parquet cannot store: write the snapshot to a .jsonl file"
+        raise DataUnreadable(place, problem) from error
 
 
 def _split(values: dict[str, Any], place: str) -> str:
@@ -322,12 +330,14 @@ class _ParquetWriter:
     def __init__(self, path: Path) -> None:
         import pyarrow.parquet as pq
 
-        self._rows: list[dict[str, Any]] = []
+        self._rows: list[pa.RecordBatch] = []
         self._schema = _schema()
         self._writer = pq.ParquetWriter(path, self._schema, compression="zstd", use_dictionary=False)
 
     def write(self, values: dict[str, Any]) -> None:
-        self._rows.append(values)
+        import pyarrow as pa
+
+        self._rows.append(pa.RecordBatch.from_pylist([values], schema=self._schema))
         if len(self._rows) == _ROWS_PER_GROUP:
             self._flush()
 
@@ -342,5 +352,5 @@ class _ParquetWriter:
     def _flush(self) -> None:
         import pyarrow as pa
 
-        self._writer.write_table(pa.Table.from_pylist(self._rows, schema=self._schema))
+        self._writer.write_table(pa.Table.from_batches(self._rows).combine_chunks())
         self._rows = []

@@ -101,6 +101,14 @@ def test_damaged_step_is_an_error_with_its_row(tmp_path: Path, change: dict[str,
     assert message in str(caught.value)
 
 
+def test_text_that_parquet_cannot_store_is_an_error_with_its_row(tmp_path: Path):
+    rows = write_rows(tmp_path / "test_website.jsonl", [STEPS[0], STEPS[1] | {"website": "\ud800"}])
+    with pytest.raises(DataUnreadable, match=r"test_website\.jsonl, row 1: .*\.jsonl file"):
+        build(rows, tmp_path / "out.parquet")
+    assert not (tmp_path / "out.parquet").exists()
+    assert build(rows, tmp_path / "out.jsonl")["rows"] == 2
+
+
 def test_error_leaves_no_file(tmp_path: Path):
     rows = write_rows(tmp_path / "train.jsonl", [STEPS[0], source_row("t1", 0, "CLICK")])
     with pytest.raises(DataUnreadable, match=r"train\.jsonl, row 1: repeats step t1:0"):
