@@ -39,6 +39,8 @@ class _Status:
     proven: bool = False
     probe_wanted: bool = False
     probing: asyncio.Event | None = field(default=None, repr=False)
+    probed_at: float = 0.0
+    """Start of the first request, in seconds of the event loop."""
 
 
 class ProviderStatusStore(Protocol):
@@ -64,15 +66,16 @@ class ProviderStatusStore(Protocol):
 class CircuitBreaker:
     """Circuit breaker of one provider endpoint, shared by all clients that use the same key.
 
-    ``probe_wait_s`` limits how long other requests wait for the first reply. ``probe_after_s`` is the time after which
-    an open circuit allows one probe request; None: only ``reset`` closes it. ``asked_probe_after_s`` replaces it for a
-    probe that ``allow_probe`` requested.
+    ``probe_wait_s``: time after the start of the first request for which other requests wait for its reply. Servers
+    reject a key before the model runs. ``probe_after_s`` is the time after which an open circuit allows one probe
+    request; None: only ``reset`` closes it. ``asked_probe_after_s`` replaces it for a probe that ``allow_probe``
+    requested.
     """
 
     def __init__(
         self,
         *,
-        probe_wait_s: float = 0.5,
+        probe_wait_s: float = 0.3,
         probe_after_s: float | None = 60.0,
         asked_probe_after_s: float = 5.0,
         clock: Callable[[], float] = time.monotonic,
@@ -136,11 +139,12 @@ class CircuitBreaker:
         self._models.clear()
 
     async def wait_for_first_request(self, model: str) -> None:
-        """Wait up to ``probe_wait_s`` for the first request for ``model`` if it is in flight."""
+        """Wait for the first request for ``model`` if it is in flight, until ``probe_wait_s`` after its start."""
         status = self._status_of(model)
         if not status.proven and status.probing is not None:
             with suppress(TimeoutError):
-                await asyncio.wait_for(status.probing.wait(), self._probe_wait_s)
+                async with asyncio.timeout_at(status.probed_at + self._probe_wait_s):
+                    await status.probing.wait()
 
     @asynccontextmanager
     async def attempt(self, model: str) -> AsyncIterator[None]:
@@ -154,6 +158,7 @@ class CircuitBreaker:
         probe = None
         if not status.proven and status.probing is None:
             probe = status.probing = asyncio.Event()
+            status.probed_at = asyncio.get_running_loop().time()
         started = self._clock()
         try:
             if probe is not None and self.status_store is not None and self.rejection(model) is None:

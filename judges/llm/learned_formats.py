@@ -24,10 +24,13 @@ from judges.llm.request_formats import RequestFormat, SchemaMode, from_json, to_
 
 log = logging.getLogger(__name__)
 
-FIRST_REQUEST_WAIT_S: Final = 1.0
-"""Seconds that concurrent requests wait for the first one while it is not rejected."""
+FIRST_REQUEST_WAIT_S: Final = 0.3
+"""Seconds after the start of the first request for which concurrent ones wait while it is not rejected.
+
+Servers reject a format before the model runs. Later rejections cost time and requests, but no tokens.
+"""
 FORMAT_SEARCH_WAIT_S: Final = 20.0
-"""Seconds that they wait while the first request tries other formats."""
+"""Seconds for which they wait while the first request tries other formats."""
 MAX_AGE_S: Final = 24 * 3600.0
 _MODES_AFTER_ERRORS: Final = (SchemaMode.OBJECT, SchemaMode.TOOL, SchemaMode.PROMPT)
 """Schema modes to try after two errors 500 that name no cause."""
@@ -68,6 +71,8 @@ class ModelFormat:
     was_searched: bool = False
     """The first request ended, whether it found a format or not."""
     first_request_done: asyncio.Event | None = None
+    first_request_at: float = 0.0
+    """Start of the first request, in seconds of the event loop."""
 
 
 class FormatFile:
@@ -163,6 +168,7 @@ class LearnedFormats:
             yield
             return
         known.first_request_done = asyncio.Event()
+        known.first_request_at = asyncio.get_running_loop().time()
         try:
             yield
         finally:
@@ -271,7 +277,9 @@ class LearnedFormats:
 
 async def _wait(known: ModelFormat, first: asyncio.Event) -> None:
     with suppress(TimeoutError):
-        await asyncio.wait_for(first.wait(), FIRST_REQUEST_WAIT_S)
+        async with asyncio.timeout_at(known.first_request_at + FIRST_REQUEST_WAIT_S):
+            await first.wait()
     if known.is_searching and not first.is_set():
         with suppress(TimeoutError):
-            await asyncio.wait_for(first.wait(), FORMAT_SEARCH_WAIT_S - FIRST_REQUEST_WAIT_S)
+            async with asyncio.timeout_at(known.first_request_at + FORMAT_SEARCH_WAIT_S):
+                await first.wait()

@@ -11,6 +11,7 @@ import pytest
 from pydantic import BaseModel
 
 from judges.extractor import Extractor
+from judges.llm import learned_formats
 from judges.llm.client import LLMClient
 from judges.llm.providers import Access, make_client
 from judges.llm.retry import RetryPolicy
@@ -92,7 +93,8 @@ async def test_dialect_yields_correct_verdicts_and_is_detected_once(server: Stan
     assert (counts[1], counts[3], counts[4]) == (1, 1, 1)
 
 
-async def test_concurrent_first_claims_detect_the_format_once(server: StandInLLM):
+async def test_concurrent_first_claims_detect_the_format_once(server: StandInLLM, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(learned_formats, "FIRST_REQUEST_WAIT_S", 20.0)  # a busy machine may reject late
     server.dialect = DIALECTS["gateway-prompt-only"]
     client = client_of(server)
     verifier = Verifier(client, MODEL, block_builder=BLOCK_BUILDER, pages=PagePreparer(BLOCK_BUILDER))

@@ -121,6 +121,24 @@ async def test_wait_for_a_slow_first_reply_is_limited():
         await asyncio.gather(*(request() for _ in range(3)))
 
 
+async def test_no_request_waits_for_a_first_reply_that_is_already_late(monkeypatch: pytest.MonkeyPatch):
+    circuit, loop = CircuitBreaker(probe_wait_s=240), asyncio.get_running_loop()
+
+    async def request() -> None:
+        async with circuit.attempt("m"):
+            await asyncio.Event().wait()
+
+    first = asyncio.create_task(request())
+    await asyncio.sleep(0)
+    later = loop.time() + 241
+    monkeypatch.setattr(loop, "time", lambda: later)
+    waiting = asyncio.create_task(circuit.wait_for_first_request("m"))
+    for _ in range(5):
+        await asyncio.sleep(0)
+    assert waiting.done()
+    first.cancel()
+
+
 async def test_cancelled_first_request_does_not_block_others():
     circuit = CircuitBreaker(probe_wait_s=240)
 
