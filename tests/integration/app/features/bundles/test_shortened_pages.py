@@ -104,9 +104,10 @@ def texts_of(bundle: Path, messages: list[dict[str, Any]]) -> str:
     return "\n".join(found)
 
 
-def as_sent(messages: str, form: str) -> str:
-    """Return the text of a request in the recorded format."""
-    return f"{messages}\n\n{WORDS}" if SCHEMA_IN_WORDS in form else messages
+def as_sent(messages: str, form: str, *, is_repair: bool = False) -> str:
+    """Return the text of a request in the recorded format. The words are a part of their own, except in a repair."""
+    separator = "\n\n" if is_repair else "\n"
+    return f"{messages}{separator}{WORDS}" if SCHEMA_IN_WORDS in form else messages
 
 
 def exchanges(bundle: Path, call: dict[str, Any]) -> list[tuple[str, str]]:
@@ -115,11 +116,13 @@ def exchanges(bundle: Path, call: dict[str, Any]) -> list[tuple[str, str]]:
     assert "unusable" not in call  # the whole page was rejected first
     whole = as_sent(texts_of(bundle, call["messages"]), second.get("refused_form", ""))
     found = [(whole, second["refusal"])]
-    messages = texts_of(bundle, second["messages"])
+    messages, is_repair = texts_of(bundle, second["messages"]), False
     for each in second.get("unusable", ()):
-        found.append((as_sent(messages, each.get("form", "")), each["reply"]))
+        found.append((as_sent(messages, each.get("form", ""), is_repair=is_repair), each["reply"]))
         messages = "\n".join([messages, *(message["content"] for message in each["then"])])
-    return [*found, (as_sent(messages, call.get("form", "")), second["reply"])] if "reply" in second else found
+        is_repair = is_repair or bool(each["then"])
+    last = as_sent(messages, call.get("form", ""), is_repair=is_repair)
+    return [*found, (last, second["reply"])] if "reply" in second else found
 
 
 async def test_bundle_contains_every_request_with_its_response(world: InMemoryJudging, model: StandInLLM):
