@@ -108,7 +108,8 @@ async def test_f21_endless_slow_response_is_partial_with_a_detail(rig: Rig) -> N
 # ---- F22, F23: size limits ------------------------------------------------------------------------------------
 
 
-async def test_f22_hundred_megabytes_are_cut_at_the_limit(rig: Rig) -> None:
+@KINDS
+async def test_f22_hundred_megabytes_are_cut_at_the_limit(rig: Rig, kind: str) -> None:
     sent = 0
 
     async def pour(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -118,13 +119,13 @@ async def test_f22_hundred_megabytes_are_cut_at_the_limit(rig: Rig) -> None:
             writer.write(b"<p>" + b"x " * (MIB // 2) + b"</p>")
             await writer.drain()
             sent += 1
+            if sent >= 40:  # more than the limit: a busy browser has ten seconds to stop the server
+                await asyncio.sleep(0.5)
 
-    for kind in ("browser", "http"):
-        sent = 0
-        async with _raw_server(pour) as place:
-            seen = await _seen(rig, place, kind, deadline_s=60)
-        assert seen.outcome is CaptureOutcome.TOO_LARGE, (kind, seen.detail)
-        assert sent < 60, "the server was stopped"
+    async with _raw_server(pour) as place:
+        seen = await _seen(rig, place, kind, deadline_s=60)
+    assert seen.outcome is CaptureOutcome.TOO_LARGE, seen.detail
+    assert sent < 60, "the server was stopped"
 
 
 @KINDS
