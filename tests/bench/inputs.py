@@ -24,6 +24,7 @@ from random import Random
 from typing import Final
 
 from mind2web2 import CacheFileSys
+from mind2web2.page_metadata import METADATA_FILE
 from tests.bench import pages
 from tests.standin.rules import is_sampled
 
@@ -218,6 +219,7 @@ def _fill_cache(folder: Path, task: Task, tiny: bool) -> None:
             text = pages.page_text(number, facts=facts, tiny=tiny)
             cache.put_web(url, text, pages.screenshot(number, tiny=tiny))
     cache.save()
+    (cache.task_dir / METADATA_FILE).unlink(missing_ok=True)  # only our caches have it, not those of the toolkit
 
 
 def _made(name: str, make: Callable[[Path], None]) -> Path:
