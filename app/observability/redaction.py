@@ -5,11 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
+from judges.llm.placeholder_keys import is_secret
+
 MASK = "[redacted]"
-_MIN_SECRET_CHARS = 4
-_PLACEHOLDERS = frozenset({"assay", "dummy", "empty", "local", "none", "not-needed", "null", "ollama", "test", "vllm"})
-"""Values that stand for no secret, in lower case: usual keys of local model servers, and the access key ID in
-docker-compose.yml. Pages contain these words, too."""
 _CREDENTIALS = re.compile(
     r"(?i)(\b(?:authorization|proxy-authorization|cookie|set-cookie|x-api-key|api[_-]?key)\b['\"]?\s*[:=]\s*['\"]?)"
     r"((?:bearer|basic)\s+)?[^\s'\",;]+"
@@ -24,7 +22,7 @@ class Redactor:
 
     def __init__(self, secrets: Iterable[str] = ()) -> None:
         # Longest first: if one secret contains another, the whole one must be masked.
-        known = sorted(filter(_is_secret, set(secrets)), key=len, reverse=True)
+        known = sorted(filter(is_secret, set(secrets)), key=len, reverse=True)
         self._known = re.compile("|".join(map(re.escape, known))) if known else None
         self._as_bytes = re.compile(b"|".join(re.escape(item.encode()) for item in known)) if known else None
 
@@ -42,7 +40,3 @@ class Redactor:
             text = self._known.sub(MASK, text)
         text = _CREDENTIALS.sub(lambda match: f"{match[1]}{MASK}", text)
         return _KEY_SHAPES.sub(MASK, text)
-
-
-def _is_secret(value: str) -> bool:
-    return len(value) >= _MIN_SECRET_CHARS and value.lower() not in _PLACEHOLDERS

@@ -40,6 +40,7 @@ from judges.llm.error_mapping import (
     timeout_error,
 )
 from judges.llm.learned_formats import Images, LearnedFormats
+from judges.llm.placeholder_keys import is_secret
 from judges.llm.provider_adapter import CONNECT_TIMEOUT_S, MAX_BROKEN_CHARS, FinishReason, RawReply, broken_reply
 from judges.llm.request_formats import (
     RequestFormat,
@@ -337,7 +338,8 @@ class OpenAIAdapter:
 
     def _masked(self, message: str) -> str:
         """Mask the API key, which some servers repeat in their error messages."""
-        return message.replace(self._client.api_key, "***")
+        key = self._client.api_key
+        return message.replace(key, "***") if is_secret(key) else message
 
 
 _FINISH: Final = {

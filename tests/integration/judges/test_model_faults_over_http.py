@@ -65,10 +65,12 @@ async def connect(server: StandInLLM) -> AsyncIterator[Callable[..., RemoteLLM]]
     """Return a factory for clients whose retries do not wait. The clients are closed after the test."""
     made: list[RemoteLLM] = []
 
-    def make(*, clock: FakeClock | None = None, base_url: str | None = None, **policy: float) -> RemoteLLM:
+    def make(
+        *, clock: FakeClock | None = None, base_url: str | None = None, key: str = "sk-test", **policy: float
+    ) -> RemoteLLM:
         clock = clock or FakeClock()
         slots = asyncio.Semaphore(30)
-        backend = open_openai(Access(openai_api_key="sk-test", openai_base_url=base_url or server.base_url))
+        backend = open_openai(Access(openai_api_key=key, openai_base_url=base_url or server.base_url))
         retrier = Retrier(
             RetryPolicy(**policy),  # type: ignore[arg-type]
             slots,
@@ -269,6 +271,13 @@ async def test_key_in_server_message_is_redacted(server: StandInLLM, connect: Co
         await connect().complete(REQUEST)
     assert "sk-test" not in str(caught.value)
     assert "no such key" in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["x", "none"])
+async def test_placeholder_key_of_a_local_server_is_not_redacted(server: StandInLLM, connect: Connect, key: str):
+    server.always = Fault(status=401, message="explanation: none")
+    with pytest.raises(LLMRejected, match="explanation: none"):
+        await connect(key=key).complete(REQUEST)
 
 
 async def test_key_in_a_reply_that_is_not_http_is_redacted(server: StandInLLM, connect: Connect):
