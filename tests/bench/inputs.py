@@ -219,7 +219,7 @@ def _fill_cache(folder: Path, task: Task, tiny: bool) -> None:
             text = pages.page_text(number, facts=facts, tiny=tiny)
             cache.put_web(url, text, pages.screenshot(number, tiny=tiny))
     cache.save()
-    (cache.task_dir / METADATA_FILE).unlink(missing_ok=True)  # only our caches have it, not those of the toolkit
+    (cache.task_dir / METADATA_FILE).unlink()  # only our caches have it, not those of the toolkit
 
 
 def _made(name: str, make: Callable[[Path], None]) -> Path:
