@@ -45,7 +45,7 @@ class Prerequisite(Generic[N]):
 
 
 def prerequisites(path: Sequence[N], extra: Sequence[N] = ()) -> list[Prerequisite[N]]:
-    """Return everything the last node of ``path`` depends on. The first one that blocks is reported as the blocker.
+    """Return everything the last node of ``path`` depends on. ``first_blocker`` looks for the blocker in this order.
 
     ``path`` leads from the root down to the node. A node outside of a tree has only its extra prerequisites. Order: the
     extra ones, then one level after the other upward; at each level critical siblings before other predecessors.
@@ -77,12 +77,25 @@ def _level(parent: N, node: N) -> list[Prerequisite[N]]:
     return gates + steps
 
 
-def first_blocker(needed: Iterable[Prerequisite[N]], state: Callable[[N], Status]) -> N | None:
-    """Return the first leaf below a prerequisite that has failed or was skipped; None if nothing blocks.
+def first_blocker(
+    needed: Iterable[Prerequisite[N]], state: Callable[[N], Status], is_unknown: Callable[[N], bool]
+) -> N | None:
+    """Return a leaf below a prerequisite that has failed or was skipped; None if nothing blocks.
 
-    Leaves that are still initialized do not block. That includes inner nodes without children.
+    The first leaf that is not unknown is returned, because it blocks whatever the unknown ones are; without one, the
+    first. Leaves that are still initialized do not block. That includes inner nodes without children.
     """
-    return next((leaf for each in needed for leaf in leaves_below(each.node) if state(leaf) in BLOCKING), None)
+    blocking = (leaf for each in needed for leaf in leaves_below(each.node) if state(leaf) in BLOCKING)
+    return _first_certain(blocking, is_unknown)
+
+
+def _first_certain(blocking: Iterable[N], is_unknown: Callable[[N], bool]) -> N | None:
+    first = None
+    for leaf in blocking:
+        if not is_unknown(leaf):
+            return leaf
+        first = first or leaf
+    return first
 
 
 def settled_before(path: Sequence[N], extra: Sequence[N] = ()) -> list[N]:
@@ -100,15 +113,18 @@ def settled_blocker(
     *,
     state: Callable[[N], Status],
     by_code: Callable[[N], bool],
+    is_unknown: Callable[[N], bool],
 ) -> N | None:
-    """Return the first leaf that gates the native leaf at the end of ``path``; None if nothing gates it.
+    """Return the leaf that gates the native leaf at the end of ``path``, as ``first_blocker`` does.
 
     Call it after everything in ``settled_before`` and every leaf decided by code (``by_code``) is settled. Siblings
     that are judged concurrently count only if code decides them, so the outcome does not depend on which one finishes
     first.
     """
-    for each in prerequisites(path, extra):
-        for leaf in leaves_below(each.node):
-            if state(leaf) in BLOCKING and (each.settled_first or by_code(leaf)):
-                return leaf
-    return None
+    blocking = (
+        leaf
+        for each in prerequisites(path, extra)
+        for leaf in leaves_below(each.node)
+        if state(leaf) in BLOCKING and (each.settled_first or by_code(leaf))
+    )
+    return _first_certain(blocking, is_unknown)

@@ -10,7 +10,8 @@ from graphlib import CycleError, TopologicalSorter
 from rubrics.gating import settled_before, settled_blocker
 from rubrics.node import RubricNode
 from rubrics.rubric import Rubric
-from rubrics.scoring import compatible_score
+from rubrics.scoring import compatible_score, is_unknown
+from rubrics.verdict import Verdict
 
 
 def decided_by_code(leaf: RubricNode) -> bool:
@@ -28,11 +29,16 @@ def gating_leaf(rubric: Rubric, leaf: RubricNode) -> RubricNode | None:
 
     Call it after everything in ``prerequisites_of`` and every leaf decided by code has its verdict.
     """
+
+    def verdict_of(leaf_id: str) -> Verdict | None:
+        return rubric.find(leaf_id).verdict if leaf_id in rubric else None
+
     return settled_blocker(
         rubric.path_to(leaf),
         rubric.required_by(leaf),
         state=lambda node: compatible_score(node.verdict).status,
         by_code=decided_by_code,
+        is_unknown=lambda node: is_unknown(node.id, verdict_of),
     )
 
 

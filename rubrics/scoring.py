@@ -178,18 +178,21 @@ def compatible_score(verdict: Verdict | None) -> NodeScore:
 def unknown_leaves(verdicts: Mapping[str, Verdict | None]) -> frozenset[str]:
     """Return the ids of the leaves with an unknown outcome. ``verdicts`` maps leaf ids to verdicts.
 
-    A leaf is unknown if it was not judged, or was skipped and its chain of ``blocked_by`` ends at a leaf that was not
-    judged.
+    See ``is_unknown``.
     """
-    return frozenset(leaf_id for leaf_id in verdicts if _is_unknown(leaf_id, verdicts))
+    return frozenset(leaf_id for leaf_id in verdicts if is_unknown(leaf_id, verdicts.get))
 
 
-def _is_unknown(leaf_id: str, verdicts: Mapping[str, Verdict | None]) -> bool:
+def is_unknown(leaf_id: str, verdict_of: Callable[[str], Verdict | None]) -> bool:
+    """Return whether a leaf was not judged, or was skipped and its chain of ``blocked_by`` ends at such a leaf.
+
+    ``blocked_by`` names a leaf that blocks for certain if there is one, see ``gating.first_blocker``.
+    """
     seen: set[str] = set()
     current: str | None = leaf_id
     while current is not None and current not in seen:
         seen.add(current)
-        verdict = verdicts.get(current)
+        verdict = verdict_of(current)
         if verdict is None or verdict.outcome is not Outcome.SKIPPED:
             return verdict is not None and verdict.outcome is Outcome.NOT_JUDGED
         current = verdict.blocked_by

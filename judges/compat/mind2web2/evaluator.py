@@ -30,7 +30,6 @@ from mind2web2.tree_builder import TreeBuilder
 from mind2web2.verification_tree import AggregationStrategy, VerificationNode, as_status
 from mind2web2.verify_options import InvalidCall, prerequisites_of
 from rubrics.gating import Prerequisite, first_blocker, prerequisites
-from rubrics.node import Status
 from rubrics.tree import find_path
 from rubrics.verdict import Outcome, Reason, Verdict
 
@@ -232,23 +231,19 @@ class Evaluator(TreeBuilder):
         self, claim: str, node: VerificationNode, sources: Any, needed: Sequence[Prerequisite[VerificationNode]]
     ) -> bool:
         """Skip the node if a leaf it depends on has failed or was skipped."""
-        blocker = first_blocker(needed, as_status)
+        blocker = first_blocker(needed, as_status, self._decisions.is_unknown)
         if blocker is None:
             return False
-        known = first_blocker(needed, self._known_status)
+        unknown = self._decisions.is_unknown(blocker)
         node.evidence = skipped_evidence(claim, sources, blocker.id)
-        self._decisions.record(node, gated_verdict(blocker), unknown=known is None)
-        if known is None and is_result_used():
+        self._decisions.record(node, gated_verdict(blocker), unknown=unknown)
+        if unknown and is_result_used():
             self._decisions.record_use()
         if self.verifier.session.scouted_by is not None:
             self.verifier.session.scouted_by.cancel(node.id)
         self.verifier.logger.debug("claim skipped, blocked by %s: %s", blocker.id, node.desc)
         log_checks(self.verifier.logger, node, node.evidence, node.status)
         return True
-
-    def _known_status(self, leaf: VerificationNode) -> Status:
-        """Return the status of a leaf. A failure that is due to a fault does not block with certainty."""
-        return Status.INITIALIZED if self._decisions.is_unknown(leaf) else as_status(leaf)
 
     def _refuse(self, claim: str, node: Any, sources: Any, error: InvalidCall) -> bool:
         self.verifier.logger.error("claim failed: %s", error)

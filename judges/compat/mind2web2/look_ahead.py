@@ -53,7 +53,7 @@ class Scout:
         self, node: VerificationNode, needed: Sequence[Prerequisite[VerificationNode]], judge: Judge
     ) -> bool:
         """Start a claim, or postpone it until at most one gate before it is open. Return False if a gate has failed."""
-        if first_blocker(needed, as_status) is not None:
+        if first_blocker(needed, as_status, lambda leaf: False) is not None:
             node.decide(0.0, "skipped")
             return False
         self._cancel(node)
@@ -90,7 +90,7 @@ class Scout:
         gates: Sequence[set[asyncio.Task[None]]],
         judge: Judge,
     ) -> None:
-        while first_blocker(needed, as_status) is None:
+        while first_blocker(needed, as_status, lambda leaf: False) is None:
             gates = [still_open for gate in gates if (still_open := {task for task in gate if not task.done()})]
             if not gates or (len(gates) <= MAX_OPEN_GATES and self._may_risk(gates[0])):
                 self._started.add(id(node))

@@ -2,16 +2,22 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from itertools import product
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from judges.errors import JudgeBug
 from judges.settling import Settler
 from rubrics.node import RubricNode, Strategy
+from rubrics.ordering import wait_cycle
 from rubrics.rubric import Rubric
 from rubrics.schema import tree_json
+from rubrics.scoring import Score, score
 from rubrics.verdict import Claim, Outcome, Reason, Verdict
+from tests.unit.rubrics.random_rubrics import QUICK, unjudged_rubrics
 
 OK, NO = Verdict(outcome=Outcome.PASSED), Verdict(outcome=Outcome.FAILED, reason=Reason.REFUTED)
 UNKNOWN = Verdict(outcome=Outcome.NOT_JUDGED, reason=Reason.LLM_UNAVAILABLE)
@@ -231,3 +237,57 @@ async def test_tree_is_independent_of_the_order_of_completion(seed: int):
         assert all(leaf.verdict is not None for leaf in tree.rubric.leaves() if leaf.claim is not None)
         trees.append((tree_json(tree.rubric), sorted(judge.asked)))
     assert all(each == trees[0] for each in trees)
+
+
+@st.composite
+def rubrics_with_requirements(draw: st.DrawFn) -> tuple[Rubric, dict[str, bool], frozenset[str]]:
+    """Draw a rubric of claims, the truth of each claim, and the claims that a fault leaves without a verdict."""
+    rubric = draw(unjudged_rubrics(min_nodes=3, max_nodes=8, weights=st.sampled_from([1.0, 2.0])))
+    leaves = [leaf for leaf in rubric.leaves() if leaf is not rubric.root]
+    for leaf in leaves:
+        leaf.claim, leaf.check = Claim(text=leaf.id), None
+    for node in list(rubric.walk())[1:]:
+        others = [leaf.id for leaf in leaves if leaf not in rubric.path_to(node) and node not in rubric.path_to(leaf)]
+        if others:
+            rubric.require(node, *draw(st.lists(st.sampled_from(others), max_size=3, unique=True)))
+            if wait_cycle(rubric):
+                node.requires = ()
+    truth = {leaf.id: draw(st.booleans()) for leaf in leaves}
+    lost = draw(st.lists(st.sampled_from(sorted(truth)), min_size=1, max_size=3)) if truth else []
+    return rubric, truth, frozenset(lost)
+
+
+@QUICK
+@given(rubrics_with_requirements())
+def test_bounds_equal_those_of_every_assignment_of_the_claims_without_a_verdict(drawn) -> None:
+    rubric, truth, lost = drawn
+
+    def settled_score(assigned: Mapping[str, bool], lost: Collection[str] = ()) -> Score:
+        async def judging(claim: Claim) -> Verdict:
+            return UNKNOWN if claim.text in lost else OK if assigned[claim.text] else NO
+
+        for leaf in rubric.leaves():
+            leaf.verdict = None
+        asyncio.run(Settler(rubric, judging).settle(rubric.root))
+        return score(rubric)
+
+    found = settled_score(truth, lost)
+    # The truth of a skipped claim matters if the claim before it would have passed.
+    judged = (Outcome.PASSED, Outcome.FAILED)
+    free = [leaf.id for leaf in rubric.leaves() if leaf.id in truth and leaf.verdict.outcome not in judged]
+    possible = [
+        settled_score({**truth, **dict(zip(free, bits, strict=True))}).low
+        for bits in product((False, True), repeat=len(free))
+    ]
+    assert (found.low, found.high) == (min(possible), max(possible))
+
+
+@pytest.mark.parametrize("required", [("u", "n"), ("n", "u"), ("ux", "u", "n")])
+async def test_leaf_behind_a_failed_and_an_unknown_one_is_skipped_for_certain(required: tuple[str, ...]):
+    tree = Tree()
+    for text in sorted(required):
+        tree.claim(text)
+    tree.claim("c", requires=required)
+    await settled(tree, Judge())
+    assert score(tree.rubric).high == pytest.approx((len(required) - 1) / (len(required) + 1))
+    assert tree.rubric.find("c").verdict.blocked_by == "n"

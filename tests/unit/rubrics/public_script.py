@@ -54,7 +54,7 @@ def _write(node: ScriptNode, result: bool) -> None:
 
 
 def blocker(root: ScriptNode, node: ScriptNode, extra: Sequence[ScriptNode] = ()) -> ScriptNode | None:
-    return first_blocker(prerequisites(find_path(root, node), extra), lambda each: each.status)
+    return first_blocker(prerequisites(find_path(root, node), extra), lambda each: each.status, lambda each: False)
 
 
 def verify(root: ScriptNode, node: ScriptNode, result: bool, extra: Sequence[ScriptNode] = ()) -> bool:

@@ -20,11 +20,13 @@ UNIT = st.floats(min_value=0.0, max_value=1.0)
 
 
 @st.composite
-def unjudged_rubrics(draw: st.DrawFn, *, max_nodes: int = 10, weights: st.SearchStrategy[float] = WEIGHTS) -> Rubric:
+def unjudged_rubrics(
+    draw: st.DrawFn, *, min_nodes: int = 0, max_nodes: int = 10, weights: st.SearchStrategy[float] = WEIGHTS
+) -> Rubric:
     """Draw a rubric without verdicts. Its leaves have claims or checks."""
     rubric = Rubric("task", "the task", draw(st.sampled_from(Strategy)))
     open_nodes = [rubric.root]
-    for number in range(draw(st.integers(min_value=0, max_value=max_nodes))):
+    for number in range(draw(st.integers(min_value=min_nodes, max_value=max_nodes))):
         parent = draw(st.sampled_from(open_nodes))
         node = RubricNode(
             id=f"n{number}",

@@ -49,14 +49,14 @@ def test_first_blocker_is_the_leftmost_settled_leaf_of_the_first_prerequisite() 
     group = parallel("group", custom("good", True), leaf("open"), bad, worse, critical=True)
     root = parallel("root", group, node)
     needed = prerequisites(find_path(root, node), [])
-    assert first_blocker(needed, lambda each: each.status) is bad
+    assert first_blocker(needed, lambda each: each.status, lambda each: False) is bad
 
 
 def test_passed_and_unsettled_leaves_do_not_block() -> None:
     node = leaf("node")
     gates = [custom("good", True, critical=True), leaf("open", critical=True), parallel("empty", critical=True)]
     root = parallel("root", *gates, node)
-    assert first_blocker(prerequisites(find_path(root, node), []), lambda each: each.status) is None
+    assert first_blocker(prerequisites(find_path(root, node), []), lambda each: each.status, lambda each: False) is None
 
 
 def test_noncritical_leaf_waits_for_its_gates_and_a_gate_waits_for_nothing() -> None:
@@ -82,7 +82,11 @@ def test_leaf_waits_for_prerequisites_of_its_groups_and_its_extra_ones() -> None
 
 def blocker_id(root: ScriptNode, node: ScriptNode, *, by_code: set[str]) -> str | None:
     found = settled_blocker(
-        find_path(root, node), [], state=lambda each: each.status, by_code=lambda each: each.id in by_code
+        find_path(root, node),
+        [],
+        state=lambda each: each.status,
+        by_code=lambda each: each.id in by_code,
+        is_unknown=lambda each: False,
     )
     return None if found is None else found.id
 
