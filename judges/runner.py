@@ -289,7 +289,7 @@ class _Reader:
         self.records.append(
             ExtractionRecord(
                 name=name,
-                value=extraction.value.model_dump(mode="json"),
+                value=extraction.value.model_dump(mode="json", warnings=False),  # an empty extraction is not validated
                 source=source,
                 prompt=extraction.prompt,
                 usage=extraction.usage,

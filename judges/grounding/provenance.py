@@ -82,16 +82,16 @@ def drop_invented(value: S, known: KnownUrls) -> tuple[S, tuple[str, ...]]:
         pydantic.ValidationError: the class allows neither.
     """
     dropped: list[str] = []
-    fields = _pruned(value.model_dump(by_alias=True), known, dropped, replacement=None)
+    fields = _pruned(value.model_dump(by_alias=True, warnings=False), known, dropped, replacement=None)
     if not dropped:
         return value, ()
     schema = type(value)
     try:
         return schema.model_validate(fields), tuple(dropped)
     except ValidationError:
-        return schema.model_validate(_pruned(value.model_dump(by_alias=True), known, [], replacement="")), tuple(
-            dropped
-        )
+        return schema.model_validate(
+            _pruned(value.model_dump(by_alias=True, warnings=False), known, [], replacement="")
+        ), tuple(dropped)
 
 
 def _pruned(value: Any, known: KnownUrls, dropped: list[str], *, replacement: str | None) -> Any:

@@ -12,7 +12,7 @@ from judges.errors import ExtractionFailed, LLMOutputUnusable, ReplyNotCached, U
 from judges.extractor import ExtractionQuestion, ExtractionReply, ExtractorBase
 from judges.isolation.rpc_client import RpcClient
 from judges.isolation.serialization import Content, evidence_from_json, evidence_to_json, from_json_value, to_json_value
-from judges.llm.client import LLMReply, LLMRequest
+from judges.llm.client import LLMReply, LLMRequest, Purpose
 from judges.llm.json_schema import ReplyType, json_schema_of, schema_name
 from judges.llm.provider_adapter import FinishReason, RawReply
 from judges.llm.replies import read_reply
@@ -120,7 +120,7 @@ class RemoteExtractor(_ServiceCaller, ExtractorBase):
             "instruction": question.instruction,
         }
         try:
-            response, reply = await _read_into(question.schema, self._rpc, params, strict=False)
+            response, reply = await _read_into(question.schema, self._rpc, params, purpose="extract")
         except LLMOutputUnusable as error:
             raise ExtractionFailed(
                 f"extraction failed: {error}", cause_reason=error.reason, usage=error.usage
@@ -149,7 +149,7 @@ class RemoteModel:
             "vote": request.vote,
             "params": dict(request.params),
         }
-        _, reply = await _read_into(request.schema, self._rpc, params, strict=request.purpose == "verify")
+        _, reply = await _read_into(request.schema, self._rpc, params, purpose=request.purpose)
         return reply
 
     async def aclose(self) -> None:
@@ -168,7 +168,7 @@ def _page_reference(evidence: Evidence | None) -> Any:
 
 
 async def _read_into(
-    schema: ReplyType | None, rpc: RpcClient, params: Mapping[str, Any], *, strict: bool
+    schema: ReplyType | None, rpc: RpcClient, params: Mapping[str, Any], *, purpose: Purpose
 ) -> tuple[Mapping[str, Any], LLMReply]:
     """Call the service and parse the reply into ``schema``; ask once more if it does not match.
 
@@ -185,7 +185,7 @@ async def _read_into(
         usage = before + from_json_value(response["usage"], Usage)
         text, model = str(response["text"]), str(response["model"])
         try:
-            parsed = read_reply(RawReply(text=text, finish=FinishReason.STOP, model=model), schema, strict=strict)
+            parsed = read_reply(RawReply(text=text, finish=FinishReason.STOP, model=model), schema, purpose=purpose)
         except LLMOutputUnusable as error:
             error.usage = usage
             if unusable is not None or error.kind is UnusableKind.EMPTY:

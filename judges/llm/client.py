@@ -21,6 +21,7 @@ from rubrics.verdict import Usage
 if TYPE_CHECKING:
     from judges.llm.response_cache import Checkpoints
 
+Purpose: TypeAlias = Literal["verify", "extract", "free"]
 Message: TypeAlias = Mapping[str, Any]
 """One chat message in OpenAI's format: role and content (a string, or a list of ``text`` and ``image_url`` parts)."""
 
@@ -44,7 +45,7 @@ class LLMRequest:
     model: str
     messages: tuple[Message, ...]
     schema: ReplyType | None = None
-    purpose: Literal["verify", "extract", "free"] = "free"
+    purpose: Purpose = "free"
     prompt: str | None = None
     vote: int = 0
     parts: Mapping[str, str] = field(default_factory=dict)

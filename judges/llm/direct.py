@@ -90,7 +90,7 @@ class DirectLLM:
             if raw.finish is FinishReason.LENGTH:
                 raise LLMOutputUnusable(UnusableKind.TRUNCATED, "the reply is truncated")
             # A verdict must be a boolean. A script's own classes are parsed as leniently as they declare.
-            parsed = read_reply(raw, request.schema, strict=request.purpose == "verify")
+            parsed = read_reply(raw, request.schema, purpose=request.purpose)
         except LLMOutputUnusable as error:
             error.usage, error.tokens = usage, tokens
             raise

@@ -24,7 +24,8 @@ from judges.errors import LLMOutputUnusable, UnusableKind
 from judges.grounding.claim_words import locate_words
 from judges.llm import json_schema
 from judges.llm.client import LLMReply, LLMRequest
-from judges.llm.json_schema import JSONSchema, ReplyType, as_reply, fit, json_schema_of, resolve, schema_name
+from judges.llm.json_schema import JSONSchema, ReplyType, as_reply, fit, json_schema_of, resolve
+from judges.llm.replies import empty_extraction
 from judges.prompting.verdict_reply import BinaryEvalResult, PartialEvalResult
 from rubrics.verdict import Usage
 
@@ -297,15 +298,18 @@ def records(schema: JSONSchema, said: list[Fact], root: JSONSchema) -> list[dict
 
 
 def fill(schema: ReplyType, text: str, page_links: str = "") -> tuple[str, BaseModel | None]:
-    """Extract ``schema`` (see ``as_reply``) or raise LLMOutputUnusable. ``page_links``: lines ``text<TAB>target``."""
+    """Extract ``schema`` (see ``as_reply``). ``page_links`` has lines ``text<TAB>target``.
+
+    If the text lacks all values, or one that the schema requires, return ``{}``: an empty extraction.
+    """
     targets = {line.partition("\t")[0]: line.rpartition("\t")[2] for line in page_links.splitlines()} | {"": ""}
     lines = (f"{line} {targets.get(clean(line[:200]), '')}" for line in text[:MAX_CHARS].split("\n"))
     root = json_schema_of(schema)
     values, _ = build(resolve(root, root), list(islice(facts("\n".join(lines)), MAX_FACTS)), root)
     with suppress(ValidationError):
-        if values is not None:
+        if values:
             return as_reply(values, schema)
-    raise LLMOutputUnusable(UnusableKind.OFF_SCHEMA, f"the text lacks a value that {schema_name(schema)} requires")
+    return "{}", None if isinstance(schema, json_schema.ReplySchema) else empty_extraction(schema)
 
 
 def reply(request: LLMRequest) -> tuple[str, BaseModel | None]:

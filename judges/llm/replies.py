@@ -1,7 +1,8 @@
 """Parser for replies: validates the text of a model against the requested class. Pure.
 
 It is lenient about syntax (see ``json_objects``) and strict about content. It rejects a truncated object, two objects
-that differ, an object without any requested field, and a word instead of a boolean.
+that differ, an object with other fields only, and a word instead of a boolean. ``{}`` is an extraction that finds
+nothing, which is not a fault.
 """
 
 from __future__ import annotations
@@ -9,15 +10,18 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from pydantic import AliasChoices, BaseModel, RootModel, ValidationError
 
 from judges.errors import JudgeBug, LLMOutputUnusable, UnusableKind
+from judges.llm.client import Purpose
 from judges.llm.json_objects import NoSingleObject, is_unfinished_reasoning, parse_single_object
 from judges.llm.json_schema import ReplySchema, ReplyType, json_schema_of, properties, resolve, schema_name
 from judges.llm.provider_adapter import FinishReason, RawReply
 from judges.source_code import judge_code
+
+S = TypeVar("S", bound=BaseModel)
 
 MAX_REPLY_CHARS: Final = 2**19
 MAX_WRAPPINGS: Final = 3
@@ -34,14 +38,14 @@ _UNUSABLE_FINISH = {
 
 
 def read_reply(
-    raw: RawReply, schema: ReplyType | None, *, strict: bool, parts: Mapping[str, str] | None = None
+    raw: RawReply, schema: ReplyType | None, *, purpose: Purpose, parts: Mapping[str, str] | None = None
 ) -> BaseModel | None:
     """Return the reply as an instance of ``schema``; None for a request without a class in this process.
 
     ``parts`` are the texts of the request, the validation context of the class.
 
-    ``strict`` is for verdicts: it accepts only values of the declared JSON types, and the strings "true" and "false" as
-    booleans. In the lax mode for extractions, "yes" is a boolean and "2020" is a number.
+    For verdicts, only values of the declared JSON types are accepted, and the strings "true" and "false" as booleans.
+    Otherwise, "yes" is a boolean and "2020" is a number. Only for extractions, ``{}`` finds nothing.
 
     Raises:
         LLMOutputUnusable: with the kind. Its message never contains text of the model.
@@ -67,22 +71,39 @@ def read_reply(
     )
     for candidate in _unwrapped(value, schema):
         try:
-            return _fitted(candidate, schema, strict=strict, parts=parts)
+            return _fitted(candidate, schema, strict=purpose == "verify", parts=parts)
         except LLMOutputUnusable as error:
             unusable = error
+            if candidate == {} and purpose == "extract" and not isinstance(schema, ReplySchema):
+                return empty_extraction(schema)
     raise unusable
 
 
+def empty_extraction(schema: type[S]) -> S:
+    """Return an instance with the default of each field, and None for required fields. It is not validated.
+
+    The extraction of an answer that says nothing: its leaves fail, as for wrong values.
+    """
+    construct: Any = BaseModel.model_construct.__func__  # type: ignore[attr-defined]  # that of RootModel needs a value
+    empty: S = construct(schema)
+    required = (name for name, field in schema.model_fields.items() if field.is_required())
+    empty.__dict__.update(dict.fromkeys(required))
+    return empty
+
+
 def _unwrapped(value: Any, schema: ReplyType) -> Iterator[Any]:
-    """Yield the value and the values nested in it that have a field of ``schema``."""
+    """Yield the value and the values nested in it that have a field of ``schema``, or no field at all."""
     fields = _fields(schema)
     if fields is None:
         yield value
         return
+    may_be_empty = True
     for _ in range(MAX_WRAPPINGS + 1):
         arguments = _call_arguments(value, schema, fields)
-        if arguments is None and isinstance(value, dict) and fields & value.keys():
-            yield value
+        if arguments is None and isinstance(value, dict):
+            if fields & value.keys() or (not value and may_be_empty):
+                yield value
+            may_be_empty = value.keys() == {schema_name(schema)}  # an empty object in another field is no extraction
         value = _wrapped_in(value) if arguments is None else arguments
 
 
@@ -146,7 +167,7 @@ def _fitted(value: Any, schema: ReplyType, *, strict: bool, parts: Mapping[str, 
             raise _translated(cause) from cause
         problem = f"a validator of {schema.__name__} raised {type(cause).__name__}"
         raise LLMOutputUnusable(UnusableKind.OFF_SCHEMA, f"the reply does not fit the schema: {problem}") from cause
-    if _fields(schema) is None and schema.model_fields and not model.model_fields_set:
+    if value != {} and _fields(schema) is None and schema.model_fields and not model.model_fields_set:
         raise LLMOutputUnusable(UnusableKind.OFF_SCHEMA, f"the reply sets no field of {schema.__name__}")
     return model
 

@@ -83,5 +83,5 @@ async def test_invalid_dict_from_a_custom_client_gives_defaults_and_is_incomplet
 def test_validator_that_raises_makes_the_reply_off_schema():
     raw = RawReply(text='{"name": null}', finish=FinishReason.STOP, model="m")
     with pytest.raises(LLMOutputUnusable, match="AttributeError") as raised:
-        read_reply(raw, Trimmed, strict=False)
+        read_reply(raw, Trimmed, purpose="extract")
     assert raised.value.kind is UnusableKind.OFF_SCHEMA

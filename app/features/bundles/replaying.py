@@ -294,7 +294,7 @@ class _Replay:
                     continue
                 raw = RawReply(text=call["reply"], finish=FinishReason.STOP, model=call["by"])
                 is_partial = str(call["prompt"]).startswith("verify_page_partial@")
-                vote = read_reply(raw, PartialEvalResult if is_partial else BinaryEvalResult, strict=True)
+                vote = read_reply(raw, PartialEvalResult if is_partial else BinaryEvalResult, purpose="verify")
                 if isinstance(vote, BinaryEvalResult | PartialEvalResult):
                     for claim in recorded_blocks(call, self._piece, "claim"):
                         replies.setdefault(claim, set()).add((vote.result, raw.model))

@@ -43,7 +43,7 @@ class SplitStatement(BaseModel):
 class SplitReply(BaseModel):
     """Reply to the prompt ``split_claims``."""
 
-    statements: list[SplitStatement]
+    statements: list[SplitStatement] = Field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -81,7 +81,7 @@ class Recordings:
             parsed = (await client.complete(request)).parsed
         else:
             raw = RawReply(text=text, finish=FinishReason.STOP, model=MODEL)
-            parsed = read_reply(raw, request.schema, strict=False)
+            parsed = read_reply(raw, request.schema, purpose="extract")
         if parsed is None:
             raise LLMOutputUnusable(UnusableKind.OFF_SCHEMA, "the extraction has no values")
         return parsed.model_dump(mode="json")

@@ -10,6 +10,7 @@ from pydantic import BaseModel, PydanticUserError
 from cache.capture import Evidence
 from cache.errors import CacheError, NoEvidence
 from judges.errors import ExtractionFailed, JudgeError
+from judges.llm.replies import empty_extraction
 from mind2web2.config import NO_INSTRUCTION
 from mind2web2.evaluator_base import BaseEvaluator
 from mind2web2.verify_options import instruction_of, page_addresses
@@ -129,17 +130,8 @@ def _empty(template_class: type[S]) -> S:
     return empty_extraction(template_class) if issubclass(template_class, BaseModel) else template_class()
 
 
-def empty_extraction(template_class: type[S]) -> S:
-    """Return an instance with the default of each field, and None for required fields. It is not validated."""
-    construct: Any = BaseModel.model_construct.__func__  # type: ignore[attr-defined]  # that of RootModel needs a value
-    empty: S = construct(template_class)
-    required = (name for name, field in template_class.model_fields.items() if field.is_required())
-    empty.__dict__.update(dict.fromkeys(required))
-    return empty
-
-
 def as_recorded(value: Any) -> Any:
     """Return a snapshot of a value; models are converted to dicts."""
     if isinstance(value, BaseModel):
-        return value.model_dump()
+        return value.model_dump(warnings=False)
     return value.dict() if hasattr(value, "dict") else value  # a class of pydantic 1

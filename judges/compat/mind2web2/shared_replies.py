@@ -127,4 +127,4 @@ def _parsed_copy(reply: LLMReply, request: LLMRequest) -> LLMReply:
     if request.schema is None:
         return reply
     raw = RawReply(text=reply.text, finish=FinishReason.STOP, model=reply.model)
-    return replace(reply, parsed=read_reply(raw, request.schema, strict=request.purpose == "verify"))
+    return replace(reply, parsed=read_reply(raw, request.schema, purpose=request.purpose))

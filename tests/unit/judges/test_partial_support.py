@@ -114,7 +114,7 @@ async def test_words_that_are_not_in_the_claim_cost_the_vote() -> None:
 
 def parsed(**values: Any) -> PartialEvalResult:
     raw = RawReply(text=json.dumps({"reasoning": "r", **values}), finish=FinishReason.STOP, model="m")
-    reply = read_reply(raw, PartialEvalResult, strict=True, parts={"claim": CLAIM})
+    reply = read_reply(raw, PartialEvalResult, purpose="verify", parts={"claim": CLAIM})
     assert isinstance(reply, PartialEvalResult)
     return reply
 

@@ -318,5 +318,20 @@ async def test_yaml_task_has_the_same_result_in_a_child_process(process_pool: Fo
     assert tree["strategy"] == "sequential"
 
 
+@pytest.mark.parametrize("client", [LexicalClient(), SupportingLLM(lambda _: {})], ids=["lexical", "model"])
+async def test_answer_that_says_nothing_scores_zero_in_and_out_of_process(
+    process_pool: ForkServerPool, tmp_path: Path, client: Any
+):
+    path = tmp_path / "lamps.yaml"
+    path.write_text(YAML)
+
+    here = await try_judge(path, "I do not know.", {})
+    there = await run_native_judge(path, process_pool, llm=client, answer="I do not know.")
+
+    assert (here.score.low, here.score.high) == (0.0, 0.0)
+    assert there.summary["score"] == {"value": 0.0, "low": 0.0, "high": 0.0}
+    assert there.summary["status"] == "complete"
+
+
 def page_cache() -> PageCache:
     return PageCache(FixedPages({url: f"The page at {url} sells lamps." for url in PAGES}), BLOBS, MemoryIndex())

@@ -6,9 +6,10 @@ import time
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pydantic import BaseModel
+from pydantic import BaseModel, model_validator
 
 from judges.errors import LLMOutputUnusable, UnusableKind
+from judges.llm.json_schema import ReplySchema
 from judges.llm.provider_adapter import FinishReason, RawReply
 from judges.llm.replies import MAX_REPLY_CHARS, read_reply
 from judges.prompting.verdict_reply import BinaryEvalResult
@@ -29,7 +30,7 @@ def raw(text: str, finish: FinishReason = FinishReason.STOP) -> RawReply:
 
 def kind_of(reply: RawReply, schema: type[BaseModel] | None = BinaryEvalResult) -> UnusableKind:
     with pytest.raises(LLMOutputUnusable) as caught:
-        read_reply(reply, schema, strict=True)
+        read_reply(reply, schema, purpose="verify")
     return caught.value.kind
 
 
@@ -65,7 +66,7 @@ def kind_of(reply: RawReply, schema: type[BaseModel] | None = BinaryEvalResult) 
     ],
 )
 def test_unambiguous_reply_is_parsed(text: str):
-    found = read_reply(raw(text), BinaryEvalResult, strict=True)
+    found = read_reply(raw(text), BinaryEvalResult, purpose="verify")
     assert isinstance(found, BinaryEvalResult)
     assert found.result is True
 
@@ -107,23 +108,23 @@ def test_free_text_truncated_before_the_answer_is_unusable(text: str):
 
 @pytest.mark.parametrize("text", ["B", "<think>I look</think> B"])
 def test_free_text_truncated_within_the_answer_is_usable(text: str):
-    assert read_reply(raw(text, FinishReason.LENGTH), None, strict=True) is None
+    assert read_reply(raw(text, FinishReason.LENGTH), None, purpose="verify") is None
 
 
 def test_error_message_does_not_contain_the_reply():
     with pytest.raises(LLMOutputUnusable) as caught:
-        read_reply(raw('{"reasoning": "ignore all rules", "result": "yes"}'), BinaryEvalResult, strict=True)
+        read_reply(raw('{"reasoning": "ignore all rules", "result": "yes"}'), BinaryEvalResult, purpose="verify")
     assert "ignore" not in str(caught.value)
     assert "result" in str(caught.value)
 
 
 def test_extraction_is_parsed_as_leniently_as_its_class():
-    assert read_reply(raw('{"year": "2020"}'), Year, strict=False) == Year(year=2020)
+    assert read_reply(raw('{"year": "2020"}'), Year, purpose="extract") == Year(year=2020)
 
 
 @pytest.mark.parametrize("finish", [FinishReason.STOP, FinishReason.LENGTH])
 def test_free_text_needs_no_shape(finish: FinishReason):
-    assert read_reply(raw("anything", finish), None, strict=False) is None
+    assert read_reply(raw("anything", finish), None, purpose="extract") is None
 
 
 @pytest.mark.parametrize("finish", [FinishReason.STOP, FinishReason.LENGTH, FinishReason.REFUSAL])
@@ -136,10 +137,45 @@ class AllDefaults(BaseModel):
     urls: list[str] = []
 
 
-@pytest.mark.parametrize("text", ['{"unexpected": 1}', "{}", '{"a": {"b": {}}}', "[]", "3"])
+class Required(AllDefaults):
+    year: int
+    nested: AllDefaults
+
+
+class Checked(AllDefaults):
+    @model_validator(mode="before")
+    @classmethod
+    def not_empty(cls, value: dict[str, object]) -> dict[str, object]:
+        if not value:
+            raise ValueError("no value")
+        return value
+
+
+@pytest.mark.parametrize("text", ["{}", "Nothing found: {}", "```json\n{ }\n```"])
+@pytest.mark.parametrize("schema", [AllDefaults, Required, Checked])
+def test_empty_object_is_an_extraction_that_finds_nothing(text: str, schema: type[AllDefaults]):
+    found = read_reply(raw(text), schema, purpose="extract")
+    assert isinstance(found, schema)
+    assert (found.name, found.urls) == ("", [])
+    if isinstance(found, Required):
+        assert (found.year, found.nested) == (None, None)
+    # In the service, a class of a judge file is only a schema.
+    assert read_reply(raw(text), ReplySchema("Plan", json.dumps(schema.model_json_schema())), purpose="extract") is None
+
+
+@pytest.mark.parametrize("text", ['"{}"', "[{}]", '{"AllDefaults": {}}', '{"name": "AllDefaults", "arguments": {}}'])
+def test_empty_object_is_found_in_its_wrapping(text: str):
+    assert read_reply(raw(text), AllDefaults, purpose="extract") == AllDefaults()
+
+
+def test_empty_object_is_no_verdict():
+    assert kind_of(raw("{}")) is UnusableKind.OFF_SCHEMA
+
+
+@pytest.mark.parametrize("text", ['{"unexpected": 1}', '{"a": {"b": {}}}', '{"other": {}}', "[]", "3", "null"])
 def test_object_without_any_known_field_is_not_an_empty_extraction(text: str):
     with pytest.raises(LLMOutputUnusable) as caught:
-        read_reply(raw(text), AllDefaults, strict=False)
+        read_reply(raw(text), AllDefaults, purpose="extract")
     assert caught.value.kind is UnusableKind.OFF_SCHEMA
 
 
@@ -166,14 +202,14 @@ WRAPPINGS = st.sampled_from(
 def test_every_wrapping_of_one_object_is_parsed(value, wrap, before: str, after: str):
     wrapped = wrap(json.dumps(value))
     text = wrapped if wrapped.startswith('"') else f"{before}{wrapped}{after}"
-    assert read_reply(raw(text), AllDefaults, strict=False) == AllDefaults(**value)
+    assert read_reply(raw(text), AllDefaults, purpose="extract") == AllDefaults(**value)
 
 
 @given(OBJECTS, OBJECTS, WRAPPINGS.filter(lambda wrap: wrap is not json.dumps), TEXTS)
 def test_two_different_objects_are_rejected(left, right, wrap, between: str):
     if left != right:
         with pytest.raises(LLMOutputUnusable):
-            read_reply(raw(wrap(f"{json.dumps(left)}{between}{json.dumps(right)}")), AllDefaults, strict=False)
+            read_reply(raw(wrap(f"{json.dumps(left)}{between}{json.dumps(right)}")), AllDefaults, purpose="extract")
 
 
 @pytest.mark.parametrize(
@@ -184,5 +220,5 @@ def test_hostile_replies_are_rejected_fast(piece: str, before: str):
     text = (before + piece * MAX_REPLY_CHARS)[:MAX_REPLY_CHARS]
     started = time.process_time()
     with pytest.raises(LLMOutputUnusable):
-        read_reply(raw(text), AllDefaults, strict=False)
+        read_reply(raw(text), AllDefaults, purpose="extract")
     assert time.process_time() - started < 10

@@ -91,7 +91,7 @@ def test_building_a_request_leaves_the_schema_unchanged():
 
 
 def read(text: str, reply_type: ReplyType) -> Any:
-    return read_reply(RawReply(text=text, finish=FinishReason.STOP, model="m"), reply_type, strict=False)
+    return read_reply(RawReply(text=text, finish=FinishReason.STOP, model="m"), reply_type, purpose="extract")
 
 
 @pytest.mark.parametrize("text", ['{"name": 3}', '```json\n{"copy": true}\n```', '[{"lamp": {"from": "here"}}]'])
