@@ -107,7 +107,8 @@ def _note(verdict: Verdict) -> CheckNote | None:
 def combine_verdicts(verdicts: Sequence[Verdict]) -> Verdict:
     """Combine the verdicts on several sources, given in the order in which the answer cites them.
 
-    The first source that supports the claim decides, and only its requests count. Otherwise a source without a verdict
+    The first source that supports the claim decides, preferably with a quote that code found, and only its requests
+    count. Otherwise a source without a verdict
     leaves the claim not judged. The claim fails only if every source was judged and none supports it.
     """
     evidence = tuple(dict.fromkeys(digest for verdict in verdicts for digest in verdict.evidence))
@@ -161,9 +162,11 @@ def _requests(verdict: Verdict) -> tuple[ModelRequest, ...]:
 
 
 def _deciding(verdicts: Sequence[Verdict]) -> Verdict:
-    for outcome in (Outcome.PASSED, Outcome.NOT_JUDGED):
-        for verdict in verdicts:
-            if verdict.outcome is outcome:
-                return verdict
+    supporting = [verdict for verdict in verdicts if verdict.outcome is Outcome.PASSED]
+    if supporting:
+        return next((verdict for verdict in supporting if verdict.grounded is not False), supporting[0])
+    for verdict in verdicts:
+        if verdict.outcome is Outcome.NOT_JUDGED:
+            return verdict
     # No source supports the claim. Prefer a page that was read to one that is gone.
     return next((verdict for verdict in verdicts if verdict.reason is not Reason.SOURCE_GONE), verdicts[0])

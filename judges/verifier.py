@@ -72,6 +72,7 @@ class ClaimJudge(ABC):
     """Base class of claim judges. Subclasses send requests to ``model`` directly or through another process."""
 
     model: str
+    style: Style
 
     @abstractmethod
     async def settle(self, question: ClaimQuestion, *, cache_only: bool = False) -> Verdict:
@@ -115,9 +116,10 @@ class ClaimJudge(ABC):
     ) -> Verdict:
         """Settle a claim on its ``sources``: None means the answer alone, several mean any of these pages.
 
-        The pages are judged concurrently. The first page that supports the claim decides, and the other requests are
-        cancelled. Pages that cached replies can decide come first, so that a rerun does not pay for requests that were
-        cancelled the first time.
+        The pages are judged concurrently. The first page that supports the claim with a quote that code found decides,
+        and the other requests are cancelled. Replies in the style of the public toolkit have no quotes: there, the
+        first page that supports the claim decides. Pages that cached replies can decide come first, so that a rerun
+        does not pay for requests that were cancelled the first time.
         """
         question = ClaimQuestion(claim=claim, task=task, answer=answer, trials=trials, use_screenshot=use_screenshot)
         return await self.settle_any(question, evidence_for)
@@ -143,11 +145,15 @@ class ClaimJudge(ABC):
         urls = dict(enumerate(claim.sources))
         verdicts: dict[int, Verdict] = {}
         if len(urls) > 1:
-            verdicts = await _until_supported(urls, lambda url: on_page(url, cache_only=True))
-        if not any(verdict.outcome is Outcome.PASSED for verdict in verdicts.values()):
+            verdicts = await _until_decided(urls, lambda url: on_page(url, cache_only=True), self._decides)
+        if not any(map(self._decides, verdicts.values())):
             remaining = {index: url for index, url in urls.items() if index not in verdicts}
-            verdicts |= await _until_supported(remaining, on_page)
+            verdicts |= await _until_decided(remaining, on_page, self._decides)
         return combine_verdicts([verdicts[index] for index in sorted(verdicts)])
+
+    def _decides(self, verdict: Verdict) -> bool:
+        """Return whether the verdict on one source decides the claim."""
+        return verdict.outcome is Outcome.PASSED and (verdict.grounded is not False or self.style is Style.COMPAT)
 
     async def settle_on(
         self, url: str, question: ClaimQuestion, evidence_for: EvidenceLookup, *, cache_only: bool
@@ -396,10 +402,12 @@ def _supporting_quotes(replies: Sequence[VoteReply], grounds: ClaimGrounds) -> t
     return ()
 
 
-async def _until_supported(
-    urls: Mapping[int, str], judge: Callable[[str], Coroutine[Any, Any, Verdict | None]]
+async def _until_decided(
+    urls: Mapping[int, str],
+    judge: Callable[[str], Coroutine[Any, Any, Verdict | None]],
+    decides: Callable[[Verdict], bool],
 ) -> dict[int, Verdict]:
-    """Judge all sources concurrently until one supports the claim. Return the verdicts reached, by place.
+    """Judge all sources concurrently until one decides the claim. Return the verdicts reached, by place.
 
     Raises:
         asyncio.CancelledError: what a source waited for was cancelled, for example because its page cache was closed.
@@ -407,16 +415,17 @@ async def _until_supported(
     async with asyncio.TaskGroup() as group:
         tasks = {index: group.create_task(_without_traceback(judge(url))) for index, url in urls.items()}
         pending: set[asyncio.Task[Verdict | None]] = set(tasks.values())
-        supported = False
-        while pending and not supported:
+        decided = False
+        while pending and not decided:
             done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
-            supported = any(not task.cancelled() and _supports(task) for task in done)
+            verdicts = [task.result() for task in done if not task.cancelled() and task.exception() is None]
+            decided = any(verdict is not None and decides(verdict) for verdict in verdicts)
         for task in pending:
             task.cancel()
-    if any(task.cancelled() for task in tasks.values() if task not in pending) and not supported:
+    if any(task.cancelled() for task in tasks.values() if task not in pending) and not decided:
         raise asyncio.CancelledError  # a task group ignores it
-    verdicts = {index: task.result() for index, task in tasks.items() if not task.cancelled()}
-    return {index: verdict for index, verdict in verdicts.items() if verdict is not None}
+    reached = {index: task.result() for index, task in tasks.items() if not task.cancelled()}
+    return {index: verdict for index, verdict in reached.items() if verdict is not None}
 
 
 async def _without_traceback(judging: Coroutine[Any, Any, Verdict | None]) -> Verdict | None:
@@ -429,10 +438,3 @@ async def _without_traceback(judging: Coroutine[Any, Any, Verdict | None]) -> Ve
         return await judging
     except asyncio.CancelledError as cancelled:
         raise cancelled.with_traceback(None) from None
-
-
-def _supports(task: asyncio.Task[Verdict | None]) -> bool:
-    if task.exception() is not None:
-        return False
-    verdict = task.result()
-    return verdict is not None and verdict.outcome is Outcome.PASSED

@@ -100,7 +100,9 @@ async def _judge(rpc: RpcClient, job: JobMessage) -> Any:
     task, path = str(job["task"]), str(job["path"])
     judge = run_native_file(code_in(job), path, task)
     tools = JudgeTools(
-        verifier=judge_named(model, lambda member: RemoteClaimJudge(rpc, REAL_RUN, member, answer=text)),
+        verifier=judge_named(
+            model, lambda member: RemoteClaimJudge(rpc, REAL_RUN, member, answer=text, style=Style.NATIVE)
+        ),
         extractor=RemoteExtractor(rpc, REAL_RUN, model, answer=text, style=Style.NATIVE),
         evidence_for=RemotePages(rpc, REAL_RUN).reference,
     )

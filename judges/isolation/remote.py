@@ -70,10 +70,11 @@ class RemotePages:
 class _ServiceCaller:
     """Sender of questions to the service. ``answer`` is the answer text that the service already has."""
 
-    def __init__(self, rpc: RpcClient, run: str, model: str, *, answer: str) -> None:
+    def __init__(self, rpc: RpcClient, run: str, model: str, *, answer: str, style: Style) -> None:
         self._rpc = rpc
         self._run = run
         self.model = model
+        self.style = style
         self._answer = answer
 
     def _params(self, question: ClaimQuestion | ExtractionQuestion) -> dict[str, Any]:
@@ -108,10 +109,6 @@ class RemoteClaimJudge(_ServiceCaller, ClaimJudge):
 
 class RemoteExtractor(_ServiceCaller, ExtractorBase):
     """Extractor that calls the service and parses the replies into the judge file's classes."""
-
-    def __init__(self, rpc: RpcClient, run: str, model: str, *, answer: str, style: Style) -> None:
-        super().__init__(rpc, run, model, answer=answer)
-        self.style = style
 
     async def ask(self, question: ExtractionQuestion) -> ExtractionReply:
         params = self._params(question) | {

@@ -131,7 +131,7 @@ class _RemoteJudging:
     def claim_judge(self, model: str) -> ClaimJudge:
         return judge_named(
             judge_of_run(model, self.model),
-            lambda name: RemoteClaimJudge(self.rpc, self.run, name, answer=self.answer),
+            lambda name: RemoteClaimJudge(self.rpc, self.run, name, answer=self.answer, style=Style.COMPAT),
         )
 
     def extractor_for(self, model: str) -> ExtractorBase:

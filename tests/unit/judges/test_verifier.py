@@ -5,13 +5,13 @@ import asyncio
 import pytest
 
 from cache.capture import CaptureOutcome, Evidence
-from judges.errors import LLMCircuitOpen, LLMOutputUnusable, LLMTimeout, LLMUnavailable, UnusableKind
+from judges.errors import LLMCircuitOpen, LLMOutputUnusable, LLMTimeout, LLMUnavailable, ReplyNotCached, UnusableKind
 from judges.llm.client import LLMRequest
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.prompting.rendering import Style
 from judges.prompting.verdict_reply import BinaryEvalResult
-from judges.verifier import MAX_REASONING_CHARS, Verifier
+from judges.verifier import MAX_REASONING_CHARS, ClaimQuestion, Verifier
 from rubrics.verdict import Claim, Outcome, Reason, Usage, Verdict
 from tests.fakes.llm import Rule, RuleLLM
 from tests.fakes.pages import FixedEvidence, jpeg, missing, page
@@ -181,9 +181,9 @@ async def test_cancellation_cancels_every_vote():
     assert len(llm.cancelled) == 2
 
 
-async def judged_any(llm: RuleLLM, shelf: FixedEvidence, *sources: str) -> Verdict:
+async def judged_any(llm: RuleLLM, shelf: FixedEvidence, *sources: str, style: Style = Style.NATIVE) -> Verdict:
     claim = Claim(text="So it is.", sources=sources)
-    return await verifier(llm).judge_any(claim, task="t", answer="a", evidence_for=shelf)
+    return await verifier(llm, style).judge_any(claim, task="t", answer="a", evidence_for=shelf)
 
 
 async def test_claim_without_sources_is_judged_from_the_answer_alone():
@@ -206,7 +206,8 @@ async def test_missing_page_sends_no_request():
     assert (verdict.reason, llm.requests) == (Reason.SOURCE_GONE, [])
 
 
-async def test_first_supporting_source_decides_and_the_other_requests_are_cancelled():
+@pytest.mark.parametrize(("style", "quotes"), [(Style.NATIVE, [QUOTE]), (Style.COMPAT, [])])
+async def test_first_supporting_source_decides_and_the_other_requests_are_cancelled(style: Style, quotes: list[str]):
     all_asked = asyncio.Event()
 
     async def pause(request: LLMRequest) -> None:
@@ -216,13 +217,39 @@ async def test_first_supporting_source_decides_and_the_other_requests_are_cancel
             await asyncio.Event().wait()
         await all_asked.wait()
 
-    llm = RuleLLM(pause=pause)
+    llm = RuleLLM(lambda request: BinaryEvalResult(reasoning="so", result=True, quotes=quotes), pause=pause)
     urls = [f"https://{name}.example/" for name in "abc"]
-    shelf = FixedEvidence({url: page(url, f"Text of {url}") for url in urls})
-    verdict = await judged_any(llm, shelf, *urls)
+    shelf = FixedEvidence({url: page(url, TEXT) for url in urls})
+    verdict = await judged_any(llm, shelf, *urls, style=style)
     assert verdict.outcome is Outcome.PASSED
     assert {request.parts["url"] for request in llm.cancelled} == {"https://a.example/", "https://c.example/"}
     assert llm.in_flight == 0
+
+
+@pytest.mark.parametrize("first", ["https://a.example/", "https://b.example/"])
+async def test_quote_in_any_source_grounds_the_claim_in_whatever_order_they_are_judged(first: str):
+    class Ordered(Verifier):
+        async def settle(self, question: ClaimQuestion, *, cache_only: bool = False) -> Verdict:
+            if cache_only:
+                raise ReplyNotCached
+            is_first = question.evidence is not None and question.evidence.capture.url == first
+            if not is_first:
+                await first_judged.wait()
+            verdict = await super().settle(question)
+            first_judged.set()
+            return verdict
+
+    first_judged = asyncio.Event()
+    llm = RuleLLM(lambda request: BinaryEvalResult(reasoning="so", result=True, quotes=[QUOTE]))
+    shelf = FixedEvidence(
+        {"https://a.example/": page("https://a.example/", TEXT), "https://b.example/": page("https://b.example/")}
+    )
+    ordered = Ordered(llm, "gpt-6-luna", block_builder=BLOCK_BUILDER, pages=PagePreparer(BLOCK_BUILDER))
+    claim = Claim(text="So it is.", sources=("https://b.example/", "https://a.example/"))
+    verdict = await ordered.judge_any(claim, task="t", answer="a", evidence_for=shelf)
+    assert (verdict.outcome, verdict.grounded, [quote.text for quote in verdict.quotes]) == (
+        Outcome.PASSED, True, [QUOTE],
+    )  # fmt: skip
 
 
 async def test_refuted_claim_with_a_blocked_source_is_not_judged():
