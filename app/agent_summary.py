@@ -52,8 +52,9 @@ class ScorecardRow:
     """Scorecard row of one agent.
 
     ``partial``, ``success`` and ``pass_at_k`` are in [0, 1], or None if the agent has no answers. ``k`` is the number
-    of runs. ``incomplete`` counts answers with leaves that were not judged, ``without_result`` answers that ended in an
-    error. ``usage.usd`` is None if a price is unknown.
+    of runs. ``pass_at_k`` is over the tasks with all runs, None without any; ``missing_runs`` lists the answers, as
+    task and name, that the other tasks lack. ``incomplete`` counts answers with leaves that were not judged,
+    ``without_result`` answers that ended in an error. ``usage.usd`` is None if a price is unknown.
     """
 
     agent: str
@@ -63,6 +64,7 @@ class ScorecardRow:
     partial: Score | None
     success: Score | None
     pass_at_k: Score | None
+    missing_runs: tuple[tuple[str, str], ...]
     incomplete: int
     without_result: int
     leaves_not_judged: int
@@ -148,14 +150,19 @@ def usage_of(result: Mapping[str, Any] | None) -> Usage:
 def scorecard_row(agent: str, outcomes: Iterable[AnswerOutcome]) -> ScorecardRow:
     """Return the scorecard row of one agent. An answer without a result has the bounds 0 and 1."""
     known = tuple(outcomes)
+    tasks, names = sorted({one.task_id for one in known}), sorted({one.answer_name for one in known})
+    present = {(one.task_id, one.answer_name) for one in known}
+    missing = tuple((task, name) for task in tasks for name in names if (task, name) not in present)
+    partial_tasks = {task for task, _ in missing}
     return ScorecardRow(
         agent=agent,
-        tasks=len({one.task_id for one in known}),
+        tasks=len(tasks),
         answers=len(known),
-        k=len({one.answer_name for one in known}),
+        k=len(names),
         partial=_bounded(known, lambda scored: public.mean_over_runs(scored, lambda one: one.score).mean),
         success=_bounded(known, lambda scored: public.mean_over_runs(scored, lambda one: one.success).mean),
-        pass_at_k=_bounded(known, public.pass_at_k),
+        pass_at_k=_bounded([one for one in known if one.task_id not in partial_tasks], public.pass_at_k),
+        missing_runs=missing,
         incomplete=sum(one.result is not None and not one.complete for one in known),
         without_result=sum(one.result is None for one in known),
         leaves_not_judged=sum(leaves_not_judged(one.result) for one in known if one.result is not None),
@@ -184,6 +191,7 @@ def agent_summary(agent: str, outcomes: Iterable[AnswerOutcome]) -> Summary:
             for one in known
             if one.result is None
         ],
+        "missing_runs": [{"task_id": task_id, "answer_name": name} for task_id, name in row.missing_runs],
         "bounds": {
             "score": _as_json(row.partial),
             "success": _as_json(row.success),

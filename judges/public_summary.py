@@ -12,6 +12,8 @@ from dataclasses import dataclass
 from statistics import fmean, pstdev
 from typing import Any, TypeAlias
 
+from rubrics.scoring import is_success
+
 Summary: TypeAlias = dict[str, Any]
 """JSON object in the public toolkit's format."""
 
@@ -43,11 +45,6 @@ class Spread:
 
     mean: float
     std: float
-
-
-def is_success(score: float) -> bool:
-    """Return whether the score is a full score."""
-    return score == 1.0
 
 
 def word_count(text: str) -> int:

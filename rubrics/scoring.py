@@ -18,6 +18,12 @@ from rubrics.rubric import Rubric
 from rubrics.tree import N, TreeNode
 from rubrics.verdict import Outcome, Support, Verdict
 
+FULL_SCORE = 1.0 - 1e-6
+"""Score from which an answer is a success in all figures, as in the ``metrics.json`` of the public toolkit.
+
+Gates are exact: a child with a score below 1.0 closes them.
+"""
+_THRESHOLD_TOLERANCE = 1e-9
 _JUST_BELOW_ONE = math.nextafter(1.0, 0.0)
 
 
@@ -35,6 +41,20 @@ class Score:
     value: float | None
     low: float
     high: float
+
+
+def is_success(score: float) -> bool:
+    """Return whether the score of an answer is a full score."""
+    return score >= FULL_SCORE
+
+
+def reaches(figure: float, threshold: float) -> bool:
+    """Return whether a figure is at least ``threshold``, with a tolerance of 1e-9 for the rounding of floats.
+
+    >>> (0.6 + 0.8 + 1.0) / 3 >= 0.8, reaches((0.6 + 0.8 + 1.0) / 3, 0.8)
+    (False, True)
+    """
+    return figure >= threshold - _THRESHOLD_TOLERANCE
 
 
 def bounded_score(low: float, high: float) -> Score:

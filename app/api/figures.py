@@ -52,7 +52,7 @@ class AverageBoundsOut(BaseModel):
 
     score: ScoreOut | None
     success: ScoreOut | None
-    pass_at_k: ScoreOut | None
+    pass_at_k: ScoreOut | None = Field(description="Over the tasks that have an answer of every run")
 
 
 class HeadlineFigureOut(ScoreOut):
@@ -152,6 +152,13 @@ class WithoutResultOut(BaseModel):
     error_code: str | None
 
 
+class MissingRunOut(BaseModel):
+    """Answer that a task lacks, although other tasks have one of the same name."""
+
+    task_id: str
+    answer_name: str
+
+
 class CorrectedOut(OpenModel):
     """Raw and corrected figures, ``score`` and ``leaves``, the errors of the judge on labelled leaves, and warnings."""
 
@@ -167,6 +174,7 @@ class AgentSummaryOut(LeaderboardRowOut):
     per_run: dict[str, RunAveragesOut]
     tasks: dict[str, TaskAveragesOut]
     without_result: list[WithoutResultOut]
+    missing_runs: list[MissingRunOut]
     corrected: CorrectedOut | None = Field(
         description="The score corrected for the errors of the judge, with overrides as labels; null without overrides "
         "or with several judges"

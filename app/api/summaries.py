@@ -32,7 +32,7 @@ router = APIRouter(prefix="/v1", tags=["results"])
 
 RunQuery = Annotated[str | None, Query(pattern=NAME_PATTERN, description="Only this run")]
 _SCORES = ("status", "score", "final_score", "model", "judge_model")
-_NOT_IN_LEADERBOARD = ("per_run", "tasks", "without_result", "corrected")
+_NOT_IN_LEADERBOARD = ("per_run", "tasks", "without_result", "missing_runs", "corrected")
 
 
 @router.get("/agents/{agent}/summary", response_model=AgentSummaryOut)

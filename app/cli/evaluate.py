@@ -295,7 +295,7 @@ def _report(agent: str, out: Path, evaluated: Sequence[AnswerEvaluation], *, as_
     """Write the summaries, print the scores, and why some are open. Exit with INCOMPLETE if any is."""
     from app.agent_summary import scorecard_row
     from app.console.not_judged import print_not_judged
-    from app.console.scorecard import answer_table, scorecard
+    from app.console.scorecard import answer_table, missing_runs_line, scorecard
     from app.engine.result_folder import write_summaries
 
     outcomes = [one.outcome for one in evaluated]
@@ -305,7 +305,10 @@ def _report(agent: str, out: Path, evaluated: Sequence[AnswerEvaluation], *, as_
     else:
         console = stdout_console()
         console.print(answer_table((agent, outcome) for outcome in outcomes))
-        console.print(scorecard([scorecard_row(agent, outcomes)]))
+        row = scorecard_row(agent, outcomes)
+        console.print(scorecard([row]))
+        if line := missing_runs_line(row.missing_runs):
+            console.print_line(line)
         console.print_line(f"report: {out / agent / 'report.html'}\nresults: {out / agent}")
     again = "Then run the same command again: it judges only the answers with an open score."
     print_not_judged((outcome.result for outcome in outcomes), again=again)

@@ -33,6 +33,8 @@ def summary(
 def _print_summary(document: Mapping[str, Any]) -> None:
     from rich.markup import escape
 
+    from app.console.scorecard import missing_runs_line
+
     console = stdout_console()
     console.print(
         f"[bold]{escape(document['agent_name'])}[/]: {counted(document['num_tasks'], 'task')}, "
@@ -60,6 +62,8 @@ def _print_summary(document: Mapping[str, Any]) -> None:
         )
     console.print(tasks)
     not_judged = document["not_judged"]
+    if missing := missing_runs_line([(one["task_id"], one["answer_name"]) for one in document["missing_runs"]]):
+        console.print_line(missing)
     line = f"{not_judged['answers']} of {document['num_answers']} answers not judged ({not_judged['leaves']} leaves)"
     console.print(line + (f", {document['unfinished']} jobs unfinished" if document.get("unfinished") else ""))
 

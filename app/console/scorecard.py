@@ -44,6 +44,15 @@ def scorecard(rows: Sequence[ScorecardRow], *, title: str | None = None) -> Plai
     return table
 
 
+def missing_runs_line(missing: Sequence[tuple[str, str]], *, shown: int = 5) -> str | None:
+    """Return a line that names the runs that tasks lack, given as task and answer name; None without any."""
+    if not missing:
+        return None
+    names = [f"{task_id} {name.removesuffix('.md')}" for task_id, name in missing[:shown]]
+    more = [f"and {len(missing) - shown} more"] if len(missing) > shown else []
+    return f"missing runs: {', '.join([*names, *more])}. pass@k is over the tasks with all runs."
+
+
 def usd_text(usd: float | None) -> str:
     return "unknown" if usd is None else f"{usd:.4f}"
 

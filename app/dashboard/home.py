@@ -33,8 +33,8 @@ MAX_POINTS = 12
 class MatrixRow:
     """One run of an agent, judged by one judge. ``cells`` maps tasks to items of ``/v1/task-scores``.
 
-    ``score`` and ``success`` are means over the shown tasks with bounds (``value``, ``low``, ``high``); None if the run
-    has no answer to some of them, because means over different tasks cannot be compared.
+    ``score`` and ``success`` are means with bounds (``value``, ``low``, ``high``) over the tasks that all rows have,
+    because means over different tasks cannot be compared; None if there is no such task. ``mean_tasks`` counts them.
     """
 
     agent: str
@@ -42,6 +42,7 @@ class MatrixRow:
     cells: Mapping[str, Mapping[str, Any]]
     score: Mapping[str, Any] | None
     success: Mapping[str, Any] | None
+    mean_tasks: int
     tasks: int
     answers: int
     incomplete: int
@@ -55,18 +56,22 @@ def matrix_rows(scores: Iterable[Mapping[str, Any]], tasks: Collection[str]) -> 
     for score in scores:
         if score["task_id"] in tasks:
             by_run.setdefault((score["agent"], score["run"], score["judge"]), {})[score["task_id"]] = score
-    rows = [_row(agent, run, judge, cells, len(tasks)) for (agent, run, judge), cells in by_run.items()]
-    return sorted(rows, key=lambda row: (row.score is None, -_low(row), row.agent, row.run or ""))
+    shared = set(tasks).intersection(*by_run.values())
+    rows = [_row(agent, run, judge, cells, shared) for (agent, run, judge), cells in by_run.items()]
+    return sorted(rows, key=lambda row: (-_low(row), row.agent, row.run or ""))
 
 
-def _row(agent: str, run: str | None, judge: str, cells: Mapping[str, Mapping[str, Any]], tasks: int) -> MatrixRow:
-    has_all = len(cells) == tasks
+def _row(
+    agent: str, run: str | None, judge: str, cells: Mapping[str, Mapping[str, Any]], shared: Collection[str]
+) -> MatrixRow:
+    compared = [cells[task] for task in sorted(shared)]
     return MatrixRow(
         agent=agent,
         run=run,
         cells=cells,
-        score=_mean([cell["score"] for cell in cells.values()]) if has_all else None,
-        success=_mean([cell["success"] for cell in cells.values()]) if has_all else None,
+        score=_mean([cell["score"] for cell in compared]) if compared else None,
+        success=_mean([cell["success"] for cell in compared]) if compared else None,
+        mean_tasks=len(compared),
         tasks=len(cells),
         answers=sum(cell["answers"] for cell in cells.values()),
         incomplete=sum(cell["incomplete"] for cell in cells.values()),
@@ -105,16 +110,16 @@ def mixed_judges_warning(rows: Iterable[MatrixRow]) -> str | None:
 
 
 def trend(rows: Iterable[MatrixRow]) -> tuple[TrendPoint, ...]:
-    """Return the mean score of each complete run in the order of judging. Open scores count with their lower bound."""
-    complete = sorted((row for row in rows if row.score is not None), key=lambda row: row.last_judged_at)
-    return tuple(TrendPoint(row.run or "no run", _low(row)) for row in complete[-MAX_POINTS:])
+    """Return the mean score of each run in the order of judging. Open scores count with their lower bound."""
+    compared = sorted((row for row in rows if row.score is not None), key=lambda row: row.last_judged_at)
+    return tuple(TrendPoint(row.run or "no run", _low(row)) for row in compared[-MAX_POINTS:])
 
 
 def csv_header(tasks: Sequence[str]) -> list[str]:
     columns = [f"{task}_{end}" for task in tasks for end in ("low", "high")]
     return [
-        "agent", "run", "mean_score_low", "mean_score_high", "success_low", "success_high", "tasks", "answers",
-        "answers_not_judged", "judge", "last_judged_at", *columns,
+        "agent", "run", "mean_score_low", "mean_score_high", "success_low", "success_high", "mean_tasks", "tasks",
+        "answers", "answers_not_judged", "judge", "last_judged_at", *columns,
     ]  # fmt: skip
 
 
@@ -123,7 +128,18 @@ def csv_row(row: MatrixRow, tasks: Sequence[str]) -> list[Cell]:
         None if score is None else score[end] for score in (row.score, row.success) for end in ("low", "high")
     ]
     cells = [row.cells[task]["score"][end] if task in row.cells else None for task in tasks for end in ("low", "high")]
-    return [row.agent, row.run, *ends, row.tasks, row.answers, row.incomplete, row.judge, row.last_judged_at, *cells]
+    return [
+        row.agent,
+        row.run,
+        *ends,
+        row.mean_tasks,
+        row.tasks,
+        row.answers,
+        row.incomplete,
+        row.judge,
+        row.last_judged_at,
+        *cells,
+    ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,7 +298,8 @@ async def statistics(
         "agent_statistics.html", title=f"Statistics of {agent}{f', run {run}' if run else ''}", here="home",
         json=f"/v1/agents/{agent}/summary?{query_of(chosen)}", agent=agent, query=query_of({"run": run}),
         judges=judges, is_refused=len(judges) > 1 and not mix_judges,
-        summary=summary, k=k, figures=figures, pass_interval=_pass_interval(figures, k),
+        summary=summary, k=k, figures=figures,
+        passing=next((one for one in figures.get("pass_at_k") or () if one["k"] == k), None),
     )  # fmt: skip
 
 
@@ -359,15 +376,6 @@ def _grouped(jobs: Sequence[Mapping[str, Any]], state: str, *, link: str) -> lis
             )
         )
     return problems
-
-
-def _pass_interval(figures: Mapping[str, Any], k: int) -> Mapping[str, Any] | None:
-    """Return the interval of pass@k, or None if some tasks have fewer than ``k`` answers: then the figures differ."""
-    for one in figures.get("pass_at_k") or ():
-        if one["k"] == k and one["tasks"] == figures["tasks"]:
-            interval: Mapping[str, Any] | None = one["interval"]
-            return interval
-    return None
 
 
 def _csv_result(row: Mapping[str, Any]) -> list[Any]:

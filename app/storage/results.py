@@ -23,7 +23,7 @@ from app.storage.tables import answers, jobs, result_pages, result_sources, resu
 from app.storage.text_cleanup import storable_text
 from cache.urls import canonical_key
 from rubrics.result_fields import leaves_of
-from rubrics.scoring import Score, bounded_score
+from rubrics.scoring import FULL_SCORE, Score, bounded_score
 
 _COLUMNS = (results.c.id, results.c.job_id, results.c.body, results.c.created_at)
 _OPEN_OUTCOMES = frozenset({"not_judged", "undecided"})
@@ -352,8 +352,8 @@ async def task_scores(
             *group,
             low.label("low"),
             high.label("high"),
-            func.avg(case((newest.c.score_low >= 1.0, 1.0), else_=0.0)).label("success_low"),
-            func.avg(case((newest.c.score_high >= 1.0, 1.0), else_=0.0)).label("success_high"),
+            func.avg(case((newest.c.score_low >= FULL_SCORE, 1.0), else_=0.0)).label("success_low"),
+            func.avg(case((newest.c.score_high >= FULL_SCORE, 1.0), else_=0.0)).label("success_high"),
             func.count().label("answers"),
             func.sum(case((newest.c.status != "complete", 1), else_=0)).label("incomplete"),
             func.max(newest.c.id).label("result_id"),

@@ -109,6 +109,7 @@ class AgentSummaryOut(TypedDict):
     per_run: dict[str, RunAveragesOut]
     tasks: dict[str, TaskAveragesOut]
     without_result: list[WithoutResultOut]
+    missing_runs: list[MissingRunOut]
     corrected: CorrectedOut | None
 
 
@@ -1071,6 +1072,13 @@ class Mind2WebSessionIn(TypedDict):
     shuffle_tasks: NotRequired[bool]
     feedback: NotRequired[GivenFeedback]
     history: NotRequired[History]
+
+
+class MissingRunOut(TypedDict):
+    """Answer that a task lacks, although other tasks have one of the same name."""
+
+    task_id: str
+    answer_name: str
 
 
 class MultimodalRunIn(TypedDict):

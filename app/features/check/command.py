@@ -39,6 +39,7 @@ from app.settings import Settings
 from cache.errors import BlobError
 from judges.llm.providers import LEXICAL
 from judges.voting import JuryRule
+from rubrics.scoring import reaches
 
 _MAX_LISTED = 20
 _MAX_CELL_CHARS = 160
@@ -210,9 +211,9 @@ def _exit(document: CheckDocument, min_precision: float | None) -> None:
     precision = document.figures.citation_precision_liu2023
     is_stopped = document.status is CheckStatus.STOPPED
     is_open = is_stopped or bool(document.counts.get(StatementOutcome.NOT_JUDGED))
-    if min_precision is not None and precision.value is not None and precision.value < min_precision:
+    if min_precision is not None and precision.value is not None and not reaches(precision.value, min_precision):
         message = f"citation precision {precision.value:.4f} is below {min_precision:g}"
-        if not is_open or precision.high < min_precision:
+        if not is_open or not reaches(precision.high, min_precision):
             raise ToolFailed(message, hint="The statements listed above are not supported by their sources.")
         if not is_stopped:
             message += f", but with the claims that were not judged it can be up to {precision.high:.4f}"

@@ -1,7 +1,8 @@
 """Quality gate: thresholds on the figures of an agent and on its regression against a baseline. Pure functions.
 
 A check fails only if even the best possible outcome of the unjudged answers is not enough. It passes only if the worst
-possible outcome is enough. Otherwise it is ``open``, because an unjudged answer is neither right nor wrong.
+possible outcome is enough. Otherwise it is ``open``, because an unjudged answer is neither right nor wrong. Figures are
+compared with a tolerance of 1e-9, so a mean of 0.6, 0.8 and 1.0 reaches 0.8.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ from enum import StrEnum
 from typing import Any
 
 from app.number_format import formatted
+from rubrics.scoring import reaches
 
 Json = Mapping[str, Any]
 
@@ -111,7 +113,7 @@ def _completeness_checks(summary: Json, allowed: float | None) -> Iterable[Check
         )
         yield Check(name="judged", state=state, wanted="every answer", found=f"{count} not judged", reason=reason)
     else:
-        state = GateState.FAILED if not_judged["share"] > allowed else GateState.PASSED
+        state = GateState.PASSED if reaches(allowed, not_judged["share"]) else GateState.FAILED
         reason = f"{not_judged['share']:.1%} of the answers were not judged, the maximum is {allowed:.1%}"
         yield Check(name="judged", state=state, wanted=f"not judged <= {allowed:.1%}", found=count, reason=reason)
     if summary.get("unfinished"):
@@ -128,9 +130,9 @@ def _completeness_checks(summary: Json, allowed: float | None) -> Iterable[Check
 def _minimum_check(name: str, figure: Json, minimum: float) -> Check:
     low, high = figure["low"], figure["high"]
     value_text = _range_text(low, high)
-    if low >= minimum:
+    if reaches(low, minimum):
         state, reason = GateState.PASSED, f"the {name} is {value_text}, at least {minimum:g}"
-    elif high < minimum:
+    elif not reaches(high, minimum):
         state, reason = GateState.FAILED, f"the {name} is {value_text}, below {minimum:g}"
     else:
         state, reason = (
@@ -146,9 +148,9 @@ def _lower_bound_check(figure: Json, minimum: float, *, warnings: Sequence[str])
     sentence = (
         f"the 95 % interval of the score is {_range_text(interval['low'], interval['high'])} ({interval['method']})"
     )
-    if interval["low"] >= minimum:
+    if reaches(interval["low"], minimum):
         state, reason = GateState.PASSED, f"{sentence}, completely at or above {minimum:g}"
-    elif figure["value"] is not None or interval["high"] < minimum:
+    elif figure["value"] is not None or not reaches(interval["high"], minimum):
         state, reason = GateState.FAILED, f"{sentence}, and its lower bound is below {minimum:g}"
     else:
         state, reason = (
@@ -192,14 +194,16 @@ def _regression_state(figure: Json, loss: float, rule: RegressionRule) -> GateSt
     open_tasks = figure["certain"] < figure["tasks"]
     # Without an interval (a single task, or equal differences), only the mean difference can be checked.
     if rule is RegressionRule.MEAN or interval is None:
-        return GateState.FAILED if high < -loss else GateState.PASSED if low >= -loss else GateState.OPEN
+        if reaches(low, -loss):
+            return GateState.PASSED
+        return GateState.OPEN if reaches(high, -loss) else GateState.FAILED
     if rule is RegressionRule.SHOWN:
-        if interval["high"] < -loss:
+        if not reaches(interval["high"], -loss):
             return GateState.FAILED
-        return GateState.OPEN if open_tasks and low < -loss else GateState.PASSED
-    if interval["low"] >= -loss:
+        return GateState.OPEN if open_tasks and not reaches(low, -loss) else GateState.PASSED
+    if reaches(interval["low"], -loss):
         return GateState.PASSED
-    return GateState.OPEN if open_tasks and high >= -loss else GateState.FAILED
+    return GateState.OPEN if open_tasks and reaches(high, -loss) else GateState.FAILED
 
 
 def _significance_text(figure: Json) -> str:

@@ -18,7 +18,7 @@ from judges.analysis.statistics.interval import LEVEL
 from judges.analysis.statistics.paired import MIN_TASKS_FOR_T, Paired, interval_over_bounds, paired
 from judges.analysis.statistics.sign_flip import MIN_TASKS_FOR_TEST, holm
 from judges.result import score_json
-from rubrics.scoring import Score, bounded_score
+from rubrics.scoring import Score, bounded_score, is_success
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ def add_flips(comparison: dict[str, Any], flips: Sequence[Flip], *, max_listed: 
 
 
 def _success(score: Score) -> Score:
-    low, high = float(score.low == 1.0), float(score.high == 1.0)
+    low, high = float(is_success(score.low)), float(is_success(score.high))
     return bounded_score(low, high)
 
 

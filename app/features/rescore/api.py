@@ -174,6 +174,7 @@ class RescoreOut(RescoreSummaryOut):
                     {
                         "agent": "my-agent",
                         "answers": 1,
+                        "tasks": 1,
                         **_EXAMPLE_SCORES,
                         "difference": _EXAMPLE_DIFFERENCE,
                         "rank_before": 2,

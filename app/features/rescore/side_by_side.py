@@ -82,12 +82,18 @@ def comparison_json(answers: Sequence[RescoredAnswer]) -> dict[str, Any]:
 def agents_json(answers: Iterable[RescoredAnswer]) -> list[dict[str, Any]]:
     """Return the mean scores of each agent before and after, and its ranks, by new rank and name.
 
-    The means are those of the leaderboard, but only over answers that have both scores. Ranks are by the lower bound of
-    the mean, in which leaves that were not judged count 0. Agents with equal means share a rank.
+    The means are over the answers that have both scores, of the ``tasks`` that all agents have; without such a task,
+    the agents cannot be compared and none is returned. Ranks are by the lower bound of the mean, in which leaves that
+    were not judged count 0. Agents with equal means share a rank.
     """
+    scored = [answer for answer in answers if answer.before is not None and answer.after is not None]
+    tasks: dict[str, set[str]] = {}
+    for answer in scored:
+        tasks.setdefault(answer.agent, set()).add(answer.fields["task_id"])
+    shared = set[str]().union(*tasks.values()).intersection(*tasks.values())
     by_agent: dict[str, list[RescoredAnswer]] = {}
-    for answer in answers:
-        if answer.before is not None and answer.after is not None:
+    for answer in scored:
+        if answer.fields["task_id"] in shared:
             by_agent.setdefault(answer.agent, []).append(answer)
     before = {agent: _mean(agent, each, "before") for agent, each in by_agent.items()}
     after = {agent: _mean(agent, each, "after") for agent, each in by_agent.items()}
@@ -96,6 +102,7 @@ def agents_json(answers: Iterable[RescoredAnswer]) -> list[dict[str, Any]]:
         {
             "agent": agent,
             "answers": len(by_agent[agent]),
+            "tasks": len(shared),
             "before": score_json(before[agent]),
             "after": score_json(after[agent]),
             "difference": _difference_json(before[agent], after[agent]),

@@ -18,6 +18,7 @@ from judges.analysis.statistics import bootstrap, student
 from judges.analysis.statistics.bounded_mean import bounded_mean
 from judges.analysis.statistics.interval import Interval
 from judges.analysis.statistics.student import unpaired_detectable
+from rubrics.scoring import is_success
 
 MIN_TASKS_FOR_INTERVAL = 5
 """With fewer tasks, the interval is valid but takes up most of the range."""
@@ -116,7 +117,7 @@ def _by_task(trials: Sequence[Trial]) -> list[list[Trial]]:
 
 
 def _success(score: float) -> float:
-    return float(score == 1.0)
+    return float(is_success(score))
 
 
 def _figure(by_task: Sequence[Sequence[Trial]], worth: Callable[[float], float], *, resampled: bool) -> Figure:
@@ -202,8 +203,8 @@ def _passing(by_task: Sequence[Sequence[Trial]], chance: Callable[[int, int, int
 def _at(by_task: Sequence[Sequence[Trial]], chance: Callable[[int, int, int], float], k: int) -> PassEstimate:
     enough = [task for task in by_task if len(task) >= k]
     bounds = [
-        [chance(len(task), sum(one.low == 1.0 for one in task), k) for task in enough],
-        [chance(len(task), sum(one.high == 1.0 for one in task), k) for task in enough],
+        [chance(len(task), sum(is_success(one.low) for one in task), k) for task in enough],
+        [chance(len(task), sum(is_success(one.high) for one in task), k) for task in enough],
     ]
     low, high = (fmean(chances) for chances in bounds)
     interval = _between(*bounds)

@@ -19,6 +19,7 @@ from typing import Any, TypeAlias
 from judges.result_files import write_json
 from mind2web2.results import answer_output_dir, load_latest_result
 from mind2web2.submission import AnswerFile, TaskInfo, count_words, list_answer_files, load_metadata
+from rubrics.scoring import is_success
 from rubrics.verdict import Outcome, Reason
 
 __all__ = [
@@ -37,7 +38,6 @@ __all__ = [
 ]
 
 METRICS_FILE = "metrics.json"
-SUCCESS_TOLERANCE = 1e-6
 LEADERBOARD_RUNS = 3
 MAX_DEFAULT_RUNS = 1000
 UNKNOWN = "-"
@@ -91,11 +91,6 @@ class AnswerRecord:
     @property
     def answered(self) -> bool:
         return self.words is not None
-
-
-def is_success(score: float) -> bool:
-    """Return whether a score counts as a full score."""
-    return score >= 1.0 - SUCCESS_TOLERANCE
 
 
 def valid_score(value: object) -> float | None:

@@ -49,13 +49,17 @@ def test_answer_without_a_result_is_unknown_and_not_zero() -> None:
     assert (row.incomplete, row.without_result, row.answers_not_judged) == (0, 1, 1)
 
 
-def test_task_passes_if_any_of_its_answers_passes() -> None:
-    answers = [outcome("a", 1, result(0.0)), outcome("a", 2, result(1.0)), outcome("b", 1, result(0.5))]
+def test_pass_at_k_is_over_the_tasks_with_every_run_and_names_the_missing_ones() -> None:
+    answers = [outcome("a", 1, result(0.0)), outcome("a", 2, result(1.0)), outcome("c", 1, result(0.5))]
+    whole = [*answers, outcome("b", 1, result(0.5)), outcome("b", 2, result(1.0 - 1e-7))]
 
-    row = scorecard_row("otter", answers)
+    row = scorecard_row("otter", whole)
 
     assert row.k == 2
-    assert row.pass_at_k == Score(value=0.5, low=0.5, high=0.5)
+    assert row.pass_at_k == Score(value=1.0, low=1.0, high=1.0)
+    assert row.missing_runs == (("c", "answer_2.md"),)
+    assert agent_summary("otter", whole)["missing_runs"] == [{"task_id": "c", "answer_name": "answer_2.md"}]
+    assert scorecard_row("otter", [outcome("a", 1, result(1.0)), outcome("b", 2, result(1.0))]).pass_at_k is None
 
 
 def test_cost_and_time_are_summed_and_an_unknown_price_stays_unknown() -> None:

@@ -1,8 +1,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from fractions import Fraction
 from itertools import product
 from math import inf, nan, nextafter
+from statistics import fmean
 
 import pytest
 from hypothesis import assume, given
@@ -16,6 +18,8 @@ from rubrics.scoring import (
     Score,
     bounds,
     compatible_score,
+    is_success,
+    reaches,
     score,
     score_nodes,
     score_strict,
@@ -147,6 +151,20 @@ def test_bounds_contain_the_score_if_leaves_are_intervals(
     between = {leaf_id: data.draw(st.floats(min_value=lows[leaf_id], max_value=highs[leaf_id])) for leaf_id in lows}
     found = bounds(rubric.root, lambda leaf: (lows[leaf.id], highs[leaf.id]))
     assert found.low <= score_of(rubric.root, between) <= found.high
+
+
+@given(st.lists(st.integers(min_value=0, max_value=100), min_size=1, max_size=50))
+def test_mean_of_decimal_scores_reaches_itself_and_nothing_more(hundredths: list[int]) -> None:
+    mean = Fraction(sum(hundredths), 100 * len(hundredths))
+    figure = fmean(each / 100 for each in hundredths)
+    assert reaches(figure, float(mean))
+    assert reaches(float(mean), figure)
+    assert not reaches(figure, float(mean + Fraction(1, 10**8)))
+
+
+@pytest.mark.parametrize(("points", "expected"), [(1.0, True), (1 - 1e-7, True), (1 - 1e-5, False), (0.0, False)])
+def test_success_has_one_tolerance(points: float, expected: bool) -> None:
+    assert is_success(points) is expected
 
 
 def test_weights_shift_the_mean() -> None:

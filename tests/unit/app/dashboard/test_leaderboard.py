@@ -40,12 +40,21 @@ def test_runs_are_kept_apart():
     assert sum(row.answers for row in rows) == 15
 
 
-def test_run_without_answers_to_all_tasks_has_no_mean_and_comes_last():
-    scores = [score("a", 1.0, agent="part"), score("a", 0.5), score("b", 0.0)]
-    rows = matrix_rows(scores, ["a", "b"])
-    assert [(row.agent, row.tasks) for row in rows] == [("walker", 2), ("part", 1)]
-    assert rows[1].score is None and rows[1].success is None
-    assert [row.agent for row in matrix_rows(scores, ["a"])] == ["part", "walker"]
+def test_means_are_over_the_tasks_that_all_rows_have():
+    scores = [score("a", 1.0, agent="part"), score("a", 0.5), score("b", 1.0), score("c", 1.0, agent="part")]
+    rows = matrix_rows(scores, ["a", "b", "c"])
+    assert [(row.agent, row.score["low"], row.mean_tasks, row.tasks) for row in rows if row.score] == [
+        ("part", 1.0, 1, 2),
+        ("walker", 0.5, 1, 2),
+    ]
+
+
+def test_rows_without_a_shared_task_have_no_mean():
+    rows = matrix_rows([score("a", 0.5, agent="part"), score("b", 1.0)], ["a", "b"])
+    assert [(row.agent, row.score, row.success, row.mean_tasks) for row in rows] == [
+        ("walker", None, None, 0),
+        ("part", None, None, 0),
+    ]
 
 
 def test_rows_of_different_judges_have_a_warning():
@@ -64,7 +73,7 @@ def test_trend_is_by_run_in_the_order_of_judging():
     ]
     points = trend(matrix_rows(scores[:2], ["a"]))
     assert [(point.label, point.value) for point in points] == [("mon", 0.25), ("tue", 1.0)]
-    assert trend(matrix_rows(scores, ["a", "b"])) == ()
+    assert trend(matrix_rows(scores, ["a", "b"])) == ()  # no task is in all runs
 
 
 def test_table_has_the_bounds_of_each_task():

@@ -41,6 +41,8 @@ def states(found: Gate) -> dict[str, GateState]:
         ({"a": 1.0, "b": (0.0, 1.0)}, OPEN),
         ({"a": 0.5, "b": (0.0, 1.0)}, FAILED),  # even if all open leaves pass
         ({"a": 1.0, "b": None}, OPEN),
+        ({"a": 0.6, "b": 0.8, "c": 1.0}, PASSED),  # the mean of these floats is below 0.8
+        ({"a": 0.6, "b": 0.8, "c": 0.99999}, FAILED),
     ],
 )
 def test_minimum_score(scores: dict[str, Any], state: GateState):
@@ -105,6 +107,14 @@ CLEAR = {task: 0.5 - nth / 100 for nth, task in enumerate(BEFORE)}
 )
 def test_regression_against_the_baseline(now: dict[str, float], rule: RegressionRule, state: GateState):
     assert states(evaluate(now, before=BEFORE, max_regression=0.05, rule=rule))["regression"] is state
+
+
+@pytest.mark.parametrize("rule", list(RegressionRule))
+@pytest.mark.parametrize(("now", "state"), [(0.78, PASSED), (0.7799, FAILED)])
+def test_loss_that_equals_the_maximum_passes(now: float, state: GateState, rule: RegressionRule):
+    after, before = dict.fromkeys("abc", now), dict.fromkeys("abc", 0.8)
+    assert 0.78 - 0.8 < -0.02  # in floats
+    assert states(evaluate(after, before=before, max_regression=0.02, rule=rule))["regression"] is state
 
 
 @pytest.mark.parametrize("rule", list(RegressionRule))

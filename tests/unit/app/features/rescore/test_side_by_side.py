@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from app.features.rescore.side_by_side import MAX_FLIPS, RescoredAnswer, comparison_json, rescored_answer
+from app.features.rescore.side_by_side import MAX_FLIPS, RescoredAnswer, agents_json, comparison_json, rescored_answer
 from app.storage.records import Job, JobStatus
 from rubrics.verdict import Outcome
 from tests.fakes.judged import FAILED, NOT_JUDGED, PASSED, leaf, result_of, rubric_of
@@ -54,6 +55,18 @@ def test_equal_means_share_a_rank_and_unjudged_leaves_count_nothing():
         answer("stork", (FAILED, FAILED), (PASSED, PASSED)),
     )
     assert found == {"stork": (3, 1), "heron": (1, 2), "otter": (1, 2)}
+
+
+def test_means_are_over_the_tasks_that_all_agents_have():
+    more = replace(job("otter"), task_id="more")
+    otter = [answer("otter", (PASSED,), (PASSED,)), rescored_answer(more, body(FAILED), body(FAILED))]
+    assert [(row["agent"], row["before"]["value"], row["tasks"]) for row in agents_json(otter)] == [("otter", 0.5, 2)]
+    rows = agents_json([*otter, answer("heron", (FAILED,), (PASSED,))])
+    assert [(row["agent"], row["after"]["value"], row["tasks"]) for row in rows] == [
+        ("heron", 1.0, 1),
+        ("otter", 1.0, 1),
+    ]
+    assert agents_json([otter[1], answer("heron", (FAILED,), (PASSED,))]) == []
 
 
 def test_answer_without_a_result_changes_no_mean():
