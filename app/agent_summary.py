@@ -53,7 +53,8 @@ class ScorecardRow:
 
     ``partial``, ``success`` and ``pass_at_k`` are in [0, 1], or None if the agent has no answers. ``k`` is the number
     of runs. ``pass_at_k`` is over the tasks with all runs, None without any; ``missing_runs`` lists the answers, as
-    task and name, that the other tasks lack. ``incomplete`` counts answers with leaves that were not judged,
+    task and name, that the other tasks lack. ``nothing_applies`` counts answers without a score, which no figure
+    includes. ``incomplete`` counts answers with leaves that were not judged,
     ``without_result`` answers that ended in an error. ``usage.usd`` is None if a price is unknown.
     """
 
@@ -65,6 +66,7 @@ class ScorecardRow:
     success: Score | None
     pass_at_k: Score | None
     missing_runs: tuple[tuple[str, str], ...]
+    nothing_applies: int
     incomplete: int
     without_result: int
     leaves_not_judged: int
@@ -76,8 +78,8 @@ class ScorecardRow:
         return self.incomplete + self.without_result
 
 
-def score_of(result: Mapping[str, Any] | None) -> Score:
-    """Return the score of a result with its bounds. Without a result the bounds are 0 and 1.
+def score_of(result: Mapping[str, Any] | None) -> Score | None:
+    """Return the score of a result with its bounds; None if nothing applies. Without a result the bounds are 0 and 1.
 
     A result of the public toolkit has a single number, so both bounds equal the score.
     """
@@ -85,6 +87,8 @@ def score_of(result: Mapping[str, Any] | None) -> Score:
         return Score(value=None, low=0.0, high=1.0)
     score = result.get("score")
     if isinstance(score, Mapping):
+        if score["low"] is None:
+            return None
         return Score(value=score["value"], low=score["low"], high=score["high"])
     final = float(result["final_score"])
     return Score(value=final, low=final, high=final)
@@ -159,10 +163,11 @@ def scorecard_row(agent: str, outcomes: Iterable[AnswerOutcome]) -> ScorecardRow
         tasks=len(tasks),
         answers=len(known),
         k=len(names),
-        partial=_bounded(known, lambda scored: public.mean_over_runs(scored, lambda one: one.score).mean),
-        success=_bounded(known, lambda scored: public.mean_over_runs(scored, lambda one: one.success).mean),
+        partial=_bounded(known, lambda each: public.mean_over_runs(each, lambda one: one.score).mean),
+        success=_bounded(known, lambda each: public.mean_over_runs(each, lambda one: one.success).mean),
         pass_at_k=_bounded([one for one in known if one.task_id not in partial_tasks], public.pass_at_k),
         missing_runs=missing,
+        nothing_applies=sum(score_of(one.result) is None for one in known),
         incomplete=sum(one.result is not None and not one.complete for one in known),
         without_result=sum(one.result is None for one in known),
         leaves_not_judged=sum(leaves_not_judged(one.result) for one in known if one.result is not None),
@@ -186,6 +191,7 @@ def agent_summary(agent: str, outcomes: Iterable[AnswerOutcome]) -> Summary:
             "without_result": row.without_result,
             "leaves": row.leaves_not_judged,
         },
+        "nothing_applies": row.nothing_applies,
         "without_result": [
             {"task_id": one.task_id, "answer_name": one.answer_name, "error_code": one.error_code}
             for one in known
@@ -203,18 +209,21 @@ def agent_summary(agent: str, outcomes: Iterable[AnswerOutcome]) -> Summary:
 
 
 def scored_answers(outcomes: Iterable[AnswerOutcome]) -> list[ScoredAnswer]:
-    """Return the answers that have a result, with the score that the public toolkit would report."""
+    """Return the answers that have a result and a score, with the score that the public toolkit would report."""
     return [
-        _scored(outcome, float(outcome.result["final_score"])) for outcome in outcomes if outcome.result is not None
+        _scored(outcome, float(outcome.result["final_score"]))
+        for outcome in outcomes
+        if outcome.result is not None and score_of(outcome.result) is not None
     ]
 
 
 def _bounded(known: Sequence[AnswerOutcome], average: Callable[[list[ScoredAnswer]], float]) -> Score | None:
-    """Return ``average`` with bounds: over the lowest and over the highest possible score of each answer."""
-    if not known:
+    """Return ``average`` with bounds: over the lowest and over the highest score of each answer that has one."""
+    scores = [(one, score) for one in known if (score := score_of(one.result)) is not None]
+    if not scores:
         return None
-    low = average([_scored(one, score_of(one.result).low) for one in known])
-    high = average([_scored(one, score_of(one.result).high) for one in known])
+    low = average([_scored(one, score.low) for one, score in scores])
+    high = average([_scored(one, score.high) for one, score in scores])
     return bounded_score(low, high)
 
 
@@ -254,7 +263,8 @@ def statistics_json(outcomes: Sequence[AnswerOutcome], *, resampled: bool = True
     """
     if not installed("statistics"):
         return None
-    figures = headline([trial_of(outcome) for outcome in outcomes], resampled=resampled)
+    trials = [trial for outcome in outcomes if (trial := trial_of(outcome)) is not None]
+    figures = headline(trials, resampled=resampled)
     if figures is None:
         return None
     not_judged = sum(not outcome.complete for outcome in outcomes)
@@ -269,9 +279,14 @@ def statistics_json(outcomes: Sequence[AnswerOutcome], *, resampled: bool = True
     }
 
 
-def trial_of(outcome: AnswerOutcome) -> Trial:
+def trial_of(outcome: AnswerOutcome) -> Trial | None:
+    """Return the answer with the bounds of its score; None if nothing applies."""
     score = score_of(outcome.result)
-    return Trial(task_id=outcome.task_id, run=outcome.answer_name, low=score.low, high=score.high)
+    return (
+        None
+        if score is None
+        else Trial(task_id=outcome.task_id, run=outcome.answer_name, low=score.low, high=score.high)
+    )
 
 
 def interval_json(interval: Interval | None) -> Mapping[str, Any] | None:

@@ -21,6 +21,8 @@ from rubrics.verdict import Usage
 RESULT_SCHEMA_VERSION: Final = 2
 SCORING_VERSION: Final = 3
 """Version of the rules that lead from replies of the judge to scores, as the public toolkit counts them."""
+NOTHING_APPLIES: Final = "nothing_applies"
+"""Reason of a result without a score: no part of the rubric applies to the answer, so its judge declared no leaf."""
 NO_INFO: Final = {"no_info": "No information recorded"}
 LEXICAL_NOTICE: Final = (
     "Judged by the lexical baseline, which compares words, names, numbers and dates but not meaning."
@@ -50,8 +52,8 @@ def native_summary(judgement: Judgement, *, agent_name: str) -> dict[str, Any]:
         ],
         "tree_statistics": asdict(rubric.statistics()),
         "status": "complete" if judgement.complete else "incomplete",
-        "score": score_json(judgement.score),
-        "score_strict": score_json(judgement.score_strict),
+        "score": score_json(None if judgement.nothing_applies else judgement.score),
+        "score_strict": score_json(None if judgement.nothing_applies else judgement.score_strict),
         **({"partial_support": partial_support(supports)} if partial else {}),
         **({} if judgement.undeclared is None else {"extraction_error": judgement.undeclared.reasoning}),
     }
@@ -102,8 +104,10 @@ def build_result(
     return result
 
 
-def score_json(score: Score) -> dict[str, float | None]:
-    """Return a score in the format of results."""
+def score_json(score: Score | None) -> dict[str, Any]:
+    """Return a score in the format of results. None, if nothing applies, has a ``reason`` instead of numbers."""
+    if score is None:
+        return {"value": None, "low": None, "high": None, "reason": NOTHING_APPLIES}
     return {"value": score.value, "low": score.low, "high": score.high}
 
 

@@ -99,6 +99,11 @@ class Judgement:
         return score_strict(self.rubric) if self.undeclared is None else bounded_score(0.0, 1.0)
 
     @property
+    def nothing_applies(self) -> bool:
+        """Whether the judge declared no leaf for this answer, so that its result has no score."""
+        return self.undeclared is None and not self.rubric.root.children
+
+    @property
     def complete(self) -> bool:
         """Whether every leaf has a verdict other than ``not_judged``."""
         return all(verdict.outcome is not Outcome.NOT_JUDGED for verdict in self.verdicts)

@@ -24,8 +24,9 @@ class ScoreOut(BaseModel):
     high: float
 
 
-def score_out(score: Score) -> ScoreOut:
-    return ScoreOut(value=score.value, low=score.low, high=score.high)
+def score_out(score: Score | None) -> ScoreOut | None:
+    """Return a score for the API; None stays None."""
+    return None if score is None else ScoreOut(value=score.value, low=score.low, high=score.high)
 
 
 class UsageTotalsOut(BaseModel):
@@ -109,6 +110,7 @@ class LeaderboardRowOut(OpenModel):
     avg_answer_word_count: float | None
     avg_answer_word_count_std: float | None
     not_judged: NotJudgedOut
+    nothing_applies: int = Field(description="Answers without a score, because no leaf applies; no figure counts them")
     bounds: AverageBoundsOut
     usage: UsageTotalsOut
     seconds: float

@@ -230,7 +230,7 @@ class JobOut(JobStateOut):
 class ListedJobOut(JobOut):
     """A job in a list, with its score."""
 
-    score: ScoreOut | None = Field(description="null: no result yet")
+    score: ScoreOut | None = Field(description="null: no result yet, or a result without a score")
 
     @classmethod
     def of_listed(cls, listed: ListedJob) -> ListedJobOut:
@@ -239,7 +239,7 @@ class ListedJobOut(JobOut):
             job,
             answer=job.answer_name,
             progress=ProgressOut.of_record(job),
-            score=None if score is None else score_out(score),
+            score=score_out(score),
         )
 
 

@@ -265,7 +265,7 @@ async def agent(agent: NamePath, viewer: ViewerDep, cursor: IdQuery = None, form
         viewer.api.get(f"/v1/agents/{agent}/history", limit=_PER_PAGE, cursor=cursor),
         viewer.api.items("/v1/jobs", at_most=_MAX_FAILED_JOBS, agent=agent, status="failed", superseded="false"),
     )
-    if not scores["items"] and not failed:
+    if not listed["items"] and not failed:
         raise NotFound(f"Agent {agent!r} has no judged answers")
     tasks = sorted({score["task_id"] for score in scores["items"]})
     rows = sorted(matrix_rows(scores["items"], tasks), key=lambda row: row.last_judged_at, reverse=True)
@@ -379,4 +379,5 @@ def _grouped(jobs: Sequence[Mapping[str, Any]], state: str, *, link: str) -> lis
 
 
 def _csv_result(row: Mapping[str, Any]) -> list[Any]:
-    return [*(row[name] for name in _HISTORY_CSV), row["score"]["low"], row["score"]["high"]]
+    score = row["score"] or {"low": None, "high": None}
+    return [*(row[name] for name in _HISTORY_CSV), score["low"], score["high"]]

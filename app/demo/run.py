@@ -33,6 +33,7 @@ from app.storage.embedded import EmbeddedPostgres
 from assay_client import AsyncClient, ClientError, Job
 from judges.public_summary import word_count
 from judges.result_files import AnswerFolder
+from rubrics.scoring import bounded_score
 
 MODEL = "lexical"
 WAIT_S = 600.0
@@ -133,7 +134,7 @@ def score_differences(answers: Iterable[DemoAnswer]) -> list[str]:
             messages.append(f"{answer.agent} {answer.outcome.task_id}: no result, {answer.outcome.error_code}")
             continue
         expected = EXPECTED[answer.agent][answer.outcome.task_id]
-        score = score_of(answer.outcome.result)
+        score = score_of(answer.outcome.result) or bounded_score(0.0, 0.0)
         if not (isclose(score.low, expected.low) and isclose(score.high, expected.high)):
             messages.append(
                 f"{answer.agent} {answer.outcome.task_id}: {score.low:.4f} to {score.high:.4f}, "

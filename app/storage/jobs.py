@@ -20,9 +20,19 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.progress import NO_PROGRESS, Progress
 from app.storage.direct_pool import DirectConnection
 from app.storage.listings import ALL, ListFilter, below, equal
-from app.storage.records import PAUSED, TERMINAL, Fence, Job, JobError, JobKind, JobStatus, SubmissionRecord
+from app.storage.records import (
+    PAUSED,
+    TERMINAL,
+    Fence,
+    Job,
+    JobError,
+    JobKind,
+    JobStatus,
+    SubmissionRecord,
+    stored_score,
+)
 from app.storage.tables import answers, jobs, results, submissions
-from rubrics.scoring import Score, bounded_score
+from rubrics.scoring import Score
 
 CHANNEL = "assay_jobs"
 _FIELDS = tuple(field.name for field in dataclasses.fields(Job))
@@ -111,7 +121,7 @@ async def with_scores(connection: AsyncConnection, listed: Sequence[Job]) -> lis
     """Return the jobs with their scores, in the same order."""
     query = select(results.c.id, results.c.score_low, results.c.score_high)
     rows = await connection.execute(query.where(results.c.id.in_([job.result_id for job in listed])))
-    scores = {row.id: bounded_score(row.score_low, row.score_high) for row in rows}
+    scores = {row.id: stored_score(row.score_low, row.score_high) for row in rows}
     return [ListedJob(job=job, score=scores.get(job.result_id or "")) for job in listed]
 
 

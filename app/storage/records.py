@@ -7,6 +7,8 @@ from datetime import datetime
 from enum import StrEnum
 from typing import Any
 
+from rubrics.scoring import Score, bounded_score
+
 
 class JobStatus(StrEnum):
     """Status of a job, as in the HTTP API."""
@@ -122,15 +124,20 @@ class SubmissionRecord:
     kind: JobKind = JobKind.ANSWER
 
 
+def stored_score(low: float | None, high: float | None) -> Score | None:
+    """Return the score of a stored result; None if nothing applies."""
+    return None if low is None or high is None else bounded_score(low, high)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewResult:
-    """Result to be stored. ``body`` is the JSON text that the API returns."""
+    """Result to be stored. ``body`` is the JSON text that the API returns. It has no bounds if nothing applies."""
 
     id: str
     status: str
     final_score: float
-    score_low: float
-    score_high: float
+    score_low: float | None
+    score_high: float | None
     model: str
     body: str
     page_ids: tuple[str, ...]

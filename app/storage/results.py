@@ -18,7 +18,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.storage.captures import key_digest
 from app.storage.listings import ALL, ListFilter, below, equal
-from app.storage.records import Job, JobKind, JobStatus, JudgedAnswer, NewResult, ResultRecord
+from app.storage.records import Job, JobKind, JobStatus, JudgedAnswer, NewResult, ResultRecord, stored_score
 from app.storage.tables import answers, jobs, result_pages, result_sources, results
 from app.storage.text_cleanup import storable_text
 from cache.urls import canonical_key
@@ -202,7 +202,7 @@ class ResultOrigin:
     model: str | None
     status: str
     final_score: float
-    score: Score
+    score: Score | None
     created_at: datetime
 
 
@@ -238,7 +238,7 @@ async def judged_text(connection: AsyncConnection, result_id: str, *, owner: str
 
 def _origin(row: RowMapping) -> ResultOrigin:
     values = dict(row)
-    return ResultOrigin(score=bounded_score(values.pop("score_low"), values.pop("score_high")), **values)
+    return ResultOrigin(score=stored_score(values.pop("score_low"), values.pop("score_high")), **values)
 
 
 def _origins() -> Select[tuple[object, ...]]:
@@ -312,8 +312,8 @@ def _source_row(rows: dict[str, dict[str, Any]], result_id: str, url: str) -> di
 class TaskScore:
     """Scores of one run of an agent at one task by one judge, over the newest result of each answer.
 
-    ``score`` and ``success`` are means with bounds; ``success`` is the share of answers with score 1. ``result_id`` is
-    the newest result.
+    ``score`` and ``success`` are means with bounds over the answers that have a score; ``success`` is the share of
+    answers with a full score. ``result_id`` is the newest result.
     """
 
     task_id: str
@@ -359,6 +359,7 @@ async def task_scores(
             func.max(newest.c.id).label("result_id"),
             func.max(newest.c.created_at).label("last_judged_at"),
         )
+        .where(newest.c.score_low.is_not(None))  # otherwise nothing applies
         .group_by(*group)
         .order_by(newest.c.task_id, low.desc(), newest.c.agent, newest.c.run, newest.c.model)
     )

@@ -115,8 +115,8 @@ results = Table(
     Column("created_at", DateTime(timezone=True), nullable=False),
     Column("kind", Text, nullable=False, server_default=text("'answer'")),
     # Bounds of the score; equal unless leaves were not judged.
-    Column("score_low", Float, nullable=False),
-    Column("score_high", Float, nullable=False),
+    Column("score_low", Float),
+    Column("score_high", Float),
     # Model of the judge.
     Column("model", Text, nullable=False),
     UniqueConstraint("job_id", "attempt", name="one_result_per_attempt"),

@@ -100,6 +100,7 @@ class AgentSummaryOut(TypedDict):
     avg_answer_word_count: float | None
     avg_answer_word_count_std: float | None
     not_judged: NotJudgedOut
+    nothing_applies: int
     bounds: AverageBoundsOut
     usage: UsageTotalsOut
     seconds: float
@@ -940,6 +941,7 @@ class LeaderboardRowOut(TypedDict):
     avg_answer_word_count: float | None
     avg_answer_word_count_std: float | None
     not_judged: NotJudgedOut
+    nothing_applies: int
     bounds: AverageBoundsOut
     usage: UsageTotalsOut
     seconds: float
@@ -998,6 +1000,7 @@ MaskReason: TypeAlias = Literal[
     "browser_unavailable",
     "storage_unavailable",
     "judge_failed",
+    "nothing_applies",
     "not_judged",
 ]
 """Why a reward is masked."""
@@ -1559,7 +1562,7 @@ class ResultOrigin(TypedDict):
     model: str | None
     status: str
     final_score: float
-    score: Score
+    score: Score | None
     created_at: str
 
 
@@ -1803,7 +1806,7 @@ class ScoredAnswerOut(TypedDict):
     answer_name: str
     run: str | None
     status: str
-    score: ScoreOut
+    score: ScoreOut | None
     created_at: str
 
 

@@ -192,7 +192,9 @@ class _SideComparison:
 def _by_task(side: ComparisonSide) -> dict[str, list[Score]]:
     grouped: dict[str, list[Score]] = {}
     for outcome in side.outcomes:
-        grouped.setdefault(outcome.task_id, []).append(score_of(outcome.result))
+        score = score_of(outcome.result)
+        if score is not None:  # otherwise nothing applies
+            grouped.setdefault(outcome.task_id, []).append(score)
     return grouped
 
 

@@ -21,6 +21,7 @@ from typing import Any, Final
 from app.agent_summary import score_of, seconds_of, usage_of
 from app.features.interop.exported_results import ExportedResult
 from rubrics.result_fields import leaves_of
+from rubrics.scoring import bounded_score
 from rubrics.verdict import Outcome, Usage
 
 LOG_VERSION: Final = 2
@@ -90,8 +91,9 @@ def _samples(agent: str, results: Sequence[ExportedResult], content: str) -> lis
 def _sample(agent: str, exported: ExportedResult, epoch: int) -> dict[str, Any]:
     result, task = exported.result, _task_text(exported.result)
     message = {"role": "assistant", "content": exported.answer or "", "source": "generate"}
-    bounds = score_of(result)
-    values = dict(zip(SCORES, (float(result["final_score"]), bounds.low, bounds.high), strict=True))
+    final = float(result["final_score"])
+    bounds = score_of(result) or bounded_score(final, final)
+    values = dict(zip(SCORES, (final, bounds.low, bounds.high), strict=True))
     return {
         "id": exported.task_id,
         "epoch": epoch,

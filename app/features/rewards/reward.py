@@ -13,7 +13,7 @@ from typing import Any, Final
 from cache.capture import EVIDENCE_OUTCOMES
 from cache.urls import canonical_key
 from rubrics.result_fields import leaves_of
-from rubrics.scoring import Score
+from rubrics.scoring import Score, bounded_score
 from rubrics.verdict import Outcome, Reason
 
 
@@ -35,6 +35,8 @@ class MaskReason(StrEnum):
     """The database could not be reached."""
     JUDGE_FAILED = "judge_failed"
     """The judge file itself failed."""
+    NOTHING_APPLIES = "nothing_applies"
+    """No part of the rubric applies to the answer."""
     NOT_JUDGED = "not_judged"
     """A leaf was not judged for another reason."""
 
@@ -125,6 +127,9 @@ def reward_of(
     if pages.share > max_unreadable_share:
         detail = f"{pages.unreadable} of {pages.total} pages are not readable (maximum share {max_unreadable_share:g})"
         return Reward(value=None, mask=Mask(reason=MaskReason.PAGES_UNREADABLE, detail=detail))
+    if result["score"]["low"] is None:
+        detail = "No part of the rubric applies to the answer."
+        return Reward(value=None, mask=Mask(reason=MaskReason.NOTHING_APPLIES, detail=detail))
     score = scores(result)[kind]
     if score.value is not None:
         return Reward(value=score.value)
@@ -135,8 +140,10 @@ def reward_of(
 
 
 def scores(result: Mapping[str, Any]) -> dict[ScoreKind, Score]:
-    """Return both scores with their bounds."""
+    """Return both scores with their bounds: 0 and 1 if nothing applies."""
     fields = {ScoreKind.COMPATIBLE: "score", ScoreKind.STRICT: "score_strict"}
+    if result["score"]["low"] is None:
+        return dict.fromkeys(fields, bounded_score(0.0, 1.0))
     return {kind: Score(**result[field]) for kind, field in fields.items()}
 
 

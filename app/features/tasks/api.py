@@ -236,7 +236,7 @@ class ScoredAnswerOut(RecordModel):
     answer_name: str
     run: str | None
     status: str
-    score: ScoreOut
+    score: ScoreOut | None = Field(description="null: nothing applies")
     created_at: datetime
 
 

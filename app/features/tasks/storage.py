@@ -9,8 +9,9 @@ from sqlalchemy import select
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.storage.listings import below
+from app.storage.records import stored_score
 from app.storage.results import newest_of_answers
-from rubrics.scoring import Score, bounded_score
+from rubrics.scoring import Score
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -23,7 +24,7 @@ class ScoredAnswer:
     answer_name: str
     run: str | None
     status: str
-    score: Score
+    score: Score | None
     created_at: datetime
 
 
@@ -46,6 +47,6 @@ async def scored_answers(
     query = query.where(*below(newest.c.id, before)).order_by(newest.c.id.desc()).limit(limit)
     found = await connection.execute(query)
     return [
-        ScoredAnswer(score=bounded_score(values.pop("score_low"), values.pop("score_high")), **values)
+        ScoredAnswer(score=stored_score(values.pop("score_low"), values.pop("score_high")), **values)
         for values in map(dict, found.mappings())
     ]

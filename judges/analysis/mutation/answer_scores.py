@@ -46,14 +46,19 @@ def scores_json(
 def not_judged(scores: Mapping[str, Any]) -> bool:
     """Return whether a fault leaves one of the two scores open."""
     runs = (scores["gold"], scores["empty"])
-    return any(run.get("score") and run["score"]["high"] > run["score"]["low"] + _CLOSE for run in runs)
+    bounds = [run["score"] for run in runs if run.get("score") and run["score"]["low"] is not None]
+    return any(score["high"] > score["low"] + _CLOSE for score in bounds)
 
 
 def _findings(gold: ObservedRun, empty: ObservedRun | str, untouched: frozenset[str]) -> Iterable[dict[str, Any]]:
-    if _score(gold)["high"] < 1 - _CLOSE:
+    high = _score(gold)["high"]
+    if high is None or high < 1 - _CLOSE:
+        found = (
+            "has no score, because nothing in the rubric applies to it" if high is None else f"scores {high:.3g}, not 1"
+        )
         yield {
             "code": "gold_fails",
-            "message": f"The correct answer scores {_score(gold)['high']:.3g}, not 1.",
+            "message": f"The correct answer {found}.",
             "fix": "Correct the claims that fail, the answer (--answer), or try another judge model (--model).",
             "leaves": [_leaf_json(leaf) for leaf in gold.leaves.values() if leaf.outcome in _WRONG],
         }
@@ -78,12 +83,23 @@ def _findings(gold: ObservedRun, empty: ObservedRun | str, untouched: frozenset[
 
 
 def empty_answer_finding(empty: ObservedRun) -> dict[str, Any] | None:
-    """Return the finding that an empty answer scores more than 0, with the leaves that pass; None if it scores 0."""
-    if _score(empty)["low"] <= _CLOSE:
+    """Return the finding that an empty answer scores more than 0, with the leaves that pass; None if it scores 0.
+
+    An answer without a score counts in no mean, so an agent could gain by saying nothing.
+    """
+    low = _score(empty)["low"]
+    if low is None:
+        return {
+            "code": "empty_answer_scores",
+            "message": "An empty answer has no score and counts in no mean, because nothing applies to it.",
+            "fix": "Add a leaf without `applies_if`.",
+            "leaves": [],
+        }
+    if low <= _CLOSE:
         return None
     return {
         "code": "empty_answer_scores",
-        "message": f"An empty answer scores {_score(empty)['low']:.3g}, not 0.",
+        "message": f"An empty answer scores {low:.3g}, not 0.",
         "fix": "Put an extracted value into each claim and check, or add a critical check that the value is given.",
         "leaves": [_leaf_json(leaf) for leaf in empty.leaves.values() if leaf.outcome is Outcome.PASSED],
     }
@@ -102,8 +118,8 @@ def _fails(leaf: ObservedLeaf | None) -> bool:
     return leaf is None or leaf.outcome is Outcome.FAILED
 
 
-def _score(run: ObservedRun) -> Mapping[str, float]:
-    score: Mapping[str, float] = run.result["score"]
+def _score(run: ObservedRun) -> Mapping[str, float | None]:
+    score: Mapping[str, float | None] = run.result["score"]
     return score
 
 

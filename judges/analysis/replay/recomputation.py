@@ -8,6 +8,8 @@ from typing import Any
 
 from judges.analysis.replay.tree import NotRecomputable, RecordedNode, ReplayDifference, tree_of
 from judges.prompting.blocks import neutralise
+from judges.registry import JudgeKind
+from judges.result import score_json
 from rubrics.errors import RubricError
 from rubrics.result_fields import may_lack_parts
 from rubrics.scoring import (
@@ -47,8 +49,8 @@ def _figures(result: Mapping[str, Any], root: RecordedNode) -> Iterator[ReplayDi
     figures: dict[str, Any] = {
         "final_score": score_nodes(root, _settled_leaf)[id(root)].score,
         "status": INCOMPLETE if unjudged or not is_whole else COMPLETE,
-        "score": asdict(_score_bounds(root, leaves, strict=False, is_whole=is_whole)),
-        "score_strict": asdict(_score_bounds(root, leaves, strict=True, is_whole=is_whole)),
+        "score": _score_json(result, root, leaves, strict=False, is_whole=is_whole),
+        "score_strict": _score_json(result, root, leaves, strict=True, is_whole=is_whole),
         "tree_statistics": asdict(statistics(root)),
     }
     if "partial_support" in result:
@@ -80,6 +82,14 @@ def _settled_leaf(leaf: RecordedNode) -> NodeScore:
         return NodeScore(leaf.score, leaf.status)
     score, status = compatible_score(Verdict(outcome=leaf.outcome))
     return NodeScore(score, status)
+
+
+def _score_json(
+    result: Mapping[str, Any], root: RecordedNode, leaves: list[RecordedNode], *, strict: bool, is_whole: bool
+) -> dict[str, Any]:
+    if is_whole and not root.children and (result.get("script") or {}).get("kind") == JudgeKind.NATIVE:
+        return score_json(None)
+    return score_json(_score_bounds(root, leaves, strict=strict, is_whole=is_whole))
 
 
 def _score_bounds(root: RecordedNode, leaves: list[RecordedNode], *, strict: bool, is_whole: bool) -> Score:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.agent_summary import AnswerOutcome, agent_summary, leaves_not_judged, scorecard_row
+from app.agent_summary import AnswerOutcome, agent_summary, full_summary, leaves_not_judged, scorecard_row
 from rubrics.scoring import Score
 
 Json = dict[str, Any]
@@ -60,6 +60,24 @@ def test_pass_at_k_is_over_the_tasks_with_every_run_and_names_the_missing_ones()
     assert row.missing_runs == (("c", "answer_2.md"),)
     assert agent_summary("otter", whole)["missing_runs"] == [{"task_id": "c", "answer_name": "answer_2.md"}]
     assert scorecard_row("otter", [outcome("a", 1, result(1.0)), outcome("b", 2, result(1.0))]).pass_at_k is None
+
+
+def test_answers_to_which_nothing_applies_count_in_no_figure() -> None:
+    nothing = {**result(0.0), "score": {"value": None, "low": None, "high": None, "reason": "nothing_applies"}}
+    known = [
+        outcome("a", 1, nothing),
+        outcome("b", 1, result(0.5)),
+        outcome("b", 2, nothing),
+        outcome("a", 2, result(0.7)),
+    ]
+
+    row, whole = scorecard_row("otter", known), full_summary("otter", known, resampled=False)
+
+    assert row.partial == Score(value=0.6, low=0.6, high=0.6)
+    assert (row.answers, row.nothing_applies, row.answers_not_judged) == (4, 2, 0)
+    assert (whole["avg_score"], whole["nothing_applies"], whole["statistics"]["score"]["value"]) == (0.6, 2, 0.6)
+    assert scorecard_row("otter", known[:1]).partial is None
+    assert agent_summary("otter", known[:1])["avg_score"] is None
 
 
 def test_cost_and_time_are_summed_and_an_unknown_price_stays_unknown() -> None:

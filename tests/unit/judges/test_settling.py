@@ -290,4 +290,5 @@ async def test_leaf_behind_a_failed_and_an_unknown_one_is_skipped_for_certain(re
     tree.claim("c", requires=required)
     await settled(tree, Judge())
     assert score(tree.rubric).high == pytest.approx((len(required) - 1) / (len(required) + 1))
-    assert tree.rubric.find("c").verdict.blocked_by == "n"
+    verdict = tree.rubric.find("c").verdict
+    assert verdict is not None and verdict.blocked_by == "n"

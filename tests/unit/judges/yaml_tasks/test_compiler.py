@@ -9,6 +9,7 @@ from typing import Any, cast
 import pytest
 
 from answers.submission import Answer
+from judges.analysis.replay.recomputation import score_differences
 from judges.context import JudgeContext
 from judges.cpu_bound import MANY_LEAVES
 from judges.errors import JudgeBug
@@ -18,6 +19,7 @@ from judges.loader import load_judge, load_judges
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.registry import MARK, JudgeKind, judge
+from judges.result import native_summary
 from judges.runner import Judgement, JudgeTools, run_judge
 from judges.text_pages import TextPages
 from judges.trial import try_judge
@@ -157,6 +159,22 @@ parallel:
 
     judgement = await judged(rubric, day="2025-08-16")
     assert outcomes(judgement) == {"best": "passed", "dated": "failed", "late": "skipped"}
+
+
+@pytest.mark.parametrize(
+    "rubric",
+    [
+        "parallel: {a: {check: given(day), applies_if: not given(note)}, b: {claim: '{note}', applies_if: given(day)}}",
+        "parallel: {g: {sequential: {a: {check: given(day), applies_if: not given(note)}}}}",
+        "parallel: {g: {for_each: gauges, min: 0, each: {check: given(item.name)}}}",
+    ],
+)
+async def test_result_has_no_score_if_nothing_applies(rubric: str) -> None:
+    judgement = await judged(rubric, note="There is one.", gauges=[])
+    summary = native_summary(judgement, agent_name="me")
+    nothing = {"value": None, "low": None, "high": None, "reason": "nothing_applies"}
+    assert (summary["score"], summary["score_strict"], summary["status"]) == (nothing, nothing, "complete")
+    assert list(score_differences({**summary, "script": {"kind": "native"}})) == []
 
 
 @pytest.mark.parametrize(("name", "score"), [("Kestrel 4 of Pellard", 1.0), ("Kestrel 4", 0.3), ("Heron 2", 0.0)])

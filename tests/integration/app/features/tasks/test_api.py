@@ -291,6 +291,33 @@ async def test_scores_are_those_of_the_newest_results(api: httpx.AsyncClient):
     assert new["result_id"] != old["result_id"]
 
 
+async def test_result_without_a_score_is_listed_and_counts_in_no_mean(api: httpx.AsyncClient, judges: Path):
+    text = SOURCE.replace("    capital:\n", "    capital:\n      applies_if: not given(city)\n")
+    (judges / "paris.yaml").write_text(text.replace("river: {", "river: {applies_if: not given(city), "))
+    job = await judged(api)
+    result = (await api.get(f"/v1/results/{job['result_id']}")).json()
+    assert result["score"] == {"value": None, "low": None, "high": None, "reason": "nothing_applies"}
+    assert result["status"] == "complete"
+    assert (await api.get("/v1/task-scores")).json()["items"] == []
+    [listed] = (await api.get("/v1/agents/demo/history")).json()["items"]
+    [answer] = (await api.get("/v1/tasks/paris/answers")).json()["items"]
+    [queued] = (await api.get("/v1/jobs")).json()["items"]
+    assert (listed["score"], answer["score"], queued["score"]) == (None, None, None)
+    summary = (await api.get("/v1/agents/demo/summary")).json()
+    assert (summary["avg_score"], summary["nothing_applies"], summary["bounds"]["score"]) == (None, 1, None)
+    [row] = (await api.get("/v1/leaderboard")).json()["items"]
+    assert (row["avg_score"], row["statistics"]) == (None, None)
+    for page in (
+        f"/results/{job['result_id']}",
+        "/",
+        "/agents/demo",
+        "/agents/demo/statistics",
+        "/tasks/paris",
+        "/jobs",
+    ):
+        assert (await api.get(page)).status_code == 200, page
+
+
 async def test_test_needs_a_valid_text_and_an_answer_to_the_task(api: httpx.AsyncClient):
     body = {"text": SOURCE, "job_id": "job_unknown"}
     assert_problem(await api.post(f"{FILE}/tests", json=body), 404)
