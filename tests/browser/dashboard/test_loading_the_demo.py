@@ -45,7 +45,9 @@ async def test_button_judges_the_shipped_answers(chromium: Browser, folder: Path
         for agent, tasks in EXPECTED.items():
             scores = {one["task_id"]: one["score"] async for one in client.list_agent_history(agent)}
             for task, expected in tasks.items():
-                assert (scores[task]["low"], scores[task]["high"]) == pytest.approx((expected.low, expected.high))
+                found = scores[task]
+                assert found is not None
+                assert (found["low"], found["high"]) == pytest.approx((expected.low, expected.high))
         # The claims that the answers get wrong are seen from the first page with two clicks.
         await reader.page.click("table.agents tr:has-text('demo-careless') a[href^='/results/']")
         await reader.page.wait_for_selector(".leaf-panel")
