@@ -11,7 +11,14 @@ environment variables: URL and API key are arguments.
 """
 
 from assay_client.asynchronous import AsyncClient
-from assay_client.errors import ApiError, ClientError, ServerUnreachable, UnexpectedReply, WaitTimeout
+from assay_client.errors import (
+    ApiError,
+    ClientError,
+    InvalidArgument,
+    ServerUnreachable,
+    UnexpectedReply,
+    WaitTimeout,
+)
 from assay_client.sessions import AsyncSuiteSession, Feedback, Question, SuiteSession
 from assay_client.synchronous import Client
 from assay_client.values import Event, Job, JobError, JobRef, Progress, Receipt
@@ -26,6 +33,7 @@ __all__ = [
     "ClientError",
     "Event",
     "Feedback",
+    "InvalidArgument",
     "Job",
     "JobError",
     "JobRef",

@@ -1,6 +1,7 @@
 """Exceptions of the client.
 
 ClientError
+├── InvalidArgument     a value cannot be sent; nothing was sent
 ├── ServerUnreachable   no connection, connection lost, or no response in time
 ├── ApiError            the server returned an error (problem+json)
 ├── UnexpectedReply     the response is not one of an assay server of this version
@@ -14,6 +15,14 @@ from collections.abc import Mapping, Sequence
 
 class ClientError(Exception):
     """Base class of all exceptions of this package."""
+
+
+class InvalidArgument(ClientError):
+    """A value that cannot be sent. Nothing was sent. ``field`` names it, for example ``body.answers[0].text``."""
+
+    def __init__(self, field: str, problem: str) -> None:
+        super().__init__(f"{field}: {problem}")
+        self.field = field
 
 
 class ServerUnreachable(ClientError):

@@ -23,7 +23,7 @@ class Sender:
         timeout_s: float = wire.TIMEOUT_S,
         transport: httpx.BaseTransport | None = None,
     ) -> None:
-        self.url = url.rstrip("/")
+        self.url = wire.base_url(url)
         self._http = httpx.Client(
             base_url=self.url,
             headers=wire.headers(api_key),
@@ -40,8 +40,9 @@ class Sender:
         self.close()
 
     def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
+        ready = wire.request_options(options)
         with wire.transport_errors(self.url):
-            return wire.checked(self._http.request(method, path, **options))
+            return wire.checked(self._http.request(method, path, **ready))
 
     def _json(self, method: str, path: str, **options: Any) -> Any:
         return wire.read_object(self._send(method, path, **options))
@@ -79,7 +80,7 @@ class AsyncSender:
         timeout_s: float = wire.TIMEOUT_S,
         transport: httpx.AsyncBaseTransport | None = None,
     ) -> None:
-        self.url = url.rstrip("/")
+        self.url = wire.base_url(url)
         self._http = httpx.AsyncClient(
             base_url=self.url,
             headers=wire.headers(api_key),
@@ -98,8 +99,9 @@ class AsyncSender:
         await self.aclose()
 
     async def _send(self, method: str, path: str, **options: Any) -> httpx.Response:
+        ready = wire.request_options(options)
         with wire.transport_errors(self.url):
-            return wire.checked(await self._http.request(method, path, **options))
+            return wire.checked(await self._http.request(method, path, **ready))
 
     async def _json(self, method: str, path: str, **options: Any) -> Any:
         return wire.read_object(await self._send(method, path, **options))

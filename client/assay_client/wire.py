@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, TypeVar
@@ -10,7 +12,7 @@ from urllib.parse import quote
 
 import httpx
 
-from assay_client.errors import ApiError, ServerUnreachable, UnexpectedReply
+from assay_client.errors import ApiError, InvalidArgument, ServerUnreachable, UnexpectedReply
 from assay_client.values import Event
 
 DEFAULT_URL = "http://127.0.0.1:8000"
@@ -19,13 +21,104 @@ POLL_S = 0.5
 _VERIFICATION_DEADLINE_S = 120.0
 LIMITS = httpx.Limits(keepalive_expiry=2.0)
 """The server closes idle connections after five seconds. A request at that moment would fail."""
+MAX_DEPTH = 100
+MAX_BITS = 64
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_HEADER = re.compile(r"[!-~](?:[ -~]*[!-~])?")
 
 T = TypeVar("T")
 
 
+def base_url(url: str) -> str:
+    """Return the address of a server without a slash at its end.
+
+    Raises:
+        InvalidArgument: It is not an http or https address with a valid host and port.
+    """
+    try:
+        parsed = httpx.URL(url)
+    except (httpx.InvalidURL, TypeError, ValueError) as exc:
+        raise InvalidArgument("url", f"{url!r} is not a valid address: {exc}") from exc
+    if parsed.port is not None and not 0 < parsed.port < 2**16:
+        raise InvalidArgument("url", f"{url!r} has the port {parsed.port}: use one from 1 to 65535")
+    if parsed.scheme not in ("http", "https") or not parsed.host:
+        raise InvalidArgument("url", f"{url!r} is not an http or https address, for example {DEFAULT_URL}")
+    return url.rstrip("/")
+
+
 def headers(api_key: str | None) -> dict[str, str]:
+    """Return the headers of all requests.
+
+    Raises:
+        InvalidArgument: The key has characters that no header can have.
+    """
     accept = {"Accept": "application/json"}
-    return accept if api_key is None else accept | {"Authorization": f"Bearer {api_key}"}
+    if api_key is None:
+        return accept
+    _check_header("api_key", api_key)
+    return accept | {"Authorization": f"Bearer {api_key}"}
+
+
+def request_options(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the options of a request for httpx, with the JSON body encoded.
+
+    Raises:
+        InvalidArgument: A value cannot be sent.
+    """
+    ready = dict(options)
+    for name, value in (options.get("headers") or {}).items():
+        _check_header(name, value)
+    for kind in ("params", "data"):
+        for name, value in (options.get(kind) or {}).items():
+            for each in value if isinstance(value, list | tuple) else [value]:
+                _check_scalar(name, each)
+    sent_bytes = {**(options.get("files") or {}), **({"content": options["content"]} if "content" in options else {})}
+    for name, value in sent_bytes.items():
+        if not isinstance(value, bytes):
+            raise InvalidArgument(name, f"must be bytes, not {type(value).__name__}")
+    if "json" in options:
+        ready["content"] = json.dumps(_plain("body", ready.pop("json"), MAX_DEPTH), ensure_ascii=False).encode()
+        ready["headers"] = {**(options.get("headers") or {}), "Content-Type": "application/json"}
+    return ready
+
+
+def _plain(field: str, value: Any, depth: int) -> Any:
+    """Return a value with only the types of JSON."""
+    if isinstance(value, Mapping):
+        if depth == 0:
+            raise InvalidArgument(field, f"contains itself or is nested more than {MAX_DEPTH} levels deep")
+        for name in value:
+            if not isinstance(name, str):
+                raise InvalidArgument(field, f"has the key {name!r}, which is not a string")
+            _check_scalar(field, name)
+        return {name: _plain(f"{field}.{name}", each, depth - 1) for name, each in value.items()}
+    if isinstance(value, list | tuple):
+        if depth == 0:
+            raise InvalidArgument(field, f"contains itself or is nested more than {MAX_DEPTH} levels deep")
+        return [_plain(f"{field}[{index}]", each, depth - 1) for index, each in enumerate(value)]
+    if value is not None:
+        _check_scalar(field, value)
+    return value
+
+
+def _check_scalar(field: str, value: Any) -> None:
+    """Accept strings without lone surrogates, booleans, and numbers that JSON and query strings can have."""
+    if isinstance(value, str):
+        if not value.isascii() and _SURROGATE.search(value):
+            raise InvalidArgument(field, "contains a lone surrogate, which is no character")
+    elif isinstance(value, float):
+        if not math.isfinite(value):
+            raise InvalidArgument(field, f"must be a finite number, not {value}")
+    elif isinstance(value, int):
+        if value.bit_length() > MAX_BITS:
+            raise InvalidArgument(field, f"is a number of more than {MAX_BITS} bits")
+    else:
+        raise InvalidArgument(field, f"must be a string or a number, not {type(value).__name__}")
+
+
+def _check_header(field: str, value: Any) -> None:
+    if not isinstance(value, str) or not _HEADER.fullmatch(value):
+        raise InvalidArgument(field, "must be a string of printable ASCII characters without blanks at its ends")
 
 
 def submission(
@@ -37,12 +130,22 @@ def submission(
     run: str | None = None,
     metadata: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Return the body of ``POST /v1/submissions``; ``answers`` are (name, text or reply) pairs."""
+    """Return the body of ``POST /v1/submissions``; ``answers`` are (name, text or reply) pairs.
+
+    Raises:
+        InvalidArgument: ``answers`` are not pairs, or ``metadata`` is no mapping.
+    """
+    try:
+        pairs = [(name, content) for name, content in answers]
+    except (TypeError, ValueError) as exc:
+        raise InvalidArgument("answers", "must be pairs of a name and a text or reply") from exc
+    if metadata is not None and not isinstance(metadata, Mapping):
+        raise InvalidArgument("metadata", f"must be a mapping, not {type(metadata).__name__}")
     body: dict[str, Any] = {
         "agent": agent,
         "task_id": task_id,
         "answers": [
-            {"name": name, "text" if isinstance(content, str) else "reply": content} for name, content in answers
+            {"name": name, "text" if isinstance(content, str) else "reply": content} for name, content in pairs
         ],
     }
     optional = {"model": model, "run": run, "metadata": dict(metadata) if metadata else None}
@@ -54,7 +157,15 @@ def path(template: str, *parts: str | int) -> str:
 
     >>> path("/v1/agents/{}/history", "a/b")
     '/v1/agents/a%2Fb/history'
+
+    Raises:
+        InvalidArgument: A part is empty, ``.`` or ``..``, or cannot be sent.
     """
+    for number, part in enumerate(parts, start=1):
+        field = f"part {number} of {template}"
+        _check_scalar(field, part)
+        if part in ("", ".", ".."):
+            raise InvalidArgument(field, f"must not be {part!r}")
     return template.format(*(quote(str(part), safe="") for part in parts))
 
 
@@ -65,11 +176,15 @@ def given(**values: Any) -> dict[str, Any]:
 
 def verification_timeout_s(request: Mapping[str, Any]) -> float:
     """Return the seconds to wait for a verification: longer than its deadline, after which the server answers."""
-    return float(request.get("deadline_s", _VERIFICATION_DEADLINE_S)) + TIMEOUT_S
+    deadline_s = request.get("deadline_s") if isinstance(request, Mapping) else None
+    known = isinstance(deadline_s, int | float) and 0 <= deadline_s < math.inf
+    return (float(deadline_s) if known else _VERIFICATION_DEADLINE_S) + TIMEOUT_S  # the server refuses other deadlines
 
 
 def event_headers(after: str | None) -> dict[str, str]:
     """Return the headers of a request for events; with ``after``, only for those after the event with this id."""
+    if after is not None:
+        _check_header("after", after)
     return {"Accept": "text/event-stream"} | ({} if after is None else {"Last-Event-ID": after})
 
 

@@ -5,13 +5,25 @@ from __future__ import annotations
 import asyncio
 import inspect
 import json
+import math
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import httpx
 import pytest
 
-from assay_client import ApiError, AsyncClient, Client, Job, ServerUnreachable, UnexpectedReply, WaitTimeout
+from assay_client import (
+    ApiError,
+    AsyncClient,
+    Client,
+    ClientError,
+    InvalidArgument,
+    Job,
+    ServerUnreachable,
+    UnexpectedReply,
+    WaitTimeout,
+)
 
 Handler = Callable[[httpx.Request], httpx.Response]
 
@@ -262,3 +274,111 @@ def test_figures_are_requested_at_the_urls_of_the_contract(connect: Callable[...
         "/v1/compare/sensitivity?a=walker&b=runner",
         "/v1/tasks/bridges/consistency",
     ]
+
+
+class Circular(dict[str, Any]):
+    """Object that contains itself."""
+
+    def __init__(self) -> None:
+        super().__init__(me=self)
+
+
+def nested(levels: int) -> list[Any]:
+    value: list[Any] = []
+    for _ in range(levels):
+        value = [value]
+    return value
+
+
+@pytest.mark.parametrize(
+    ("value", "field"),
+    [
+        (math.nan, "body.answers[0].text"),
+        (-math.inf, "body.answers[0].text"),
+        ("\ud800", "body.answers[0].text"),
+        (datetime(2026, 1, 1, tzinfo=UTC), "body.answers[0].text"),
+        ({1, 2}, "body.answers[0].text"),
+        (b"bytes", "body.answers[0].text"),
+        (10**5000, "body.answers[0].text"),
+        ({1: "a"}, "body.answers[0].text"),
+        ({"\udfff": 1}, "body.answers[0].text"),
+        ({"x": [1, math.inf]}, "body.answers[0].text.x[1]"),
+        (Circular(), "body.answers[0].text.me"),
+        (nested(200), "body.answers[0].text[0]"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_body_that_cannot_be_sent_is_refused_with_its_field(connect: Callable[..., Any], value: Any, field: str):
+    client = connect(never_called)
+    with pytest.raises(InvalidArgument) as refused:
+        client.create_submission({"agent": "me", "task_id": "t", "answers": [{"name": "a", "text": value}]})
+    assert refused.value.field.startswith(field)
+
+
+@pytest.mark.parametrize(
+    ("call", "field"),
+    [
+        (lambda client: client.get_job("\udfff"), "part 1 of /v1/jobs/{}"),
+        (lambda client: client.get_job(math.nan), "part 1 of /v1/jobs/{}"),
+        (lambda client: client.get_job(""), "part 1 of /v1/jobs/{}"),
+        (lambda client: client.get_job(".."), "part 1 of /v1/jobs/{}"),
+        (lambda client: client.get_job(None), "part 1 of /v1/jobs/{}"),
+        (lambda client: client.get_submission("s", wait=math.inf), "wait"),
+        (lambda client: list(client.list_jobs(agent="\ud83d")), "agent"),
+        (lambda client: list(client.list_jobs(since=datetime(2026, 1, 1, tzinfo=UTC))), "since"),
+        (lambda client: list(client.list_submissions(include=["jobs", object()])), "include"),
+        (lambda client: client.create_submission({}, idempotency_key="Schlüssel"), "Idempotency-Key"),
+        (lambda client: client.create_submission({}, idempotency_key="a\r\nX: b"), "Idempotency-Key"),
+        (lambda client: client.submit_archive("text"), "file"),
+        (lambda client: client.submit("me", "t", [5]), "answers"),
+        (lambda client: client.submit("me", "t", 5), "answers"),
+        (lambda client: client.submit("me", "t", [], metadata=[1]), "metadata"),
+        (lambda client: client.verify_answer({"deadline_s": math.nan}), "body.deadline_s"),
+        (lambda client: list(client.follow_job("j", after="é")), "after"),
+    ],
+)
+def test_argument_that_cannot_be_sent_is_refused_with_its_field(
+    connect: Callable[..., Any], call: Callable[[Any], Any], field: str
+):
+    with pytest.raises(InvalidArgument) as refused:
+        call(connect(never_called))
+    assert refused.value.field == field
+    assert isinstance(refused.value, ClientError)
+
+
+@pytest.mark.parametrize("client", [Client, AsyncClient])
+@pytest.mark.parametrize(
+    ("url", "key", "field"),
+    [
+        ("http://server:99999", None, "url"),
+        ("http://server:port", None, "url"),
+        ("server:8000", None, "url"),
+        ("http://", None, "url"),
+        ("http://[::1", None, "url"),
+        (None, None, "url"),
+        ("http://server", "Schlüssel", "api_key"),
+        ("http://server", "key\n", "api_key"),
+        ("http://server", "", "api_key"),
+    ],
+)
+def test_unusable_address_or_key_is_refused(client: Any, url: Any, key: str | None, field: str):
+    with pytest.raises(InvalidArgument) as refused:
+        client(url, api_key=key)
+    assert refused.value.field == field
+
+
+def never_called(request: httpx.Request) -> httpx.Response:
+    raise AssertionError("a request was sent")
+
+
+def test_unusual_values_that_json_has_are_sent(connect: Callable[..., Any]):
+    seen: list[httpx.Request] = []
+
+    def handler(request: httpx.Request) -> httpx.Response:
+        seen.append(request)
+        return httpx.Response(200, json={})
+
+    body = {"agent": "\U0001f600", "answers": ({"n": 2**63, "f": 1e308, "t": True, "z": None},)}
+    connect(handler).create_submission(body, idempotency_key="a b")
+    assert json.loads(seen[0].content) == json.loads(json.dumps(body))
+    assert seen[0].headers["content-type"] == "application/json"
