@@ -98,11 +98,24 @@ def test_operation_f1_of_the_later_version(
     assert operation_f1(*gold, *predicted) == pytest.approx(f1)
 
 
-def test_ranked_candidates_are_kept_below_top_k_and_positives_always():
+@pytest.mark.parametrize(
+    ("positive_ranks", "kept"),
+    [
+        ({"3": 49}, ["3", "1", "4"]),
+        ({"3": 50}, ["1", "4"]),
+        ({"3": 400}, ["1", "4"]),
+        ({"3": None}, ["1", "4"]),  # as any other candidate without a rank, because others have one
+        ({"3": 60, "6": 7}, ["6", "1", "4"]),
+    ],
+)
+def test_ranked_candidates_are_kept_below_top_k_and_positives_like_all_others(
+    positive_ranks: dict[str, int | None], kept: list[str]
+):
     one = step(
-        positives=(ranked("3", 60),), negatives=(ranked("1", 0), ranked("2", 2), ranked("4", 1), ranked("5", None))
+        positives=tuple(ranked(id, rank) for id, rank in positive_ranks.items()),
+        negatives=(ranked("1", 0), ranked("2", 50), ranked("4", 1), ranked("5", None)),
     )
-    assert [candidate.id for candidate in keep_candidates(one, 2)] == ["3", "1", "4"]
+    assert [candidate.id for candidate in keep_candidates(one, 50)] == kept
 
 
 def test_without_ranks_the_first_candidates_and_all_positives_are_kept():
@@ -128,6 +141,23 @@ def test_options_stand_in_document_order_after_none_of_the_above():
     assert [question.picked(letter) for letter in ("A", "B", "C", "D", "E", "NONE", "")] == [
         None, "1", "3", "5", None, None, None,
     ]  # fmt: skip
+
+
+def test_candidates_in_an_option_have_no_numbers():
+    nested = page(["x"]).replace(
+        '<text backend_node_id="2001">x</text>',
+        '<a backend_node_id="10" title="see id=4"><text backend_node_id="11">&lt;b id=5&gt;</text></a>'
+        '<a backend_node_id="12" name="more"/><i backend_node_id="13" title="dot"/>',
+    )
+    shown = guide_question(
+        step(page=nested), [Candidate(id=id) for id in ("12", "1", "902", "10")], max_html_chars=6000
+    ).options
+    assert shown == (
+        ("902", "<div backend_node_id=902> <button button> <a see id=4><b id=5></a><a more /><i"),
+        ("1", "<button backend_node_id=1 button> <a see id=4><b id=5></a><a more /><i dot"),
+        ("10", "<a backend_node_id=10 see id=4><b id=5></a>"),
+        ("12", "<a backend_node_id=12 more />"),
+    )
 
 
 def test_options_have_two_letters_after_the_25th():
