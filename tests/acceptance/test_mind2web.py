@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -281,7 +283,7 @@ are dropped; in T4 the model picks the wrong element."""
 
 
 def test_guide_asks_one_question_per_step(world: World):
-    code, out, _ = world.run(*GUIDE, *WITH_OUTPUT)
+    code, out, err = world.run(*GUIDE, *WITH_OUTPUT)
     assert (code, len(world.model.calls)) == (0, 6)
     assert "action acc" in out and "Published" not in out
     metrics = world.written("mind2web_metrics.json")
@@ -290,20 +292,38 @@ def test_guide_asks_one_question_per_step(world: World):
     dropped = {"no_positive": 1, "positive_outside_top_k": 1, "no_negative": 1}
     assert metrics["dropped"] == metrics["skipped"] == dropped
     assert "9 steps loaded, 6 evaluated; dropped: 1 no_positive, 1 positive_outside_top_k, 1 no_negative" in out
-    assert (metrics["protocol"], metrics["template"], metrics["params"]["max_tokens"]) == ("guide", "guide@1", 512)
+    assert (metrics["protocol"], metrics["template"], metrics["params"]["max_tokens"]) == ("guide", "guide@2", 512)
     assert metrics["micro"]["action_accuracy"] == 1.0
-    call = next(call for call in world.model.calls if "Do what T2" in call.text and "Step: 2" in call.text)
+    assert re.search(r"steps  ele 0\.\d+  action 1\.000  step 0\.\d+", err)
+    call = next(call for call in world.model.calls if call.params["metadata"]["sample_id"] == "T2_b")
     assert "Previous actions:\n[button]  a -> CLICK\n" in call.text
     assert (
         "A. None of the above\nB. <button backend_node_id=1 button> blue type new york </button> (rank 0, score 1)"
         in (call.text)
     )
     assert call.params["metadata"] == {"sample_id": "T2_b", "task_id": "T2", "step": "1"}
+    assert [message["role"] for message in call.messages] == ["system", *["user", "assistant"] * 3, "user"]
     steps = {step["id"]: step for step in world.written("mind2web_predictions.json")}
     assert (steps["T3_b"]["status"], steps["T3_b"]["reason"]) == ("skipped", "no_positive")
     assert steps["T2_b"]["prediction"] == ["1", "TYPE new york"]
     assert (steps["T2_b"]["rounds"][0]["letter"], steps["T2_b"]["step_acc"]) == ("B", 1)
     assert not list((world.folder / "out").glob("test_task_*"))
+
+
+def test_command_line_of_the_guide_works_as_written(world: World):
+    (world.folder / "config.yaml").write_text("model: openai/gpt-4o\nmax-llm: 2\n")
+    command = (
+        "scripts/eval_mind2web.py --config config.yaml --data-root data --split test_task --scores-pickle scores.pkl "
+        "--top-k 50 --temperature 0.0 --output-dir out --max-examples 6"
+    )
+    script, *arguments = command.split()
+    done = subprocess.run(
+        [sys.executable, ROOT / script, *arguments], capture_output=True, text=True, check=False, cwd=world.folder
+    )
+    assert (done.returncode, done.stderr.count("Traceback")) == (0, 0)
+    metrics = world.written("mind2web_metrics.json")
+    assert (metrics["protocol"], metrics["totals"]["evaluated_steps"], len(world.model.calls)) == ("guide", 6, 6)
+    assert metrics["metrics"] == approximately(GUIDE_FIGURES)
 
 
 def test_guide_takes_its_flags_from_a_config_file(world: World):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from judges.suites.mind2web.guide import (
     parse_reply,
     shipped_guide_template,
 )
-from judges.suites.mind2web.questions import read_template
+from judges.suites.mind2web.questions import demonstrations, read_template
 from judges.suites.mind2web.steps import Candidate, Step
 from tests.fakes.mind2web import items, page
 
@@ -181,7 +182,7 @@ def test_shipped_question_has_task_step_history_and_answer_format():
     messages = guide_messages(
         shipped_guide_template(), guide_question(step(), [Candidate(id="3")], max_html_chars=6000)
     )
-    assert [message["role"] for message in messages] == ["system", "user"]
+    assert [message["role"] for message in messages] == ["system", *["user", "assistant"] * 3, "user"]
     text = messages[-1]["content"]
     for part in (
         "Task: Book a ferry",
@@ -192,6 +193,28 @@ def test_shipped_question_has_task_step_history_and_answer_format():
         assert part in text
     first = guide_question(step(history=(), number=0), [Candidate(id="3")], max_html_chars=6000)
     assert "Step: 1\n\nPrevious actions:\nNone\n" in guide_messages(shipped_guide_template(), first)[-1]["content"]
+
+
+_DEMONSTRATION = re.compile(
+    r"Task: (?P<task>.*?)\n\nStep: (?P<step>\d+)\n\nPrevious actions:\n(?P<history>.*?)\n\n"
+    r'Page:\n"""\n(?P<page>.*?)\n"""\n.*?\n\nOptions:\n(?P<options>.*?)\n\n',
+    re.DOTALL,
+)
+
+
+def test_shipped_template_has_three_examples_in_the_form_of_the_question():
+    template = shipped_guide_template()
+    replies = []
+    for user, assistant in demonstrations(template):
+        found = _DEMONSTRATION.match(user)
+        assert found is not None
+        history = () if found["history"] == "None" else tuple(found["history"].split("\n"))
+        ids = re.findall(r"^[B-F]\. <\w+ backend_node_id=(\d+)", found["options"], re.MULTILINE)
+        own = step(task=found["task"], number=int(found["step"]) - 1, history=history, page=found["page"])
+        question = guide_question(own, [Candidate(id=id) for id in ids], max_html_chars=6000)
+        assert guide_messages(template, question)[-1]["content"] == user
+        replies.append((parse_guide(assistant).op_string, question.picked(parse_guide(assistant).letter)))
+    assert replies == [("TYPE Fernhill", "7"), (" ", None), ("CLICK ", "24")]
 
 
 def test_placeholders_in_a_page_are_not_replaced():
