@@ -106,7 +106,7 @@ def load_config(context: typer.Context, path: Path | None) -> Path | None:
     import yaml
 
     try:
-        values = yaml.safe_load(path.read_text("utf-8"))
+        values = yaml.safe_load(path.read_text("utf-8-sig"))
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         problem = error.strerror if isinstance(error, OSError) else " ".join(str(error).split())
         raise WrongUsage(f"--config {path}: cannot be read: {problem}") from error
