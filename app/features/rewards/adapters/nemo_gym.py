@@ -46,7 +46,7 @@ class AssayVerifyResponse(BaseVerifyResponse):
     middle of the bounds, so that it misleads least where the mask is ignored.
 
     ``failure_kind`` is ``assay:<mask_reason>``: NeMo Gym knows only registered kinds and those with a namespace.
-    ``reward_components`` are floats: both scores, and the leaves that were judged.
+    ``reward_components`` are floats: both scores (the middle of their bounds) and the leaves that were judged.
     """
 
     model_config = ConfigDict(extra="allow")
@@ -72,20 +72,17 @@ class AssayResourcesServer(SimpleResourcesServer):
         found = await self.client.verify_answer(
             {"answer": answer, **rubric, **self.config.options, "deadline_s": self.config.deadline_s}
         )
+        bounds = found["bounds"]
+        scores = {kind: (score["low"] + score["high"]) / 2 for kind, score in found["scores"].items()}
         leaves = {leaf["id"]: leaf["score"] for leaf in found["components"] if leaf["score"] is not None}
         return AssayVerifyResponse(
             **body.model_dump(),
-            reward=_middle(found["bounds"]) if found["mask"] else found["reward"],
+            reward=(bounds["low"] + bounds["high"]) / 2 if found["mask"] else found["reward"],
             mask_sample=found["mask"],
             failure_kind=f"assay:{found['mask_reason']}" if found["mask"] else None,
             failure_reason=found["mask_detail"],
-            reward_components={kind: _middle(score) for kind, score in found["scores"].items()} | leaves,
+            reward_components=scores | leaves,
         )
-
-
-def _middle(score: dict[str, Any]) -> float:
-    """Return a score, or the middle of its bounds if it is not known exactly."""
-    return float((score["low"] + score["high"]) / 2)
 
 
 def _answer(output: list[dict[str, Any]]) -> str:

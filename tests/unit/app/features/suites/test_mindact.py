@@ -18,7 +18,7 @@ import pytest
 from app.features.suites.mindact import MindActPlan, PlayOptions, prepare_steps
 from app.features.suites.mindact_run import MindActOptions, figures, official_rounds, run_identity, score_file
 from app.features.suites.records import without_trace
-from app.features.suites.step_loop import SuiteModel, run_steps
+from app.features.suites.step_loop import Plan, SuiteModel, run_steps
 from judges.errors import LLMOutputUnusable, LLMUnavailable, UnusableKind
 from judges.llm.client import LLMReply, LLMRequest
 from judges.suites.errors import DataUnreadable
@@ -97,7 +97,7 @@ def plan(folder: Path, tasks: Sequence[Any], *, ranks: Any = None, **play_option
     )
 
 
-def run(planned: MindActPlan, model: Model | None = None, journal: MemoryJournal | None = None) -> list[dict[str, Any]]:
+def run(planned: Plan[Any], model: Model | None = None, journal: MemoryJournal | None = None) -> list[dict[str, Any]]:
     suite_model = SuiteModel(client=model or Model(), model="gpt-4o")
     return asyncio.run(run_steps(planned, journal or MemoryJournal(), suite_model, max_concurrent=3))
 
@@ -440,7 +440,7 @@ def test_guide_drops_steps_without_a_kept_positive_or_another_element(
     tmp_path: Path, ranks: dict[str, int] | None, positives: tuple[str, ...], count: int, unplayed: str | None,
     flags_if_zero: tuple[int, float, int],
 ):  # fmt: skip
-    table = ranks and RankTable({"T_a": {str(id): id for id in range(1, count + 1)} | ranks})
+    table = None if ranks is None else RankTable({"T_a": {str(id): id for id in range(1, count + 1)} | ranks})
     pick = picking("item 1 ") if flags_if_zero[0] or unplayed else picking("item 3 ")
     for policy in NoPositive:
         split = find_split(
