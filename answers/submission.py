@@ -138,13 +138,13 @@ def answer_name_problems(name: str, path: str) -> Iterator[Problem]:
 
 
 def decode_text(data: bytes, path: str) -> str:
-    """Decode the bytes of an answer.
+    """Decode the bytes of an answer. A byte order mark is not part of its text.
 
     Raises:
         InvalidSubmission: The bytes are not UTF-8.
     """
     try:
-        return data.decode("utf-8")
+        return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         message = f"is not UTF-8 (byte {error.start})"
         raise InvalidSubmission([Problem(path=path, message=message, code=ProblemCode.NOT_TEXT)]) from error

@@ -40,7 +40,7 @@ def read_answers(path: Path) -> list[tuple[str, str]]:
     try:
         if path.suffix.lower() == ".json" and path.is_file():
             return [(path.stem, text_of_reply(path))]
-        return [(file.name, file.read_text(encoding="utf-8")) for file in files]
+        return [(file.name, file.read_text(encoding="utf-8-sig")) for file in files]
     except UnicodeDecodeError as error:
         raise WrongUsage(f"an answer in {path} is not UTF-8: {error}") from error
     except OSError as error:
@@ -76,7 +76,7 @@ def read_pages(path: Path) -> dict[str, str]:
         WrongUsage: The file cannot be read, or is not a JSON object of texts.
     """
     try:
-        pages = json.loads(path.read_text(encoding="utf-8"))
+        pages = json.loads(path.read_text(encoding="utf-8-sig"))
     except (OSError, ValueError, RecursionError) as error:
         raise WrongUsage(f"Cannot read --pages {path}: {error}") from error
     if not isinstance(pages, dict) or not all(isinstance(text, str) for text in pages.values()):

@@ -1144,7 +1144,7 @@ class NewWebhookOut(TypedDict):
 
 
 NoPositive: TypeAlias = Literal["zero", "skip"]
-"""Policy for steps without a correct element within top k."""
+"""Policy for steps without a correct element within top k, and for those that have no other element (guide)."""
 
 
 class NotJudgedOut(TypedDict):

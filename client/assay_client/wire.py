@@ -177,8 +177,9 @@ def given(**values: Any) -> dict[str, Any]:
 def verification_timeout_s(request: Mapping[str, Any]) -> float:
     """Return the seconds to wait for a verification: longer than its deadline, after which the server answers."""
     deadline_s = request.get("deadline_s") if isinstance(request, Mapping) else None
-    known = isinstance(deadline_s, int | float) and 0 <= deadline_s < math.inf
-    return (float(deadline_s) if known else _VERIFICATION_DEADLINE_S) + TIMEOUT_S  # the server refuses other deadlines
+    if not isinstance(deadline_s, int | float) or not 0 <= deadline_s < math.inf:
+        deadline_s = _VERIFICATION_DEADLINE_S  # the server refuses such a deadline
+    return deadline_s + TIMEOUT_S
 
 
 def event_headers(after: str | None) -> dict[str, str]:

@@ -1,23 +1,34 @@
 """Parser for replies: validates the text of a model against the requested class. Pure.
 
-It is lenient about syntax (see ``json_objects``) and strict about content. It rejects a truncated object, two objects
-that differ, an object with other fields only, and a word instead of a boolean. ``{}`` is an extraction that finds
-nothing, which is not a fault.
+It is lenient about syntax (see ``json_objects``) and the letter case of keys, and strict about content. It rejects a
+truncated object, two objects that differ, an object with other fields only, and a word instead of a boolean. ``{}`` is
+an extraction that finds nothing, which is not a fault.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final, TypeVar
 
-from pydantic import AliasChoices, BaseModel, RootModel, ValidationError
+from pydantic import AliasChoices, BaseModel, PydanticUserError, RootModel, ValidationError
 
 from judges.errors import JudgeBug, LLMOutputUnusable, UnusableKind
 from judges.llm.client import Purpose
 from judges.llm.json_objects import NoSingleObject, is_unfinished_reasoning, parse_single_object
-from judges.llm.json_schema import ReplySchema, ReplyType, json_schema_of, properties, resolve, schema_name
+from judges.llm.json_schema import (
+    MAX_DEPTH,
+    JSONSchema,
+    ReplySchema,
+    ReplyType,
+    json_schema_of,
+    options,
+    properties,
+    resolve,
+    schema_name,
+)
 from judges.llm.provider_adapter import FinishReason, RawReply
 from judges.source_code import judge_code
 
@@ -101,10 +112,53 @@ def _unwrapped(value: Any, schema: ReplyType) -> Iterator[Any]:
     for _ in range(MAX_WRAPPINGS + 1):
         arguments = _call_arguments(value, schema, fields)
         if arguments is None and isinstance(value, dict):
-            if fields & value.keys() or (not value and may_be_empty):
+            if fields & _renamed(value, fields).keys() or (not value and may_be_empty):
                 yield value
             may_be_empty = value.keys() == {schema_name(schema)}  # an empty object in another field is no extraction
         value = _wrapped_in(value) if arguments is None else arguments
+
+
+def with_exact_keys(value: Any, schema: type[BaseModel]) -> Any:
+    """Return a JSON value in which keys that differ from a field of ``schema`` only in letter case have its name.
+
+    A key is kept if several fields or several keys differ only in letter case, if the class reads values itself, or if
+    it has no JSON Schema.
+    """
+    try:
+        fields, described = _fields(schema), json_schema_of(schema)
+    except PydanticUserError:
+        return value
+    if fields is None or not isinstance(value, dict):
+        return value
+    return _exact(_renamed(value, fields), described, described)
+
+
+def _exact(value: Any, schema: JSONSchema, root: JSONSchema, depth: int = 0) -> Any:
+    if not isinstance(value, list | dict) or depth > MAX_DEPTH:
+        return value
+    keyword = "items" if isinstance(value, list) else "properties"
+    fitting = [option for option in options(schema, root) if isinstance(option.get(keyword), Mapping)]
+    if len(fitting) != 1:  # only the class knows which alternative fits
+        return value
+    if isinstance(value, list):
+        return [_exact(each, fitting[0]["items"], root, depth + 1) for each in value]
+    known = properties(fitting[0])
+    return {
+        key: _exact(each, known.get(key, {}), root, depth + 1) for key, each in _renamed(value, known.keys()).items()
+    }
+
+
+def _renamed(value: dict[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """Return an object with each key under the name that differs only in letter case, if that is unambiguous."""
+    if value.keys() <= set(names):
+        return value
+    by_folded = {name.casefold(): name for name in names}
+    uses = Counter(name.casefold() for name in names)
+    keys = Counter(key.casefold() for key in value)
+    return {
+        by_folded[folded] if uses[folded := key.casefold()] == keys[folded] == 1 else key: each
+        for key, each in value.items()
+    }
 
 
 def _wrapped_in(value: Any) -> Any:
@@ -155,6 +209,7 @@ def _fields(schema: ReplyType) -> frozenset[str] | None:
 def _fitted(value: Any, schema: ReplyType, *, strict: bool, parts: Mapping[str, str] | None) -> BaseModel | None:
     if isinstance(schema, ReplySchema):
         return None
+    value = with_exact_keys(value, schema)
     if strict and isinstance(value, dict):
         value = {key: _as_boolean(each) if _is_boolean(schema, key) else each for key, each in value.items()}
     try:

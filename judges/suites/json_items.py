@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import re
+from codecs import BOM_UTF8
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -84,9 +85,10 @@ class _Items:
     def __init__(self, source: BinaryIO, name: str, chunk_bytes: int) -> None:
         self._source = source
         self._name = name
-        self._data = b""
+        start = source.read(len(BOM_UTF8))
+        self._data = b"" if start == BOM_UTF8 else start
         self._at = 0
-        self._offset = 0
+        self._offset = len(start) - len(self._data)
         """Offset of ``_data`` in the file."""
         self._chunk_bytes = self._next_chunk = chunk_bytes
 

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -268,40 +270,60 @@ def test_scores_are_converted_and_hostile_pickles_rejected(world: World):
 
 GUIDE = ("--protocol", "guide")
 GUIDE_FIGURES = {
-    "element_micro": 7 / 8,
+    "element_micro": 5 / 6,
     "action_micro": 1.0,
-    "step_micro": 7 / 8,
-    "element_macro": 4 / 5,
+    "step_micro": 5 / 6,
+    "element_macro": 3 / 4,
     "action_macro": 1.0,
-    "step_macro": 4 / 5,
-    "task_success": 4 / 5,
+    "step_macro": 3 / 4,
+    "task_success": 3 / 4,
 }
-"""``nine_steps`` by the guide: T3_b has no positive and is skipped; T3_c is kept outside the top k; in T4 the model
-picks the wrong element; T5 is asked about its only candidate."""
+"""``nine_steps`` by the guide: T3_b has no positive, T3_c only one outside the top k, and T5 no other element, so they
+are dropped; in T4 the model picks the wrong element."""
 
 
 def test_guide_asks_one_question_per_step(world: World):
-    code, out, _ = world.run(*GUIDE, *WITH_OUTPUT)
-    assert (code, len(world.model.calls)) == (0, 8)
+    code, out, err = world.run(*GUIDE, *WITH_OUTPUT)
+    assert (code, len(world.model.calls)) == (0, 6)
     assert "action acc" in out and "Published" not in out
     metrics = world.written("mind2web_metrics.json")
     assert metrics["metrics"] == approximately(GUIDE_FIGURES)
-    assert metrics["totals"] == {"evaluated_steps": 8, "skipped_steps": 1, "total_samples": 9, "unique_tasks": 5}
-    assert metrics["skipped"] == {"no_positive": 1}
-    assert (metrics["protocol"], metrics["template"], metrics["params"]["max_tokens"]) == ("guide", "guide@1", 512)
+    assert metrics["totals"] == {"evaluated_steps": 6, "skipped_steps": 3, "total_samples": 9, "unique_tasks": 4}
+    dropped = {"no_positive": 1, "positive_outside_top_k": 1, "no_negative": 1}
+    assert metrics["dropped"] == metrics["skipped"] == dropped
+    assert "9 steps loaded, 6 evaluated; dropped: 1 no_positive, 1 positive_outside_top_k, 1 no_negative" in out
+    assert (metrics["protocol"], metrics["template"], metrics["params"]["max_tokens"]) == ("guide", "guide@2", 512)
     assert metrics["micro"]["action_accuracy"] == 1.0
-    call = next(call for call in world.model.calls if "Do what T2" in call.text and "Step: 2" in call.text)
+    assert re.search(r"steps  ele 0\.\d+  action 1\.000  step 0\.\d+", err)
+    call = next(call for call in world.model.calls if call.params["metadata"]["sample_id"] == "T2_b")
     assert "Previous actions:\n[button]  a -> CLICK\n" in call.text
     assert (
         "A. None of the above\nB. <button backend_node_id=1 button> blue type new york </button> (rank 0, score 1)"
         in (call.text)
     )
     assert call.params["metadata"] == {"sample_id": "T2_b", "task_id": "T2", "step": "1"}
+    assert [message["role"] for message in call.messages] == ["system", *["user", "assistant"] * 3, "user"]
     steps = {step["id"]: step for step in world.written("mind2web_predictions.json")}
     assert (steps["T3_b"]["status"], steps["T3_b"]["reason"]) == ("skipped", "no_positive")
     assert steps["T2_b"]["prediction"] == ["1", "TYPE new york"]
     assert (steps["T2_b"]["rounds"][0]["letter"], steps["T2_b"]["step_acc"]) == ("B", 1)
     assert not list((world.folder / "out").glob("test_task_*"))
+
+
+def test_command_line_of_the_guide_works_as_written(world: World):
+    (world.folder / "config.yaml").write_text("model: openai/gpt-4o\nmax-llm: 2\n")
+    command = (
+        "scripts/eval_mind2web.py --config config.yaml --data-root data --split test_task --scores-pickle scores.pkl "
+        "--top-k 50 --temperature 0.0 --output-dir out --max-examples 6"
+    )
+    script, *arguments = command.split()
+    done = subprocess.run(
+        [sys.executable, ROOT / script, *arguments], capture_output=True, text=True, check=False, cwd=world.folder
+    )
+    assert (done.returncode, done.stderr.count("Traceback")) == (0, 0)
+    metrics = world.written("mind2web_metrics.json")
+    assert (metrics["protocol"], metrics["totals"]["evaluated_steps"], len(world.model.calls)) == ("guide", 6, 6)
+    assert metrics["metrics"] == approximately(GUIDE_FIGURES)
 
 
 def test_guide_takes_its_flags_from_a_config_file(world: World):
@@ -366,7 +388,7 @@ def test_dry_run_estimates_calls_tokens_and_price(world: World):
     assert estimate["output_tokens"]["high"] == estimate["calls"]["high"] * 50
     assert 0 < estimate["usd"]["low"] < estimate["usd"]["high"]
     code, out, _ = world.run(*GUIDE, *SCORED, "--dry-run")
-    assert (code, "9 steps by openai/gpt-4o: 8 calls" in out, world.model.calls) == (0, True, [])
+    assert (code, "9 steps by openai/gpt-4o: 6 calls" in out, world.model.calls) == (0, True, [])
 
 
 def test_dry_run_without_a_known_price_says_so(world: World):
@@ -431,12 +453,12 @@ def test_several_seeds_are_one_run_with_means_and_spread(world: World):
 
 def test_guide_with_several_seeds_asks_again_for_each_seed(world: World):
     world.run(*GUIDE, *WITH_OUTPUT, "--seeds", "4,5")
-    assert len(world.model.calls) == 16
+    assert len(world.model.calls) == 12
     metrics = world.written("mind2web_metrics.json")
     assert metrics["over_seeds"]["step_success_micro"] == approximately(
-        {"mean": 7 / 8, "sd": 0, "min": 7 / 8, "max": 7 / 8}
+        {"mean": 5 / 6, "sd": 0, "min": 5 / 6, "max": 5 / 6}
     )
-    assert metrics["metrics"]["task_success"] == pytest.approx(4 / 5)
+    assert metrics["metrics"]["task_success"] == pytest.approx(3 / 4)
 
 
 @pytest.mark.parametrize("seeds", ["", "1,1", "a", "1;2", "-1", "1,", ",".join(map(str, range(21))), "99999999999"])
@@ -505,5 +527,5 @@ def test_predictions_of_the_guide_are_scored_again(world: World):
         "--no-positive", "zero",
     )  # fmt: skip
     metrics = json.loads(out)
-    assert metrics["micro"]["operation_f1"] == pytest.approx((7 + 0.8) / 9)
+    assert metrics["micro"]["operation_f1"] == pytest.approx((5 + 0.8) / 9)
     assert (metrics["totals"]["evaluated_steps"], "element_acc" in metrics) == (9, False)

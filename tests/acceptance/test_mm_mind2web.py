@@ -45,12 +45,14 @@ async def assay(home: Path, *arguments: str | Path, model: StandInLLM | None = N
 @pytest.fixture
 async def snapshot(tmp_path: Path) -> Path:
     source = write_rows(tmp_path / "test_website.parquet", STEPS)
-    out = tmp_path / "snapshot.parquet"
+    out, raw = tmp_path / "snapshot.parquet", tmp_path / "dump.json"
+    raw.write_text('[{"annotation_id": "t1", "actions": [{"action_uid": "t1-0", "raw_html": "<html>"}]}]')
     code, stdout, _ = await assay(
-        tmp_path, "build", "--from", source, "--distractors", "3", "--seed", "42", "--out", out
+        tmp_path, "build", "--from", source, "--distractors", "3", "--seed", "42", "--raw", raw, "--out", out
     )
     assert code == Exit.DONE
     assert "7 rows of 4 tasks, 5 valid" in stdout
+    assert "; 6 are not in --raw and keep their raw_html" in stdout
     return out
 
 
@@ -156,6 +158,7 @@ async def test_wrong_arguments_are_named(tmp_path: Path, snapshot: Path, model: 
         (("--data", snapshot, "--split", "test_moon"), Exit.FAILED, "existing splits: test_website"),
         (("--data", tmp_path / "test_website.parquet"), Exit.FAILED, "assay mm-mind2web build"),
         (("build", "--from", "nothing", "--out", "x.parquet"), Exit.USAGE, "no such file"),
+        (("build", "--from", snapshot, "--raw", "none", "--out", "x.parquet"), Exit.USAGE, "--raw none: no such file"),
         (("build", "--from", snapshot, "--out", "x.parquet"), Exit.FAILED, "is a row of Multimodal-Mind2Web~"),
         (
             ("build", "--from", tmp_path / "test_website.parquet", "--split", "train", "--out", "x.jsonl"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Callable
 from typing import Any
 
@@ -78,6 +79,26 @@ async def test_invalid_dict_from_a_custom_client_gives_defaults_and_is_incomplet
     e = initialized_evaluator(Raw())
     assert (await e.extract("Who?", Trimmed)).name == "nobody"
     assert e.get_summary()["status"] == "incomplete"
+
+
+@pytest.mark.parametrize("form", [dict, json.dumps])
+async def test_keys_of_a_custom_client_may_differ_in_letter_case(form: Callable[[dict[str, Any]], Any]):
+    class Raw(ScriptedClient):
+        def _extracted(self, schema: type[BaseModel]) -> Any:
+            return form({"NAME": " Ada "})
+
+    e = initialized_evaluator(Raw())
+    assert (await e.extract("Who?", Trimmed)).name == "Ada"
+
+
+async def test_reply_of_a_custom_client_for_a_class_without_a_json_schema_is_read():
+    class Raw(ScriptedClient):
+        def _extracted(self, schema: type[BaseModel]) -> Any:
+            return {"thing": None}
+
+    e = initialized_evaluator(Raw())
+    assert await e.extract("Who?", Holding) == Holding(thing=None)
+    assert e.get_summary()["status"] == "complete"
 
 
 def test_validator_that_raises_makes_the_reply_off_schema():

@@ -112,7 +112,7 @@ def mind2web(
     temperature: Annotated[float, typer.Option(min=0.0, max=2.0, help="Sampling temperature of the model.")] = 0.0,
     max_tokens: MaxTokensOption = None,
     max_html_chars: MaxHtmlOption = MAX_HTML_CHARS,
-    max_examples: Annotated[int | None, typer.Option(min=1, help="Maximum number of steps.")] = None,
+    max_examples: Annotated[int | None, typer.Option(min=1, help="Maximum number of steps to evaluate.")] = None,
     prompt_template: TemplateOption = None,
     output_dir: OutputDirOption = None,
     model: ModelOption = None,
@@ -240,10 +240,10 @@ def _print_input(options: MindActOptions, run_input: MindActInput) -> None:
     source = f"predictions of {options.predictions}" if options.predictions else options.model
     console = stderr_console()
     console.print_line(f"{run_input.total} steps of {options.split} by {source}")
-    if options.scores is None and not options.play_options.is_guide:
+    if options.scores is None:
         console.print_line(
-            "no --scores-pickle: unless the data contain ranks, candidates keep their order in the data, gold elements "
-            "first. The gold element is then always an option, and figures are not comparable to published ones."
+            "no --scores-pickle: unless the data contain ranks, gold elements and the first other listed ones are "
+            "used. The gold element is then always an option, and figures are not comparable to published ones."
         )
 
 
@@ -279,12 +279,18 @@ def figures_table(metrics: Mapping[str, Any]) -> PlainTable:
 
 
 def policy_lines(metrics: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the steps without a question, by reason."""
-    if metrics["skipped"]:
-        counts = ", ".join(f"{count} {reason}" for reason, count in metrics["skipped"].items())
-        yield f"no question for {counts} of {metrics['n_steps']} steps"
-    if metrics["gold_always_included"] and metrics["protocol"] == "tournament":
+    """Yield the number of steps that were loaded, dropped and evaluated without a question, by reason."""
+    dropped = metrics["dropped"]
+    yield f"{metrics['n_loaded']} steps loaded, {metrics['n_evaluated']} evaluated; dropped: {_counts(dropped)}"
+    failed = {reason: count for reason, count in metrics["skipped"].items() if not dropped.get(reason)}
+    if failed:
+        yield f"no question for {_counts(failed)} of {metrics['n_steps']} steps"
+    if metrics["gold_always_included"]:
         yield "candidates without ranks, gold elements first: not comparable to published figures"
+
+
+def _counts(by_reason: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {reason}" for reason, count in by_reason.items())
 
 
 def candidate_line(metrics: Mapping[str, Any]) -> Iterator[str]:

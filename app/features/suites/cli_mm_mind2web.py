@@ -115,11 +115,17 @@ def build(
     ] = 20,
     seed: Annotated[int, typer.Option(help="Seed for the selection of wrong elements.")] = 42,
     split: Annotated[str | None, typer.Option(help="Only rows of this split (default: all).")] = None,
+    raw: Annotated[
+        Path | None,
+        typer.Option(help="Original Mind2Web dump, a JSON file or a folder of them, to take raw_html from."),
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Build a snapshot in ~ format from Multimodal-Mind2Web rows."""
     if not source.exists():
         raise WrongUsage(f"--from {source}: no such file or folder")
+    if raw is not None and not raw.exists():
+        raise WrongUsage(f"--raw {raw}: no such file or folder")
 
     from judges.suites.multimodal.snapshot import SamplingOptions, build_snapshot
 
@@ -130,16 +136,19 @@ def build(
             out,
             SamplingOptions(distractors=distractors, seed=seed),
             split=split,
+            raw=raw,
             watch=lambda rows: status.update(f"{rows} rows"),
         )
     if as_json:
         print_json(built)
         return
+    kept = built["without_raw_page"]
+    raw_note = f"; {kept} are not in --raw and keep their raw_html" if kept else ""
     others = f"; left out: {built['other_splits']} rows of other splits" if built["other_splits"] else ""
     print_line(
         f"{out}: {built['rows']} rows of {built['tasks']} tasks, {built['valid']} valid; "
         f"not scored: {built['without_positive']} without a gold element on the page, "
-        f"{built['without_screenshot']} without a screenshot{others}"
+        f"{built['without_screenshot']} without a screenshot{others}{raw_note}"
     )
 
 

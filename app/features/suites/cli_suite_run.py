@@ -29,7 +29,8 @@ _PRINT_INTERVAL_S = 10.0
 class StepProgress:
     """Display of the progress of steps. Use it as a context manager."""
 
-    def __init__(self, console: SafeConsole) -> None:
+    def __init__(self, console: SafeConsole, *, metric: str | None = None) -> None:
+        """``metric`` is ``action`` if operations are scored by their accuracy and not by F1."""
         from rich.progress import (
             BarColumn,
             MofNCompleteColumn,
@@ -39,6 +40,7 @@ class StepProgress:
             TimeRemainingColumn,
         )
 
+        self._names = ("ele", "action" if metric == "action" else "f1", "step")
         self._console = console
         self._live = console.is_terminal
         self._sums = {"element_acc": 0.0, "action_f1": 0.0, "step_acc": 0.0}
@@ -81,9 +83,12 @@ class StepProgress:
 
     @property
     def figures(self) -> str:
-        """Current means, for example ``ele 0.812 f1 0.903 step 0.774``, and the number of unjudged and reused steps."""
+        """Current means, for example ``ele 0.812 f1 0.903 step 0.774``, and the number of unjudged and reused steps.
+
+        ``action`` instead of ``f1`` is the accuracy of the action without its value.
+        """
         means = [total / self._scored if self._scored else 0.0 for total in self._sums.values()]
-        figures = [f"{name} {value:.3f}" for name, value in zip(("ele", "f1", "step"), means, strict=True)]
+        figures = [f"{name} {value:.3f}" for name, value in zip(self._names, means, strict=True)]
         notes = [
             f"{count} {what}" for count, what in ((self._not_judged, "not judged"), (self._reused, "reused")) if count
         ]
@@ -101,7 +106,7 @@ def load_config(context: typer.Context, path: Path | None) -> Path | None:
     import yaml
 
     try:
-        values = yaml.safe_load(path.read_text("utf-8"))
+        values = yaml.safe_load(path.read_text("utf-8-sig"))
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
         problem = error.strerror if isinstance(error, OSError) else " ".join(str(error).split())
         raise WrongUsage(f"--config {path}: cannot be read: {problem}") from error
@@ -177,10 +182,10 @@ def ask_model(
     from app.features.suites.reports import write_files
 
     if journal_file is None:
-        return figures(event_loop.run(_judge_steps(plan, settings, NoJournal())))
+        return figures(event_loop.run(_judge_steps(plan, settings, NoJournal(), identity.get("metric"))))
     journal, folder = FileJournal.open(journal_file, identity), journal_file.parent
     try:
-        records = event_loop.run(_judge_steps(plan, settings, journal))
+        records = event_loop.run(_judge_steps(plan, settings, journal, identity.get("metric")))
         metrics = figures(records)
         ids = {record["id"] for record in records}  # the journal can have more steps, from a run with more examples
 
@@ -252,11 +257,13 @@ def print_estimate(plan: Plan[Any], settings: Settings, predictions: Path | None
         print_line(estimate_line(estimate))
 
 
-async def _judge_steps(plan: Plan[Any], settings: Settings, journal: Journal) -> list[dict[str, Any]]:
+async def _judge_steps(
+    plan: Plan[Any], settings: Settings, journal: Journal, metric: str | None
+) -> list[dict[str, Any]]:
     from app.features.suites.step_loop import open_suite_model, run_steps
 
     async with open_suite_model(settings) as suite_model:
-        with StepProgress(stderr_console()) as shown:
+        with StepProgress(stderr_console(), metric=metric) as shown:
             return await run_steps(plan, journal, suite_model, max_concurrent=settings.max_llm, on_step=shown.on_step)
 
 

@@ -22,8 +22,8 @@ from judges.suites.mind2web.predictions import RecordedPrediction, RecordedRound
 from judges.suites.mind2web.questions import Template
 from judges.suites.mind2web.ranks import RankLookup, RankOrigin, ids_in_top_k, ranked, with_known_ranks
 from judges.suites.mind2web.rules import (
+    DROPPABLE,
     MAX_HTML_CHARS,
-    WITHOUT_POSITIVE,
     Metric,
     NoPositive,
     Protocol,
@@ -94,6 +94,10 @@ class PlayOptions:
     def is_guide(self) -> bool:
         return self.protocol is Protocol.GUIDE
 
+    def drops(self, unplayed: Unplayed | None) -> bool:
+        """Return whether a step without a question for this reason is excluded from all figures."""
+        return self.no_positive is NoPositive.SKIP and unplayed in DROPPABLE
+
     @property
     def parse(self) -> Callable[[str], Parsed]:
         """Parser of replies in the tournament. The metric ``action`` reads them like the guide."""
@@ -131,9 +135,11 @@ class MindActPlan:
         ranks: RankLookup | None,
         template: Template,
         predictions: Mapping[str, RecordedPrediction] | None = None,
+        max_examples: int | None = None,
         vote: int = 0,
     ) -> None:
         """``vote``: requests of plans with different votes are never answered from the same reply."""
+        self._max_examples = max_examples
         self._split = split
         self._total = total
         self._play_options = play_options
@@ -147,7 +153,7 @@ class MindActPlan:
         return self._total
 
     def steps(self) -> Iterator[PreparedStep]:
-        return prepare_steps(self._split, self._play_options, self._ranks)
+        return prepare_steps(self._split, self._play_options, self._ranks, max_examples=self._max_examples)
 
     def step_id(self, step: PreparedStep) -> str:
         return step.step.sample_id
@@ -192,7 +198,7 @@ class MindActPlan:
         """Return the record of a step that needs no model, or None if a model must be asked."""
         if step.fault is not None:
             return not_judged_record(step, *step.fault)
-        if step.unplayed in WITHOUT_POSITIVE or (step.unplayed is not None and self._predictions is None):
+        if step.unplayed in DROPPABLE or (step.unplayed is not None and self._predictions is None):
             return scored_record(step, EMPTY_PREDICTION, self._play_options)
         if self._predictions is None:
             return None
@@ -210,8 +216,12 @@ class MindActPlan:
         return not_judged_record(step, str(error.reason or "llm_unavailable"), str(error), error.usage)
 
 
-def prepare_steps(split: Split, play_options: PlayOptions, ranks: RankLookup | None) -> Iterator[PreparedStep]:
+def prepare_steps(
+    split: Split, play_options: PlayOptions, ranks: RankLookup | None, *, max_examples: int | None = None
+) -> Iterator[PreparedStep]:
     """Yield every step with its candidates, cut at ``top_k`` and for the tournament shuffled. Blocks.
+
+    ``max_examples`` limits the number of steps that are evaluated; dropped ones do not count.
 
     Raises:
         DataUnreadable: a file is damaged, or contains a step twice.
@@ -219,11 +229,16 @@ def prepare_steps(split: Split, play_options: PlayOptions, ranks: RankLookup | N
     by_stream = play_options.shuffle is Shuffle.STREAM
     stream = Random(play_options.seed) if by_stream else None  # noqa: S311 - not security-relevant
     seen: dict[str, str] = {}
+    evaluated = 0
     for step in split.steps():
         if step.sample_id in seen:
             raise DataUnreadable(step.place, f"repeats step {step.sample_id} of {seen[step.sample_id]}")
         seen[step.sample_id] = step.place
-        yield prepare_step(step, play_options, ranks, stream)
+        prepared = prepare_step(step, play_options, ranks, stream)
+        yield prepared
+        evaluated += not play_options.drops(prepared.unplayed)
+        if evaluated == max_examples:
+            return
 
 
 def prepare_step(
@@ -242,14 +257,24 @@ def prepare_step(
 
 
 def _prepare_guide_step(step: Step, rank_origin: RankOrigin, top_k: int) -> PreparedStep:
+    kept = keep_candidates(step, top_k)
+    kept_ids = {candidate.id for candidate in kept}
+    positives = tuple(positive.id for positive in step.positives if positive.id in kept_ids)
+    unplayed = _without_positive(step) if not positives else None
+    if unplayed is None and kept_ids.issubset(positives):
+        unplayed = Unplayed.NO_NEGATIVE
     return PreparedStep(
         step=step,
-        positives=tuple(positive.id for positive in step.positives),
-        kept=tuple(keep_candidates(step, top_k)),
+        positives=positives,
+        kept=tuple(kept),
         best_rank=_best_rank(step),
         rank_origin=rank_origin,
-        unplayed=None if step.positives else Unplayed.NO_POSITIVE,
+        unplayed=unplayed,
     )
+
+
+def _without_positive(step: Step) -> Unplayed:
+    return Unplayed.OUTSIDE_TOP_K if step.positives else Unplayed.NO_POSITIVE
 
 
 def _best_rank(step: Step) -> int | None:
@@ -270,7 +295,7 @@ def _prepare_step(
         order = shuffled(positives, negatives, stream or step_random)
         unplayed = Unplayed.SINGLE if len(order) == 1 else None
     else:
-        unplayed = Unplayed.OUTSIDE_TOP_K if step.positives else Unplayed.NO_POSITIVE
+        unplayed = _without_positive(step)
     return PreparedStep(
         step=step,
         positives=tuple(positives),
@@ -295,7 +320,7 @@ def scored_record(
     action = int(op == step.step.op)
     op_f1 = operation_f1(step.step.op, step.step.value, op, value) if play_options.is_guide else result.op_f1
     by_action = play_options.metric is Metric.ACTION
-    skipped = play_options.no_positive is NoPositive.SKIP and step.unplayed in WITHOUT_POSITIVE
+    skipped = play_options.drops(step.unplayed)
     success = bool(result.element) and (bool(action) if by_action else op_f1 == 1.0)
     return {
         **_step_fields(step),

@@ -81,15 +81,18 @@ class MindActOptions:
         Raises:
             DataMissing, DataUnreadable, TemplateUnusable, PredictionsUnusable: the named input cannot be used.
         """
-        split = find_split(self.data, self.split, max_steps=self.max_examples)
-        total = sum(1 for _ in prepare_steps(split, self.play_options, None))
+        split, ranks = find_split(self.data, self.split), self.open_ranks()
+        # Which steps are dropped depends on the ranks, but without a limit all steps are read anyway.
+        known_ranks = None if self.max_examples is None else ranks
+        total = sum(1 for _ in prepare_steps(split, self.play_options, known_ranks, max_examples=self.max_examples))
         if not total:
             raise DataMissing(f"{self.data}: the files of split {self.split!r} contain no step")
         return MindActInput(
             split=split,
             total=total,
             template=self.open_template(),
-            ranks=self.open_ranks(),
+            ranks=ranks,
+            max_examples=self.max_examples,
             predictions=None if self.predictions is None else read_predictions(self.predictions),
             files=tuple(_file_identity(file) for file in split.files),
         )
@@ -111,6 +114,7 @@ class MindActInput:
     total: int
     template: Template
     ranks: ScoreTable | None
+    max_examples: int | None
     predictions: Mapping[str, RecordedPrediction] | None
     files: tuple[Mapping[str, Any], ...]
 
@@ -122,12 +126,13 @@ class MindActInput:
             ranks=self.ranks,
             template=self.template,
             predictions=self.predictions,
+            max_examples=self.max_examples,
             vote=vote,
         )
 
     def unknown_prediction_ids(self, records: Sequence[Record]) -> list[str]:
         """Return ids of predicted steps that are not in the data. Empty if only part of the data is run."""
-        if self.predictions is None or self.split.max_steps is not None:
+        if self.predictions is None or self.max_examples is not None:
             return []
         return sorted(self.predictions.keys() - {record["id"] for record in records})
 
@@ -188,7 +193,7 @@ def figures(options: MindActOptions, run_input: MindActInput, records: Sequence[
         "scores": None if run_input.ranks is None else run_input.ranks.name,
         "rank_origin": dict(origins),
         "max_html_chars": play_options.max_html_chars if play_options.is_guide else None,
-        "gold_always_included": play_options.is_guide or RankOrigin.LISTED in origins,
+        "gold_always_included": RankOrigin.LISTED in origins,
         "versions": {"assay": tool_version(), "python": platform.python_version(), "lxml": etree.__version__},
         "n_steps": len(records),
         "n_tasks": len({record["task_id"] for record in records}),

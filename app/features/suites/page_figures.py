@@ -58,6 +58,13 @@ class SuiteRun:
     def not_judged(self) -> int:
         return int(self.run["progress"]["not_judged"])
 
+    @property
+    def measures(self) -> Mapping[str, str]:
+        """Labels of the measures. The metric ``action``, the default of the guide, has no F1 of operations."""
+        known = self.result or self.run["order"]
+        metric = known.get("metric") or ("action" if known.get("protocol") == "guide" else None)
+        return {**MEASURES, "operation": "Action accuracy"} if metric == "action" else MEASURES
+
     def interval(self, mean: str, measure: str) -> Mapping[str, float] | None:
         """Return the 95 % interval of a figure, if the result has it."""
         intervals = ((self.result or {}).get("intervals_95") or {}).get(mean) or {}

@@ -108,7 +108,7 @@ async def run(
         "suite_run.html", title=f"{NAMES[suite]} · {run.split}", here="suites", json=base,
         csv=f"/suites/{suite}/runs/{run_id}?format=csv", suite=suite, shown=run, job=job,
         live=job["status"] not in TERMINAL, steps=steps_page["items"], following=steps_page["next_cursor"],
-        filters=filters, statuses=_STATUSES, names=NAMES, measures=MEASURES, means=MEANS, breakdown=breakdown,
+        filters=filters, statuses=_STATUSES, names=NAMES, measures=run.measures, means=MEANS, breakdown=breakdown,
         published=published(run),
     )  # fmt: skip
 

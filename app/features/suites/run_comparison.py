@@ -35,7 +35,7 @@ def read_run(path: Path) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     ))]  # fmt: skip
     file = folder / METRICS_FILE
     try:
-        metrics = json.loads(file.read_text("utf-8")) if file.is_file() else {}
+        metrics = json.loads(file.read_bytes()) if file.is_file() else {}
     except (OSError, ValueError, RecursionError) as error:
         raise DataUnreadable(str(file), "is not the file of figures of a run") from error
     if not isinstance(metrics, dict):

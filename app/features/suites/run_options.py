@@ -56,9 +56,9 @@ class SuiteRunIn(DataIn):
     predictions: Annotated[
         DataPath | None, Field(description="Score the answers in this file instead of asking a model")
     ] = None
-    max_examples: Annotated[int | None, Field(ge=1, le=10**9, description="Maximum number of steps"), WHOLE_NUMBER] = (
-        None
-    )
+    max_examples: Annotated[
+        int | None, Field(ge=1, le=10**9, description="Maximum number of steps to evaluate"), WHOLE_NUMBER
+    ] = None
     seeds: Annotated[
         list[Annotated[int, Field(ge=0, lt=2**31), WHOLE_NUMBER]] | None,
         Field(

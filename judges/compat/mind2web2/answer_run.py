@@ -65,7 +65,7 @@ class AnswerEvaluation:
     async def evaluate(self, folder: AnswerFolder, answer: AnswerFile) -> AnswerOutcome:
         """Reuse the answer's result, or judge the answer."""
         try:
-            data = await asyncio.to_thread(answer.path.read_bytes)
+            data = await asyncio.to_thread(answer.read_bytes)
             metadata = await asyncio.to_thread(_bytes_or_none, answer.meta_path)
         except OSError as error:
             supersede_results(folder.results)

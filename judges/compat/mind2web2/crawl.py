@@ -220,7 +220,7 @@ class Crawl:
         Return why models did not list URLs.
         """
         files = await asyncio.to_thread(list_answer_files, self.answers_root / self.agent / task.task_id)
-        answers = {answer.name: await asyncio.to_thread(answer.path.read_bytes) for answer in files}
+        answers = {answer.name: await asyncio.to_thread(answer.read_bytes) for answer in files}
         digests = {name: hashlib.sha256(data).hexdigest() for name, data in answers.items()}
         models = [] if self.url_models is None else list(self.url_models.models)
         if not self.refresh_urls and await asyncio.to_thread(task.is_current, digests, models):

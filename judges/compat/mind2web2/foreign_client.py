@@ -7,6 +7,7 @@ bypasses the adapter, which would lose the token usage.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractAsyncContextManager, contextmanager
 from http import HTTPStatus
@@ -25,6 +26,7 @@ from judges.errors import (
     UnusableKind,
 )
 from judges.llm.client import LLMReply, LLMRequest, Message
+from judges.llm.replies import with_exact_keys
 from mind2web2.llm_client.base_client import LLMClient
 from mind2web2.llm_client.judge import AnswerScope, ContextLengthError, JudgeContentError, answer_scope
 from mind2web2.llm_client.provider_client import AsyncProviderClient
@@ -143,9 +145,9 @@ def _parse(reply: Any, request: LLMRequest) -> BaseModel | None:
         raise LLMOutputUnusable(UnusableKind.REFUSED, "the client returned no parsed reply", usage=_ONE_CALL)
     try:
         if isinstance(reply, str | bytes):
-            return schema.model_validate_json(reply)
+            return schema.model_validate_json(json.dumps(with_exact_keys(json.loads(reply), schema)))
         if isinstance(reply, Mapping):
-            return schema.model_validate(dict(reply))
+            return schema.model_validate(with_exact_keys(dict(reply), schema))
         return schema.model_validate(reply, from_attributes=True)
     except Exception as error:  # validators of a script's class may raise anything
         raise LLMOutputUnusable(

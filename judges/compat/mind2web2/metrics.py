@@ -323,7 +323,7 @@ def _unjudged_reasons(result: Mapping[str, Any]) -> Iterator[str]:
 
 
 def _record(answer: AnswerFile, output: Path) -> AnswerRecord:
-    data = answer.path.read_bytes()
+    data = answer.read_bytes()
     try:
         words = count_words(data.decode("utf-8"))
     except UnicodeDecodeError as error:
@@ -339,7 +339,7 @@ def _record(answer: AnswerFile, output: Path) -> AnswerRecord:
     result = load_latest_result(output)
     if result is None:
         return record
-    if _is_stale(result, data, output / answer.name):
+    if _is_stale(result, data, replace(answer, path=output / answer.name)):
         return replace(record, state=ResultState.STALE)
     return _with_result(record, result)
 
@@ -364,11 +364,11 @@ def _with_result(record: AnswerRecord, result: Mapping[str, Any]) -> AnswerRecor
     )
 
 
-def _is_stale(result: Mapping[str, Any], data: bytes, copy: Path) -> bool:
+def _is_stale(result: Mapping[str, Any], data: bytes, copy: AnswerFile) -> bool:
     """Return whether the judged answer differs. A result without a hash was made from the copy beside it."""
     known = result.get("answer_sha256")
     if known is None:
-        return copy.is_file() and copy.read_bytes() != data
+        return copy.path.is_file() and copy.read_bytes() != data
     return bool(known != hashlib.sha256(data).hexdigest())
 
 

@@ -11,6 +11,7 @@ import io
 import json
 import math
 import re
+from codecs import BOM_UTF8
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
@@ -72,6 +73,10 @@ class AnswerFile:
         """Path of the metadata, whether or not it exists."""
         return self.path.with_suffix(META_SUFFIX)
 
+    def read_bytes(self) -> bytes:
+        """Return the text in UTF-8, without a byte order mark. Blocks."""
+        return self.path.read_bytes().removeprefix(BOM_UTF8)
+
 
 @dataclass(frozen=True, slots=True)
 class TaskInfo:
@@ -111,7 +116,7 @@ def load_metadata(answer: AnswerFile) -> dict[str, Any] | None:
     if not path.exists():
         return None
     try:
-        metadata = json.loads(path.read_text(encoding="utf-8"), parse_constant=_reject_constant)
+        metadata = json.loads(path.read_text(encoding="utf-8-sig"), parse_constant=_reject_constant)
     except OSError as error:
         raise MetadataError(path, f"cannot be read ({error.strerror}): replace or remove it") from error
     except UnicodeDecodeError as error:
@@ -217,7 +222,7 @@ def _reason_ignored(path: Path) -> str:
 def _answer_issues(answer: AnswerFile, num_runs: int) -> Iterator[SubmissionIssue]:
     path = f"{answer.task_id}/{answer.name}"
     try:
-        text = answer.path.read_text(encoding="utf-8")
+        text = answer.read_bytes().decode("utf-8")
     except UnicodeDecodeError as error:
         yield _error(path, f"is not UTF-8 (byte {error.start}): save it as UTF-8")
     except OSError as error:

@@ -240,7 +240,7 @@ def check_file(path: Path) -> FileReport:
         DataMissing, DataUnreadable: the file does not exist, or is not JSON.
     """
     try:
-        written = path.read_text("utf-8")
+        written = path.read_text("utf-8-sig")
         golden = json.loads(written)
     except FileNotFoundError as error:
         raise DataMissing(f"{path} does not exist") from error

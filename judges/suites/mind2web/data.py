@@ -31,11 +31,10 @@ _DIGITS = re.compile(r"(\d+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """Files of a split, in order. ``max_steps`` limits the number of steps."""
+    """Files of a split, in order."""
 
     name: str
     files: tuple[Path, ...]
-    max_steps: int | None = None
 
     def steps(self) -> Iterator[Step]:
         """Yield the steps in order. Reads lazily. Blocks.
@@ -46,8 +45,6 @@ class Split:
         position = 0
         for file in self.files:
             for step in _read(file, position):
-                if self.max_steps is not None and position >= self.max_steps:
-                    return
                 yield step
                 position += 1
 
@@ -130,13 +127,13 @@ def read_task(split: Split, place: TaskPlace) -> list[Step]:
     return steps
 
 
-def find_split(root: Path, name: str, *, max_steps: int | None = None) -> Split:
+def find_split(root: Path, name: str) -> Split:
     """Return the split with the files found under ``root``.
 
     Raises:
         DataMissing: there are none. The message lists the files that exist.
     """
-    return Split(name=name, files=tuple(_files(root, name)), max_steps=max_steps)
+    return Split(name=name, files=tuple(_files(root, name)))
 
 
 def _files(root: Path, split: str) -> list[Path]:

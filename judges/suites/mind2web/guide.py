@@ -15,10 +15,16 @@ from typing import NamedTuple
 from judges.llm.client import Message
 from judges.prompting.prompts.library import load_prompt
 from judges.suites.mind2web.errors import PageUnusable
-from judges.suites.mind2web.page import Page
+from judges.suites.mind2web.page import ID, Page
 from judges.suites.mind2web.parsing import CLICK, NONE_LETTER, Parsed
 from judges.suites.mind2web.questions import NO_HISTORY, Template, option_lines_after_none, place_values, read_template
-from judges.suites.mind2web.representation import attribute_words, first_words, show_page
+from judges.suites.mind2web.representation import (
+    OPTION_WORDS,
+    attribute_words,
+    bracket_text,
+    first_words,
+    number_candidates,
+)
 from judges.suites.mind2web.steps import Candidate, Step
 from judges.suites.multimodal.options import option_index
 
@@ -35,7 +41,7 @@ _ALIASES = {"PRESS": CLICK, "OPEN": CLICK, "CHOOSE": "SELECT", "INPUT": "TYPE", 
 _LATER_ALIASES = {**_ALIASES, "SELECTOPTION": "SELECT", "SELECTOPTIONAL": "SELECT"}
 _NO_VALUE = frozenset({"N/A", "NA", "NONE", "NULL"})
 _WORD = re.compile(r"\w+")
-_OWN_ID = re.compile(r"(<[^<> ]+) id=\d+")
+_TAG = re.compile(r"<[^<>/ ]+")
 
 
 class GuideReply(NamedTuple):
@@ -107,15 +113,14 @@ def _value(written: str) -> str:
 def keep_candidates(step: Step, top_k: int) -> list[Candidate]:
     """Return the candidates to show.
 
-    With ranks, candidates with a rank below ``top_k`` are kept; without any, the first ``top_k`` listed ones. Every
-    positive is kept.
+    With ranks, candidates with a rank below ``top_k`` are kept, positives like all others. Without any rank, the first
+    ``top_k`` listed ones and every positive are kept (contracts/mind2web.md, 10.1).
     """
     candidates = (*step.positives, *step.negatives)
     if any(candidate.rank is not None for candidate in candidates):
         ids = {candidate.id for candidate in candidates if candidate.rank is not None and candidate.rank < top_k}
     else:
-        ids = {candidate.id for candidate in candidates[:top_k]}
-    ids |= {positive.id for positive in step.positives}
+        ids = {candidate.id for candidate in (*step.positives, *candidates[:top_k])}
     return list({candidate.id: candidate for candidate in reversed(candidates) if candidate.id in ids}.values())[::-1]
 
 
@@ -177,8 +182,7 @@ def _options(step: Step, candidates: Sequence[Candidate]) -> list[tuple[str, str
     except PageUnusable:
         shown: list[tuple[str, str]] = []  # raw_html is not XML
     else:
-        on_page = tuple(id for id in by_id if page.contains(id))
-        shown = [(id, _with_data_id(text, id)) for id, text in show_page(page, on_page).options]
+        shown = _snippets(page, tuple(id for id in by_id if page.contains(id)))
     placed = {id for id, _ in shown}
     # The listed order would put positives first.
     absent = sorted((one for one in candidates if one.id not in placed), key=lambda one: (len(one.id), one.id))
@@ -186,9 +190,21 @@ def _options(step: Step, candidates: Sequence[Candidate]) -> list[tuple[str, str
     return [(id, text + _rank_note(by_id[id])) for id, text in shown]
 
 
+def _snippets(page: Page, ids: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Return (id, first words) of these elements in document order.
+
+    Each has its id in the data, which the page contains. Numbers of candidates, also of nested ones, would have no
+    meaning here.
+    """
+    numbered = number_candidates(page.pruned(ids))
+    for _, element in numbered:
+        del element.attrib["id"]
+    texts = ((id, _with_data_id(bracket_text(element, html_brackets=True), id)) for id, element in numbered)
+    return [(id, first_words(text, OPTION_WORDS)) for id, text in texts]
+
+
 def _with_data_id(text: str, id: str) -> str:
-    """Replace the number of an option by its id in the data, which the page contains."""
-    return _OWN_ID.sub(lambda match: f"{match[1]} backend_node_id={id}", text, count=1)
+    return _TAG.sub(lambda match: f"{match[0]} {ID}={id}", text, count=1)
 
 
 def _described(candidate: Candidate) -> str:

@@ -128,7 +128,7 @@ def load_template(file: Path) -> Template:
         raise TemplateUnusable(f"{file} cannot be read: {error.strerror}") from error
     digest = hashlib.sha256(written).hexdigest()
     try:
-        text = written.decode("utf-8")
+        text = written.decode("utf-8-sig")
     except UnicodeDecodeError as error:
         raise TemplateUnusable(f"{file}: must be UTF-8") from error
     return read_template(text, name=str(file), ref=f"{file.name}@sha256:{digest[:16]}")

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from judges.suites.mind2web.errors import NoPlayedSteps
 from judges.suites.mind2web.ranker import RankingMetrics
-from judges.suites.mind2web.rules import WITHOUT_POSITIVE, Metric, NoPositive
+from judges.suites.mind2web.rules import DROPPABLE, Metric, NoPositive
 from judges.suites.step_metrics import (
     GroupScore,
     PublishedRow,
@@ -56,11 +56,15 @@ def report(
     by_policy = {policy: bounds(_scores(steps, metric, policy)) for policy in NoPositive}
     chosen, scores = by_policy[no_positive], _scores(steps, metric, no_positive)
     certain = chosen.certain
+    unplayed = Counter(str(step["unplayed"]) for step in steps if step["unplayed"])
     return {
         **_figures(certain, metric),
         "bounds": {"low": _figures(chosen.low, metric), "high": _figures(chosen.high, metric)},
         "policies": {str(policy): _policy(score_bounds, metric) for policy, score_bounds in by_policy.items()},
-        "skipped": dict(Counter(str(step["unplayed"]) for step in steps if step["unplayed"])),
+        "n_loaded": len(steps),
+        "n_evaluated": chosen.low.steps,
+        "dropped": {str(reason): unplayed[reason] * (no_positive is NoPositive.SKIP) for reason in DROPPABLE},
+        "skipped": dict(unplayed),
         **(_official(steps, metric, compat_trailing=compat_trailing) if official and certain is not None else {}),
         "websites": _groups(certain.websites, metric) if certain else None,
         "domains": _groups(certain.domains, metric) if certain else None,
@@ -70,9 +74,7 @@ def report(
 
 
 def _scores(steps: Sequence[Scored], metric: Metric, policy: NoPositive) -> list[StepScore]:
-    return [
-        _score(step, metric) for step in steps if policy is NoPositive.ZERO or step["unplayed"] not in WITHOUT_POSITIVE
-    ]
+    return [_score(step, metric) for step in steps if policy is NoPositive.ZERO or step["unplayed"] not in DROPPABLE]
 
 
 def _score(step: Scored, metric: Metric) -> StepScore:
@@ -86,7 +88,7 @@ def _score(step: Scored, metric: Metric) -> StepScore:
         element=element,
         operation=operation,
         success=element == 1.0 and operation == 1.0,
-        played=step["unplayed"] not in WITHOUT_POSITIVE,
+        played=step["unplayed"] not in DROPPABLE,
         judged=judged,
     )
 

@@ -27,7 +27,7 @@ class Metric(StrEnum):
 
 
 class NoPositive(StrEnum):
-    """Policy for steps without a correct element within top k."""
+    """Policy for steps without a correct element within top k, and for those that have no other element (guide)."""
 
     ZERO = "zero"
     """They fail, as in the paper."""
@@ -51,9 +51,12 @@ class Unplayed(StrEnum):
     """HTML cleaning removed the correct element."""
     OUTSIDE_TOP_K = "positive_outside_top_k"
     """The ranker put every correct element outside of the top k."""
+    NO_NEGATIVE = "no_negative"
+    """Guide: no other element is within the top k, so there is nothing to choose from."""
     SINGLE = "single_candidate"
     """Only one candidate is within the top k: no question is asked, and the step fails."""
 
 
-WITHOUT_POSITIVE = frozenset({Unplayed.NO_POSITIVE, Unplayed.OUTSIDE_TOP_K})
+DROPPABLE = (Unplayed.NO_POSITIVE, Unplayed.OUTSIDE_TOP_K, Unplayed.NO_NEGATIVE)
+"""Reasons for which ``NoPositive`` decides whether a step fails or is excluded."""
 STEP_RULES = {Metric.MINDACT: "element+op_f1", Metric.ACTION: "element+action"}

@@ -8,6 +8,7 @@ The predictions file of a suite report has this format.
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -63,7 +64,7 @@ def _entries(path: Path) -> Iterator[Any]:
     try:
         if path.suffix == ".jsonl":
             with path.open("rb") as lines:
-                yield from (json.loads(line) for line in lines if not line.isspace())
+                yield from (json.loads(line) for line in lines if line.removeprefix(BOM_UTF8).strip())
             return
         whole = json.loads(path.read_bytes())
     except FileNotFoundError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from codecs import BOM_UTF8
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -102,7 +103,7 @@ def _count(file: Path) -> int:
             return int(source.metadata.num_rows)
     try:
         with file.open("rb") as lines:
-            return sum(not line.isspace() for line in lines)
+            return sum(bool(_content(line)) for line in lines)
     except OSError as error:
         raise DataUnreadable(file.name, f"cannot be read: {error.strerror}") from error
 
@@ -160,13 +161,17 @@ def _json_rows(file: Path, columns: Sequence[str] | None, *, only: int | None = 
             while line := lines.readline(MAX_LINE_BYTES + 1):
                 if len(line) > MAX_LINE_BYTES:
                     raise DataUnreadable(f"{file.name}, row {number}", f"is longer than {MAX_LINE_BYTES} bytes")
-                if line.isspace():
+                if not (content := _content(line)):
                     continue
                 selected = only is None or only == number
-                yield _object(line, f"{file.name}, row {number}", columns) if selected else {}
+                yield _object(content, f"{file.name}, row {number}", columns) if selected else {}
                 number += 1
     except OSError as error:
         raise DataUnreadable(file.name, f"cannot be read: {error.strerror}") from error
+
+
+def _content(line: bytes) -> bytes:
+    return line.removeprefix(BOM_UTF8).strip()
 
 
 def _object(line: bytes, place: str, columns: Sequence[str] | None) -> dict[str, Any]:

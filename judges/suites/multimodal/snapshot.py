@@ -18,7 +18,7 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -31,6 +31,7 @@ from judges.suites.mind2web.errors import PageUnusable
 from judges.suites.mind2web.page import ID, Element, Page
 from judges.suites.mind2web.representation import show_page
 from judges.suites.multimodal.options import option_lines, option_name
+from judges.suites.multimodal.raw_pages import RawPages
 from judges.suites.multimodal.row_files import SUFFIXES, read_rows
 from judges.suites.multimodal.source_rows import (
     COLUMNS,
@@ -47,6 +48,8 @@ if TYPE_CHECKING:
 PROMPTS = ("step_navigator", "step_look", "step_choose", "step_answer")
 DISTRACTORS = 20
 SEED = 42
+VALID, INVALID = "True", "False"
+"""Values of ``is_valid``, a string as on the dataset card. The reader also accepts booleans."""
 _SPLIT = re.compile(r"(?<![a-z])(?:train|test_(?:task|website|domain))(?![a-z])")
 _OWN_ID = re.compile(rf"(\s){ID}(?=\s*=)")
 _IMAGE_KINDS = ((b"\x89PNG", "png"), (b"\xff\xd8", "jpeg"), (b"RIFF", "webp"), (b"GIF8", "gif"))
@@ -61,11 +64,18 @@ class SamplingOptions:
 
 
 def build_snapshot(
-    source: Path, out: Path, draw: SamplingOptions, *, split: str | None, watch: Callable[[int], None]
+    source: Path,
+    out: Path,
+    draw: SamplingOptions,
+    *,
+    split: str | None,
+    watch: Callable[[int], None],
+    raw: Path | None = None,
 ) -> dict[str, Any]:
     """Write a snapshot and return its counts. With ``split``, only of rows of this split. Blocks.
 
-    The split of a row is in the row or in the name of its file.
+    The split of a row is in the row or in the name of its file. ``raw`` is the original Mind2Web dump: ``raw_html`` is
+    taken from it. A row that the dump lacks keeps its own and is counted.
 
     Raises:
         DataMissing, DataUnreadable, SnapshotUnwritable: no file is left behind.
@@ -73,7 +83,8 @@ def build_snapshot(
     other_splits: Counter[str] = Counter()
     tasks: set[str] = set()
     seen: dict[str, str] = {}
-    counts = {"rows": 0, "valid": 0, "without_positive": 0, "without_screenshot": 0}
+    counts = {"rows": 0, "valid": 0, "without_positive": 0, "without_screenshot": 0, "without_raw_page": 0}
+    raw_pages = None if raw is None else RawPages(raw)
     with open_writer(out) as writer:
         for row in read_rows(source, (*COLUMNS, *LAYOUT_COLUMNS, "split")):
             check_layout(row.values, row.place)
@@ -86,11 +97,15 @@ def build_snapshot(
             if id in seen:
                 raise DataUnreadable(row.place, f"repeats step {id} of {seen[id]}")
             seen[id] = row.place
+            if raw_pages is not None:
+                raw_page = raw_pages.of(step.task_id, step.action_uid)
+                counts["without_raw_page"] += raw_page is None
+                step = replace(step, raw_page=raw_page or step.raw_page)
             values = tilde_values(step, draw, split=own_split)
             _write(writer, values, row.place)
             tasks.add(step.task_id)
             counts["rows"] += 1
-            counts["valid"] += values["is_valid"]
+            counts["valid"] += values["is_valid"] == VALID
             counts["without_positive"] += not values["target_elements"]
             counts["without_screenshot"] += step.screenshot is None
             watch(counts["rows"])
@@ -158,7 +173,7 @@ def tilde_values(step: SourceStep, draw: SamplingOptions, *, split: str) -> dict
         "website": step.website,
         "domain": step.domain,
         "subdomain": step.subdomain,
-        "is_valid": bool(positives) and step.screenshot is not None,
+        "is_valid": VALID if positives and step.screenshot is not None else INVALID,
         "action_uid": step.action_uid,
         "boxes": json.dumps({one.id: one.box for one in (*candidates, *positives) if one.box}, sort_keys=True),
         "prompts": ", ".join(load_prompt(name).ref for name in PROMPTS),
@@ -318,7 +333,7 @@ def _schema() -> pa.Schema:
             ("website", pa.string()),
             ("domain", pa.string()),
             ("subdomain", pa.string()),
-            ("is_valid", pa.bool_()),
+            ("is_valid", pa.string()),
             ("action_uid", pa.string()),
             ("boxes", pa.string()),
             ("prompts", pa.string()),

@@ -1,6 +1,9 @@
-"""Verifier of a Harbor task: writes ``reward.json``. Copy this file into ``tests/`` of the task.
+"""Verifier of a Harbor task: writes ``reward.json`` and ``reward-details.json``. Copy this file into ``tests/`` of it.
 
     python3 /tests/harbor.py --task-id karrow_visit /app/answer.md
+
+``reward.json`` has only the key ``reward``, because Harbor reads every key of it as a reward. The details have both
+scores.
 
 It needs only the standard library. ``REWARD_URL`` and ``ASSAY_API_KEY`` come from ``[verifier.env]`` of the task. If
 the reward is masked, no reward file is written and the exit code is 1: Harbor then records an error and no reward.
@@ -30,14 +33,16 @@ def main(arguments: list[str] | None = None) -> int:
     options.add_argument("--out", type=Path, default=Path("/logs/verifier/reward.json"))
     options.add_argument("--deadline-s", type=float, default=120.0)
     given = options.parse_args(arguments)
-    given.out.unlink(missing_ok=True)
+    details = given.out.with_name("reward-details.json")
+    for old in (given.out, details):  # a reward that the agent wrote does not count
+        old.unlink(missing_ok=True)
     body: dict[str, Any] = {"deadline_s": given.deadline_s}
     try:
-        body["answer"] = given.answer.read_text("utf-8")
+        body["answer"] = given.answer.read_text("utf-8-sig")
         if given.rubric is None:
             body["task_id"] = given.task_id
         else:
-            body["rubric"] = json.loads(given.rubric.read_text("utf-8"))
+            body["rubric"] = json.loads(given.rubric.read_text("utf-8-sig"))
         found = _verify(body, timeout_s=given.deadline_s + _MARGIN_S)
     except HTTPError as error:
         return _failed(f"{error}: {error.read().decode(errors='replace')}")
@@ -47,7 +52,8 @@ def main(arguments: list[str] | None = None) -> int:
         return _failed(f"masked: {found['mask_reason']}: {found['mask_detail']}")
     scores = {kind: score["value"] for kind, score in found["scores"].items() if score["value"] is not None}
     given.out.parent.mkdir(parents=True, exist_ok=True)
-    given.out.write_text(json.dumps({"reward": found["reward"], **scores}), "utf-8")
+    details.write_text(json.dumps(scores), "utf-8")
+    given.out.write_text(json.dumps({"reward": found["reward"]}), "utf-8")
     return 0
 
 

@@ -43,14 +43,18 @@ class AssayVerifyRequest(BaseVerifyRequest):
 
 class AssayVerifyResponse(BaseVerifyResponse):
     """Reward. With ``mask_sample``, the rollout must not be trained on. ``reward``, which is required, is then the
-    middle of the bounds, so that it misleads least where the mask is ignored."""
+    middle of the bounds, so that it misleads least where the mask is ignored.
+
+    ``failure_kind`` is ``assay:<mask_reason>``: NeMo Gym knows only registered kinds and those with a namespace.
+    ``reward_components`` are floats: both scores (the middle of their bounds) and the leaves that were judged.
+    """
 
     model_config = ConfigDict(extra="allow")
 
     mask_sample: bool
     failure_kind: str | None
     failure_reason: str | None
-    reward_components: dict[str, float | None]
+    reward_components: dict[str, float]
 
 
 class AssayResourcesServer(SimpleResourcesServer):
@@ -69,16 +73,15 @@ class AssayResourcesServer(SimpleResourcesServer):
             {"answer": answer, **rubric, **self.config.options, "deadline_s": self.config.deadline_s}
         )
         bounds = found["bounds"]
+        scores = {kind: (score["low"] + score["high"]) / 2 for kind, score in found["scores"].items()}
+        leaves = {leaf["id"]: leaf["score"] for leaf in found["components"] if leaf["score"] is not None}
         return AssayVerifyResponse(
             **body.model_dump(),
             reward=(bounds["low"] + bounds["high"]) / 2 if found["mask"] else found["reward"],
             mask_sample=found["mask"],
-            failure_kind=found["mask_reason"],
+            failure_kind=f"assay:{found['mask_reason']}" if found["mask"] else None,
             failure_reason=found["mask_detail"],
-            reward_components={
-                **{kind: score["value"] for kind, score in found["scores"].items()},
-                **{leaf["id"]: leaf["score"] for leaf in found["components"]},
-            },
+            reward_components=scores | leaves,
         )
 
 

@@ -82,7 +82,7 @@ class AssayTaskset(vf.Taskset[AssayTask, AssayTasksetConfig]):
     """Tasks of a file."""
 
     def load(self) -> Iterator[AssayTask]:
-        with self.config.tasks.open(encoding="utf-8") as lines:
+        with self.config.tasks.open(encoding="utf-8-sig") as lines:
             for line in lines:
                 if line.strip():
                     yield AssayTask(AssayTaskData(**json.loads(line)), self.config.task)

@@ -12,7 +12,7 @@ from judges.errors import LLMOutputUnusable, UnusableKind
 from judges.llm.json_schema import ReplySchema
 from judges.llm.provider_adapter import FinishReason, RawReply
 from judges.llm.replies import MAX_REPLY_CHARS, read_reply
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.prompting.verdict_reply import BinaryEvalResult, PartialEvalResult
 
 GOOD = '{"reasoning": "so", "result": true, "quotes": ["a"]}'
 
@@ -222,3 +222,62 @@ def test_hostile_replies_are_rejected_fast(piece: str, before: str):
     with pytest.raises(LLMOutputUnusable):
         read_reply(raw(text), AllDefaults, purpose="extract")
     assert time.process_time() - started < 10
+
+
+class Person(BaseModel):
+    name: str
+    born: int | None = None
+
+
+class Staff(BaseModel):
+    Title: str = ""
+    title: str = ""
+    people: list[Person] = []
+    head: Person | None = None
+    by_role: dict[str, int] = {}
+
+
+TRUE = BinaryEvalResult(reasoning="so", result=True)
+SUPPORTED = PartialEvalResult(reasoning="so", verdict="supported")
+STAFF = Staff(people=[Person(name="Ada", born=1815)], head=Person(name="Bo"))
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        ('{"REASONING": "so", "RESULT": "True"}', TRUE),
+        ('{"Reasoning": "so", "Result": true, "Quotes": []}', TRUE),
+        ('{"reasoning": "so", "Result": true}', TRUE),
+        ('{"REASONING": "so", "result": true, "RESULT": false}', TRUE),
+        ('{"Verdict": {"REASONING": "so", "RESULT": true}}', TRUE),
+        ('{"RESULT": {"REASONING": "so", "RESULT": true}}', TRUE),
+        ('{"name": "BinaryEvalResult", "arguments": {"REASONING": "so", "RESULT": true}}', TRUE),
+        ('{"REASONING": "so", "VERDICT": "supported"}', SUPPORTED),
+        ('{"YEAR": 2020}', Year(year=2020)),
+        ('{"PEOPLE": [{"NAME": "Ada", "Born": 1815}], "Head": {"Name": "Bo"}}', STAFF),
+        ('{"people": [], "TITLE": "ambiguous", "by_role": {"NAME": 1}}', Staff(by_role={"NAME": 1})),
+    ],
+)
+def test_keys_may_differ_in_letter_case(text: str, found: BaseModel):
+    parsed = read_reply(raw(text), type(found), strict=True)
+    assert parsed is not None and parsed.model_dump() == found.model_dump()
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '{"reasoning": "so", "Result": true, "RESULT": false}',
+        '{"reasoning": "so", "RESULT": "yes"}',
+        '{"reasoning": "so", "RE_SULT": true}',
+        '{"REASONING": "so"}',
+    ],
+)
+def test_ambiguous_and_other_keys_do_not_fit(text: str):
+    assert kind_of(raw(text)) is UnusableKind.OFF_SCHEMA
+
+
+def test_keys_in_another_letter_case_fit_a_class_of_another_process():
+    schema = ReplySchema("BinaryEvalResult", json.dumps(BinaryEvalResult.model_json_schema()))
+    assert read_reply(raw('{"REASONING": "so", "RESULT": true}'), schema, purpose="verify") is None
+    with pytest.raises(LLMOutputUnusable):
+        read_reply(raw('{"OTHER": true}'), schema, purpose="verify")

@@ -92,23 +92,30 @@ async def test_remote_reward_model_answers_in_the_format_of_openrlhf(verifier_ur
 
 
 async def test_harbor_verifier_writes_a_reward_or_no_file(verifier_url: str, tmp_path: Path, model: StandInLLM) -> None:
-    answer, rubric, reward = (tmp_path / name for name in ("answer.md", "rubric.json", "reward.json"))
+    names = ("answer.md", "rubric.json", "reward.json", "reward-details.json")
+    answer, rubric, reward, details = (tmp_path / name for name in names)
     rubric.write_text(json.dumps(RUBRIC))
 
-    async def run(text: str) -> tuple[int | None, str, Any]:
+    def contents(path: Path) -> Any:
+        return json.loads(path.read_text()) if path.exists() else None
+
+    async def run(text: str) -> tuple[int | None, str, Any, Any]:
         answer.write_text(text)
-        reward.write_text('{"reward": 1}')  # of an agent that wants to be rewarded
+        for path in (reward, details):
+            path.write_text('{"reward": 1}')  # of an agent that wants to be rewarded
         process = await asyncio.create_subprocess_exec(
             *(sys.executable, "-I", str(harbor.__file__), str(answer), "--rubric", str(rubric), "--out", str(reward)),
             env={"REWARD_URL": verifier_url},
             stderr=asyncio.subprocess.PIPE,
         )
         _, errors = await process.communicate()
-        return process.returncode, errors.decode(), json.loads(reward.read_text()) if reward.exists() else None
+        return process.returncode, errors.decode(), contents(reward), contents(details)
 
-    assert await run(rollout(director="Tobias Quell")) == (0, "", {"reward": 0.75, "compatible": 0.75, "strict": 0.75})
-    code, errors, written = await run(MASKED)
-    assert (code, written) == (1, None)
+    scores = {"compatible": 0.75, "strict": 0.75}
+    assert await run(rollout(director="Tobias Quell")) == (0, "", {"reward": 0.75}, scores)
+    assert (await run("\ufeff" + rollout()))[::2] == (0, {"reward": 1.0})
+    code, errors, *written = await run(MASKED)
+    assert (code, written) == (1, [None, None])
     assert errors.startswith("no reward: masked: pages_unreadable: 1 of 2 pages")
     model.always = Fault(status=503)
     assert (await run(rollout(note="During an outage. ")))[::2] == (1, None)

@@ -3,6 +3,8 @@ from __future__ import annotations
 import io
 from typing import Any
 
+import pytest
+
 from app.console.safe_console import SafeConsole
 from app.features.suites.cli_suite_run import StepProgress
 
@@ -11,9 +13,9 @@ def scored(element: int, f1: float, success: int) -> dict[str, Any]:
     return {"status": "scored", "element_acc": element, "action_f1": f1, "step_acc": success}
 
 
-def progress() -> tuple[StepProgress, io.StringIO]:
+def progress(metric: str | None = None) -> tuple[StepProgress, io.StringIO]:
     written = io.StringIO()
-    return StepProgress(SafeConsole(file=written, force_terminal=False, width=200)), written
+    return StepProgress(SafeConsole(file=written, force_terminal=False, width=200), metric=metric), written
 
 
 def test_figures_so_far_are_means_over_scored_steps():
@@ -34,5 +36,13 @@ def test_not_every_step_prints_a_line_without_a_terminal():
     assert written.getvalue().count("\n") <= 1
 
 
-def test_figures_before_the_first_step_are_zero():
-    assert progress()[0].figures == "ele 0.000  f1 0.000  step 0.000"
+@pytest.mark.parametrize(
+    ("metric", "figures"),
+    [
+        (None, "ele 0.000  f1 0.000  step 0.000"),  # Multimodal-Mind2Web~
+        ("mindact", "ele 0.000  f1 0.000  step 0.000"),
+        ("action", "ele 0.000  action 0.000  step 0.000"),
+    ],
+)
+def test_figures_before_the_first_step_are_zero_and_named_by_the_metric(metric: str | None, figures: str):
+    assert progress(metric)[0].figures == figures

@@ -18,13 +18,13 @@ import pytest
 from app.features.suites.mindact import MindActPlan, PlayOptions, prepare_steps
 from app.features.suites.mindact_run import MindActOptions, figures, official_rounds, run_identity, score_file
 from app.features.suites.records import without_trace
-from app.features.suites.step_loop import SuiteModel, run_steps
+from app.features.suites.step_loop import Plan, SuiteModel, run_steps
 from judges.errors import LLMOutputUnusable, LLMUnavailable, UnusableKind
 from judges.llm.client import LLMReply, LLMRequest
 from judges.suites.errors import DataUnreadable
 from judges.suites.mind2web.data import find_split
 from judges.suites.mind2web.questions import read_template, shipped_template
-from judges.suites.mind2web.rules import Metric, NoPositive, Shuffle
+from judges.suites.mind2web.rules import DROPPABLE, Metric, NoPositive, Protocol, Shuffle
 from rubrics.verdict import Usage
 from tests.fakes.mind2web import (
     FIGURES_SCORED_ZERO,
@@ -69,6 +69,9 @@ class RankTable:
     def of(self, sample_id: str) -> dict[str, int] | None:
         return self._ranks.get(sample_id)
 
+    def scores_of(self, sample_id: str) -> dict[str, float]:
+        return {}
+
 
 class MemoryJournal:
     """Journal in memory."""
@@ -94,7 +97,7 @@ def plan(folder: Path, tasks: Sequence[Any], *, ranks: Any = None, **play_option
     )
 
 
-def run(planned: MindActPlan, model: Model | None = None, journal: MemoryJournal | None = None) -> list[dict[str, Any]]:
+def run(planned: Plan[Any], model: Model | None = None, journal: MemoryJournal | None = None) -> list[dict[str, Any]]:
     suite_model = SuiteModel(client=model or Model(), model="gpt-4o")
     return asyncio.run(run_steps(planned, journal or MemoryJournal(), suite_model, max_concurrent=3))
 
@@ -345,15 +348,16 @@ def test_step_whose_id_contains_a_lone_surrogate_is_scored(tmp_path: Path):
 
 
 def candidate_orders(folder: Path, **play_options: Any) -> list[tuple[str, ...]]:
-    split = find_split(write_split(folder, nine_steps()), "test_task", max_steps=play_options.pop("max_steps", None))
-    return [step.order for step in prepare_steps(split, PlayOptions(**play_options), None)]
+    limit = play_options.pop("max_examples", None)
+    split = find_split(write_split(folder, nine_steps()), "test_task")
+    return [step.order for step in prepare_steps(split, PlayOptions(**play_options), None, max_examples=limit)]
 
 
 def test_order_of_candidates_depends_only_on_seed_and_step(tmp_path: Path):
     assert (
         candidate_orders(tmp_path, seed=1) == candidate_orders(tmp_path, seed=1) != candidate_orders(tmp_path, seed=2)
     )
-    assert candidate_orders(tmp_path, seed=1, max_steps=3) == candidate_orders(tmp_path, seed=1)[:3]
+    assert candidate_orders(tmp_path, seed=1, max_examples=3) == candidate_orders(tmp_path, seed=1)[:3]
 
 
 def test_stream_shuffle_uses_one_generator_for_all_steps(tmp_path: Path):
@@ -413,3 +417,73 @@ def test_object_template_has_the_parts_of_the_question(tmp_path: Path):
     text = str(model.requests[0].messages[-1]["content"])
     assert text.startswith("Do what T asks for|1|None|<html>")
     assert "|A. None of the above\nB. <button id=0 button>" in text
+
+
+def guide_options(**more: Any) -> PlayOptions:
+    return PlayOptions.of(protocol=Protocol.GUIDE, metric=None, no_positive=more.pop("no_positive", None), **more)
+
+
+@pytest.mark.parametrize(
+    ("ranks", "positives", "count", "unplayed", "flags_if_zero"),
+    [
+        ({"1": 49}, ("1",), 7, None, (1, 1.0, 1)),
+        ({"1": 50}, ("1",), 7, "positive_outside_top_k", (0, 0.0, 0)),
+        ({"1": 50, "2": 99}, ("1", "2"), 7, "positive_outside_top_k", (0, 0.0, 0)),
+        ({"1": 50, "2": 3}, ("1", "2"), 7, None, (0, 1.0, 0)),  # the picked positive was not kept
+        (None, ("1",), 7, None, (1, 1.0, 1)),
+        (None, (), 7, "no_positive", (0, 0.0, 0)),
+        (None, ("1",), 1, "no_negative", (0, 0.0, 0)),
+        (None, ("1", "2"), 2, "no_negative", (0, 0.0, 0)),
+    ],
+)
+def test_guide_drops_steps_without_a_kept_positive_or_another_element(
+    tmp_path: Path, ranks: dict[str, int] | None, positives: tuple[str, ...], count: int, unplayed: str | None,
+    flags_if_zero: tuple[int, float, int],
+):  # fmt: skip
+    table = None if ranks is None else RankTable({"T_a": {str(id): id for id in range(1, count + 1)} | ranks})
+    pick = picking("item 1 ") if flags_if_zero[0] or unplayed else picking("item 3 ")
+    for policy in NoPositive:
+        split = find_split(
+            write_split(tmp_path, [task("T", [action("a", items(count=count), positives=positives)])]), "test_task"
+        )
+        planned = MindActPlan(
+            split, 1, play_options=guide_options(no_positive=policy), ranks=table, template=shipped_template()
+        )
+        [record] = run(planned, Model(pick))
+        dropped = unplayed is not None and policy is NoPositive.SKIP
+        assert (record["unplayed"], record["status"]) == (unplayed, "skipped" if dropped else "scored")
+        assert flags(record) == ((None, None, None) if dropped else flags_if_zero)
+
+
+@pytest.mark.parametrize(
+    ("options", "limit", "loaded", "evaluated", "dropped"),
+    [
+        (guide_options(), None, 9, 6, (1, 1, 1)),
+        (guide_options(), 5, 5, 5, (0, 0, 0)),
+        (guide_options(), 6, 8, 6, (1, 1, 0)),
+        (guide_options(no_positive=NoPositive.ZERO), 6, 6, 6, (0, 0, 0)),
+        (PlayOptions(), 6, 6, 6, (0, 0, 0)),
+        (PlayOptions(no_positive=NoPositive.SKIP), 6, 8, 6, (1, 1, 0)),
+        (PlayOptions(no_positive=NoPositive.SKIP), None, 9, 7, (1, 1, 0)),
+    ],
+)
+def test_figures_count_loaded_evaluated_and_dropped_steps(
+    tmp_path: Path, options: PlayOptions, limit: int | None, loaded: int, evaluated: int, dropped: tuple[int, ...]
+):
+    tasks = nine_steps()
+    for each in tasks:
+        for act in each["actions"]:
+            ranks = NINE_RANKS[f"{each['annotation_id']}_{act['action_uid']}"]
+            for one in (*act["pos_candidates"], *act["neg_candidates"]):
+                one["rank"] = ranks[one["backend_node_id"]]
+    write_split(tmp_path, tasks)
+    run_options = MindActOptions(
+        data=tmp_path, split="test_task", model="openai/gpt-4o", play_options=options, max_examples=limit
+    )
+    run_input = run_options.open_input()
+    found = figures(run_options, run_input, run(run_options.plan(run_input)))
+    assert (run_input.total, found["n_loaded"], found["n_evaluated"]) == (loaded, loaded, evaluated)
+    assert tuple(found["dropped"][reason] for reason in DROPPABLE) == dropped
+    assert not found["gold_always_included"]
+    if options.is_guide:
+        assert found["totals"]["evaluated_steps"] == evaluated

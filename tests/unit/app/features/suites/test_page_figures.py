@@ -55,6 +55,21 @@ def test_best_run_of_a_split_is_first():
     assert by_split([worse, better]) == {"test_task": [better, worse]}
 
 
+@pytest.mark.parametrize(
+    ("order", "result", "label"),
+    [
+        ({}, MIND2WEB | {"metric": "mindact"}, "Operation F1"),
+        ({}, MIND2WEB | {"metric": "action"}, "Action accuracy"),
+        ({"protocol": "guide"}, None, "Action accuracy"),
+        ({"protocol": "guide", "metric": "mindact"}, None, "Operation F1"),
+        ({"protocol": "tournament", "metric": None}, None, "Operation F1"),
+        ({}, TILDE, "Operation F1"),
+    ],
+)
+def test_operation_is_labelled_by_the_metric(order: dict[str, Any], result: dict[str, Any] | None, label: str):
+    assert suite_run(RUN | {"order": order}, result).measures["operation"] == label
+
+
 def test_suite_without_a_table_has_no_rows():
     assert breakdown(MIND2WEB, "readings") == []
 

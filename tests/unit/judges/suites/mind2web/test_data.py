@@ -65,11 +65,6 @@ def test_error_for_a_missing_split_lists_the_existing_ones(tmp_path: Path):
         find_split(tmp_path / "nowhere", "test_task")
 
 
-def test_max_steps_limits_a_split(tmp_path: Path):
-    split = find_split(write_split(tmp_path, nine_steps()), "test_task", max_steps=4)
-    assert len(list(split.steps())) == 4
-
-
 def error_after(tmp_path: Path, change: Any) -> str:
     """Return the error for a file after ``change`` of the second action of the first task."""
     tasks = nine_steps()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from typing import Any
 
@@ -18,7 +19,7 @@ from judges.suites.mind2web.guide import (
     parse_reply,
     shipped_guide_template,
 )
-from judges.suites.mind2web.questions import read_template
+from judges.suites.mind2web.questions import demonstrations, read_template
 from judges.suites.mind2web.steps import Candidate, Step
 from tests.fakes.mind2web import items, page
 
@@ -98,11 +99,24 @@ def test_operation_f1_of_the_later_version(
     assert operation_f1(*gold, *predicted) == pytest.approx(f1)
 
 
-def test_ranked_candidates_are_kept_below_top_k_and_positives_always():
+@pytest.mark.parametrize(
+    ("positive_ranks", "kept"),
+    [
+        ({"3": 49}, ["3", "1", "4"]),
+        ({"3": 50}, ["1", "4"]),
+        ({"3": 400}, ["1", "4"]),
+        ({"3": None}, ["1", "4"]),  # as any other candidate without a rank, because others have one
+        ({"3": 60, "6": 7}, ["6", "1", "4"]),
+    ],
+)
+def test_ranked_candidates_are_kept_below_top_k_and_positives_like_all_others(
+    positive_ranks: dict[str, int | None], kept: list[str]
+):
     one = step(
-        positives=(ranked("3", 60),), negatives=(ranked("1", 0), ranked("2", 2), ranked("4", 1), ranked("5", None))
+        positives=tuple(ranked(id, rank) for id, rank in positive_ranks.items()),
+        negatives=(ranked("1", 0), ranked("2", 50), ranked("4", 1), ranked("5", None)),
     )
-    assert [candidate.id for candidate in keep_candidates(one, 2)] == ["3", "1", "4"]
+    assert [candidate.id for candidate in keep_candidates(one, 50)] == kept
 
 
 def test_without_ranks_the_first_candidates_and_all_positives_are_kept():
@@ -130,6 +144,23 @@ def test_options_stand_in_document_order_after_none_of_the_above():
     ]  # fmt: skip
 
 
+def test_candidates_in_an_option_have_no_numbers():
+    nested = page(["x"]).replace(
+        '<text backend_node_id="2001">x</text>',
+        '<a backend_node_id="10" title="see id=4"><text backend_node_id="11">&lt;b id=5&gt;</text></a>'
+        '<a backend_node_id="12" name="more"/><i backend_node_id="13" title="dot"/>',
+    )
+    shown = guide_question(
+        step(page=nested), [Candidate(id=id) for id in ("12", "1", "902", "10")], max_html_chars=6000
+    ).options
+    assert shown == (
+        ("902", "<div backend_node_id=902> <button button> <a see id=4><b id=5></a><a more /><i"),
+        ("1", "<button backend_node_id=1 button> <a see id=4><b id=5></a><a more /><i dot"),
+        ("10", "<a backend_node_id=10 see id=4><b id=5></a>"),
+        ("12", "<a backend_node_id=12 more />"),
+    )
+
+
 def test_options_have_two_letters_after_the_25th():
     many = step(page=page(items("click", count=30)), negatives=())
     candidates = [Candidate(id=str(id)) for id in range(1, 31)]
@@ -151,7 +182,7 @@ def test_shipped_question_has_task_step_history_and_answer_format():
     messages = guide_messages(
         shipped_guide_template(), guide_question(step(), [Candidate(id="3")], max_html_chars=6000)
     )
-    assert [message["role"] for message in messages] == ["system", "user"]
+    assert [message["role"] for message in messages] == ["system", *["user", "assistant"] * 3, "user"]
     text = messages[-1]["content"]
     for part in (
         "Task: Book a ferry",
@@ -162,6 +193,28 @@ def test_shipped_question_has_task_step_history_and_answer_format():
         assert part in text
     first = guide_question(step(history=(), number=0), [Candidate(id="3")], max_html_chars=6000)
     assert "Step: 1\n\nPrevious actions:\nNone\n" in guide_messages(shipped_guide_template(), first)[-1]["content"]
+
+
+_DEMONSTRATION = re.compile(
+    r"Task: (?P<task>.*?)\n\nStep: (?P<step>\d+)\n\nPrevious actions:\n(?P<history>.*?)\n\n"
+    r'Page:\n"""\n(?P<page>.*?)\n"""\n.*?\n\nOptions:\n(?P<options>.*?)\n\n',
+    re.DOTALL,
+)
+
+
+def test_shipped_template_has_three_examples_in_the_form_of_the_question():
+    template = shipped_guide_template()
+    replies = []
+    for user, assistant in demonstrations(template):
+        found = _DEMONSTRATION.match(user)
+        assert found is not None
+        history = () if found["history"] == "None" else tuple(found["history"].split("\n"))
+        ids = re.findall(r"^[B-F]\. <\w+ backend_node_id=(\d+)", found["options"], re.MULTILINE)
+        own = step(task=found["task"], number=int(found["step"]) - 1, history=history, page=found["page"])
+        question = guide_question(own, [Candidate(id=id) for id in ids], max_html_chars=6000)
+        assert guide_messages(template, question)[-1]["content"] == user
+        replies.append((parse_guide(assistant).op_string, question.picked(parse_guide(assistant).letter)))
+    assert replies == [("TYPE Fernhill", "7"), (" ", None), ("CLICK ", "24")]
 
 
 def test_placeholders_in_a_page_are_not_replaced():

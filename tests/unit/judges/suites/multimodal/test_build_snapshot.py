@@ -1,19 +1,21 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
+from app.features.suites.multimodal import read_input
 from judges.suites.errors import DataMissing, DataUnreadable
 from judges.suites.multimodal.row_files import read_rows
 from judges.suites.multimodal.snapshot import SamplingOptions, SnapshotUnwritable, build_snapshot
-from tests.fakes.multimodal import STEPS, source_row, write_rows
+from tests.fakes.multimodal import STEPS, page, source_row, write_rows
 
 DRAW = SamplingOptions(distractors=3)
 
 
-def build(source: Path, out: Path, *, split: str | None = None, draw: SamplingOptions = DRAW):
-    return build_snapshot(source, out, draw, split=split, watch=lambda rows: None)
+def build(source: Path, out: Path, *, split: str | None = None, draw: SamplingOptions = DRAW, raw: Path | None = None):
+    return build_snapshot(source, out, draw, split=split, raw=raw, watch=lambda rows: None)
 
 
 def source(folder: Path, kind: str = "parquet") -> Path:
@@ -44,6 +46,7 @@ def test_rows_are_counted_by_validity(tmp_path: Path):
         "valid": 5,
         "without_positive": 1,
         "without_screenshot": 1,
+        "without_raw_page": 0,
         "other_splits": 0,
         "tasks": 4,
         "distractors": 3,
@@ -129,3 +132,58 @@ def test_file_that_cannot_be_written_is_named(name: str, tmp_path: Path):
     (tmp_path / "file").write_text("x")
     with pytest.raises(SnapshotUnwritable):
         build(source(tmp_path), tmp_path / name)
+
+
+@pytest.mark.parametrize("kind", ["parquet", "jsonl"])
+def test_is_valid_is_a_string_as_on_the_dataset_card(tmp_path: Path, kind: str):
+    build(source(tmp_path), tmp_path / f"out.{kind}")
+    assert [row.values["is_valid"] for row in read_rows(tmp_path / f"out.{kind}")] == [
+        "True", "True", "False", "True", "True", "False", "True",
+    ]  # fmt: skip
+    assert read_input(tmp_path / f"out.{kind}").skipped == {"is_valid_false": 2}
+
+
+def dump_task(id: str, **pages: object) -> dict[str, object]:
+    actions = [{"action_uid": uid.replace("_", "-"), "raw_html": page} for uid, page in pages.items()]
+    return {"annotation_id": id, "actions": actions}
+
+
+@pytest.mark.parametrize("is_folder", [True, False])
+def test_raw_pages_are_joined_from_the_original_dump(tmp_path: Path, is_folder: bool):
+    tasks = [
+        dump_task("t9", x=1),
+        dump_task("t1", t1_1="<raw 11>", t1_0="<raw 10>", t1_2=""),
+        dump_task("t3", t3_0="<raw 30>"),
+    ]
+    raw = tmp_path / "dump" / "test_website"
+    raw.mkdir(parents=True)
+    file = raw / "test_website_0.json"
+    file.write_bytes(b"\xef\xbb\xbf" + json.dumps(tasks).encode())
+    counted = build(source(tmp_path), tmp_path / "out.jsonl", raw=tmp_path / "dump" if is_folder else file)
+    built = {(row.values["task_id"], row.values["step"]): row.values for row in read_rows(tmp_path / "out.jsonl")}
+    raw_pages = [values["raw_html"] for values in built.values()]
+    assert raw_pages == ["<raw 10>", "<raw 11>", page(), page(), page(), "<raw 30>", page()]
+    assert counted["without_raw_page"] == 4
+    assert "bnid" in built["t1", 0]["cleaned_html"]
+
+
+@pytest.mark.parametrize(
+    ("written", "problem"),
+    [
+        ("{}", "must be a JSON list"),
+        ('["a"]', "must be a JSON list of objects"),
+        ("[[]]", "task 0: must be an object"),
+        ("[{}]", "task 0, field annotation_id: is missing"),
+        ('[{"annotation_id": "t1"}]', "task 0, field actions: is missing"),
+        ('[{"annotation_id": "t1", "actions": [[]]}]', "task t1, action 0: must be an object"),
+        ('[{"annotation_id": "t1", "actions": [{"action_uid": "t1-0", "raw_html": 5}]}]', "raw_html: must be a string"),
+    ],
+)
+def test_malformed_dump_is_named_and_nothing_is_written(tmp_path: Path, written: str, problem: str):
+    raw = tmp_path / "dump.json"
+    raw.write_text(written)
+    with pytest.raises(DataUnreadable, match=problem):
+        build(source(tmp_path), tmp_path / "out.jsonl", raw=raw)
+    with pytest.raises(DataMissing, match="there is no"):
+        build(source(tmp_path), tmp_path / "out.jsonl", raw=tmp_path / "none")
+    assert not (tmp_path / "out.jsonl").exists()
