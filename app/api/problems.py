@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 import errno
-from collections.abc import Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from http import HTTPStatus
-from typing import Any
+from typing import Any, get_args, get_origin
 
 import structlog
 from fastapi import FastAPI, Request, Response
 from fastapi.dependencies.models import Dependant
 from fastapi.exceptions import RequestValidationError
+from fastapi.params import Form
 from fastapi.responses import JSONResponse
 from fastapi.routing import iter_route_contexts
 from starlette.exceptions import HTTPException
@@ -123,26 +125,52 @@ def install_problems(app: FastAPI) -> None:
     app.add_exception_handler(Exception, _answer)
 
 
-async def reject_unknown_query(request: Request) -> None:
-    """Check that the route declares every query parameter of the request. Misspelled filters would return other items.
+async def check_parameters(request: Request) -> None:
+    """Check that the request says each thing once, and nothing that the route does not declare.
+
+    A misspelled filter would return other items, and of two values one would be ignored.
 
     Raises:
-        Problem: At least one parameter is unknown (422).
+        Problem: A query parameter is unknown (422). A header, a query parameter or a form field that is not a list is
+            given more than once (400).
     """
-    if not request.query_params:
-        return
-    declared = set(_query_names(request.scope["route"].dependant))
-    unknown = sorted(request.query_params.keys() - declared)
+    dependants = list(_flat(request.scope["route"].dependant))
+    query = {field.alias: field for each in dependants for field in each.query_params}
+    unknown = sorted(request.query_params.keys() - query.keys())
     if unknown:
-        takes = f"this operation takes {', '.join(sorted(declared))}" if declared else "this operation takes none"
+        takes = f"this operation takes {', '.join(sorted(query))}" if query else "this operation takes none"
         message = f"is not a query parameter: {takes}"
         raise Problem(422, "INVALID", _INVALID, errors=[(name, message) for name in unknown])
+    given = [name for name, _ in request.query_params.multi_items() if not _is_list(query[name])]
+    headers = {"Authorization", *(field.alias for each in dependants for field in each.header_params)}
+    given += [name for name in headers for _ in request.headers.getlist(name)]
+    form = {
+        field.alias: field for each in dependants for field in each.body_params if isinstance(field.field_info, Form)
+    }
+    if form:
+        sent = (await request.form()).multi_items()
+        given += [name for name, _ in sent if name in form and not _is_list(form[name])]
+    repeated = sorted(name for name, number in Counter(given).items() if number > 1)
+    if repeated:
+        message = "is given more than once: send it once"
+        raise Problem(
+            400, "GIVEN_TWICE", f"{', '.join(repeated)} {message}", errors=[(name, message) for name in repeated]
+        )
 
 
-def _query_names(dependant: Dependant) -> Iterator[str]:
-    yield from (field.alias for field in dependant.query_params)
+def _flat(dependant: Dependant) -> Iterator[Dependant]:
+    yield dependant
     for dependency in dependant.dependencies:
-        yield from _query_names(dependency)
+        yield from _flat(dependency)
+
+
+def _is_list(field: Any) -> bool:
+    """Return whether a parameter takes several values."""
+    return any(
+        isinstance(origin, type) and issubclass(origin, Collection)
+        for each in (field.field_info.annotation, *get_args(field.field_info.annotation))
+        if (origin := get_origin(each)) is not None
+    )
 
 
 async def _answer(request: Request, error: Exception) -> Response:

@@ -1,7 +1,7 @@
-"""Strict JSON request bodies: UTF-8, no lone surrogates, no NaN, limited nesting, numbers and count of values.
+"""Strict JSON request bodies: UTF-8, no lone surrogates, no NaN, no repeated keys, limited nesting and count of values.
 
 The parser of the standard library accepts lone surrogates, NaN and nesting that overflows the stack. Each of these
-would cause an internal error later.
+would cause an internal error later. Of a repeated key, parsers would ignore all values but the last.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Coroutine
 from typing import Any, Final
 
@@ -16,7 +17,7 @@ from fastapi import Request, Response, params
 from fastapi.routing import APIRoute
 from pydantic_core import from_json
 
-from app.api.problems import Problem
+from app.api.problems import Problem, ProblemWhileReading
 from judges.isolation.rpc_framing import max_values
 
 MAX_VALUES: Final = 500_000
@@ -34,6 +35,7 @@ class StrictJsonRequest(Request):
 
         Raises:
             json.JSONDecodeError: The body is invalid. FastAPI turns this into a validation error.
+            ProblemWhileReading: An object has a key twice.
         """
         body = await self.body()
         return _parse(body) if len(body) < _LARGE_BYTES else await asyncio.to_thread(_parse, body)
@@ -44,9 +46,19 @@ def _parse(body: bytes) -> Any:
     if max_values(body) > MAX_VALUES and max_values(_STRING.sub(b"", body)) > MAX_VALUES:
         raise json.JSONDecodeError(f"more than {MAX_VALUES} values", "", 0)
     try:
-        return from_json(body, allow_inf_nan=False, cache_strings="none")
+        value = from_json(body, allow_inf_nan=False, cache_strings="none")
     except ValueError as error:
         raise json.JSONDecodeError(str(error), "", 0) from error
+    json.loads(body, object_pairs_hook=_check_keys, parse_int=len, parse_float=len)  # the numbers are not needed
+    return value
+
+
+def _check_keys(pairs: list[tuple[str, Any]]) -> None:
+    names = [name for name, _ in pairs]
+    if len(names) > len(set(names)):
+        name, _ = Counter(names).most_common(1)[0]
+        message = "is given more than once in an object of the body: send it once"
+        raise ProblemWhileReading(Problem(400, "GIVEN_TWICE", f"{name} {message}", errors=[(name, message)]))
 
 
 class StrictJsonRoute(APIRoute):

@@ -35,7 +35,7 @@ from app.api.access import authenticate
 from app.api.description import install_openapi
 from app.api.http_limits import LimitedHttpProtocol
 from app.api.middleware import BodyLimit, ExtensionOrigin, KeyGuard, OriginGuard, PreparedRoutes, ResponseHeaders
-from app.api.problems import Problem, as_problem, install_problems, reject_unknown_query
+from app.api.problems import Problem, as_problem, check_parameters, install_problems
 from app.dashboard.install import PAGES, install_dashboard
 from app.dashboard.rendering import Renderer
 from app.feature import TokenCheck, contributions
@@ -142,7 +142,7 @@ def _routes() -> tuple[BaseRoute, ...]:
     for router in operations:
         combined.include_router(
             router,
-            dependencies=[Depends(reject_unknown_query)],
+            dependencies=[Depends(check_parameters)],
             generate_unique_id_function=lambda route: route.name,
         )
     for router in pages:

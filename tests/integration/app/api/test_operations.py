@@ -147,6 +147,50 @@ async def test_unknown_ids_return_404(api: httpx.AsyncClient, path: str):
         assert_problem(await api.get("/v1/" + path.format(invalid_id)), 404)
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "options", "named"),
+    [
+        (
+            "POST",
+            "/v1/submissions",
+            {"headers": [("Idempotency-Key", "a"), ("idempotency-key", "b")]},
+            "Idempotency-Key",
+        ),
+        ("POST", "/v1/rescores", {"headers": [("Idempotency-Key", "a"), ("Idempotency-Key", "a")]}, "Idempotency-Key"),
+        ("GET", "/v1/jobs", {"headers": [("Authorization", "Bearer a"), ("Authorization", "b")]}, "Authorization"),
+        ("GET", "/v1/jobs?limit=1&limit=2", {}, "limit"),
+        ("GET", "/v1/jobs?status=failed&agent=a&status=failed", {}, "status"),
+        ("GET", "/v1/leaderboard?judge=a&judge=b", {}, "judge"),
+        (
+            "POST",
+            "/v1/submissions",
+            {"content": b'{"agent": "a", "task_id": "t", "answers": [], "agent": "b"}'},
+            "agent",
+        ),
+        ("POST", "/v1/submissions", {"content": b'{"answers": [{"name": "a", "na\\u006de": "b"}]}'}, "name"),
+        ("POST", "/v1/submissions", {"content": b'{"a": [' + b'"xyz",' * 60_000 + b'1], "b": 1, "b": 1}'}, "b"),
+        (
+            "POST",
+            "/v1/submissions/archive",
+            {"data": {"model": ["a", "b"]}, "files": {"file": b"zip"}},
+            "model",
+        ),
+        ("POST", "/v1/submissions/archive", {"files": [("file", b"zip"), ("file", b"tar")]}, "file"),
+    ],
+)
+async def test_request_that_says_two_things_is_refused_by_name(
+    api: httpx.AsyncClient, method: str, path: str, options: dict[str, Any], named: str
+):
+    if "files" not in options:
+        options = {**options, "headers": [("Content-Type", "application/json"), *options.get("headers", ())]}
+    problem = assert_problem(await api.request(method, path, **options), 400, "GIVEN_TWICE")
+    assert [error["path"] for error in problem["errors"]] == [named]
+
+
+async def test_list_parameter_can_be_repeated(api: httpx.AsyncClient):
+    assert (await api.get("/v1/submissions?include=jobs&include=metadata")).status_code == 200
+
+
 async def test_recapture_of_unknown_page_returns_404(api: httpx.AsyncClient):
     assert_problem(await api.post("/v1/pages/page_unknown/recapture"), 404)
 
