@@ -96,9 +96,13 @@ class Expression:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """Text with placeholders. ``extracted``: at least one of them depends on the answer."""
+    """Text with placeholders. ``extracted``: at least one of them depends on the answer.
+
+    ``lacks_value`` returns whether the answer gives no value for a placeholder.
+    """
 
     render: Callable[[Values], str]
+    lacks_value: Callable[[Values], bool]
     extracted: bool = False
 
 
@@ -164,10 +168,20 @@ def parse_template(text: str, scope: Scope) -> Template:
     parts.append(text[end:])
 
     def render(values: Values) -> str:
-        return "".join(part if isinstance(part, str) else as_text(part.evaluate(values)) for part in parts)
+        return "".join(part if isinstance(part, str) else as_text(_given_part(part, values)) for part in parts)
 
-    extracted = any(isinstance(part, Expression) and part.extracted for part in parts)
-    return Template(render=render, extracted=extracted)
+    extracted = [part for part in parts if isinstance(part, Expression) and part.extracted]
+
+    def lacks_value(values: Values) -> bool:
+        return any(is_missing(_given_part(part, values)) for part in extracted)
+
+    return Template(render=render, lacks_value=lacks_value, extracted=bool(extracted))
+
+
+def _given_part(part: Expression, values: Values) -> Any:
+    """Return the value of a placeholder, of a list only the given items."""
+    value = part.evaluate(values)
+    return [each for each in value if not is_missing(each)] if isinstance(value, list) else value
 
 
 def _placeholder(text: str, offset: int, scope: Scope) -> Expression:

@@ -182,7 +182,7 @@ def is_missing(value: Any) -> bool:
     if isinstance(value, dict):
         return all(map(is_missing, value.values()))
     if isinstance(value, str):
-        return not value.strip()
+        return not any(char.isprintable() and char != " " for char in value)
     return value is None or value == []
 
 

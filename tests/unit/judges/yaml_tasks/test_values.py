@@ -21,7 +21,8 @@ from judges.yaml_tasks.values import (
 )
 
 NUMBERS = {
-    "1,250.50 crowns": 1250.5, "no. 7.": 7, "none": None, "9" * 400: None, "1871.": 1871, "5, 6": 5, "`5`": 5, "US$5": 5, "+5": 5,
+    "1,250.50 crowns": 1250.5, "no. 7.": 7, "none": None, "9" * 400: None, "1871.": 1871, "5, 6": 5, "`5`": 5,
+    "US$5": 5, "+5": 5,
     # fractions
     "2½ hours": 2.5, "2 ½ hours": 2.5, "½ hour": 0.5, "-2½": -2.5, "⅔ cup": 2 / 3, "1,250¼": 1250.25, "2.5½": None,
     "1/2": None, "2 1/2 hours": None, "1⁄2": None, "2 and a half hours": None, "2 hours and a half": None,
