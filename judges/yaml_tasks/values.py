@@ -30,11 +30,15 @@ _SIGNS: Final = {
 }
 _FRACTIONS: Final = "\u00bc-\u00be\u2150-\u215e\u2189"
 _SUPERSCRIPTS: Final = "\u00b9\u00b2\u00b3\u2070\u2074-\u2079"
+_NUMERAL: Final = "\u24ea"
+"""Stands for the other numerals, such as Roman, Chinese and circled ones, which are not read."""
+_DIGITS: Final = rf"0-9{_FRACTIONS}{_SUPERSCRIPTS}\u2080-\u2089{_NUMERAL}"
 _CURRENCY: Final = r"$\u00a2-\u00a5\u0e3f\u20a0-\u20c0"
 # `72[1]` and `72\u00b9` have a footnote. `10\u00b2`, `5\u00b2` and `2.5\u00b2` may be powers.
 _FOOTNOTE = re.compile(
-    rf"(?<=[^\s\[])\[[0-9]{{1,3}}\](?![0-9])|(?<=[0-9])\u00b9(?![0-9^{_SUPERSCRIPTS}])"
-    rf"|(?<=[0-9][0-9])(?<!\b10)[{_SUPERSCRIPTS}]++(?![0-9^])"
+    rf"(?<=[^\s\[0-9])\[[0-9]{{1,3}}\](?![0-9])|(?<=[0-9])\[[0-9]{{1,3}}\](?! ?[0-9])"
+    rf"|(?<=[^\W\d_])[{_SUPERSCRIPTS}]++|(?<=[0-9])\u00b9(?! ?[0-9^{_SUPERSCRIPTS}])"
+    rf"|(?<=[0-9][0-9])(?<!\b10)[{_SUPERSCRIPTS}]++(?! ?[0-9^])"
 )
 
 _WORD = re.compile(
@@ -50,7 +54,7 @@ _NUMBERS_APART = re.compile(r"(?<=[0-9])(?:\s{2,}|[^\S ])(?=[0-9])")
 """Space that is no thousands mark."""
 
 _NUMBER = re.compile(
-    rf"(?P<before>[^0-9{_FRACTIONS}]*?)"
+    rf"(?P<before>[^0-9{_FRACTIONS}{_NUMERAL}]*?)"
     rf"(?P<whole>[1-9][0-9]{{0,2}}(?P<mark>[ ,'])[0-9]{{3}}(?:(?P=mark)[0-9]{{3}})*|[0-9]+)?(?P<part>\.[0-9]+)?"
     rf" ?(?P<fraction>[{_FRACTIONS}])?(?<=[0-9{_FRACTIONS}])"
 )
@@ -60,19 +64,18 @@ _PLUS_BEFORE = re.compile(rf"{_SEPARATE}\Z")
 _MINUS_BEFORE = re.compile(rf"{_SEPARATE}(?:[-\u2013]|(?i:minus|negative) ){_AMOUNT_SIGN}\Z")
 _PERHAPS_MINUS_BEFORE = re.compile(rf"(?:[-\u2013] ?|\b(?i:minus|negative) ){_AMOUNT_SIGN}\Z")
 _UNIT: Final = r" ?[\u00b0%]?[^\W\d_]{0,20}\.?"
-_NEXT: Final = rf" ?[-\u2013+]?{_AMOUNT_SIGN}[0-9{_FRACTIONS}]"
+_NEXT: Final = rf" ?[-\u2013+]?{_AMOUNT_SIGN}[{_DIGITS}]"
 _NUMBER_GOES_ON = re.compile(
     "|".join(
         (
-            rf" ?[0-9{_FRACTIONS}{_SUPERSCRIPTS}\u2080-\u2089_]",  # 2019 500, 10\u00b2
-            rf"[^\w\s]{{1,3}}[0-9{_FRACTIONS}{_SUPERSCRIPTS}]",  # 12,5 kg, 9:25
+            rf" ?[{_DIGITS}_]",  # 2019 500, 10\u00b2
+            rf"[^\w\s]{{1,3}}[{_DIGITS}]",  # 12,5 kg, 9:25
             rf" ?[/\u2044\u2215\u00d7x*\u00b7\u00f7^:'\u2033\"\u00b0|\]]{_NEXT}",  # 5 x 10, 5' 10"
             rf"{_UNIT} ?(?:[-\u2013]|\b(?:to|or|till?|until|through)\b){_NEXT}",  # 5 km\u201310 km, 5 to 10
             r"[^\W\d_]{1,20}[-\u2013+]?[0-9]",  # 1e-6
             r"[BDEGHIKMOPQRSTUXYZ](?![^\W\d_])",  # 3D, 5G: names. Other letters are units: 12V
             r" ?[kKMBT](?!\w)|[ -]?(?i:bn|tn|mn|mln|mio|mrd|dozen|score|lakhs?|crores?)\b",
             r"[ -]?(?i:hundred|thousand|tausend|mill?i(?:on|ard)|bill?i(?:on|ard)|trillion|quadrillion)",
-            r"[ -]?[\u767e\u5343\u4e07\u842c\u5104\u4ebf\u5146]",  # hundred to trillion in Chinese and Japanese
             rf"{_UNIT} and (?:an?|one|two|three|[0-9]+) ?(?:/|hal(?:f|ves)|thirds?|quarters?)",
         )
     )
@@ -89,8 +92,8 @@ _CLOCK = re.compile(
 _TIME_OF_DAY: Final = r"(?:afternoon|evening|night|tonight|midnight)"
 _CLOCK_BEFORE = re.compile(rf"(?:\b[ap]\.? ?m\b\.?:? ?|\b{_TIME_OF_DAY}\b[^.;0-9]{{0,20}})\Z", re.IGNORECASE)
 _CLOCK_GOES_ON = re.compile(
-    rf"[:.,']?[0-9]|[{_FRACTIONS}{_SUPERSCRIPTS}_]|(?!h\b|hrs?\b|hours?\b|z\b)[^\W\d_]"
-    rf"| ?(?:[-\u2013+/]|\b(?:to|till?|until|and|or)\b) ?(?:[0-9]|[ap]\.?m)| [ap]\.?(?:\Z|[,;)])"
+    rf"[:.,']?[{_DIGITS}]|_|(?!h\b|hrs?\b|hours?\b|z\b)[^\W\d_]"
+    rf"| ?(?:[-\u2013+/]|\b(?:to|till?|until|and|or)\b) ?(?:[{_DIGITS}]|[ap]\.?m)| [ap]\.?(?:\Z|[,;)])"
     rf"|,? (?:(?:in|at|the|this|on|o'clock) ){{0,3}}{_TIME_OF_DAY}\b",
     re.IGNORECASE,
 )
@@ -106,21 +109,25 @@ _DATES: Final = tuple(  # by precision: days, months, years
     for patterns in (
         (
             r"(?<![\w\u2013-])(?P<year>[0-9]{4})[-\u2013](?P<month>[0-9]{2})[-\u2013](?P<day>[0-9]{2})(?![0-9])",
-            rf"(?<![0-9])(?P<day>[0-9]{{1,2}})(?:st|nd|rd|th|\.)?(?: of)? {_MONTH},?(?: of)? {_YEAR}",
+            rf"(?<!\w)(?P<day>[0-9]{{1,2}})(?:st|nd|rd|th|\.)?(?: of)? {_MONTH},?(?: of)? {_YEAR}",
             rf"{_MONTH} (?:the )?(?P<day>[0-9]{{1,2}})(?:st|nd|rd|th)?,?(?: of)? {_YEAR}",
         ),
         # Not with a dash, which means "to": seasons such as `2011\u201312`.
         (rf"{_MONTH},?(?: of)? {_YEAR}", r"(?<![\w\u2013-])(?P<year>[0-9]{4})-(?P<month>[0-9]{2})(?![\w\u2013-])"),
         (
             rf"(?<![\w.,/#\u2013{_CURRENCY}-])(?<![0-9] )(?<![0-9] \| )(?P<year>[12][0-9]{{3}})"
-            rf"(?![\w%\u00b0{_CURRENCY}]|[.,']?[0-9]|[/\u2013-]\w| (?:\| )?[0-9])",
+            rf"(?![\w%\u00b0{_CURRENCY}]|[.,']?[0-9]|[/\u2013-]\w| (?:\| )?[{_DIGITS}])",
         ),
     )
 )
 _ANY_MONTH = re.compile(_MONTH, re.IGNORECASE)
 _JOIN: Final = r" ?(?:[-\u2013/&+]|\b(?:to|and|or|till?|until|through|thru)\b) ?"
-_DATE_BEFORE = re.compile(rf"(?:[0-9](?:st|nd|rd|th)?|{_MONTH.replace('?P<name>', '?:')}){_JOIN}\Z", re.IGNORECASE)
-_DATE_GOES_ON = re.compile(rf"{_JOIN}(?:[0-9]|{_MONTH.replace('?P<name>', '?:')})| ?(?:b\. ?c\b|bce?\b)", re.IGNORECASE)
+_DATE_BEFORE = re.compile(
+    rf"(?:[{_DIGITS}](?:st|nd|rd|th)?|{_MONTH.replace('?P<name>', '?:')}){_JOIN}\Z", re.IGNORECASE
+)
+_DATE_GOES_ON = re.compile(
+    rf"{_JOIN}(?:[{_DIGITS}]|{_MONTH.replace('?P<name>', '?:')})| ?(?:b\. ?c\b|bce?\b)", re.IGNORECASE
+)
 _NEAR: Final = 12
 """Characters around a year or month in which a month or day shows that the date is more precise."""
 
@@ -267,7 +274,7 @@ def _is_whole_date(text: str, match: re.Match[str], level: int) -> bool:
     if _DATE_BEFORE.search(before) or _DATE_GOES_ON.match(after):
         return False
     if level == 1:
-        return match.group(0)[0].isdigit() or re.search(rf"[0-9].{{0,{_NEAR}}}\Z", before) is None
+        return match.group(0)[0].isdigit() or re.search(rf"[{_DIGITS}].{{0,{_NEAR}}}\Z", before) is None
     return level == 0 or not (_ANY_MONTH.search(before) or _ANY_MONTH.search(after))
 
 
@@ -305,6 +312,8 @@ def _plain_character(char: str) -> str:
         return " "
     if category == "Pd":
         return "\u2013" if char != "-" else char
+    if char.isnumeric():
+        return char if re.match(rf"[{_DIGITS}]", char) else _NUMERAL
     compatible = unicodedata.normalize("NFKC", char)
     return char if any(map(str.isnumeric, compatible)) else compatible
 

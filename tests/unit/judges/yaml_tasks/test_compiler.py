@@ -597,7 +597,7 @@ async def test_values_of_a_hostile_answer_are_only_text() -> None:
     assert verdict(judgement, "b").outcome is Outcome.PASSED
 
 
-EMPTY = {
+EMPTY: dict[str, tuple[str, dict[str, Any]]] = {
     "text": ("It has {note} rooms", {"note": ""}),
     "blank text": ("It has {note} rooms", {"note": " \u00a0\n\u200b"}),
     "one of two": ("{best.name} is best because of {best.why}", {}),

@@ -29,6 +29,7 @@ NUMBERS = {
     # footnotes and powers
     "72¹ hours": 72, "72¹² hours": 72, "72[1] hours": 72, "72 hours¹": 72, "5¹": 5, "10² m": None, "2³": None,
     "3 × 10⁸": None, "1.5·10⁸": None, "10⁻³": None, "10^6": None, "1.5e8": None, "1e-6": None, "[1] 72 hours": None,
+    "12¹ 500 people": None, "12[1] 500 people": None, "5 m²": 5,
     # marks of thousands
     "12 500 kr": 12500, "1'250": 1250, "1’250": 1250, "1\u00a0250\u00a0000": 1250000, "12\u202f500": 12500,
     "12\u2009500": 12500, "١٬٢٥٠": 1250, "1 250.5": 1250.5, "12\n500": None, "12\t500": None, "2019 500 people": None,
@@ -47,11 +48,12 @@ NUMBERS = {
     "5%-10%": None, "5 or 6": None, "5x10": None, "5 × 10 m": None, "9:25": None, "4/5": None, "5'10\"": None,
     "12°30'": None, "2025-08-16": None,
     # units and multiples
-    "5km": 5, "72h": 72, "12V": 12, "25%": 25, "25 %": 25, "25 °C": 25, "5 m²": 5, "5㎞": 5, "5m": 5, "1st": 1,
+    "5km": 5, "72h": 72, "12V": 12, "25%": 25, "25 %": 25, "25 °C": 25, "5㎞": 5, "5m": 5, "1st": 1,
     "5-star": 5, "1.5 million": None, "2 Millionen": None, "5 hundred": None, "5k": None, "5 K": None, "$5m": None,
     "$1.2bn": None, "5 millimetres": 5, "5 miles": 5, "5万": None,
     # digits
     "１２５０": 1250, "१२५०": 1250, "๑๒๕๐": 1250, "۱۲۵۰": 1250, "𝟏𝟐": 12,
+    "1②": None, "5–①0 km": None, "12 ⑤00": None, "Ⅳ 5": None, "五 5": None,
 }  # fmt: skip
 
 
@@ -80,6 +82,7 @@ def test_minutes_are_the_value_or_missing(text: str, expected: float | None) -> 
 DATES = {
     "on 2025-08-16.": "2025-08-16", "Saturday, 16 August 2025": "2025-08-16", "Aug. 16th, 2025": "2025-08-16",
     "16th of August 2025": "2025-08-16", "16ᵗʰ August 2025": "2025-08-16", "2025-08-16T10:00": "2025-08-16",
+    "16 August¹ 2025": "2025-08-16", "16 August[1] 2025": "2025-08-16", "16¹ August 2025": "2025-08-16",
     "16\u00a0August\u202f2025": "2025-08-16", "16\u2009August 2025": "2025-08-16", "2025‑08‑16": "2025-08-16",
     "2025–08–16": "2025-08-16", "٢٠٢٥-٠٨-١٦": "2025-08-16", "16 August 2025 (2025-08-16)": "2025-08-16",
     "2019, updated 16 August 2025": "2025-08-16",
@@ -91,6 +94,7 @@ DATES = {
     "2019¹": "2019-01-01 2019-12-31", "2019[1]": "2019-01-01 2019-12-31",
     "5000 people in 2019": "2019-01-01 2019-12-31",
     # no date, or none that exists
+    "①6 August 2025": None, "1⑥ August 2025": None, "④ August 2025": None,
     "": None, "soon": None, "31 February 2024": None, "0000-01-01": None, "12345": None, "2024-13-01": None,
     # other forms, of which only a part could be read
     "16/08/2025": None, "2025/08/16": None, "16.08.2025": None, "16 08 2025": None, "08/2025": None, "16 Aug 25": None,
