@@ -12,7 +12,8 @@ so the time for a whole text is linear even if the text is hostile.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+import unicodedata
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import lru_cache
@@ -170,6 +171,7 @@ class _Finder:
         self._footnotes = iter(structure.footnotes())
         self._footnote: Span | None = next(self._footnotes, None)
         self._found: list[Citation] = []
+        self._spans: list[tuple[int, int]] = []
 
     def run(self) -> list[Citation]:
         """Return the citations that contain a URL (all kinds except references), in text order.
@@ -203,7 +205,7 @@ class _Finder:
             if end is not None:
                 self._note(start, end, CitationKind.HTML)
                 return end
-        end, resume = bare_end(self._text, start)
+        end, resume = bare_end(self._text, start, self._spans)
         self._note(start, end, *self._context(start, CitationKind.BARE))
         return resume
 
@@ -229,6 +231,7 @@ class _Finder:
         self._note(start, end, kind, self._text[opened + 1 : min(close, opened + 1 + MAX_LABEL_CHARS)])
 
     def _note(self, start: int, end: int, kind: CitationKind, label: str = "") -> None:
+        self._spans.append((start, end))
         url = clean(self._text[start:end])
         if url is not None:
             self._found.append(Citation(url=url, start=start, end=end, kind=kind, label=label))
@@ -242,24 +245,40 @@ URL_START = re.compile(r"https?://|(?<![\w.@/:-])www\.(?=[^\s./]+\.[^\s./])", re
 
 # White space, characters that are invalid in URLs, and the quotes, brackets, full stops and commas of other scripts,
 # which often follow a URL without a space. Characters that also occur in page titles, such as the middle dot, are not
-# listed here. They are removed only at the end of a URL.
+# listed here. They are removed only at the end of a URL. The apostrophe U+2019 is also a quote: see `bare_end`.
 _NEVER = (
     r"\s\x00-\x1f\x7f<>\"`|{}\\\u00ab\u00bb\u2014\u2018-\u201f\u2039\u203a\u200b\u2060\ufeff"
     r"\u060c\u061b\u061f\u0964\u0965"  # Arabic and Devanagari
     r"\u3001-\u3003\u3008-\u3011\u3014-\u301b\u301d-\u301f"  # Chinese, Japanese and Korean
     r"\uff01\uff02\uff07-\uff09\uff0c\uff0e\uff1a-\uff1c\uff1e\uff1f\uff3b\uff3d\uff5b-\uff5d\uff5f-\uff64"
 )
-_NO_NEXT_URL = r"[,;](?!['\"]?(?:https?://|www\.))"
+_NEXT_URL = r"['\"]?(?:https?://|www\.)"
+_BETWEEN_URLS = r",;\u00b7\u2013\u2022\u2190-\u21ff\u2219\u22c5\u25a0-\u25ff\u30fb"
+_NO_NEXT_URL = rf"[{_BETWEEN_URLS}](?!{_NEXT_URL})"
+_LATIN = r"[0-9A-Za-z_\u00c0-\u024f]"
 # Atomic groups, because Python before 3.11.5 has a bug in possessive quantifiers on groups (gh-106052).
-_PLAIN = re.compile(rf"(?>(?:[^{_NEVER}()\[\],;*]++|\*(?!\*)|{_NO_NEXT_URL})+)", re.IGNORECASE)
-_PLAIN_IN_QUOTES = re.compile(rf"(?>(?:[^{_NEVER}()\[\],;*']++|\*(?!\*)|{_NO_NEXT_URL})+)", re.IGNORECASE)
+_PLAIN = re.compile(rf"(?>(?:[^{_NEVER}()\[\]{_BETWEEN_URLS}*]++|\*(?!\*)|{_NO_NEXT_URL})+)", re.IGNORECASE)
+_PLAIN_IN_QUOTES = re.compile(
+    rf"(?>(?:[^{_NEVER}()\[\]{_BETWEEN_URLS}*']++|\*(?!\*)|{_NO_NEXT_URL}|'(?={_LATIN})(?!{_NEXT_URL}))+)",
+    re.IGNORECASE,
+)
+_APOSTROPHE = re.compile(rf"\u2019(?={_LATIN})(?!{_NEXT_URL})", re.IGNORECASE)
+_IN_PATH = re.compile(r"(?:https?://|www\.)[^/?#]+[/?#]", re.IGNORECASE)
+_POSSESSIVE = re.compile(r"(?:https?://|www\.)[^/?#]+/?'s", re.IGNORECASE)
+"""Possessive of a host. In a path, it is a part of a name such as ``McDonald's``."""
 _ESCAPED = re.compile(r"\\[!-/:-@\[-`{-~]")
 _ENTITY_AT_END = re.compile(r"&[A-Za-z][A-Za-z0-9]{1,30}\Z")
 _TRAILING_PUNCTUATION = ".,;:!?*'\\([\u2013\u2026\u301c\u30fb\uff5e"
+_TRAILING_SIGNS = re.compile(
+    r"[\u00a6\u2190-\u21ff\u2212\u2219\u22c5\u2500-\u25ff\u2605\u2606\u2713-\u2718\u2794-\u27bf\u27f0-\u27ff\u2900-\u297f\u2b00-\u2bff]"
+)
+"""Arrows, bullets, lines and check marks. Other symbols, such as the sharp sign, end the titles of pages."""
+_TITLE_ENDS = "\u0f0b\u0f0c"  # the Tibetan mark after each syllable
+_CODE = re.compile(r"`[^`]*`")
 _EMPHASIS_AT_END = re.compile(r"_+\Z|~~+\Z|==+\Z")
 # Characters that open or close emphasis, depending on the neighbouring characters.
 _EMPHASIS = {
-    mark: re.compile(rf"(?P<opens>(?<!\w){run}(?=[^\s{mark}]))|(?<=[^\s{mark}]){run}(?!\w)")
+    mark: re.compile(rf"(?P<opens>(?<![\w\\]){run}(?=[^\s{mark}]))|(?<=[^\s{mark}]){run}(?!\w)")
     for mark, run in (("_", "_+"), ("~", "~~+"), ("=", "==+"))
 }
 _EMPHASIS_LOOK_BACK = 200
@@ -278,12 +297,15 @@ _HOST = re.compile(
 )
 
 
-def bare_end(text: str, start: int) -> tuple[int, int]:
+def bare_end(text: str, start: int, earlier: Sequence[tuple[int, int]] = ()) -> tuple[int, int]:
     """Return the end of a URL in running text, and the position at which to continue.
 
     The URL ends before a closing bracket without an opening one in the URL, before a bracket that is closed only after
-    white space, before two asterisks, and before a comma or semicolon that another URL follows. Trailing punctuation
-    (full stops, quotes, emphasis that was opened before the URL) is not part of it.
+    white space, before two asterisks, and before a comma or another separator that another URL follows. Trailing
+    punctuation (full stops, quotes, bullets, emphasis that was opened before the URL) is not part of it. An apostrophe
+    is part of a path if a Latin letter follows, and of a host never: ``https://a.example's page``.
+
+    ``earlier`` are the starts and ends of the URLs before it. Their underscores are not emphasis.
     """
     plain = _PLAIN_IN_QUOTES if text[start - 1 : start] == "'" else _PLAIN
     open_brackets: list[int] = []
@@ -296,11 +318,14 @@ def bare_end(text: str, start: int) -> tuple[int, int]:
         char = text[at]
         if char in "([":
             open_brackets.append(at)
+        elif char == "\u2019":
+            if not (_APOSTROPHE.match(text, at) and _IN_PATH.match(text, start, at)):
+                break
         elif char not in _CLOSERS or not open_brackets or text[open_brackets.pop()] != _CLOSERS[char]:
             break
         at += 1
     end = _before_remark(text, open_brackets[0], at) if open_brackets else at
-    return _without_trailing_punctuation(text, start, end), at
+    return _without_trailing_punctuation(text, start, end, earlier), at
 
 
 def _before_remark(text: str, bracket: int, end: int) -> int:
@@ -310,32 +335,56 @@ def _before_remark(text: str, bracket: int, end: int) -> int:
     return bracket if rest_of_line[:1].isspace() and closer in rest_of_line else end
 
 
-def _without_trailing_punctuation(text: str, start: int, end: int) -> int:
+def _without_trailing_punctuation(text: str, start: int, end: int, earlier: Sequence[tuple[int, int]]) -> int:
     if end - start > MAX_URL_CHARS:
         return end
     url = text[start:end]
     if url[-1:].isalnum() and not url.endswith("'s"):  # most URLs
         return end
-    emphasis: int | None = None
+    emphasis: dict[str, int] = {}
     while True:
-        trimmed = url.rstrip(_TRAILING_PUNCTUATION)
+        trimmed = _without_separators(url)
         if url[len(trimmed) : len(trimmed) + 1] == ";":
             trimmed = _ENTITY_AT_END.sub("", trimmed)
-        trimmed = trimmed.removesuffix("'s")
+        if _POSSESSIVE.fullmatch(trimmed):
+            trimmed = trimmed[:-2]
         closing = _EMPHASIS_AT_END.search(trimmed)
         if closing is not None:
-            emphasis = _emphasis_before(text, start, closing[0][0]) if emphasis is None else emphasis
-            length = min(len(closing[0]), emphasis)
-            emphasis -= length
+            mark = closing[0][0]
+            if mark not in emphasis:
+                emphasis[mark] = _emphasis_before(text, start, mark, earlier)
+            length = min(len(closing[0]), emphasis[mark])
+            emphasis[mark] -= length
             trimmed = trimmed[: len(trimmed) - length]
         if trimmed == url:
             return start + len(url)
         url = trimmed
 
 
-def _emphasis_before(text: str, start: int, mark: str) -> int:
+def _without_separators(url: str) -> str:
+    """Return a URL without trailing punctuation and bullets of any script."""
+    end = len(url)
+    while end and (url[end - 1] in _TRAILING_PUNCTUATION or _is_separator(url[end - 1])):
+        end -= 1
+    return url[:end]
+
+
+def _is_separator(char: str) -> bool:
+    if char.isascii() or char in _TITLE_ENDS:
+        return False
+    return unicodedata.category(char).startswith("P") or _TRAILING_SIGNS.match(char) is not None
+
+
+def _emphasis_before(text: str, start: int, mark: str, earlier: Sequence[tuple[int, int]]) -> int:
     """Return the number of ``mark`` characters that opened the emphasis around a URL; 0 if there is no emphasis."""
-    line = text[max(0, start - _EMPHASIS_LOOK_BACK) : start].rpartition("\n")[2]
+    first = max(0, start - _EMPHASIS_LOOK_BACK)
+    line = text[first:start]
+    for begin, end in reversed(earlier):
+        if end <= first:
+            break
+        inside = max(0, begin - first), end - first
+        line = line[: inside[0]] + "u" * (inside[1] - inside[0]) + line[inside[1] :]
+    line = _CODE.sub(lambda code: "u" * len(code[0]), line.rpartition("\n")[2])
     directly = len(line) - len(line.rstrip(mark))
     if directly:
         return directly

@@ -18,7 +18,7 @@ from rubrics.ordering import decided_by_code, gating_leaf, prerequisites_of, wai
 from rubrics.rubric import Rubric
 from rubrics.scoring import compatible_score, tree_score
 from rubrics.tree import leaves_below
-from rubrics.verdict import Claim, Outcome, Reason, Verdict
+from rubrics.verdict import Claim, Outcome, Reason, Support, Verdict
 
 JudgeClaim: TypeAlias = Callable[[Claim], Awaitable[Verdict]]
 Progress: TypeAlias = Callable[[int, int], None]
@@ -73,7 +73,7 @@ class Settler:
                     await settled[dependency.id].wait()
             blocker = gating_leaf(self._rubric, leaf)
             JUDGED_LEAF.set(leaf.id)  # in a task of its own
-            leaf.verdict = await self._judging(_claim(leaf)) if blocker is None else gated_verdict(blocker)
+            leaf.verdict = await self._verdict(_claim(leaf)) if blocker is None else gated_verdict(blocker)
             settled[leaf.id].set()
             self._settled += 1
             self._report()
@@ -85,6 +85,10 @@ class Settler:
                     await asyncio.sleep(0)
         if any(leaf.verdict is None for leaf, _ in waits.values()):
             raise asyncio.CancelledError  # what a claim waited for was cancelled, which the task group ignores
+
+    async def _verdict(self, claim: Claim) -> Verdict:
+        # A claim that lacks a source, too, has that reason.
+        return no_value_verdict(claim) if claim.lacks_value and claim.sources != () else await self._judging(claim)
 
     async def _with_dependencies(self, nodes: Iterable[RubricNode]) -> dict[str, tuple[RubricNode, list[RubricNode]]]:
         """Return the unsettled claims among ``nodes`` and those they wait for, each with the leaves it waits for."""
@@ -111,6 +115,16 @@ def check_verdict(*, passed: bool) -> Verdict:
     if passed:
         return Verdict(outcome=Outcome.PASSED, grounded=True)
     return Verdict(outcome=Outcome.FAILED, reason=Reason.CHECK_FALSE)
+
+
+def no_value_verdict(claim: Claim) -> Verdict:
+    """Return the verdict of a claim that names a value which the answer does not give."""
+    return Verdict(
+        outcome=Outcome.FAILED,
+        reason=Reason.NO_VALUE,
+        reasoning="The answer gives no value for a field of this claim.",
+        support=Support.NOT_SUPPORTED if claim.partial else None,
+    )
 
 
 def gated_verdict(blocker: RubricNode) -> Verdict:

@@ -35,6 +35,8 @@ class Reason(StrEnum):
     """The claim needs a source and the answer cites none."""
     SOURCE_GONE = "source_gone"
     """The cited page does not exist: HTTP 404, HTTP 410 or unknown host."""
+    NO_VALUE = "no_value"
+    """The claim names a value that the answer does not give."""
     CHECK_FALSE = "check_false"
     """A check by code is false."""
 
@@ -80,13 +82,15 @@ class Claim:
 
     ``sources`` is None if the claim is about the answer itself. It is empty if a page must support the claim but the
     answer cites none. With ``partial``, the model also says whether a page supports a part of the claim, and marks the
-    unsupported words.
+    unsupported words. With ``lacks_value``, the text names a value that the answer does not give, and the claim fails
+    without a model request.
     """
 
     text: str
     sources: tuple[str, ...] | None = None
     instruction: str | None = None
     partial: bool = False
+    lacks_value: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -40,6 +40,7 @@ STATES: Mapping[str, str] = {
 REASONS: Mapping[str, str] = {
     "refuted": "The page does not support the claim.",
     "no_source": "The claim needs a source, and the answer gives none.",
+    "no_value": "The claim needs a value, and the answer gives none.",
     "source_gone": "The cited page does not exist.",
     "check_false": "A check by code was false.",
     "gated": "A node that it depends on did not pass, so it was not judged.",

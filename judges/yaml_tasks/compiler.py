@@ -12,7 +12,7 @@ import json
 import re
 import threading
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Any, Final, TypeAlias, TypeVar, cast
 
@@ -434,16 +434,23 @@ class _Compiler:
         def plan_claim(values: Values, id: str) -> _Declare:
             text = "" if claim is None else claim.render(values)
             urls = None if sources is None else [url for each in sources for url in _texts(each.evaluate(values))]
+            lacks_value = claim is not None and claim.lacks_value(values)
 
-            return lambda group, _: group.verify(
-                id,
-                text,
-                urls,
-                critical=critical,
-                weight=weight,
-                instruction=leaf.instruction,
-                partial=self._partial,
-            )
+            def declare_claim(group: Group, _: _Declared) -> Leaf:
+                declared = group.verify(
+                    id,
+                    text,
+                    urls,
+                    critical=critical,
+                    weight=weight,
+                    instruction=leaf.instruction,
+                    partial=self._partial,
+                )
+                node = declared.node
+                node.claim = None if node.claim is None else replace(node.claim, lacks_value=lacks_value)
+                return declared
+
+            return declare_claim
 
         return plan_claim
 

@@ -1,14 +1,18 @@
 """Expressions and claim templates of task files. They read extracted values by name and call a fixed set of functions.
 
 Every text is parsed and type-checked once, when the file is loaded. Evaluation never raises, ends in linear time, and
-accesses no attribute: records are dictionaries with the declared fields. A comparison with a missing value is false.
+accesses no attribute: records are dictionaries with the declared fields.
+
+A comparison with a missing value has no result, None: it is neither true nor false. ``and``, ``or`` and ``not`` follow
+Kleene's three-valued logic, as NULL does in SQL. A condition without a result counts as false.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any, Final, TypeAlias
 
@@ -19,6 +23,7 @@ from judges.yaml_tasks.values import (
     clock_minutes,
     date_interval,
     first_number,
+    is_date,
     is_missing,
     normalized,
     regex_matcher,
@@ -91,9 +96,13 @@ class Expression:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Template:
-    """Text with placeholders. ``extracted``: at least one of them depends on the answer."""
+    """Text with placeholders. ``extracted``: at least one of them depends on the answer.
+
+    ``lacks_value`` returns whether the answer gives no value for a placeholder.
+    """
 
     render: Callable[[Values], str]
+    lacks_value: Callable[[Values], bool]
     extracted: bool = False
 
 
@@ -132,7 +141,7 @@ def parse_condition(text: str, scope: Scope) -> Expression:
     if expression.type is not Scalar.BOOLEAN:
         hint = f"use given({text.strip()}) to test that it is there" if len(text) < 100 else "use given(...)"
         raise ExpressionError(f"this is a {type_name(expression.type)}, not a condition; {hint}", 0)
-    return expression
+    return replace(expression, evaluate=lambda values: bool(expression.evaluate(values)))
 
 
 _BRACE = re.compile(r"\{\{|\}\}|\{([^{}]*)\}|[{}]")
@@ -159,10 +168,20 @@ def parse_template(text: str, scope: Scope) -> Template:
     parts.append(text[end:])
 
     def render(values: Values) -> str:
-        return "".join(part if isinstance(part, str) else as_text(part.evaluate(values)) for part in parts)
+        return "".join(part if isinstance(part, str) else as_text(_given_part(part, values)) for part in parts)
 
-    extracted = any(isinstance(part, Expression) and part.extracted for part in parts)
-    return Template(render=render, extracted=extracted)
+    extracted = [part for part in parts if isinstance(part, Expression) and part.extracted]
+
+    def lacks_value(values: Values) -> bool:
+        return any(is_missing(_given_part(part, values)) for part in extracted)
+
+    return Template(render=render, lacks_value=lacks_value, extracted=bool(extracted))
+
+
+def _given_part(part: Expression, values: Values) -> Any:
+    """Return the value of a placeholder, of a list only the given items."""
+    value = part.evaluate(values)
+    return [each for each in value if not is_missing(each)] if isinstance(value, list) else value
 
 
 def _placeholder(text: str, offset: int, scope: Scope) -> Expression:
@@ -233,12 +252,12 @@ class _Parser:
             raise ExpressionError(f"expected {text!r}, found {found}", token.offset)
 
     def _either(self) -> Expression:
-        return self._joined("or", self._both, any)
+        return self._joined("or", self._both, _any)
 
     def _both(self) -> Expression:
-        return self._joined("and", self._negated, all)
+        return self._joined("and", self._negated, _all)
 
-    def _joined(self, word: str, part: Callable[[], Expression], fold: Callable[[Iterable[bool]], bool]) -> Expression:
+    def _joined(self, word: str, part: Callable[[], Expression], fold: Callable[..., bool | None]) -> Expression:
         parts = [part()]
         while self._take(word):
             parts.append(part())
@@ -246,7 +265,7 @@ class _Parser:
             return parts[0]
         for each in parts:
             _require(each, Scalar.BOOLEAN, f"the operands of `{word}`")
-        return _result(Scalar.BOOLEAN, parts, lambda *values: fold(values))
+        return _result(Scalar.BOOLEAN, parts, fold)
 
     def _negated(self) -> Expression:
         if not self._take("not"):
@@ -255,7 +274,7 @@ class _Parser:
         operand = self._negated()
         self._nesting -= 1
         _require(operand, Scalar.BOOLEAN, "the operand of `not`")
-        return _result(Scalar.BOOLEAN, [operand], lambda value: not value)
+        return _result(Scalar.BOOLEAN, [operand], lambda value: None if value is None else not value)
 
     def _comparison(self) -> Expression:
         left = self._operand()
@@ -431,6 +450,14 @@ def _require(expression: Expression, kind: Type, subject: str) -> None:
         raise ExpressionError(f"{subject} must be {wanted}, this is {found}{hint}", expression.offset)
 
 
+def _all(*values: bool | None) -> bool | None:
+    return False if False in values else None if None in values else True
+
+
+def _any(*values: bool | None) -> bool | None:
+    return True if True in values else None if None in values else False
+
+
 # Comparisons
 
 
@@ -439,13 +466,16 @@ def _compared(sign: _Token, left: Expression, right: Expression) -> Expression:
         if not isinstance(right.type, ListOf) or right.type.item is not left.type:
             raise ExpressionError("`in` needs a list of the same type on its right: name in ['a', 'b']", right.offset)
         key = _KEYS[left.type]
-        return _result(
-            Scalar.BOOLEAN, [left, right], lambda one, many: key(one) is not None and key(one) in map(key, many)
-        )
+
+        def is_in(one: Any, many: list[Any]) -> bool | None:
+            found = key(one)
+            return None if found is None or not many else found in map(key, many)
+
+        return _result(Scalar.BOOLEAN, [left, right], is_in)
     kinds = {left.type, right.type} if isinstance(left.type, Scalar) and isinstance(right.type, Scalar) else set()
     if kinds == {Scalar.DATE, Scalar.TEXT}:
         for each in (left, right):
-            if each.type is Scalar.TEXT and (each.constant is None or date_interval(each.constant) is None):
+            if each.type is Scalar.TEXT and (each.constant is None or not is_date(each.constant)):
                 raise ExpressionError("compare a date with a date: date(...), or '2025-08-16'", each.offset)
         kinds = {Scalar.DATE}
     if len(kinds) != 1:
@@ -456,9 +486,9 @@ def _compared(sign: _Token, left: Expression, right: Expression) -> Expression:
         raise ExpressionError(f"`{sign.text}` compares numbers or dates; use number(...) or date(...)", sign.offset)
     key, compare = _KEYS[kind], _COMPARE_DATES[sign.text] if kind is Scalar.DATE else _COMPARE[sign.text]
 
-    def compute(one: Any, other: Any) -> bool:
+    def compute(one: Any, other: Any) -> bool | None:
         first, second = key(one), key(other)
-        return first is not None and second is not None and compare(first, second)
+        return None if first is None or second is None else compare(first, second)
 
     return _result(Scalar.BOOLEAN, [left, right], compute)
 
@@ -468,7 +498,7 @@ def _text_key(value: Any) -> str | None:
 
 
 def _number_key(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float) else None
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
 def _boolean_key(value: Any) -> bool | None:
@@ -528,13 +558,20 @@ def _unique(arguments: list[Expression], offset: int) -> Expression:
 def _within(arguments: list[Expression], offset: int) -> Expression:
     value, low, high = arguments
     parts = [_compared(_Token("sign", sign, value.offset), value, bound) for sign, bound in ((">=", low), ("<=", high))]
-    return _result(Scalar.BOOLEAN, parts, lambda one, other: one and other)
+    if low.constant is not None and high.constant is not None and _is_reversed(low.constant, high.constant):
+        raise ExpressionError("no value is in this range; write the lowest value first", low.offset)
+    return _result(Scalar.BOOLEAN, parts, _all)
+
+
+def _is_reversed(low: Any, high: Any) -> bool:
+    first, last = date_interval(low), date_interval(high)
+    return low > high if first is None or last is None else first.first > last.last
 
 
 def _contains(arguments: list[Expression], offset: int) -> Expression:
     for argument in arguments:
         _require(argument, Scalar.TEXT, "the values of `contains`")
-    return _result(Scalar.BOOLEAN, arguments, has_words)
+    return _result(Scalar.BOOLEAN, arguments, lambda *texts: None if any(map(is_missing, texts)) else has_words(*texts))
 
 
 def _matches(arguments: list[Expression], offset: int) -> Expression:
@@ -546,7 +583,7 @@ def _matches(arguments: list[Expression], offset: int) -> Expression:
         matcher = regex_matcher(pattern.constant)
     except ValueError as error:
         raise ExpressionError(str(error), pattern.offset) from None
-    return _result(Scalar.BOOLEAN, [value], matcher)
+    return _result(Scalar.BOOLEAN, [value], lambda text: None if is_missing(text) else matcher(text))
 
 
 def _find(arguments: list[Expression], offset: int) -> Expression:
@@ -593,8 +630,17 @@ def _item_type(expression: Expression) -> Type:
     return expression.type.item
 
 
-def _convert(kind: Scalar, convert: Callable[[Any], Any]) -> Callable[[list[Expression], int], Expression]:
-    return lambda arguments, _: _result(kind, arguments, convert)
+def _convert(kind: Scalar, convert: Callable[[Any], Any], form: str) -> Callable[[list[Expression], int], Expression]:
+    """Return the builder of a conversion. A text in quotes must have the ``form``."""
+
+    def build(arguments: list[Expression], _: int) -> Expression:
+        [text] = arguments
+        value = None if text.constant is None else convert(text.constant)
+        if text.constant is not None and (value is None or (kind is Scalar.DATE and not is_date(value))):
+            raise ExpressionError(f"{text.constant!r} is not {form}", text.offset)
+        return replace(_result(kind, arguments, convert), constant=value)
+
+    return build
 
 
 def _any_type(_: Type) -> bool:
@@ -633,10 +679,12 @@ _FUNCTIONS: Final[Mapping[str, _Function]] = {
     "given": _Function("given(value, ...)", _any_type, _given, most=50),
     "count": _Function("count(list)", _is_list, _count),
     "unique": _Function("unique(list)", _is_scalar_list, _unique),
-    "number": _Function("number(text)", _is_text, _convert(Scalar.NUMBER, _to_number)),
-    "date": _Function("date(text)", _is_text, _convert(Scalar.DATE, lambda text: text)),
-    "minutes": _Function("minutes(text)", _is_text, _convert(Scalar.NUMBER, _to_minutes)),
-    "words": _Function("words(text)", _is_text, _convert(Scalar.NUMBER, _word_count)),
+    "number": _Function("number(text)", _is_text, _convert(Scalar.NUMBER, _to_number, "a number such as '1,250.5'")),
+    "date": _Function(
+        "date(text)", _is_text, _convert(Scalar.DATE, lambda text: text, "an English date such as '14 May 1962'")
+    ),
+    "minutes": _Function("minutes(text)", _is_text, _convert(Scalar.NUMBER, _to_minutes, "a time such as '9:25 pm'")),
+    "words": _Function("words(text)", _is_text, _convert(Scalar.NUMBER, _word_count, "a text")),
     "within": _Function("within(number or date, lowest, highest)", _is_ordered, _within, 3, 3),
     "contains": _Function("contains(text, 'part')", _is_text, _contains, 2, 2),
     "matches": _Function("matches(text, 'pattern')", _is_text, _matches, 2, 2),

@@ -18,7 +18,7 @@ from judges.analysis.mutation.judge_file import SourceRange
 from judges.analysis.mutation.leaves import ObservedLeaf
 from judges.analysis.mutation.text_parts import sections
 from judges.llm.lexical import decide
-from rubrics.verdict import Outcome
+from rubrics.verdict import Outcome, Reason
 
 _COMPARING = re.compile(
     r"\b(?:same|equals?|equal to|match(?:es)?|identical|equivalent|refers?|corresponds?|one of|among|before|after"
@@ -149,7 +149,9 @@ class _Finder:
         """Yield the claims that no edit changed and that are not exempt."""
         file = self._observed.file
         for key, leaf in self._observed.base.items():
-            if leaf.claim is not None and not self._moves(key) and not file.exemption(file.leaf(leaf)):
+            if leaf.claim is None or _lacks_value(leaf):
+                continue
+            if not self._moves(key) and not file.exemption(file.leaf(leaf)):
                 yield key
 
     # What depends on what
@@ -215,7 +217,7 @@ class _Finder:
 
     def _constant_leaves(self) -> Iterator[Finding]:
         for key, leaf in self._observed.base.items():
-            if self._moves(key) or (leaf.claim is not None and leaf.sources is None):
+            if self._moves(key) or (leaf.claim is not None and (leaf.sources is None or _lacks_value(leaf))):
                 continue
             if leaf.claim is None:
                 if leaf.check is None:
@@ -233,7 +235,7 @@ class _Finder:
     def _sources(self) -> Iterator[Finding]:
         has_citations = any(field.urls for field in self._observed.fields) or bool(_cited(self._observed))
         for key, leaf in self._observed.base.items():
-            if leaf.claim is None or leaf.sources is None or not has_citations:
+            if leaf.claim is None or leaf.sources is None or _lacks_value(leaf) or not has_citations:
                 continue
             if not self._sources_move(key):
                 if not self._moves(key):
@@ -454,7 +456,7 @@ class _Finder:
         if empty:
             self.notes.append(f"not tested, because the answer gives no value: {', '.join(empty)}")
         self.notes += [f"{run.edit.title}: {run.error}" for run in self._observed.runs if run.error][:_MAX_ERRORS]
-        failed = sorted(self._observed.refuted)
+        failed = sorted(key for key in self._observed.refuted if not _lacks_value(self._observed.base[key]))
         if failed:
             self.notes.append(f"fail on the unchanged answer: {', '.join(failed)}")
         if self._observed.is_truncated:
@@ -492,6 +494,11 @@ _MESSAGES = {
         "Pass the field as `sources` of the claims for which it is cited.",
     ),
 }
+
+
+def _lacks_value(leaf: ObservedLeaf) -> bool:
+    """Return whether the answer gives no value for the claim of a leaf, which is reported with the score."""
+    return leaf.reason == Reason.NO_VALUE
 
 
 def _compares(leaf: ObservedLeaf) -> bool:

@@ -78,7 +78,26 @@ URLS = {
     "['https://a.example/x','https://b.example/y']": [A, B],
     "“https://a.example/x”": [A],
     "«https://a.example/x»": [A],
-    "https://a.example/x's author": [A],
+    "https://a.example/x's": ["https://a.example/x's"],
+    "https://a.example/wiki/McDonald's.": ["https://a.example/wiki/McDonald's"],
+    "(https://a.example/wiki/McDonald's)": ["https://a.example/wiki/McDonald's"],
+    "**https://a.example/wiki/McDonald's**": ["https://a.example/wiki/McDonald's"],
+    "'https://a.example/wiki/McDonald's'": ["https://a.example/wiki/McDonald's"],
+    "https://a.example/?q=McDonald's": ["https://a.example/?q=McDonald's"],
+    "https://a.example/wiki/McDonald’s": ["https://a.example/wiki/McDonald’s"],
+    "https://a.example/Rock_’n’_Roll": ["https://a.example/Rock_’n’_Roll"],
+    "‘https://a.example/wiki/McDonald’s’, and": ["https://a.example/wiki/McDonald’s"],
+    "“https://a.example/wiki/McDonald’s”": ["https://a.example/wiki/McDonald’s"],
+    "‘https://a.example/x’": [A],
+    "见‘https://a.example/x’等": [A],
+    "https://a.example/x’ and": [A],
+    "https://a.example's page": ["https://a.example"],
+    "https://a.example/'s page": ["https://a.example/"],
+    "https://a.example:80's page": ["https://a.example:80"],
+    "www.a.example's page": ["https://www.a.example"],
+    "https://a.example’s page": ["https://a.example"],
+    "‘https://a.example’s page’": ["https://a.example"],
+    "'https://a.example's page'": ["https://a.example"],
     "https://a.example/L'Or": ["https://a.example/L'Or"],
     "**https://a.example/x**text": [A],
     "__https://a.example/x__": [A],
@@ -88,6 +107,21 @@ URLS = {
     "_Source: https://a.example/x_": [A],
     "https://a.example/x_": ["https://a.example/x_"],
     "_https://a.example/x__": ["https://a.example/x_"],
+    "_~~https://a.example/x~~_": [A],
+    "https://a.example/Foo_(bar)_baz, https://b.example/__init__": [
+        "https://a.example/Foo_(bar)_baz",
+        "https://b.example/__init__",
+    ],
+    "[l](https://a.example/Foo_(bar)_baz) https://b.example/__init__.": [
+        "https://a.example/Foo_(bar)_baz",
+        "https://b.example/__init__",
+    ],
+    "_Foo: https://a.example/Foo_(bar)_baz and https://b.example/y_": ["https://a.example/Foo_(bar)_baz", B],
+    "_https://a.example/x_ and https://b.example/y_": [A, "https://b.example/y_"],
+    "https://a.example/~~x https://b.example/y~~": ["https://a.example/~~x", "https://b.example/y~~"],
+    "`_x` is in https://b.example/y_": ["https://b.example/y_"],
+    r"\_x is in https://b.example/y_": ["https://b.example/y_"],
+    "__https://a.example/__init____": ["https://a.example/__init__"],
     "https://a.example/x?sig=aa==": ["https://a.example/x?sig=aa=="],
     "https://a.example/~me~/": ["https://a.example/~me~/"],
     # brackets and tables
@@ -141,6 +175,12 @@ URLS = {
     "https://a.example/レオナルド・ダ・ヴィンチ・": ["https://a.example/レオナルド・ダ・ヴィンチ"],
     "https://a.example/Michelson\u2013Morley\u2013": ["https://a.example/Michelson\u2013Morley"],
     "https://a.example/x\u2014and": [A],
+    **{f"https://a.example/x{sign}": [A] for sign in "·•|–›»”’。、）‣▪◦●■→←⇒⟶∙⋅・―−✓★†§¦‖"},
+    **{f"https://a.example/x{sign} https://b.example/y.{sign},": [A, B] for sign in "·•|–›→"},
+    **{f"https://a.example/x{sign}https://b.example/y": [A, B] for sign in "·•|–→"},
+    "https://a.example/Col·laboració": ["https://a.example/Col·laboració"],
+    "https://a.example/C♯": ["https://a.example/C♯"],
+    "https://a.example/x\u0f0b": ["https://a.example/x\u0f0b"],
     "‹https://a.example/x›، https://b.example/y؟": [A, B],
     "https://a.example/x।": [A],
     "https://a.example/x｜https://b.example/y": [A, B],
@@ -291,8 +331,9 @@ def test_long_text_is_searched_in_parts(monkeypatch: pytest.MonkeyPatch) -> None
 
 HOST = st.sampled_from(["a.example", "www.b.example:8443", "localhost:8000", "[2001:db8::1]:80", "münchen.example"])
 SEGMENT = st.sampled_from(
-    ["x", "Mercury_(planet)", "a_b", "~me", "f[1]", "(a(b)c)", "L'Or", "1,2;3", "a*b", "%20", "水星", "@n"]
-)
+    ["x", "Mercury_(planet)", "a_b", "~me", "f[1]", "(a(b)c)", "L'Or", "1,2;3", "a*b", "%20", "水星", "@n",
+     "McDonald's", "McDonald’s", "Foo_(bar)_baz", "__init__", "Col·laboració"]
+)  # fmt: skip
 QUERY = st.sampled_from(["", "?q=1", "?q=1&r=(2)", "?url=https://c.example/d", "#top", "?x[]=1&y==z"])
 MADE_URLS = st.builds(
     lambda scheme, host, path, query: f"{scheme}://{host}/{'/'.join(path)}{query}",
@@ -303,6 +344,7 @@ MADE_URLS = st.builds(
 )
 WRAPPINGS = [
     "{}", "{}.", "{}, and", "see:{}", "({})", "(see {}).", "[{}]", "{{{}}}", "<{}>", '"{}"', "“{}”", "«{}»", "‹{}›",
+    "'{}'", "‘{}’", "{}·", "{} •", "{}→",
     "（{}）", "「{}」", "【{}】", "《{}》", "［{}］", "{}。", "{}、", "{}，", "（{}）」。", "{}！",
     "**{}**", "__{}__", "_{}_", "*{}*", "***{}***", "**_{}_**", "~~{}~~", "=={}==", "`{}`", "```\n{}\n```", "**({})**.",
     "**Source: {}**", "_Source: {}_",
@@ -317,6 +359,14 @@ def test_url_in_any_wrapping_is_found_unchanged(url: str, wrapping: str) -> None
     assert unique_urls(wrapping.format(url)) == (url,)
 
 
+@given(
+    st.lists(MADE_URLS, min_size=1, max_size=4),
+    st.sampled_from([" ", ", ", "; ", " · ", "|", " and _this_ ", " `_x` "]),
+)
+def test_urls_of_one_line_are_found_unchanged(cited: list[str], between: str) -> None:
+    assert unique_urls(between.join(cited)) == tuple(dict.fromkeys(cited))
+
+
 @given(st.lists(st.tuples(MADE_URLS, st.sampled_from(WRAPPINGS)), min_size=1, max_size=8))
 def test_urls_are_listed_in_order_of_first_citation(cited: list[tuple[str, str]]) -> None:
     text = "\n\n".join(wrapping.replace("1]", f"n{nth}]").format(url) for nth, (url, wrapping) in enumerate(cited))
@@ -327,6 +377,7 @@ HOSTILE = [
     "[", "(", "](", "[](", "\\[", "[x][y]", "[a\n", "\n ", "https://", "<http://a", "](http://a\"", "href=\"http://a ",
     "[http://a](", "http://a,", "http://", "_http://a_ ", "http://a_", "http://a(b ", "**", "（",
     "[a]: http://a\n", "[^1]: ", "[(", "[[[[((((", "![", "[^",
+    "’s", "http://a/’s", "http://a/_x_ ", "·", "→", "'http://a's",
 ]  # fmt: skip
 
 

@@ -613,3 +613,56 @@ async def test_values_of_a_hostile_answer_are_only_text() -> None:
     claim: Any = leaf(judgement, "a").claim
     assert claim.text == "It is {note.__class__} {0} {{x}}"
     assert verdict(judgement, "b").outcome is Outcome.PASSED
+
+
+EMPTY: dict[str, tuple[str, dict[str, Any]]] = {
+    "text": ("It has {note} rooms", {"note": ""}),
+    "blank text": ("It has {note} rooms", {"note": " \u00a0\n\u200b"}),
+    "one of two": ("{best.name} is best because of {best.why}", {}),
+    "number": ("It lasts {item.hours} hours", {"gauges": [{**KESTREL, "hours": None}]}),
+    "empty list": ("The gauges are {gauges.name}", {"gauges": []}),
+    "list of nothing": ("The gauges are {gauges.name}", {"gauges": [{**KESTREL, "name": " "}]}),
+    "number read from a text": ("It costs {cost} crowns", {"note": "COVID-19"}),
+    "comparison with a missing value": ("It is cheap: {cheap}", {"note": ""}),
+}
+
+
+@pytest.mark.parametrize("sources", [f"'{PAGE}'", "[]", None])
+@pytest.mark.parametrize("case", EMPTY)
+async def test_claim_with_an_empty_placeholder_fails_without_a_model_request(case: str, sources: str | None) -> None:
+    claim, values = EMPTY[case]
+    named = "best.sources" if sources == "[]" else sources
+    leaf = f"{{claim: '{claim}'" + ("}" if named is None else f", sources: {named}}}")
+    judgement = await judged(
+        f"""
+let: {{cost: number(note), cheap: number(note) < 5}}
+parallel:
+  one: {{for_each: gauges, max: 1, each: {leaf}}}
+""",
+        **values,
+    )
+
+    found = verdict(judgement, "one/1")
+    reason = Reason.NO_SOURCE if sources == "[]" else Reason.NO_VALUE
+    assert (found.outcome, found.reason, found.votes, found.usage.calls) == (Outcome.FAILED, reason, (), 0)
+
+
+async def test_claim_about_a_list_names_only_the_given_items() -> None:
+    judgement = await judged(
+        "parallel: {all: {claim: 'The gauges are {gauges.name}'}}", gauges=[{**KESTREL, "name": ""}, KESTREL, HERON]
+    )
+
+    assert leaf(judgement, "all").desc == "The gauges are Kestrel 4, Heron 2"
+    assert verdict(judgement, "all").reason is not Reason.NO_VALUE
+
+
+async def test_a_gate_is_the_reason_before_an_empty_placeholder() -> None:
+    judgement = await judged(
+        """
+parallel:
+  given: {check: given(note), critical: true}
+  rooms: {claim: "It has {note} rooms"}
+"""
+    )
+
+    assert outcomes(judgement) == {"given": "failed", "rooms": "skipped"}

@@ -14,7 +14,7 @@ from answers.submission import Answer
 from cache.capture import Evidence
 from judges.analysis.mutation.field_test import observe
 from judges.analysis.mutation.findings import FieldReport, FindingCode, report
-from judges.analysis.mutation.judge_file import JudgeFile
+from judges.analysis.mutation.judge_file import judge_file
 from judges.extractor import Extractor
 from judges.llm.client import LLMClient
 from judges.llm.lexical import LexicalClient
@@ -124,7 +124,7 @@ async def report_of(path: Path, source: str, answer: str = ANSWER) -> FieldRepor
         return native_summary(await run_judge(judge, Answer(name="answer_1.md", text=text), tools), agent_name="a")
 
     observed = await observe(
-        judged, answer, file=JudgeFile(source.encode()), page_text="", replies={}, refuted=frozenset()
+        judged, answer, file=judge_file(source.encode(), path.suffix), page_text="", replies={}, refuted=frozenset()
     )
     return report(observed)
 
@@ -283,3 +283,19 @@ async def test_correct_variants_have_no_findings(path: Path, old: str, new: str)
     assert old in GOOD
     found = await report_of(path, GOOD.replace(old, new))
     assert found.findings == ()
+
+
+@pytest.mark.parametrize("sources", ["sources", f"'{HOST}/museum'"])
+async def test_claim_without_its_value_is_reported_with_the_score_only(tmp_path: Path, sources: str) -> None:
+    task = f"""\
+format: 1
+description: When was the museum opened, and how many rooms does it have?
+fields: {{opened: , rooms: number of rooms, sources: {{list_of: url}}}}
+rubric:
+  parallel:
+    opened: {{claim: "The museum was opened in {{opened}}", sources: sources}}
+    rooms: {{claim: "Rooms {{rooms}} in all", sources: {sources}}}
+"""
+    found = await report_of(tmp_path / "museum.yaml", task)
+    assert (found.findings, found.unmoved) == ((), ())
+    assert [note for note in found.notes if "rooms" in note] == ["not tested, because the answer gives no value: rooms"]
