@@ -15,7 +15,7 @@ from judges.llm.providers import LEXICAL
 from judges.registry import Judge
 from judges.runner import ExtractionRecord, Judgement
 from rubrics.schema import tree_json
-from rubrics.scoring import Score, compatible_score, partial_support, tree_score
+from rubrics.scoring import Score, compatible_score, tree_score
 from rubrics.verdict import Usage
 
 RESULT_SCHEMA_VERSION: Final = 2
@@ -32,12 +32,9 @@ LEXICAL_NOTICE: Final = (
 def native_summary(judgement: Judgement, *, agent_name: str) -> dict[str, Any]:
     """Return a native judgement in the format of the public ``get_summary()``, plus ``status`` and both scores.
 
-    ``partial_support`` is only present if claims are judged for partial support, and ``extraction_error`` only if the
-    rubric may lack parts.
+    ``extraction_error`` is only present if the rubric may lack parts.
     """
     rubric = judgement.rubric
-    partial = [leaf.verdict for leaf in rubric.leaves() if leaf.claim is not None and leaf.claim.partial]
-    supports = [(verdict.outcome, verdict.support) for verdict in partial if verdict is not None]
     return {
         "agent_name": agent_name,
         "answer_name": judgement.answer.name,
@@ -54,7 +51,6 @@ def native_summary(judgement: Judgement, *, agent_name: str) -> dict[str, Any]:
         "status": "complete" if judgement.complete else "incomplete",
         "score": score_json(None if judgement.nothing_applies else judgement.score),
         "score_strict": score_json(None if judgement.nothing_applies else judgement.score_strict),
-        **({"partial_support": partial_support(supports)} if partial else {}),
         **({} if judgement.undeclared is None else {"extraction_error": judgement.undeclared.reasoning}),
     }
 

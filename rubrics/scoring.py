@@ -8,15 +8,15 @@ Pure functions over any ``TreeNode``. The same rules compute the compatible scor
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from rubrics.errors import InvalidNode
 from rubrics.node import RubricNode, Status, Strategy
 from rubrics.rubric import Rubric
 from rubrics.tree import N, TreeNode
-from rubrics.verdict import Outcome, Support, Verdict
+from rubrics.verdict import Outcome, Verdict
 
 FULL_SCORE = 1.0 - 1e-6
 """Score from which an answer is a success in all figures, as in the ``metrics.json`` of the public toolkit.
@@ -240,25 +240,3 @@ def _score(rubric: Rubric, node: RubricNode, accept: Callable[[Verdict], bool]) 
         return points, points
 
     return bounds(node, interval)
-
-
-def partial_support(leaves: Iterable[tuple[Outcome, Support | None]]) -> dict[str, Any]:
-    """Return the share of partly supported claims among those that no gate skipped.
-
-    ``leaves`` are outcome and support of the claims that are judged for partial support. ``share`` is that of the
-    ``judged`` claims. ``low`` and ``high`` are the shares if all others were not partly supported, or were.
-
-    >>> partial_support([(Outcome.FAILED, Support.PARTLY_SUPPORTED), (Outcome.PASSED, Support.SUPPORTED)])["share"]
-    0.5
-    """
-    supports = [support for outcome, support in leaves if outcome is not Outcome.SKIPPED]
-    judged = [support for support in supports if support is not None]
-    partly, unknown = judged.count(Support.PARTLY_SUPPORTED), len(supports) - len(judged)
-    return {
-        "partly_supported": partly,
-        "judged": len(judged),
-        "not_judged": unknown,
-        "share": partly / len(judged) if judged else None,
-        "low": partly / len(supports) if supports else 0.0,
-        "high": (partly + unknown) / len(supports) if supports else 1.0,
-    }

@@ -1511,7 +1511,6 @@ class Result(TypedDict):
     status: Literal["complete", "incomplete"]
     score: Result_score
     score_strict: Result_score
-    partial_support: NotRequired[dict[str, Any]]
     extraction_error: NotRequired[str | None]
     final_score: float
     agent_name: str
@@ -1642,8 +1641,9 @@ class Result_score(TypedDict):
     """Object Result_score."""
 
     value: float | None
-    low: float
-    high: float
+    low: float | None
+    high: float | None
+    reason: NotRequired[Literal["nothing_applies"]]
 
 
 Result_support: TypeAlias = Literal["supported", "partly_supported", "not_supported"] | None

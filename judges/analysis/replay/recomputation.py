@@ -17,7 +17,6 @@ from rubrics.scoring import (
     Score,
     bounds,
     compatible_score,
-    partial_support,
     score_nodes,
     unknown_leaves,
 )
@@ -53,8 +52,6 @@ def _figures(result: Mapping[str, Any], root: RecordedNode) -> Iterator[ReplayDi
         "score_strict": _score_json(result, root, leaves, strict=True, is_whole=is_whole),
         "tree_statistics": asdict(statistics(root)),
     }
-    if "partial_support" in result:
-        figures["partial_support"] = partial_support((leaf.outcome, leaf.support) for leaf in leaves if leaf.is_partial)
     for name, recomputed in figures.items():
         recorded = result.get(name)
         if not is_whole and _same(recorded, asdict(_UNKNOWN_SCORE)):

@@ -27,7 +27,6 @@ from judges.verifier import Verifier
 from judges.yaml_tasks.compiler import compile_task
 from rubrics.node import RubricNode
 from rubrics.rubric import Rubric
-from rubrics.scoring import partial_support
 from rubrics.verdict import Claim, ClaimSpan, Outcome, Reason, Support, Verdict
 from tests.fakes.llm import Rule, RuleLLM
 from tests.fakes.pages import page
@@ -254,14 +253,11 @@ async def summary_of_votes(*votes: PartialEvalResult) -> dict[str, Any]:
     return summary_of((ASKED, passed), (ASKED, verdict))
 
 
-async def test_partly_supported_leaf_fails_in_all_scores_and_the_share_is_reported() -> None:
+async def test_partly_supported_leaf_fails_in_all_scores() -> None:
     partly, plain = await summary_of_votes(PARTLY, PARTLY), await summary_of_votes(NO, NO)
     for figure in ("final_score", "score", "status", "tree_statistics"):
         assert partly[figure] == plain[figure]
     assert partly["final_score"] == 0.5
-    assert partly["partial_support"] == {
-        "partly_supported": 1, "judged": 2, "not_judged": 0, "share": 0.5, "low": 0.5, "high": 0.5
-    }  # fmt: skip
     leaf = partly["eval_breakdown"][0]["verification_tree"]["children"][1]
     assert (leaf["outcome"], leaf["status"], leaf["score"]) == ("failed", "failed", 0.0)
     assert leaf["support"] == "partly_supported"
@@ -271,16 +267,8 @@ async def test_partly_supported_leaf_fails_in_all_scores_and_the_share_is_report
 
 def test_result_without_the_option_has_no_new_keys() -> None:
     summary = summary_of((PLAIN, Verdict(outcome=Outcome.FAILED, reason=Reason.REFUTED)))
-    assert "partial_support" not in summary
     leaf = summary["eval_breakdown"][0]["verification_tree"]["children"][0]
     assert not {"support", "unsupported"} & leaf.keys()
-
-
-def test_share_has_bounds_if_claims_were_not_judged() -> None:
-    leaves = [(Outcome.FAILED, P), (Outcome.PASSED, S), (Outcome.NOT_JUDGED, None), (Outcome.SKIPPED, None)]
-    figures = partial_support([*leaves, (Outcome.FAILED, None)])
-    assert (figures["share"], figures["low"], figures["high"]) == (0.5, 0.25, 0.75)
-    assert partial_support([])["share"] is None
 
 
 async def differences(change: Any = lambda leaf: None) -> list[str]:
@@ -298,7 +286,6 @@ async def test_replay_recomputes_support_and_words() -> None:
     ("field", "value", "where"),
     [
         ("support", "supported", "support of leaf leaf1"),
-        ("support", "not_supported", "partial_support"),
         ("unsupported", [], "unsupported words of leaf leaf1"),
         ("unsupported", [{"text": "three boats", "start": 0, "end": 11}], "unsupported words of leaf leaf1"),
         ("unsupported", [{"text": "", "start": 3, "end": 3}], "unsupported words of leaf leaf1"),
