@@ -646,18 +646,6 @@ class Operations(Sender):
         """
         return self._items("/v1/compare/flips", given(a=a, b=b, limit=limit))
 
-    def get_result_sensitivity(self, result_id: str) -> types.InversionsOut:
-        """List the leaves of a result by the change of its score if the leaf were flipped, largest change first."""
-        return self._json("GET", path("/v1/results/{}/sensitivity", result_id))
-
-    def get_comparison_sensitivity(self, a: str, b: str) -> types.OrderSensitivityOut:
-        """Check whether the leading side keeps its lead if leaves, votes or weights change."""
-        return self._json("GET", "/v1/compare/sensitivity", params=given(a=a, b=b))
-
-    def get_task_consistency(self, task_id: str, *, agent: str | None = None) -> types.ConsistencyOut:
-        """Measure the self-consistency of a task's judge: split votes, and leaves with different outcomes."""
-        return self._json("GET", path("/v1/tasks/{}/consistency", task_id), params=given(agent=agent))
-
     def create_rescore(
         self, body: types.RescoreIn | Mapping[str, Any], *, idempotency_key: str | None = None
     ) -> types.AcceptedRescoreOut:
@@ -1478,18 +1466,6 @@ class AsyncOperations(AsyncSender):
         The cursor is an offset.
         """
         return self._items("/v1/compare/flips", given(a=a, b=b, limit=limit))
-
-    async def get_result_sensitivity(self, result_id: str) -> types.InversionsOut:
-        """List the leaves of a result by the change of its score if the leaf were flipped, largest change first."""
-        return await self._json("GET", path("/v1/results/{}/sensitivity", result_id))
-
-    async def get_comparison_sensitivity(self, a: str, b: str) -> types.OrderSensitivityOut:
-        """Check whether the leading side keeps its lead if leaves, votes or weights change."""
-        return await self._json("GET", "/v1/compare/sensitivity", params=given(a=a, b=b))
-
-    async def get_task_consistency(self, task_id: str, *, agent: str | None = None) -> types.ConsistencyOut:
-        """Measure the self-consistency of a task's judge: split votes, and leaves with different outcomes."""
-        return await self._json("GET", path("/v1/tasks/{}/consistency", task_id), params=given(agent=agent))
 
     async def create_rescore(
         self, body: types.RescoreIn | Mapping[str, Any], *, idempotency_key: str | None = None

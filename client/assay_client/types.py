@@ -294,13 +294,6 @@ Cause: TypeAlias = Literal["answer", "page", "judge", "model", "gate", "vote"]
 """Cause of a flipped leaf: what differs between the two sides."""
 
 
-class ChangeOut(TypedDict):
-    """Change of a score if a leaf is inverted."""
-
-    least: float
-    greatest: float
-
-
 class CheckBudget(TypedDict):
     """Budget of a check. ``limit_usd`` is null without a limit."""
 
@@ -502,19 +495,6 @@ class ComponentOut(TypedDict):
     score_strict: float | None
 
 
-class ConsistencyOut(TypedDict):
-    """Self-consistency of a task's judge."""
-
-    task_id: str
-    results: int
-    votes: list[VoteStatistics]
-    judged_again: int
-    flaky_leaves: int
-    flaky_share: Interval | None
-    flaky: list[FlakyLeafOut]
-    older_left_out: bool
-
-
 class CorrectedOut(TypedDict):
     """Raw and corrected figures, ``score`` and ``leaves``, the errors of the judge on labelled leaves, and warnings."""
 
@@ -587,14 +567,6 @@ class DependentsOut(TypedDict):
     calls: int
     usd: float | None
     items: list[DependentResult]
-
-
-class DifferenceOut(TypedDict):
-    """b - a with bounds, and the side that is ahead in any case."""
-
-    low: float
-    high: float
-    ahead: Literal["a", "b"] | None
 
 
 class FeedbackOut(TypedDict):
@@ -697,18 +669,6 @@ class FlaggedOut(TypedDict):
     tasks: list[str]
 
 
-class FlakyLeafOut(TypedDict):
-    """Leaf with different outcomes for equal inputs."""
-
-    task_id: str
-    leaf: str
-    model: str
-    answer_sha256: str
-    passed: int
-    judged: int
-    results: list[JudgedResultOut]
-
-
 class Flip(TypedDict):
     """Leaf whose outcome differs. An outcome is null if the tree of that side has no such leaf."""
 
@@ -804,30 +764,6 @@ class Interval(TypedDict):
     method: str
 
 
-class InversionOut(TypedDict):
-    """Effect of inverting the outcome of one leaf."""
-
-    leaf: str
-    desc: str
-    outcome: str
-    to: str
-    score: ScoreOut
-    change: ChangeOut
-    votes: VotesOut
-
-
-class InversionsOut(TypedDict):
-    """Leaves of a result by the change of its score if they were inverted."""
-
-    result_id: str | None
-    task_id: str | None
-    answer_name: str | None
-    score: ScoreOut | None
-    flips: list[InversionOut]
-    without_effect: int
-    left_out: int
-
-
 class JobCountsOut(TypedDict):
     """Number of jobs by status."""
 
@@ -898,13 +834,6 @@ JsonSchemaOut = TypedDict("JsonSchemaOut", {"$schema": "str", "type": "str"})
 """A JSON Schema."""
 
 
-class JudgedResultOut(TypedDict):
-    """Outcome of a leaf in one result."""
-
-    result_id: str
-    outcome: str
-
-
 class LabelledRunOut(TypedDict):
     """A run of an agent: its submissions with the same label."""
 
@@ -948,14 +877,6 @@ class LeaderboardRowOut(TypedDict):
     judges: dict[str, int]
     unfinished: int
     statistics: StatisticsOut | None
-
-
-class LeafChangeOut(TypedDict):
-    """One change of one leaf, and the resulting difference."""
-
-    task_id: str
-    leaf: str
-    difference: DifferenceOut
 
 
 class LintFindingOut(TypedDict):
@@ -1170,19 +1091,6 @@ class OptionOut(TypedDict):
     text: str
 
 
-class OrderSensitivityOut(TypedDict):
-    """Whether the leading side keeps its lead. The last three fields are absent if the sides share no task."""
-
-    a: str
-    b: str
-    tasks: int
-    ahead: Literal["a", "b"] | None
-    difference: DifferenceOut | None
-    leave_one_leaf_out: NotRequired[SingleChangesOut | None]
-    votes: NotRequired[VoteSensitivityOut | None]
-    weights: NotRequired[WeightSensitivityOut | None]
-
-
 class OverrideIn(TypedDict):
     """A person's decision on one leaf, which confirms or contradicts the verdict."""
 
@@ -1385,18 +1293,6 @@ class QuestionOut(TypedDict):
     images: list[dict[str, Any]]
     options: list[OptionOut]
     none_option: str | None
-
-
-class RandomChangesOut(TypedDict):
-    """Random changes of everything at once."""
-
-    tried: int
-    holds: int
-    lost: int
-    open: int
-    seed: int
-    low: float
-    high: float
 
 
 class ReadinessCheckOut(TypedDict):
@@ -1885,16 +1781,6 @@ class SignFlipOut(TypedDict):
     method: str
 
 
-class SingleChangesOut(TypedDict):
-    """Changes of one leaf at a time."""
-
-    tried: int
-    holds: int
-    lost: int
-    open: int
-    turns: list[LeafChangeOut]
-
-
 SourceState: TypeAlias = Literal["readable", "unreadable", "dead", "fabricated", "no_url", "not_checked"]
 """State of a source."""
 
@@ -2291,40 +2177,6 @@ class VerifyItemIn(TypedDict):
     budget_usd: NotRequired[float | None]
 
 
-class VoteSensitivityOut(TypedDict):
-    """Effect of other votes."""
-
-    split_leaves: int
-    minority_wins: SingleChangesOut
-    minority_wins_everywhere: DifferenceOut
-    redrawn: RandomChangesOut
-
-
-class VoteStatistics(TypedDict):
-    """Vote statistics of one model with one prompt. ``leaves`` counts leaves with at least two votes, ``split`` those
-    with differing votes. ``agreement`` is the probability that two votes on one leaf agree, averaged over leaves;
-    None without such a leaf. Voting stops once the majority is certain, so leaves whose first votes agreed have
-    fewer votes. ``lost`` counts votes without a verdict because of a fault, ``cached`` votes from the reply cache.
-    """
-
-    model: str
-    prompt: str | None
-    leaves: int
-    split: int
-    split_share: Interval | None
-    agreement: float | None
-    votes: int
-    lost: int
-    cached: int
-
-
-class VotesOut(TypedDict):
-    """Votes for and against a claim."""
-
-    yes: int
-    no: int
-
-
 class WebhookIn(TypedDict):
     """A webhook for all jobs of the owner, or for those of one submission."""
 
@@ -2351,26 +2203,6 @@ class WebhookRefOut(TypedDict):
     id: str
     url: str
     secret: NotRequired[str | None]
-
-
-class WeightSensitivityOut(TypedDict):
-    """Effect of other weights."""
-
-    equal: DifferenceOut
-    redrawn: WeightsRedrawnOut
-
-
-class WeightsRedrawnOut(TypedDict):
-    """Random changes of the weights."""
-
-    tried: int
-    holds: int
-    lost: int
-    open: int
-    seed: int
-    low: float
-    high: float
-    scheme: str
 
 
 class WithdrawalIn(TypedDict):

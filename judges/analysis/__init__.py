@@ -1,1 +1,1 @@
-"""Analyses of results and judges: statistics, sensitivity, mutation testing, meta-evaluation, replay."""
+"""Analyses of results and judges: statistics, mutation testing, meta-evaluation, replay."""

@@ -1,4 +1,4 @@
-"""API of the feature: comparison of sides, sensitivity analysis, and response examples.
+"""API of the feature: comparison of sides, and response examples.
 
 A side of a comparison is an agent, a run or a single result.
 """
@@ -6,7 +6,6 @@ A side of a comparison is an agent, a run or a single result.
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Annotated, Any, Literal
@@ -21,17 +20,14 @@ from app.api.examples import EXAMPLE_ID, EXAMPLE_RESULT
 from app.api.figures import OpenModel, ScoreOut
 from app.api.mixed_judges import MixQuery, refuse_to_mix, total_judges
 from app.api.models import ListOut
-from app.api.paging import NAME_PATTERN, IdPath, NameFilter, NamePath, PositionsPageDep
-from app.api.problems import Problem, not_found
+from app.api.paging import NAME_PATTERN, PositionsPageDep
+from app.api.problems import Problem
 from app.api.summaries import parse_answer
 from app.features.comparison.paired_comparison import ComparisonSide, add_flips, comparison_json
-from app.features.comparison.sensitivity_json import consistency_json, inversions_json, order_json
 from app.service import Service
 from app.storage import results as rows
-from app.storage.listings import ListFilter
 from app.storage.records import JudgedAnswer
 from judges.analysis.flips import Cause, ComparableResult, Flip, FlipCause, comparable_result, flips
-from judges.analysis.sensitivity.consistency import VoteStatistics
 from judges.analysis.statistics.interval import Interval
 
 
@@ -108,150 +104,6 @@ class ComparisonOut(OpenModel):
     comparisons: list[SideComparisonOut]
 
 
-class ChangeOut(BaseModel):
-    """Change of a score if a leaf is inverted."""
-
-    least: float
-    greatest: float
-
-
-class VotesOut(BaseModel):
-    """Votes for and against a claim."""
-
-    yes: int
-    no: int
-
-
-class InversionOut(BaseModel):
-    """Effect of inverting the outcome of one leaf."""
-
-    leaf: str
-    desc: str
-    outcome: str
-    to: str
-    score: ScoreOut
-    change: ChangeOut
-    votes: VotesOut
-
-
-class InversionsOut(BaseModel):
-    """Leaves of a result by the change of its score if they were inverted."""
-
-    result_id: str | None
-    task_id: str | None
-    answer_name: str | None
-    score: ScoreOut | None
-    flips: list[InversionOut]
-    without_effect: int
-    left_out: int
-
-
-class DifferenceOut(BaseModel):
-    """b - a with bounds, and the side that is ahead in any case."""
-
-    low: float
-    high: float
-    ahead: Literal["a", "b"] | None
-
-
-class LeafChangeOut(BaseModel):
-    """One change of one leaf, and the resulting difference."""
-
-    task_id: str
-    leaf: str
-    difference: DifferenceOut
-
-
-class LeadCountsOut(BaseModel):
-    """Number of changes by their effect on the side that is ahead."""
-
-    tried: int
-    holds: int
-    lost: int
-    open: int
-
-
-class SingleChangesOut(LeadCountsOut):
-    """Changes of one leaf at a time."""
-
-    turns: list[LeafChangeOut]
-
-
-class RandomChangesOut(LeadCountsOut):
-    """Random changes of everything at once."""
-
-    seed: int
-    low: float
-    high: float
-
-
-class WeightsRedrawnOut(RandomChangesOut):
-    """Random changes of the weights."""
-
-    scheme: str
-
-
-class VoteSensitivityOut(BaseModel):
-    """Effect of other votes."""
-
-    split_leaves: int
-    minority_wins: SingleChangesOut
-    minority_wins_everywhere: DifferenceOut
-    redrawn: RandomChangesOut
-
-
-class WeightSensitivityOut(BaseModel):
-    """Effect of other weights."""
-
-    equal: DifferenceOut
-    redrawn: WeightsRedrawnOut
-
-
-class OrderSensitivityOut(BaseModel):
-    """Whether the leading side keeps its lead. The last three fields are absent if the sides share no task."""
-
-    a: str
-    b: str
-    tasks: int
-    ahead: Literal["a", "b"] | None
-    difference: DifferenceOut | None
-    leave_one_leaf_out: SingleChangesOut | None = None
-    votes: VoteSensitivityOut | None = None
-    weights: WeightSensitivityOut | None = None
-
-
-class JudgedResultOut(BaseModel):
-    """Outcome of a leaf in one result."""
-
-    result_id: str
-    outcome: str
-
-
-class FlakyLeafOut(BaseModel):
-    """Leaf with different outcomes for equal inputs."""
-
-    task_id: str
-    leaf: str
-    model: str
-    answer_sha256: str
-    passed: int
-    judged: int
-    results: list[JudgedResultOut]
-
-
-class ConsistencyOut(BaseModel):
-    """Self-consistency of a task's judge."""
-
-    task_id: str
-    results: int
-    votes: list[VoteStatistics]
-    judged_again: int
-    flaky_leaves: int
-    flaky_share: Interval | None
-    flaky: list[FlakyLeafOut]
-    older_left_out: bool
-
-
 router = APIRouter(prefix="/v1", tags=["results"])
 
 SEPARATOR = "@"
@@ -262,22 +114,20 @@ SIDE = f"^{_NAME}({SEPARATOR}{_NAME})?$"
 SideQuery = Annotated[str, Query(pattern=SIDE, description="agent, agent@run or result id")]
 
 
-def _build_side(name: str, answers: Sequence[JudgedAnswer], *, trees: bool, leaves: bool) -> ComparisonSide:
+def _build_side(name: str, answers: Sequence[JudgedAnswer]) -> ComparisonSide:
     """Build a side. Results are parsed one at a time to bound the use of memory."""
     outcomes: list[AnswerOutcome] = []
     judged: list[ComparableResult] = []
     for answer in answers:
-        outcome, result = parse_answer(answer, trees=trees)
+        outcome, result = parse_answer(answer, trees=False)
         outcomes.append(outcome)
-        if leaves and result is not None:
+        if result is not None:
             judged.append(comparable_result(result))
     return ComparisonSide(name=name, outcomes=outcomes, judged=judged)
 
 
-async def _load_side(
-    service: Service, caller: Caller, name: str, *, trees: bool = False, leaves: bool = False
-) -> ComparisonSide:
-    """Return the judged answers for a name, optionally with result ``trees`` or with ``leaves`` for a comparison.
+async def _load_side(service: Service, caller: Caller, name: str) -> ComparisonSide:
+    """Return the judged answers for a name.
 
     Raises:
         Problem: there is no matching judged answer that the caller may read.
@@ -292,7 +142,7 @@ async def _load_side(
     answers = agent_answers if single is None else [single]
     if not answers:
         raise Problem(404, "NOT_FOUND", f"{name!r} is no agent, run or result that has judged answers")
-    return await asyncio.to_thread(_build_side, name, answers, trees=trees, leaves=leaves)
+    return await asyncio.to_thread(_build_side, name, answers)
 
 
 MAX_SIDES = 20
@@ -314,10 +164,10 @@ async def compare(
 
     Answers of different judges are refused (409 MIXED_JUDGES), unless `mix_judges`.
     """
-    first = await _load_side(service, caller, a, leaves=True)
+    first = await _load_side(service, caller, a)
     others, flipped = [], list[list[Flip]]()
     for name in b:
-        other = await _load_side(service, caller, name, leaves=True)
+        other = await _load_side(service, caller, name)
         flipped.append(await asyncio.to_thread(flips, first.judged, other.judged))
         others.append(replace(other, judged=()))  # the leaves of all sides together would use too much memory
     document = await asyncio.to_thread(comparison_json, first, others)
@@ -338,57 +188,14 @@ async def list_flips(
 ) -> ListOut[Flip]:
     """List all leaves whose outcome differs between the two sides, with the causes. The cursor is an offset."""
     start = 0 if paging.cursor is None else int(paging.cursor)
-    first = await _load_side(service, caller, a, leaves=True)
-    second = await _load_side(service, caller, b, leaves=True)
+    first = await _load_side(service, caller, a)
+    second = await _load_side(service, caller, b)
     all_flips = await asyncio.to_thread(flips, first.judged, second.judged)
     end = start + paging.limit
     return ListOut(
         items=all_flips[start:end],
         next_cursor=str(end) if end < len(all_flips) else None,
     )
-
-
-MAX_RESULTS = 500
-"""Maximum number of results of a task. Older results are left out; ``older_left_out`` reports it."""
-
-
-@router.get("/results/{result_id}/sensitivity", response_model=InversionsOut)
-async def get_result_sensitivity(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> dict[str, Any]:
-    """List the leaves of a result by the change of its score if the leaf were flipped, largest change first."""
-    async with service.database.begin() as connection:
-        judged_answer = await rows.answer_of_result(connection, result_id, owner=caller.visible_owner)
-    if judged_answer is None or judged_answer.body is None:
-        raise not_found("result")
-    body = judged_answer.body
-    return await asyncio.to_thread(lambda: inversions_json(json.loads(body)))
-
-
-@router.get("/compare/sensitivity", response_model=OrderSensitivityOut, response_model_exclude_unset=True)
-async def get_comparison_sensitivity(
-    a: SideQuery, b: SideQuery, service: ServiceDep, caller: ReaderDep
-) -> dict[str, Any]:
-    """Check whether the leading side keeps its lead if leaves, votes or weights change."""
-    first = await _load_side(service, caller, a, trees=True)
-    second = await _load_side(service, caller, b, trees=True)
-    return await asyncio.to_thread(order_json, first, second)
-
-
-@router.get("/tasks/{task_id}/consistency", response_model=ConsistencyOut)
-async def get_task_consistency(
-    task_id: NamePath, service: ServiceDep, caller: ReaderDep, agent: NameFilter = None
-) -> dict[str, Any]:
-    """Measure the self-consistency of a task's judge: split votes, and leaves with different outcomes."""
-    async with service.database.begin() as connection:
-        task_results = await rows.list_results(
-            connection,
-            limit=MAX_RESULTS + 1,
-            chosen=ListFilter(owner=caller.visible_owner, agent=agent, task_id=task_id),
-        )
-    if not task_results:
-        raise not_found("task with results")
-    bodies = [task_result.body for task_result in task_results[:MAX_RESULTS]]
-    figures = await asyncio.to_thread(lambda: consistency_json(map(json.loads, bodies)))
-    return {"task_id": task_id, **figures, "older_left_out": len(task_results) > MAX_RESULTS}
 
 
 _EXAMPLE_FLIP = Flip(
@@ -410,14 +217,9 @@ def examples() -> Mapping[str, Any]:
     monday, tuesday = _example_side("my-agent@monday"), _example_side("my-agent@tuesday")
     comparison = comparison_json(monday, [tuesday])
     add_flips(comparison["comparisons"][0], [_EXAMPLE_FLIP], max_listed=1)
-    sensitivity = order_json(_example_side("my-agent"), ComparisonSide(name="another", outcomes=[]))
-    consistency = {"task_id": "karrow_visit", **consistency_json([EXAMPLE_RESULT]), "older_left_out": False}
     return {
         "GET /v1/compare": comparison,
         "GET /v1/compare/flips": {"items": [asdict(_EXAMPLE_FLIP)], "next_cursor": None},
-        "GET /v1/compare/sensitivity": sensitivity,
-        "GET /v1/results/{result_id}/sensitivity": inversions_json(EXAMPLE_RESULT),
-        "GET /v1/tasks/{task_id}/consistency": consistency,
     }
 
 

@@ -40,20 +40,6 @@ def _comparison(url: str, first: str, others: Sequence[str]) -> Mapping[str, Any
     return comparison_json(before, after)
 
 
-def check_order(url: str, first: str, second: str) -> Mapping[str, Any]:
-    """Check whether the leading side of two keeps its lead.
-
-    Raises:
-        WrongUsage, ToolFailed: as for ``compare_sides``.
-    """
-    if not _all_are_folders(first, second):
-        with connect(url) as client:
-            return client.get_comparison_sensitivity(first, second)
-    from app.features.comparison.sensitivity_json import order_json
-
-    return order_json(_side(first), _side(second))
-
-
 def _all_are_folders(*names: str) -> bool:
     """Return True if all names are result folders, False if none is.
 

@@ -263,16 +263,10 @@ def test_figures_are_requested_at_the_urls_of_the_contract(connect: Callable[...
     client.get_agent_summary("walker/a b")
     client.get_agent_summary("walker", run="nightly")
     client.compare("walker@a", ["walker@b", "res_1"])
-    client.get_result_sensitivity("res_1")
-    client.get_comparison_sensitivity("walker", "runner")
-    client.get_task_consistency("bridges")
     assert urls == [
         "/v1/agents/walker%2Fa%20b/summary",
         "/v1/agents/walker/summary?run=nightly",
         "/v1/compare?a=walker%40a&b=walker%40b&b=res_1",
-        "/v1/results/res_1/sensitivity",
-        "/v1/compare/sensitivity?a=walker&b=runner",
-        "/v1/tasks/bridges/consistency",
     ]
 
 

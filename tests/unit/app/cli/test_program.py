@@ -118,7 +118,7 @@ def section_of(lines: list[str], command: str) -> str:
 def test_results_prints_one_result_and_has_subcommands(assay: RunCommand) -> None:
     for arguments in (("results",), ("results", "res_1"), ("results", "show", "res_1"), ("results", "--agent", "a")):
         assert "no server answers at http://127.0.0.1:9" in assay(*arguments, "--url", "http://127.0.0.1:9").err
-    assert {"show", "usage", "export", "sensitivity"} <= {
+    assert {"show", "usage", "export"} <= {
         line.split()[0] for line in assay("results", "--help").out.splitlines() if line.startswith("  ")
     }
 

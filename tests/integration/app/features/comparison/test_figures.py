@@ -1,10 +1,9 @@
-"""Statistics over HTTP: summaries with intervals, comparisons, sensitivity and consistency."""
+"""Statistics over HTTP: summaries with intervals, and comparisons."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,12 @@ import httpx
 import pytest
 
 from assay_client import AsyncClient, Client
-from rubrics.rubric import Rubric
 from tests.fakes.evaluating import ScriptedEvaluation
-from tests.fakes.judged import FAILED, PASSED, SKIPPED, JudgedByText, leaf, rubric_of
-from tests.integration.app.api.api_calls import assert_problem, submit, wait_for_job
+from tests.integration.app.api.api_calls import assert_problem, submit
 from tests.integration.app.api.conftest import OpenApi
 from tests.integration.app.features.comparison.judged_runs import (
     RIGHT,
     SILENT,
-    URL,
     WRONG,
     comparison_service,
     judge_run,
@@ -43,11 +39,10 @@ async def api(database_url: str, judges: Path, tmp_path: Path) -> AsyncIterator[
             yield client
 
 
-async def test_statistics_comparisons_and_sensitivity_of_two_runs(api: httpx.AsyncClient):
+async def test_statistics_and_comparisons_of_two_runs(api: httpx.AsyncClient):
     """One test, because starting the service and judging takes most of the time."""
     await summaries(api)
     await comparisons(api)
-    await results_and_judges(api)
     await access_by_other_owner(api)
 
 
@@ -99,11 +94,6 @@ async def comparisons(api: httpx.AsyncClient) -> None:
     ):
         assert_problem(await api.get("/v1/compare", params=wrong), status)
     await flips(api, one)
-    order = (await api.get("/v1/compare/sensitivity", params={"a": "walker@before", "b": "walker@after"})).json()
-    assert (order["ahead"], order["tasks"]) == ("b", 3)
-    assert order["difference"] == {"low": pytest.approx(1 / 3), "high": pytest.approx(0.5), "ahead": "b"}
-    assert order["leave_one_leaf_out"]["tried"] == 6
-    assert order["weights"]["redrawn"]["tried"] == 1000
 
 
 async def flips(api: httpx.AsyncClient, one: dict[str, Any]) -> None:
@@ -142,69 +132,16 @@ async def flips(api: httpx.AsyncClient, one: dict[str, Any]) -> None:
     assert_problem(await api.get("/v1/compare/flips", params={"a": "walker", "b": "nobody"}), 404, "NOT_FOUND")
 
 
-async def results_and_judges(api: httpx.AsyncClient) -> None:
-    [newest] = (await api.get("/v1/results", params={"task_id": "bridges", "limit": 1})).json()["items"]
-    found = (await api.get(f"/v1/results/{newest['id']}/sensitivity")).json()
-    flips = {flip["leaf"]: (flip["to"], flip["change"]["least"]) for flip in found["flips"]}
-    assert flips == {"first": ("failed", -0.5), "second": ("passed", 0.5)}
-    assert (found["score"]["value"], found["without_effect"]) == (0.5, 0)
-    assert_problem(await api.get("/v1/results/res_nothing/sensitivity"), 404, "NOT_FOUND")
-    steady = (await api.get("/v1/tasks/bridges/consistency")).json()
-    assert (steady["results"], steady["flaky_leaves"], steady["older_left_out"]) == (2, 0, False)
-    [votes] = steady["votes"]
-    assert (votes["model"], votes["leaves"], votes["split"], votes["agreement"]) == ("gpt-6-luna", 4, 0, 1.0)
-    assert_problem(await api.get("/v1/tasks/capital/consistency"), 404, "NOT_FOUND")
-
-
 async def access_by_other_owner(api: httpx.AsyncClient) -> None:
     [newest] = (await api.get("/v1/results", params={"limit": 1})).json()["items"]
     paths = (
-        "/v1/agents/walker/summary", "/v1/compare?a=walker&b=walker", "/v1/compare/sensitivity?a=walker&b=walker",
+        "/v1/agents/walker/summary", "/v1/compare?a=walker&b=walker",
         "/v1/compare/flips?a=walker&b=walker",
-        f"/v1/compare?a={newest['id']}&b={newest['id']}", f"/v1/results/{newest['id']}/sensitivity",
-        "/v1/tasks/bridges/consistency",
+        f"/v1/compare?a={newest['id']}&b={newest['id']}",
     )  # fmt: skip
     assert [(await api.get(path)).status_code for path in paths] == [200] * len(paths)
     yours = {"Authorization": "Bearer yours"}
     assert [(await api.get(path, headers=yours)).status_code for path in paths] == [404] * len(paths)
-
-
-async def test_leaf_with_different_verdicts_for_same_inputs_is_flaky(open_api: OpenApi):
-    """The same answer is judged three times, with a different verdict once and with split votes."""
-    judging = JudgedByText()
-
-    def rubric(passed: bool) -> Rubric:
-        outcome, votes = PASSED if passed else FAILED, (passed, not passed, passed)
-        asked = leaf("capital", outcome, claim="Paris is the capital", sources=[URL], votes=votes)
-        return rubric_of(asked)
-
-    answers = [{"name": "answer_1", "text": "It is Paris."}]
-    async with open_api(evaluate=judging) as api:
-        for passed in (True, False, True):
-            judging.register("It is Paris.", partial(rubric, passed))
-            await wait_for_job(api, (await submit(api, answers=answers))[0])
-        found = (await api.get("/v1/tasks/capital/consistency")).json()
-    assert (found["results"], found["judged_again"], found["flaky_leaves"]) == (3, 1, 1)
-    [flaky] = found["flaky"]
-    assert (flaky["leaf"], flaky["passed"], flaky["judged"]) == ("capital", 2, 3)
-    [votes] = found["votes"]
-    assert (votes["leaves"], votes["split"], votes["agreement"]) == (3, 3, pytest.approx(1 / 3))
-
-
-async def test_flip_of_gate_reports_bounds_for_gated_leaves(open_api: OpenApi):
-    judging = JudgedByText()
-    text = judging.register(
-        "gated",
-        lambda: rubric_of(
-            leaf("gate", FAILED, critical=True), leaf("behind", SKIPPED, claim="x", blocked_by="gate"), leaf("beside")
-        ),
-    )
-    async with open_api(evaluate=judging) as api:
-        job = await wait_for_job(api, (await submit(api, answers=[{"name": "answer_1", "text": text}]))[0])
-        found = (await api.get(f"/v1/results/{job['result_id']}/sensitivity")).json()
-    [gate] = found["flips"]
-    assert (gate["leaf"], gate["score"]) == ("gate", {"value": None, "low": 0.5, "high": 1.0})
-    assert found["without_effect"] == 2
 
 
 async def test_summary_counts_unfinished_jobs(open_api: OpenApi):

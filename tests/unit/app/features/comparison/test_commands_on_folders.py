@@ -1,4 +1,4 @@
-"""``assay summary``, ``compare``, ``gate`` and ``sensitivity`` on result folders, without server and model."""
+"""``assay summary``, ``compare`` and ``gate`` on result folders, without server and model."""
 
 from __future__ import annotations
 
@@ -165,39 +165,6 @@ def test_report_that_cannot_be_written_is_named(assay: RunCommand, folder: Path)
     ended = assay("gate", "--results", str(folder), *wanted)
     assert ended.code == 1
     assert "Cannot write" in ended.err
-
-
-def test_sensitivity_lists_flips_by_weight(assay: RunCommand, folder: Path) -> None:
-    file = next((folder / "half" / "task_2" / "answer_1" / "results").iterdir())
-    ended = assay("results", "sensitivity", "result", str(file))
-    assert ended.code == 0
-    rows = [line.split() for line in ended.out.splitlines() if line.strip().startswith(("a ", "b "))]
-    assert [row[0] for row in rows] == ["b", "a"]
-    assert "+0.75" in rows[0] and "-0.25" in rows[1]
-
-
-@pytest.mark.parametrize("content", ["no json", "[]", '{"some": "json"}'])
-def test_file_that_is_not_a_result_is_named(assay: RunCommand, tmp_path: Path, content: str) -> None:
-    (tmp_path / "file.json").write_text(content)
-    ended = assay("results", "sensitivity", "result", str(tmp_path / "file.json"))
-    assert ended.code == 2
-    assert "file.json" in ended.err
-
-
-def test_sensitivity_of_the_order_of_two_folders(assay: RunCommand, folder: Path) -> None:
-    ended = assay("results", "sensitivity", "order", str(folder / "half"), str(folder / "right"))
-    assert ended.code == 0
-    assert f"{folder}/right is ahead, over 8 tasks" in ended.out
-    assert "weights resampled" in ended.out
-
-
-def test_sensitivity_compares_verdicts_of_a_judge_over_a_folder(assay: RunCommand, folder: Path) -> None:
-    ended = assay("results", "sensitivity", "judge", "task_1", "--results", str(folder))
-    assert ended.code == 0
-    assert "task_1: 3 results" in ended.out
-    # The same answer of several agents, with different verdicts on the same leaf.
-    assert "b: passed 2 of 3 times (scripted)" in ended.out
-    assert assay("results", "sensitivity", "judge", "no_task", "--results", str(folder)).code == 2
 
 
 @pytest.mark.parametrize(("options", "place"), [((), "on the server"), (("--results", "out"), "here")])

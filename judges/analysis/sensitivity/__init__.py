@@ -1,1 +1,0 @@
-"""Sensitivity analysis: effect of single verdicts, votes and weights; consistency of judges."""
