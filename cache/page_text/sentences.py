@@ -1,7 +1,8 @@
+# ruff: noqa: RUF001 - abbreviations of other scripts
 """Sentences, list items and table cells of a page's text, found by rules around a range.
 
 A boundary that is none hides a part of the sentence, a missed one only makes it longer. In doubt there is no boundary:
-behind abbreviations, initials, ordinals and ellipses, before small letters, and at the line ends of a wrapped paragraph.
+behind abbreviations, initials, ordinals and ellipses, before small letters, and at line ends of a wrapped paragraph.
 """
 
 from __future__ import annotations
@@ -33,16 +34,16 @@ _WITHOUT_VOWEL = re.compile(
 )
 _ABBREVIATIONS = frozenset(
     """
-    abb abs abt al anm apr approx art aug ave aprox av avda bd bes bijv blvd bldg ca cap capt cf chap cia cie co col
-    corp dec dept dez dipl dir doc ed eds eigtl eng enl est etc etw evtl excl exc exkl fa feb fig figs gen geb ges ggf
-    gest gov hon hrn hrsg ibid id inc incl ing inkl jan jul jun lic lieut lt ltd maj mag max med messrs mgr min mio
-    misc mons mar mrs ms mt mult nov no nos num oct okt op orig pag par pat pl pop pos pres prof prop proc pte rep rev
-    rest sec sen sep sept ser sig soc spec sra srta ste suppl tab tel trans tsd univ usw ver vol vols vor zab zit
-    ang hab inż lek mec ok proc prok rej red tow tys ul woj zob akad atd apod hod kpt např nar obr odst písm příp tis
-    tzv újk kb kft ld pl sz ún ul alin dna dvs ev fork fx gl hr kap kl lektor mfl nuv osv stk
-    г гг ген др жен им илл инж кв млн млрд обл озера пер пл пос проф р рис руб с сек см стр тыс ул чел
+    abb abs abt al anm apr approx art aug ave aprox av avda bd bes bijv blvd bldg ca cap capt cf chap cia cie co
+    col corp dec dept dez dipl dir doc ed eds eigtl eng enl est etc etw evtl excl exc exkl fa feb fig figs gen
+    geb ges ggf gest gov hon hrn hrsg ibid id inc incl ing inkl jan jul jun lic lieut lt ltd maj mag max med
+    messrs mgr min mio misc mons mar mrs ms mt mult nov no nos num oct okt op orig pag par pat pl pop pos pres
+    prof prop proc pte rep rev rest sec sen sep sept ser sig soc spec sra srta ste suppl tab tel trans tsd univ
+    usw ver vol vols vor zab zit ang hab inż lek mec ok prok rej red tow tys ul woj zob akad atd apod hod kpt
+    např nar obr odst písm příp tis tzv újk kb kft ld sz ún alin dna dvs ev fork fx gl hr kap kl lektor mfl nuv
+    osv stk г гг ген др жен им илл инж кв млн млрд обл озера пер пл пос проф р рис руб с сек см стр тыс ул чел
     αρ δηλ κ κτλ πχ σελ
-    """.split()
+    """.split()  # noqa: SIM905
 )
 """Common abbreviations before a capital letter or a number. Those without a vowel and single letters need no entry."""
 
@@ -111,9 +112,9 @@ def _is_full_stop(text: str, match: re.Match[str]) -> bool:
         return True
     found = _LAST_TOKEN.search(text[max(0, match.start() - 40) : match.start()])
     token = found[0] if found else ""
-    if len(token) == 1 and token.isalpha() and token.isascii() or "." in token.strip("."):
+    if (len(token) == 1 and token.isalpha() and token.isascii()) or "." in token.strip("."):
         return token[-1:].isdigit() and len(token) > 1
     is_abbreviation = token.lower() in _ABBREVIATIONS or bool(_WITHOUT_VOWEL.fullmatch(token))
-    return not (is_abbreviation or len(token) == 1 and token.isalpha() or _ORDINAL.fullmatch(token)) and not (
+    return not (is_abbreviation or (len(token) == 1 and token.isalpha()) or _ORDINAL.fullmatch(token)) and not (
         following.isdigit() and len(token) <= 4 and token.isalpha()
     )

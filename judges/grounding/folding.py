@@ -24,10 +24,10 @@ LINE_END_HYPHEN: Final = "\u2010"
 """Hyphen between letters at a line end. Other hyphens become "-"."""
 _SOFT_HYPHEN = "\u00ad"
 UNSPACED: Final = re.compile(
-    "[\u0e00-\u0e4f\u0e5a-\u0ecf\u0ede-\u0eff\u1000-\u103f\u104a-\u108f\u1780-\u17df\u2e80-\u312f\u31a0-\ua4cf\uf900-\ufaff"
-    "\ufe30-\ufe4f\uff00-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff9f\U00020000-\U0003ffff]"
+    "[\u0e00-\u0e4f\u0e5a-\u0ecf\u0ede-\u0eff\u1000-\u103f\u104a-\u108f\u1780-\u17df\u2e80-\u312f"
+    "\u31a0-\ua4cf\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff9f\U00020000-\U0003ffff]"
 )
-"""Characters of scripts without word spaces: Thai, Lao, Burmese, Khmer, Han, kana, and their punctuation. No digits, no Hangul."""
+"""Letters and marks of scripts without word spaces: Thai, Lao, Burmese, Khmer, Han and kana."""
 _PIECE = re.compile(
     r"(?P<ascii>[!-~]+(?: [!-~]+)*)"
     r"|(?P<space>\s[\s\u00ad\u200b-\u200f\u2060\ufeff]*)"

@@ -10,8 +10,8 @@ The clauses are told apart as follows. The mark before the clause can be a comma
 - Behind a semicolon, one dash, a comma with "and", or (Chinese) a comma, it is not governed by a plain negation.
 - A negation within a subordinate clause or brackets does not govern the rest of the sentence.
 - Behind the quote, a negation needs a clause of its own that is long enough not to refer to the quote ("is not so").
-- Denials ("denied", "untrue", "not true") concern statements. They can be before or behind them in any clause, so only a
-  conjunction of contrast behind them sets the quote apart.
+- Denials ("denied", "untrue", "not true") concern statements before or behind them in any clause, so only a conjunction
+  of contrast behind them sets the quote apart.
 - A colon, a pair of dashes and a pair of commas without a conjunction set nothing apart.
 """
 
@@ -146,9 +146,9 @@ class _Sentence:
         self.words: list[_Word] = []
 
     def is_negated(self) -> bool:
-        if not self._text[: self._quoted[0][0]].strip() and not self._text[self._quoted[-1][1] :].strip(' .!?"'):
-            if len(self._quoted) == 1:
-                return False
+        before, behind = self._text[: self._quoted[0][0]], self._text[self._quoted[-1][1] :]
+        if len(self._quoted) == 1 and not before.strip() and not behind.strip(' .!?"'):
+            return False
         self.words = list(_words(self._text, _languages_of(self._text)))
         negations = [word for word in self.words if self._is_left_out(word) and word.kinds & {"negation", "denial"}]
         if not negations:
@@ -191,9 +191,8 @@ class _Sentence:
 
     def _is_denial(self, negation: _Word) -> bool:
         """Return whether a negation concerns a statement: "denied", or "not" in one clause with "true"."""
-        return "denial" in negation.kinds or any(
-            "truth" in w.kinds for w in self._words_in(*self._clause(negation.start))
-        )
+        clause = self._words_in(*self._clause(negation.start))
+        return "denial" in negation.kinds or any("truth" in word.kinds for word in clause)
 
     def _begins_with(self, place: int, kind: str, *, within: int = 1) -> bool:
         """Return whether one of the first words behind a mark is of a kind."""

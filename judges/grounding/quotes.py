@@ -3,9 +3,9 @@
 A quote counts if it is long or specific enough, occurs in the page verbatim, does not begin or end inside a word or
 number, and leaves out no negation of its sentences (``judges.grounding.negation``).
 
-A quote with an ellipsis ("A ... B") is found if all its parts occur in the page in order, within one paragraph, list item
-or table row. Each part becomes a separate quote, so that only quoted words count as evidence. Each part has at least
-three words and twelve characters (a single name or number is not enough). Adjacent parts are at most ``MAX_GAP``
+A quote with an ellipsis ("A ... B") is found if all its parts occur in the page in order, within one paragraph, list
+item or table row. Each part becomes a separate quote, so that only quoted words count as evidence. Each part has at
+least three words and twelve characters (a single name or number is not enough). Adjacent parts are at most ``MAX_GAP``
 characters apart.
 """
 
@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
+from itertools import accumulate, islice, pairwise
 from typing import Final, TypeAlias
 
 from cache.page_text.sentences import is_one_block
@@ -35,6 +35,8 @@ MAX_GAP: Final = 2_000
 """Maximum characters between two parts of a quote with an ellipsis."""
 MAX_OCCURRENCES: Final = 200
 """Maximum occurrences of one quote that are examined, for pages with many repetitions."""
+MAX_SENTENCES: Final = 50
+"""Maximum occurrences whose sentences are examined."""
 
 Span: TypeAlias = tuple[int, int]
 """Start and end offsets in a text."""
@@ -99,7 +101,7 @@ def _located(page: FoldedText, quote: str, url: str) -> tuple[tuple[Span, ...], 
             continue
         is_enough = is_substantial if len(parts) == 1 else _is_long_in_any_script
         if all(is_enough(quote[slice(*folded.span(*part))]) for part in parts):
-            for spans in _in_order(page.text, texts):
+            for spans in islice(_in_order(page.text, texts), MAX_SENTENCES):
                 occurs = True
                 if _is_one_block(page, spans) and not leaves_out_negation(page, spans):
                     return tuple(page.span(*span) for span in spans), True
@@ -109,7 +111,7 @@ def _located(page: FoldedText, quote: str, url: str) -> tuple[tuple[Span, ...], 
 def _is_one_block(page: FoldedText, spans: Sequence[Span]) -> bool:
     """Return whether everything between the parts of a quote belongs to one paragraph."""
     original = [page.span(*span) for span in spans]
-    return all(is_one_block(page.original, end, start) for (_, end), (start, _) in zip(original, original[1:]))
+    return all(is_one_block(page.original, end, start) for (_, end), (start, _) in pairwise(original))
 
 
 def is_substantial(quote: str) -> bool:

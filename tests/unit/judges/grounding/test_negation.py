@@ -70,7 +70,7 @@ FACTS = {
 }
 NEGATED = {
     "en": (
-        "the south wing is not open to visitors|the guide never mentions the fire of 1890|no dogs are allowed in the yard"
+        "the south wing is not open to visitors|the guide never mentions the fire of 1890|no dogs may enter the yard"
         "|the shop does not accept cards of any bank|the old record was not kept in the archive"
     ),
     "de": (
