@@ -12,7 +12,9 @@ The clauses are told apart as follows. The mark before the clause can be a comma
 - Behind the quote, a negation needs a clause of its own that is long enough not to refer to the quote ("is not so").
 - Denials ("denied", "untrue", "not true") concern statements before or behind them in any clause, so only a conjunction
   of contrast behind them sets the quote apart.
-- A colon, a pair of dashes and a pair of commas without a conjunction set nothing apart.
+- Also not governed by a plain negation: a relative clause behind a comma, in languages in which the comma shows that it
+  is an addition, and a clause before a colon. What is behind a colon can be governed.
+- A pair of dashes and a pair of commas without a conjunction set nothing apart.
 """
 
 from __future__ import annotations
@@ -45,12 +47,13 @@ MAX_WORD_CHARS: Final = 60
 """Longer words are not looked up."""
 _COLON, _COMMA, _DASH, _SEMICOLON, _OPEN, _CLOSE = ":,-;()"
 _SEPARATORS: Final = (_COMMA, _DASH, _SEMICOLON)
-_KINDS: Final = ("always", "own", "denial", "truth", "but", "and", "sub", "that", "before")
+_KINDS: Final = ("always", "own", "denial", "truth", "but", "and", "sub", "aside", "that", "before")
 
 _UNSPACED_KIND: Final = frozenset({"unspaced"})
 _KANA = re.compile("[\u3041-\u30ff]")
 _THAI = re.compile("[\u0e00-\u0e7f]")
-_PARTS = re.compile("['\u2010-]")
+_CLITIC = re.compile(r"\A\w(?=-)")
+"""Word of one letter before a hyphen, for example in Romanian "n-au". Other compounds are words of their own."""
 _NUMBER = re.compile(r"\.? ?\d")
 """What follows "No" in "No. 5"."""
 _MARK = re.compile(
@@ -248,12 +251,14 @@ class _Sentence:
             return False
         if kinds.count(_DASH) == 1:
             return kinds[0] == _DASH and not self._words_in(negation.end, marks[0][0])
+        if self._begins_with(marks[-1][0], "aside"):
+            return False
         return not (kinds == [_COMMA] and self._begins_with(marks[0][0], "and"))
 
     def _concerns_earlier(self, negation: _Word, quote: Span) -> bool:
         """Return whether a negation concerns a quote before it."""
         marks = self._marks_in(quote[1], negation.start)
-        if not marks or any(mark == _COLON for _, mark in marks) or self._is_denial(negation):
+        if not marks or self._is_denial(negation):
             return True
         bracket = self._bracket(negation.start)
         if bracket is not None and bracket[0] >= quote[1]:
@@ -269,17 +274,13 @@ class _Sentence:
                 return True
         kinds, last = [kind for _, kind in marks], marks[-1][0]
         around = self._bracket(quote[0])
-        if around is not None and around[1] >= quote[1] and around[1] <= negation.start:
+        if around is not None and quote[1] <= around[1] <= negation.start:
             return False
-        if _SEMICOLON in kinds or kinds.count(_DASH) == 1:
+        is_apart = kinds[-1] in (_COLON, _SEMICOLON) or kinds.count(_DASH) == 1
+        if is_apart or ("unspaced" in negation.kinds and _COMMA in kinds):
             return False
-        if "unspaced" in negation.kinds and _COMMA in kinds:
-            return False
-        return not (
-            any(self._is_contrast(at) for at, _ in marks)
-            or self._begins_with(last, "and")
-            or self._begins_with(last, "sub", within=2)
-        )
+        is_joined = self._begins_with(last, "and") or self._begins_with(last, "sub", within=3)
+        return not (is_joined or any(self._is_contrast(at) for at, _ in marks))
 
 
 def _words(text: str, languages: _Languages) -> Iterator[_Word]:
@@ -327,14 +328,16 @@ def _kinds(token: str, languages: _Languages) -> frozenset[str]:
     if len(token) > MAX_WORD_CHARS:
         return frozenset()
     lexicon, (possible, probable) = _lexicon(), languages
-    parts = {token, *_PARTS.split(token)}
+    parts = {token, *token.split("'"), *_CLITIC.findall(token)}
     found = {"negation" for language in lexicon.values() if language.has("always", parts)}
     for name in possible:
         language = lexicon[name]
         if language.has("own", parts):
             found.add("negation")
         found |= {kind for kind in ("denial", "truth", "that") if language.has(kind, parts)}
-    found |= {kind for name in probable for kind in ("but", "and", "sub", "before") if lexicon[name].has(kind, parts)}
+    found |= {
+        kind for name in probable for kind in ("but", "and", "sub", "aside", "before") if lexicon[name].has(kind, parts)
+    }
     return frozenset(found)
 
 

@@ -334,7 +334,7 @@ async def test_quote_that_leaves_out_a_negation_is_asked_for_once_more(
     def auditing(call: Call) -> Mapping[str, Any]:
         entry = {"number": 1, "verdict": "supported", "reasoning": "r", "quotes": ["named after a person"]}
         if "whole sentences" in str(call.messages[-1]["content"]):
-            return {"claims": [] if second is None else [entry | second]}
+            return {"claims": [] if second is None else [{**entry, **second}]}
         return {"claims": [entry]}
 
     report = f"The institute was named after a person [1].\n\nReferences:\n[1] {SITE}/institute/history\n"
