@@ -18,7 +18,7 @@ from itertools import accumulate, islice, pairwise
 from typing import Final, TypeAlias
 
 from cache.page_text.sentences import is_one_block
-from judges.grounding.folding import LINE_END_HYPHEN, FoldedText, fold, fold_marks
+from judges.grounding.folding import LINE_END_HYPHEN, UNSPACED, FoldedText, fold, fold_marks
 from judges.grounding.negation import leaves_out_negation
 from judges.grounding.source_signals import url_texts
 from rubrics.verdict import Quote
@@ -135,7 +135,7 @@ def is_long(quote: str) -> bool:
 
 def _is_long_in_any_script(quote: str) -> bool:
     """Return whether a quote is long. Scripts that do not separate words need six characters."""
-    return is_long(quote) or sum(ord(char) >= _UNSPACED_SCRIPTS for char in quote) >= MIN_CHARS // 2
+    return is_long(quote) or sum(map(_is_unspaced, quote)) >= MIN_CHARS // 2
 
 
 def _is_name(plain: str) -> bool:
@@ -240,6 +240,8 @@ def _is_in_number(text: str, edge: int) -> bool:
 
 def _joined(left: str, right: str) -> bool:
     """Return whether two adjacent characters belong to one word."""
-    if ord(left) >= _UNSPACED_SCRIPTS or ord(right) >= _UNSPACED_SCRIPTS:
-        return False
-    return left.isalnum() and right.isalnum()
+    return left.isalnum() and right.isalnum() and not (_is_unspaced(left) or _is_unspaced(right))
+
+
+def _is_unspaced(char: str) -> bool:
+    return ord(char) >= _UNSPACED_SCRIPTS or UNSPACED.match(char) is not None

@@ -273,10 +273,6 @@ def test_at_most_five_percent_of_honest_exact_quotes_need_the_repair_request():
         ("Scientists doubt whether the vaccine causes severe harm.", "the vaccine causes severe harm"),
         ("Far from being safe, the vaccine isn't approved for children in Europe.", "approved for children in Europe"),
         ("The drug isn’t effective against the virus in adults.", "effective against the virus in adults"),
-        (
-            "Der Mieter darf die Wohnung ohne Zustimmung des Vermieters untervermieten.",
-            "Der Mieter darf die Wohnung ... untervermieten",
-        ),
         ("Der Bericht stimmt nicht, wonach das Werk 2025 schließt.", "das Werk 2025 schließt"),
         ("Dass das Werk im Jahr 2025 schließt, ist falsch.", "das Werk im Jahr 2025 schließt"),
         ("Das Werk schließt im Jahr 2025, heißt es fälschlicherweise oft.", "Das Werk schließt im Jahr 2025"),
