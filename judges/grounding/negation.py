@@ -182,15 +182,20 @@ class _Sentence:
         )
 
     def _marks_in(self, start: int, end: int) -> list[tuple[int, str]]:
-        return [(place, mark) for place, mark in self.marks if start <= place < end]
+        return self.marks[bisect_left(self.marks, (start,)) : bisect_left(self.marks, (end,))]
 
     def _words_in(self, start: int, end: int) -> list[_Word]:
-        return [word for word in self.words if start <= word.start < end]
+        return self.words[self._word_at(start) : self._word_at(end)]
+
+    def _word_at(self, place: int) -> int:
+        """Return the index of the first word at or behind a position."""
+        return bisect_left(self.words, place, key=lambda word: word.start)
 
     def _clause(self, place: int) -> Span:
         """Return the range between the marks around a position."""
-        start = max((mark for mark, _ in self.marks if mark < place), default=-1) + 1
-        return start, min((mark for mark, _ in self.marks if mark >= place), default=len(self._text))
+        following = bisect_left(self.marks, (place,))
+        start = self.marks[following - 1][0] + 1 if following else 0
+        return start, self.marks[following][0] if following < len(self.marks) else len(self._text)
 
     def _is_denial(self, negation: _Word) -> bool:
         """Return whether a negation concerns a statement: "denied", or "not" in one clause with "true"."""
@@ -199,8 +204,8 @@ class _Sentence:
 
     def _begins_with(self, place: int, kind: str, *, within: int = 1) -> bool:
         """Return whether one of the first words behind a mark is of a kind."""
-        following = [word for word in self.words if word.start > place][:within]
-        return any(kind in word.kinds for word in following)
+        first = self._word_at(place + 1)
+        return any(kind in word.kinds for word in self.words[first : first + within])
 
     def _is_subordinate(self, negation: _Word) -> bool:
         """Return whether the clause of a negation begins with a subordinating word, perhaps behind a preposition."""
@@ -208,8 +213,9 @@ class _Sentence:
 
     def _is_contrast(self, mark: int) -> bool:
         """Return whether a conjunction of contrast is behind a mark, perhaps as the second word, or ends before it."""
-        before = [word for word in self.words if word.end <= mark][-1:]
-        return self._begins_with(mark, "but", within=2) or any("before" in word.kinds for word in before)
+        before = self._word_at(mark) - 1
+        ends = before >= 0 and "before" in self.words[before].kinds
+        return ends or self._begins_with(mark, "but", within=2)
 
     def _bracket(self, place: int) -> Span | None:
         """Return the innermost brackets around a position."""
