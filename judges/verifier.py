@@ -18,9 +18,10 @@ from cache.errors import CacheError
 from judges.cpu_bound import run_cpu_bound
 from judges.errors import LLMError, LLMOutputUnusable, LLMRejected, ReplyNotCached, UnusableKind
 from judges.grounding.claim_words import locate_words
-from judges.grounding.quotes import find_quotes
+from judges.grounding.quotes import find_quotes, needs_whole_sentence
 from judges.grounding.support import ClaimGrounds
-from judges.llm.client import LLMReply
+from judges.llm.client import LLMReply, LLMRequest
+from judges.llm.remote import repair_request
 from judges.prompted_model import PromptedModel
 from judges.prompting.page_view import PreparedPage
 from judges.prompting.rendering import Question, Rendered, Style, render_claim, render_transcription
@@ -44,13 +45,19 @@ PICTURES_NOT_SHOWN: Final = "pictures_not_shown"
 
 @dataclass(frozen=True, slots=True)
 class VoteRecord:
-    """One vote, cast or lost, with its cost and reply."""
+    """One vote, cast or lost, with its cost and reply. ``other`` is a second request for the same vote."""
 
     vote: Vote
     usage: Usage
     reply: VoteReply | None = None
     fault: LLMError | None = None
     text_only: bool = False
+    other: ModelRequest | None = None
+
+    @property
+    def requests(self) -> tuple[ModelRequest, ...]:
+        own = ModelRequest(key=self.vote.request, usage=self.usage)
+        return (own,) if self.other is None else (own, self.other)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -243,10 +250,31 @@ class Verifier(PromptedModel, ClaimJudge):
         return self.style is Style.NATIVE or any(vote.reply is not None and vote.reply.quotes for vote in votes)
 
     async def _vote(self, rendered: Rendered, page: PreparedPage | None, index: int, *, cache_only: bool) -> VoteRecord:
+        """Return one vote. If its quotes leave out a negation of their sentences, it is asked for once more.
+
+        The second reply counts, also with a quote that is refused again. If there is none, the first one counts.
+        """
         schema = PartialEvalResult if rendered.partial else BinaryEvalResult
         request = rendered.request(
             self.model, schema, purpose="verify", vote=index, params=self._params, cache_only=cache_only
         )
+        first = await self._cast(request, rendered, page)
+        if not await self._is_cut(first, page):
+            return first
+        second = await self._cast(repair_request(request, UnusableKind.CUT_QUOTE), rendered, page)
+        counted, other = (second, first) if second.fault is None else (first, second)
+        return replace(counted, other=ModelRequest(key=other.vote.request, usage=other.usage))
+
+    async def _is_cut(self, vote: VoteRecord, page: PreparedPage | None) -> bool:
+        """Return whether a vote supports the claim with no quote but such that leave out a negation."""
+        reply = vote.reply
+        if self.style is not Style.NATIVE or page is None or reply is None or not reply.result or not reply.quotes:
+            return False
+        return await self._pages.run_page_check(
+            lambda: needs_whole_sentence(page.index.folded, reply.quotes, url=page.url), page
+        )
+
+    async def _cast(self, request: LLMRequest, rendered: Rendered, page: PreparedPage | None) -> VoteRecord:
         try:
             reply = await self._llm.complete(request)
         except LLMError as fault:
@@ -290,14 +318,15 @@ class Verifier(PromptedModel, ClaimJudge):
 
     def _verdict(self, votes: Sequence[VoteRecord], trials: int, rendered: Rendered, grounds: ClaimGrounds) -> Verdict:
         page = grounds.page
+        requests = tuple(request for vote in votes for request in vote.requests)
         base = Verdict(
             outcome=Outcome.NOT_JUDGED,
             votes=tuple(vote.vote for vote in votes),
             evidence=() if page is None else page.digests,
             prompt=rendered.prompt,
             model=self.model,
-            usage=sum((vote.usage for vote in votes), Usage()),
-            requests=tuple(ModelRequest(key=vote.vote.request, usage=vote.usage) for vote in votes),
+            usage=sum((request.usage for request in requests), Usage()),
+            requests=requests,
             signals=_signals(votes, grounds),
         )
         result = decide_votes([vote.vote.result for vote in votes], trials)

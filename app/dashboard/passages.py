@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from cache.page_text.sentences import sentence_around
+
 CONTEXT_CHARS = 160
-"""Characters of context before and after a quote."""
+"""Minimum characters of context before and after a quote."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,10 +47,12 @@ def pieces(text: str, spans: Iterable[tuple[int, int]], *, start: int = 0, end: 
 
 
 def passages(text: str, spans: Sequence[tuple[int, int]], *, context_chars: int = CONTEXT_CHARS) -> list[Passage]:
-    """Return the spans with ``context_chars`` characters of context. Touching excerpts are merged."""
+    """Return the spans with their whole sentences and ``context_chars`` of context. Touching excerpts are merged."""
     windows: list[tuple[int, int]] = []
     for begin, finish in sorted(spans):
-        low, high = _at_word(text, begin - context_chars), min(len(text), finish + context_chars)
+        first, last = sentence_around(text, begin, finish)
+        low = min(_at_word(text, begin - context_chars), first)
+        high = max(min(len(text), finish + context_chars), last)
         if windows and low <= windows[-1][1]:
             windows[-1] = (windows[-1][0], max(high, windows[-1][1]))
         else:

@@ -41,4 +41,6 @@ def confusable_skeleton(folded: FoldedText) -> FoldedText:
         place = match.end()
     parts.append(folded.text[place:])
     starts.extend(folded.starts[place:])
-    return FoldedText(_NON_ASCII.sub(lambda match: match[0].translate(CONFUSABLES), "".join(parts)), starts)
+    return FoldedText(
+        _NON_ASCII.sub(lambda match: match[0].translate(CONFUSABLES), "".join(parts)), starts, folded.original
+    )

@@ -2,6 +2,11 @@
 
 Folding removes differences that copying introduces: case, spaces, quotation marks, dashes, invisible characters. It
 keeps letters, digits and signs.
+
+Also equal are characters that a writing system writes in several ways: the decimal digits of all scripts, Arabic kaf
+and yeh in their Arabic and Persian code points, and Cyrillic yo and ye. Tatweel, Arabic vowel signs and Hebrew points
+are dropped. So are spaces beside characters of scripts without word spaces, because line ends and typesetting insert
+them. A hyphen at a line end becomes ``LINE_END_HYPHEN`` without a space: whether it belongs to the word is unknown.
 """
 
 from __future__ import annotations
@@ -11,9 +16,18 @@ import unicodedata
 from array import array
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Final
 
 from cache.unicode_forms import nfc
 
+LINE_END_HYPHEN: Final = "\u2010"
+"""Hyphen between letters at a line end. Other hyphens become "-"."""
+_SOFT_HYPHEN = "\u00ad"
+UNSPACED: Final = re.compile(
+    "[\u0e00-\u0e4f\u0e5a-\u0ecf\u0ede-\u0eff\u1000-\u103f\u104a-\u108f\u1780-\u17df\u2e80-\u312f"
+    "\u31a0-\ua4cf\uf900-\ufaff\ufe30-\ufe4f\uff00-\uff0f\uff1a-\uff20\uff3b-\uff40\uff5b-\uff9f\U00020000-\U0003ffff]"
+)
+"""Letters and marks of scripts without word spaces: Thai, Lao, Burmese, Khmer, Han and kana."""
 _PIECE = re.compile(
     r"(?P<ascii>[!-~]+(?: [!-~]+)*)"
     r"|(?P<space>\s[\s\u00ad\u200b-\u200f\u2060\ufeff]*)"
@@ -23,11 +37,22 @@ _PIECE = re.compile(
 )
 _ASCII_QUOTES = str.maketrans({"`": "'"})
 _SAME = {
-    **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u00b4\u02bc\u2039\u203a", "'"),
-    **dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb\u300c\u300d", '"'),
+    **dict.fromkeys("\u2018\u2019\u201a\u201b\u2032\u00b4\u02bc\u2039\u203a\u05f3", "'"),
+    **dict.fromkeys("\u201c\u201d\u201e\u201f\u2033\u00ab\u00bb\u300c\u300d\u05f4", '"'),
     **dict.fromkeys("\u2010\u2011\u2012\u2013\u2014\u2015\u2212\ufe58\ufe63\uff0d", "-"),
     "\u2044": "/",
+    "\u066b": ".",
+    "\u066c": ",",
 }
+_VARIANTS = {
+    **dict.fromkeys([0x0640, 0x0670, *range(0x0610, 0x061B), *range(0x064B, 0x0653), *range(0x06D6, 0x06DD)]),
+    **dict.fromkeys([*range(0x0591, 0x05BE), 0x05BF, 0x05C1, 0x05C2, 0x05C4, 0x05C5, 0x05C7]),
+    0x06A9: 0x0643,
+    0x06CC: 0x064A,
+}
+"""Map for ``str.translate`` after decomposition. Alef maksura is no form of yeh: it distinguishes Arabic words."""
+_DIAERESIS = "\u0308"
+_YE = ("\u0435", "\u0415")
 _KEPT_FORMS = ("<super>", "<sub>", "<fraction>", "<circle>")
 """Compatibility forms whose meaning differs from their plain digits: 10 squared is not 102."""
 _LONG_CHARS = 4
@@ -38,10 +63,11 @@ _INVISIBLE_CATEGORIES = frozenset({"Cf", "Cc", "Cs"})
 
 @dataclass(frozen=True, slots=True)
 class FoldedText:
-    """Folded text. The character at index ``i`` comes from position ``starts[i]`` of the original."""
+    """Folded text. The character at index ``i`` comes from position ``starts[i]`` of ``original``."""
 
     text: str
     starts: array[int]
+    original: str
 
     def span(self, start: int, end: int) -> tuple[int, int]:
         """Return the span in the original of ``text[start:end]``, which must not be empty."""
@@ -68,21 +94,36 @@ def fold(text: str) -> FoldedText:
             pieces.append(match[0].lower().translate(_ASCII_QUOTES))
             starts.extend(range(start, end))
         elif match.lastgroup == "space":
-            pieces.append(" ")
-            starts.append(start)
+            if _ends_word_part(text, start, end):
+                if text[start - 1] != _SOFT_HYPHEN:
+                    pieces[-1] = pieces[-1][:-1] + LINE_END_HYPHEN
+            elif not UNSPACED.match(text, end) and not (start and UNSPACED.match(text, start - 1)):
+                pieces.append(" ")
+                starts.append(start)
         elif match.lastgroup == "other":
             for place, char in enumerate(match[0], start):
-                piece = _folded(char)
+                piece = "" if char == _DIAERESIS and pieces and pieces[-1] in _YE else _folded(char)
                 if len(piece) > _LONG_CHARS:
                     expanded += 1
                     piece = piece if expanded <= _MAX_LONG else char
                 pieces.append(piece)
                 starts.extend([place] * len(piece))
-    return FoldedText("".join(pieces), starts)
+    return FoldedText("".join(pieces), starts, text)
+
+
+def _ends_word_part(text: str, start: int, end: int) -> bool:
+    """Return whether the spaces ``text[start:end]`` are one line end after a hyphen between two letters."""
+    return (
+        start > 1
+        and text[start - 1] in "-\u2010\u00ad"
+        and text[start - 2].isalpha()
+        and text[end : end + 1].isalpha()
+        and text.count("\n", start, end) == 1  # an empty line begins a new paragraph
+    )
 
 
 def fold_marks(text: str) -> str:
-    """Fold quotation marks, dashes, spaces and invisible characters only. Letters keep case and accents.
+    """Fold quotation marks, dashes, spaces and variants of one character only. Letters keep case and accents.
 
     >>> fold_marks("Mary  O\u2019Shea \u2013 Cafe\u0301") == "Mary O'Shea - Caf\u00e9"
     True
@@ -106,7 +147,7 @@ def fold_marks(text: str) -> str:
             parts.append(part)
         return "".join(parts)
 
-    return nfc(_PIECE.sub(folded_piece, text))
+    return nfc(_without_yo(_PIECE.sub(folded_piece, text)))
 
 
 @lru_cache(maxsize=8192)
@@ -120,5 +161,13 @@ def _folded(char: str, *, keep_case: bool = False) -> str:
         return ""
     if unicodedata.decomposition(char).startswith(_KEPT_FORMS):
         return char
-    plain = unicodedata.normalize("NFKD", char)
+    if category == "Nd":
+        return str(unicodedata.decimal(char))
+    plain = _without_yo(unicodedata.normalize("NFKD", char).translate(_VARIANTS))
     return plain if keep_case else unicodedata.normalize("NFKD", plain.casefold())
+
+
+def _without_yo(decomposed: str) -> str:
+    for letter in _YE:
+        decomposed = decomposed.replace(letter + _DIAERESIS, letter)
+    return decomposed

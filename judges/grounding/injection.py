@@ -268,7 +268,7 @@ def _rotated(plain: FoldedText, text: str) -> Iterator[InjectedInstruction]:
     """Return instructions in ROT13. Only the strongest signs are searched."""
     if not any(word in plain.text for word in _ROTATED_WORDS):
         return
-    decoded = FoldedText(plain.text.translate(_ROT13), plain.starts)
+    decoded = FoldedText(plain.text.translate(_ROT13), plain.starts, plain.original)
     for order in _orders(decoded, text):
         if order.signs & {InjectionSign.OVERRIDE, InjectionSign.ORDER}:
             yield order

@@ -1,22 +1,25 @@
 """Location of quotes in a page's text. Code alone decides whether a quote occurs there; no model is involved.
 
-A quote counts if it is long or specific enough, occurs in the page verbatim, and does not omit adjacent digits or a
-preceding negation, which would change its meaning.
+A quote counts if it is long or specific enough, occurs in the page verbatim, does not begin or end inside a word or
+number, and leaves out no negation of its sentences (``judges.grounding.negation``).
 
-A quote with an ellipsis ("A ... B") is found if all its parts occur in the page in order. Each part becomes a separate
-quote, so that only quoted words count as evidence. Because omissions can easily reverse the meaning, the rules for
-parts are stricter. Each part has at least three words and twelve characters (a single name or number is not enough).
-Adjacent parts are at most ``MAX_GAP`` characters apart. The omitted text contains no negation in the sentences that the
-parts belong to.
+A quote with an ellipsis ("A ... B") is found if all its parts occur in the page in order, within one paragraph, list
+item or table row. Each part becomes a separate quote, so that only quoted words count as evidence. Each part has at
+least three words and twelve characters (a single name or number is not enough). Adjacent parts are at most ``MAX_GAP``
+characters apart.
 """
 
 from __future__ import annotations
 
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
+from itertools import accumulate, islice, pairwise
 from typing import Final, TypeAlias
 
-from judges.grounding.folding import FoldedText, fold, fold_marks
+from cache.page_text.sentences import is_one_block
+from judges.grounding.folding import LINE_END_HYPHEN, UNSPACED, FoldedText, fold, fold_marks
+from judges.grounding.negation import leaves_out_negation
 from judges.grounding.source_signals import url_texts
 from rubrics.verdict import Quote
 
@@ -32,26 +35,23 @@ MAX_GAP: Final = 2_000
 """Maximum characters between two parts of a quote with an ellipsis."""
 MAX_OCCURRENCES: Final = 200
 """Maximum occurrences of one quote that are examined, for pages with many repetitions."""
-NEGATION_REACH: Final = 4
-"""Number of words before a quote that are searched for a negation."""
-NEGATION_WINDOW_CHARS: Final = 80
+MAX_SENTENCES: Final = 50
+"""Maximum occurrences whose sentences are examined."""
 
 Span: TypeAlias = tuple[int, int]
 """Start and end offsets in a text."""
 
-_NEGATIONS = frozenset(
-    {
-        *("not", "no", "never", "none", "neither", "nor", "cannot", "without", "hardly", "nobody", "nothing"),
-        *("nicht", "kein", "keine", "keinen", "keiner", "nie", "ohne", "jamais", "sans", "nunca"),
-    }
-)
 _EDGES = " \t\n\"'.,;:!?*_\u2022\u2026"
 _ELLIPSIS = re.compile(r"[\[(]? ?\.(?: ?\.){2,} ?[\])]?")
 """Three or more dots in folded text, optionally separated by spaces and in brackets."""
 _WORD = re.compile(r"[^\W_]+(?:['.-][^\W_]+)*")
 _NAME_REST = re.compile(r"[\w'.-]+")
-_CLAUSE_END = re.compile(r"[.,;:!?()\"]\s|[\n|]")
-_SENTENCE_END = re.compile(r"[.!?][\"')\]]*\s|[\u3002\uff01\uff1f]")
+_NUMBER_MARKS = ".,'_\u00b7\u02d9\u2027\u2219\u22c5\u060c"
+_NUMBER = re.compile(rf"\d{{1,3}}(?: \d{{3}}(?!\d))+(?:[{_NUMBER_MARKS}]\d+)*|\d+(?:[{_NUMBER_MARKS}]\d+)*")
+"""Number with spaces between groups of three digits, or with marks between digits."""
+_NUMBER_REACH: Final = 40
+"""Characters before and after the edge of a quote that can belong to one number."""
+_WORD_HYPHEN = re.compile(rf"(?<=[^\s\d!-/:-@])[{LINE_END_HYPHEN}-] ?(?=[^\s\d!-/:-@])")
 _UNSPACED_SCRIPTS = 0x2E80
 """Code points from here on (CJK and neighbours) belong to scripts that do not separate words."""
 
@@ -77,9 +77,21 @@ def find_quote(page: FoldedText, quote: str, *, url: str = "") -> tuple[Span, ..
     A quote is rejected if it, or a part of it, occurs in the query, fragment or search path of the page's own URL,
     because the author of the link chose that text.
     """
+    return _located(page, quote, url)[0]
+
+
+def needs_whole_sentence(page: FoldedText, quotes: Sequence[str], *, url: str = "") -> bool:
+    """Return whether no quote is found, but one would be if it did not leave out a negation or join paragraphs."""
+    located = [_located(page, quote, url) for quote in quotes[:MAX_QUOTES]]
+    return not any(spans for spans, _ in located) and any(occurs for _, occurs in located)
+
+
+def _located(page: FoldedText, quote: str, url: str) -> tuple[tuple[Span, ...], bool]:
+    """Return the spans of a quote as ``find_quote`` does, and whether its words occur in order."""
     if len(quote) > MAX_QUOTE_CHARS:
-        return ()
+        return (), False
     folded, own_texts = fold(quote), url_texts([url])
+    occurs = False
     # The page itself may contain an ellipsis, so the whole quote is searched first.
     for parts in dict.fromkeys(((_trimmed(folded.text, 0, len(folded.text)),), _parts(folded.text))):
         texts = [folded.text[start:end] for start, end in parts]
@@ -89,10 +101,17 @@ def find_quote(page: FoldedText, quote: str, *, url: str = "") -> tuple[Span, ..
             continue
         is_enough = is_substantial if len(parts) == 1 else _is_long_in_any_script
         if all(is_enough(quote[slice(*folded.span(*part))]) for part in parts):
-            spans = _in_order(page.text, texts)
-            if spans:
-                return tuple(page.span(*span) for span in spans)
-    return ()
+            for spans in islice(_in_order(page.text, texts), MAX_SENTENCES):
+                occurs = True
+                if _is_one_block(page, spans) and not leaves_out_negation(page, spans):
+                    return tuple(page.span(*span) for span in spans), True
+    return (), occurs
+
+
+def _is_one_block(page: FoldedText, spans: Sequence[Span]) -> bool:
+    """Return whether everything between the parts of a quote belongs to one paragraph."""
+    original = [page.span(*span) for span in spans]
+    return all(is_one_block(page.original, end, start) for (_, end), (start, _) in pairwise(original))
 
 
 def is_substantial(quote: str) -> bool:
@@ -116,7 +135,7 @@ def is_long(quote: str) -> bool:
 
 def _is_long_in_any_script(quote: str) -> bool:
     """Return whether a quote is long. Scripts that do not separate words need six characters."""
-    return is_long(quote) or sum(ord(char) >= _UNSPACED_SCRIPTS for char in quote) >= MIN_CHARS // 2
+    return is_long(quote) or sum(map(_is_unspaced, quote)) >= MIN_CHARS // 2
 
 
 def _is_name(plain: str) -> bool:
@@ -141,50 +160,56 @@ def _trimmed(text: str, start: int, end: int) -> Span:
     return first, max(first, start + len(part.rstrip(_EDGES)))
 
 
-def _in_order(text: str, parts: Sequence[str]) -> list[Span]:
-    """Return the first occurrence of each part, in order and with permitted gaps; empty if there is none."""
-    *earlier, last = (list(_quoted_occurrences(text, part)) for part in parts)
-    chains = [[span] for span in last]
-    for spans in reversed(earlier):
-        starts = [(chain[0][0], _negation_before(text, chain[0][0]), chain) for chain in chains]
-        chains = []
-        for span in spans:
-            end, limit = span[1], min(span[1] + MAX_GAP, _negation_after(text, span[1]))
-            nearest = next(
-                (chain for start, negation_end, chain in starts if negation_end <= end <= start <= limit), None
-            )
-            if nearest is not None:
-                chains.append([span, *nearest])
-    return chains[0] if chains else []
-
-
-def _negation_after(text: str, end: int) -> int:
-    """Return the start of the first negation in the rest of the sentence, or the end of the text."""
-    rest = _SENTENCE_END.split(text[end : end + MAX_GAP], maxsplit=1)[0]
-    return next((end + word.start() for word in _WORD.finditer(rest) if _is_negation(word[0])), len(text))
-
-
-def _negation_before(text: str, start: int) -> int:
-    """Return the end of the last negation before ``start`` in its sentence, or 0."""
-    window = text[max(0, start - MAX_GAP) : start]
-    sentence = _SENTENCE_END.split(window)[-1]
-    ends = [word.end() for word in _WORD.finditer(sentence) if _is_negation(word[0])]
-    return start - len(sentence) + ends[-1] if ends else 0
-
-
-def _quoted_occurrences(text: str, needle: str) -> Iterator[Span]:
-    return (span for span in whole_occurrences(text, needle) if not _loses_negation(text, span[0]))
+def _in_order(text: str, parts: Sequence[str]) -> Iterator[list[Span]]:
+    """Yield the occurrences of the first part, each with the nearest occurrences of the others in order."""
+    first, *others = (list(whole_occurrences(text, part)) for part in parts)
+    for span in first:
+        chain = [span]
+        for spans in others:
+            end = chain[-1][1]
+            place = bisect_left(spans, (end, end))
+            if place == len(spans) or spans[place][0] > end + MAX_GAP:
+                break
+            chain.append(spans[place])
+        else:
+            yield chain
 
 
 def whole_occurrences(text: str, needle: str) -> Iterator[Span]:
     """Yield the spans of ``needle``, not empty, at which no word or number extends beyond its edges."""
-    for start in _occurrences(text, needle):
-        end = start + len(needle)
+    for start, end in _occurrences(text, needle):
         if _is_whole(text, start, end):
             yield start, end
 
 
-def _occurrences(text: str, needle: str) -> Iterator[int]:
+def _occurrences(text: str, needle: str) -> Iterator[Span]:
+    places = list(_places(text, needle))
+    yield from ((place, place + len(needle)) for place in places)
+    if places or LINE_END_HYPHEN not in text:
+        return
+    hyphens = [match.span() for match in _WORD_HYPHEN.finditer(text)]
+    dropped = [0, *accumulate(end - start for start, end in hyphens)]
+    joints = [start - before for (start, _), before in zip(hyphens, dropped, strict=False)]
+    wanted = _WORD_HYPHEN.sub("", needle)
+    for place in _places(_WORD_HYPHEN.sub("", text), wanted):
+        start = place + dropped[bisect_right(joints, place)]
+        end = place + len(wanted) - 1
+        end += dropped[bisect_right(joints, end)] + 1
+        if _differs_in_line_ends(text[start:end], needle):
+            yield start, end
+
+
+def _differs_in_line_ends(passage: str, quote: str) -> bool:
+    """Return whether texts are equal if each hyphen at a line end is no hyphen, a hyphen, or a hyphen and a space."""
+    quote, (first, *others) = quote.replace(LINE_END_HYPHEN, "-"), passage.split(LINE_END_HYPHEN)
+    at = len(first) if quote.startswith(first) else -1
+    for part in others:
+        hyphen = next((each for each in ("- ", "-", "") if at >= 0 and quote.startswith(each + part, at)), None)
+        at = -1 if hyphen is None else at + len(hyphen) + len(part)
+    return at == len(quote)
+
+
+def _places(text: str, needle: str) -> Iterator[int]:
     start = -1
     for _ in range(MAX_OCCURRENCES):
         start = text.find(needle, start + 1)
@@ -198,28 +223,25 @@ def _is_whole(text: str, start: int, end: int) -> bool:
     before, after = text[max(0, start - 2) : start], text[end : end + 2]
     if (before and _joined(before[-1], text[start])) or (after and _joined(text[end - 1], after[0])):
         return False
-    if text[start].isdigit():
-        # 1,250 is not 250, and -5 is not 5.
-        if before[-1:] in {".", ","} and before[:1].isdigit():
-            return False
-        if before[-1:] == "-" and not before[:-1].strip():
-            return False
-    return not (text[end - 1].isdigit() and after[:1] in {".", ","} and after[1:2].isdigit())
+    if text[start].isdigit() and before[-1:] == "-" and not before[:-1].strip():
+        return False  # -5 is not 5
+    return not (_is_in_number(text, start) or _is_in_number(text, end))
+
+
+def _is_in_number(text: str, edge: int) -> bool:
+    """Return whether a position is inside a number: 1,250 and 1 250 are not 250."""
+    if not any(char.isdigit() for char in text[max(0, edge - 2) : edge]) or not any(
+        char.isdigit() for char in text[edge : edge + 2]
+    ):
+        return False
+    low, high = max(0, edge - _NUMBER_REACH), edge + _NUMBER_REACH
+    return any(match.start() < edge < match.end() for match in _NUMBER.finditer(text, low, high))
 
 
 def _joined(left: str, right: str) -> bool:
     """Return whether two adjacent characters belong to one word."""
-    if ord(left) >= _UNSPACED_SCRIPTS or ord(right) >= _UNSPACED_SCRIPTS:
-        return False
-    return left.isalnum() and right.isalnum()
+    return left.isalnum() and right.isalnum() and not (_is_unspaced(left) or _is_unspaced(right))
 
 
-def _loses_negation(text: str, start: int) -> bool:
-    """Return whether the quote omits a negation that precedes it in the same clause."""
-    before = text[max(0, start - NEGATION_WINDOW_CHARS) : start]
-    clause = _CLAUSE_END.split(before)[-1]
-    return any(_is_negation(word) for word in _WORD.findall(clause)[-NEGATION_REACH:])
-
-
-def _is_negation(word: str) -> bool:
-    return word in _NEGATIONS or word.endswith("n't")
+def _is_unspaced(char: str) -> bool:
+    return ord(char) >= _UNSPACED_SCRIPTS or UNSPACED.match(char) is not None

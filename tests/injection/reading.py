@@ -11,11 +11,16 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
+from pydantic import BaseModel
+
+from judges.errors import UnusableKind
 from judges.grounding.confusables import confusable_skeleton
 from judges.grounding.folding import fold
 from judges.llm.client import LLMRequest
+from judges.llm.remote import repair_request
 from judges.prompting.prompts.library import load_prompt
 
+_REPAIR = repair_request(LLMRequest(model="m", messages=(), schema=BaseModel), UnusableKind.CUT_QUOTE).messages[-1]
 _READ: OrderedDict[int, tuple[object, SentRequest]] = OrderedDict()
 _OPENING = re.compile(r"<([a-z_]+) ([0-9a-f]{32})>\n")
 
@@ -57,12 +62,14 @@ def read_request(request: LLMRequest) -> SentRequest:
 
 
 def _read(request: LLMRequest) -> SentRequest:
-    contents = [message["content"] for message in request.messages]
+    """Parse a request. The message that asks for whole sentences is left out: it has no text of others."""
+    messages = [message for message in request.messages if message != _REPAIR]
+    contents = [message["content"] for message in messages]
     text = "\n\n".join(part for content in contents for part in _texts(content))
     rules = load_prompt(str(request.prompt).partition("@")[0]).text
     blocks, outside = _parse_blocks(text.replace(rules, "", 1))
     return SentRequest(
-        roles=tuple(str(message["role"]) for message in request.messages),
+        roles=tuple(str(message["role"]) for message in messages),
         text=text,
         rules=rules,
         blocks=tuple(blocks),

@@ -64,6 +64,7 @@ from cache.backends.sibling_probe import sibling_url, text_similarity
 from cache.classify import logins, placeholders, soft_404
 from cache.classify.quality import PageFacts, classify
 from cache.errors import DocumentRejected
+from cache.page_text.sentences import sentence_around
 from cache.sources.mhtml import is_mhtml, read_mhtml
 from cache.sources.wayback import _archivable_url
 from cache.terminal_text import escape_controls_in_json, strip_controls
@@ -594,6 +595,7 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "grounding.find_quote with ellipses": lambda text: find_quote(
         fold(text), f"{text[:400]} ... {text[400:800]} ... {text[:300]}"
     ),
+    "page_text.sentence_around": lambda text: sentence_around(text, len(text) // 2, len(text) // 2 + 1),
     "grounding.find_quote in URL": lambda text: find_quote(fold("a"), "a b c d e f", url=_URL + "?" + text),
     "grounding.is_substantial": is_substantial,
     "grounding.stems_of": stems_of,

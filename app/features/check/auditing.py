@@ -19,12 +19,13 @@ from app.features.check.report import ClaimOutcome, ClaimVerdict, ClaimWords, Me
 from app.features.check.splitting import Claim, find_words
 from app.features.check.statements import ReportStatement
 from cache.capture import Evidence
-from judges.errors import LLMError, LLMOutputUnusable
+from judges.errors import LLMError, LLMOutputUnusable, UnusableKind
 from judges.grounding.claim_words import covers_all, locate_words
-from judges.grounding.quotes import find_quotes
+from judges.grounding.quotes import find_quotes, needs_whole_sentence
 from judges.grounding.support import ClaimGrounds
 from judges.grounding.term_overlap import missing_terms
 from judges.llm.client import LLMClient, LLMRequest
+from judges.llm.remote import repair_request
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer, PreparedPage
 from judges.prompting.rendering import render_texts
@@ -121,8 +122,8 @@ def _numbered(asked: Sequence[PageClaim]) -> str:
 class PageAuditor:
     """Decides claims with a model. ``text`` is the report.
 
-    With ``partial``, the model marks unsupported words in the claims, and a verdict whose words are not in its claim is
-    asked for once more.
+    With ``partial``, the model marks unsupported words in the claims. A verdict whose words are not in its claim, or
+    whose quotes leave out a negation of their sentences, is asked for once more.
     """
 
     llm: LLMClient
@@ -137,15 +138,19 @@ class PageAuditor:
         page = await self.pages.prepare(evidence)
         return await self._decide(asked, page, vote=0)
 
-    async def _decide(self, asked: Sequence[PageClaim], page: PreparedPage, *, vote: int) -> dict[int, ClaimVerdict]:
+    async def _decide(
+        self, asked: Sequence[PageClaim], page: PreparedPage, *, vote: int, repair: bool = False
+    ) -> dict[int, ClaimVerdict]:
         request = audit_request(asked, page, self.model, self.block_builder, vote=vote, partial=self.partial)
+        if repair:
+            request = repair_request(request, UnusableKind.CUT_QUOTE)
         try:
             reply = await self.llm.complete(request)
         except LLMOutputUnusable as error:
             if len(asked) > 1:  # a shorter reply may be usable
                 middle = len(asked) // 2
-                first = await self._decide(asked[:middle], page, vote=vote)
-                return first | await self._decide(asked[middle:], page, vote=vote)
+                first = await self._decide(asked[:middle], page, vote=vote, repair=repair)
+                return first | await self._decide(asked[middle:], page, vote=vote, repair=repair)
             return {asked[0].index: self._failed(asked[0], error)}
         except LLMError as error:
             log.warning("claims of a page not judged", extra={"reason": error.reason, "error": str(error)})
@@ -160,14 +165,18 @@ class PageAuditor:
         decided = [(one, by_number[number]) for number, one in enumerate(asked, start=1) if number in by_number]
         missing = [one for number, one in enumerate(asked, start=1) if number not in by_number]
 
-        def check() -> dict[int, ClaimVerdict]:
-            return {
+        def check() -> tuple[dict[int, ClaimVerdict], list[PageClaim]]:
+            verdicts = {
                 one.index: self._verdict(one, audited, page, prompt=request.prompt, cached=reply.cached)
                 for one, audited in decided
             }
+            return verdicts, [one for one, audited in decided if not repair and _cuts_negation(audited, page)]
 
-        verdicts = await self.pages.run_page_check(check, page)
-        if missing and vote == 0:
+        verdicts, cut = await self.pages.run_page_check(check, page)
+        if cut:
+            repaired = await self._decide(cut, page, vote=vote, repair=True)
+            verdicts |= {at: one for at, one in repaired.items() if one.outcome is not ClaimOutcome.NOT_JUDGED}
+        if missing and vote == 0 and not repair:
             verdicts |= await self._decide(missing, page, vote=1)
         elif missing:
             others = ", or marks words that are not in it" if self.partial else ""
@@ -216,6 +225,11 @@ class PageAuditor:
         spans = report_spans(self.text, asked, words[:_MAX_UNSUPPORTED])
         is_incomplete = self.partial and None in spans
         return merged(asked.claim.spans if is_incomplete else [span for span in spans if span] or asked.claim.spans)
+
+
+def _cuts_negation(audited: AuditedClaim, page: PreparedPage) -> bool:
+    """Return whether the verdict needs a quote, and all that are in the page leave out a negation."""
+    return audited.verdict != "not_supported" and needs_whole_sentence(page.index.folded, audited.quotes, url=page.url)
 
 
 def _fits(asked: PageClaim, audited: AuditedClaim) -> bool:

@@ -119,6 +119,51 @@ async def test_supported_verdict_without_valid_quote_is_not_grounded(quotes: lis
     assert (verdict.grounded, verdict.quotes) == (False, ())
 
 
+DENIED = "The ministry denied that the vaccine causes severe harm."
+
+
+@pytest.mark.parametrize(
+    ("second", "result", "outcome", "grounded"),
+    [
+        ([DENIED], True, Outcome.PASSED, True),
+        ([], False, Outcome.FAILED, None),
+        (["the vaccine causes severe harm"], True, Outcome.PASSED, False),
+    ],
+)
+async def test_vote_whose_quote_leaves_out_a_negation_is_asked_for_once_more(
+    second: list[str], result: bool, outcome: Outcome, grounded: bool | None
+):
+    def is_repair(request: LLMRequest) -> bool:
+        return "whole sentences" in str(request.messages[-1]["content"])
+
+    llm = RuleLLM(
+        lambda request: result if is_repair(request) else True,
+        quotes=lambda request: second if is_repair(request) else ["the vaccine causes severe harm"],
+    )
+    verdict = await verifier(llm).judge(
+        Claim(text="So it is."), task="t", answer="a", evidence=page(text=DENIED), trials=1
+    )
+    assert (verdict.outcome, verdict.grounded, len(llm.requests)) == (outcome, grounded, 2)
+    assert llm.requests[1].messages[:-1] == llm.requests[0].messages
+    assert (verdict.usage.calls, len(verdict.votes), len(verdict.requests)) == (2, 1, 2)
+
+
+@pytest.mark.parametrize("quotes", [["made up by the model"], [], ["the vaccine causes severe harm", DENIED]])
+async def test_other_quotes_are_not_asked_for_again(quotes: list[str]):
+    verdict = await judged(lambda request: True, evidence=page(text=DENIED), quotes=lambda request: quotes, trials=1)
+    assert verdict.usage.calls == 1
+
+
+async def test_first_vote_counts_if_the_second_request_fails():
+    verdict = await judged(
+        lambda request: True if len(request.messages) == 2 else LOST,
+        evidence=page(text=DENIED),
+        quotes=lambda request: ["the vaccine causes severe harm"],
+        trials=1,
+    )
+    assert (verdict.outcome, verdict.grounded) == (Outcome.PASSED, False)
+
+
 async def test_quote_of_any_agreeing_vote_grounds_the_verdict():
     def quotes(request: LLMRequest) -> list[str]:
         return [QUOTE] if request.vote == 1 else ["made up by the model"]

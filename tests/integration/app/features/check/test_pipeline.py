@@ -316,6 +316,36 @@ async def test_claims_missing_in_a_reply_are_asked_once_more(tmp_path: Path) -> 
     assert len(calls) == 4
 
 
+WHOLE = "The institute was never named after a person."
+
+
+@pytest.mark.parametrize(
+    ("second", "outcome", "quoted"),
+    [
+        ({"verdict": "contradicted", "quotes": [WHOLE]}, "contradicted", [WHOLE.rstrip(".")]),
+        ({"verdict": "supported", "quotes": ["named after a person"]}, "supported", []),
+        (None, "supported", []),
+    ],
+    ids=["whole sentence", "cut again", "no reply"],
+)
+async def test_quote_that_leaves_out_a_negation_is_asked_for_once_more(
+    tmp_path: Path, second: Mapping[str, Any] | None, outcome: str, quoted: list[str]
+) -> None:
+    def auditing(call: Call) -> Mapping[str, Any]:
+        entry = {"number": 1, "verdict": "supported", "reasoning": "r", "quotes": ["named after a person"]}
+        if "whole sentences" in str(call.messages[-1]["content"]):
+            return {"claims": [] if second is None else [{**entry, **second}]}
+        return {"claims": [entry]}
+
+    report = f"The institute was named after a person [1].\n\nReferences:\n[1] {SITE}/institute/history\n"
+    document, calls = await check(tmp_path, report, auditing=auditing)
+
+    [verdict] = document.statements[0].claims[0].verdicts
+    assert (verdict.outcome.value, [quote.text for quote in verdict.quotes]) == (outcome, quoted)
+    assert verdict.grounded is bool(quoted)
+    assert len([call for call in calls if call.schema_name == "PageAudit"]) == 2
+
+
 async def test_failed_model_is_not_a_verdict(tmp_path: Path) -> None:
     document, _ = await check(
         tmp_path, fault_for=lambda call: EMPTY if "autumn lecture" in call.block("claims") else None
