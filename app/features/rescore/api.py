@@ -181,6 +181,18 @@ class RescoreOut(RescoreSummaryOut):
                         "rank_after": 1,
                     }
                 ],
+                "agreement": {
+                    "claims": 12,
+                    "equal": 11,
+                    "kappa": {
+                        "value": 0.75,
+                        "low": 0.3,
+                        "high": 1.0,
+                        "n": 12,
+                        "method": "Fleiss, Cohen and Everitt (1969), large sample",
+                        "reason": None,
+                    },
+                },
                 "flips": [
                     {
                         "agent": "my-agent",
@@ -208,6 +220,9 @@ class RescoreOut(RescoreSummaryOut):
         "were ``reused`` and ``asked`` again, and of those that ``flipped``"
     )
     agents: list[dict[str, Any]] = Field(description="Mean scores and ranks, over the answers that have both scores")
+    agreement: dict[str, Any] = Field(
+        description="Claims that both judges passed or failed, equal verdicts, and Cohen's kappa with its 95 % interval"
+    )
     flips: list[dict[str, Any]] = Field(
         description="The first 1,000 leaves whose outcome differs, as in /v1/compare/flips, with ``agent``"
     )

@@ -52,7 +52,9 @@ def rescore(
     url: UrlOption = URL,
     as_json: JsonOption = False,
 ) -> None:
-    """Judge stored answers again after a change of the rubric. Compare old and new scores.
+    """Judge stored answers again, for example after a change of the rubric or with another --model.
+
+    Compares old and new scores and ranks, and shows the agreement of the verdicts.
 
     Captures no page: a claim whose page is not stored is not judged. Verdicts whose inputs did not change are reused.
     """
@@ -187,6 +189,8 @@ def _print(document: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) ->
             escape(_reason_text(each)),
         )
     console.print(answers)
+    if document["agreement"]["claims"]:
+        console.print_line(agreement_text(document["agreement"]))
     for flip in document["flips"][:_MAX_FLIPS]:
         console.print_line(_flip_text(flip))
     if document["flipped"] > _MAX_FLIPS:
@@ -200,6 +204,14 @@ def _print(document: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) ->
     cost = "unknown cost" if usage["usd"] is None else f"{usage['usd']:.4f} usd"
     flipped = counted(document["flipped"], "leaf", "leaves")
     console.print_line(f"{document['id']}: {flipped} flipped, {counted(usage['calls'], 'call')}, {cost}")
+
+
+def agreement_text(agreement: Mapping[str, Any]) -> str:
+    """Return the agreement of the verdicts before and after as a sentence."""
+    kappa = agreement["kappa"]
+    value = kappa["reason"] if kappa["value"] is None else f"{kappa['value']:.2f}"
+    interval = "" if kappa["low"] is None else f" (95 % {kappa['low']:.2f} to {kappa['high']:.2f})"
+    return f"equal verdicts: {agreement['equal']} of {counted(agreement['claims'], 'claim')}, kappa {value}{interval}"
 
 
 def _rank_text(row: Mapping[str, Any]) -> str:

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from app.agent_summary import AnswerOutcome, score_of, scorecard_row
 from app.storage.records import Job
-from judges.analysis.flips import comparable_result, flips
+from judges.analysis.flips import Leaf, comparable_result, flips
+from judges.analysis.statistics.agreement import kappa
 from judges.result import score_json
 from rubrics.result_fields import script_sha256_of
 from rubrics.scoring import Score
+from rubrics.verdict import Outcome
 
 MAX_FLIPS = 1000
 """Maximum number of flips in one document. All are counted."""
@@ -27,6 +30,8 @@ class RescoredAnswer:
     after: Score | None
     usage: Mapping[str, Any] = field(default_factory=dict)
     flips: Sequence[Mapping[str, Any]] = ()
+    verdicts: Sequence[tuple[bool, bool]] = ()
+    """Whether each claim that both results judged passed, before and after."""
 
     @property
     def agent(self) -> str:
@@ -37,10 +42,11 @@ def rescored_answer(job: Job, before: str | None, after: str | None) -> Rescored
     """Compare the results (JSON texts) of an answer from before and after a rescore. CPU-bound."""
     old, new = (None if body is None else json.loads(body) for body in (before, after))
     scores = [None if result is None else score_of(result) for result in (old, new)]
-    flipped = []
+    flipped, verdicts = [], []
     if old is not None and new is not None:
-        found = flips([comparable_result(old)], [comparable_result(new)])
-        flipped = [{"agent": job.agent, **asdict(flip)} for flip in found]
+        sides = comparable_result(old), comparable_result(new)
+        flipped = [{"agent": job.agent, **asdict(flip)} for flip in flips([sides[0]], [sides[1]])]
+        verdicts = _verdicts_of_both(*(side.leaves for side in sides))
     rejudged = (new or {}).get("rejudged") or {}
     return RescoredAnswer(
         fields={
@@ -64,18 +70,39 @@ def rescored_answer(job: Job, before: str | None, after: str | None) -> Rescored
         after=scores[1],
         usage=(new or {}).get("usage") or {},
         flips=flipped,
+        verdicts=verdicts,
     )
 
 
+def _verdicts_of_both(before: Mapping[str, Leaf], after: Mapping[str, Leaf]) -> list[tuple[bool, bool]]:
+    pairs = [
+        (leaf.outcome, after[key].outcome) for key, leaf in before.items() if leaf.claim is not None and key in after
+    ]
+    judged = {Outcome.PASSED.value: True, Outcome.FAILED.value: False}
+    return [(judged[old], judged[new]) for old, new in pairs if old in judged and new in judged]
+
+
 def comparison_json(answers: Sequence[RescoredAnswer]) -> dict[str, Any]:
-    """Return the answers, the agents with their ranks, the flips, and the usage of the rescore."""
+    """Return the answers, the agents with their ranks, the agreement of both judges, the flips, and the usage."""
     every_flip = [flip for answer in answers for flip in answer.flips]
     return {
         "answers": [dict(answer.fields) for answer in answers],
         "agents": agents_json(answers),
+        "agreement": _agreement_json([pair for answer in answers for pair in answer.verdicts]),
         "flips": every_flip[:MAX_FLIPS],
         "flipped": len(every_flip),
         "usage": _usage(answers),
+    }
+
+
+def _agreement_json(verdicts: Sequence[tuple[bool, bool]]) -> dict[str, Any]:
+    """Return how often the verdicts before and after are equal, and Cohen's kappa."""
+    counted = Counter(verdicts)
+    table = [[counted[before, after] for after in (True, False)] for before in (True, False)]
+    return {
+        "claims": len(verdicts),
+        "equal": sum(before is after for before, after in verdicts),
+        "kappa": asdict(kappa(table)),
     }
 
 

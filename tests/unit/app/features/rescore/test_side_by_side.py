@@ -69,6 +69,18 @@ def test_means_are_over_the_tasks_that_all_agents_have():
     assert agents_json([otter[1], answer("heron", (FAILED,), (PASSED,))]) == []
 
 
+def test_agreement_counts_the_claims_that_both_judges_decided():
+    found = comparison_json(
+        [
+            answer("otter", (PASSED, PASSED, FAILED, PASSED), (PASSED, FAILED, FAILED, NOT_JUDGED)),
+            answer("heron", (FAILED,), (FAILED,)),
+            answer("stork", None, (PASSED,)),
+        ]
+    )["agreement"]
+    assert (found["claims"], found["equal"], found["kappa"]["value"]) == (4, 3, pytest.approx(0.5))
+    assert comparison_json([])["agreement"]["kappa"]["value"] is None
+
+
 def test_answer_without_a_result_changes_no_mean():
     assert agents(answer("otter", None, (PASSED,)), answer("heron", (PASSED,), None)) == {}
     unfinished = answer("heron", (PASSED,), None).fields
