@@ -23,8 +23,8 @@ JudgeQuery = Annotated[
     ),
 ]
 _DETAIL = (
-    "The scores come from different judges: {judges}. Select one with judge, check with `assay judges succession` "
-    "whether scores of these judges may be mixed, or accept it with mix_judges=true"
+    "The scores come from different judges: {judges}. Select one with judge, judge the answers again with "
+    "one model (POST /v1/rescores), or accept it with mix_judges=true"
 )
 
 

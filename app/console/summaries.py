@@ -33,8 +33,7 @@ def check_judges(*counts: Mapping[str, int], mix: bool) -> None:
         listed = ", ".join(f"{name} ({counted(count, 'answer')})" for name, count in judges.most_common())
         raise WrongUsage(
             f"the scores come from different judges: {listed}",
-            hint="Judge again with one model (assay results rescore --model), check with `assay judges succession` "
-            "whether scores of these judges may be mixed, or accept it with --mix-judges.",
+            hint="Judge again with one model (assay results rescore --model), or accept it with --mix-judges.",
         )
 
 

@@ -104,8 +104,8 @@ def mixed_judges_warning(rows: Iterable[MatrixRow]) -> str | None:
     if len(judges) < 2:
         return None
     return (
-        f"These scores come from different judges ({', '.join(judges)}) and must not be compared, unless "
-        "assay judges succession shows that scores of these judges may be mixed."
+        f"These scores come from different judges ({', '.join(judges)}) and must not be compared. Judge the answers "
+        "again with one model: assay results rescore --model."
     )
 
 

@@ -13,7 +13,6 @@ from app.features import (
     mutation,
     rescore,
     rewards,
-    succession,
     suites,
     tasks,
 )
@@ -28,7 +27,6 @@ FEATURES: tuple[Feature, ...] = (
     bundles.FEATURE,
     interop.FEATURE,
     meta_eval.FEATURE,
-    succession.FEATURE,
     drafting.FEATURE,
     mutation.FEATURE,
     suites.FEATURE,

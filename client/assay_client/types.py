@@ -1378,6 +1378,7 @@ class RescoreOut(TypedDict):
     stored_pages: bool
     answers: list[dict[str, Any]]
     agents: list[dict[str, Any]]
+    agreement: dict[str, Any]
     flips: list[dict[str, Any]]
     flipped: int
     usage: dict[str, Any]

@@ -52,9 +52,9 @@ def rescore(
     url: UrlOption = URL,
     as_json: JsonOption = False,
 ) -> None:
-    """Judge stored answers again, for example after a change of the rubric or with another --model.
+    """Judge stored answers again. Compare old and new scores.
 
-    Compares old and new scores and ranks, and shows the agreement of the verdicts.
+    Use it after a change of the rubric, or with --model for another judge. Shows ranks, flipped leaves and kappa.
 
     Captures no page: a claim whose page is not stored is not judged. Verdicts whose inputs did not change are reused.
     """

@@ -50,9 +50,11 @@ async def test_pages_warn_and_name_the_judges_if_there_are_several(database_url:
         sides = {"a": "walker", "b": "sitter"}
         for path, params in (("/compare", sides), ("/agents/walker/statistics", {})):
             page = (await client.get(path, params=params)).text
-            assert "assay judges succession" in page and "Statistics</summary>" not in page and "pass@" not in page
+            assert (
+                "assay results rescore --model" in page and "Statistics</summary>" not in page and "pass@" not in page
+            )
             page = (await client.get(path, params={**params, **mixed})).text
-            assert "assay judges succession" not in page and ("Statistics</summary>" in page or "pass@" in page)
+            assert "assay results rescore --model" not in page and ("Statistics</summary>" in page or "pass@" in page)
         page = (await client.get("/agents/walker/statistics", params={"judge": "lexical"})).text
         assert "pass@" in page and "Judged by lexical." in page
 
