@@ -8,18 +8,15 @@ feature itself. To delete a feature, delete its package and its line in the list
 from __future__ import annotations
 
 import pkgutil
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     import typer
 
-    from app.service import Contributions, Service
+    from app.service import Contributions
     from app.tabs import Tab
-
-TokenCheck: TypeAlias = "Callable[[Service, str], Awaitable[object]]"
-"""Checks the ``Authorization`` header of a request; raises ``Problem`` if it does not permit the request."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,8 +49,6 @@ class Feature:
     tabs: Sequence[Tab] = ()
     examples: str | None = None
     """Function that returns response examples for the OpenAPI description by operation, such as ``GET /v1/compare``."""
-    path_checks: str | None = None
-    """``TokenCheck`` by the prefix of paths whose requests carry the feature's own tokens instead of an API key."""
     job_runners: Mapping[str, str] = field(default_factory=dict)
     """``JobRunner`` of each kind of jobs other than the judging of one answer."""
     result_fields: str | None = None

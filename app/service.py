@@ -12,7 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 import structlog
 
 from app.access.keys import KeyAuthenticator
-from app.access.rate_limits import GuessLimiter, RateLimiter, StreamLimiter
+from app.access.rate_limits import RateLimiter, StreamLimiter
 from app.clock import SystemClock
 from app.engine.runtime import Runtime, open_runtime
 from app.jobs.budget_ledger import BudgetLedger
@@ -68,7 +68,6 @@ class Service:
     events: JobEvents
     keys: KeyAuthenticator
     rate_limiter: RateLimiter
-    guess_limiter: GuessLimiter
     streams: StreamLimiter
     added: Contributions
     metrics: Metrics
@@ -161,7 +160,6 @@ async def open_service(
             events=events,
             keys=keys,
             rate_limiter=RateLimiter(settings.rate_per_s, monotonic_s=time.monotonic),
-            guess_limiter=GuessLimiter(monotonic_s=time.monotonic),
             streams=StreamLimiter(settings.max_streams),
             added=added,
             metrics=metrics,

@@ -18,10 +18,6 @@ ROOT = Path(__file__).resolve().parents[1]
 FOLDER = ROOT / "client" / "assay_client"
 NOTICE = "Generated from the OpenAPI document by `make client`. Do not edit."
 LEFT_OUT = {
-    "pair_browser": "called by the browser extension, which has a token instead of an API key",
-    "list_flagged_pages": "called by the browser extension",
-    "upload_capture": "called by the browser extension",
-    "delete_own_pairing": "called by the browser extension",
     "verify_answer": "written by hand: one answer and a batch have different responses",
 }
 """Operations without a generated method, with the reason."""

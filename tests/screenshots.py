@@ -166,7 +166,6 @@ async def _pages(http: httpx.AsyncClient) -> dict[str, str]:
         "review-agreement": "/review/agreement",
         "pages": "/pages",
         "captures": "/pages/captures",
-        "browsers": "/pages/browsers",
         "page": f"/pages/{capture}",
         "checks": "/checks",
         "check": f"{await _check(http)}#s0",

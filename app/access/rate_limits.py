@@ -67,25 +67,6 @@ class RateLimiter:
         self._buckets = {owner: each for owner, each in self._buckets.items() if now - each[1] < fills_s}
 
 
-class GuessLimiter:
-    """Rate limiter for guesses of a short secret, per client and over all clients."""
-
-    _EACH_PER_S, _ALL_PER_S = 0.5, 5.0
-
-    def __init__(self, *, monotonic_s: Callable[[], float]) -> None:
-        self._each = RateLimiter(self._EACH_PER_S, monotonic_s=monotonic_s)
-        self._all = RateLimiter(self._ALL_PER_S, monotonic_s=monotonic_s)
-
-    def wait_s(self, client: str) -> float:
-        """Count a guess and return 0, or return the seconds until the next guess is allowed."""
-        return self._each.wait_s(client) or self._all.wait_s("")
-
-    def guessed_right(self, client: str) -> None:
-        """Take back the last guess of a client: only wrong guesses count."""
-        self._each.give_back(client)
-        self._all.give_back("")
-
-
 class StreamLimiter:
     """Limiter of open event streams per caller."""
 

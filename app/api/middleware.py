@@ -1,9 +1,6 @@
 """ASGI middleware for all requests: request IDs, origin check, early authentication, body limits and security headers.
 
 These are plain ASGI classes so that bodies are counted while they arrive and event streams are not buffered.
-
-A browser sends the requests of an extension with an ``Origin`` that web pages cannot have, and lets the extension
-read the response only if its CORS headers name this origin. No cookies are used; the extension's token authorizes it.
 """
 
 from __future__ import annotations
@@ -19,7 +16,6 @@ from urllib.parse import urlsplit
 
 import structlog
 from starlette.datastructures import Headers, MutableHeaders
-from starlette.responses import Response
 from starlette.routing import BaseRoute
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -29,7 +25,6 @@ from cache.urls import is_loopback
 
 # The rest of the body is not read, so the connection cannot be reused.
 _CLOSE = {"Connection": "close"}
-_SMALL_BYTES = 4096
 _FOREIGN_ORIGIN = (
     "Requests from other web sites are not accepted. A TLS proxy must set X-Forwarded-Proto: https, and "
     "ASSAY_TRUSTED_PROXIES must name the proxy"
@@ -89,13 +84,13 @@ class OriginGuard:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            problem = self._refuse(Headers(scope=scope), scope["path"], scope["scheme"])
+            problem = self._refuse(Headers(scope=scope), scope["scheme"])
             if problem is not None:
                 await problem.response()(scope, receive, send)
                 return
         await self._app(scope, receive, send)
 
-    def _refuse(self, headers: Headers, path: str, scheme: str) -> Problem | None:
+    def _refuse(self, headers: Headers, scheme: str) -> Problem | None:
         host = headers.get("host", "")
         if self._loopback_only() and not is_loopback(_hostname(host)):
             return Problem(
@@ -104,8 +99,6 @@ class OriginGuard:
                 "Without API keys, only loopback host names are accepted; use http://127.0.0.1 or create an API key",
             )
         origin = headers.get("origin")
-        if origin is not None and from_extension(origin, path):
-            return None
         own_origin = f"{scheme}://{host}"
         if origin is not None and origin.lower() != own_origin.lower():
             return Problem(403, "FOREIGN_ORIGIN", _FOREIGN_ORIGIN)
@@ -123,30 +116,18 @@ def _hostname(host: str) -> str:
 class KeyGuard:
     """Rejects requests without a valid key before their body is read. The routes check the scope of the key."""
 
-    def __init__(self, app: ASGIApp, *, find_problem: Callable[[str, str], Awaitable[Problem | None]]) -> None:
-        """``find_problem`` returns the problem with an ``Authorization`` header and a path; None: access is allowed."""
+    def __init__(self, app: ASGIApp, *, find_problem: Callable[[str], Awaitable[Problem | None]]) -> None:
+        """``find_problem`` returns the problem with an ``Authorization`` header; None: access is allowed."""
         self._app = app
         self._find_problem = find_problem
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http" and scope["method"] in _WITH_BODY and scope["path"].startswith("/v1/"):
-            headers = Headers(scope=scope)
-            if scope["path"] == PAIRING_PATH:  # this client has a pairing code but no key yet; its body is small
-                problem = _not_small(headers)
-            else:
-                problem = await self._find_problem(headers.get("authorization", ""), scope["path"])
+            problem = await self._find_problem(Headers(scope=scope).get("authorization", ""))
             if problem is not None:
                 await problem.response()(scope, receive, send)
                 return
         await self._app(scope, receive, send)
-
-
-def _not_small(headers: Headers) -> Problem | None:
-    content_length = headers.get("content-length", "")
-    if content_length.isdigit() and len(content_length) <= 4 and int(content_length) <= _SMALL_BYTES:
-        return None
-    detail = f"This request needs a Content-Length header of at most {_SMALL_BYTES} bytes"
-    return Problem(413, "TOO_LARGE", detail, headers=_CLOSE)
 
 
 class BodyLimit:
@@ -282,47 +263,3 @@ def _request_id(sent: str) -> str:
 
 def new_request_id() -> str:
     return secrets.token_hex(16)
-
-
-EXTENSION_PATHS = "/v1/extension/"
-PAIRING_PATH = f"{EXTENSION_PATHS}pair"
-_SCHEMES = ("chrome-extension://", "moz-extension://")
-_PREFLIGHT_MAX_AGE_S = 600
-
-
-def from_extension(origin: str, path: str) -> bool:
-    """Return whether a browser extension sends this request to one of the extension routes."""
-    return path.startswith(EXTENSION_PATHS) and origin.startswith(_SCHEMES)
-
-
-class ExtensionOrigin:
-    """ASGI middleware that answers CORS preflight requests of extensions and adds CORS headers to responses."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        origin = Headers(scope=scope).get("origin", "") if scope["type"] == "http" else ""
-        if not from_extension(origin, scope.get("path", "")):
-            await self._app(scope, receive, send)
-            return
-        if scope["method"] == "OPTIONS":
-            allowed = {
-                "Access-Control-Allow-Origin": origin,
-                "Access-Control-Allow-Methods": "GET, POST, DELETE",
-                "Access-Control-Allow-Headers": "Authorization, Content-Type",
-                "Access-Control-Max-Age": str(_PREFLIGHT_MAX_AGE_S),
-                "Vary": "Origin",
-            }
-            await Response(status_code=204, headers=allowed)(scope, receive, send)
-            return
-
-        async def send_with_cors(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                headers["Access-Control-Allow-Origin"] = origin
-                headers["Access-Control-Expose-Headers"] = "Retry-After"
-                headers.add_vary_header("Origin")
-            await send(message)
-
-        await self._app(scope, receive, send_with_cors)

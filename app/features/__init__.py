@@ -7,7 +7,6 @@ from app.features import (
     comparison,
     demo,
     drafting,
-    extension,
     interop,
     meta_eval,
     mutation,
@@ -30,5 +29,4 @@ FEATURES: tuple[Feature, ...] = (
     drafting.FEATURE,
     mutation.FEATURE,
     suites.FEATURE,
-    extension.FEATURE,
 )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import socket
-from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import cache
 from importlib.metadata import version
@@ -34,11 +34,11 @@ from app.api import (
 from app.api.access import authenticate
 from app.api.description import install_openapi
 from app.api.http_limits import LimitedHttpProtocol
-from app.api.middleware import BodyLimit, ExtensionOrigin, KeyGuard, OriginGuard, PreparedRoutes, ResponseHeaders
+from app.api.middleware import BodyLimit, KeyGuard, OriginGuard, PreparedRoutes, ResponseHeaders
 from app.api.problems import Problem, as_problem, check_parameters, install_problems
 from app.dashboard.install import PAGES, install_dashboard
 from app.dashboard.rendering import Renderer
-from app.feature import TokenCheck, contributions
+from app.feature import contributions
 from app.features import FEATURES
 from app.jobs.execution import EvaluateJob
 from app.observability.metrics import Metrics
@@ -118,13 +118,7 @@ def create_app(
     # Requests pass the middleware in reverse order: the last one added comes first.
     app.add_middleware(PreparedRoutes, routes=app.routes)
     app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes)
-    path_checks: dict[str, TokenCheck] = {}
-    for feature in FEATURES:
-        path_checks |= feature.load(feature.path_checks) if feature.path_checks else {}
-    app.add_middleware(
-        KeyGuard, find_problem=lambda authorization, path: _credentials_problem(app, authorization, path, path_checks)
-    )
-    app.add_middleware(ExtensionOrigin)
+    app.add_middleware(KeyGuard, find_problem=lambda authorization: _credentials_problem(app, authorization))
     app.add_middleware(OriginGuard, loopback_only=lambda: not _has_keys(app))
     app.add_middleware(ResponseHeaders, metrics=metrics)
     app.router.routes.extend(_routes())
@@ -162,9 +156,7 @@ def _has_keys(app: FastAPI) -> bool:
     return service is not None and service.keys.required
 
 
-async def _credentials_problem(
-    app: FastAPI, authorization: str, path: str, path_checks: Mapping[str, TokenCheck]
-) -> Problem | None:
+async def _credentials_problem(app: FastAPI, authorization: str) -> Problem | None:
     """Return the problem with the caller's credentials, or None.
 
     Before the service has started there is no check, because every endpoint then reports that itself.
@@ -173,8 +165,7 @@ async def _credentials_problem(
     if service is None:
         return None
     try:
-        check = next((check for prefix, check in path_checks.items() if path.startswith(prefix)), authenticate)
-        await check(service, authorization)
+        await authenticate(service, authorization)
     except (Problem, DatabaseUnavailable) as error:
         return as_problem(error)
     return None

@@ -10,12 +10,10 @@ from __future__ import annotations
 import asyncio
 import codecs
 import hashlib
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 from cache.backends.content import read_content, read_page
-from cache.backends.document_decoder import read_html_safely
 from cache.backends.documents import (
     MAX_PAGE_BYTES,
     MAX_TEXT_CHARS,
@@ -29,34 +27,10 @@ from cache.backends.documents import (
 from cache.capture import CaptureOutcome, CaptureSource, Observation, PageKind
 from cache.classify.quality import PageFacts, classify
 from cache.errors import DocumentRejected
-from cache.page_text.submitted_boxes import SubmittedBoxes, validate_boxes
 from cache.sources.mhtml import is_mhtml, read_mhtml
 
 DEADLINE_S = 60.0
 BACKEND = "upload"
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BrowserPage:
-    """Data that a person's browser sent about the page that it displayed.
-
-    The counts have the same meaning as in ``cache.classify.quality.PageFacts``.
-
-    Attributes:
-        places: Position of the text in the screenshot.
-        extra_provenance: Entries to add to the provenance.
-    """
-
-    url: str = ""
-    title: str = ""
-    html: bytes | None = None
-    password_field: bool = False
-    login_form_chars: int = 0
-    consent_chars: int = 0
-    inputs: int = 0
-    large_images: int = 0
-    places: SubmittedBoxes | None = None
-    extra_provenance: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +42,6 @@ class UploadedPage:
         content: PDF, HTML, MHTML, text or image.
         text: Text of the page, if there is no ``content``.
         image: Optional screenshot of the page.
-        browser: Set if the text was captured in a person's browser.
     """
 
     url: str
@@ -78,7 +51,6 @@ class UploadedPage:
     content_type: str = ""
     text: str | None = None
     image: bytes | None = None
-    browser: BrowserPage | None = None
 
 
 async def observe_upload(upload: UploadedPage, *, source: CaptureSource = CaptureSource.UPLOAD) -> Observation:
@@ -98,23 +70,11 @@ async def observe_upload(upload: UploadedPage, *, source: CaptureSource = Captur
     )
     if upload.content is not None:
         observation = await _observe_content(initial, upload.content, upload.content_type)
-    elif upload.text is not None and upload.browser is not None:
-        observation = await _observe_browser_page(initial, upload.text, upload.browser)
     elif upload.text is not None:
         observation = _observe_text(initial, upload.text, has_image=upload.image is not None)
     else:
         raise DocumentRejected(CaptureOutcome.UNSUPPORTED, "upload a document or a text")
-    if upload.image is None:
-        return observation
-    observation = await _add_image(observation, upload.image)
-    if upload.browser is None or upload.browser.places is None:
-        return observation
-    return replace(
-        observation,
-        places=await asyncio.to_thread(
-            validate_boxes, upload.browser.places, observation.text, observation.screenshots
-        ),
-    )
+    return observation if upload.image is None else await _add_image(observation, upload.image)
 
 
 async def _observe_content(initial: Observation, content: bytes, content_type: str) -> Observation:
@@ -159,47 +119,6 @@ def _observe_text(initial: Observation, text: str, *, has_image: bool) -> Observ
         detail=finding.detail or "text entered by a person",
         text=text,
         provenance={**initial.provenance, "as": "text"},
-    )
-
-
-async def _observe_browser_page(initial: Observation, text: str, page_data: BrowserPage) -> Observation:
-    """Convert a page captured in a person's browser. It is rendered, and checked for walls like every page.
-
-    Facts that the browser did not send (forms, headings) are read from its HTML.
-    """
-    if len(text) > MAX_TEXT_CHARS:
-        raise DocumentRejected(CaptureOutcome.TOO_LARGE, f"more than {MAX_TEXT_CHARS} characters of text")
-    if page_data.html is not None and len(page_data.html) > MAX_PAGE_BYTES:
-        raise DocumentRejected(CaptureOutcome.TOO_LARGE, f"more than {MAX_PAGE_BYTES} bytes of HTML")
-    html = "" if page_data.html is None else page_data.html.decode("utf-8", "replace")
-    page = await read_html_safely(html, page_data.url or initial.url)
-    normalized = " ".join(text.split())
-    facts = PageFacts(
-        url=initial.url,
-        final_url=page_data.url or initial.url,
-        status=None,
-        title=page_data.title,
-        text=text,
-        html=html,
-        headlines=tuple(headline for headline in page.headlines if headline in normalized),
-        has_password_field=page_data.password_field,
-        login_form_chars=page_data.login_form_chars,
-        consent_chars=page_data.consent_chars,
-        inputs=page_data.inputs,
-        large_images=page_data.large_images,
-        has_user_field=page.has_user_field,
-        is_registration=page_data.password_field and page.is_registration,
-    )
-    finding = await asyncio.to_thread(classify, facts)
-    details = {**initial.provenance, "as": "browser", **page_data.extra_provenance}
-    return replace(
-        initial,
-        outcome=finding.outcome,
-        detail=finding.detail or "captured in a person's browser",
-        title=page_data.title,
-        text=text,
-        html=page_data.html,
-        provenance=details | ({"saved_url": page_data.url} if page_data.url else {}),
     )
 
 

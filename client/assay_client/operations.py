@@ -809,24 +809,6 @@ class Operations(Sender):
         """Return one finished step of a session: questions, replies, gold answer and verdict."""
         return self._json("GET", path("/v1/suites/{}/sessions/{}/steps/{}", suite, session_id, position))
 
-    def create_pairing(self) -> types.NewPairingOut:
-        """Create a pairing code for one browser.
-
-        It is returned only once.
-        """
-        return self._json("POST", "/v1/pairings")
-
-    def list_pairings(self, *, limit: int | None = None) -> Iterator[types.PairingOut]:
-        """List paired browsers and unused codes, newest first."""
-        return self._items("/v1/pairings", given(limit=limit))
-
-    def revoke_pairing(self, pairing_id: str) -> types.PairingOut:
-        """Revoke a pairing permanently.
-
-        Its code or token stops working immediately.
-        """
-        return self._json("DELETE", path("/v1/pairings/{}", pairing_id))
-
 
 class AsyncOperations(AsyncSender):
     """Methods of the asyncio client."""
@@ -1637,21 +1619,3 @@ class AsyncOperations(AsyncSender):
     async def get_session_step(self, suite: types.SuiteName, session_id: str, position: int) -> types.StepOut:
         """Return one finished step of a session: questions, replies, gold answer and verdict."""
         return await self._json("GET", path("/v1/suites/{}/sessions/{}/steps/{}", suite, session_id, position))
-
-    async def create_pairing(self) -> types.NewPairingOut:
-        """Create a pairing code for one browser.
-
-        It is returned only once.
-        """
-        return await self._json("POST", "/v1/pairings")
-
-    def list_pairings(self, *, limit: int | None = None) -> AsyncIterator[types.PairingOut]:
-        """List paired browsers and unused codes, newest first."""
-        return self._items("/v1/pairings", given(limit=limit))
-
-    async def revoke_pairing(self, pairing_id: str) -> types.PairingOut:
-        """Revoke a pairing permanently.
-
-        Its code or token stops working immediately.
-        """
-        return await self._json("DELETE", path("/v1/pairings/{}", pairing_id))

@@ -467,13 +467,6 @@ class ClosestPassageOut(TypedDict):
     passage: PassageOut | None
 
 
-class CodeIn(TypedDict):
-    """A pairing code and a name for the browser."""
-
-    code: str
-    name: NotRequired[str]
-
-
 class ComparisonOut(TypedDict):
     """Comparison of each ``b`` with ``a`` over the tasks that both have."""
 
@@ -651,22 +644,6 @@ class Figures(TypedDict):
     partly_supported: NotRequired[Figure | None]
     citation_precision_lenient: NotRequired[Figure | None]
     citation_recall_lenient: NotRequired[Figure | None]
-
-
-class FlaggedListOut(TypedDict):
-    """URLs that need work, sorted by the number of leaves that cite them, highest first."""
-
-    items: list[FlaggedOut]
-
-
-class FlaggedOut(TypedDict):
-    """A cited URL that needs work and that a person can open in a browser."""
-
-    url: str
-    opens: str
-    outcome: str | None
-    leaves: int
-    tasks: list[str]
 
 
 class Flip(TypedDict):
@@ -1036,21 +1013,6 @@ class MultimodalSessionIn(TypedDict):
     feedback: NotRequired[GivenFeedback]
 
 
-class NewPairingOut(TypedDict):
-    """A new pairing with its code. The code is returned only once."""
-
-    id: str
-    owner: str
-    state: str
-    name: str | None
-    created_at: str
-    code_expires_at: str
-    paired_at: str | None
-    expires_at: str | None
-    revoked_at: str | None
-    code: str
-
-
 class NewWebhookOut(TypedDict):
     """A new webhook with the key of its signatures, which is shown only once."""
 
@@ -1186,20 +1148,6 @@ class PagesOut(TypedDict):
 
     total: int
     unreadable: int
-
-
-class PairingOut(TypedDict):
-    """A paired browser that can upload pages, or an unused pairing code."""
-
-    id: str
-    owner: str
-    state: str
-    name: str | None
-    created_at: str
-    code_expires_at: str
-    paired_at: str | None
-    expires_at: str | None
-    revoked_at: str | None
 
 
 class PassEstimateOut(TypedDict):
@@ -2103,15 +2051,6 @@ class TimingOut(TypedDict):
     queued_s: float
     capture_s: float
     model_s: float
-
-
-class TokenOut(TypedDict):
-    """Token of a paired browser, which it sends as ``Authorization: Bearer``."""
-
-    token: str
-    pairing_id: str
-    expires_at: str
-    by: str
 
 
 class UsageListOut(TypedDict):

@@ -42,7 +42,7 @@ assert not [path for path in paths if path.startswith("/v1/compare") or path.end
 declared = set(settings_class().model_fields)
 assert "max_tasks" in declared and not declared & {"suite_data", "suite_deadline_s"}, sorted(declared)
 tables = set(metadata.tables)
-assert "jobs" in tables and not tables & {"bundle_roots", "pairings", "suite_runs", "suite_steps"}, sorted(tables)
+assert "jobs" in tables and not tables & {"bundle_roots", "suite_runs", "suite_steps"}, sorted(tables)
 assert [history.version_table for history in histories()] == ["alembic_version"]
 templates = create_environment(Assets())
 for name in templates.list_templates():

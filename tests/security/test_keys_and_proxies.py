@@ -79,7 +79,7 @@ async def test_requests_to_a_model_on_this_machine_use_no_proxy(monkeypatch: pyt
     [("", "127.0.0.1"), ("192.0.2.1", "127.0.0.1"), ("127.0.0.1", "203.0.113.9"), ("127.0.0.0/8", "203.0.113.9")],
 )
 async def test_client_address_is_taken_only_from_configured_proxies(trusted: str, client: str) -> None:
-    """Otherwise, anyone could guess pairing codes under a new address each time."""
+    """Otherwise, a client could choose the address in the log."""
 
     async def app(scope: Any, receive: Any, send: Any) -> None:
         await send({"type": "http.response.start", "status": 200, "headers": []})

@@ -12,7 +12,6 @@ from fastapi.routing import APIRoute
 
 from app.api import access
 from app.features import FEATURES
-from app.features.extension import pairing
 from app.server import application
 from tests.integration.app.api.api_calls import FINAL_STATUSES, assert_problem, submission_body
 from tests.integration.app.api.conftest import OpenApi, judges, open_api  # noqa: F401 - fixtures
@@ -185,10 +184,8 @@ OPEN_TO_ALL = {
     ("GET", "/readyz"),
     ("GET", "/v1/schema/check.json"),
     ("GET", "/v1/schema/result.json"),
-    # Exchanges a pairing code, which a key created, for a token.
-    ("POST", "/v1/extension/pair"),
 }
-CHECKS = {access._reader, access._submitter, access._operator, pairing._admitted_browser}
+CHECKS = {access._reader, access._submitter, access._operator}
 
 
 def test_every_route_of_the_api_checks_a_key_or_is_listed():

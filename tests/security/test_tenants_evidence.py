@@ -106,7 +106,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "/v1/submissions/{submission_id}": {"budget_usd": 1.0},
 }
 LISTS = ("jobs", "submissions", "agents", "runs", "results/origins")
-IDS = ("submission_id", "job_id", "result_id", "page_id", "change_id", "pairing_id", "webhook_id")
+IDS = ("submission_id", "job_id", "result_id", "page_id", "change_id", "webhook_id")
 
 
 async def test_objects_of_an_owner_do_not_exist_for_others_in_any_operation(open_api: OpenApi):  # noqa: F811
@@ -124,7 +124,6 @@ async def test_objects_of_an_owner_do_not_exist_for_others_in_any_operation(open
             "result_id": result["id"],
             "page_id": (await owner.upload(page_of(result)["page_id"])).json()["id"],
             "change_id": (await owner.change(action="flag")).json()["id"],
-            "pairing_id": (await owner.call("POST", "/v1/pairings")).json()["id"],
             "override_id": override["id"],
             "webhook_id": (await owner.call("POST", "/v1/webhooks", json={"url": URL})).json()["id"],
         }
@@ -139,7 +138,7 @@ async def test_objects_of_an_owner_do_not_exist_for_others_in_any_operation(open
                 played += 1
         assert played >= 20
         assert {(await owner.call("GET", f"/v1/{name}")).json()["items"][0]["agent"] for name in LISTS} == {"demo"}
-        for name in (*LISTS, "results", "pages", "pages/changes", "pairings", "reviews", "webhooks"):
+        for name in (*LISTS, "results", "pages", "pages/changes", "reviews", "webhooks"):
             path = f"/v1/{name}"
             assert (await stranger.call("GET", path)).json()["items"] == [], path
         # The override of another owner, through a result of the attacker.

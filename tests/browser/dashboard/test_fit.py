@@ -86,7 +86,6 @@ async def screens(served: Served, known: dict[str, str]) -> dict[str, str]:
             "benches": "/benches",
             "pages": "/pages",
             "captures": "/pages/captures",
-            "browsers": "/pages/browsers",
             "page": f"/pages/{page}?mark=0-6",
             "reference": "/docs",
             "error": "/jobs/job_nothing",
@@ -141,7 +140,6 @@ async def test_empty_screens_are_accessible_and_fit_the_window(open_dashboard: O
 async def test_screens_are_accessible_and_fit(
     served: Served, chromium: Browser, known: dict[str, str], size, dark: bool
 ):
-    await served.http.post("/v1/pairings")
     found = {}
     async with open_reader(chromium, served.url, size=size, dark=dark) as reader:
         for name, path in (await screens(served, known)).items():

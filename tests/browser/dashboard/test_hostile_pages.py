@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import httpx
 import pytest
 from patchright.async_api import Browser
 
 from tests.browser.dashboard.conftest import Served, open_reader
-from tests.browser.dashboard.test_hostile_text import EVIL, PAYLOADS, clean, poisoned
+from tests.browser.dashboard.test_hostile_text import PAYLOADS, clean, poisoned
 from tests.fakes.judged import leaf, rubric_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
@@ -29,18 +27,9 @@ async def poisoned_changes(served: Served) -> str:
     corrected = await served.http.post("/v1/pages/changes", json=edit)
     assert corrected.status_code == 201, corrected.text
     await served.http.post("/v1/pages/changes", json={"action": "flag", "url": url})
-    made = (await served.http.post("/v1/pairings")).json()
-    pair = {"code": made["code"], "name": clean("".join(PAYLOADS[:3]))[:100]}
-    token = (await served.http.post("/v1/extension/pair", json=pair)).json()["token"]
     everything = clean("\n".join(PAYLOADS))
-    sent: dict[str, Any] = {
-        "url": (None, url),
-        "text": (None, everything),
-        "title": (None, clean("".join(PAYLOADS[:12]))[:1000]),
-        "tab_url": (None, f"{EVIL}/{clean(PAYLOADS[31])}"),
-        "html": ("p.html", everything.encode(), "text/html"),
-    }
-    answer = await served.http.post("/v1/extension/captures", files=sent, headers={"Authorization": f"Bearer {token}"})
+    upload = {"text": (None, everything)}
+    answer = await served.http.put(f"/v1/pages/{page}/content", files=upload)
     assert answer.status_code == 201, answer.text
     return url
 
@@ -55,7 +44,7 @@ async def test_hostile_text_about_pages_runs_no_script_and_sends_no_request(serv
             await reader.page.wait_for_timeout(300)
             await reader.page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
         assert "alert(1)" in await reader.page.content()
-        for path in ("/pages/browsers", "/pages/captures", "/pages?show=work", "/pages?task=rivers&view=answer"):
+        for path in ("/pages/captures", "/pages?show=work", "/pages?task=rivers&view=answer"):
             await reader.go(path)
             shown = "alert(1)" in await reader.page.content()
             assert shown or "show=work" in path, path  # the text is shown

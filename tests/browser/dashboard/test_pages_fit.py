@@ -54,10 +54,6 @@ async def test_panels_are_accessible_and_fit_the_window(shop, chromium: Browser,
         assert await reader.violations() == []
         await reader.go("/pages/captures")
         assert await reader.violations() == []
-        await reader.go("/pages/browsers")
-        await reader.page.click("text=Get a pairing code")
-        await reader.page.wait_for_selector(".code")
-        assert await reader.violations() == []
         assert not await reader.page.evaluate("document.documentElement.scrollWidth > innerWidth")
         assert reader.page_errors == []
 
@@ -87,16 +83,12 @@ async def test_tables_are_available_as_csv_and_json(shop):
     table = (await served.http.get("/pages?format=csv")).text.splitlines()
     assert table[0].lstrip("\ufeff").startswith("url,problem,outcome") and table[1].startswith(MANY)
     assert (await served.http.get("/pages/captures?format=csv")).text.count("\n") == 4
-    pairing = (await served.http.post("/v1/pairings")).json()
-    browsers = (await served.http.get("/pages/browsers?format=csv")).text.splitlines()
-    assert browsers[0] == "\ufeffid,name,state,owner,paired_at,expires_at"
-    assert [row for row in browsers[1:] if row.startswith(f"{pairing['id']},") and ",waiting," in row]
     assert (await served.http.get("/json/v1/pages/urls")).json()["items"][0]["url"] == MANY
 
 
 async def test_forms_without_a_token_are_rejected(shop):
     served, _, _ = shop
     async with httpx.AsyncClient(base_url=served.url) as http:
-        for path in ("/pages/changes", "/pages/judge-again", "/pages/browsers", "/pages/changes/chg_1/undo"):
+        for path in ("/pages/changes", "/pages/judge-again", "/pages/changes/chg_1/undo"):
             answer = await http.post(path, data={"action": "flag", "url": MANY})
             assert answer.status_code == 403, path

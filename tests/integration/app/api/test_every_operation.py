@@ -6,7 +6,7 @@ hour. They come from an operator and a tenant."""
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -85,7 +85,6 @@ CONFIG = schemathesis.Config.from_dict(
 KEYS = {"operator": "0b9ad5f2c1e84736a5d0", "submit": "77c3e1f0492bd86a1e5c"}
 """API key of an operator, and that of a tenant."""
 FRANCE = "https://example.org/france"
-EXTENSION = "/v1/extension/"
 ENDLESS = "GET /v1/jobs/events"
 """Its stream ends only with the connection."""
 
@@ -175,7 +174,7 @@ EXEMPTIONS = (
         reason="about the bytes of a file",
     ),
     Exemption(
-        operations="(PUT /v1/pages/{page_id}/content|POST /v1/extension/captures)$",
+        operations="PUT /v1/pages/{page_id}/content$",
         code="DOCUMENT_REJECTED",
         path="",
         message="",
@@ -216,13 +215,6 @@ EXEMPTIONS = (
         message="predictions from a file have no seeds",
         reason="a rule for two fields",
     ),
-    Exemption(
-        operations="POST /v1/extension/captures$",
-        code="INVALID",
-        path="places",
-        message="lines",
-        reason="compares items with each other, and counts across arrays",
-    ),
 )
 
 
@@ -232,13 +224,6 @@ class Known:
 
     key: str
     ids: Mapping[str, str]
-    token: str | None
-    """Token of a paired browser, if the service has the extension feature."""
-
-    def headers(self, operation: str) -> dict[str, str]:
-        # The pairing is not deleted: all later extension requests would return 401.
-        extension = self.token is not None and EXTENSION in operation and operation != f"DELETE {EXTENSION}pairing"
-        return {"Authorization": f"Bearer {self.token if extension else self.key}"}
 
     def use_known_ids(self, case: Any) -> None:
         """Replace ids in the request with existing ones, so that it passes the 404 checks. Deletions would remove them
@@ -254,7 +239,7 @@ class Known:
                 case.body[name] = self.ids[name]
         if case.body.get("jobs"):
             case.body["jobs"] = [self.ids["job_id"]]
-        if case.body.get("action", "add") != "add" or case.operation.label.endswith("/captures"):
+        if case.body.get("action", "add") != "add":
             case.body["url"] = FRANCE
 
 
@@ -277,23 +262,17 @@ def service(database_url: str, judges: Path, tmp_path: Path) -> Iterator[Service
     )
     runtime = scripted_runtime(judges, {FRANCE: "Paris is the capital of France."})
     app = create_app(chosen, workers=1, runtime=runtime, evaluate=ScriptedEvaluation())
-    features = {name for name in ("/v1/rescores", f"{EXTENSION}pair") if name in app.openapi()["paths"]}
+    has_rescores = "/v1/rescores" in app.openapi()["paths"]
     with served(app) as url:
-        yield Service(url=url, roles=[known_to(url, key, features) for key in KEYS.values()])
+        yield Service(url=url, roles=[known_to(url, key, has_rescores=has_rescores) for key in KEYS.values()])
 
 
-def known_to(url: str, key: str, features: Collection[str]) -> Known:
-    def client(key: str) -> httpx.Client:
-        return httpx.Client(base_url=url, headers={"Authorization": f"Bearer {key}"})
-
-    with client(key) as api, client(KEYS["operator"]) as operator:
-        ids, token = create_one_of_each(api), None
-        if "/v1/rescores" in features:
+def known_to(url: str, key: str, *, has_rescores: bool) -> Known:
+    with httpx.Client(base_url=url, headers={"Authorization": f"Bearer {key}"}) as api:
+        ids = create_one_of_each(api)
+        if has_rescores:
             ids["rescore_id"] = api.post("/v1/rescores", json={"task_id": "capital"}).raise_for_status().json()["id"]
-        if f"{EXTENSION}pair" in features:
-            ids["pairing_id"] = operator.post("/v1/pairings").json()["id"]
-            token = paired(operator)
-    return Known(key=key, ids=ids, token=token)
+    return Known(key=key, ids=ids)
 
 
 def create_one_of_each(api: httpx.Client) -> dict[str, str]:
@@ -327,11 +306,6 @@ def create_one_of_each(api: httpx.Client) -> dict[str, str]:
     }
 
 
-def paired(api: httpx.Client) -> str:
-    code = api.post("/v1/pairings").json()["code"]
-    return str(api.post("/v1/extension/pair", json={"code": code}).json()["token"])
-
-
 def test_valid_requests_are_accepted_and_invalid_ones_rejected(service: Service):
     schema = schemathesis.openapi.from_url(f"{service.url}/openapi.json", config=CONFIG)
     found: list[Any] = list(schema.get_all_operations())
@@ -363,7 +337,7 @@ def send_requests(operation: Any, mode: GenerationMode, roles: Sequence[Known]) 
     def each(case: Any, known: Known, use_known_ids: bool) -> None:
         if use_known_ids and mode is GenerationMode.POSITIVE:
             known.use_known_ids(case)
-        response = case.call(timeout=240, headers=known.headers(operation.label))
+        response = case.call(timeout=240, headers={"Authorization": f"Bearer {known.key}"})
         case.validate_response(response, checks=CHECKS)
         if mode is GenerationMode.POSITIVE and response.status_code in REFUSED:
             refusal = response.json()

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-from dataclasses import replace
 
 import pytest
 
 from cache.capture import CaptureOutcome, CaptureSource, Observation, PageKind
 from cache.errors import DocumentRejected
-from cache.sources.uploads import BrowserPage, UploadedPage, observe_upload
+from cache.sources.uploads import UploadedPage, observe_upload
 from tests.unit.cache.scripted import NOON
 from tests.unit.cache.sources.test_mhtml import HTML, saved
 
@@ -108,38 +107,3 @@ async def test_invalid_upload_is_rejected_with_a_detail(fields: dict[str, object
         await upload(**fields)
     assert refused.value.outcome is outcome
     assert refused.value.detail
-
-
-def _browser_page(title: str, heading: str, form: str) -> tuple[str, BrowserPage]:
-    html = f"<!doctype html><title>{title}</title><h1>{heading}</h1>{form}"
-    return heading, BrowserPage(title=title, html=html.encode(), inputs=1)
-
-
-async def test_user_name_field_in_a_browser_upload_is_a_login_wall() -> None:
-    form = "<form><input type=email autocomplete=username><button>Next</button></form>"
-    text, browser_page = _browser_page("Benches", "Sign in", form)
-    seen = await upload(text=f"# {text}\nNext", browser=browser_page)
-    assert (seen.outcome, seen.detail) == (CaptureOutcome.LOGIN_WALL, "a user name field under a login title")
-    search = replace(
-        browser_page,
-        html=browser_page.html and browser_page.html.replace(b"type=email autocomplete=username", b"name=q"),
-    )
-    assert (await upload(text=f"# {text}\nNext", browser=search)).outcome is CaptureOutcome.OK
-
-
-async def test_registration_form_in_a_browser_upload_is_recognized() -> None:
-    form = "<form><input name=mail><input type=password autocomplete=new-password><button>Go</button></form>"
-    text, browser_page = _browser_page("Benches", "Benches", form)
-    browser_page = replace(browser_page, password_field=True, login_form_chars=2, inputs=2)
-    seen = await upload(text=f"# {text}\nGo", browser=browser_page)
-    assert (seen.outcome, seen.detail) == (CaptureOutcome.LOGIN_WALL, "a registration form and little beside it")
-    login = replace(
-        browser_page, html=browser_page.html and browser_page.html.replace(b"new-password", b"current-password")
-    )
-    assert "password field" in (await upload(text=f"# {text}\nGo", browser=login)).detail
-
-
-async def test_heading_that_the_text_does_not_contain_is_ignored() -> None:
-    _, browser_page = _browser_page("Benches", "Page not found", "")
-    assert (await upload(text="Two benches stand by the gate.", browser=browser_page)).outcome is CaptureOutcome.OK
-    assert (await upload(text="Page not found", browser=browser_page)).outcome is CaptureOutcome.SOFT_404
