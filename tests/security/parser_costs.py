@@ -51,9 +51,6 @@ from app.features.check.report_html import MarkedSpan, plain_report, report_html
 from app.features.check.splitting import SplitClaim, check_division, find_words, split_by_rules
 from app.features.check.statements import ReportStatement, Section
 from app.features.check.view import text_fragment_url
-from app.features.interop.rubrics import RubricFormat
-from app.features.interop.rubrics.conversion import import_rubrics
-from app.features.interop.rubrics.sources import Malformed
 from app.observability.redaction import Redactor
 from cache.backends.document_child import MEMORY_BYTES, write_html
 from cache.backends.document_decoder import SHORT_HTML_CHARS, read_html_safely
@@ -497,14 +494,6 @@ def _checks(text: str) -> None:
             parse_condition(check, {"answer": Variable(Scalar.TEXT)}).evaluate({"answer": text})
 
 
-def _rubrics(form: RubricFormat, name: str) -> Parser:
-    def parse(text: str) -> None:
-        with suppress(Malformed, InvalidTask):
-            import_rubrics(form, text.encode("utf-8", "replace"), name)
-
-    return parse
-
-
 def _lexical_claim(text: str) -> object:
     return lexical.decide(text, {"page": text})
 
@@ -522,10 +511,6 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "tasks.compile": _task,
     "tasks.expression": _expression,
     "tasks.checks": _checks,
-    "tasks.import json": _rubrics(RubricFormat.PAPERBENCH, "a.json"),
-    "tasks.import lines": _rubrics(RubricFormat.HEALTHBENCH, "a.jsonl"),
-    "tasks.import yaml": _rubrics(RubricFormat.PROMPTFOO, "a.yaml"),
-    "tasks.import toml": _rubrics(RubricFormat.HARBOR, "a.toml"),
     "bundles.names": _bundle,
     "bundles.wacz key": sort_key,
     "check.plan": _plan,

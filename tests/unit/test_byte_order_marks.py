@@ -16,7 +16,6 @@ import pytest
 from answers.bundle import read_archive, read_folder
 from answers.jsonl import read_jsonl
 from app.console.answer_files import read_answers, read_pages, text_of_reply
-from app.features.interop.rubrics.sources import read_source
 from app.features.suites.cli_suite_run import load_config
 from app.features.suites.run_comparison import read_run
 from judges.analysis.label_sets.rows import read_rows as read_label_rows
@@ -82,7 +81,6 @@ CASES: list[tuple[str, str, Callable[[Path], Any]]] = [
     ("rows_of_labels.jsonl", LABEL + "\n", lambda path: list(read_label_rows(path))),
     ("labels.json", f"[{LABEL}]", lambda path: list(read_label_rows(path))),
     ("task.yaml", TASK_YAML, lambda path: load_judge(path).description),
-    ("import.yaml", TASK_YAML, lambda path: read_source(path.read_bytes(), path.name).value),
     ("tasks.csv", "task_id,domain\na,b\n", load_task_list),
     ("tasks.txt", "a\nb\n", load_task_list),
     ("answer_1.md", ANSWER, read_answers),

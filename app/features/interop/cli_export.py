@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -26,7 +25,6 @@ class Format(StrEnum):
     PARQUET = "parquet"
     JSONL = "jsonl"
     MIND2WEB2 = "mind2web2"
-    INSPECT = "inspect"
 
 
 class Rows(StrEnum):
@@ -38,7 +36,7 @@ class Rows(StrEnum):
 
 def export(
     agent: AgentOption,
-    out: Annotated[Path, typer.Option(help="File to write. For mind2web2 and inspect: folder.")],
+    out: Annotated[Path, typer.Option(help="File to write. For mind2web2: folder.")],
     format: Annotated[
         Format, typer.Option(help="Output format. mind2web2: result folders of the public toolkit.")
     ] = Format.CSV,
@@ -55,9 +53,9 @@ def export(
     url: UrlOption = URL,
 ) -> None:
     """Export the newest result of every answer of an agent."""
-    if rows is not None and format in (Format.MIND2WEB2, Format.INSPECT):
+    if rows is not None and format is Format.MIND2WEB2:
         raise WrongUsage(
-            f"--rows {rows.value} cannot be used with --format {format.value}; it applies to csv, parquet and jsonl"
+            f"--rows {rows.value} cannot be used with --format mind2web2, only with csv, parquet and jsonl"
         )
     if run is not None and folder is not None:
         raise WrongUsage("--run cannot be used with --results: result folders have no runs")
@@ -65,7 +63,7 @@ def export(
 
     selected = _read_results(agent, task or (), run, folder, url)
     try:
-        written = _write(selected, format, rows, out, agent)
+        written = _write(selected, format, rows, out)
     except NotExportable as error:
         raise WrongUsage(str(error)) from error
     except OSError as error:
@@ -96,22 +94,13 @@ def _read_results(
     return selected
 
 
-def _write(selected: Sequence[ExportedResult], format: Format, rows: Rows | None, out: Path, agent: str) -> str:
+def _write(selected: Sequence[ExportedResult], format: Format, rows: Rows | None, out: Path) -> str:
     """Write the results and return a summary of the output."""
-    from app.features.interop.inspect_log import file_name, inspect_log
     from app.features.interop.public_layout import write_layout
     from app.features.interop.tables import leaf_table, result_table, write_csv, write_json_lines, write_parquet
-    from judges.result_files import write_json
 
     if format is Format.MIND2WEB2:
         return counted(write_layout(out, selected), "result")
-    if format is Format.INSPECT:
-        from importlib.metadata import version
-
-        log = inspect_log(agent, selected, tool_version=version("assay"), now=datetime.now(UTC))
-        path = out if out.suffix == ".json" else out / file_name(log)
-        write_json(path, log)
-        return f"{counted(len(selected), 'result')} as {path.name}"
     if format is Format.JSONL and rows is None:
         write_json_lines(out, (exported.result for exported in selected))
         return counted(len(selected), "result")

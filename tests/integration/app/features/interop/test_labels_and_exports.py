@@ -74,12 +74,6 @@ async def test_results_of_imported_answers_export_in_every_format(url: str, tmp_
     ]
     await export("parquet", "l.parquet", "--rows", "leaves")
     assert pq.read_table(tmp_path / "l.parquet")["leaf"].to_pylist() == ["paris", "source"] * 2
-    await export("inspect", "log.json")
-    samples = json.loads((tmp_path / "log.json").read_text())["samples"]
-    assert [(sample["id"], sample["epoch"], sample["metadata"]["run"]) for sample in samples] == [
-        ("capital", 1, "monday"),
-        ("capital", 2, "tuesday"),
-    ]
     refused = await assay(
         tmp_path, "results", "export", "--agent", "otter", "--url", url, "--format", "mind2web2", "--out", "m"
     )

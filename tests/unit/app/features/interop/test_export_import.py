@@ -61,17 +61,12 @@ def test_other_formats_are_written(assay: RunCommand, results_folder: Path) -> N
     run_export(assay, "--format", "parquet", "--out", "r.parquet")
     run_export(assay, "--format", "jsonl", "--out", "r.jsonl")
     run_export(assay, "--format", "jsonl", "--rows", "leaves", "--out", "l.jsonl")
-    run_export(assay, "--format", "inspect", "--out", "log.json")
-    run_export(assay, "--format", "inspect", "--out", "logs")
     run_export(assay, "--format", "mind2web2", "--out", "again")
 
     assert pq.read_table("r.parquet").num_rows == 4
     whole = [json.loads(line) for line in Path("r.jsonl").read_text().splitlines()]
     assert all("eval_breakdown" in one for one in whole) and len(whole) == 4
     assert [json.loads(line)["leaf"] for line in Path("l.jsonl").read_text().splitlines()] == ["a", "b"] * 4
-    assert json.loads(Path("log.json").read_text())["version"] == 2
-    (log,) = Path("logs").iterdir()
-    assert log.read_text() == Path("log.json").read_text()
     before = sorted(path.relative_to(results_folder).as_posix() for path in results_folder.rglob("*") if path.is_file())
     assert sorted(path.relative_to("again").as_posix() for path in Path("again").rglob("*") if path.is_file()) == before
 
@@ -83,7 +78,7 @@ def test_other_formats_are_written(assay: RunCommand, results_folder: Path) -> N
         (("--agent", "otter", "--results", "eval_results", "--task", "moat"), "no matching result"),
         (("--agent", "otter", "--results", "nowhere"), "no such folder"),
         (("--agent", "../otter", "--results", "eval_results"), "must be 1 to 100 letters"),
-        (("--agent", "otter", "--results", "eval_results", "--format", "inspect", "--rows", "leaves"), "--rows"),
+        (("--agent", "otter", "--results", "eval_results", "--format", "mind2web2", "--rows", "leaves"), "--rows"),
         (("--agent", "otter", "--results", "eval_results", "--run", "a"), "have no runs"),
     ],
 )

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-import math
-import re
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -14,7 +12,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.features.interop.exported_results import ExportedResult, from_folder, sorted_results
-from app.features.interop.inspect_log import file_name, inspect_log
 from app.features.interop.public_layout import NotExportable, write_layout
 from app.features.interop.tables import leaf_table, result_table, write_csv, write_json_lines, write_parquet
 from judges.result_files import AnswerFolder
@@ -141,76 +138,3 @@ def test_results_of_the_public_toolkit_are_read_and_named_after_their_folders(tm
 def test_answers_are_in_natural_order() -> None:
     names = [one.answer_name for one in sorted_results(judged(answer=f"answer_{n}.md") for n in (10, 2, 1))]
     assert names == ["answer_1.md", "answer_2.md", "answer_10.md"]
-
-
-REQUIRED = {
-    "eval": ("created", "task", "dataset", "model", "config"),
-    "sample": ("id", "epoch", "input", "target"),
-    "score": ("name", "scorer"),
-    "metric": ("name", "value"),
-}
-"""Required fields of Inspect's log schema (inspect_ai 0.3.285, ``EvalLog.model_json_schema()``)."""
-
-
-def test_inspect_log_has_all_required_fields() -> None:
-    log = inspect_log("otter", [judged(), judged(answer="answer_2.md"), judged("tower")], tool_version="1", now=AT)
-
-    assert (log["version"], log["status"]) == (2, "success")
-    assert all(name in log["eval"] for name in REQUIRED["eval"])
-    assert all(name in sample for sample in log["samples"] for name in REQUIRED["sample"])
-    for score in log["results"]["scores"]:
-        assert all(name in score for name in REQUIRED["score"])
-        assert all(name in metric for metric in score["metrics"].values() for name in REQUIRED["metric"])
-    assert json.loads(json.dumps(log, allow_nan=False)) == log
-
-
-def ids(log: Any) -> list[str]:
-    return [
-        *(log["eval"][name] for name in ("run_id", "eval_id", "task_id")),
-        *(sample["uuid"] for sample in log["samples"]),
-    ]
-
-
-def test_ids_in_inspect_logs_are_unique_and_reproducible() -> None:
-    """Ids have the format of Inspect: 22 letters and digits. Repeated exports of the same results have the same ids."""
-    results = [judged(), judged(answer="answer_2.md")]
-    first, again, tower, other = (
-        inspect_log(agent, of, tool_version="1", now=AT)
-        for agent, of in (
-            ("otter", results),
-            ("otter", results),
-            ("otter", [judged("tower"), results[1]]),
-            ("seal", results),
-        )
-    )
-    assert ids(first) == ids(again)
-    found = [*ids(first), *ids(tower), *ids(other)]
-    assert len(set(found)) == len(found) == 15
-    assert all(re.fullmatch(r"[2-9A-HJ-NP-Za-km-z]{22}", one) for one in found)
-
-
-def test_file_name_of_an_inspect_log_is_listed_by_inspect_view() -> None:
-    """inspect_ai 0.3.285 lists files whose names start with a timestamp, and reads task and id from the rest."""
-    log = inspect_log("otter", [judged()], tool_version="1", now=AT)
-    named = re.fullmatch(r"(\d{4}-\d{2}-\d{2}T\d{2}-\d{2}-\d{2}\+00-00)_([^_]+)_([^_]+)\.json", file_name(log))
-    assert named is not None
-    assert named[1] == log["eval"]["created"].replace(":", "-")
-    assert (named[2], named[3]) == ("assay", log["eval"]["task_id"])
-
-
-def test_inspect_log_matches_the_results() -> None:
-    log = inspect_log("otter", [judged(), judged(answer="answer_2.md"), judged("tower")], tool_version="1", now=AT)
-
-    assert [(one["id"], one["epoch"]) for one in log["samples"]] == [("bridge", 1), ("bridge", 2), ("tower", 1)]
-    assert log["eval"]["dataset"]["sample_ids"] == ["bridge", "tower"]
-    assert (log["eval"]["model"], log["eval"]["config"]["epochs"]) == ("otter", 2)
-    sample = log["samples"][0]
-    assert sample["input"] == "What bridge asks for"
-    assert sample["output"]["choices"][0]["message"]["content"] == "It is old."
-    values = {name: score["value"] for name, score in sample["scores"].items()}
-    assert math.isclose(values["score_low"], 1 / 3) and math.isclose(values["score_high"], 2 / 3)
-    explanation = sample["scores"]["final_score"]["explanation"]
-    assert "not completely judged" in explanation
-    assert "new: failed" in explanation and "facts/old" not in explanation
-    (usage,) = log["stats"]["model_usage"].values()
-    assert usage["total_tokens"] == usage["input_tokens"] + usage["output_tokens"] > 0
