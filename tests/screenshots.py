@@ -49,7 +49,6 @@ FOLDER = Path(__file__).parents[1] / "docs" / "screenshots"
 SITE_HOST = "127.0.0.2"
 SIZES = {"wide": (1280, 900), "narrow": (390, 844)}
 AS_YAML = Path(__file__).parents[1] / "judges" / "tasks" / "as_yaml"
-CLAIM = "f:rubric/parallel/ferry/sequential/leaves/claim"
 MAX_PX = 1700
 QUALITY = 50
 KEY = "key-for-the-picture-of-the-sign-in-page"
@@ -87,9 +86,7 @@ async def main() -> None:
                 await _judge(url)
                 pages = await _pages(http)
                 print(*pages.items(), sep="\n", file=sys.stderr)
-                last = {"task-review": pages.pop("task-review")}  # creates jobs
                 await _shoot(url, pages)
-                await _shoot(url, last)
             guarded = environment | {"ASSAY_API_KEYS": KEY}
             async with running_service(guarded, Path(folder) / "guarded.log", api_key=KEY) as url:
                 await _shoot(url, {"sign-in": "/sign-in"})
@@ -159,8 +156,6 @@ async def _pages(http: httpx.AsyncClient) -> dict[str, str]:
         "rescores": "/rescores",
         "tasks": "/tasks",
         "task": "/tasks/karrow_visit",
-        "task-edit": "/tasks/karrow_visit/edit",
-        "task-review": "/tasks/karrow_visit/edit",
         "review": "/review",
         "review-overrides": "/review/overrides",
         "review-agreement": "/review/agreement",
@@ -335,18 +330,6 @@ async def _shoot_all(browser: Browser, url: str, pages: Mapping[str, str], size:
     await context.close()
 
 
-async def _name_an_unknown_field(page: Page) -> None:
-    await page.fill(f'[name="{CLAIM}"]', "On Saturday the ferry leaves Sund Quay at {ferry.leave}")
-    await page.wait_for_selector(".problem:has-text('Line')")
-
-
-async def _change_and_test(page: Page) -> None:
-    await page.fill(f'[name="{CLAIM}"]', "On Saturday the boat leaves Sund Quay at {ferry.leaves}")
-    await page.click("button:text('Review changes')")
-    await page.click("button:text('Test')")
-    await page.wait_for_selector("a:text('Whole result')")
-
-
 async def _search(page: Page) -> None:
     await page.keyboard.press("/")
     await page.keyboard.type("careless")
@@ -367,8 +350,6 @@ STABLE_TEXT = """() => {
 """Replaces what differs between two runs in the text of a page."""
 
 PREPARED: Mapping[str, Callable[[Page], Awaitable[None]]] = {
-    "task-edit": _name_an_unknown_field,
-    "task-review": _change_and_test,
     "search": _search,
 }
 """What is done on a page before its picture is taken."""

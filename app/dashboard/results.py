@@ -265,9 +265,8 @@ async def _page(viewer: Viewer, result_id: str, leaf: str | None, origin: Mappin
     cached = await viewer.dashboard.results.get(viewer.api, result_id)
     body, tree = cached.result, cached.tree
     chosen = _chosen(tree, leaf) if leaf is not None else tree.first_leaf
-    judged = body.get("tested_result", result_id)  # a test judges the answer of an earlier result
     answer, task = await asyncio.gather(
-        viewer.api.text(f"/v1/results/{judged}/answer"),
+        viewer.api.text(f"/v1/results/{result_id}/answer"),
         viewer.api.get_or_none(f"/v1/tasks/{quote(str(body['task_id']), safe='')}"),
     )
     rendered = (

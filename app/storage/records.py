@@ -31,8 +31,6 @@ class JobKind(StrEnum):
     """Run a step benchmark. The text of the job's answer contains the run's options."""
     CHECK = "check"
     """Check the citations of a report. The text of the job's answer contains the report and the options."""
-    TEST = "test"
-    """Judge a stored answer with an unsaved task file. The text of the job's answer contains the file."""
 
 
 PAUSED = "paused"

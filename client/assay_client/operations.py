@@ -568,39 +568,13 @@ class Operations(Sender):
         """Return the metrics in the Prometheus text format."""
         return (self._send("GET", "/metrics")).text
 
-    def get_task_file(self, task_id: str) -> types.TaskFileOut:
-        """Return the YAML file of a task with its rubric tree and its errors."""
-        return self._json("GET", path("/v1/tasks/{}/file", task_id))
-
-    def save_task_file(self, task_id: str, body: types.TaskSaveIn | Mapping[str, Any]) -> types.TaskFileOut:
-        """Replace the YAML file of a task.
-
-        The next job and the next rescore use the new version. 409 if the file has changed since ``base_sha256``:
-        nothing is saved, and GET returns the version on disk.
-        """
-        return self._json("PUT", path("/v1/tasks/{}/file", task_id), json=body)
-
-    def edit_task_file(self, task_id: str, body: types.TaskEditsIn | Mapping[str, Any]) -> types.TaskDraftOut:
-        """Change values in the text of a task file and check it.
-
-        Comments are kept, and nothing is saved.
-        """
-        return self._json("POST", path("/v1/tasks/{}/file/edits", task_id), json=body)
-
-    def start_task_test(self, task_id: str, body: types.TaskTestIn | Mapping[str, Any]) -> types.AcceptedTestOut:
-        """Judge one stored answer with the text of a task file that is not saved.
-
-        Uses stored pages only. The test becomes a job. Its result does not count in the scores of the agent.
-        """
-        return self._json("POST", path("/v1/tasks/{}/file/tests", task_id), json=body)
-
-    def get_task_test(self, task_id: str, job_id: str) -> types.TaskTestOut:
-        """Return a test, with the comparison when it has ended."""
-        return self._json("GET", path("/v1/tasks/{}/file/tests/{}", task_id, job_id))
-
     def list_task_answers(self, task_id: str, *, limit: int | None = None) -> Iterator[types.ScoredAnswerOut]:
         """List the newest result of each answer to a task, without the trees, newest first."""
         return self._items(path("/v1/tasks/{}/answers", task_id), given(limit=limit))
+
+    def get_task_file(self, task_id: str) -> types.TaskFileOut:
+        """Return the YAML file of a task with its rubric tree and its errors."""
+        return self._json("GET", path("/v1/tasks/{}/file", task_id))
 
     def load_demo(self) -> types.AcceptedArchiveOut:
         """Submit the shipped answers of three agents, judged without a model.
@@ -1371,39 +1345,13 @@ class AsyncOperations(AsyncSender):
         """Return the metrics in the Prometheus text format."""
         return (await self._send("GET", "/metrics")).text
 
-    async def get_task_file(self, task_id: str) -> types.TaskFileOut:
-        """Return the YAML file of a task with its rubric tree and its errors."""
-        return await self._json("GET", path("/v1/tasks/{}/file", task_id))
-
-    async def save_task_file(self, task_id: str, body: types.TaskSaveIn | Mapping[str, Any]) -> types.TaskFileOut:
-        """Replace the YAML file of a task.
-
-        The next job and the next rescore use the new version. 409 if the file has changed since ``base_sha256``:
-        nothing is saved, and GET returns the version on disk.
-        """
-        return await self._json("PUT", path("/v1/tasks/{}/file", task_id), json=body)
-
-    async def edit_task_file(self, task_id: str, body: types.TaskEditsIn | Mapping[str, Any]) -> types.TaskDraftOut:
-        """Change values in the text of a task file and check it.
-
-        Comments are kept, and nothing is saved.
-        """
-        return await self._json("POST", path("/v1/tasks/{}/file/edits", task_id), json=body)
-
-    async def start_task_test(self, task_id: str, body: types.TaskTestIn | Mapping[str, Any]) -> types.AcceptedTestOut:
-        """Judge one stored answer with the text of a task file that is not saved.
-
-        Uses stored pages only. The test becomes a job. Its result does not count in the scores of the agent.
-        """
-        return await self._json("POST", path("/v1/tasks/{}/file/tests", task_id), json=body)
-
-    async def get_task_test(self, task_id: str, job_id: str) -> types.TaskTestOut:
-        """Return a test, with the comparison when it has ended."""
-        return await self._json("GET", path("/v1/tasks/{}/file/tests/{}", task_id, job_id))
-
     def list_task_answers(self, task_id: str, *, limit: int | None = None) -> AsyncIterator[types.ScoredAnswerOut]:
         """List the newest result of each answer to a task, without the trees, newest first."""
         return self._items(path("/v1/tasks/{}/answers", task_id), given(limit=limit))
+
+    async def get_task_file(self, task_id: str) -> types.TaskFileOut:
+        """Return the YAML file of a task with its rubric tree and its errors."""
+        return await self._json("GET", path("/v1/tasks/{}/file", task_id))
 
     async def load_demo(self) -> types.AcceptedArchiveOut:
         """Submit the shipped answers of three agents, judged without a model.

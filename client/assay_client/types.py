@@ -61,15 +61,6 @@ class AcceptedSubmissionOut(TypedDict):
     webhook: NotRequired[WebhookRefOut | None]
 
 
-class AcceptedTestOut(TypedDict):
-    """Accepted test. ``id`` is the id of its job."""
-
-    id: str
-    status: JobStatus
-    url: str
-    job_url: str
-
-
 class AgentOut(TypedDict):
     """An agent."""
 
@@ -759,7 +750,7 @@ class JobError(TypedDict):
     traceback: NotRequired[str | None]
 
 
-JobKind: TypeAlias = Literal["answer", "suite", "check", "test"]
+JobKind: TypeAlias = Literal["answer", "suite", "check"]
 """Kind of work of a job."""
 
 
@@ -1914,40 +1905,20 @@ class TaskComparisonOut(TypedDict):
     flips: list[Flip]
 
 
-class TaskDraftOut(TypedDict):
-    """Edited text of a task file, with the difference to the text that was edited."""
-
-    sha256: str
-    problems: list[TaskProblemOut]
-    head: dict[str, str | bool | int | float]
-    nodes: list[TaskNodeOut]
-    text: str
-    diff: str
-
-
-class TaskEditsIn(TypedDict):
-    """Values to change in a text. A field is the path of a node, ``/`` and the key, or the key of the task."""
-
-    text: str
-    values: NotRequired[Mapping[str, str | bool]]
-
-
 class TaskFileOut(TypedDict):
-    """YAML file of a task. ``read_only``: why this caller cannot save it; null if they can."""
+    """YAML file of a task with its errors and its rubric. ``nodes`` is empty if it is not YAML."""
 
-    sha256: str
-    problems: list[TaskProblemOut]
-    head: dict[str, str | bool | int | float]
-    nodes: list[TaskNodeOut]
     task_id: str
     file: str
+    sha256: str
     text: str
-    read_only: str | None
+    problems: list[TaskProblemOut]
+    nodes: list[TaskNodeOut]
 
 
 class TaskNodeOut(TypedDict):
-    """Node of the rubric, before its children. ``path`` with ``/`` and a key of ``values`` names a field. ``gated``:
-    its group makes it critical. ``sources`` is the list of a ``for_each``, or the sources of a claim.
+    """Node of the rubric, before its children. ``gated``: its group makes it critical. ``sources`` is the list of a
+    ``for_each``, or the sources of a claim.
     """
 
     path: str
@@ -1976,19 +1947,11 @@ class TaskOut(TypedDict):
 
 
 class TaskProblemOut(TypedDict):
-    """Error in a task file. ``line`` and ``column`` start at 1. ``field`` is the nearest field or node."""
+    """Error in a task file. ``line`` and ``column`` start at 1."""
 
     line: int
     column: int
     message: str
-    field: str
-
-
-class TaskSaveIn(TypedDict):
-    """New text of a task file. ``base_sha256`` is the digest of the version that was edited."""
-
-    text: str
-    base_sha256: str
 
 
 class TaskScoreOut(TypedDict):
@@ -2004,32 +1967,6 @@ class TaskScoreOut(TypedDict):
     judge: str
     result_id: str
     last_judged_at: str
-
-
-class TaskTestIn(TypedDict):
-    """Text of a task file, and the finished job whose answer it judges."""
-
-    text: str
-    job_id: str
-    model: NotRequired[str | Sequence[str] | None]
-    budget_usd: NotRequired[float | None]
-
-
-class TaskTestOut(TypedDict):
-    """Test of an unsaved task file. The comparison with the answer's earlier result is null until it has ended."""
-
-    id: str
-    model: str | None
-    status: JobStatus
-    stage: str | None
-    attempts: int
-    error: JobError | None
-    result_id: str | None
-    created_at: str
-    started_at: str | None
-    finished_at: str | None
-    progress: ProgressOut
-    comparison: dict[str, Any] | None
 
 
 class TaskUrlCounts(TypedDict):

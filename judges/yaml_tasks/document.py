@@ -27,8 +27,6 @@ Path: TypeAlias = tuple[str | int, ...]
 
 _LOADER: Final = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NUMBER = re.compile(r"[-+]?(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][-+]?\d+)?", re.ASCII)
-_OTHER_BREAKS = re.compile("[\r\x85\u2028\u2029\ufeff]")
-"""Line breaks that YAML normalizes, and the byte order mark; they survive only as escapes."""
 _INTEGER = re.compile(r"[-+]?\d{1,18}", re.ASCII)
 _NULL: Final = frozenset({"", "~", "null", "Null", "NULL"})
 _BOOLEANS: Final = {"true": True, "True": True, "TRUE": True, "false": False, "False": False, "FALSE": False}
@@ -62,20 +60,6 @@ class InvalidTask(JudgeNotLoadable):
 
 
 @dataclass(frozen=True, slots=True)
-class Span:
-    """Place of a value in the text: its characters from ``start`` to ``end``, and the column of its start (from 0).
-
-    ``style`` is the first character of the YAML style of a scalar (``'``, ``"``, ``|`` or ``>``), ``{`` of a collection
-    in braces or brackets, and "" of a plain scalar or a block.
-    """
-
-    start: int
-    end: int
-    column: int
-    style: str
-
-
-@dataclass(frozen=True, slots=True)
 class _Mark:
     """Start of a key or value. ``text`` is the scalar if its characters follow each other from there, else None."""
 
@@ -83,7 +67,6 @@ class _Mark:
     column: int
     last_line: int
     text: str | None = None
-    span: Span | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,12 +96,6 @@ class Document:
         """Return the first and last line of a key with its value."""
         value = self._values[path]
         return self._keys.get(path, value).line, value.last_line
-
-    def span(self, path: Path) -> Span:
-        """Return the place of a value."""
-        span = self._values[path].span
-        assert span is not None  # noqa: S101 - every value has one
-        return span
 
 
 def read_document(source: str | bytes, name: str) -> Document:
@@ -150,7 +127,7 @@ def document_of(value: Any, name: str) -> Document:
     Raises:
         InvalidTask: a limit is exceeded, or a number is not finite.
     """
-    start = _Mark(1, 1, 1, span=Span(0, 0, 0, ""))
+    start = _Mark(1, 1, 1)
     values: dict[Path, _Mark] = {}
     pending: list[tuple[Path, Any]] = [((), value)]
     while pending:
@@ -224,11 +201,9 @@ class _Reader:
                 *self._scalar_start(event),
                 _last_line(start, end),
                 self._verbatim(event),
-                Span(start.index, end.index, start.column, event.style or ""),
             )
             return _resolved(event)
         value: Any
-        style = "{" if event.flow_style else ""
         if isinstance(event, yaml.SequenceStartEvent):
             value = []
             while not isinstance(event := next(self._events), yaml.SequenceEndEvent):
@@ -238,9 +213,7 @@ class _Reader:
             while not isinstance(event := next(self._events), yaml.MappingEndEvent):
                 key = self._key(event, path)
                 value[key] = self._value(next(self._events), (*path, key))
-        end = event.end_mark
-        span = Span(start.index, end.index, start.column, style)
-        self.values[path] = _Mark(start.line + 1, start.column + 1, _last_line(start, end), span=span)
+        self.values[path] = _Mark(start.line + 1, start.column + 1, _last_line(start, event.end_mark))
         return value
 
     def _key(self, event: Any, path: Path) -> str:
@@ -305,35 +278,3 @@ def resolve_scalar(text: str) -> Any:
     if _INTEGER.fullmatch(text):
         return int(text)
     return float(text) if _NUMBER.fullmatch(text) else text
-
-
-class _Dumper(yaml.SafeDumper):
-    """Dumper without aliases. It quotes every text that ``resolve_scalar`` would read as another value."""
-
-    def ignore_aliases(self, data: Any) -> bool:
-        return True
-
-
-def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
-    style = None if isinstance(resolve_scalar(text), str) else "'"
-    style = '"' if _OTHER_BREAKS.search(text) else "|" if "\n" in text else style
-    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style=style)
-
-
-_Dumper.add_representer(str, _text)
-
-
-def write_document(value: Any) -> str:
-    """Return a value as YAML. ``read_document`` returns an equal value."""
-    written: str = yaml.dump(value, Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
-    return written
-
-
-def quoted_scalar(text: str) -> str:
-    """Return a text as a double-quoted scalar on one line, which is valid everywhere in a document."""
-    written: str = yaml.dump(text, Dumper=_Quoter, default_style='"', allow_unicode=True, width=float("inf"))
-    return written.rstrip("\n")
-
-
-class _Quoter(yaml.SafeDumper):
-    """Dumper that quotes every scalar."""

@@ -24,7 +24,7 @@ from pydantic import (
 )
 from pydantic_core import PydanticCustomError
 
-from judges.yaml_tasks.document import Document, InvalidTask, Problem, did_you_mean, read_document, write_document
+from judges.yaml_tasks.document import Document, InvalidTask, Problem, did_you_mean, read_document
 from rubrics.node import Strategy
 
 FORMAT: Final = 1
@@ -352,11 +352,6 @@ def is_task_file(source: bytes) -> bool:
     except InvalidTask:
         return False
     return True
-
-
-def write_task(task: TaskFile) -> str:
-    """Return a task as YAML. ``read_task`` returns an equal task. Keys with default values are left out."""
-    return write_document(task.model_dump(mode="json", by_alias=True, exclude_defaults=True))
 
 
 def task_schema() -> dict[str, Any]:

@@ -1,6 +1,5 @@
 // Entry point of all pages. Pages also work without scripts, because they use links and forms.
 import { applyWhenChanged, follow, followChanges, updateTimes } from "./live.js";
-import { startEditor } from "./editor.js";
 import { startPanels } from "./pages.js";
 import { acceptDrops } from "./repair.js";
 import { startPalette } from "./palette.js";
@@ -18,7 +17,5 @@ if (tree) startTree(tree);
 const panels = document.getElementById("panels");
 if (panels) startPanels(panels);
 else for (const form of document.querySelectorAll("[data-drop]")) acceptDrops(form, () => form.requestSubmit());
-const editor = document.getElementById("task-editor");
-if (editor) startEditor(editor);
 rememberName(document.getElementById("detail") ?? document);
 for (const links of document.querySelectorAll(".neighbours")) stepKeys(links);

@@ -19,7 +19,6 @@ FIELDS = {
     "/compare": ("a", "b", "table"),
     "/rescores": ("cursor",),
     "/rescores/rescore_nothing": ("format",),
-    "/tasks/rivers/edit": ("mode",),
     "/review": ("agent",),
     "/review/overrides": ("agent", "cursor"),
     "/pages": ("url", "task", "done"),

@@ -5,7 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judges.yaml_tasks import document
-from judges.yaml_tasks.document import InvalidTask, read_document, write_document
+from judges.yaml_tasks.document import InvalidTask, read_document
+from tests.fakes.yaml_documents import write_document
 
 
 def problem(text: str | bytes) -> str:

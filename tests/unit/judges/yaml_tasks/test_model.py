@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 from judges.trial import try_judge
 from judges.yaml_tasks.compiler import compile_task
-from judges.yaml_tasks.document import InvalidTask, read_document, write_document
-from judges.yaml_tasks.model import TaskFile, read_task, task_schema, write_task
-from rubrics.schema import tree_json
+from judges.yaml_tasks.document import InvalidTask, read_document
+from judges.yaml_tasks.model import read_task, task_schema
+from tests.fakes.yaml_documents import write_document
 
 names = st.from_regex(r"f_[a-z0-9_]{0,6}", fullmatch=True)
 ids = st.from_regex(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,6}", fullmatch=True)
@@ -115,14 +115,9 @@ tasks = st.builds(
 @pytest.mark.slow
 @settings(suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
 @given(tasks)
-def test_written_task_is_read_as_an_equal_task_with_an_equal_rubric(content: dict[str, Any]) -> None:
-    task, _ = read_task(write_document(content), "t.yaml")
-    written = write_task(task)
-
-    assert read_task(written, "t.yaml")[0] == task
-    assert write_task(read_task(written, "t.yaml")[0]) == written
-    compiled = compile_task(written)
-    assert tree_json(compiled.sample_rubric()) == tree_json(compile_task(write_document(content)).sample_rubric())
+def test_every_valid_task_compiles(content: dict[str, Any]) -> None:
+    compiled = compile_task(write_document(content))
+    assert len(compiled.sample_rubric()) > 1
     values = {name: "x" for name in KNOWN} | {"person": {"name": "x", "age": 4.0, "urls": []}, "people": [], "urls": []}
     assert compiled.schema is not None
     assert compiled.schema.model_validate(values)
@@ -142,23 +137,6 @@ def test_one_wrong_key_is_reported_at_its_line(content: dict[str, Any], data: st
         assert "unknown key 'wieght' (did you mean 'weight'?); allowed are" in problem.message
     else:
         pytest.fail("the wrong key was accepted")
-
-
-def test_task_built_in_code_can_be_written_and_compiled() -> None:
-    task = TaskFile.model_validate(
-        {
-            "format": 1,
-            "description": "How deep?",
-            "fields": {"depth": None},
-            "rubric": {"parallel": {"a": {"claim": "It is {depth}"}}},
-        }
-    )
-
-    assert write_task(task) == (
-        "format: 1\ndescription: How deep?\nfields:\n  depth: null\nrubric:\n  parallel:\n    a:\n"
-        "      claim: It is {depth}\n"
-    )
-    assert compile_task(write_task(task)).task == task
 
 
 async def test_first_task_of_the_documentation_is_scored_as_described(tmp_path: Path) -> None:
