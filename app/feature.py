@@ -53,8 +53,6 @@ class Feature:
     """``JobRunner`` of each kind of jobs other than the judging of one answer."""
     result_fields: str | None = None
     """``ResultFields`` that the API appends to the JSON of stored results."""
-    search: str | None = None
-    """``Searching`` for objects of the feature, for ``GET /v1/search`` and the command palette."""
 
     def load(self, part: str) -> Any:
         """Import a part of the feature by its name in the package."""
@@ -69,5 +67,4 @@ def contributions(features: Sequence[Feature], *, has_api: bool = True) -> Contr
     return Contributions(
         runners={kind: each.load(runner) for each in features for kind, runner in each.job_runners.items()},
         result_fields=tuple(each.load(each.result_fields) for each in answering if each.result_fields),
-        searches=tuple(each.load(each.search) for each in answering if each.search),
     )

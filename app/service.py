@@ -30,16 +30,12 @@ from app.jobs.worker import Worker
 from app.observability.metrics import Metrics, RequestMetrics
 from app.settings import Settings, check_bind
 from app.storage.database import Database, open_database
-from app.storage.search import Found
 from cache.egress.proxy import EgressProxy
 
 _log = structlog.get_logger(__name__)
 
 ResultFields: TypeAlias = Callable[[Any, Sequence[str]], Awaitable[Mapping[str, Mapping[str, Any]]]]
 """Returns JSON fields to append to results, by result ID. Takes a database connection and the IDs."""
-
-Searching: TypeAlias = Callable[[Any, str, int, str | None], Awaitable[Sequence[Found]]]
-"""Returns objects whose names contain words. Takes a database connection, the words, the limit, and owner or None."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +45,6 @@ class Contributions:
     runners: Mapping[str, JobRunner] = field(default_factory=dict)
     """Job runners, by job kind."""
     result_fields: Sequence[ResultFields] = ()
-    searches: Sequence[Searching] = ()
 
 
 Part = TypeVar("Part")

@@ -26,7 +26,6 @@ from app.demo.expected import examples_dir, report_path
 from app.demo.run import MODEL, running_service
 from app.demo.site import DemoSite
 from app.engine.benches import write_bench
-from app.features.suites.example_agent import ExampleAgent
 from assay_client import AsyncClient
 from judges.analysis.overrides import judged_leaves
 from judges.suites.multimodal.snapshot import SamplingOptions, build_snapshot
@@ -35,7 +34,6 @@ from tests.fakes.mind2web import (
     mind2web_reply,
     nine_steps,
     ranks_of_nine_steps,
-    recurring_tasks,
     write_scores,
     write_split,
 )
@@ -138,7 +136,6 @@ async def _pages(http: httpx.AsyncClient) -> dict[str, str]:
         "mind2web": await _suite(http, "mind2web", data="plain", split="test_task", scores="scores.pkl"),
         "mm-mind2web": await _suite(http, "mm-mind2web", data="snapshot.parquet"),
     }
-    session = await _sessions(http)
     return {
         "agents": "/",
         "agent": "/agents/demo",
@@ -169,9 +166,6 @@ async def _pages(http: httpx.AsyncClient) -> dict[str, str]:
         "suite-run": suites["mind2web"],
         "suite-step": f"{suites['mm-mind2web']}/steps/3",
         "suite-compare": await _compared_runs(http),
-        "sessions": "/suites/mind2web/sessions",
-        "session": session,
-        "session-step": f"{session}/steps/0",
         "api-reference": "/docs",
         "error": "/results/res_nothing",
     }
@@ -249,30 +243,10 @@ async def _compared_runs(http: httpx.AsyncClient) -> str:
     return f"/suites/mind2web/compare?a={ids[0]}&b={ids[1]}"
 
 
-async def _sessions(http: httpx.AsyncClient) -> str:
-    """Run both example agents over recurring tasks, and begin a third session. Return the path of one with memory."""
-    options = {"data": "recurring", "split": "test_task", "protocol": "guide", "train_tasks": 15}
-    urls = []
-    for remembers in (True, False):
-        agent = ExampleAgent(remembers=remembers)
-        async with AsyncClient(str(http.base_url)) as client:
-            label = f"example, {'with' if remembers else 'without'} memory"
-            session = await client.start_session("mind2web", {**options, "run": label})
-            async for question in session:
-                feedback = await session.answer(agent.answer(question))
-                if feedback is not None:
-                    agent.learn(question, feedback)
-        urls.append(f"/suites/mind2web/sessions/{session.id}")
-    (await http.post("/v1/suites/mind2web/sessions", json={**options, "run": "not started"})).raise_for_status()
-    return urls[0]
-
-
 def _write_suites(folder: Path) -> None:
     (folder / "plain").mkdir()
     write_split(folder / "plain", nine_steps())
     write_scores(folder / "scores.pkl", ranks_of_nine_steps())
-    (folder / "recurring").mkdir()
-    write_split(folder / "recurring", recurring_tasks(30))
     rows = [{**row, "screenshot": _page_drawn()} for row in STEPS]
     source = write_rows(folder / "test_website.parquet", rows)
     build_snapshot(

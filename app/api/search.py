@@ -27,8 +27,8 @@ class FoundOut(RecordModel):
         }
     )
 
-    kind: str = Field(description="agent, task, run, result, page or session")
-    id: str = Field(description="Name of the agent or task, agent@run, suite/session, or id of the result or capture")
+    kind: str = Field(description="agent, task, run, result or page")
+    id: str = Field(description="Name of the agent or task, agent@run, or id of the result or capture")
     label: str
     detail: str
 
@@ -40,12 +40,10 @@ async def search_names(
     q: Annotated[str, Query(min_length=1, max_length=200, description="Part of a name, id or URL")],
     limit: Annotated[int, Query(ge=1, le=MAX_PER_KIND, description="Maximum number of each kind")] = 5,
 ) -> ListOut[FoundOut]:
-    """Find agents, tasks, runs, results, captured pages and step sessions by a part of their names, ids or URLs."""
+    """Find agents, tasks, runs, results and captured pages by a part of their names, ids or URLs."""
     words = q.replace("\0", "")
     async with service.database.begin() as connection:
         found = await search(connection, words, limit=limit, owner=caller.visible_owner)
-        for search_feature in service.added.searches:
-            found += await search_feature(connection, words, limit, caller.visible_owner)
     items = [*_tasks(service, words, limit), *found]
     return ListOut(items=[FoundOut.of_record(one) for one in items], next_cursor=None)
 

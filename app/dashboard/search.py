@@ -45,8 +45,5 @@ def _path(found: Mapping[str, Any]) -> str:
             return f"/tasks/{name}"
         case "result":
             return f"/results/{name}"
-        case "session":
-            suite, _, session = str(found["id"]).partition("/")
-            return f"/suites/{quote(suite, safe='')}/sessions/{quote(session, safe='')}"
         case _:
             return f"/pages/{name}"

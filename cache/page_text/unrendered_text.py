@@ -80,14 +80,6 @@ def visible_covered_texts(boxes: Sequence[Box], top: float, width: float, screen
     return numbers
 
 
-def rendered_pieces(
-    pieces: Sequence[Piece], areas: Sequence[ScreenshotArea], screenshots: Sequence[bytes]
-) -> tuple[Piece, ...]:
-    """Return the pieces without those that the screenshots show to be blank."""
-    drawn = _are_drawn(pieces, areas, screenshots)
-    return tuple(piece for piece, is_drawn in zip(pieces, drawn, strict=True) if is_drawn is not False)
-
-
 def _remove_unrendered(text: str, pieces: Sequence[tuple[Piece, bool | None]]) -> tuple[str, list[str]]:
     """Split the text into the rendered text and the unrendered pieces."""
     rendered: list[str] = []

@@ -19,7 +19,6 @@ from assay_client.errors import (
     UnexpectedReply,
     WaitTimeout,
 )
-from assay_client.sessions import AsyncSuiteSession, Feedback, Question, SuiteSession
 from assay_client.synchronous import Client
 from assay_client.values import Event, Job, JobError, JobRef, Progress, Receipt
 from assay_client.wire import DEFAULT_URL
@@ -28,20 +27,16 @@ __all__ = [
     "DEFAULT_URL",
     "ApiError",
     "AsyncClient",
-    "AsyncSuiteSession",
     "Client",
     "ClientError",
     "Event",
-    "Feedback",
     "InvalidArgument",
     "Job",
     "JobError",
     "JobRef",
     "Progress",
-    "Question",
     "Receipt",
     "ServerUnreachable",
-    "SuiteSession",
     "UnexpectedReply",
     "WaitTimeout",
 ]

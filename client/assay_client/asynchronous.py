@@ -4,13 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterable, Mapping
-from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from assay_client import wire
 from assay_client.errors import ApiError
 from assay_client.operations import AsyncOperations
-from assay_client.sessions import AsyncSuiteSession
 from assay_client.values import Job, Receipt
 from assay_client.waiting import JobWait
 
@@ -76,19 +74,6 @@ class AsyncClient(AsyncOperations):
     async def verify_answers(self, body: types.VerifyIn | Mapping[str, Any]) -> types.RewardsOut:
         """Verify the ``items`` of a batch and return their rewards. Waits longer than the deadline of the request."""
         return await self._json("POST", "/v1/verify", json=body, timeout=wire.verification_timeout_s(body))
-
-    async def start_session(self, suite: str, options: Mapping[str, Any]) -> AsyncSuiteSession:
-        """Start a session over a suite: ``mind2web`` or ``mm-mind2web``.
-
-        ``options`` is the body of ``POST /v1/suites/{suite}/sessions``.
-        """
-        started = await self._json("POST", wire.path("/v1/suites/{}/sessions", suite), json=dict(options))
-        return wire.parse_as(partial(AsyncSuiteSession, self._json), started)
-
-    async def session(self, suite: str, session_id: str) -> AsyncSuiteSession:
-        """Resume a session."""
-        found = await self._json("GET", wire.path("/v1/suites/{}/sessions/{}", suite, session_id))
-        return wire.parse_as(partial(AsyncSuiteSession, self._json), found)
 
     async def healthy(self) -> bool:
         """Return whether the server responds and can accept work."""

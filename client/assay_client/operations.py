@@ -350,7 +350,7 @@ class Operations(Sender):
         return (self._send("GET", "/v1/reviews/export", params=given(agent=agent, task_id=task_id))).text
 
     def search_names(self, q: str, *, limit: int | None = None) -> Iterator[types.FoundOut]:
-        """Find agents, tasks, runs, results, captured pages and step sessions by a part of their names, ids or URLs."""
+        """Find agents, tasks, runs, results and captured pages by a part of their names, ids or URLs."""
         return self._items("/v1/search", given(q=q, limit=limit))
 
     def list_tasks(
@@ -685,7 +685,7 @@ class Operations(Sender):
         )
 
     def list_suites(self) -> Iterator[types.SuiteUseOut]:
-        """List the suites that have runs or sessions."""
+        """List the suites that have runs."""
         return self._items("/v1/suites", given())
 
     def list_suite_runs(self, suite: types.SuiteName, *, limit: int | None = None) -> Iterator[types.RunOut]:
@@ -734,54 +734,6 @@ class Operations(Sender):
     def get_suite_screenshot(self, suite: types.SuiteName, run_id: str, position: int) -> bytes:
         """Return the screenshot of a step with boxes around the gold elements (green) and the picked one (orange)."""
         return (self._send("GET", path("/v1/suites/{}/runs/{}/steps/{}/screenshot", suite, run_id, position))).content
-
-    def create_mind2web_session(self, body: types.Mind2WebSessionIn | Mapping[str, Any]) -> types.SessionOut:
-        """Start a session over Mind2Web and return its first question."""
-        return self._json("POST", "/v1/suites/mind2web/sessions", json=body)
-
-    def create_mm_mind2web_session(self, body: types.MultimodalSessionIn | Mapping[str, Any]) -> types.SessionOut:
-        """Start a session over Multimodal-Mind2Web~ and return its first question."""
-        return self._json("POST", "/v1/suites/mm-mind2web/sessions", json=body)
-
-    def list_suite_sessions(self, suite: types.SuiteName, *, limit: int | None = None) -> Iterator[types.SessionOut]:
-        """List the sessions of a suite, newest first."""
-        return self._items(path("/v1/suites/{}/sessions", suite), given(limit=limit))
-
-    def get_suite_session(
-        self, suite: types.SuiteName, session_id: str, *, question: bool | None = None
-    ) -> types.SessionOut:
-        """Return a session with its figures and the question that must be answered next.
-
-        Use it to resume.
-        """
-        return self._json("GET", path("/v1/suites/{}/sessions/{}", suite, session_id), params=given(question=question))
-
-    def delete_suite_session(self, suite: types.SuiteName, session_id: str) -> None:
-        """Delete a session and its steps."""
-        self._send("DELETE", path("/v1/suites/{}/sessions/{}", suite, session_id))
-
-    def answer_suite_step(
-        self, suite: types.SuiteName, session_id: str, body: types.StepAnswerIn | Mapping[str, Any]
-    ) -> types.AnsweredOut:
-        """Answer the current question.
-
-        Returns feedback if the step has ended, and the next question. The same answer to the previous question
-        returns the same feedback, so a request can be repeated.
-        """
-        return self._json("POST", path("/v1/suites/{}/sessions/{}/answers", suite, session_id), json=body)
-
-    def list_session_steps(
-        self, suite: types.SuiteName, session_id: str, *, limit: int | None = None
-    ) -> Iterator[types.SessionStepOut]:
-        """List the finished steps of a session in their order.
-
-        ``position`` is the number of the step in the session.
-        """
-        return self._items(path("/v1/suites/{}/sessions/{}/steps", suite, session_id), given(limit=limit))
-
-    def get_session_step(self, suite: types.SuiteName, session_id: str, position: int) -> types.StepOut:
-        """Return one finished step of a session: questions, replies, gold answer and verdict."""
-        return self._json("GET", path("/v1/suites/{}/sessions/{}/steps/{}", suite, session_id, position))
 
 
 class AsyncOperations(AsyncSender):
@@ -1125,7 +1077,7 @@ class AsyncOperations(AsyncSender):
         return (await self._send("GET", "/v1/reviews/export", params=given(agent=agent, task_id=task_id))).text
 
     def search_names(self, q: str, *, limit: int | None = None) -> AsyncIterator[types.FoundOut]:
-        """Find agents, tasks, runs, results, captured pages and step sessions by a part of their names, ids or URLs."""
+        """Find agents, tasks, runs, results and captured pages by a part of their names, ids or URLs."""
         return self._items("/v1/search", given(q=q, limit=limit))
 
     def list_tasks(
@@ -1464,7 +1416,7 @@ class AsyncOperations(AsyncSender):
         )
 
     def list_suites(self) -> AsyncIterator[types.SuiteUseOut]:
-        """List the suites that have runs or sessions."""
+        """List the suites that have runs."""
         return self._items("/v1/suites", given())
 
     def list_suite_runs(self, suite: types.SuiteName, *, limit: int | None = None) -> AsyncIterator[types.RunOut]:
@@ -1515,55 +1467,3 @@ class AsyncOperations(AsyncSender):
         return (
             await self._send("GET", path("/v1/suites/{}/runs/{}/steps/{}/screenshot", suite, run_id, position))
         ).content
-
-    async def create_mind2web_session(self, body: types.Mind2WebSessionIn | Mapping[str, Any]) -> types.SessionOut:
-        """Start a session over Mind2Web and return its first question."""
-        return await self._json("POST", "/v1/suites/mind2web/sessions", json=body)
-
-    async def create_mm_mind2web_session(self, body: types.MultimodalSessionIn | Mapping[str, Any]) -> types.SessionOut:
-        """Start a session over Multimodal-Mind2Web~ and return its first question."""
-        return await self._json("POST", "/v1/suites/mm-mind2web/sessions", json=body)
-
-    def list_suite_sessions(
-        self, suite: types.SuiteName, *, limit: int | None = None
-    ) -> AsyncIterator[types.SessionOut]:
-        """List the sessions of a suite, newest first."""
-        return self._items(path("/v1/suites/{}/sessions", suite), given(limit=limit))
-
-    async def get_suite_session(
-        self, suite: types.SuiteName, session_id: str, *, question: bool | None = None
-    ) -> types.SessionOut:
-        """Return a session with its figures and the question that must be answered next.
-
-        Use it to resume.
-        """
-        return await self._json(
-            "GET", path("/v1/suites/{}/sessions/{}", suite, session_id), params=given(question=question)
-        )
-
-    async def delete_suite_session(self, suite: types.SuiteName, session_id: str) -> None:
-        """Delete a session and its steps."""
-        await self._send("DELETE", path("/v1/suites/{}/sessions/{}", suite, session_id))
-
-    async def answer_suite_step(
-        self, suite: types.SuiteName, session_id: str, body: types.StepAnswerIn | Mapping[str, Any]
-    ) -> types.AnsweredOut:
-        """Answer the current question.
-
-        Returns feedback if the step has ended, and the next question. The same answer to the previous question
-        returns the same feedback, so a request can be repeated.
-        """
-        return await self._json("POST", path("/v1/suites/{}/sessions/{}/answers", suite, session_id), json=body)
-
-    def list_session_steps(
-        self, suite: types.SuiteName, session_id: str, *, limit: int | None = None
-    ) -> AsyncIterator[types.SessionStepOut]:
-        """List the finished steps of a session in their order.
-
-        ``position`` is the number of the step in the session.
-        """
-        return self._items(path("/v1/suites/{}/sessions/{}/steps", suite, session_id), given(limit=limit))
-
-    async def get_session_step(self, suite: types.SuiteName, session_id: str, position: int) -> types.StepOut:
-        """Return one finished step of a session: questions, replies, gold answer and verdict."""
-        return await self._json("GET", path("/v1/suites/{}/sessions/{}/steps/{}", suite, session_id, position))

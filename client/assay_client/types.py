@@ -154,14 +154,6 @@ class AnswerIn(TypedDict):
     reply: NotRequired[Any]
 
 
-class AnsweredOut(TypedDict):
-    """Feedback, and the next question."""
-
-    feedback: FeedbackOut | None
-    done: bool
-    question: QuestionOut | None
-
-
 class AverageBoundsOut(TypedDict):
     """Averages with bounds."""
 
@@ -553,20 +545,6 @@ class DependentsOut(TypedDict):
     items: list[DependentResult]
 
 
-class FeedbackOut(TypedDict):
-    """Feedback to the answer that ended a step. Scores and gold are null in the test phase with ``feedback: train``."""
-
-    sample_id: str
-    phase: str
-    element: int | None
-    operation: int | None
-    f1: float | None
-    step_success: bool | None
-    task_done: bool
-    task_success: bool | None
-    gold: dict[str, Any] | None
-
-
 class Figure(TypedDict):
     """Share of a population. ``value`` is ``count / judged``. ``low`` and ``high`` are the shares if everything that
     was not judged counted against it or for it.
@@ -697,10 +675,6 @@ class FoundOut(TypedDict):
     detail: str
 
 
-GivenFeedback: TypeAlias = Literal["always", "train"]
-"""Steps whose answers get feedback."""
-
-
 class HeadlineFigureOut(TypedDict):
     """A headline figure over tasks, with intervals."""
 
@@ -718,10 +692,6 @@ class HealthOut(TypedDict):
 
     status: NotRequired[Literal["alive"]]
     sandbox: Literal["on", "off", "unknown"]
-
-
-History: TypeAlias = Literal["gold", "own"]
-"""Previous actions in the questions of a session."""
 
 
 class Interval(TypedDict):
@@ -944,28 +914,6 @@ class Mind2WebRunIn(TypedDict):
     compat_trailing: NotRequired[bool]
 
 
-class Mind2WebSessionIn(TypedDict):
-    """Options of a Mind2Web session."""
-
-    scores: NotRequired[str | None]
-    prompt_template: NotRequired[str | None]
-    protocol: NotRequired[Protocol]
-    top_k: NotRequired[int]
-    max_html_chars: NotRequired[int]
-    metric: NotRequired[Metric | None]
-    no_positive: NotRequired[NoPositive | None]
-    data: str
-    split: NotRequired[str | None]
-    seed: NotRequired[int]
-    run: NotRequired[str | None]
-    train_split: NotRequired[str | None]
-    train_tasks: NotRequired[int | None]
-    max_tasks: NotRequired[int | None]
-    shuffle_tasks: NotRequired[bool]
-    feedback: NotRequired[GivenFeedback]
-    history: NotRequired[History]
-
-
 class MissingRunOut(TypedDict):
     """Answer that a task lacks, although other tasks have one of the same name."""
 
@@ -987,21 +935,6 @@ class MultimodalRunIn(TypedDict):
     seeds: NotRequired[Sequence[int] | None]
     priority: NotRequired[int]
     budget_usd: NotRequired[float | None]
-
-
-class MultimodalSessionIn(TypedDict):
-    """Options of a Multimodal-Mind2Web~ session."""
-
-    tokens: NotRequired[Counting]
-    data: str
-    split: NotRequired[str | None]
-    seed: NotRequired[int]
-    run: NotRequired[str | None]
-    train_split: NotRequired[str | None]
-    train_tasks: NotRequired[int | None]
-    max_tasks: NotRequired[int | None]
-    shuffle_tasks: NotRequired[bool]
-    feedback: NotRequired[GivenFeedback]
 
 
 class NewWebhookOut(TypedDict):
@@ -1035,13 +968,6 @@ class NotJudgedShareOut(TypedDict):
 
     answers: int
     share: float
-
-
-class OptionOut(TypedDict):
-    """Option of a question."""
-
-    letter: str
-    text: str
 
 
 class OverrideIn(TypedDict):
@@ -1215,23 +1141,6 @@ class ProviderOut(TypedDict):
     reason: NotRequired[str | None]
     paused_by: NotRequired[str | None]
     paused_at: NotRequired[str | None]
-
-
-class QuestionOut(TypedDict):
-    """Question that must be answered next."""
-
-    id: str
-    phase: str
-    sample_id: str
-    task_id: str
-    task: str
-    website: str
-    step: int
-    round: int
-    prompt: list[dict[str, str]]
-    images: list[dict[str, Any]]
-    options: list[OptionOut]
-    none_option: str | None
 
 
 class ReadinessCheckOut(TypedDict):
@@ -1646,42 +1555,6 @@ class ScoredAnswerOut(TypedDict):
     created_at: str
 
 
-class SessionOut(TypedDict):
-    """Session with its progress. ``figures`` are those of the finished steps of each phase."""
-
-    id: str
-    suite: str
-    status: str
-    url: str
-    options: dict[str, Any]
-    created_at: str
-    updated_at: str
-    steps_total: int
-    steps_done: int
-    tasks_total: int
-    tasks_done: int
-    figures: dict[str, dict[str, Any] | None] | None
-    question: QuestionOut | None
-
-
-class SessionStepOut(TypedDict):
-    """Finished step of a session. ``position`` is the number of the step in the session."""
-
-    position: int
-    id: str
-    task_id: str
-    website: str
-    domain: str
-    status: str
-    reason: str | None
-    element_acc: float | None
-    action_f1: float | None
-    step_acc: float | None
-    phase: str
-    prediction: StepActionOut | None
-    gold: StepActionOut
-
-
 Shuffle: TypeAlias = Literal["step", "stream"]
 """How the seed determines the order of play. Both are reproducible, even if a run is interrupted and resumed."""
 
@@ -1771,21 +1644,6 @@ class StatisticsOut(TypedDict):
     warnings: list[str]
 
 
-class StepActionOut(TypedDict):
-    """Action of a step. ``elements`` are the texts of options, or ids of elements that were not an option."""
-
-    elements: list[str]
-    op: str
-    value: str
-
-
-class StepAnswerIn(TypedDict):
-    """Answer to a question."""
-
-    question: str
-    text: str
-
-
 class StepOut(TypedDict):
     """Step with all details. ``step`` is its entry in the predictions file; ``page`` is read from the data again."""
 
@@ -1872,11 +1730,9 @@ SuiteName: TypeAlias = Literal["mind2web", "mm-mind2web"]
 
 
 class SuiteUseOut(TypedDict):
-    """Suite with runs or sessions that the caller may read."""
+    """Suite with runs that the caller may read."""
 
     suite: str
-    runs: bool
-    sessions: bool
 
 
 class TaskAnswerOut(TypedDict):

@@ -175,9 +175,3 @@ def _outcome(data: Mapping[str, Any]) -> Outcome:
         if named in set(Outcome):
             return Outcome(named)
     return Outcome.UNDECIDED
-
-
-def vote_counts(leaf: JudgedNode) -> tuple[int, int]:
-    """Return the number of yes and of no votes. Votes lost to a fault count as neither."""
-    results = [vote.get("result") for vote in leaf.data.get("votes") or ()]
-    return results.count(True), results.count(False)

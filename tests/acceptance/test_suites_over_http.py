@@ -16,8 +16,6 @@ from typing import Any
 import httpx
 import pytest
 
-from app.features.suites import example_agent
-from assay_client import Client
 from judges.suites.multimodal.snapshot import SamplingOptions, build_snapshot
 from tests.fakes import mind2web
 from tests.fakes.multimodal import EXPECTED, STEPS, multimodal_reply, write_rows
@@ -123,43 +121,3 @@ async def test_mind2web_run_has_the_expected_figures(home: Path):
         result = await finished(client, url)
     figures = {name: value for name, value in mind2web.FIGURES_SCORED_ZERO.items() if not isinstance(value, dict)}
     assert {name: result[name] for name in figures} == pytest.approx(figures)
-
-
-async def test_agent_with_memory_beats_its_twin_and_continues_after_a_restart(home: Path):
-    mind2web.write_split(home / "benchmarks", mind2web.recurring_tasks(12))
-    options = {"data": ".", "split": "test_task", "train_tasks": 6, "seed": 1, "shuffle_tasks": True}
-    agent, answered = example_agent.ExampleAgent(remembers=True), 0
-    async with StandInLLM() as model:
-        async with serving(home, model, program=COLD) as (process, http):
-            url = str(http.base_url)
-
-            def begin() -> tuple[dict[str, float | None], str]:
-                nonlocal answered
-                with Client(url, timeout_s=240) as client:
-                    compared = example_agent.compare(client, options)
-                    session = client.start_session("mind2web", {**options, "protocol": "guide"})
-                    for question in session:
-                        feedback = session.answer(agent.answer(question))
-                        answered += 1
-                        assert feedback is not None
-                        agent.learn(question, feedback)
-                        if answered == 7:
-                            break
-                    return compared, session.id
-
-            compared, session_id = await asyncio.to_thread(begin)
-            process.kill()
-            await process.wait()
-        async with serving(home, model) as (_, http):
-            url = str(http.base_url)
-
-            def resume() -> dict[str, Any]:
-                with Client(url, timeout_s=240) as client:
-                    return example_agent.run(client.session("mind2web", session_id), agent)
-
-            figures = await asyncio.to_thread(resume)
-        assert model.calls == []
-    assert compared == {"with memory": 1.0, "without memory": 0.0}
-    assert figures["test"]["micro"]["step"] == 1.0
-    assert figures["train"]["micro"]["step"] < 1.0
-    assert (figures["train"]["steps"], figures["test"]["steps"]) == (12, 12)

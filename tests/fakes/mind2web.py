@@ -168,23 +168,3 @@ FIGURES_SKIPPED = {
 
 _KINDS = (("Reserve a berth", "lagoon"), ("Rent a bicycle", "harbour hut"), ("Send a postcard", "old mill"))
 _OTHERS = ("north", "south", "east", "west", "upper", "lower")
-
-
-def recurring_tasks(count: int) -> list[dict[str, Any]]:
-    """Return tasks of three kinds with two steps each. Only an agent that remembers can know the correct elements.
-
-    The text of a correct element depends only on the kind and the step, and shares no word with the task. Its position
-    and the other elements change from task to task.
-    """
-    tasks = []
-    for number in range(count):
-        description, name = _KINDS[number % len(_KINDS)]
-        actions = []
-        for step in range(2):
-            at = 2 + (number + step) % 5
-            texts = [f"{_OTHERS[(number + place) % len(_OTHERS)]} {place}" for place in range(1, 8)]
-            texts[at - 1] = f"{name} {step}"
-            operation = {"op": "TYPE", "value": f"note {step}"} if step else {}
-            actions.append(action(f"s{step}", texts, positives=(str(at),), **operation))
-        tasks.append(task(f"R{number}", actions) | {"confirmed_task": description})
-    return tasks

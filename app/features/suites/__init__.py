@@ -16,10 +16,9 @@ FEATURE = Feature(
     name="suites",
     settings="settings:SuiteSettings",
     commands=_commands,
-    tables=("suite_runs", "suite_steps", "suite_sessions", "suite_session_steps"),
-    routers=("api:router", "session_api:router"),
-    pages=("pages:router", "session_pages:router", "comparison_page:router"),
+    tables=("suite_runs", "suite_steps"),
+    routers=("api:router",),
+    pages=("pages:router", "comparison_page:router"),
     tabs=(Tab(name="suites", path="/suites", label="Suites", listing="/v1/suites"),),
     job_runners={"suite": "runner:SUITE_RUNNER"},
-    search="storage:search_sessions",
 )

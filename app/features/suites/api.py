@@ -60,13 +60,11 @@ _STEP: dict[str, Any] = {
 
 
 class SuiteUseOut(BaseModel):
-    """Suite with runs or sessions that the caller may read."""
+    """Suite with runs that the caller may read."""
 
-    model_config = ConfigDict(json_schema_extra={"example": {"suite": "mind2web", "runs": True, "sessions": False}})
+    model_config = ConfigDict(json_schema_extra={"example": {"suite": "mind2web"}})
 
     suite: str
-    runs: bool
-    sessions: bool
 
 
 class AcceptedRunOut(BaseModel):
@@ -326,15 +324,14 @@ async def create_mm_mind2web_run(
 
 @router.get("")
 async def list_suites(service: ServiceDep, caller: ReaderDep) -> ListOut[SuiteUseOut]:
-    """List the suites that have runs or sessions."""
+    """List the suites that have runs."""
     owner, items = caller.visible_owner, []
     async with service.database.begin() as connection:
         for suite in SuiteName:
             chosen = ListFilter(owner=owner, agent=suite.value)
             runs = await rows.list_jobs(connection, limit=1, chosen=chosen, kind=JobKind.SUITE)
-            sessions = await suite_steps.list_sessions(connection, suite=suite, owner=owner, limit=1, before=None)
-            if runs or sessions:
-                items.append(SuiteUseOut(suite=suite.value, runs=bool(runs), sessions=bool(sessions)))
+            if runs:
+                items.append(SuiteUseOut(suite=suite.value))
     return ListOut(items=items, next_cursor=None)
 
 

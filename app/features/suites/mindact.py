@@ -43,7 +43,7 @@ from judges.suites.questions import Questions, ask_all, reply_or_empty
 from rubrics.verdict import Usage
 
 if TYPE_CHECKING:
-    from app.features.suites.run_options import Mind2WebRunIn, Mind2WebSessionIn
+    from app.features.suites.run_options import Mind2WebRunIn
 
 NAME = "mind2web"
 NO_PREDICTION = "no_prediction"
@@ -86,8 +86,8 @@ class PlayOptions:
         )
 
     @classmethod
-    def of_request(cls, request: Mind2WebRunIn | Mind2WebSessionIn) -> PlayOptions:
-        """Return the options of a run or a session over HTTP."""
+    def of_request(cls, request: Mind2WebRunIn) -> PlayOptions:
+        """Return the options of a run over HTTP."""
         return cls.of(**request.model_dump(include={each.name for each in fields(cls)}))
 
     @property

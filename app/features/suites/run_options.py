@@ -1,8 +1,7 @@
-"""Options of suite runs and sessions over HTTP: request body, and the stored form that is read later."""
+"""Options of suite runs over HTTP: request body, and the stored form that is read later."""
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
@@ -32,7 +31,7 @@ SplitName = Annotated[
 
 
 class DataIn(BaseModel):
-    """Data, seed and label of a run or session."""
+    """Data, seed and label of a run."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -149,68 +148,3 @@ class Mind2WebRunIn(SuiteRunIn, Mind2WebOptionsIn):
     ] = None
     shuffle: Annotated[Shuffle, Field(strict=False)] = Shuffle.STEP
     compat_trailing: bool = False
-
-
-class History(StrEnum):
-    """Previous actions in the questions of a session."""
-
-    GOLD = "gold"
-    """The correct actions, as in the published evaluation."""
-    OWN = "own"
-    """The actions that the client chose."""
-
-
-class GivenFeedback(StrEnum):
-    """Steps whose answers get feedback."""
-
-    ALWAYS = "always"
-    TRAIN = "train"
-    """Only the training tasks: the client must use what it has learned."""
-
-
-class SessionIn(DataIn):
-    """Options of the sessions of all suites."""
-
-    train_split: Annotated[
-        SplitName | None, Field(description="Split of the training tasks, which come first (default: the split itself)")
-    ] = None
-    train_tasks: Annotated[
-        int | None,
-        Field(ge=0, le=10**6, description="Number of training tasks (default: none, or all of train_split)"),
-        WHOLE_NUMBER,
-    ] = None
-    max_tasks: Annotated[
-        int | None, Field(ge=1, le=10**6, description="Maximum number of test tasks"), WHOLE_NUMBER
-    ] = None
-    shuffle_tasks: Annotated[bool, Field(description="Draw the order of tasks from the seed (default: data order)")] = (
-        False
-    )
-    feedback: Annotated[GivenFeedback, Field(strict=False)] = GivenFeedback.ALWAYS
-
-
-class MultimodalSessionIn(SessionIn, MultimodalOptionsIn):
-    """Options of a Multimodal-Mind2Web~ session."""
-
-    model_config = ConfigDict(
-        json_schema_extra={"example": {"data": "mm/snapshot_20dist.parquet", "split": "test_website", "max_tasks": 20}}
-    )
-
-
-class Mind2WebSessionIn(SessionIn, Mind2WebOptionsIn):
-    """Options of a Mind2Web session."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "example": {
-                "data": "mind2web/data",
-                "split": "test_task",
-                "protocol": "guide",
-                "train_split": "train",
-                "train_tasks": 50,
-                "seed": 1,
-                "shuffle_tasks": True,
-            }
-        }
-    )
-
-    history: Annotated[History, Field(strict=False)] = History.GOLD

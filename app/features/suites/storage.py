@@ -1,35 +1,27 @@
-"""Tables of suite runs and sessions with their steps, and queries. Call every function inside a transaction."""
+"""Tables of suite runs with their steps, and queries. Call every function inside a transaction."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
 from typing import Any
 
 from sqlalchemy import (
     Column,
-    ColumnElement,
-    DateTime,
     Float,
     ForeignKey,
-    Index,
     Integer,
     Table,
     Text,
-    cast,
     delete,
     func,
-    or_,
     select,
-    update,
 )
-from sqlalchemy.dialects.postgresql import JSONB, insert
+from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.storage.listings import below, equal
-from app.storage.search import Found, contains
+from app.storage.listings import equal
 from app.storage.tables import metadata
 from app.storage.text_cleanup import storable_text
 
@@ -174,146 +166,6 @@ async def means_of(connection: AsyncConnection, job_id: str) -> StepMeans:
     )
 
 
-# Sessions, in which a client answers the questions of steps one after another.
-suite_sessions = Table(
-    "suite_sessions",
-    metadata,
-    Column("id", Text, primary_key=True),
-    Column("owner", Text, nullable=False),
-    Column("suite", Text, nullable=False),
-    Column("options", Text, nullable=False),
-    # The tasks in the order of the session, and where the data contain them.
-    Column("tasks", Text, nullable=False),
-    Column("steps_total", Integer, nullable=False),
-    Column("state", Text, nullable=False),
-    # Number of answers so far. An answer is stored only if no other one was stored in the meantime.
-    Column("turn", Integer, nullable=False),
-    Column("created_at", DateTime(timezone=True), nullable=False),
-    Column("updated_at", DateTime(timezone=True), nullable=False),
-    Index("suite_sessions_by_owner", "owner", "suite", "id"),
-)
-
-suite_session_steps = Table(
-    "suite_session_steps",
-    metadata,
-    Column("session_id", Text, ForeignKey("suite_sessions.id", ondelete="CASCADE"), primary_key=True),
-    Column("number", Integer, primary_key=True),
-    Column("record", Text, nullable=False),
-    Column("trace", Text, nullable=False),
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SessionRow:
-    """Session. ``options``, ``tasks`` and ``state`` are JSON text. ``turn`` counts its answers."""
-
-    id: str
-    owner: str
-    suite: str
-    options: str
-    tasks: str
-    steps_total: int
-    state: str
-    turn: int
-    created_at: datetime
-    updated_at: datetime
-
-
-async def create_session(connection: AsyncConnection, row: SessionRow) -> None:
-    await connection.execute(insert(suite_sessions).values({name: getattr(row, name) for name in row.__slots__}))
-
-
-async def get_session(connection: AsyncConnection, id: str, *, suite: str, owner: str | None) -> SessionRow | None:
-    """Return a session, or None. ``owner`` restricts the query to the sessions of one owner."""
-    rows = await _sessions(connection, [suite_sessions.c.id == id, suite_sessions.c.suite == suite], owner, 1)
-    return rows[0] if rows else None
-
-
-async def list_sessions(
-    connection: AsyncConnection, *, suite: str, owner: str | None, limit: int, before: str | None
-) -> list[SessionRow]:
-    """Return sessions, newest first."""
-    filters = [suite_sessions.c.suite == suite, *below(suite_sessions.c.id, before)]
-    return await _sessions(connection, filters, owner, limit)
-
-
-async def _sessions(
-    connection: AsyncConnection, filters: list[ColumnElement[bool]], owner: str | None, limit: int
-) -> list[SessionRow]:
-    filters += equal((suite_sessions.c.owner, owner))
-    query = select(suite_sessions).where(*filters).order_by(suite_sessions.c.id.desc()).limit(limit)
-    return [SessionRow(**row) for row in (await connection.execute(query)).mappings()]
-
-
-async def search_sessions(connection: AsyncConnection, words: str, limit: int, owner: str | None) -> Sequence[Found]:
-    """Return the sessions whose id or run contains ``words``, newest first."""
-    run = cast(suite_sessions.c.options, JSONB)["run"].astext
-    rows = await _sessions(connection, [or_(contains(suite_sessions.c.id, words), contains(run, words))], owner, limit)
-    return [
-        Found(
-            kind="session",
-            id=f"{row.suite}/{row.id}",
-            label=json.loads(row.options).get("run") or row.id,
-            detail=row.suite,
-        )
-        for row in rows
-    ]
-
-
-async def advance_session(
-    connection: AsyncConnection,
-    id: str,
-    *,
-    turn: int,
-    state: str,
-    now: datetime,
-    records: Mapping[int, Mapping[str, Any]],
-) -> bool:
-    """Store the state after answer number ``turn`` and the records of finished steps by number.
-
-    Returns False, and stores nothing, if the session already has this answer.
-    """
-    moved = await connection.execute(
-        update(suite_sessions)
-        .where(suite_sessions.c.id == id, suite_sessions.c.turn == turn - 1)
-        .values(turn=turn, state=state, updated_at=now)
-    )
-    if moved.rowcount != 1:
-        return False
-    await store_session_steps(connection, id, records)
-    return True
-
-
-async def store_session_steps(connection: AsyncConnection, id: str, records: Mapping[int, Mapping[str, Any]]) -> None:
-    values = [
-        {"session_id": id, "number": number, "record": row.record, "trace": row.trace}
-        for number, row in ((number, StepRow.of(record)) for number, record in records.items())
-    ]
-    if values:
-        await connection.execute(insert(suite_session_steps), values)
-
-
-async def session_record_texts(connection: AsyncConnection, id: str) -> list[str]:
-    """Return the records of all finished steps without traces, in order, as JSON text. Parse them in a thread."""
-    query = (
-        select(suite_session_steps.c.record)
-        .where(suite_session_steps.c.session_id == id)
-        .order_by(suite_session_steps.c.number)
-    )
-    return list((await connection.execute(query)).scalars())
-
-
-async def session_steps(
-    connection: AsyncConnection, id: str, *, limit: int, after: int | None
-) -> list[tuple[str, str]]:
-    """Return (record, trace) of finished steps by number, as JSON text. Parse them in a thread."""
-    query = select(suite_session_steps.c.record, suite_session_steps.c.trace).where(
-        suite_session_steps.c.session_id == id, suite_session_steps.c.number > (-1 if after is None else after)
-    )
-    rows = await connection.execute(query.order_by(suite_session_steps.c.number).limit(limit))
-    return [(row.record, row.trace) for row in rows]
-
-
 def parse_steps(rows: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
     """Parse records with their ``trace``. Blocks for milliseconds per step."""
     return [{**json.loads(record), "trace": json.loads(trace)} for record, trace in rows]
@@ -322,7 +174,3 @@ def parse_steps(rows: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
 def parse_records(texts: Iterable[str]) -> list[dict[str, Any]]:
     """Parse records. Blocks for milliseconds per thousand."""
     return [json.loads(text) for text in texts]
-
-
-async def delete_session(connection: AsyncConnection, id: str) -> None:
-    await connection.execute(delete(suite_sessions).where(suite_sessions.c.id == id))

@@ -1,4 +1,4 @@
-"""Suite runs and step sessions in the dashboard: figures, comparisons and single steps."""
+"""Suite runs in the dashboard: figures, comparisons and single steps."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from tests.fakes.mind2web import (
     mind2web_reply,
     nine_steps,
     ranks_of_nine_steps,
-    stand_in_reply,
     write_scores,
     write_split,
 )
@@ -31,15 +30,13 @@ pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loo
 
 @dataclass(frozen=True, slots=True)
 class Runs:
-    """Service with suite runs and sessions, and the paths of their pages."""
+    """Service with suite runs, and the paths of their pages."""
 
     served: Served
     plain: str
     pictured: str
     hostile: str
     compared: str
-    session: str
-    hostile_session: str
 
 
 async def run(served: Served, suite: str, **order: object) -> str:
@@ -48,21 +45,6 @@ async def run(served: Served, suite: str, **order: object) -> str:
     job = await served.wait_for_job(accepted.json()["id"])
     assert job["status"] == "succeeded", job
     return f"/suites/{suite}/runs/{job['id']}"
-
-
-async def session(served: Served, **order: object) -> str:
-    """Answer the questions of a session like the stand-in model, the first one wrong. Leave the last one open."""
-    started = await served.http.post("/v1/suites/mind2web/sessions", json={"protocol": "guide", **order})
-    assert started.status_code == 201, started.text
-    path: str = started.json()["url"]
-    question, reply = started.json()["question"], "Answer: C.\nAction: TYPE\nValue: x"
-    while (following := question) is not None:
-        body = {"question": following["id"], "text": reply}
-        question = (await served.http.post(f"{path}/answers", json=body)).json()["question"]
-        if question is not None and question["task_id"] == "T4":
-            break
-        reply = "" if question is None else stand_in_reply(question["prompt"][-1]["content"])
-    return path.removeprefix("/v1")
 
 
 def hostile_steps() -> list[dict]:
@@ -98,8 +80,6 @@ async def runs(open_dashboard: OpenDashboard, tmp_path_factory: pytest.TempPathF
                 pictured=await run(served, "mind2web", data="rows_test_website.parquet", split="test_website"),
                 hostile=await run(served, "mind2web", data="bad", **scored),
                 compared=await comparison(served, data="good", **scored),
-                session=await session(served, data="good", run="learner 7", train_tasks=2, **scored),
-                hostile_session=await session(served, data="bad", run=clean(PAYLOADS[0]), **scored),
             )
 
 
@@ -210,15 +190,11 @@ async def test_every_table_can_be_downloaded(runs: Runs, reader: Reader):
         ("other", runs.pictured),
         ("step", f"{runs.plain}/steps/0"),
         ("compare", runs.compared),
-        ("sessions", "/suites/mind2web/sessions"),
-        ("session", runs.session),
-        ("session step", f"{runs.session}/steps/0"),
     ]
     downloads = await find_tables_in_downloads(reader, runs.served, pages)
     assert downloads.missing == []
     assert downloads.tables == {
-        "suites": 2, "run": 5, "other": downloads.tables["other"], "step": 3, "compare": 3, "sessions": 1, "session": 2,
-        "session step": 1,
+        "suites": 2, "run": 5, "other": downloads.tables["other"], "step": 3, "compare": 3,
     }  # fmt: skip
 
 
@@ -238,27 +214,9 @@ async def test_two_runs_are_selected_and_compared(runs: Runs, reader: Reader):
     assert await reader.text("h1") == "Step T1_a@1 failed"
 
 
-async def test_session_is_reached_from_the_suites_and_its_steps_are_browsed(runs: Runs, reader: Reader):
-    await reader.go("/suites")
-    await reader.page.get_by_role("navigation", name="Mind2Web", exact=True).get_by_text("Step sessions").click()
-    await reader.page.get_by_role("link", name="learner 7").click()
-    await reader.page.wait_for_url(f"**{runs.session}")
-    assert await reader.text("h1") == "learner 7 in progress"
-    steps = reader.page.locator('[aria-label="Steps"] tbody tr')
-    assert await steps.count() == 7
-    first = " ".join((await steps.first.inner_text()).split())
-    assert "item 2" in first and "TYPE x" in first and first.endswith("failed")
-    await steps.first.get_by_role("link").click()
-    await reader.page.wait_for_url("**/steps/0")
-    await reader.page.keyboard.press("j")
-    await reader.page.wait_for_url("**/steps/1")
-    assert await reader.text("h1") == "Step T1_b passed"
-
-
 async def test_hostile_suite_data_runs_no_script_and_sends_no_request(runs: Runs, reader: Reader):
     shown = []
-    sessions = ("/suites/mind2web/sessions", runs.hostile_session, f"{runs.hostile_session}/steps/0")
-    for path in ("/suites", runs.hostile, *(f"{runs.hostile}/steps/{nth}" for nth in range(9)), *sessions):
+    for path in ("/suites", runs.hostile, *(f"{runs.hostile}/steps/{nth}" for nth in range(9))):
         await reader.go(path)
         shown.append("alert(1)" in await reader.page.content())
     assert all(shown[1:])
@@ -269,13 +227,11 @@ async def test_hostile_suite_data_runs_no_script_and_sends_no_request(runs: Runs
 @pytest.mark.parametrize(("size", "dark"), [(LAPTOP, False), (PHONE, True)], ids=["wide-light", "narrow-dark"])
 async def test_suite_pages_are_accessible_and_fit_the_window(runs: Runs, chromium: Browser, size, dark: bool):
     async with open_reader(chromium, runs.served.url, size=size, dark=dark) as reader:
-        sessions = ("/suites/mind2web/sessions", runs.session, f"{runs.session}/steps/0")
         for path in (
             "/suites",
             runs.plain,
             f"{runs.plain}/steps/0",
             f"{runs.pictured}/steps/2",
             runs.compared,
-            *sessions,
         ):
             assert await problems_of(reader, path, size) == [], path

@@ -122,7 +122,6 @@ EMPTY = (
     "/pages",
     "/suites",
     "/suites/mind2web/compare",
-    "/suites/mind2web/sessions",
 )
 
 

@@ -26,7 +26,6 @@ FIELDS = {
     "/results/res_nothing": ("leaf",),
     "/suites/mind2web/runs/job_nothing": ("task_id",),
     "/suites/mind2web/compare": ("a", "table"),
-    "/suites/mind2web/sessions": ("cursor",),
     "/sign-in": ("next",),
 }
 TOGETHER = 15

@@ -223,7 +223,6 @@ async def check_policy(served: Served) -> None:
         "/pages",
         "/suites",
         "/suites/mind2web/compare",
-        "/suites/mm-mind2web/sessions",
         "/jobs/job_nothing",
         "/json/v1/leaderboard",
         "/?format=csv",
