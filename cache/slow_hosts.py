@@ -9,6 +9,7 @@ from collections import defaultdict
 from collections.abc import Awaitable, Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from typing import TypeVar
 
 import structlog
 
@@ -17,6 +18,7 @@ from cache.urls import host_and_port
 
 SLOW_FOR_S = 300.0
 SLOW_DEADLINE_S = 15.0
+T = TypeVar("T")
 _log = structlog.get_logger(__name__)
 _deadline_s: ContextVar[float] = ContextVar("deadline_s", default=math.inf)
 
@@ -75,32 +77,31 @@ class SlowHosts:
         finally:
             _deadline_s.reset(token)
 
-    async def run_by_host(self, urls: Iterable[str], visit: Callable[[str], Awaitable[None]]) -> None:
-        """Call ``visit`` once for each URL, concurrently within the limit per host.
+    async def run_by_host(
+        self, pages: Iterable[T], visit: Callable[[T], Awaitable[None]], *, url_of: Callable[[T], str] = str
+    ) -> None:
+        """Call ``visit`` once for each page, concurrently within the limit per host.
 
-        A URL of a slow host is put aside at once, and visited after all the others, one at a time per host.
+        A page of a slow host is put aside at once, and visited after all the others.
 
         Raises:
             ExceptionGroup: Errors of ``visit``. The other calls are cancelled.
         """
-        put_aside: list[str] = []
+        put_aside: list[T] = []
 
-        async def turn(url: str, slots: asyncio.Semaphore, *, is_last: bool) -> None:
+        async def turn(page: T, slots: asyncio.Semaphore, *, is_last: bool) -> None:
             async with slots:
-                if is_last or url not in self:
-                    await visit(url)
+                if is_last or url_of(page) not in self:
+                    await visit(page)
                     return
-            _log.info("page put aside, its host timed out", url=url)
-            put_aside.append(url)
+            _log.info("page put aside, its host timed out", url=url_of(page))
+            put_aside.append(page)
 
-        async def take_turns(urls: Iterable[str], per_host: int, *, is_last: bool) -> None:
-            slots: dict[object, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(per_host))
+        for is_last in (False, True):
+            slots: dict[object, asyncio.Semaphore] = defaultdict(lambda: asyncio.Semaphore(self._pages_per_host))
             async with asyncio.TaskGroup() as group:
-                for url in urls:
-                    group.create_task(turn(url, slots[_host(url)], is_last=is_last))
-
-        await take_turns(urls, self._pages_per_host, is_last=False)
-        await take_turns(put_aside, 1, is_last=True)
+                for page in put_aside if is_last else pages:
+                    group.create_task(turn(page, slots[_host(url_of(page))], is_last=is_last))
 
 
 def _host(url: str) -> tuple[str, int]:
