@@ -149,8 +149,7 @@ async def open_runtime(
         index = await _index(settings, database, record_in_folder=record_in_folder)
         proxy = await stack.enter_async_context(EgressProxy(settings.egress_allow))
         pacing, locks = _capture_coordination(database)
-        hosts = _shared_host_slots(settings, sharing)
-        capturer = await asyncio.to_thread(_capturer, settings, limits, proxy, pacing, hosts)
+        capturer = await asyncio.to_thread(_capturer, settings, limits, proxy, pacing, sharing)
         pages = PageCache(
             capturer,
             blobs,
@@ -284,7 +283,7 @@ def _shared_host_slots(settings: Settings, sharing: SharedState | None) -> HostS
 
 
 def _capturer(
-    settings: Settings, limits: Limits, proxy: EgressProxy, pace: HostPacing, hosts: HostSlots | None
+    settings: Settings, limits: Limits, proxy: EgressProxy, pace: HostPacing, sharing: SharedState | None
 ) -> Capturer:
     """Create the capturer: the headless shell first if it is installed, full Chromium as the fallback."""
     browser = find_browser(settings.browser, downloads=(Path.home() / ".cache" / "ms-playwright",))
@@ -319,7 +318,7 @@ def _capturer(
         *browsers,
         sibling_probe=SiblingProbe(paced),
         limit=limits.pages,
-        global_slot=hosts,
+        global_slot=_shared_host_slots(settings, sharing),
     )
 
 
