@@ -38,10 +38,12 @@ from cache.capture import (
 )
 from cache.capture_index import CaptureIndex, capture_to_bytes
 from cache.errors import BlobCorrupt, BlobMissing, CacheError, NoEvidence
+from cache.fair_limit import Askers
 from cache.image_jobs import run_image_job
 from cache.lru import LRUCache
 from cache.page_text.screenshot_parts import screenshot_parts
 from cache.single_flight import SingleFlight
+from cache.slow_hosts import SlowHosts
 from cache.urls import canonical_key, unfetchable_reason
 
 
@@ -292,6 +294,7 @@ class PageCache:
         evidence_cache_bytes: int = EVIDENCE_CACHE_BYTES,
         locks: CaptureLocks | None = None,
         archive: Archive | None = None,
+        slow_hosts: SlowHosts | None = None,
     ) -> None:
         """Create a page cache.
 
@@ -306,6 +309,7 @@ class PageCache:
             evidence_cache_bytes: Maximum size of loaded evidence in memory.
             locks: Capture locks, shared by all processes that use the index.
             archive: Searched if a page cannot be captured and has no stored evidence.
+            slow_hosts: Record of hosts that timed out.
         """
         self._capturer = capturer
         self._blobs = blobs
@@ -314,6 +318,9 @@ class PageCache:
         self._recorder = CaptureRecorder(blobs, index, new_id)
         self._locks = locks or NoCaptureLocks()
         self._archive = archive
+        self.slow_hosts = slow_hosts or SlowHosts()
+        """Hosts that timed out in captures of this instance."""
+        self._askers = Askers()
         self._failure_ttl = timedelta(seconds=failure_ttl_s)
         self._max_age = None if max_age_s is None else timedelta(seconds=max_age_s)
         self._lookups: SingleFlight[tuple[str, bool, str | None], Capture] = SingleFlight()
@@ -352,9 +359,10 @@ class PageCache:
         known = self._found.get((key, owner)) if lookup_age_s and not refresh else None
         if known is not None and time.monotonic() - known[0] < lookup_age_s:
             return known[1]
-        capture = await self._lookups.run(
-            (key, refresh, owner), lambda: self._find_or_capture(url, key, near, owner, refresh=refresh)
-        )
+        with self._askers.waiting(key):
+            capture = await self._lookups.run(
+                (key, refresh, owner), lambda: self._find_or_capture(url, key, near, owner, refresh=refresh)
+            )
         if lookup_age_s and capture.is_evidence:
             self._found.put((key, owner), (time.monotonic(), capture), 1)
         return capture
@@ -558,7 +566,9 @@ class PageCache:
     async def _observe(self, url: str) -> Observation:
         refusal = unfetchable_reason(url)
         if refusal is None:
-            return await self._capturer.capture(url.strip())
+            seen = await self._capturer.capture(url.strip())
+            self.slow_hosts.record(seen)
+            return seen
         return Observation(
             url=url,
             outcome=CaptureOutcome.UNSUPPORTED,

@@ -1,8 +1,8 @@
 """Concurrency limits: one semaphore per limited resource.
 
-Each adapter holds its semaphore only during its external call. A page capture acquires two, always in this order, so
-deadlocks are impossible: first the slot of its host, then a page slot. If workers share a limit, the slot of this
-process is acquired before the shared one.
+Each adapter holds its semaphore only during its external call. Answers share the slots for page captures fairly, see
+``cache.fair_limit``. If workers share a limit, the slot of this process is acquired before the shared one, so deadlocks
+are impossible.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from types import TracebackType
 from typing import Any
 
 from app.settings import Settings
+from cache.fair_limit import FairLimit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,10 +22,9 @@ class Limits:
     """Semaphores of this process. ``answers()`` creates one per task."""
 
     tasks: asyncio.Semaphore
-    pages: asyncio.Semaphore
+    pages: FairLimit
     llm: AbstractAsyncContextManager[Any]
     max_answers: int
-    max_pages_per_host: int
 
     @classmethod
     def from_settings(cls, settings: Settings, *, shared_llm: AbstractAsyncContextManager[Any] | None = None) -> Limits:
@@ -32,10 +32,9 @@ class Limits:
         llm = asyncio.Semaphore(settings.max_llm)
         return cls(
             tasks=asyncio.Semaphore(settings.max_tasks),
-            pages=asyncio.Semaphore(settings.max_pages),
+            pages=FairLimit(settings.max_pages, per_host=settings.max_pages_per_host),
             llm=llm if shared_llm is None else CombinedLimit(llm, shared_llm),
             max_answers=settings.max_answers,
-            max_pages_per_host=settings.max_pages_per_host,
         )
 
     def answers(self) -> asyncio.Semaphore:

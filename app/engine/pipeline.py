@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, nullcontext, suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from functools import cache
@@ -24,6 +24,7 @@ from app.progress import Progress, ProgressCallback, Stage, ignore_progress
 from cache.blobs import BlobArea
 from cache.capture import Capture, Evidence
 from cache.errors import BlobCorrupt, BlobMissing, BlobStoreFailed, BrowserUnavailable, CacheError, NoEvidence
+from cache.fair_limit import on_behalf_of
 from cache.pages import PageCache
 from cache.urls import canonical_key
 from judges.analysis.rejudging import with_rejudged
@@ -426,6 +427,8 @@ class AnswerPages:
         self._owner = owner
         self._stored_only = stored_only
         self._lookup_age_s = lookup_age_s
+        self._share: object = self
+        """Key of the share of this answer in the limit of captures."""
         self._seen: dict[str, Capture] = {}
 
     @property
@@ -439,11 +442,13 @@ class AnswerPages:
 
     def unrecorded(self) -> AnswerPages:
         """Return the same pages with a record of their own, for a run whose pages are not those of the result."""
-        return AnswerPages(self._pages, near=self._near, owner=self._owner, stored_only=self._stored_only)
+        pages = AnswerPages(self._pages, near=self._near, owner=self._owner, stored_only=self._stored_only)
+        pages._share = self._share
+        return pages
 
     async def capture_all(self, urls: Sequence[str], done: Callable[[int], None]) -> None:
         """Capture pages concurrently; the page cache limits the concurrency. Calls ``done`` with the number of pages
-        done.
+        done. Pages of hosts that time out come last.
 
         Errors of single pages are only logged here. They are raised again when a claim needs the page.
 
@@ -469,9 +474,7 @@ class AnswerPages:
         done(0)
         unavailable: BaseException | None = None
         try:
-            async with asyncio.TaskGroup() as captures:
-                for url in urls:
-                    captures.create_task(one(url))
+            await self._pages.slow_hosts.run_by_host(urls, one)
         except* BrowserUnavailable as errors:
             unavailable = errors.exceptions[0]
         if unavailable is not None:
@@ -483,17 +486,18 @@ class AnswerPages:
     async def evidence_for(self, url: str) -> Evidence:
         """Return the evidence of a page, as ``PageCache.evidence_for``, and record its capture.
 
-        A page that this answer has already used is not looked up again.
+        A page that this answer has already used is not looked up again, whatever its outcome.
         """
         evidence, known = None, self.used_capture(url)
-        if known is not None and known.is_evidence:
+        if known is not None:
             with suppress(BlobMissing, BlobCorrupt):  # it is captured again below
                 evidence = await self._pages.evidence(known)
         try:
             if evidence is None and self._stored_only:
                 evidence = await self._pages.stored_evidence_for(url, owner=self._owner)
             elif evidence is None:
-                evidence = await self._pages.evidence_for(url, near=self._near, owner=self._owner)
+                with self._sharing(url):
+                    evidence = await self._pages.evidence_for(url, near=self._near, owner=self._owner)
         except NoEvidence as error:
             if error.capture is not None:
                 self._keep(error.capture)
@@ -509,7 +513,14 @@ class AnswerPages:
         """Return the capture of a page; None if only stored pages are used and it is not stored."""
         if self._stored_only:
             return await self._pages.stored(url, owner=self._owner)
-        return await self._pages.get(url, near=self._near, owner=self._owner, lookup_age_s=self._lookup_age_s)
+        with self._sharing(url):
+            return await self._pages.get(url, near=self._near, owner=self._owner, lookup_age_s=self._lookup_age_s)
+
+    @contextmanager
+    def _sharing(self, url: str) -> Iterator[None]:
+        """Let a capture of ``url`` count to the share of this answer, within the time limit of its host."""
+        with on_behalf_of(self._share), self._pages.slow_hosts.limited(url):
+            yield
 
     def _keep(self, capture: Capture) -> None:
         self._seen[capture.key] = capture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -59,6 +58,8 @@ async def capture_pages(
 ) -> list[CapturedPage]:
     """Capture each page once, concurrently within the limits. ``on_page`` is called for each page.
 
+    Pages of hosts that time out come last.
+
     Unless ``refresh`` is set, pages with evidence are not captured again, so an interrupted run can be resumed.
     ``near`` is the time at which the pages were cited.
 
@@ -68,15 +69,14 @@ async def capture_pages(
     first_spelling = {canonical_key(url): url for url in reversed(list(urls))}
     pages: list[CapturedPage] = []
 
-    async def capture_one(key: str, url: str) -> None:
-        pages.append(await _page(runtime, key, url, refresh=refresh, near=near))
+    async def capture_one(url: str) -> None:
+        with runtime.pages.slow_hosts.limited(url):
+            pages.append(await _page(runtime, canonical_key(url), url, refresh=refresh, near=near))
         on_page(pages[-1])
 
     unavailable: BaseException | None = None
     try:
-        async with asyncio.TaskGroup() as group:
-            for key, url in reversed(first_spelling.items()):
-                group.create_task(capture_one(key, url))
+        await runtime.pages.slow_hosts.run_by_host(reversed(first_spelling.values()), capture_one)
     except* BrowserUnavailable as errors:
         unavailable = errors.exceptions[0]
     if unavailable is not None:

@@ -43,6 +43,7 @@ from cache.egress.proxy import EgressProxy, parse_host_port
 from cache.errors import BrowserUnavailable
 from cache.pacing import HostPacing, PacedCapturer, ProcessHostPacing
 from cache.pages import Archive, PageCache
+from cache.slow_hosts import SlowHosts
 from cache.sources.wayback import Wayback
 from judges.errors import JudgeNotLoadable
 from judges.isolation.fork_server_pool import ForkServerPool
@@ -148,8 +149,7 @@ async def open_runtime(
         index = await _index(settings, database, record_in_folder=record_in_folder)
         proxy = await stack.enter_async_context(EgressProxy(settings.egress_allow))
         pacing, locks = _capture_coordination(database)
-        hosts = _shared_host_slots(settings, sharing)
-        capturer = await asyncio.to_thread(_capturer, settings, limits, proxy, pacing, hosts)
+        capturer = await asyncio.to_thread(_capturer, settings, limits, proxy, pacing, sharing)
         pages = PageCache(
             capturer,
             blobs,
@@ -158,7 +158,8 @@ async def open_runtime(
             new_id=lambda: ids.new("page"),
             max_age_s=settings.page_max_age_s,
             locks=locks,
-            archive=_archive(settings, limits, proxy, pacing, clock),
+            archive=_archive(settings, proxy, pacing, clock),
+            slow_hosts=SlowHosts(pages_per_host=settings.max_pages_per_host),
         )
         stack.push_async_callback(pages.aclose)
         provider_status, shared = (None, None) if sharing is None else (sharing.provider_status, sharing.replies)
@@ -263,11 +264,11 @@ async def _index(settings: Settings, database: Database | None, *, record_in_fol
     return CombinedIndex(shared, await FolderIndex.open(folder)) if record_in_folder else shared
 
 
-def _archive(settings: Settings, limits: Limits, proxy: EgressProxy, pace: HostPacing, clock: Clock) -> Archive | None:
+def _archive(settings: Settings, proxy: EgressProxy, pace: HostPacing, clock: Clock) -> Archive | None:
     """Return the client of the web archive; None if the settings disable it."""
     if not settings.wayback:
         return None
-    fetch = HttpCapturer(proxy, semaphore=limits.pages, contact=settings.contact)
+    fetch = HttpCapturer(proxy, semaphore=asyncio.Semaphore(settings.max_pages), contact=settings.contact)
     if settings.wayback == "on":
         return Wayback(fetch, pace, now=clock.now)
     return Wayback(fetch, pace, now=clock.now, availability=settings.wayback, archive=settings.wayback)
@@ -282,7 +283,7 @@ def _shared_host_slots(settings: Settings, sharing: SharedState | None) -> HostS
 
 
 def _capturer(
-    settings: Settings, limits: Limits, proxy: EgressProxy, pace: HostPacing, hosts: HostSlots | None
+    settings: Settings, limits: Limits, proxy: EgressProxy, pace: HostPacing, sharing: SharedState | None
 ) -> Capturer:
     """Create the capturer: the headless shell first if it is installed, full Chromium as the fallback."""
     browser = find_browser(settings.browser, downloads=(Path.home() / ".cache" / "ms-playwright",))
@@ -296,7 +297,7 @@ def _capturer(
             BrowserCapturer(
                 program,
                 proxy,
-                semaphore=limits.pages,
+                semaphore=nullcontext(),  # the routed capturer limits the captures of all browsers
                 allow_unsandboxed=settings.browser_unsandboxed,
                 contact=settings.contact,
                 uid=settings.sandbox_uid + 1,
@@ -307,7 +308,7 @@ def _capturer(
         )
         for program in programs
     ]
-    # Probes have their own semaphore. Each one belongs to a page that has just released its slot.
+    # Probes have their own semaphore. Each one belongs to a page that has a slot.
     probe_slots = asyncio.Semaphore(_PROBES_AT_ONCE)
     probe = HttpCapturer(
         proxy, semaphore=probe_slots, deadline_s=PROBE_S, max_bytes=PROBE_BYTES, contact=settings.contact
@@ -316,8 +317,8 @@ def _capturer(
     return RoutedCapturer(
         *browsers,
         sibling_probe=SiblingProbe(paced),
-        pages_per_host=limits.max_pages_per_host,
-        global_slot=hosts,
+        limit=limits.pages,
+        global_slot=_shared_host_slots(settings, sharing),
     )
 
 

@@ -174,9 +174,15 @@ class JobExecutor:
         Raises:
             DatabaseUnavailable: The claim or the outcome could not be written. The takeover sweep will find the job.
         """
-        async with self._database_access, self._database.begin() as connection:
-            job = await rows.claim(connection, job_id, queue_id, now=self._clock.now())
-            text = "" if job is None else await rows.answer_text(connection, job.answer_sha256)
+        claiming = asyncio.create_task(self._claim(job_id, queue_id), name=f"claim of {job_id}")
+        try:
+            job, text = await asyncio.shield(claiming)
+        except asyncio.CancelledError:
+            # The claim may be committed already. It ends by itself, and the attempt must not count.
+            await asyncio.wait({claiming})
+            if claiming.exception() is None and (claimed := claiming.result()[0]) is not None:
+                await self._return_to_queue(claimed)
+            raise
         if job is None:
             return
         answer = Answer(name=job.answer_name, text=text)
@@ -192,6 +198,7 @@ class JobExecutor:
                 attempt.cancel()
                 await asyncio.wait({attempt})
                 if attempt not in self._superseded or _is_cancelled():
+                    await self._return_to_queue(job)  # an attempt that was cancelled before it began did not do so
                     raise
                 outcome = "superseded"
             finally:
@@ -200,6 +207,12 @@ class JobExecutor:
                     del self._running[job.id]
             self._metrics.attempts.labels(outcome).inc()
             _log.info("job attempt ended", outcome=outcome, seconds=round(time.monotonic() - started, 3))
+
+    async def _claim(self, job_id: str, queue_id: int) -> tuple[Job | None, str]:
+        """Start the next attempt of a job. Return the job, None if the queue entry is outdated, and its answer."""
+        async with self._database_access, self._database.begin() as connection:
+            job = await rows.claim(connection, job_id, queue_id, now=self._clock.now())
+            return job, "" if job is None else await rows.answer_text(connection, job.answer_sha256)
 
     async def _attempt(self, job: Job, answer: Answer, older: asyncio.Task[str] | None) -> str:
         """Judge the answer and store the result. Return the outcome for metrics, such as ``succeeded``.

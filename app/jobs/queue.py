@@ -14,12 +14,14 @@ from typing import Any
 
 import procrastinate
 import psycopg
+import structlog
 from procrastinate import exceptions
 from procrastinate.jobs import Status
 from procrastinate.types import JSONDict
 from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.async_tools import cancellable_sleep
 from app.storage.database import QUEUE_CONNECTIONS, Database
 from app.storage.errors import DatabaseUnavailable
 
@@ -28,6 +30,7 @@ TASK = "assay.judge_answer"
 _CONNECT_TIMEOUT_S = 5
 _POOL_WAIT_S = 5.0
 _RECONNECT_S = 2.0
+_log = structlog.get_logger(__name__)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,8 +63,8 @@ class JobQueue:
             kwargs={"connect_timeout": _CONNECT_TIMEOUT_S},
         )
         self._app = procrastinate.App(connector=connector)
-        self._running: set[int] = set()
-        """The entries that this process is running."""
+        self._running: dict[int, int] = {}
+        """The entries that this process is running, with the ID of their worker."""
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[JobQueue]:
@@ -113,17 +116,18 @@ class JobQueue:
     async def run_worker(self, handle: Callable[[str, int], Awaitable[None]], options: WorkerOptions) -> None:
         """Call ``handle(job_id, queue_id)`` for each entry, until cancelled or the database is lost.
 
-        On cancellation, take no new entries, wait ``drain_s`` for the running ones and then cancel them.
+        On cancellation, take no new entries, wait ``drain_s`` for the running ones and then cancel them. The worker
+        sends heartbeats until the last one has ended.
         """
 
         async def judge_answer(context: procrastinate.JobContext, *, job_id: str) -> None:
-            if context.job.id is None:
+            if context.job.id is None or context.job.worker_id is None:
                 raise exceptions.TaskNotFound
-            self._running.add(context.job.id)
+            self._running[context.job.id] = context.job.worker_id
             try:
                 await handle(job_id, context.job.id)
             finally:
-                self._running.discard(context.job.id)
+                del self._running[context.job.id]
 
         self._app.tasks.pop(TASK, None)
         self._app.task(name=TASK, queue=QUEUE, pass_context=True)(judge_answer)
@@ -139,8 +143,28 @@ class JobQueue:
             abort_job_polling_interval=options.poll_s,
             listen_notify=options.listens,
         )
-        with _database_errors():
-            await run_cancellable(working, is_draining=lambda: bool(self._running))
+        heartbeats = asyncio.create_task(self._send_heartbeats(options.heartbeat_s), name="heartbeats")
+        try:
+            with _database_errors():
+                await run_cancellable(working, is_draining=lambda: bool(self._running))
+        finally:
+            heartbeats.cancel()
+            await asyncio.wait({heartbeats})
+
+    async def _send_heartbeats(self, interval_s: float) -> None:
+        """Send heartbeats for the workers of running entries until cancelled.
+
+        Procrastinate's worker cancels its own heartbeat as soon as it stops, also after a lost connection, and then
+        waits for its entries. Other workers would take them over.
+        """
+        while True:
+            await cancellable_sleep(interval_s)
+            try:
+                with _database_errors():
+                    for worker_id in set(self._running.values()):
+                        await self._app.job_manager.update_heartbeat(worker_id)
+            except DatabaseUnavailable as error:
+                _log.warning("heartbeat not sent", detail=str(error))
 
 
 async def _driver(connection: AsyncConnection) -> Any:

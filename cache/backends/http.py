@@ -12,6 +12,7 @@ import ssl
 import time
 import zlib
 from collections.abc import Callable
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from importlib.metadata import version
 from urllib.parse import urljoin
@@ -32,6 +33,7 @@ from cache.capture import CaptureOutcome, Observation
 from cache.egress.proxy import EgressProxy, ProxyPort
 from cache.errors import DocumentRejected
 from cache.pages import utc_now
+from cache.slow_hosts import time_limit
 from cache.urls import unfetchable_reason
 
 DEADLINE_S = 60.0
@@ -67,7 +69,7 @@ class HttpCapturer:
         self,
         proxy: EgressProxy,
         *,
-        semaphore: asyncio.Semaphore,
+        semaphore: AbstractAsyncContextManager[object],
         deadline_s: float = DEADLINE_S,
         max_bytes: int | None = None,
         contact: str = "",
@@ -90,13 +92,14 @@ class HttpCapturer:
     async def capture(self, url: str) -> Observation:
         async with self._semaphore:
             began = time.monotonic()
+            limit_s, late = time_limit(self._deadline_s)
             initial = Observation(
                 url=url,
                 outcome=CaptureOutcome.TIMEOUT,
                 captured_at=utc_now(),
                 duration_s=0.0,
                 backend="http",
-                detail=f"no response within {self._deadline_s:g} s",
+                detail=late,
                 versions={"httpx": version("httpx")},
             )
             refusal = unfetchable_reason(url)
@@ -104,10 +107,10 @@ class HttpCapturer:
                 return replace(initial, outcome=CaptureOutcome.UNSUPPORTED, detail=refusal)
             try:
                 async with (
-                    asyncio.timeout(self._deadline_s),
+                    asyncio.timeout(limit_s),
                     self._proxy.proxy_port(max_bytes=self._max_bytes) as proxy_port,
                 ):
-                    seen = await self._fetch(initial, url, proxy_port, began)
+                    seen = await self._fetch(initial, url, proxy_port, began + limit_s)
             except TimeoutError:
                 seen = initial
             return replace(seen, duration_s=time.monotonic() - began)
@@ -115,7 +118,7 @@ class HttpCapturer:
     async def aclose(self) -> None:
         """Do nothing; no resources outlive a capture."""
 
-    async def _fetch(self, initial: Observation, url: str, proxy_port: ProxyPort, began: float) -> Observation:
+    async def _fetch(self, initial: Observation, url: str, proxy_port: ProxyPort, deadline: float) -> Observation:
         try:
             response = await self._get(url, proxy_port)
         except _FetchFailed as failed:
@@ -127,7 +130,7 @@ class HttpCapturer:
                 final_url=failed.url,
                 chain=failed.chain,
             )
-        left_s = max(1.0, self._deadline_s - (time.monotonic() - began) - 1.0)
+        left_s = max(1.0, deadline - time.monotonic() - 1.0)
         received = replace(
             initial,
             detail="",

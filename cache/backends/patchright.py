@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib.metadata import version
@@ -33,6 +33,7 @@ from cache.errors import BrowserUnavailable, SandboxUnavailable
 from cache.page_scripts import script
 from cache.page_text.visible_text import MAX_FRAMES, FrameLost, FrameView
 from cache.pages import utc_now
+from cache.slow_hosts import time_limit
 from cache.urls import unfetchable_reason
 
 if TYPE_CHECKING:
@@ -84,7 +85,7 @@ class BrowserCapturer:
         executable: Path,
         proxy: EgressProxy,
         *,
-        semaphore: asyncio.Semaphore,
+        semaphore: AbstractAsyncContextManager[object],
         deadline_s: float = DEADLINE_S,
         pages_per_browser: int = PAGES_PER_BROWSER,
         allow_unsandboxed: bool = False,
@@ -132,13 +133,14 @@ class BrowserCapturer:
     async def capture(self, url: str) -> Observation:
         async with self._semaphore:
             began = time.monotonic()
+            limit_s, late = time_limit(self._deadline_s)
             initial = Observation(
                 url=url,
                 outcome=CaptureOutcome.TIMEOUT,
                 captured_at=utc_now(),
                 duration_s=0.0,
                 backend=f"browser:{self.executable.name}",
-                detail=f"no response within {self._deadline_s:g} s",
+                detail=late,
                 versions={"patchright": _library_version()},
             )
             refusal = unfetchable_reason(url)
@@ -157,7 +159,7 @@ class BrowserCapturer:
                     chain=(url,),
                 )
             else:
-                seen = await self._visit_with_retry(initial, began + self._deadline_s)
+                seen = await self._visit_with_retry(initial, began + limit_s)
             return replace(seen, duration_s=time.monotonic() - began)
 
     async def aclose(self) -> None:

@@ -8,7 +8,6 @@ limited. See docs/decisions/0056-signs-of-blocking.md.
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, nullcontext
 
@@ -16,6 +15,7 @@ import structlog
 
 from cache.backends.sibling_probe import SiblingProbe
 from cache.capture import CaptureOutcome, Capturer, Observation
+from cache.fair_limit import FairLimit
 from cache.urls import host_and_port
 
 _log = structlog.get_logger(__name__)
@@ -36,6 +36,7 @@ class RoutedCapturer:
         *,
         sibling_probe: SiblingProbe | None = None,
         pages_per_host: int = 2,
+        limit: FairLimit | None = None,
         global_slot: Callable[[str], AbstractAsyncContextManager[object]] | None = None,
         sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
     ) -> None:
@@ -46,23 +47,25 @@ class RoutedCapturer:
             second: Captures again if the result of ``first`` has a sign of blocking or is a crash.
             sibling_probe: Probes a random sibling URL if the page may be a soft 404.
             pages_per_host: Maximum number of concurrent captures per host.
+            limit: Limit of concurrent captures, which replaces ``pages_per_host``.
             global_slot: Acquires a slot for a host among all processes that capture.
             sleep: Waits before a retry.
         """
         self._first = first
         self._second = second
         self._sibling_probe = sibling_probe
-        self._hosts = _HostLimits(pages_per_host, global_slot)
+        self._limit = limit or FairLimit(per_host=pages_per_host)
+        self._global_slot = global_slot
         self._sleep = sleep
 
     async def capture(self, url: str) -> Observation:
-        async with self._hosts.slot(url):
+        async with self._slot(url):
             observation = await self._capture_with_retries(url)
             return observation if self._sibling_probe is None else await self._sibling_probe.check(observation)
 
     async def capture_once(self, url: str) -> Observation:
         """Capture a URL with a single visit of the first capturer."""
-        async with self._hosts.slot(url):
+        async with self._slot(url):
             return await self._first.capture(url)
 
     async def _capture_with_retries(self, url: str) -> Observation:
@@ -76,6 +79,17 @@ class RoutedCapturer:
         retried = await self._second.capture(url)
         _log.info("page recaptured", url=url, first=observation.outcome.value, second=retried.outcome.value)
         return retried if retried.is_evidence or _has_crashed(observation) else observation
+
+    @asynccontextmanager
+    async def _slot(self, url: str) -> AsyncIterator[None]:
+        """Have a slot of this process, then one of the host among all processes."""
+        try:
+            host = host_and_port(url)
+        except ValueError:
+            host = ("", 0)
+        shared = nullcontext() if self._global_slot is None else self._global_slot(f"{host[0]}:{host[1]}")
+        async with self._limit.slot(host), shared:
+            yield
 
     @property
     def sandboxed(self) -> bool | None:
@@ -111,32 +125,3 @@ def _retry_wait_s(observation: Observation) -> float | None:
         wait_s = float(retry_after) if retry_after.isdigit() else RETRY_S
         return wait_s if wait_s <= MAX_RETRY_AFTER_S else None
     return None
-
-
-class _HostLimits:
-    """Concurrency limits per host. Hosts without captures are removed."""
-
-    def __init__(self, limit: int, global_slot: Callable[[str], AbstractAsyncContextManager[object]] | None) -> None:
-        self._limit = limit
-        self._global_slot = global_slot
-        self._semaphores: dict[tuple[str, int], asyncio.Semaphore] = {}
-        self._captures: Counter[tuple[str, int]] = Counter()
-
-    @asynccontextmanager
-    async def slot(self, url: str) -> AsyncIterator[None]:
-        try:
-            host = host_and_port(url)
-        except ValueError:
-            host = ("", 0)
-        semaphore = self._semaphores.setdefault(host, asyncio.Semaphore(self._limit))
-        self._captures[host] += 1
-        try:
-            async with (
-                semaphore,
-                nullcontext() if self._global_slot is None else self._global_slot(f"{host[0]}:{host[1]}"),
-            ):
-                yield
-        finally:
-            self._captures[host] -= 1
-            if not self._captures[host]:
-                del self._captures[host], self._semaphores[host]

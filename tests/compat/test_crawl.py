@@ -271,6 +271,19 @@ async def test_concurrent_captures_are_limited(crawl: Callable[..., Crawl], tmp_
     assert running[1] == 2
 
 
+async def test_pages_of_a_host_that_times_out_are_captured_after_all_others(
+    crawl: Callable[..., Crawl], tmp_path: Path
+):
+    slow, fast = ([f"https://{host}.example/{number}" for number in range(4)] for host in ("slow", "fast"))
+    visitor = Visitor({url: [{"outcome": Outcome.TIMEOUT, "text": "", "http_status": None}, {}] for url in slow})
+    answer(tmp_path, " ".join([*slow, *fast]))
+    assert await crawl(visitor, max_pages=2).run(["t"]) == {CrawlOutcome.STORED: 8}
+    assert visitor.visited[0] == slow[0]
+    assert sorted(visitor.visited[1:5]) == fast
+    assert sorted(visitor.visited[5:8]) == slow[1:]
+    assert sorted(visitor.visited[8:]) == slow  # failed pages once more
+
+
 @pytest.fixture
 def folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)

@@ -20,6 +20,7 @@ from typing import Any, Protocol, TypeVar
 
 from cache.capture import Observation
 from cache.errors import CacheError
+from cache.slow_hosts import SlowHosts
 from judges.errors import JudgeError, LLMOutputUnusable
 from judges.result_files import write_json
 from mind2web2.llm_client.judge import HarnessError, JudgeContentError
@@ -173,6 +174,7 @@ class Crawl:
     refresh_urls: bool = False
     max_pages: int = 5
     report: Callable[[str], None] = lambda line: None
+    _slow_hosts: SlowHosts = field(default_factory=SlowHosts)
 
     async def run(self, task_ids: Iterable[str]) -> Counter[CrawlOutcome]:
         """Capture the pages of tasks, and those that failed once more at the end. Return the number of each outcome.
@@ -199,11 +201,12 @@ class Crawl:
         return Counter(outcome for task in tasks for outcome in task.outcomes.values())
 
     async def _capture_all(self, pages: Sequence[tuple[_Task, CitedPage]], *, retry_failed: bool) -> None:
-        """Capture pages and store their outcomes in their tasks."""
+        """Capture pages and store their outcomes in their tasks. Pages of hosts that time out come last."""
         slots = asyncio.Semaphore(self.max_pages)
         number = count(1)
 
-        async def capture(task: _Task, page: CitedPage) -> None:
+        async def capture(cited: tuple[_Task, CitedPage]) -> None:
+            task, page = cited
             async with slots:
                 outcome, reason = await self._capture(task, page, retry_failed=retry_failed)
             task.outcomes[page.url] = outcome
@@ -212,7 +215,10 @@ class Crawl:
             extra = {"task_id": task.task_id, "url": page.url, "outcome": outcome.value, "reason": reason}
             self.logger.log(_LEVELS.get(outcome, logging.INFO), "%s", line, extra=extra)
 
-        await _all(capture(task, page) for task, page in pages)
+        try:
+            await self._slow_hosts.run_by_host(pages, capture, url_of=lambda cited: cited[1].url)
+        except ExceptionGroup as errors:
+            raise errors.exceptions[0] from errors
 
     async def _find_urls(self, task: _Task) -> list[str]:
         """Find the URLs of a task, or read them from the file of the last crawl, and save them.
@@ -252,6 +258,7 @@ class Crawl:
             return CrawlOutcome.SKIPPED, f"failed before: {failures[0].get('reason')}"
         try:
             seen = await self.visitor.visit(page.url, self.logger)
+            self._slow_hosts.record(seen)
             problem = capture_problem(seen)
             if problem is None:
                 await asyncio.to_thread(store_observation, cache, page.url, seen)

@@ -10,6 +10,7 @@ from sqlalchemy import text
 
 from answers.submission import Answer
 from app.clock import SystemClock
+from app.jobs import takeover as takeover_module
 from app.jobs.errors import JobSuperseded
 from app.jobs.execution import ProgressWriter
 from app.jobs.queue import JobQueue
@@ -52,6 +53,17 @@ async def entries(database: Database) -> list[tuple[int, str]]:
     async with database.begin() as connection:
         found = await connection.execute(text("SELECT id, status::text FROM procrastinate_jobs ORDER BY id"))
         return [(row.id, row.status) for row in found]
+
+
+async def wait_until_running(database: Database) -> None:
+    """Wait until no job is queued."""
+    queued = text("SELECT count(*) FROM jobs WHERE status = 'queued'")
+    async with asyncio.timeout(240):
+        while True:
+            async with database.begin() as connection:
+                if not (await connection.execute(queued)).scalar_one():
+                    return
+            await asyncio.sleep(0.02)
 
 
 async def test_job_of_killed_worker_is_taken_over(rig: Rig):
@@ -202,6 +214,46 @@ async def test_worker_that_was_suspended_keeps_its_jobs(rig: Rig):
         assert await rig.takeover.sweep() == 0
         gate.set()
         assert (await rig.wait_for_job(job_id)).attempts == 1
+
+
+async def renew_heartbeats(database: Database) -> None:
+    """Make the heartbeats of all workers too old, and wait until each worker has sent one. Nobody sweeps meanwhile."""
+    async with asyncio.timeout(60), database.begin() as sweep:
+        await sweep.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": takeover_module._LOCK})
+        async with database.begin() as connection:
+            await connection.execute(text("UPDATE procrastinate_workers SET last_heartbeat = now() - interval '1 day'"))
+        late = text("SELECT count(*) FROM procrastinate_workers WHERE last_heartbeat < now() - interval '1 hour'")
+        while (await sweep.execute(late)).scalar_one():  # noqa: ASYNC110 - the heartbeats are in the database
+            await asyncio.sleep(0.02)
+
+
+@pytest.mark.parametrize("returned", [False, True], ids=["jobs end", "jobs are returned"])
+async def test_three_restarts_in_turn_of_two_workers_spend_no_attempt(rig: Rig, database_url: str, returned: bool):
+    async with connect_database(database_url) as other_database, Rig.opened(other_database) as other:
+        rigs, job_ids, gate = (rig, other), [], asyncio.Event()
+        evaluation = ScriptedEvaluation(gate=gate)
+        workers = [each.worker(evaluation, drain_s=240.0, concurrency=10) for each in rigs]
+        running = [asyncio.create_task(worker.run()) for worker in workers]
+        for turn in range(3):
+            job_ids += await rig.submit(*(f"{turn}-{nth}" for nth in range(3)))
+            await wait_until_running(rig.database)
+            old, new = turn % 2, rigs[turn % 2].worker(evaluation, drain_s=240.0, concurrency=10)
+            draining = asyncio.create_task(workers[old].drain())
+            await renew_heartbeats(rig.database)
+            assert await rigs[1 - old].takeover.sweep() == 0
+            if returned:
+                draining.cancel()
+            else:
+                gate.set()
+            await asyncio.wait({draining, running[old]}, return_when=asyncio.ALL_COMPLETED)
+            gate.clear()
+            workers[old], running[old] = new, asyncio.create_task(new.run())
+        gate.set()
+        ended = [await rig.wait_for_job(job_id) for job_id in job_ids]
+        for task in running:
+            task.cancel()
+        await asyncio.wait(running)
+    assert {(job.status, job.attempts_allowed - job.attempts) for job in ended} == {(JobStatus.SUCCEEDED, 2)}
 
 
 async def test_exclusive_restart_takes_over_jobs_immediately(rig: Rig, database_url: str):

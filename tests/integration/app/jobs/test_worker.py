@@ -9,6 +9,7 @@ import pytest
 
 from app.jobs import execution
 from app.jobs.errors import JobNotFound, JobStateConflict
+from app.storage import jobs as rows
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
 from app.storage.records import JobStatus
@@ -234,6 +235,36 @@ async def test_stopping_worker_requeues_slow_jobs_without_losing_an_attempt(rig:
     assert (job.status, job.attempts, job.attempts_allowed) == (JobStatus.QUEUED, 1, 4)
     async with rig.running_worker(ScriptedEvaluation()):
         assert (await rig.wait_for_job(job_id)).status is JobStatus.SUCCEEDED
+
+
+@pytest.mark.parametrize("claimed", [False, True], ids=["before the claim is committed", "before the attempt begins"])
+async def test_worker_that_stops_while_it_claims_a_job_spends_no_attempt(
+    rig: Rig, monkeypatch: pytest.MonkeyPatch, claimed: bool
+):
+    [job_id] = await rig.submit("one")
+    queue_id, answer_text = (await rig.job(job_id)).queue_id or 0, rows.answer_text
+
+    async def cancelling(connection: Any, sha256: str) -> str:
+        found = await answer_text(connection, sha256)
+        asyncio.get_running_loop().call_soon(running.cancel)
+        return found
+
+    class CancellingLog:
+        """Log that cancels the job at its first message, immediately before the attempt begins."""
+
+        def info(self, *message: object, **fields: object) -> None:
+            running.cancel()
+
+    if claimed:
+        monkeypatch.setattr(execution, "_log", CancellingLog())
+    else:
+        monkeypatch.setattr(rows, "answer_text", cancelling)
+    evaluation = ScriptedEvaluation()
+    running = asyncio.create_task(rig.execution(evaluation).run(job_id, queue_id))
+    await asyncio.wait({running})
+    job = await rig.job(job_id)
+    assert running.cancelled() and evaluation.started == []
+    assert (job.status, job.attempts_allowed - job.attempts) == (JobStatus.QUEUED, 3)
 
 
 async def test_lost_database_requeues_the_job(rig: Rig):

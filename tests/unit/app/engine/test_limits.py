@@ -1,14 +1,28 @@
 from __future__ import annotations
 
+import asyncio
+
 from app.engine.limits import Limits
+from cache.fair_limit import FairLimit
 from tests.fakes.settings import settings_for_tests
 
 
 async def available_slots(semaphore) -> int:
+    """Return how many of ten tasks get a slot, none of which gives it back."""
     acquired = 0
-    while not semaphore.locked():
-        await semaphore.acquire()
-        acquired += 1
+
+    async def take() -> None:
+        nonlocal acquired
+        async with semaphore.slot(object()) if isinstance(semaphore, FairLimit) else semaphore:
+            acquired += 1
+            await asyncio.Event().wait()
+
+    tasks = [asyncio.create_task(take()) for _ in range(10)]
+    for _ in range(5):
+        await asyncio.sleep(0)
+    for task in tasks:
+        task.cancel()
+    await asyncio.wait(tasks)
     return acquired
 
 
@@ -24,5 +38,5 @@ async def test_each_limit_has_the_value_of_its_setting():
 
 async def test_answers_of_two_tasks_have_separate_limits():
     limits = Limits.from_settings(settings_for_tests(max_answers=1))
-    await limits.answers().acquire()
-    assert await available_slots(limits.answers()) == 1
+    async with limits.answers():
+        assert await available_slots(limits.answers()) == 1

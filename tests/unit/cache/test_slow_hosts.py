@@ -1,0 +1,107 @@
+"""Hosts that time out: order and time limit of their pages."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+import pytest
+
+from cache.capture import CaptureOutcome, Observation
+from cache.slow_hosts import SlowHosts, time_limit
+from tests.unit.cache.scripted import NOON
+
+OTHER = [outcome for outcome in CaptureOutcome if outcome is not CaptureOutcome.TIMEOUT]
+
+
+def seen(url: str, outcome: CaptureOutcome = CaptureOutcome.TIMEOUT, final_url: str | None = None) -> Observation:
+    return Observation(
+        url=url, outcome=outcome, captured_at=NOON, duration_s=0.0, backend="scripted", final_url=final_url
+    )
+
+
+async def run(hosts: SlowHosts, urls: list[str], *, hanging: str = "slow", limits: dict[str, float] | None = None):
+    """Visit URLs, of which those whose host begins with ``hanging`` time out. Return them in the order of visits."""
+    visited: list[str] = []
+
+    async def visit(url: str) -> None:
+        with hosts.limited(url):
+            visited.append(url)
+            if limits is not None:
+                limits[url] = time_limit(60.0)[0]
+            await asyncio.sleep(0)
+            timed_out = url.startswith(f"https://{hanging}")
+            hosts.record(seen(url, CaptureOutcome.TIMEOUT if timed_out else CaptureOutcome.OK))
+
+    await hosts.run_by_host(urls, visit)
+    return visited
+
+
+async def test_pages_of_hanging_hosts_come_last_and_each_page_is_visited_once():
+    hosts, limits = SlowHosts(pages_per_host=2), dict[str, float]()
+    urls = [f"https://{'slow' if nth % 4 else 'fast'}{nth % 40}.com/{nth}" for nth in range(200)]
+    visited = await run(hosts, urls, limits=limits)
+    assert Counter(visited) == Counter(urls)
+    slow = [url for url in visited if "slow" in url]
+    assert visited[60 + 50 :] == slow[60:]  # two pages of each of 30 hanging hosts, and all 50 others, come first
+    assert {url: limit for url, limit in limits.items() if limit != 60.0} == dict.fromkeys(slow[60:], 15.0)
+
+
+async def test_host_that_responds_again_is_not_slow():
+    hosts = SlowHosts(pages_per_host=1)
+    hosts.record(seen("https://a.com/1"))
+    limits = dict[str, float]()
+    assert await run(hosts, ["https://a.com/2", "https://a.com/3", "https://b.com/"], limits=limits) == [
+        "https://b.com/",
+        "https://a.com/2",
+        "https://a.com/3",
+    ]
+    assert list(limits.values()) == [60.0, 15.0, 60.0]
+
+
+@pytest.mark.parametrize("outcome", OTHER)
+def test_only_a_timeout_makes_a_host_slow(outcome: CaptureOutcome):
+    hosts = SlowHosts()
+    hosts.record(seen("https://a.com/", outcome))
+    assert "https://a.com/" not in hosts
+    hosts.record(seen("https://a.com/"))
+    assert "https://a.com/other" in hosts
+    hosts.record(seen("https://a.com/", outcome))
+    assert "https://a.com/other" not in hosts
+
+
+@pytest.mark.parametrize(
+    ("url", "is_slow"),
+    [
+        ("https://a.com/x", True),
+        ("https://A.com:443/", True),
+        ("https://a.com:8443/", False),
+        ("http://a.com/", False),
+        ("https://doi.org/1", False),  # redirected to the host that did not respond
+        ("https://b.com/", False),
+        ("not a URL", False),
+    ],
+)
+def test_host_and_port_that_did_not_respond_are_slow(url: str, is_slow: bool):
+    hosts = SlowHosts()
+    hosts.record(seen("https://doi.org/2", final_url="https://a.com/paper"))
+    assert (url in hosts) is is_slow
+
+
+def test_host_is_slow_for_some_minutes():
+    now = [0.0]
+    hosts = SlowHosts(slow_for_s=300.0, now=lambda: now[0])
+    hosts.record(seen("https://a.com/"))
+    now[0] = 299.0
+    assert "https://a.com/" in hosts
+    now[0] = 300.0
+    assert "https://a.com/" not in hosts
+
+
+def test_reason_names_the_shorter_time_limit():
+    hosts = SlowHosts()
+    hosts.record(seen("https://a.com/"))
+    with hosts.limited("https://a.com/2"):
+        assert time_limit(60.0) == (15.0, "no response within 15 s; the host had not responded to an earlier page")
+        assert time_limit(10.0) == (10.0, "no response within 10 s")
+    assert time_limit(60.0) == (60.0, "no response within 60 s")
