@@ -227,6 +227,7 @@ async def test_forecast_with_cached_replies_has_no_calls(tmp_path: Path):
         assert result["rejudged"]["reused"] > 0
 
 
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # a script ends while it lists claims
 async def test_forecast_matches_bench_scripts(tmp_path: Path):
     """Forecast and judge the answers of five scripts, then of the other five, then all of them again."""
     shutil.copytree(cache_folder(tiny=True), tmp_path / "cache", copy_function=os.link)

@@ -34,7 +34,7 @@ async def test_cancelled_requests_are_recorded_and_not_needed_for_replay(tmp_pat
             await never.wait()
         await both.wait()
 
-    llm = RuleLLM(pause=pause)
+    llm = RuleLLM(pause=pause, quotes=lambda request: ["Every lamp in this catalogue is green."])
     world = InMemoryJudging(tmp_path, llm)
     result = await world.judge(JUDGE)
     assert result["status"] == "complete"

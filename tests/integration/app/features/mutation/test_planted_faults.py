@@ -101,7 +101,7 @@ FAULTS = {
         r"NOT PROTECTED  exact .*\n.*only a part is compared",
     ),
     "check that passes on the empty answer": (
-        added("""short: {check: "words(answer) < 500 and not contains(price, 'euros')"}"""),
+        added("""short: {check: "words(answer) < 500"}"""),
         FOUND,
         r"An empty answer scores 0.333, not 0.\n    short \(passed\)",
     ),
@@ -116,7 +116,7 @@ FAULTS = {
         r"The correct answer scores 0.667, not 1.\n    exact \(failed.*\): '430 crowns' and '460 crowns'",
     ),
     "gate that cannot pass": (
-        added('range: {check: "within(number(price), 900, 100)", critical: true}'),
+        added('range: {check: "within(number(price), 900, 1000)", critical: true}'),
         FOUND,
         r"The correct answer scores 0, not 1.\n    range \(failed.*\)",
     ),
