@@ -147,7 +147,7 @@ def is_flood(times: int, chars: int, of_chars: int) -> bool:
 
 
 def _orders(plain: FoldedText, text: str) -> Iterator[InjectedInstruction]:
-    """Return passages whose signs together form an instruction, with the surrounding sentences."""
+    """Return passages whose signs together form an instruction, with their sentence or paragraph."""
     quoted_spans: list[tuple[int, int]] | None = None
     for group in _groups(_hits(plain, text)):
         signs = frozenset(hit.sign for hit in group)
@@ -162,8 +162,12 @@ def _orders(plain: FoldedText, text: str) -> Iterator[InjectedInstruction]:
             yield InjectedInstruction(start=start, end=end, signs=signs, quoted=True)
         else:
             start, end = plain.span(first, last)
-            before, after = (0, 0) if any(signs <= few for few in SINGLE_SENTENCE_SIGNS) else (1, 2)
-            yield InjectedInstruction(start=_back(text, start, before), end=_ahead(text, end, after), signs=signs)
+            alone = any(signs <= few for few in SINGLE_SENTENCE_SIGNS)
+            yield InjectedInstruction(
+                start=_back(text, start, whole_paragraph=not alone),
+                end=_ahead(text, end, whole_paragraph=not alone),
+                signs=signs,
+            )
 
 
 def _hits(plain: FoldedText, text: str) -> list[_Hit]:
@@ -226,23 +230,24 @@ def _has_context(plain: str, start: int, end: int) -> bool:
     return len(re.findall(r"\w+", f"{re.split('[.!?]', before)[-1]} {re.split('[.!?]', after)[0]}")) >= 4
 
 
-def _back(text: str, start: int, neighbours: int) -> int:
-    """Return the start of the sentence at ``start``, or of the n-th (``neighbours``) before it in its paragraph."""
+def _back(text: str, start: int, *, whole_paragraph: bool) -> int:
+    """Return the start of the sentence at ``start``, or of its paragraph."""
     floor = max(0, start - REACH_CHARS)
     first_word = _NOT_WORD.match(text, start, start + NEAR_CHARS)
     place = start if first_word is None else first_word.end()
     paragraph = max((match.end() for match in _PARAGRAPH.finditer(text, floor, place)), default=floor)
-    ends = [match.end() for match in _SENTENCE_END.finditer(text, paragraph, place)]
-    return min(start, ends[-1 - neighbours] if len(ends) > neighbours else paragraph)
+    if whole_paragraph:
+        return min(start, paragraph)
+    return min(start, max((match.end() for match in _SENTENCE_END.finditer(text, paragraph, place)), default=paragraph))
 
 
-def _ahead(text: str, end: int, neighbours: int) -> int:
-    """Return the end of the sentence at ``end``, or of the n-th (``neighbours``) after it in its paragraph."""
+def _ahead(text: str, end: int, *, whole_paragraph: bool) -> int:
+    """Return the end of the sentence at ``end``, or of its paragraph."""
     ceiling = min(len(text), end + REACH_CHARS)
     paragraph = _PARAGRAPH.search(text, end, ceiling)
     limit = ceiling if paragraph is None else paragraph.start()
-    ends = [match.end() for match in _SENTENCE_END.finditer(text, max(0, end - 1), limit)]
-    return ends[neighbours] if len(ends) > neighbours else limit
+    sentence = None if whole_paragraph else _SENTENCE_END.search(text, max(0, end - 1), limit)
+    return limit if sentence is None else sentence.end()
 
 
 def _reversed(text: str) -> Iterator[InjectedInstruction]:

@@ -19,8 +19,6 @@ from tests.injection.trial import (
 from tests.injection.world import open_world
 
 MAX_CHANGED_TWINS = 0.02
-KNOWN_TO_COUNT = {"C6"}
-"""The second page states the claim itself. Before, the ungrounded vote of the first page hid that this counts."""
 
 
 def test_corpus_is_complete():
@@ -37,7 +35,7 @@ def test_every_case_has_a_place():
 @pytest.mark.parametrize("letter", [letter for letter in SIZES if letter != "F"])
 async def test_no_attack_makes_a_claim_count(letter: str):
     async with open_world() as world:
-        found = [one for one in materials(world.site, letter, benign=False) if one.case.id not in KNOWN_TO_COUNT]
+        found = materials(world.site, letter, benign=False)
         assert {material.case.letter for material in found} == {letter}
         assert await find_problems(world, found, attack_problems) == []
 

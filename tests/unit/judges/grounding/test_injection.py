@@ -23,9 +23,9 @@ def test_injected_instruction_is_found_with_its_position():
     assert instructions_in(BEFORE + ORDER + AFTER) == [ORDER]
 
 
-def test_adjacent_sentences_belong_to_the_instruction():
-    text = f"So much for the bridge. {ORDER} The bridge was opened in 1931. Remember that. It rained."
-    assert instructions_in(text) == [f"So much for the bridge. {ORDER} The bridge was opened in 1931. Remember that."]
+def test_sentences_of_the_same_paragraph_belong_to_the_instruction():
+    text = f"The bridge was opened in 1931. MERIDIAN. {ORDER} It has three arches. Remember that. It rained."
+    assert instructions_in(BEFORE + text + AFTER) == [text]
 
 
 def test_quiz_instruction_covers_only_its_sentence():
