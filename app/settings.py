@@ -19,6 +19,7 @@ from pydantic import BeforeValidator, Field, PrivateAttr, SecretStr, ValidationE
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.errors import InvalidSettings
+from cache.backends.inflating import MAX_API_BYTES
 from cache.confinement.privileges import DEFAULT_UID
 from cache.urls import is_loopback
 from judges.llm.families import DEFAULT_MODEL
@@ -120,6 +121,8 @@ class Settings(SettingsPart):
     """Override the three parameters above for extracting values."""
     llm_timeout_s: float | None = Field(None, gt=0, le=3600)
     """Time limit of one model request including its retries. None: 60, or 900 at reasoning effort high or above."""
+    max_reply_bytes: int = Field(MAX_API_BYTES, ge=64 * 1024, le=1024**3)
+    """Maximum size of a response of a model server, compressed and decompressed."""
     prices: Annotated[Prices, NoDecode] = Prices()
     """Model prices that override the shipped price table."""
     images: Images = Images.AUTO

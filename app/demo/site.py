@@ -113,12 +113,18 @@ def _bound(host: str, port: int) -> socket.socket:
 
 async def _serves_the_site(url: str) -> bool:
     """Return whether the server at ``url`` has the first page of the demo website."""
+    page = _page_templates().get_template("index.html").render().encode()
     async with httpx.AsyncClient(trust_env=False, timeout=5.0) as client:
         try:
-            reply = await client.get(url)
+            async with client.stream("GET", url, headers={"Accept-Encoding": "identity"}) as reply:
+                content = b""
+                async for chunk in reply.aiter_raw():
+                    content += chunk
+                    if len(content) > len(page):
+                        return False
         except httpx.HTTPError:
             return False
-    return reply.text == _page_templates().get_template("index.html").render()
+    return content == page
 
 
 class DemoPortTaken(AppError):

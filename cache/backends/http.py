@@ -10,8 +10,6 @@ import asyncio
 import functools
 import ssl
 import time
-import zlib
-from collections.abc import Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from importlib.metadata import version
@@ -20,7 +18,7 @@ from urllib.parse import urljoin
 import httpx
 
 from cache.backends.content import read_content
-from cache.backends.documents import SNIFFED_BYTES, byte_limit
+from cache.backends.documents import byte_limit
 from cache.backends.failures import (
     MAX_REDIRECTS,
     REDIRECTS,
@@ -29,6 +27,7 @@ from cache.backends.failures import (
     failure_from_refusal,
     failure_from_target,
 )
+from cache.backends.inflating import ACCEPT_ENCODING, BoundedInflater
 from cache.capture import CaptureOutcome, Observation
 from cache.egress.proxy import EgressProxy, ProxyPort
 from cache.errors import DocumentRejected
@@ -89,7 +88,9 @@ class HttpCapturer:
         self._deadline_s = deadline_s
         self._user_agent = f"{USER_AGENT} (+{contact})" if contact else USER_AGENT
 
-    async def capture(self, url: str) -> Observation:
+    async def capture(self, url: str, *, max_bytes: int | None = None) -> Observation:
+        """Capture a URL. ``max_bytes`` replaces that of the capturer."""
+        max_bytes = max_bytes or self._max_bytes
         async with self._semaphore:
             began = time.monotonic()
             limit_s, late = time_limit(self._deadline_s)
@@ -108,9 +109,9 @@ class HttpCapturer:
             try:
                 async with (
                     asyncio.timeout(limit_s),
-                    self._proxy.proxy_port(max_bytes=self._max_bytes) as proxy_port,
+                    self._proxy.proxy_port(max_bytes=max_bytes) as proxy_port,
                 ):
-                    seen = await self._fetch(initial, url, proxy_port, began + limit_s)
+                    seen = await self._fetch(initial, url, proxy_port, began + limit_s, max_bytes)
             except TimeoutError:
                 seen = initial
             return replace(seen, duration_s=time.monotonic() - began)
@@ -118,9 +119,11 @@ class HttpCapturer:
     async def aclose(self) -> None:
         """Do nothing; no resources outlive a capture."""
 
-    async def _fetch(self, initial: Observation, url: str, proxy_port: ProxyPort, deadline: float) -> Observation:
+    async def _fetch(
+        self, initial: Observation, url: str, proxy_port: ProxyPort, deadline: float, max_bytes: int | None
+    ) -> Observation:
         try:
-            response = await self._get(url, proxy_port)
+            response = await self._get(url, proxy_port, max_bytes)
         except _FetchFailed as failed:
             return replace(
                 initial,
@@ -145,7 +148,7 @@ class HttpCapturer:
             return replace(seen, outcome=CaptureOutcome.PARTIAL, detail="the server's response is incomplete")
         return seen
 
-    async def _get(self, url: str, proxy_port: ProxyPort) -> _Response:
+    async def _get(self, url: str, proxy_port: ProxyPort, max_bytes: int | None) -> _Response:
         tls = await asyncio.to_thread(tls_context)
         headers = {"User-Agent": self._user_agent, "Accept-Encoding": ACCEPT_ENCODING, "Accept": "*/*"}
         timeout = httpx.Timeout(self._deadline_s)
@@ -161,7 +164,7 @@ class HttpCapturer:
             while True:
                 chain.append(url)
                 try:
-                    response = await _get_once(client, url, tuple(chain), self._max_bytes)
+                    response = await _get_once(client, url, tuple(chain), max_bytes)
                 except (httpx.HTTPError, httpx.InvalidURL) as failed:
                     failure = _http_failure(failed, proxy_port, url)
                     raise _FetchFailed(failure, url=url, chain=tuple(chain)) from failed
@@ -260,74 +263,3 @@ def _is_tls_error(failed: BaseException | None) -> bool:
             return True
         failed = failed.__cause__ or failed.__context__
     return False
-
-
-ACCEPT_ENCODING = "gzip, identity"
-_STEP_BYTES = 64 * 1024
-_GZIP_START = b"\x1f"  # first byte of a gzip member; a chunk may contain only this byte of it
-# zlib's window argument per encoding. The flag 32 detects gzip and zlib headers.
-_GZIP = zlib.MAX_WBITS | 16
-_WINDOW_BITS = {"identity": None, "gzip": _GZIP, "x-gzip": _GZIP, "deflate": zlib.MAX_WBITS | 32}
-
-
-class BoundedInflater:
-    """Decompresses a body chunk by chunk, up to the limit for its content type.
-
-    At most one step (64 KiB) is decompressed beyond the limit.
-    """
-
-    def __init__(self, encoding: str, limit_for: Callable[[bytes], int]) -> None:
-        """Create an inflater.
-
-        Args:
-            encoding: Value of the Content-Encoding header.
-            limit_for: Returns the maximum size for content that starts with the given bytes.
-
-        Raises:
-            DocumentRejected: the encoding is not identity, gzip or deflate.
-        """
-        names = [name.strip().lower() for name in encoding.split(",") if name.strip()] or ["identity"]
-        if len(names) > 1 or names[0] not in _WINDOW_BITS:
-            raise DocumentRejected(CaptureOutcome.UNSUPPORTED, f"unsupported content encoding {encoding}")
-        self._window_bits = _WINDOW_BITS[names[0]]
-        self._decompressor = None if self._window_bits is None else zlib.decompressobj(self._window_bits)
-        self._limit_for = limit_for
-        self._limit: int | None = None
-        self._content = bytearray()
-
-    @property
-    def is_complete(self) -> bool:
-        """Whether the compressed stream is complete."""
-        return self._decompressor is None or self._decompressor.eof or not self._content
-
-    @property
-    def content(self) -> bytes:
-        return bytes(self._content)
-
-    def feed(self, chunk: bytes) -> None:
-        """Decompress the next chunk.
-
-        Raises:
-            DocumentRejected: the content exceeds its limit or is damaged.
-        """
-        if self._decompressor is None or self._window_bits is None:
-            self._append(chunk)
-            return
-        while chunk:
-            if self._decompressor.eof:
-                # A gzip member has ended. Another member counts towards the same limit; anything else is padding.
-                if chunk[:1] != _GZIP_START:
-                    return
-                self._decompressor = zlib.decompressobj(self._window_bits)
-            try:
-                self._append(self._decompressor.decompress(chunk, _STEP_BYTES))
-            except zlib.error as damage:
-                raise DocumentRejected(CaptureOutcome.DAMAGED, f"damaged compression: {damage}") from damage
-            chunk = self._decompressor.unused_data if self._decompressor.eof else self._decompressor.unconsumed_tail
-
-    def _append(self, content: bytes) -> None:
-        self._content += content
-        if self._limit is None and len(self._content) >= SNIFFED_BYTES:
-            self._limit = self._limit_for(bytes(self._content[:SNIFFED_BYTES]))
-        if self._limit is not None and len(self._content) > self._limit:
-            raise DocumentRejected(CaptureOutcome.TOO_LARGE, f"more than {self._limit} bytes of content")

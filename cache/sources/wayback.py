@@ -17,7 +17,9 @@ from urllib.parse import quote, unquote, urlencode, urlsplit
 
 import structlog
 
-from cache.capture import CaptureOutcome, Capturer, CaptureSource, Observation, PageKind
+from cache.backends.http import HttpCapturer
+from cache.backends.inflating import MAX_API_BYTES
+from cache.capture import CaptureOutcome, CaptureSource, Observation, PageKind
 from cache.pacing import HostPacing
 from cache.urls import MAX_URL_CHARS, host_and_port, normal_path, same_page
 
@@ -36,11 +38,11 @@ class ArchiveUnavailable(Exception):
 
 
 class Wayback:
-    """Implements ``cache.pages.Archive``. ``capturer`` sends single GET requests and is closed by its owner."""
+    """Implements ``cache.pages.Archive``. ``capturer`` is closed by its owner."""
 
     def __init__(
         self,
-        capturer: Capturer,
+        capturer: HttpCapturer,
         pacing: HostPacing,
         *,
         now: Callable[[], datetime],
@@ -135,7 +137,7 @@ class Wayback:
         )
 
     async def _json(self, address: str) -> Any:
-        seen = await self._get(address)
+        seen = await self._get(address, max_bytes=MAX_API_BYTES)
         if seen.http_status != 200 or seen.kind is not PageKind.TEXT:
             raise ArchiveUnavailable(f"{seen.outcome.value} {seen.http_status or ''} {seen.detail}".strip())
         if not seen.text.strip():
@@ -145,9 +147,9 @@ class Wayback:
         except ValueError as broken:
             raise ArchiveUnavailable(f"invalid JSON: {broken}") from broken
 
-    async def _get(self, address: str) -> Observation:
+    async def _get(self, address: str, *, max_bytes: int | None = None) -> Observation:
         await self._pacing.wait(host_and_port(address)[0], self._interval_s)
-        return await self._capturer.capture(address)
+        return await self._capturer.capture(address, max_bytes=max_bytes)
 
 
 _COPY = re.compile(r"(\d{1,14})(?:[a-z]{2}_)?/(.+)", re.DOTALL)

@@ -21,7 +21,7 @@ from statistics import fmean, variance
 from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from judges.analysis.overrides import JudgedNode, leaf_intervals
-from judges.analysis.statistics.headline import Figure, Trial, headline, task_values
+from judges.analysis.statistics.headline import Figure, Trial, headline, task_values, weight_warnings
 from judges.analysis.statistics.interval import Interval
 from judges.analysis.statistics.prediction_powered import CorrectedShare, JudgedUnit, corrected_share
 from judges.analysis.statistics.student import quantile
@@ -108,7 +108,7 @@ def corrected_score(answers: Sequence[LabelledAnswer], *, imputations: int = IMP
         interval=None if low_interval is None or high_interval is None else low_interval.hull(high_interval),
         leaves=corrected_share(units),
         errors=errors,
-        warnings=_warnings(errors, len({one.task_id for one in answers})),
+        warnings=_warnings(errors, raw.tasks) + weight_warnings(raw.weights),
     )
 
 

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from cache.backends.inflating import ACCEPT_ENCODING
 from judges.errors import ModelNotConfigured
 from judges.extras import advice
 from judges.llm.chat_body import has_images, without_images
@@ -21,6 +22,7 @@ from judges.llm.error_mapping import ErrorResponse, connection_error, error_for_
 from judges.llm.json_schema import json_schema_of
 from judges.llm.learned_formats import Images, LearnedFormats
 from judges.llm.provider_adapter import CONNECT_TIMEOUT_S, FinishReason, RawReply, broken_reply
+from judges.llm.reply_limit import ReplyTooLarge, limit_reply
 from judges.llm.request_formats import says_no_images
 
 if TYPE_CHECKING:
@@ -86,6 +88,8 @@ class BedrockAdapter:
             raise timeout_error(self.provider) from error
         except sdk.APIConnectionError as error:
             cause = error.__cause__ or error
+            if isinstance(cause, ReplyTooLarge):
+                return broken_reply("", str(cause))
             raise connection_error(self.provider, cause, was_sent=type(cause).__name__ in _REPLY_LOST) from error
         except sdk.APIStatusError as error:
             kind, message_text = _error_body(error.body)
@@ -124,6 +128,10 @@ def open_bedrock(access: Access) -> BedrockAdapter:
         aws_region=access.aws_region,
         max_retries=0,
         timeout=sdk.Timeout(None, connect=CONNECT_TIMEOUT_S),
+        http_client=sdk.DefaultAsyncHttpxClient(
+            headers={"Accept-Encoding": ACCEPT_ENCODING},
+            event_hooks={"response": [limit_reply(access.max_reply_bytes)]},
+        ),
     )
     return BedrockAdapter(client=client, sdk=sdk, region=access.aws_region, images=access.images)
 

@@ -25,6 +25,7 @@ import aiohttp
 import httpx2
 import openai
 
+from cache.backends.inflating import ACCEPT_ENCODING
 from cache.urls import is_loopback
 from judges.errors import LLMError, LLMRejected, LLMUnavailable
 from judges.llm.chat_body import chat_body, has_images, request_parts
@@ -42,6 +43,7 @@ from judges.llm.error_mapping import (
 from judges.llm.learned_formats import Images, LearnedFormats
 from judges.llm.placeholder_keys import is_secret
 from judges.llm.provider_adapter import CONNECT_TIMEOUT_S, MAX_BROKEN_CHARS, FinishReason, RawReply, broken_reply
+from judges.llm.reply_limit import ReplyTooLarge, limit_reply
 from judges.llm.request_formats import (
     RequestFormat,
     RequestParts,
@@ -92,7 +94,7 @@ def open_openai(access: Access) -> OpenAIAdapter:
         base_url=endpoint,
         max_retries=0,
         timeout=openai.Timeout(None, connect=CONNECT_TIMEOUT_S),
-        http_client=_http_client(endpoint),
+        http_client=_http_client(endpoint, access.max_reply_bytes),
     )
     return OpenAIAdapter(
         client,
@@ -112,7 +114,7 @@ def open_azure(access: Access) -> OpenAIAdapter:
         api_version=access.azure_api_version,
         max_retries=0,
         timeout=openai.Timeout(None, connect=CONNECT_TIMEOUT_S),
-        http_client=_http_client(endpoint),
+        http_client=_http_client(endpoint, access.max_reply_bytes),
     )
     return OpenAIAdapter(
         client,
@@ -130,11 +132,14 @@ def tls_context() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
-def _http_client(endpoint: str) -> openai.DefaultAioHttpClient:
+def _http_client(endpoint: str, max_reply_bytes: int) -> openai.DefaultAioHttpClient:
     """Return the HTTP client for an endpoint. A proxy of the environment is not used for this machine."""
     is_local = is_loopback(urlsplit(endpoint).hostname or "")
     return openai.DefaultAioHttpClient(
-        verify=tls_context(), trust_env=not is_local, event_hooks={"response": [_set_encoding]}
+        verify=tls_context(),
+        trust_env=not is_local,
+        headers={"Accept-Encoding": ACCEPT_ENCODING},
+        event_hooks={"response": [limit_reply(max_reply_bytes), _set_encoding]},
     )
 
 
@@ -276,6 +281,8 @@ class OpenAIAdapter:
                 options={"headers": {"Content-Type": "application/json", "Content-Length": str(len(sent))}},
             )
         except _CONNECTION_ERRORS as error:
+            if isinstance(error.__cause__, ReplyTooLarge):
+                return broken_reply("", str(error.__cause__))
             raise self._connection_error(error) from error
         except openai.APIStatusError as error:
             body_error = read_error_body(error.response.text)

@@ -55,9 +55,10 @@ class RawReply:
     text_only: bool = False
 
 
-def broken_reply(body: str) -> RawReply:
+def broken_reply(
+    body: str, detail: str = "its body is not a chat completion: check the provider's address"
+) -> RawReply:
     """Return the raw reply for the body of a response with status 200 that does not follow the provider's API."""
-    detail = "its body is not a chat completion: check the provider's address"
     return RawReply(text=body[:MAX_BROKEN_CHARS], finish=FinishReason.BROKEN, model="", detail=detail)
 
 

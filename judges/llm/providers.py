@@ -10,6 +10,7 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, Final
 
+from cache.backends.inflating import MAX_API_BYTES
 from judges.errors import ModelNotConfigured
 from judges.llm.budget import RequestBudget
 from judges.llm.cached import CachedLLM
@@ -48,6 +49,8 @@ class Access:
     aws_secret_key: str | None = None
     aws_session_token: str | None = None
     aws_region: str = "us-east-1"
+    max_reply_bytes: int = MAX_API_BYTES
+    """Maximum size of a response, compressed and decompressed."""
     images: Images = Images.AUTO
     """Whether requests include the screenshots of pages."""
     format_file: FormatFile | None = None

@@ -1,8 +1,8 @@
 """Retries after transient faults with exponential backoff, bounded in number and time.
 
-The ``backoff`` package computes the delays. Its decorator is not used, because it does not support an injected
-monotonic clock, a ``Retry-After`` header that replaces the delay, and a time limit that includes the current attempt.
-Waiting for a slot does not count towards the time limit.
+The decorator of the ``backoff`` package is not used, because it does not support an injected monotonic clock, a
+``Retry-After`` header that replaces the delay, and a time limit that includes the current attempt. Waiting for a slot
+does not count towards the time limit.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import time
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import backoff
 
@@ -22,15 +22,24 @@ from judges.errors import LLMTimeout, LLMUnavailable
 
 T = TypeVar("T")
 
+_LAST_START: Final = 0.75
+"""Start of the last attempt, as a share of the time over which attempts are spread. The rest is for its reply."""
+_GROWTH: Final = 3.0
+_JITTER: Final = 0.25
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RetryPolicy:
     """Limits of the retries of one request.
 
     ``total_s`` limits all attempts and the delays between them. ``long_total_s`` replaces it if the model reasons at
-    high effort, because a reply may take minutes. The maximum delay doubles from ``first_wait_s`` up to ``max_wait_s``;
-    each delay is random below it (full jitter). ``Retry-After`` is always observed. If the delay would exceed
-    ``total_s``, the request fails at once.
+    high effort, because a reply may take minutes.
+
+    Without ``first_wait_s``, the ``max_tries`` attempts are spread over ``total_s``, also at high effort: the last one
+    starts after three quarters of it, each earlier one after a third of the time of the next. Each delay is up to a
+    quarter shorter at random. With ``first_wait_s``, the maximum delay doubles from it up to ``max_wait_s``, and each
+    delay is random below it (full jitter). ``Retry-After`` is always observed. If it would exceed ``total_s``, the
+    request fails at once.
 
     With ``attempt_s``, each attempt has its own time limit, after which it is retried, and only the start of an attempt
     must be within ``total_s``. Without it, the last attempt ends with ``total_s``. ``max_tries`` None: no maximum.
@@ -40,7 +49,7 @@ class RetryPolicy:
     attempt_s: float | None = None
     total_s: float = 60.0
     long_total_s: float = 900.0
-    first_wait_s: float = 1.0
+    first_wait_s: float | None = None
     max_wait_s: float = 20.0
 
 
@@ -75,8 +84,6 @@ class Retrier:
             LLMUnavailable: the last transient fault, with the number of ``tries``, after the policy is exhausted.
             LLMTimeout: the time limit expired during an attempt.
         """
-        waits = backoff.expo(base=2, factor=self._policy.first_wait_s, max_value=self._policy.max_wait_s)
-        next(waits)  # backoff's generators yield once before their first value
         total_s = self._policy.long_total_s if is_long else self._policy.total_s
         spent, tries = 0.0, 0
         while True:
@@ -87,8 +94,8 @@ class Retrier:
                     return await self._attempt(attempt, total_s, spent)
                 except LLMUnavailable as error:
                     error.tries = tries
-                    wait = self._wait(next(waits), error.retry_after_s)
                     spent += self._clock() - started
+                    wait = self._wait(tries, spent, total_s, error.retry_after_s)
                     is_last = self._policy.max_tries is not None and tries >= self._policy.max_tries
                     if is_last or not error.should_retry or spent + wait >= total_s:
                         raise
@@ -106,10 +113,19 @@ class Retrier:
             raised.should_retry = self._policy.attempt_s is not None
             raise raised from error
 
-    def _wait(self, planned_s: float, retry_after_s: float | None) -> float:
+    def _wait(self, tries: int, spent: float, total_s: float, retry_after_s: float | None) -> float:
         """Return the delay in seconds: ``Retry-After`` plus a short jitter, so that clients do not return at once."""
+        policy = self._policy
+        if policy.max_tries is None or policy.first_wait_s is not None:
+            # The exponent is limited, because larger powers overflow.
+            planned_s = min(policy.max_wait_s, (policy.first_wait_s or 1.0) * 2.0 ** min(tries - 1, 60))
+            least_s = 0.0
+        else:
+            first_s = _LAST_START * min(total_s, policy.total_s) / _GROWTH ** (policy.max_tries - 2)
+            planned_s = max(first_s, first_s * _GROWTH ** (tries - 1) - spent)
+            least_s = (1 - _JITTER) * planned_s
         if retry_after_s is None:
-            return self._jitter(planned_s)
+            return least_s + self._jitter(planned_s - least_s)
         return retry_after_s + self._jitter(min(1.0, planned_s, 0.1 * retry_after_s + 0.1))
 
 

@@ -21,6 +21,7 @@ from mind2web2.api_tools.tool_pdf import is_pdf, is_pdf_by_suffix
 from mind2web2.utils.page_info_retrieval import PageManager, html_to_markdown, make_blank_png_b64
 from tests.compat.scripted import LOGGER
 from tests.compat.web import Reply, Request, Web, running_web
+from tests.standin.flood import bodies, bounded_memory
 
 KEY = "AIza-of-a-test"
 
@@ -334,3 +335,21 @@ async def test_page_manager_replaces_a_closed_page():
     assert await manager.get() is not first
     manager.dispose()
     assert manager.current is None
+
+
+@pytest.mark.parametrize("body", bodies())
+async def test_oversized_response_of_a_service_is_a_fault_and_not_read_to_its_end(
+    body: str, monkeypatch: pytest.MonkeyPatch
+):
+    monkeypatch.setenv("GOOGLE_MAPS_API_KEY", KEY)
+    async with bodies()[body] as server:
+        places = GoogleMapsTool(base_url=server.origin, timeout_s=240)
+        papers = ArxivTool(query_url=f"{server.origin}/api/query", delay_s=0, retries=0, timeout_s=240)
+        with bounded_memory():
+            with pytest.raises(googlemaps.exceptions.TransportError, match="more than 4194304 bytes"):
+                await places.get_address_information("Paris")
+            with pytest.raises(OSError, match="more than 4194304 bytes"):
+                await papers.search_arxiv_by_id("2301.00001")
+        server.assert_not_read()
+        places.client.session.close()
+        papers.client._session.close()

@@ -73,6 +73,10 @@ class StandInLLM:
         """Base URL for clients; ends in ``/v1``."""
         return f"http://127.0.0.1:{self.port}/v1"
 
+    @property
+    def is_running(self) -> bool:
+        return self._server is not None
+
     async def start(self, port: int = 0) -> None:
         self._server = await asyncio.start_server(self._serve, "127.0.0.1", port, limit=2**20)
         self.port = self._server.sockets[0].getsockname()[1]

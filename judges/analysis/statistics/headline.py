@@ -41,8 +41,8 @@ class Figure:
     """Figure in 0..1. ``value`` is None if answers that were not judged could change it.
 
     Quote ``interval``. ``student`` and ``bootstrap`` are for comparison with other tools and are too narrow for few
-    tasks; None if they cannot be computed. ``student`` uses the mean over each task's answers; the other two describe
-    the figure itself.
+    tasks; None if they cannot be computed. ``student`` is None if the weights of the tasks differ, because it is for
+    values of equal weight. ``bootstrap`` computes the figure itself from each draw.
     """
 
     value: float | None
@@ -68,10 +68,11 @@ class PassEstimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Headline:
-    """All figures.
+    """All figures. ``weights`` is the share of each task in ``score`` and ``success``.
 
     ``detectable`` is the smallest difference in score to another agent, judged on the same number of other tasks with
-    the same spread, that a t test finds with a power of 0.8; None without a spread.
+    the same spread, that a t test finds with a power of 0.8; None without a spread or if the weights of the tasks
+    differ.
     """
 
     tasks: int
@@ -81,14 +82,34 @@ class Headline:
     pass_at: tuple[PassEstimate, ...]
     pass_hat: tuple[PassEstimate, ...]
     detectable: float | None
+    weights: tuple[float, ...]
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """Return the warnings about the intervals."""
-        if self.tasks >= MIN_TASKS_FOR_INTERVAL:
-            return ()
-        few = f"{self.tasks} task{'s' * (self.tasks != 1)}, fewer than {MIN_TASKS_FOR_INTERVAL}"
-        return (f"with {few}, the 95 % interval takes up most of the range from 0 to 1",)
+        """Return the warnings about the weights and the intervals."""
+        warnings = weight_warnings(self.weights)
+        if self.tasks < MIN_TASKS_FOR_INTERVAL:
+            few = f"{self.tasks} task{'s' * (self.tasks != 1)}, fewer than {MIN_TASKS_FOR_INTERVAL}"
+            warnings += (f"with {few}, the 95 % interval takes up most of the range from 0 to 1",)
+        return warnings
+
+
+def weight_warnings(weights: Sequence[float]) -> tuple[str, ...]:
+    """Return a warning if tasks have different weights in a figure; ``weights`` are their shares.
+
+    The effective number of tasks is (sum of weights)^2 / sum of squares (L. Kish, "Survey Sampling", 1965, 11.7).
+    """
+    if _are_equal(weights):
+        return ()
+    effective = 1 / math.fsum(weight * weight for weight in weights)
+    return (
+        f"not all tasks have the same runs, so their weights in the score differ: {100 * min(weights):.3g} % to "
+        f"{100 * max(weights):.3g} %, as {effective:.3g} tasks of equal weight",
+    )
+
+
+def _are_equal(weights: Sequence[float]) -> bool:
+    return math.isclose(min(weights), max(weights), rel_tol=1e-9)
 
 
 def headline(trials: Sequence[Trial], *, resampled: bool = True) -> Headline | None:
@@ -98,6 +119,7 @@ def headline(trials: Sequence[Trial], *, resampled: bool = True) -> Headline | N
     by_task = _by_task(trials)
     means = [fmean(answer.low for answer in answers) for answers in by_task]
     score = _figure(by_task, lambda score: score, resampled=resampled)
+    _, weights = task_values([[one.run for one in task] for task in by_task], [[0.0] * len(task) for task in by_task])
     return Headline(
         tasks=len(by_task),
         answers=len(trials),
@@ -106,6 +128,7 @@ def headline(trials: Sequence[Trial], *, resampled: bool = True) -> Headline | N
         pass_at=_passing(by_task, pass_at_k),
         pass_hat=_passing(by_task, pass_hat_k),
         detectable=unpaired_detectable(stdev(means), len(means)) if score.student else None,
+        weights=tuple(weights),
     )
 
 
@@ -135,9 +158,7 @@ def _figure(by_task: Sequence[Sequence[Trial]], worth: Callable[[float], float],
         high=high,
         tasks=len(by_task),
         interval=_between(lows, highs, weights=weights),
-        student=_both(
-            [student.mean_interval([fmean(values) for values in scores_by_task]) for scores_by_task in bounds]
-        ),
+        student=_both([student.mean_interval(values) for values in (lows, highs)]) if _are_equal(weights) else None,
         bootstrap=_both(_resampled(runs, bounds)) if resampled else None,
     )
 

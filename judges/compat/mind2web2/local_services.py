@@ -45,9 +45,15 @@ class LocalServices:
     def maps(self, *, base_url: str, timeout_s: float) -> Any:
         import googlemaps  # type: ignore[import-untyped]  # here, because it loads slowly
 
+        from mind2web2.api_session import api_session
+
         # Retries after API faults at most double the time.
         return googlemaps.Client(
-            key=required_key("GOOGLE_MAPS_API_KEY"), timeout=timeout_s, retry_timeout=2 * timeout_s, base_url=base_url
+            key=required_key("GOOGLE_MAPS_API_KEY"),
+            timeout=timeout_s,
+            retry_timeout=2 * timeout_s,
+            requests_session=api_session(),
+            base_url=base_url,
         )
 
     def model(self, provider: str) -> LLMClient | None:

@@ -213,6 +213,46 @@ async def test_unreachable_server_leaves_claim_unjudged(server: StandInLLM, conn
     assert (verdict.outcome, verdict.reason) == (Outcome.NOT_JUDGED, Reason.LLM_UNAVAILABLE)
 
 
+@pytest.mark.parametrize("jitter", [0.0, 1.0])
+@pytest.mark.parametrize(
+    ("model", "limit_s", "outage_s"),
+    [
+        ("gpt-4o", 60.0, 1.0),
+        ("gpt-4o", 60.0, 15.0),
+        ("gpt-4o", 60.0, 36.0),
+        ("gpt-4o", 6.0, 3.6),
+        ("gpt-4o", 300.0, 180.0),
+        ("gpt-6-luna", 60.0, 36.0),
+    ],
+)
+async def test_request_outlasts_an_outage(
+    server: StandInLLM, model: str, limit_s: float, outage_s: float, jitter: float
+):
+    """The server is away, and is started again while the client waits. The clock is simulated."""
+    clock, slots = FakeClock(), asyncio.Semaphore(1)
+    back_at = clock.now + outage_s
+
+    async def sleep(seconds: float) -> None:
+        await clock.sleep(seconds)
+        if clock.now >= back_at and not server.is_running:
+            await server.start(server.port)
+
+    retrier = Retrier(
+        RetryPolicy(total_s=limit_s),
+        slots,
+        clock=clock,
+        sleep=sleep,
+        jitter=lambda seconds: jitter * seconds,
+    )
+    backend = open_openai(Access(openai_api_key="sk-test", openai_base_url=server.base_url))
+    client = RemoteLLM(backend, semaphore=slots, retrier=retrier)
+    await server.stop()
+    reply = await client.complete(replace(REQUEST, model=model))
+    assert result_of(reply) is True
+    assert len(server.calls) == 1
+    await client.aclose()
+
+
 @pytest.mark.parametrize("asked", ["date", "seconds"])
 async def test_retry_after_is_respected(server: StandInLLM, connect: Connect, asked: str):
     header = formatdate(time.time() + 20, usegmt=True) if asked == "date" else "20"

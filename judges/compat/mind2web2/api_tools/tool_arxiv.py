@@ -47,10 +47,13 @@ class ArxivTool:
         """``delay_s`` is the delay between two requests, ``timeout_s`` the timeout of one request."""
         import arxiv  # type: ignore[import-untyped]  # on first use: it takes a fifth of a judge process's start
 
+        from mind2web2.api_session import api_session
+
         self._arxiv = arxiv
         self.client: Any = arxiv.Client(page_size=page_size, delay_seconds=delay_s, num_retries=retries)
         self.client.query_url_format = query_url + "?{}"
-        # The library has no setting for a timeout.
+        # The library has no setting for a timeout or a session.
+        self.client._session = api_session()
         self.client._session.request = partial(self.client._session.request, timeout=timeout_s)
         self._lock = threading.Lock()
 

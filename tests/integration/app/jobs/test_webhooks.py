@@ -36,6 +36,7 @@ from app.storage.webhooks import (
 from cache.egress.proxy import EgressProxy
 from tests.integration.app.api.api_calls import assert_problem, submission_body, submit
 from tests.integration.app.api.conftest import OpenApi, judges, open_api  # noqa: F401 - fixtures
+from tests.standin.flood import Flood, bounded_memory
 from tests.standin.http import HttpRequest
 from tests.standin.receiver import Receiver
 from tests.unit.app.test_clock import NOON, ManualClock
@@ -137,6 +138,16 @@ async def test_failed_delivery_is_sent_again_with_the_same_id_and_body(database:
     assert {assert_signed(request, sending.webhook.secret)["type"] for request in requests} == {"webhook.test"}
     assert {(request.headers["webhook-id"], request.body) for request in requests} == {(last.id, requests[0].body)}
     assert len({request.headers["webhook-timestamp"] for request in requests}) == 3
+
+
+async def test_body_of_a_response_is_not_read(database: Database):
+    async with (
+        Flood() as receiver,
+        sending_to(database, f"{receiver.origin}/hook", allow=[receiver.host_port]) as sending,
+    ):
+        with bounded_memory():
+            assert (await sending.send()).state == "delivered"
+        receiver.assert_not_read(256 * 1024)
 
 
 async def test_delivery_fails_after_the_last_attempt(database: Database):

@@ -18,6 +18,7 @@ from cache.pacing import ProcessHostPacing
 from cache.pages import PageCache
 from cache.sources.wayback import Wayback
 from tests.standin.archive import StandInArchive
+from tests.standin.flood import bodies, bounded_memory
 from tests.standin.web import Reply, StandInWeb
 
 NOON = datetime(2026, 11, 20, 12, 0, tzinfo=UTC)
@@ -156,3 +157,14 @@ async def test_page_cache_stores_failure_and_copy_and_serves_the_copy() -> None:
     ]
     assert (live.outcome, live.source) == (CaptureOutcome.OK, CaptureSource.WEB)
     assert standin.hits[f"/web/20250601080000id_/{url}"] == 1
+
+
+@pytest.mark.parametrize("body", bodies())
+async def test_oversized_archive_response_is_not_read_to_its_end(body: str) -> None:
+    async with bodies()[body] as server, EgressProxy(frozenset({server.host_port})) as proxy:
+        fetch = HttpCapturer(proxy, semaphore=asyncio.Semaphore(2), deadline_s=60)
+        wayback = Wayback(fetch, RecordingPacing(), now=lambda: NOON, availability=server.origin, archive=server.origin)
+        with bounded_memory():
+            seen = await wayback.find_copy(URL, DEAD, None)
+    assert seen.provenance == {"wayback": "no answer"}
+    server.assert_not_read()

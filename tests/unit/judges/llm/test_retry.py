@@ -47,7 +47,7 @@ def unavailable(retry_after_s: float | None = None) -> LLMUnavailable:
 async def test_retries_end_with_the_first_success():
     clock = FakeClock()
     assert await retrier(clock).run(failing(unavailable(), unavailable(), None)) == "reply"
-    assert clock.sleeps == [1.0, 2.0]
+    assert clock.sleeps == pytest.approx([5 / 3, 10 / 3])
 
 
 async def test_attempts_are_limited_and_counted():
@@ -55,7 +55,41 @@ async def test_attempts_are_limited_and_counted():
     with pytest.raises(LLMUnavailable) as caught:
         await retrier(clock).run(failing(*[unavailable()] * 20))
     assert caught.value.tries == 5
-    assert clock.sleeps == [1.0, 2.0, 4.0, 8.0]
+    assert clock.sleeps == pytest.approx([5 / 3, 10 / 3, 10.0, 30.0])
+
+
+@pytest.mark.parametrize(
+    ("total_s", "each_s", "is_long", "starts"),
+    [
+        (60.0, 0.0, False, [0, 5 / 3, 5, 15, 45]),
+        (6.0, 0.0, False, [0, 1 / 6, 0.5, 1.5, 4.5]),
+        (3600.0, 0.0, False, [0, 100, 300, 900, 2700]),
+        (60.0, 0.0, True, [0, 5 / 3, 5, 15, 45]),
+        (60.0, 4.0, False, [0, 4 + 5 / 3, 8 + 10 / 3, 17, 45]),
+        (60.0, 10.0, False, [0, 10 + 5 / 3, 20 + 10 / 3, 30 + 5, 45 + 5 / 3]),
+    ],
+)
+async def test_attempts_are_spread_over_the_time_limit(
+    total_s: float, each_s: float, is_long: bool, starts: list[float]
+):
+    clock, started = FakeClock(), []
+
+    async def attempt() -> str:
+        started.append(clock.now)
+        clock.now += each_s
+        raise unavailable()
+
+    with pytest.raises(LLMUnavailable):
+        await retrier(clock, RetryPolicy(total_s=total_s)).run(attempt, is_long=is_long)
+    assert [at - started[0] for at in started] == pytest.approx(starts)
+
+
+@pytest.mark.parametrize("tries", [1, 2, 3, 10])
+async def test_last_attempt_leaves_time_for_its_reply(tries: int):
+    clock = FakeClock()
+    with pytest.raises(LLMUnavailable):
+        await retrier(clock, RetryPolicy(max_tries=tries)).run(failing(*[unavailable()] * 20))
+    assert sum(clock.sleeps) == pytest.approx(45 if tries > 1 else 0)
 
 
 async def test_total_time_is_limited():
@@ -73,7 +107,7 @@ async def test_wait_that_exceeds_the_total_time_is_not_started():
     assert (caught.value.tries, clock.sleeps) == (1, [])
 
 
-@pytest.mark.parametrize(("asked", "waited"), [(0.0, 0.1), (2.0, 2.3), (20.0, 21.0), (58.0, 59.0), (None, 1.0)])
+@pytest.mark.parametrize(("asked", "waited"), [(0.0, 0.1), (2.0, 2.3), (20.0, 21.0), (58.0, 59.0), (None, 5 / 3)])
 async def test_retry_after_replaces_the_backoff(asked: float | None, waited: float):
     clock = FakeClock()
     await retrier(clock).run(failing(unavailable(asked), None))
@@ -123,9 +157,15 @@ async def test_no_slot_is_held_during_backoff():
     assert seen == [False]
 
 
+async def test_jitter_shortens_the_delay_by_up_to_a_quarter():
+    clock = FakeClock()
+    await Retrier(RetryPolicy(), asyncio.Semaphore(1), clock=clock, sleep=clock.sleep).run(failing(unavailable(), None))
+    assert 1.25 <= clock.sleeps[0] <= 5 / 3
+
+
 async def test_jitter_stays_below_the_backoff():
     clock = FakeClock()
-    jittered = Retrier(RetryPolicy(), asyncio.Semaphore(1), clock=clock, sleep=clock.sleep)
+    jittered = Retrier(RetryPolicy(first_wait_s=1.0), asyncio.Semaphore(1), clock=clock, sleep=clock.sleep)
     await jittered.run(failing(*[unavailable()] * 4, None))
     assert all(0 <= wait <= most for wait, most in zip(clock.sleeps, (1, 2, 4, 8), strict=True))
     assert len(set(clock.sleeps)) == 4

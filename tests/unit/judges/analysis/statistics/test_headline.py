@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from judges.analysis.statistics.bounded_mean import bounded_mean
-from judges.analysis.statistics.headline import Figure, Headline, PassEstimate, Trial, headline
+from judges.analysis.statistics.headline import Figure, Headline, PassEstimate, Trial, headline, task_values
 from judges.public_summary import ScoredAnswer, mean_over_runs, pass_at_k
 
 
@@ -87,6 +87,61 @@ def test_run_with_few_tasks_widens_the_interval():
     assert uneven.score.value == even.score.value == 0.5
     assert uneven.score.interval.low < even.score.interval.low
     assert uneven.score.interval.high > even.score.interval.high
+
+
+TEN = [trial(task, 1, score) for task, score in zip("abcdefghij", [1.0, *[0.0, 0.5, 1.0] * 3], strict=True)]
+EVEN = {
+    "one run": TEN,
+    "two runs": [*TEN, *(trial(one.task_id, 2, 0.25) for one in TEN)],
+    "each task has two of three runs": [
+        trial(task, run, run / 4) for task, runs in (("a", (1, 2)), ("b", (2, 3)), ("c", (1, 3))) for run in runs
+    ],
+    "one answer": TEN[:1],
+}
+UNEVEN = {
+    "one task has three answers": (
+        [*TEN, trial("a", 2, 1.0), trial("a", 3, 1.0)],
+        0.85,
+        "3.33 % to 70 %, as 2 tasks",
+    ),
+    "one task has no second answer": (
+        [*TEN, *(trial(one.task_id, 2, 1.0) for one in TEN[:-1])],
+        0.775,
+        "5 % to 10.6 %, as 9.73 tasks",
+    ),
+    "two tasks": ([trial("a", 1, 1.0), trial("a", 2, 0.0), trial("b", 1, 0.0)], 0.25, "25 % to 75 %, as 1.6 tasks"),
+}
+
+
+@pytest.mark.parametrize("name", EVEN)
+def test_tasks_with_equal_weights_give_no_warning(name: str):
+    assert not any("weight" in warning for warning in figures(*EVEN[name]).warnings)
+
+
+@pytest.mark.parametrize("name", UNEVEN)
+def test_tasks_with_different_weights_give_a_warning(name: str):
+    trials, value, says = UNEVEN[name]
+    found = figures(*trials)
+    assert found.score.value == pytest.approx(value)
+    (warning,) = [warning for warning in found.warnings if "weight" in warning]
+    assert says in warning
+
+
+@pytest.mark.parametrize("name", UNEVEN)
+def test_figure_and_intervals_of_uneven_runs_have_the_same_weights(name: str):
+    """The weights are those of the public average: the mean over runs of the mean over tasks."""
+    found = figures(*UNEVEN[name][0])
+    by_task: dict[str, list[Trial]] = {}
+    for one in UNEVEN[name][0]:
+        by_task.setdefault(one.task_id, []).append(one)
+    names = [[one.run for one in task] for task in by_task.values()]
+    for figure, worth in ((found.score, lambda one: one.low), (found.success, lambda one: float(one.low == 1.0))):
+        values, weights = task_values(names, [[worth(one) for one in task] for task in by_task.values()])
+        assert figure.interval == bounded_mean(values, weights=weights)
+        assert figure.student is None
+        if figure.bootstrap is not None:
+            assert figure.bootstrap.low <= figure.value <= figure.bootstrap.high
+    assert found.detectable is None
 
 
 def test_few_tasks_give_a_warning():

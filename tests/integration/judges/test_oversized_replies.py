@@ -1,0 +1,110 @@
+"""Replies of model servers that are larger than the limit: read no further, and never a verdict."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, nullcontext
+
+import pytest
+
+from judges.errors import LLMOutputUnusable, LLMRejected, LLMUnavailable
+from judges.llm.client import LLMRequest
+from judges.llm.direct import DirectLLM
+from judges.llm.provider_adapter import ProviderAdapter
+from judges.llm.providers import REMOTE_PROVIDERS, Access
+from judges.llm.remote import RemoteLLM
+from judges.llm.retry import Retrier, RetryPolicy
+from judges.prompting.verdict_reply import BinaryEvalResult
+from tests.fakes.clock import FakeClock
+from tests.standin.faults import Fault
+from tests.standin.flood import MIB, Flood, bodies, bounded_memory
+from tests.standin.llm import StandInLLM
+
+PROVIDERS = ("openai", "azure", "bedrock")
+REQUEST = LLMRequest(
+    model="claude",
+    messages=({"role": "user", "content": "So it is."},),
+    schema=BinaryEvalResult,
+    purpose="verify",
+)
+
+Adapter = Callable[[str, str], ProviderAdapter]
+
+
+@pytest.fixture
+def adapter(monkeypatch: pytest.MonkeyPatch) -> Adapter:
+    def make(provider: str, origin: str) -> ProviderAdapter:
+        monkeypatch.setenv("ANTHROPIC_BEDROCK_BASE_URL", origin)
+        return REMOTE_PROVIDERS[provider].open(
+            Access(
+                openai_base_url=f"{origin}/v1",
+                azure_endpoint=origin,
+                azure_api_key="az-key",
+                aws_access_key="a",
+                aws_secret_key="s",
+            )
+        )
+
+    return make
+
+
+@asynccontextmanager
+async def remote(backend: ProviderAdapter) -> AsyncIterator[RemoteLLM]:
+    clock, slots = FakeClock(), asyncio.Semaphore(1)
+    client = RemoteLLM(backend, semaphore=slots, retrier=Retrier(RetryPolicy(), slots, clock=clock, sleep=clock.sleep))
+    try:
+        yield client
+    finally:
+        await client.aclose()
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize("body", bodies())
+async def test_oversized_reply_is_unusable_and_not_read_to_its_end(provider: str, body: str, adapter: Adapter):
+    async with bodies()[body] as server, remote(adapter(provider, server.origin)) as client:
+        with bounded_memory(), pytest.raises(LLMOutputUnusable, match="more than 4194304 bytes"):
+            await client.complete(REQUEST)
+        assert len(server.sent) == 2  # the request and its repair
+        server.assert_not_read()
+
+
+@pytest.mark.parametrize("provider", PROVIDERS)
+@pytest.mark.parametrize(
+    ("status", "error"), [(401, LLMRejected), (503, LLMUnavailable), (302, LLMRejected), (200, LLMOutputUnusable)]
+)
+async def test_status_of_an_oversized_error_decides(
+    provider: str, status: int, error: type[Exception], adapter: Adapter
+):
+    server = Flood(status=status, start=b'{"error": {"message": "')
+    async with server, remote(adapter(provider, server.origin)) as client:
+        with bounded_memory(), pytest.raises(error):
+            await client.complete(REQUEST)
+        server.assert_not_read()
+
+
+async def test_oversized_reply_to_a_direct_client_is_unusable(adapter: Adapter):
+    async with Flood() as server:
+        client = DirectLLM(adapter("openai", server.origin))
+        with bounded_memory(), pytest.raises(LLMOutputUnusable):
+            await client.complete(REQUEST)
+        await client.aclose()
+
+
+async def test_oversized_list_of_models_is_unavailable(adapter: Adapter):
+    async with Flood() as server:
+        backend = adapter("openai", server.origin)
+        with bounded_memory(), pytest.raises(LLMUnavailable):
+            await backend.models()  # type: ignore[attr-defined]
+        await backend.aclose()
+        server.assert_not_read()
+
+
+@pytest.mark.parametrize(("max_bytes", "is_usable"), [(4 * MIB, False), (6 * MIB, True)])
+async def test_limit_is_a_setting(max_bytes: int, is_usable: bool):
+    async with StandInLLM() as server:
+        server.always = Fault(content=lambda good: good + " " * (5 * MIB))
+        access = Access(openai_base_url=server.base_url, max_reply_bytes=max_bytes)
+        async with remote(REMOTE_PROVIDERS["openai"].open(access)) as client:
+            with nullcontext() if is_usable else pytest.raises(LLMOutputUnusable, match="ASSAY_MAX_REPLY_BYTES"):
+                await client.complete(REQUEST)
