@@ -16,16 +16,24 @@ from typing import Any, Final, TypeAlias
 from cache.capture import Evidence
 from cache.errors import CacheError
 from judges.cpu_bound import run_cpu_bound
-from judges.errors import LLMError, LLMOutputUnusable, LLMRejected, ReplyNotCached, UnusableKind
+from judges.errors import LLMError, LLMOutputUnusable, ReplyNotCached, UnusableKind
 from judges.grounding.claim_words import locate_words
 from judges.grounding.quotes import find_quotes, needs_whole_sentence
 from judges.grounding.support import ClaimGrounds
 from judges.llm.client import LLMReply, LLMRequest
+from judges.llm.lexical import MODEL as LEXICAL
 from judges.llm.remote import repair_request
 from judges.prompted_model import PromptedModel
 from judges.prompting.page_view import PreparedPage
 from judges.prompting.rendering import Question, Rendered, Style, render_claim, render_transcription
-from judges.prompting.transcription import Transcription, is_all_picture, lacks_quote, picture_quotes
+from judges.prompting.transcription import (
+    Transcription,
+    is_all_picture,
+    lacks_quote,
+    picture_quotes,
+    unseen_part,
+    unseen_reasoning,
+)
 from judges.prompting.verdict_reply import BinaryEvalResult, PartialEvalResult
 from judges.source_policy import check_of, combine_verdicts, no_source_verdict, verdict_without_evidence
 from judges.voting import NO_MAJORITY, decide_votes, votes_needed
@@ -52,6 +60,7 @@ class VoteRecord:
     reply: VoteReply | None = None
     fault: LLMError | None = None
     text_only: bool = False
+    shortened: bool = False
     other: ModelRequest | None = None
 
     @property
@@ -212,7 +221,31 @@ class Verifier(PromptedModel, ClaimJudge):
             grounds, verdict = await run_cpu_bound(ground, question.claim, question.task, question.answer)
         if self.style is Style.NATIVE and page is not None and lacks_quote(verdict) and is_all_picture(page):
             verdict = await self._transcribed(verdict, question, grounds, cache_only=cache_only)
-        return verdict
+        if page is None:
+            return verdict
+        text_only = self.model == LEXICAL or any(vote.text_only for vote in votes)
+        shortened = any(vote.shortened for vote in votes)
+        return self._if_seen(verdict, unseen_part(page, text_only=text_only, shortened=shortened))
+
+    def _if_seen(self, verdict: Verdict, unseen: str) -> Verdict:
+        """Return the verdict, as not judged if the judge did not see all of the page and the verdict may depend on it.
+
+        The unseen part can support a claim that the seen part does not support. A supported claim with a quote that
+        code found does not depend on it. Replies in the style of the public toolkit have no quotes. ``unseen`` is the
+        reason, or empty.
+        """
+        needs_quote = self.style is Style.NATIVE and verdict.grounded is False
+        if not unseen or not (verdict.outcome is Outcome.FAILED or needs_quote):
+            return verdict
+        return replace(
+            verdict,
+            outcome=Outcome.NOT_JUDGED,
+            reason=Reason.PAGE_NOT_FULLY_SEEN,
+            reasoning=unseen_reasoning(unseen, verdict.reasoning)[:MAX_REASONING_CHARS],
+            grounded=None,
+            support=None,
+            unsupported=(),
+        )
 
     async def _votes(
         self, rendered: Rendered, page: PreparedPage | None, trials: int, *, cache_only: bool
@@ -282,11 +315,6 @@ class Verifier(PromptedModel, ClaimJudge):
             lost_vote = Vote(result=None, model=self.model, fault=fault.reason, request=fault.key)
             return VoteRecord(lost_vote, fault.usage, fault=fault)
         parsed = _parsed_vote(reply)
-        if reply.text_only and not parsed.result and page is not None and is_all_picture(page):
-            # The evidence may be in the pictures, which this model cannot see.
-            error = LLMRejected(f"{self.model} does not accept images, and this page has almost no text")
-            lost_vote = Vote(result=None, model=reply.model, cached=reply.cached, fault=error.reason, request=reply.key)
-            return VoteRecord(lost_vote, reply.usage, fault=error, text_only=True)
         if isinstance(parsed, PartialEvalResult) and not parsed.fits(rendered.parts["claim"]):
             unusable = LLMOutputUnusable(UnusableKind.WRONG_WORDS, "the marked words are not words of the claim")
             lost_vote = Vote(
@@ -295,7 +323,8 @@ class Verifier(PromptedModel, ClaimJudge):
             return VoteRecord(lost_vote, reply.usage, fault=unusable, text_only=reply.text_only)
         support = parsed.support if isinstance(parsed, PartialEvalResult) else None
         vote = Vote(result=parsed.result, model=reply.model, cached=reply.cached, request=reply.key, support=support)
-        return VoteRecord(vote, reply.usage, parsed, text_only=reply.text_only)
+        shortened = reply.shorter_page is not None
+        return VoteRecord(vote, reply.usage, parsed, text_only=reply.text_only, shortened=shortened)
 
     async def _transcribed(
         self, verdict: Verdict, question: Question, grounds: ClaimGrounds, *, cache_only: bool

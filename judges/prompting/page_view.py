@@ -14,10 +14,10 @@ from dataclasses import dataclass, replace
 from typing import Final, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
-from cache.capture import Evidence, PageKind
+from cache.capture import Capture, CaptureOutcome, Evidence, PageKind
 from cache.image_jobs import return_freed_memory, run_image_job
 from cache.lru import LRUCache
-from cache.page_text.screenshot_parts import screenshot_parts
+from cache.page_text.screenshot_parts import may_continue, screenshot_parts
 from cache.single_flight import SingleFlight
 from judges.cpu_bound import run_cpu_bound
 from judges.grounding.injection import Scan, are_wordings_compiled, compile_wordings, scan_url
@@ -56,6 +56,8 @@ class PreparedPage:
         text: Original text, to which offsets refer.
         shown: Text in ``blocks``: the original text, or its beginning and a marker.
         links: One ``words<TAB>URL`` per line.
+        unseen: Why a request does not show all text of the page; empty if it does.
+        has_unseen_pictures: The page has pictures that ``images`` do not show.
         index: Index of the text shown, for grounding checks.
         url_scan: Injection scan of the URL.
         source_signals: Source signals of the URLs.
@@ -75,6 +77,8 @@ class PreparedPage:
     url_scan: Scan
     source_signals: frozenset[SourceSignal]
     url_texts: tuple[str, ...]
+    unseen: str = ""
+    has_unseen_pictures: bool = False
 
     @property
     def size(self) -> int:
@@ -159,7 +163,8 @@ class PagePreparer:
 
     async def _add_pictures(self, key: _Key, evidence: Evidence) -> PreparedPage:
         page = await self.prepare(evidence, use_screenshot=False)
-        page = replace(page, images=await run_image_job(_images, evidence, limit_page=self._limit_page))
+        images, is_cut = await run_image_job(_images, evidence, limit_page=self._limit_page)
+        page = replace(page, images=images, has_unseen_pictures=is_cut)
         self._with_pictures.put(key, page, page.size)
         return page
 
@@ -175,6 +180,7 @@ def prepare_page(
     if kept is not None:
         visible, shown = evidence.text[: len(kept)], kept + TRUNCATION_MARKER
     blocks = page_blocks(url, shown, block_builder)
+    images, is_cut = _images(evidence, limit_page=limit_page) if use_screenshot else ((), bool(evidence.screenshots))
     return PreparedPage(
         page_id=evidence.page_id,
         url=url,
@@ -183,7 +189,7 @@ def prepare_page(
         blocks=blocks,
         nonces=nonces.groups() if (nonces := _NONCES.fullmatch(blocks)) else (),
         links=link_lines(evidence.links),
-        images=_images(evidence, limit_page=limit_page) if use_screenshot else (),
+        images=images,
         digests=evidence.digests,
         index=PageIndex(
             visible,
@@ -193,18 +199,27 @@ def prepare_page(
         url_scan=scan_url(url),
         source_signals=source_signals(capture),
         url_texts=url_texts([url, capture.final_url or url]),
+        unseen=_unseen_text(capture, is_cut=kept is not None),
+        has_unseen_pictures=is_cut,
     )
 
 
-def _images(evidence: Evidence, *, limit_page: bool) -> tuple[DataURI, ...]:
-    """Return the images to show: the pages of a PDF, or the parts of any other screenshot."""
+def _unseen_text(capture: Capture, *, is_cut: bool) -> str:
+    if capture.outcome is CaptureOutcome.PARTIAL:
+        return f"its capture is incomplete ({capture.detail or 'no details'})"
+    return "its text is too long" if is_cut else ""
+
+
+def _images(evidence: Evidence, *, limit_page: bool) -> tuple[tuple[DataURI, ...], bool]:
+    """Return the images to show: the pages of a PDF, or the parts of any other screenshot. Also whether more follow."""
     shots = evidence.screenshots
     is_limited = not limit_page or evidence.in_parts or evidence.capture.kind is PageKind.PDF
     shown = shots if is_limited else screenshot_parts(shots)
     # The capture code computed or checked the digests. Those of the screenshots come last.
     is_known = len(evidence.digests) > len(shots)
     known = dict(zip(map(id, shots), evidence.digests[-len(shots) :], strict=True)) if is_known and shots else {}
-    return tuple(DataURI.of_jpeg(jpeg, sha256=known.get(id(jpeg), "")) for jpeg in shown)
+    is_cut = limit_page and evidence.capture.kind is not PageKind.PDF and may_continue(shown)
+    return tuple(DataURI.of_jpeg(jpeg, sha256=known.get(id(jpeg), "")) for jpeg in shown), is_cut
 
 
 def page_blocks(url: str, text: str, block_builder: BlockBuilder, *, beside: Sequence[str] = ()) -> str:

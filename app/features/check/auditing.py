@@ -29,6 +29,7 @@ from judges.llm.remote import repair_request
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer, PreparedPage
 from judges.prompting.rendering import render_texts
+from judges.prompting.transcription import unseen_part, unseen_reasoning
 from judges.verifier import Verifier
 from judges.voting import JuryRule, jury_verdict
 from rubrics.verdict import Claim as JudgedClaim
@@ -167,7 +168,10 @@ class PageAuditor:
 
         def check() -> tuple[dict[int, ClaimVerdict], list[PageClaim]]:
             verdicts = {
-                one.index: self._verdict(one, audited, page, prompt=request.prompt, cached=reply.cached)
+                one.index: _if_seen(
+                    self._verdict(one, audited, page, prompt=request.prompt, cached=reply.cached),
+                    unseen_part(page, text_only=reply.text_only, shortened=reply.shorter_page is not None),
+                )
                 for one, audited in decided
             }
             return verdicts, [one for one, audited in decided if not repair and _cuts_negation(audited, page)]
@@ -225,6 +229,23 @@ class PageAuditor:
         spans = report_spans(self.text, asked, words[:_MAX_UNSUPPORTED])
         is_incomplete = self.partial and None in spans
         return merged(asked.claim.spans if is_incomplete else [span for span in spans if span] or asked.claim.spans)
+
+
+def _if_seen(verdict: ClaimVerdict, unseen: str) -> ClaimVerdict:
+    """Return the verdict, as not judged if it may depend on the unseen part of the page. As ``Verifier`` does."""
+    if not unseen or (verdict.outcome is ClaimOutcome.SUPPORTED and verdict.quotes):
+        return verdict
+    return verdict.model_copy(
+        update={
+            "outcome": ClaimOutcome.NOT_JUDGED,
+            "reason": Reason.PAGE_NOT_FULLY_SEEN.value,
+            "reasoning": unseen_reasoning(unseen, verdict.reasoning)[:_MAX_REASONING_CHARS],
+            "quotes": [],
+            "unsupported": [],
+            "unsupported_words": [],
+            "grounded": None,
+        }
+    )
 
 
 def _cuts_negation(audited: AuditedClaim, page: PreparedPage) -> bool:

@@ -36,7 +36,7 @@ from judges.verifier import Verifier
 from rubrics.verdict import Claim, Outcome, Reason, Verdict
 from tests.fakes.clock import FakeClock
 from tests.fakes.llm import patient_circuits  # noqa: F401 - fixture
-from tests.fakes.pages import page
+from tests.fakes.pages import long_text, page
 from tests.standin import faults
 from tests.standin.faults import Fault
 from tests.standin.llm import StandInLLM
@@ -321,10 +321,10 @@ async def test_too_long_page_is_shortened_once_and_only_support_counts(
     server.fault_for = lambda call: faults.TOO_LONG if len(call.page) > 10_000 else None
     server.rule = lambda call: result
     verifier = Verifier(connect(), "gpt-6-luna", block_builder=BLOCK_BUILDER, pages=PagePreparer(BLOCK_BUILDER))
-    shown = page(text="So it is. " * 1_500)
+    shown = page(text=long_text(15_000))
     verdict = await verifier.judge(Claim(text="So it is."), task="t", answer="a", evidence=shown)
     assert verdict.outcome is outcome
-    assert verdict.reason is (None if result else Reason.LLM_REJECTED)
+    assert verdict.reason is (None if result else Reason.PAGE_NOT_FULLY_SEEN)
     assert [len(call.page) > 10_000 for call in server.calls].count(True) == len(server.calls) / 2
     assert verdict.usage.calls == len(server.calls) / 2
 
@@ -332,7 +332,7 @@ async def test_too_long_page_is_shortened_once_and_only_support_counts(
 async def test_too_long_shortened_page_leaves_claim_unjudged(server: StandInLLM, connect: Connect):
     server.always = faults.TOO_LONG
     verifier = Verifier(connect(), "gpt-6-luna", block_builder=BLOCK_BUILDER, pages=PagePreparer(BLOCK_BUILDER))
-    shown = page(text="So it is. " * 1_500)
+    shown = page(text=long_text(15_000))
     verdict = await verifier.judge(Claim(text="So it is."), task="t", answer="a", evidence=shown, trials=1)
     assert (verdict.outcome, verdict.reason, len(server.calls)) == (Outcome.NOT_JUDGED, Reason.LLM_REJECTED, 2)
 
