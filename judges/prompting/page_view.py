@@ -10,11 +10,11 @@ import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
-from cache.capture import Capture, CaptureOutcome, Evidence, PageKind
+from cache.capture import CaptureOutcome, Evidence, PageKind
 from cache.image_jobs import return_freed_memory, run_image_job
 from cache.lru import LRUCache
 from cache.page_text.screenshot_parts import may_continue, screenshot_parts
@@ -25,7 +25,14 @@ from judges.grounding.page_index import PageIndex
 from judges.grounding.source_signals import SourceSignal, source_signals, url_texts
 from judges.llm.images import DataURI
 from judges.prompting.blocks import BlockBuilder, neutralise
-from judges.prompting.token_limit import MAX_TEXT_TOKENS, TRUNCATION_MARKER, first_tokens
+from judges.prompting.page_parts import PARTS_MARKER, PagePart, page_parts
+from judges.prompting.token_limit import (
+    MAX_TEXT_TOKENS,
+    TRUNCATION_MARKER,
+    first_tokens,
+    text_encoding,
+    tokens_of,
+)
 from judges.tokenizers import unload_encodings
 
 log = logging.getLogger(__name__)
@@ -56,7 +63,8 @@ class PreparedPage:
         text: Original text, to which offsets refer.
         shown: Text in ``blocks``: the original text, or its beginning and a marker.
         links: One ``words<TAB>URL`` per line.
-        unseen: Why a request does not show all text of the page; empty if it does.
+        is_cut: ``shown`` is only the beginning of the text.
+        incomplete: What is missing in the capture; empty if it is complete.
         has_unseen_pictures: The page has pictures that ``images`` do not show.
         index: Index of the text shown, for grounding checks.
         url_scan: Injection scan of the URL.
@@ -77,8 +85,11 @@ class PreparedPage:
     url_scan: Scan
     source_signals: frozenset[SourceSignal]
     url_texts: tuple[str, ...]
-    unseen: str = ""
+    is_cut: bool = False
+    incomplete: str = ""
     has_unseen_pictures: bool = False
+    token_counts: dict[tuple[int, int], int] = field(default_factory=dict, compare=False, repr=False)
+    """Number of tokens by range of the text, for its parts."""
 
     @property
     def size(self) -> int:
@@ -142,6 +153,23 @@ class PagePreparer:
         make = self._add_pictures if has_pictures else self._prepare_text
         return await self._pending.run((key, has_pictures), lambda: make(key, evidence))
 
+    async def parts(
+        self, page: PreparedPage, claim: str, *, max_chars: int | None
+    ) -> tuple[tuple[PagePart, ...], bool]:
+        """Return the parts of a long page for a claim, and whether they have all of its text (see ``page_parts``).
+
+        ``max_chars`` is the maximum length of a part; None: that of any other text, in tokens.
+        """
+        if max_chars is not None:
+            return await asyncio.to_thread(page_parts, page.text, claim, lambda start, end: end - start, max_chars)
+        async with self._prepare_slot:
+            return await asyncio.to_thread(page_parts, page.text, claim, _token_counter(page), MAX_TEXT_TOKENS)
+
+    async def prepare_part(self, page: PreparedPage, part: PagePart, *, use_screenshot: bool) -> PreparedPage:
+        """Return the page with one part of its text. ``use_screenshot``: with its images."""
+        async with self._prepare_slot:
+            return await asyncio.to_thread(_part_page, page, part, self._block_builder, use_screenshot=use_screenshot)
+
     async def run_page_check(self, check: Callable[[], _Result], page: PreparedPage | None) -> _Result:
         """Run a CPU-bound function that reads a page: in a thread if the page is long, one at a time."""
         if page is None or len(page.text) < _SMALL_PAGE_CHARS:
@@ -187,7 +215,7 @@ def prepare_page(
         text=evidence.text,
         shown=shown,
         blocks=blocks,
-        nonces=nonces.groups() if (nonces := _NONCES.fullmatch(blocks)) else (),
+        nonces=_nonces_in(blocks),
         links=link_lines(evidence.links),
         images=images,
         digests=evidence.digests,
@@ -199,15 +227,43 @@ def prepare_page(
         url_scan=scan_url(url),
         source_signals=source_signals(capture),
         url_texts=url_texts([url, capture.final_url or url]),
-        unseen=_unseen_text(capture, is_cut=kept is not None),
+        is_cut=kept is not None,
+        incomplete=(capture.detail or "no details") if capture.outcome is CaptureOutcome.PARTIAL else "",
         has_unseen_pictures=is_cut,
     )
 
 
-def _unseen_text(capture: Capture, *, is_cut: bool) -> str:
-    if capture.outcome is CaptureOutcome.PARTIAL:
-        return f"its capture is incomplete ({capture.detail or 'no details'})"
-    return "its text is too long" if is_cut else ""
+def _part_page(
+    page: PreparedPage, part: PagePart, block_builder: BlockBuilder, *, use_screenshot: bool
+) -> PreparedPage:
+    shown = part.text + PARTS_MARKER
+    blocks = page_blocks(page.url, shown, block_builder)
+    return replace(
+        page,
+        text=part.text,
+        shown=shown,
+        blocks=blocks,
+        nonces=_nonces_in(blocks),
+        images=page.images if use_screenshot else (),
+        index=page.index.of_part(part.text, whole=page.text),
+        is_cut=False,
+    )
+
+
+def _token_counter(page: PreparedPage) -> Callable[[int, int], int]:
+    """Return a function that counts the tokens of a range of the page's text."""
+    encoding, counts = text_encoding(), page.token_counts
+
+    def count(start: int, end: int) -> int:
+        if (start, end) not in counts:
+            counts[start, end] = len(tokens_of(page.text[start:end], encoding))
+        return counts[start, end]
+
+    return count
+
+
+def _nonces_in(blocks: str) -> tuple[str, ...]:
+    return found.groups() if (found := _NONCES.fullmatch(blocks)) else ()
 
 
 def _images(evidence: Evidence, *, limit_page: bool) -> tuple[tuple[DataURI, ...], bool]:

@@ -23,6 +23,8 @@ from rubrics.verdict import Outcome, Quote, QuoteOrigin, Verdict
 ALMOST_NO_TEXT_CHARS: Final = 200
 """Pages with less text than this are treated as images."""
 
+TOO_LONG: Final = "its text is too long for the judge"
+
 
 class Transcription(BaseModel):
     """Passages that the model transcribed from the screenshots."""
@@ -44,8 +46,10 @@ def unseen_part(page: PreparedPage, *, text_only: bool, shortened: bool) -> str:
         text_only: The judge sees no pictures.
         shortened: The request was sent with a part of the prepared page.
     """
-    if page.unseen or shortened:
-        return page.unseen or "its text is too long for the model"
+    if page.incomplete:
+        return f"its capture is incomplete ({page.incomplete})"
+    if page.is_cut or shortened:
+        return TOO_LONG
     has_text = len(page.text.strip()) >= ALMOST_NO_TEXT_CHARS
     is_unseen = page.has_unseen_pictures or (text_only and bool(page.images))
     return "it has almost no text, and not all of its pictures were shown" if is_unseen and not has_text else ""

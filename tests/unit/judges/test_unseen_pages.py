@@ -8,9 +8,11 @@ from typing import Any
 import pytest
 
 from cache.capture import CaptureOutcome, Evidence, PageKind
+from judges.errors import LLMUnavailable
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
 from judges.llm.lexical import LexicalClient
 from judges.prompting.blocks import BlockBuilder
+from judges.prompting.page_parts import MAX_PARTS
 from judges.prompting.page_view import PagePreparer
 from judges.prompting.rendering import Style
 from judges.prompting.transcription import Transcription
@@ -48,9 +50,9 @@ class TextReader(RuleLLM):
         claim = request.parts["claim"]
         if request.schema is Transcription:
             return Transcription(passages=[self._in_picture] if self._in_picture else [])
-        assert request.schema is not None
+        schema: Any = request.schema
         quotes = [claim] if self._has_quotes and claim in shown else []
-        return request.schema(reasoning="read", quotes=quotes, **_result(request, holds=claim in shown))
+        return schema(reasoning="read", quotes=quotes, **_result(request, holds=claim in shown))
 
 
 def _result(request: LLMRequest, *, holds: bool) -> dict[str, Any]:
@@ -150,6 +152,70 @@ async def test_supported_claim_without_a_quote_is_not_judged_except_for_public_s
 async def test_unseen_part_of_a_page_leaves_partial_support_open(shown: Evidence, support: Support | None):
     verdict = await judged(TextReader(), WRONG, shown, partial=True)
     assert (verdict.support, bool(verdict.unsupported)) == (support, support is not None)
+
+
+def long_page(*sentences: str, chars: int, word: str = "lamp") -> Evidence:
+    """Return a page of this length with the sentences in its middle, which no request shows whole."""
+    filler = [f"Shelf {number} has a {word} and a book about the sea." for number in range(chars // 52)]
+    middle = len(filler) // 2
+    return evidence("\n".join([*filler[:middle], *sentences, *filler[middle:]]))
+
+
+@pytest.mark.parametrize(
+    ("model", "shown", "claim", "decided", "requests"),
+    [
+        ("m", long_page(SENTENCE, chars=800_000), TRUE, PASSED, 1),
+        ("m", long_page(SENTENCE, chars=800_000), WRONG, REFUTED, 3),
+        ("m", long_page(SENTENCE, chars=3_000_000), TRUE, PASSED, 1),
+        ("m", long_page(SENTENCE, chars=3_000_000), WRONG, UNSEEN, MAX_PARTS),
+        # The claim shares no word with the page, so the parts are shown from the beginning.
+        ("m", long_page("\u6a4b\u306f1931\u5e74", chars=800_000), "\u6a4b\u306f1931\u5e74", PASSED, 1),
+        ("lexical", long_page(SENTENCE, chars=600_000), TRUE, PASSED, 1),
+        ("lexical", long_page(SENTENCE, chars=700_000), WRONG, REFUTED, 4),
+        ("lexical", long_page(SENTENCE, chars=1_000_000), WRONG, UNSEEN, MAX_PARTS),
+        ("lexical", long_page(SENTENCE, chars=190_000), WRONG, REFUTED, 1),
+    ],
+)  # fmt: skip
+async def test_long_page_is_refuted_only_if_all_of_its_parts_were_shown(
+    model: str, shown: Evidence, claim: str, decided: tuple[Outcome, Reason | None], requests: int
+):
+    llm: Any = LexicalClient() if model == "lexical" else TextReader()
+    verdict = await judged(llm, claim, shown, model=model, trials=1)
+    assert (verdict.outcome, verdict.reason) == decided
+    assert (verdict.usage.calls, len(verdict.requests)) == (requests, requests)
+    quoted = [claim.rstrip(".")] if decided is PASSED else []
+    assert [shown.text[quote.start : quote.end] for quote in verdict.quotes] == quoted
+    assert verdict.grounded is (True if decided is PASSED else None)
+
+
+def _page_lines(messages: Any) -> list[str]:
+    lines: list[str] = messages[-1]["content"][-1]["text"].split("\n")
+    return lines
+
+
+async def test_parts_of_a_page_are_equal_requests_for_an_equal_claim_and_show_all_of_its_text():
+    shown = long_page(SENTENCE, chars=800_000)
+    asked = []
+    for _ in range(2):
+        llm = TextReader()
+        await judged(llm, WRONG, shown, trials=1)
+        asked.append([request.messages for request in llm.requests])
+    assert asked[0] == asked[1]
+    assert set(shown.text.split("\n")) <= {line for messages in asked[0] for line in _page_lines(messages)}
+
+
+async def test_fault_of_the_model_ends_the_requests_for_the_parts_of_a_page():
+    llm = RuleLLM(lambda request: LLMUnavailable("503"))
+    verdict = await judged(llm, WRONG, long_page(SENTENCE, chars=800_000), trials=1)
+    assert (verdict.outcome, verdict.reason) == (Outcome.NOT_JUDGED, Reason.LLM_UNAVAILABLE)
+    assert len(llm.requests) == 1
+
+
+async def test_public_script_is_shown_the_beginning_of_a_long_page_once():
+    llm = TextReader()
+    verdict = await judged(llm, TRUE, long_page(SENTENCE, chars=1_000_000), style=Style.COMPAT, trials=1)
+    assert (verdict.outcome, verdict.reason) == UNSEEN
+    assert len(llm.requests) == 1
 
 
 async def test_reasoning_names_what_was_not_seen_and_the_source_keeps_its_judgement():

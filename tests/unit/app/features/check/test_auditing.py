@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -54,7 +55,7 @@ async def test_page_that_was_not_fully_seen_supports_with_a_quote_and_decides_no
         text=REPORT,
     )
     whole = page(text=text if text != "Another text." else "Nothing about it.")
-    partial = {"id": "partial", "outcome": CaptureOutcome.PARTIAL, "detail": "still loading"}
+    partial: dict[str, Any] = {"id": "partial", "outcome": CaptureOutcome.PARTIAL, "detail": "still loading"}
     incomplete = replace(whole, capture=replace(whole.capture, **partial))
     found = [(await auditor.decide([asked()], shown))[0] for shown in (whole, incomplete)]
     assert [one.outcome for one in found] == [ClaimOutcome(on_whole_page), ClaimOutcome(on_partial_page)]
