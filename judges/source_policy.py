@@ -60,7 +60,9 @@ def verdict_without_evidence(error: CacheError) -> Verdict:
 
 def check_of(url: str | None, verdict: Verdict) -> SourceCheck:
     """Return the judgement on one source. ``url`` is None for the answer alone."""
-    is_judged = bool(verdict.votes) and verdict.outcome in (Outcome.PASSED, Outcome.FAILED)
+    is_judged = bool(verdict.votes) and (
+        verdict.outcome in (Outcome.PASSED, Outcome.FAILED) or verdict.reason is Reason.PAGE_NOT_FULLY_SEEN
+    )
     return SourceCheck(
         url=url,
         passed=verdict.outcome is Outcome.PASSED,
@@ -97,7 +99,8 @@ def _combined_check(url: str | None, checks: Sequence[SourceCheck], *, passed: b
 def _note(verdict: Verdict) -> CheckNote | None:
     if not verdict.votes:
         # Without votes, only a request that stayed too long was rejected.
-        return CheckNote.TOO_LONG if verdict.reason is Reason.LLM_REJECTED else CheckNote.NO_PAGE
+        is_too_long = verdict.reason in (Reason.LLM_REJECTED, Reason.PAGE_NOT_FULLY_SEEN)
+        return CheckNote.TOO_LONG if is_too_long else CheckNote.NO_PAGE
     faults = {vote.fault for vote in verdict.votes if vote.fault is not None}
     if verdict.outcome is not Outcome.NOT_JUDGED or faults <= {Reason.LLM_OUTPUT_UNUSABLE}:
         return None  # the model gave no verdict on this content, which is not an error

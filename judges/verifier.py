@@ -16,16 +16,26 @@ from typing import Any, Final, TypeAlias
 from cache.capture import Evidence
 from cache.errors import CacheError
 from judges.cpu_bound import run_cpu_bound
-from judges.errors import LLMError, LLMOutputUnusable, LLMRejected, ReplyNotCached, UnusableKind
+from judges.errors import LLMError, LLMOutputUnusable, ReplyNotCached, ShorterPage, UnusableKind
 from judges.grounding.claim_words import locate_words
 from judges.grounding.quotes import find_quotes, needs_whole_sentence
 from judges.grounding.support import ClaimGrounds
 from judges.llm.client import LLMReply, LLMRequest
+from judges.llm.lexical import MAX_CHARS
+from judges.llm.lexical import MODEL as LEXICAL
 from judges.llm.remote import repair_request
 from judges.prompted_model import PromptedModel
 from judges.prompting.page_view import PreparedPage
 from judges.prompting.rendering import Question, Rendered, Style, render_claim, render_transcription
-from judges.prompting.transcription import Transcription, is_all_picture, lacks_quote, picture_quotes
+from judges.prompting.transcription import (
+    TOO_LONG,
+    Transcription,
+    is_all_picture,
+    lacks_quote,
+    picture_quotes,
+    unseen_part,
+    unseen_reasoning,
+)
 from judges.prompting.verdict_reply import BinaryEvalResult, PartialEvalResult
 from judges.source_policy import check_of, combine_verdicts, no_source_verdict, verdict_without_evidence
 from judges.voting import NO_MAJORITY, decide_votes, votes_needed
@@ -52,6 +62,7 @@ class VoteRecord:
     reply: VoteReply | None = None
     fault: LLMError | None = None
     text_only: bool = False
+    shorter_page: ShorterPage | None = None
     other: ModelRequest | None = None
 
     @property
@@ -187,10 +198,61 @@ class Verifier(PromptedModel, ClaimJudge):
         return await self._judge_question(shown, question.trials, cache_only=cache_only)
 
     async def _judge_question(self, question: Question, trials: int, *, cache_only: bool) -> Verdict:
-        """Return the verdict on a question.
+        """Return the verdict on a question. A page that is too long for one request is judged in parts.
+
+        Public scripts are shown its beginning only, as by the public toolkit.
 
         Raises:
             ReplyNotCached: ``cache_only`` is set and a reply is not cached.
+        """
+        page = question.page
+        max_chars = MAX_CHARS if self.model == LEXICAL else None
+        is_long = page is not None and (page.is_cut or (max_chars is not None and len(page.text) > max_chars))
+        if page is not None and is_long and self.style is Style.NATIVE:
+            return await self._judge_parts(question, page, trials, max_chars, cache_only=cache_only)
+        verdict, max_chars = await self._judge_shown(question, trials, cache_only=cache_only)
+        if page is None or max_chars is None or self.style is Style.COMPAT:
+            return verdict
+        if verdict.reason is not Reason.PAGE_NOT_FULLY_SEEN:
+            return verdict
+        in_parts = await self._judge_parts(question, page, trials, max_chars, cache_only=cache_only)
+        return replace(in_parts, usage=verdict.usage + in_parts.usage, requests=(*verdict.requests, *in_parts.requests))
+
+    async def _judge_parts(
+        self, question: Question, page: PreparedPage, trials: int, max_chars: int | None, *, cache_only: bool
+    ) -> Verdict:
+        """Return the verdict on a long page, shown in parts of at most ``max_chars`` characters (None: no limit).
+
+        The parts are judged one after the other until one supports the claim with a quote that code found. The claim
+        is refuted only if none supports it and they are the whole page.
+        """
+        parts, is_whole = await self._pages.parts(page, question.claim, max_chars=max_chars)
+        verdicts: list[Verdict] = []
+        for part in parts:
+            shown = await self._pages.prepare_part(page, part, use_screenshot=not verdicts)
+            on_part = replace(question, page=shown)
+            verdict, _ = await self._judge_shown(on_part, trials, cache_only=cache_only)
+            spans = [part.locate(quote.start, quote.end) for quote in verdict.quotes]
+            quotes = tuple(
+                replace(quote, text=page.text[start:end], start=start, end=end)
+                for quote, (start, end) in zip(verdict.quotes, spans, strict=True)
+            )
+            verdicts.append(replace(verdict, quotes=quotes))
+            was_asked = verdict.outcome is not Outcome.NOT_JUDGED or verdict.reason is Reason.PAGE_NOT_FULLY_SEEN
+            if self._decides(verdict) or not was_asked:
+                break
+        combined = replace(
+            combine_verdicts(verdicts),
+            usage=sum((verdict.usage for verdict in verdicts), Usage()),
+            requests=tuple(request for verdict in verdicts for request in verdict.requests),
+            unneeded=(),
+        )
+        return self._if_seen(combined, "" if is_whole else TOO_LONG)
+
+    async def _judge_shown(self, question: Question, trials: int, *, cache_only: bool) -> tuple[Verdict, int | None]:
+        """Return the verdict on what the page of a question shows.
+
+        Also return the number of characters that the model was sent of it if the provider rejected more, else None.
         """
         page = question.page
         rendered = await run_cpu_bound(
@@ -212,7 +274,32 @@ class Verifier(PromptedModel, ClaimJudge):
             grounds, verdict = await run_cpu_bound(ground, question.claim, question.task, question.answer)
         if self.style is Style.NATIVE and page is not None and lacks_quote(verdict) and is_all_picture(page):
             verdict = await self._transcribed(verdict, question, grounds, cache_only=cache_only)
-        return verdict
+        if page is None:
+            return verdict, None
+        text_only = self.model == LEXICAL or any(vote.text_only for vote in votes)
+        page_chars = min((vote.shorter_page.page_chars for vote in votes if vote.shorter_page), default=None)
+        unseen = unseen_part(page, text_only=text_only, shortened=page_chars is not None)
+        return self._if_seen(verdict, unseen), page_chars
+
+    def _if_seen(self, verdict: Verdict, unseen: str) -> Verdict:
+        """Return the verdict, as not judged if the judge did not see all of the page and the verdict may depend on it.
+
+        The unseen part can support a claim that the seen part does not support. A supported claim with a quote that
+        code found does not depend on it. Replies in the style of the public toolkit have no quotes. ``unseen`` is the
+        reason, or empty.
+        """
+        needs_quote = self.style is Style.NATIVE and verdict.grounded is False
+        if not unseen or not (verdict.outcome is Outcome.FAILED or needs_quote):
+            return verdict
+        return replace(
+            verdict,
+            outcome=Outcome.NOT_JUDGED,
+            reason=Reason.PAGE_NOT_FULLY_SEEN,
+            reasoning=unseen_reasoning(unseen, verdict.reasoning)[:MAX_REASONING_CHARS],
+            grounded=None,
+            support=None,
+            unsupported=(),
+        )
 
     async def _votes(
         self, rendered: Rendered, page: PreparedPage | None, trials: int, *, cache_only: bool
@@ -258,10 +345,10 @@ class Verifier(PromptedModel, ClaimJudge):
         request = rendered.request(
             self.model, schema, purpose="verify", vote=index, params=self._params, cache_only=cache_only
         )
-        first = await self._cast(request, rendered, page)
+        first = await self._cast(request, rendered)
         if not await self._is_cut(first, page):
             return first
-        second = await self._cast(repair_request(request, UnusableKind.CUT_QUOTE), rendered, page)
+        second = await self._cast(repair_request(request, UnusableKind.CUT_QUOTE), rendered)
         counted, other = (second, first) if second.fault is None else (first, second)
         return replace(counted, other=ModelRequest(key=other.vote.request, usage=other.usage))
 
@@ -274,19 +361,14 @@ class Verifier(PromptedModel, ClaimJudge):
             lambda: needs_whole_sentence(page.index.folded, reply.quotes, url=page.url), page
         )
 
-    async def _cast(self, request: LLMRequest, rendered: Rendered, page: PreparedPage | None) -> VoteRecord:
+    async def _cast(self, request: LLMRequest, rendered: Rendered) -> VoteRecord:
         try:
             reply = await self._llm.complete(request)
         except LLMError as fault:
             log.warning("vote lost", extra={"model": self.model, "reason": fault.reason, "error": str(fault)})
             lost_vote = Vote(result=None, model=self.model, fault=fault.reason, request=fault.key)
-            return VoteRecord(lost_vote, fault.usage, fault=fault)
+            return VoteRecord(lost_vote, fault.usage, fault=fault, shorter_page=fault.shorter_page)
         parsed = _parsed_vote(reply)
-        if reply.text_only and not parsed.result and page is not None and is_all_picture(page):
-            # The evidence may be in the pictures, which this model cannot see.
-            error = LLMRejected(f"{self.model} does not accept images, and this page has almost no text")
-            lost_vote = Vote(result=None, model=reply.model, cached=reply.cached, fault=error.reason, request=reply.key)
-            return VoteRecord(lost_vote, reply.usage, fault=error, text_only=True)
         if isinstance(parsed, PartialEvalResult) and not parsed.fits(rendered.parts["claim"]):
             unusable = LLMOutputUnusable(UnusableKind.WRONG_WORDS, "the marked words are not words of the claim")
             lost_vote = Vote(
@@ -295,7 +377,7 @@ class Verifier(PromptedModel, ClaimJudge):
             return VoteRecord(lost_vote, reply.usage, fault=unusable, text_only=reply.text_only)
         support = parsed.support if isinstance(parsed, PartialEvalResult) else None
         vote = Vote(result=parsed.result, model=reply.model, cached=reply.cached, request=reply.key, support=support)
-        return VoteRecord(vote, reply.usage, parsed, text_only=reply.text_only)
+        return VoteRecord(vote, reply.usage, parsed, text_only=reply.text_only, shorter_page=reply.shorter_page)
 
     async def _transcribed(
         self, verdict: Verdict, question: Question, grounds: ClaimGrounds, *, cache_only: bool

@@ -61,6 +61,8 @@ class Reason(StrEnum):
     EGRESS_DENIED = "egress_denied"
     EVIDENCE_CORRUPT = "evidence_corrupt"
     """A stored body no longer matches its hash."""
+    PAGE_NOT_FULLY_SEEN = "page_not_fully_seen"
+    """The judge did not see all of the page, and the part that it saw does not support the claim with a found quote."""
     TIMEOUT = "timeout"
     BUDGET = "budget"
     EXTRACTION_FAILED = "extraction_failed"

@@ -39,6 +39,10 @@ _REMEDIES = {
         "the time limit was exceeded",
         "Raise ASSAY_JOB_DEADLINE_S or ASSAY_LLM_TIMEOUT_S if it happens again.",
     ),
+    "page_not_fully_seen": (
+        "the judge did not see all of a page",
+        f"If it is a scan, use a model that accepts images. If its capture is incomplete: {_BY_HAND}",
+    ),
     "evidence_corrupt": ("a stored page is damaged", "The page is captured again."),
 }
 

@@ -9,11 +9,11 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from judges.grounding.term_overlap import stems_of_token, terms, tokens_of
+from judges.grounding.term_overlap import distinct_tokens, stems_of_token, terms, tokens_of
 
 MAX_CHARS: Final = 600_000
 """The rest of a longer text is not searched. A text of this length takes about half a second of CPU time."""
@@ -57,11 +57,7 @@ def closest_passage(claim: str, text: str) -> ClosestPassage | None:
     weights = _weights(claim[:MAX_CLAIM_CHARS])
     numbers = {stem for stem in weights if stem[0].isdecimal()}
     sentences = list(_sentences(text[:MAX_CHARS], weights))
-    frequency = Counter(stem for sentence in sentences for stem in sentence.found)
-    value = {
-        stem: weight * math.log1p((len(sentences) - frequency[stem] + 0.5) / (frequency[stem] + 0.5))
-        for stem, weight in weights.items()
-    }
+    value = _values(weights, [sentence.found for sentence in sentences])
     best: ClosestPassage | None = None
     for first, sentence in enumerate(sentences):
         if not sentence.found:
@@ -80,6 +76,33 @@ def closest_passage(claim: str, text: str) -> ClosestPassage | None:
             if last.found and (best is None or score > best.score):
                 best = ClosestPassage(sentence.start, last.end, score)
     return best
+
+
+def relevance(claim: str, text: str, spans: Sequence[tuple[int, int]]) -> list[float]:
+    """Return how relevant each range of a text is to a claim: the sum of the weights of the terms that both contain.
+
+    CPU-bound: call it in a thread.
+    """
+    weights = _weights(claim[:MAX_CLAIM_CHARS])
+    known: dict[str, frozenset[str]] = {}
+    found: list[frozenset[str]] = []
+    for start, end in spans:
+        tokens = distinct_tokens(text[start:end])
+        for token in tokens:
+            if token not in known:
+                known[token] = stems_of_token(token) & weights.keys()
+        found.append(frozenset[str]().union(*(known[token] for token in tokens)))
+    value = _values(weights, found)
+    return [sum(value[stem] for stem in stems) for stems in found]
+
+
+def _values(weights: Mapping[str, float], found: Sequence[Collection[str]]) -> dict[str, float]:
+    """Return the value of each term: its weight, and more the fewer of the texts contain it."""
+    frequency = Counter(stem for stems in found for stem in stems)
+    return {
+        stem: weight * math.log1p((len(found) - frequency[stem] + 0.5) / (frequency[stem] + 0.5))
+        for stem, weight in weights.items()
+    }
 
 
 def _weights(claim: str) -> dict[str, float]:

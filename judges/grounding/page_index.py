@@ -12,7 +12,7 @@ from typing import Final
 from judges.grounding.confusables import confusable_skeleton
 from judges.grounding.folding import FoldedText, fold
 from judges.grounding.injection import Scan, scan
-from judges.grounding.term_overlap import stems_in, stems_of
+from judges.grounding.term_overlap import distinct_tokens, stems_in, stems_of
 
 _BYTES_PER_CHAR: Final = 6
 """Bytes per character: the folded character and its original position. The stems are small in comparison."""
@@ -40,6 +40,11 @@ class PageIndex:
         self._hidden = hidden
         self._lock = Lock()
         self._index: _Index | None = None
+
+    def of_part(self, part: str, *, whole: str) -> PageIndex:
+        """Return the index of a part of the page. The words of the ``whole`` page count as those of the part."""
+        words = " ".join(distinct_tokens(whole))
+        return PageIndex(part, extra_words=f"{self._extra_words}\n{words}", hidden=self._hidden)
 
     @property
     def folded(self) -> FoldedText:

@@ -140,6 +140,11 @@ def tokens_of(text: str, start: int, end: int) -> Iterator[str]:
     return (token[0] for token in _TOKEN.finditer(text, start, end))
 
 
+def distinct_tokens(text: str) -> set[str]:
+    """Return the distinct words and numbers of a text as written."""
+    return set(_TOKEN.findall(text))
+
+
 def stems_of_token(token: str) -> frozenset[str]:
     """Return the stem of a word, a number in its normal form, or the two-letter parts of a word without spaces."""
     if token[0].isdecimal():

@@ -37,7 +37,7 @@ from judges.llm.replies import read_reply
 from judges.llm.request_formats import DEFAULT_OUTPUT_LIMIT, RequestFormat
 from judges.llm.retry import Retrier, RetryPolicy
 from judges.prompting.prompts.library import load_prompt
-from rubrics.verdict import Usage
+from rubrics.verdict import Reason, Usage
 
 log = logging.getLogger(__name__)
 
@@ -145,6 +145,7 @@ class RemoteLLM:
             status=refusal.status,
             usage=usage,
         )
+        rejection.reason = Reason.PAGE_NOT_FULLY_SEEN
         rejection.unusable = reply.unusable
         rejection.shorter_page = replace(shorter, text=reply.text, model=reply.model)
         raise rejection from refusal

@@ -10,14 +10,14 @@ import logging
 import re
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
-from cache.capture import Evidence, PageKind
+from cache.capture import CaptureOutcome, Evidence, PageKind
 from cache.image_jobs import return_freed_memory, run_image_job
 from cache.lru import LRUCache
-from cache.page_text.screenshot_parts import screenshot_parts
+from cache.page_text.screenshot_parts import may_continue, screenshot_parts
 from cache.single_flight import SingleFlight
 from judges.cpu_bound import run_cpu_bound
 from judges.grounding.injection import Scan, are_wordings_compiled, compile_wordings, scan_url
@@ -25,7 +25,14 @@ from judges.grounding.page_index import PageIndex
 from judges.grounding.source_signals import SourceSignal, source_signals, url_texts
 from judges.llm.images import DataURI
 from judges.prompting.blocks import BlockBuilder, neutralise
-from judges.prompting.token_limit import MAX_TEXT_TOKENS, TRUNCATION_MARKER, first_tokens
+from judges.prompting.page_parts import PARTS_MARKER, PagePart, page_parts
+from judges.prompting.token_limit import (
+    MAX_TEXT_TOKENS,
+    TRUNCATION_MARKER,
+    first_tokens,
+    text_encoding,
+    tokens_of,
+)
 from judges.tokenizers import unload_encodings
 
 log = logging.getLogger(__name__)
@@ -56,6 +63,9 @@ class PreparedPage:
         text: Original text, to which offsets refer.
         shown: Text in ``blocks``: the original text, or its beginning and a marker.
         links: One ``words<TAB>URL`` per line.
+        is_cut: ``shown`` is only the beginning of the text.
+        incomplete: What is missing in the capture; empty if it is complete.
+        has_unseen_pictures: The page has pictures that ``images`` do not show.
         index: Index of the text shown, for grounding checks.
         url_scan: Injection scan of the URL.
         source_signals: Source signals of the URLs.
@@ -75,6 +85,11 @@ class PreparedPage:
     url_scan: Scan
     source_signals: frozenset[SourceSignal]
     url_texts: tuple[str, ...]
+    is_cut: bool = False
+    incomplete: str = ""
+    has_unseen_pictures: bool = False
+    token_counts: dict[tuple[int, int], int] = field(default_factory=dict, compare=False, repr=False)
+    """Number of tokens by range of the text, for its parts."""
 
     @property
     def size(self) -> int:
@@ -138,6 +153,23 @@ class PagePreparer:
         make = self._add_pictures if has_pictures else self._prepare_text
         return await self._pending.run((key, has_pictures), lambda: make(key, evidence))
 
+    async def parts(
+        self, page: PreparedPage, claim: str, *, max_chars: int | None
+    ) -> tuple[tuple[PagePart, ...], bool]:
+        """Return the parts of a long page for a claim, and whether they have all of its text (see ``page_parts``).
+
+        ``max_chars`` is the maximum length of a part; None: that of any other text, in tokens.
+        """
+        if max_chars is not None:
+            return await asyncio.to_thread(page_parts, page.text, claim, lambda start, end: end - start, max_chars)
+        async with self._prepare_slot:
+            return await asyncio.to_thread(page_parts, page.text, claim, _token_counter(page), MAX_TEXT_TOKENS)
+
+    async def prepare_part(self, page: PreparedPage, part: PagePart, *, use_screenshot: bool) -> PreparedPage:
+        """Return the page with one part of its text. ``use_screenshot``: with its images."""
+        async with self._prepare_slot:
+            return await asyncio.to_thread(_part_page, page, part, self._block_builder, use_screenshot=use_screenshot)
+
     async def run_page_check(self, check: Callable[[], _Result], page: PreparedPage | None) -> _Result:
         """Run a CPU-bound function that reads a page: in a thread if the page is long, one at a time."""
         if page is None or len(page.text) < _SMALL_PAGE_CHARS:
@@ -159,7 +191,8 @@ class PagePreparer:
 
     async def _add_pictures(self, key: _Key, evidence: Evidence) -> PreparedPage:
         page = await self.prepare(evidence, use_screenshot=False)
-        page = replace(page, images=await run_image_job(_images, evidence, limit_page=self._limit_page))
+        images, is_cut = await run_image_job(_images, evidence, limit_page=self._limit_page)
+        page = replace(page, images=images, has_unseen_pictures=is_cut)
         self._with_pictures.put(key, page, page.size)
         return page
 
@@ -175,15 +208,16 @@ def prepare_page(
     if kept is not None:
         visible, shown = evidence.text[: len(kept)], kept + TRUNCATION_MARKER
     blocks = page_blocks(url, shown, block_builder)
+    images, is_cut = _images(evidence, limit_page=limit_page) if use_screenshot else ((), bool(evidence.screenshots))
     return PreparedPage(
         page_id=evidence.page_id,
         url=url,
         text=evidence.text,
         shown=shown,
         blocks=blocks,
-        nonces=nonces.groups() if (nonces := _NONCES.fullmatch(blocks)) else (),
+        nonces=_nonces_in(blocks),
         links=link_lines(evidence.links),
-        images=_images(evidence, limit_page=limit_page) if use_screenshot else (),
+        images=images,
         digests=evidence.digests,
         index=PageIndex(
             visible,
@@ -193,18 +227,55 @@ def prepare_page(
         url_scan=scan_url(url),
         source_signals=source_signals(capture),
         url_texts=url_texts([url, capture.final_url or url]),
+        is_cut=kept is not None,
+        incomplete=(capture.detail or "no details") if capture.outcome is CaptureOutcome.PARTIAL else "",
+        has_unseen_pictures=is_cut,
     )
 
 
-def _images(evidence: Evidence, *, limit_page: bool) -> tuple[DataURI, ...]:
-    """Return the images to show: the pages of a PDF, or the parts of any other screenshot."""
+def _part_page(
+    page: PreparedPage, part: PagePart, block_builder: BlockBuilder, *, use_screenshot: bool
+) -> PreparedPage:
+    shown = part.text + PARTS_MARKER
+    blocks = page_blocks(page.url, shown, block_builder)
+    return replace(
+        page,
+        text=part.text,
+        shown=shown,
+        blocks=blocks,
+        nonces=_nonces_in(blocks),
+        images=page.images if use_screenshot else (),
+        index=page.index.of_part(part.text, whole=page.text),
+        is_cut=False,
+    )
+
+
+def _token_counter(page: PreparedPage) -> Callable[[int, int], int]:
+    """Return a function that counts the tokens of a range of the page's text."""
+    encoding, counts = text_encoding(), page.token_counts
+
+    def count(start: int, end: int) -> int:
+        if (start, end) not in counts:
+            counts[start, end] = len(tokens_of(page.text[start:end], encoding))
+        return counts[start, end]
+
+    return count
+
+
+def _nonces_in(blocks: str) -> tuple[str, ...]:
+    return found.groups() if (found := _NONCES.fullmatch(blocks)) else ()
+
+
+def _images(evidence: Evidence, *, limit_page: bool) -> tuple[tuple[DataURI, ...], bool]:
+    """Return the images to show: the pages of a PDF, or the parts of any other screenshot. Also whether more follow."""
     shots = evidence.screenshots
     is_limited = not limit_page or evidence.in_parts or evidence.capture.kind is PageKind.PDF
     shown = shots if is_limited else screenshot_parts(shots)
     # The capture code computed or checked the digests. Those of the screenshots come last.
     is_known = len(evidence.digests) > len(shots)
     known = dict(zip(map(id, shots), evidence.digests[-len(shots) :], strict=True)) if is_known and shots else {}
-    return tuple(DataURI.of_jpeg(jpeg, sha256=known.get(id(jpeg), "")) for jpeg in shown)
+    is_cut = limit_page and evidence.capture.kind is not PageKind.PDF and may_continue(shown)
+    return tuple(DataURI.of_jpeg(jpeg, sha256=known.get(id(jpeg), "")) for jpeg in shown), is_cut
 
 
 def page_blocks(url: str, text: str, block_builder: BlockBuilder, *, beside: Sequence[str] = ()) -> str:

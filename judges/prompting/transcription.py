@@ -23,6 +23,8 @@ from rubrics.verdict import Outcome, Quote, QuoteOrigin, Verdict
 ALMOST_NO_TEXT_CHARS: Final = 200
 """Pages with less text than this are treated as images."""
 
+TOO_LONG: Final = "its text is too long for the judge"
+
 
 class Transcription(BaseModel):
     """Passages that the model transcribed from the screenshots."""
@@ -33,6 +35,29 @@ class Transcription(BaseModel):
 def is_all_picture(page: PreparedPage) -> bool:
     """Return whether the page has screenshots and almost no text."""
     return bool(page.images) and len(page.text.strip()) < ALMOST_NO_TEXT_CHARS
+
+
+def unseen_part(page: PreparedPage, *, text_only: bool, shortened: bool) -> str:
+    """Return why a judge did not see all of a page; an empty string if it did.
+
+    Pictures count only if the page has almost no text. The text of any other page is what its claims rely on.
+
+    Args:
+        text_only: The judge sees no pictures.
+        shortened: The request was sent with a part of the prepared page.
+    """
+    if page.incomplete:
+        return f"its capture is incomplete ({page.incomplete})"
+    if page.is_cut or shortened:
+        return TOO_LONG
+    has_text = len(page.text.strip()) >= ALMOST_NO_TEXT_CHARS
+    is_unseen = page.has_unseen_pictures or (text_only and bool(page.images))
+    return "it has almost no text, and not all of its pictures were shown" if is_unseen and not has_text else ""
+
+
+def unseen_reasoning(unseen: str, reasoning: str) -> str:
+    """Return the reasoning of a claim that is not judged. ``reasoning`` is that about the seen part of the page."""
+    return f"Not all of the page was seen: {unseen}. About the part that was seen: {reasoning}"
 
 
 def lacks_quote(verdict: Verdict) -> bool:

@@ -47,6 +47,12 @@ def page(
     return Evidence(capture=capture, text=text, links=links, screenshots=screenshots, digests=digests)
 
 
+def long_text(chars: int) -> str:
+    """Return a text that repeats no sentence and is about as long."""
+    first = "Ida Norrstad was director of the institute until 2004."
+    return " ".join([first, *(f"Shelf {number} has a lamp." for number in range(chars // 20))])
+
+
 def missing(url: str, outcome: CaptureOutcome, *, gone: bool = False) -> NoEvidence:
     """Return the error for a page that has no evidence."""
     return NoEvidence(url, outcome, "scripted", gone=gone, capture=None)

@@ -88,6 +88,7 @@ from judges.llm.pricing import Prices
 from judges.llm.replies import MAX_REPLY_CHARS
 from judges.llm.retry import parse_retry_after
 from judges.prompting.blocks import BlockBuilder, neutralise, read_blocks
+from judges.prompting.page_parts import page_parts
 from judges.prompting.token_limit import first_tokens, text_encoding, tokens_of
 from judges.suites.errors import DataUnreadable
 from judges.suites.json_items import read_items
@@ -595,6 +596,7 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "prompts.blocks": lambda text: list(read_blocks(_BLOCKS.block("page", text.encode("utf-8", "replace").decode()))),
     "prompts.read_blocks": lambda text: list(read_blocks(text)),
     "prompts.first_tokens": lambda text: first_tokens(text),
+    "prompts.page_parts": lambda text: page_parts(text, text[:2000], lambda start, end: end - start, lexical.MAX_CHARS),
     "prompts.tokens_of": lambda text: tokens_of(text, text_encoding()),
     "replies.json object": parse_single_object,
     "replies.error body": lambda text: error_for_response(_error(read_error_body(text).message), now=0.0),

@@ -226,8 +226,10 @@ def _fault(fault: RecordedFault, usage: Usage) -> LLMError:
     """Recreate the recorded error from its reason."""
     message = fault.message
     match fault.reason:
-        case Reason.LLM_REJECTED:
-            return LLMRejected(message, usage=usage)
+        case Reason.LLM_REJECTED | Reason.PAGE_NOT_FULLY_SEEN:
+            rejected = LLMRejected(message, usage=usage)
+            rejected.reason = Reason(fault.reason)
+            return rejected
         case Reason.LLM_OUTPUT_UNUSABLE:
             return LLMOutputUnusable(UnusableKind.OFF_SCHEMA, message, usage=usage)
         case Reason.BUDGET:

@@ -27,8 +27,10 @@ from judges.grounding.term_overlap import missing_terms
 from judges.llm.client import LLMClient, LLMRequest
 from judges.llm.remote import repair_request
 from judges.prompting.blocks import BlockBuilder
+from judges.prompting.page_parts import PagePart
 from judges.prompting.page_view import PagePreparer, PreparedPage
 from judges.prompting.rendering import render_texts
+from judges.prompting.transcription import TOO_LONG, unseen_part, unseen_reasoning
 from judges.verifier import Verifier
 from judges.voting import JuryRule, jury_verdict
 from rubrics.verdict import Claim as JudgedClaim
@@ -40,6 +42,17 @@ CLAIMS_PER_REQUEST: Final = 12
 _MAX_REASONING_CHARS: Final = 2_000
 _MAX_STATEMENT_CHARS: Final = 1_000
 _MAX_UNSUPPORTED: Final = 10
+
+DECIDING_ORDER: Final = (
+    ClaimOutcome.SUPPORTED,
+    ClaimOutcome.CONTRADICTED,
+    ClaimOutcome.NOT_JUDGED,
+    ClaimOutcome.UNREADABLE,
+    ClaimOutcome.PARTLY_SUPPORTED,
+    ClaimOutcome.NOT_SUPPORTED,
+)
+"""Which verdict decides a claim that has several, on its sources or on the parts of a page. One that was not judged
+could support the claim."""
 
 _JUDGED: Final = frozenset(
     {
@@ -136,7 +149,25 @@ class PageAuditor:
     async def decide(self, asked: Sequence[PageClaim], evidence: Evidence) -> dict[int, ClaimVerdict]:
         """Return the verdicts by index. Claims that the model did not decide have the reason."""
         page = await self.pages.prepare(evidence)
+        if page.is_cut:
+            return await self._decide_in_parts(asked, page)
         return await self._decide(asked, page, vote=0)
+
+    async def _decide_in_parts(self, asked: Sequence[PageClaim], page: PreparedPage) -> dict[int, ClaimVerdict]:
+        """Return the verdicts on a long page, shown in parts. As ``Verifier`` does, but for several claims at once."""
+        claims = "\n".join(one.claim.text for one in asked)
+        parts, is_whole = await self.pages.parts(page, claims, max_chars=None)
+        found: dict[int, list[ClaimVerdict]] = {one.index: [] for one in asked}
+        left = list(asked)
+        for place, part in enumerate(parts):
+            shown = await self.pages.prepare_part(page, part, use_screenshot=place == 0)
+            for index, verdict in (await self._decide(left, shown, vote=0)).items():
+                found[index].append(_located(verdict, part, page.text))
+            left = [one for one in left if not _is_grounded(found[one.index][-1])]
+            if not left:
+                break
+        deciding = {index: min(verdicts, key=_deciding_rank) for index, verdicts in found.items()}
+        return {index: _if_seen(verdict, "" if is_whole else TOO_LONG) for index, verdict in deciding.items()}
 
     async def _decide(
         self, asked: Sequence[PageClaim], page: PreparedPage, *, vote: int, repair: bool = False
@@ -167,7 +198,10 @@ class PageAuditor:
 
         def check() -> tuple[dict[int, ClaimVerdict], list[PageClaim]]:
             verdicts = {
-                one.index: self._verdict(one, audited, page, prompt=request.prompt, cached=reply.cached)
+                one.index: _if_seen(
+                    self._verdict(one, audited, page, prompt=request.prompt, cached=reply.cached),
+                    unseen_part(page, text_only=reply.text_only, shortened=reply.shorter_page is not None),
+                )
                 for one, audited in decided
             }
             return verdicts, [one for one, audited in decided if not repair and _cuts_negation(audited, page)]
@@ -225,6 +259,42 @@ class PageAuditor:
         spans = report_spans(self.text, asked, words[:_MAX_UNSUPPORTED])
         is_incomplete = self.partial and None in spans
         return merged(asked.claim.spans if is_incomplete else [span for span in spans if span] or asked.claim.spans)
+
+
+def _is_grounded(verdict: ClaimVerdict) -> bool:
+    """Return whether a verdict supports its claim with a quote that code found."""
+    return verdict.outcome is ClaimOutcome.SUPPORTED and bool(verdict.quotes)
+
+
+def _deciding_rank(verdict: ClaimVerdict) -> tuple[int, bool]:
+    return DECIDING_ORDER.index(verdict.outcome), not verdict.quotes
+
+
+def _located(verdict: ClaimVerdict, part: PagePart, text: str) -> ClaimVerdict:
+    """Return a verdict on a part of a page with the places of its quotes in the text of the page."""
+    spans = [part.locate(quote.start, quote.end) for quote in verdict.quotes]
+    quotes = [
+        quote.model_copy(update={"text": text[start:end], "start": start, "end": end})
+        for quote, (start, end) in zip(verdict.quotes, spans, strict=True)
+    ]
+    return verdict.model_copy(update={"quotes": quotes})
+
+
+def _if_seen(verdict: ClaimVerdict, unseen: str) -> ClaimVerdict:
+    """Return the verdict, as not judged if it may depend on the unseen part of the page. As ``Verifier`` does."""
+    if not unseen or verdict.outcome is ClaimOutcome.NOT_JUDGED or _is_grounded(verdict):
+        return verdict
+    return verdict.model_copy(
+        update={
+            "outcome": ClaimOutcome.NOT_JUDGED,
+            "reason": Reason.PAGE_NOT_FULLY_SEEN.value,
+            "reasoning": unseen_reasoning(unseen, verdict.reasoning)[:_MAX_REASONING_CHARS],
+            "quotes": [],
+            "unsupported": [],
+            "unsupported_words": [],
+            "grounded": None,
+        }
+    )
 
 
 def _cuts_negation(audited: AuditedClaim, page: PreparedPage) -> bool:

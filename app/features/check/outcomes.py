@@ -17,7 +17,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from app.features.check.auditing import merged
+from app.features.check.auditing import DECIDING_ORDER, merged
 from app.features.check.report import (
     ClaimOutcome,
     Figure,
@@ -54,15 +54,7 @@ def claim_outcome(claim: ReportClaim) -> ClaimOutcome:
     the claim is then not judged. It is ``dead`` only if every source is gone and none was judged on an archived copy.
     """
     outcomes = [verdict.outcome for verdict in claim.verdicts]
-    order = (
-        ClaimOutcome.SUPPORTED,
-        ClaimOutcome.CONTRADICTED,
-        ClaimOutcome.NOT_JUDGED,
-        ClaimOutcome.UNREADABLE,
-        ClaimOutcome.PARTLY_SUPPORTED,
-        ClaimOutcome.NOT_SUPPORTED,
-    )
-    return next((outcome for outcome in order if outcome in outcomes), ClaimOutcome.DEAD)
+    return next((outcome for outcome in DECIDING_ORDER if outcome in outcomes), ClaimOutcome.DEAD)
 
 
 def statement_result(claims: Sequence[ReportClaim], sources: Sequence[ReportSource]) -> StatementResult:

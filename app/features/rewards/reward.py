@@ -57,6 +57,7 @@ _PAGE_FAULTS: Final = frozenset(
         Reason.EGRESS_DENIED,
         Reason.EVIDENCE_CORRUPT,
         Reason.PAGE_NOT_STORED,
+        Reason.PAGE_NOT_FULLY_SEEN,
     }
 )
 _MODEL_FAULTS: Final = {
@@ -79,7 +80,7 @@ class Mask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PageShare:
-    """Number of pages that are cited or were read, and of those without usable content."""
+    """Number of pages that are cited or were read, and of those without usable or without complete content."""
 
     total: int
     unreadable: int
@@ -89,12 +90,15 @@ class PageShare:
         return self.unreadable / self.total if self.total else 0.0
 
     @classmethod
-    def of(cls, pages: Iterable[Mapping[str, Any]], cited: Iterable[str]) -> PageShare:
-        """Count the ``pages`` of a result together with the cited URLs. A page that does not exist is readable: it
-        fails the claim."""
+    def of(cls, result: Mapping[str, Any] | None, cited: Iterable[str]) -> PageShare:
+        """Count the pages of a result together with the cited URLs. A page that does not exist is readable: it fails
+        the claim. The sources of a claim that was not judged because a page was not fully seen are not."""
         is_usable = {canonical_key(url): False for url in cited}
-        for page in pages:
+        for page in () if result is None else result["pages"]:
             is_usable[canonical_key(page["url"])] = page["outcome"] in EVIDENCE_OUTCOMES or bool(page["gone"])
+        for leaf in () if result is None else leaves_of(result):
+            if leaf.get("reason") == Reason.PAGE_NOT_FULLY_SEEN:
+                is_usable |= {canonical_key(url): False for url in leaf["sources"] or ()}
         return cls(total=len(is_usable), unreadable=sum(not usable for usable in is_usable.values()))
 
 
@@ -197,7 +201,8 @@ def _leaf_reason(leaf: Mapping[str, Any], faults: Sequence[Reason], *, is_late: 
         return MaskReason.DEADLINE
     if reason is Reason.EXTRACTION_FAILED:
         return next((mask for fault in faults if (mask := _MODEL_FAULTS.get(fault))), MaskReason.NOT_JUDGED)
-    lost = [Reason(vote["fault"]) for vote in leaf.get("votes") or () if vote["fault"]]
+    faulty = (Reason(vote["fault"]) for vote in leaf.get("votes") or () if vote["fault"])
+    lost = [fault for fault in faulty if fault is not Reason.PAGE_NOT_FULLY_SEEN]
     is_page_fault = reason in _PAGE_FAULTS or reason is Reason.TIMEOUT
     if is_page_fault and not lost:
         return MaskReason.PAGES_UNREADABLE

@@ -271,7 +271,7 @@ class _Run:
         self, result: dict[str, Any] | None, cited: Sequence[str], mask: Mask | None, total_s: float
     ) -> dict[str, Any]:
         asked = self._asked
-        pages = PageShare.of(() if result is None else result["pages"], cited)
+        pages = PageShare.of(result, cited)
         reward = Reward(value=None, mask=mask)
         if result is not None:
             reward = reward_of(

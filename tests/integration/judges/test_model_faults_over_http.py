@@ -30,13 +30,14 @@ from judges.llm.remote import RemoteLLM
 from judges.llm.request_formats import LADDER
 from judges.llm.retry import Retrier, RetryPolicy
 from judges.prompting.blocks import BlockBuilder
+from judges.prompting.page_parts import MAX_PARTS
 from judges.prompting.page_view import PagePreparer
 from judges.prompting.verdict_reply import BinaryEvalResult
 from judges.verifier import Verifier
 from rubrics.verdict import Claim, Outcome, Reason, Verdict
 from tests.fakes.clock import FakeClock
 from tests.fakes.llm import patient_circuits  # noqa: F401 - fixture
-from tests.fakes.pages import page
+from tests.fakes.pages import long_text, page
 from tests.standin import faults
 from tests.standin.faults import Fault
 from tests.standin.llm import StandInLLM
@@ -354,25 +355,33 @@ async def test_too_long_request_keeps_circuit_closed(server: StandInLLM, connect
     assert len(server.calls) == 2
 
 
-@pytest.mark.parametrize(("result", "outcome"), [(True, Outcome.PASSED), (False, Outcome.NOT_JUDGED)])
-async def test_too_long_page_is_shortened_once_and_only_support_counts(
-    server: StandInLLM, connect: Connect, result: bool, outcome: Outcome
+@pytest.mark.parametrize(
+    ("result", "chars", "outcome", "reason"),
+    [
+        (True, 15_000, Outcome.PASSED, None),
+        (False, 15_000, Outcome.FAILED, Reason.REFUTED),
+        (False, 200_000, Outcome.NOT_JUDGED, Reason.PAGE_NOT_FULLY_SEEN),
+    ],
+)
+async def test_page_that_is_too_long_for_the_model_is_shown_in_parts(
+    server: StandInLLM, connect: Connect, result: bool, chars: int, outcome: Outcome, reason: Reason | None
 ):
-    server.fault_for = lambda call: faults.TOO_LONG if len(call.page) > 10_000 else None
+    longest = 10_000 if chars < 20_000 else 30_000
+    server.fault_for = lambda call: faults.TOO_LONG if len(call.page) > longest else None
     server.rule = lambda call: result
     verifier = Verifier(connect(), "gpt-6-luna", block_builder=BLOCK_BUILDER, pages=PagePreparer(BLOCK_BUILDER))
-    shown = page(text="So it is. " * 1_500)
-    verdict = await verifier.judge(Claim(text="So it is."), task="t", answer="a", evidence=shown)
-    assert verdict.outcome is outcome
-    assert verdict.reason is (None if result else Reason.LLM_REJECTED)
-    assert [len(call.page) > 10_000 for call in server.calls].count(True) == len(server.calls) / 2
-    assert verdict.usage.calls == len(server.calls) / 2
+    shown = page(text=long_text(chars))
+    verdict = await verifier.judge(Claim(text="So it is."), task="t", answer="a", evidence=shown, trials=1)
+    assert (verdict.outcome, verdict.reason) == (outcome, reason)
+    accepted = [call for call in server.calls if len(call.page) <= longest]
+    assert len(accepted) == len(server.calls) - 1
+    assert verdict.usage.calls == len(accepted) <= 1 + MAX_PARTS
 
 
 async def test_too_long_shortened_page_leaves_claim_unjudged(server: StandInLLM, connect: Connect):
     server.always = faults.TOO_LONG
     verifier = Verifier(connect(), "gpt-6-luna", block_builder=BLOCK_BUILDER, pages=PagePreparer(BLOCK_BUILDER))
-    shown = page(text="So it is. " * 1_500)
+    shown = page(text=long_text(15_000))
     verdict = await verifier.judge(Claim(text="So it is."), task="t", answer="a", evidence=shown, trials=1)
     assert (verdict.outcome, verdict.reason, len(server.calls)) == (Outcome.NOT_JUDGED, Reason.LLM_REJECTED, 2)
 

@@ -25,7 +25,7 @@ from judges.prompting.verdict_reply import BinaryEvalResult
 from judges.verifier import Verifier
 from rubrics.verdict import Claim, Outcome, Reason
 from tests.fakes.clock import FakeClock
-from tests.fakes.pages import page
+from tests.fakes.pages import long_text, page
 from tests.standin import faults
 from tests.standin.call import Call
 from tests.standin.faults import Fault
@@ -192,7 +192,7 @@ async def test_message_indicates_invalid_key_and_opens_circuit(
 async def test_message_indicates_too_long_page(server: StandInLLM, connect: Connect, status: int, words: str):
     server.fault_for = lambda call: Fault(status=status, message=words) if len(call.page) > 14_000 else None
     verifier = Verifier(connect(), MODEL, block_builder=BLOCK_BUILDER, pages=PagePreparer(BLOCK_BUILDER))
-    shown = page(text="So it is. " * 1_500)
+    shown = page(text=long_text(15_000))
     verdict = await verifier.judge(Claim(text="So it is."), task="t", answer="a", evidence=shown, trials=1)
     assert (verdict.outcome, len(server.calls)) == (Outcome.PASSED, 2)
 
@@ -208,7 +208,7 @@ async def test_reported_token_limit_applies_to_later_pages(server: StandInLLM, c
     verifier = Verifier(connect(), MODEL, block_builder=BLOCK_BUILDER, pages=PagePreparer(BLOCK_BUILDER))
     outcomes = []
     for times in (2_000, 6_000):
-        shown = page(text="So it is. " * times)
+        shown = page(text=long_text(10 * times))
         verdict = await verifier.judge(Claim(text="So it is."), task="t", answer="a", evidence=shown, trials=1)
         outcomes.append(verdict.outcome)
     # Half of the second page would have been rejected too.

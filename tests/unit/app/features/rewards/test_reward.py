@@ -148,7 +148,14 @@ def test_cited_pages_without_capture_are_unreadable_and_missing_ones_readable() 
         {"url": f"{SITE}/b", "outcome": "http_error", "gone": True},
         {"url": f"{SITE}/c", "outcome": "captcha", "gone": False},
     ]
-    share = PageShare.of(captured, [f"{SITE}/a#top", f"{SITE}/c", f"{SITE}/d"])
+    share = PageShare.of(result() | {"pages": captured}, [f"{SITE}/a#top", f"{SITE}/c", f"{SITE}/d"])
 
     assert (share.total, share.unreadable, share.share) == (4, 2, 0.5)
-    assert PageShare.of([], []).share == 0.0
+    assert PageShare.of(None, []).share == 0.0
+
+
+def test_page_that_was_not_fully_seen_counts_as_unreadable() -> None:
+    pages = [{"url": f"{SITE}/{name}", "outcome": "partial", "gone": False} for name in "ab"]
+    unseen = leaf("a", "not_judged", Reason.PAGE_NOT_FULLY_SEEN, sources=[f"{SITE}/a"])
+
+    assert PageShare.of(result(unseen) | {"pages": pages}, []) == PageShare(total=2, unreadable=1)
