@@ -7,7 +7,6 @@ from typing import Any
 
 import requests
 from requests.adapters import HTTPAdapter
-from urllib3.exceptions import DecodeError
 
 from cache.backends.inflating import ACCEPT_ENCODING, MAX_API_BYTES, limited_inflater
 from cache.errors import DocumentRejected
@@ -27,7 +26,7 @@ class _LimitedAdapter(HTTPAdapter):
                     inflater.feed(chunk)
             except DocumentRejected as rejected:
                 raw.close()
-                raise DecodeError(rejected.detail) from rejected  # requests converts the exceptions of urllib3
+                raise requests.exceptions.ContentDecodingError(rejected.detail) from rejected
             yield inflater.content
 
         raw.stream = stream

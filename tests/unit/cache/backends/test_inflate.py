@@ -7,7 +7,7 @@ import zlib
 
 import pytest
 
-from cache.backends.http import BoundedInflater
+from cache.backends.inflating import BoundedInflater
 from cache.capture import CaptureOutcome
 from cache.errors import DocumentRejected
 

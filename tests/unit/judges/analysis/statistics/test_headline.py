@@ -140,6 +140,7 @@ def test_figure_and_intervals_of_uneven_runs_have_the_same_weights(name: str):
         assert figure.interval == bounded_mean(values, weights=weights)
         assert figure.student is None
         if figure.bootstrap is not None:
+            assert figure.value is not None
             assert figure.bootstrap.low <= figure.value <= figure.bootstrap.high
     assert found.detectable is None
 
