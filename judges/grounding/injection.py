@@ -50,6 +50,8 @@ _SENTENCE_END = re.compile(
     r"[.!?\u3002\uff01\uff1f][\"')\]\u201d\u2019]*(?=\s)|[\u3002\uff01\uff1f]|(?<=[:;.!?])\s*\n|\n\s*\n"
 )
 _PARAGRAPH = re.compile(r"\n\s*\n")
+_CLAIM = re.compile(r"\b(?:claim|statement|assertion|behauptung|aussage|affirmation|affermazione|afirmaci)|主张|陈述")
+"""What only text for the judge calls the sentence that it checks."""
 _NOT_WORD = re.compile(r"\W*")
 _BEFORE_START = re.compile(r"(?:^|[\n.!?:;>\])}\"'*#|-])\s*$")
 
@@ -162,7 +164,8 @@ def _orders(plain: FoldedText, text: str) -> Iterator[InjectedInstruction]:
             yield InjectedInstruction(start=start, end=end, signs=signs, quoted=True)
         else:
             start, end = plain.span(first, last)
-            alone = any(signs <= few for few in SINGLE_SENTENCE_SIGNS)
+            names_claim = _CLAIM.search(plain.text, first, last) is not None
+            alone = not names_claim and any(signs <= few for few in SINGLE_SENTENCE_SIGNS)
             yield InjectedInstruction(
                 start=_back(text, start, whole_paragraph=not alone),
                 end=_ahead(text, end, whole_paragraph=not alone),

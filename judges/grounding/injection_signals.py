@@ -58,8 +58,8 @@ SINGLE_SENTENCE_SIGNS: Final = (
 )
 """Signs that also occur on ordinary pages (a quiz, API documentation).
 
-If a passage has no other signs, only its sentence counts as the instruction. Otherwise its whole paragraph does: a
-claim beside text that addresses the judge is part of the attack.
+If a passage has no other signs and does not name a claim, only its sentence counts as the instruction. Otherwise its
+whole paragraph does: a claim beside text that addresses the judge is part of the attack.
 """
 
 BEFORE_CHARS: Final = 80
