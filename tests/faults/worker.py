@@ -90,14 +90,14 @@ def kill_before_rows(opened: OpenRuntime) -> OpenRuntime:
         """Page cache that stores a body and then kills its process."""
 
         def __init__(self, runtime: Runtime) -> None:
-            self._runtime = runtime
+            self._pages, self._blobs = runtime.pages, runtime.blobs
 
         async def get(self, url: str, **options: Any) -> Any:
-            await self._runtime.blobs.put(b"half a capture", "text/plain")
+            await self._blobs.put(b"half a capture", "text/plain")
             os.kill(os.getpid(), signal.SIGKILL)
 
         def __getattr__(self, name: str) -> Any:
-            return getattr(self._runtime.pages, name)
+            return getattr(self._pages, name)
 
     @asynccontextmanager
     async def killing_runtime(settings: Settings, database: Database) -> AsyncIterator[Runtime]:
