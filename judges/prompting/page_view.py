@@ -85,6 +85,7 @@ class PreparedPage:
     url_scan: Scan
     source_signals: frozenset[SourceSignal]
     url_texts: tuple[str, ...]
+    kind: PageKind = PageKind.WEB
     is_cut: bool = False
     incomplete: str = ""
     has_unseen_pictures: bool = False
@@ -227,6 +228,7 @@ def prepare_page(
         url_scan=scan_url(url),
         source_signals=source_signals(capture),
         url_texts=url_texts([url, capture.final_url or url]),
+        kind=capture.kind,
         is_cut=kept is not None,
         incomplete=(capture.detail or "no details") if capture.outcome is CaptureOutcome.PARTIAL else "",
         has_unseen_pictures=is_cut,

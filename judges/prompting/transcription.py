@@ -11,6 +11,7 @@ from typing import Final
 
 from pydantic import BaseModel, Field
 
+from cache.capture import PageKind
 from judges.grounding.folding import fold
 from judges.grounding.injection import scan
 from judges.grounding.quotes import MAX_QUOTE_CHARS, MAX_QUOTES, is_substantial
@@ -22,6 +23,8 @@ from rubrics.verdict import Outcome, Quote, QuoteOrigin, Verdict
 
 ALMOST_NO_TEXT_CHARS: Final = 200
 """Pages with less text than this are treated as images."""
+MIN_WEB_TEXT_CHARS: Final = 40
+"""The same for web pages whose pictures were not shown: they show the text, so a short one is usually all there is."""
 
 TOO_LONG: Final = "its text is too long for the judge"
 
@@ -50,7 +53,7 @@ def unseen_part(page: PreparedPage, *, text_only: bool, shortened: bool) -> str:
         return f"its capture is incomplete ({page.incomplete})"
     if page.is_cut or shortened:
         return TOO_LONG
-    has_text = len(page.text.strip()) >= ALMOST_NO_TEXT_CHARS
+    has_text = len(page.text.strip()) >= (MIN_WEB_TEXT_CHARS if page.kind is PageKind.WEB else ALMOST_NO_TEXT_CHARS)
     is_unseen = page.has_unseen_pictures or (text_only and bool(page.images))
     return "it has almost no text, and not all of its pictures were shown" if is_unseen and not has_text else ""
 

@@ -63,6 +63,7 @@ from judges.errors import (
     LLMRejected,
     LLMTimeout,
     LLMUnavailable,
+    ShorterPage,
     UnusableKind,
 )
 from judges.isolation.fork_server_pool import ForkServerPool
@@ -95,6 +96,13 @@ class RecordedFault(BaseModel):
     message: str
 
 
+class RecordedShorterPage(BaseModel):
+    """Shorter page of a call whose whole page was rejected as too long."""
+
+    refusal: str
+    page_chars: int
+
+
 class RecordedCall(BaseModel):
     """Outcome of one recorded call: its reply or its fault."""
 
@@ -103,6 +111,12 @@ class RecordedCall(BaseModel):
     usage: Usage
     fault: RecordedFault | None = None
     text_only: bool = False
+    shortened: RecordedShorterPage | None = None
+
+    @property
+    def shorter_page(self) -> ShorterPage | None:
+        cut = self.shortened
+        return None if cut is None else ShorterPage(refusal=cut.refusal, page_chars=cut.page_chars)
 
 
 class MissingRequests:
@@ -139,8 +153,13 @@ class ReplayLLM:
             raise LLMUnavailable("not in the bundle")
         call = recorded.popleft() if len(recorded) > 1 else recorded[0]
         if call.fault is not None:
-            raise _fault(call.fault, call.usage)
-        reply = parse_stored(request, StoredReply(text=call.reply or "", model=call.by, text_only=call.text_only))
+            fault = _fault(call.fault, call.usage)
+            fault.shorter_page = call.shorter_page
+            raise fault
+        stored = StoredReply(
+            text=call.reply or "", model=call.by, text_only=call.text_only, shorter_page=call.shorter_page
+        )
+        reply = parse_stored(request, stored)
         if reply is None:
             self._missing.add(f"a usable reply to {_describe(request)}")
             raise LLMOutputUnusable(
@@ -267,7 +286,6 @@ async def rerun(
         settings = settings.model_copy(
             update={
                 "data_dir": folder,
-                "look_ahead": False,
                 "openai_api_key": _NO_KEY,
                 "openai_base_url": None,
                 "google_maps_api_key": None,

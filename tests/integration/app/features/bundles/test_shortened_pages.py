@@ -22,6 +22,7 @@ from judges.llm.context_windows import SHORTENED_PAGE_NOTICE
 from judges.llm.providers import Access, make_client
 from judges.llm.request_formats import SCHEMA_IN_WORDS
 from judges.llm.response_cache import FolderReplyCache
+from judges.prompting.page_parts import PARTS_MARKER
 from judges.prompting.prompts.library import load_prompt
 from judges.prompting.verdict_reply import BinaryEvalResult
 from tests.fakes.bundled import LAMPS, InMemoryJudging, PagesWithBodies, read_member
@@ -112,10 +113,11 @@ def as_sent(messages: str, form: str, *, is_repair: bool = False) -> str:
 
 def exchanges(bundle: Path, call: dict[str, Any]) -> list[tuple[str, str]]:
     """Return each request of a recorded call with its response: the reply or the error."""
-    second = call["shortened"]
-    assert "unusable" not in call  # the whole page was rejected first
-    whole = as_sent(texts_of(bundle, call["messages"]), second.get("refused_form", ""))
-    found = [(whole, second["refusal"])]
+    second = call.get("shortened", call)
+    found: list[tuple[str, str]] = []
+    if second is not call:
+        assert "unusable" not in call  # the whole page was rejected first
+        found.append((as_sent(texts_of(bundle, call["messages"]), second.get("refused_form", "")), second["refusal"]))
     messages, is_repair = texts_of(bundle, second["messages"]), False
     for each in second.get("unusable", ()):
         found.append((as_sent(messages, each.get("form", ""), is_repair=is_repair), each["reply"]))
@@ -126,7 +128,7 @@ def exchanges(bundle: Path, call: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 async def test_bundle_contains_every_request_with_its_response(world: InMemoryJudging, model: StandInLLM):
-    result = await world.judge(judge(GREEN, RED, ODD, NEVER))
+    result = await world.judge(judge(GREEN, ODD, NEVER))
     bundle, _ = await world.bundle()
     calls = calls_in(bundle, world)
     recorded = [each for call in calls for each in exchanges(bundle, call)]
@@ -139,8 +141,7 @@ async def test_bundle_contains_every_request_with_its_response(world: InMemoryJu
     assert any(WORDS in sent for sent, _ in recorded)
     assert load_prompt("schema_words").text in read_member(bundle, "prompts/schema_words@1.md").decode()
     for sent, result_or_error in recorded:
-        is_whole = SECRET_PLACE in sent
-        assert is_whole != (SHORTENED_PAGE_NOTICE in sent)
+        is_whole = SHORTENED_PAGE_NOTICE not in sent and PARTS_MARKER not in sent
         assert ("maximum context length" in result_or_error) == is_whole
         if not is_whole and GREEN in sent:
             assert json.loads(result_or_error)["result"] is True
@@ -154,6 +155,8 @@ async def test_recorded_calls_end_with_the_outcome_for_the_judge(world: InMemory
     bundle, _ = await world.bundle()
     ends: dict[str, set[tuple[Any, ...]]] = {}
     for call in calls_in(bundle, world):
+        if "shortened" not in call:  # a part of the page, which is sent after the beginning did not support the claim
+            continue
         second = call["shortened"]
         result_or_error = json.loads(call["reply"])["result"] if "reply" in call else call["fault"]["error"]
         shortened_result = json.loads(second["reply"])["result"] if "reply" in second else None
@@ -168,7 +171,9 @@ async def test_recorded_calls_end_with_the_outcome_for_the_judge(world: InMemory
     }
 
 
-@pytest.mark.parametrize(("claim", "status"), [(GREEN, "complete"), (ODD, "complete"), (RED, "incomplete")])
+@pytest.mark.parametrize(
+    ("claim", "status"), [(GREEN, "complete"), (ODD, "complete"), (RED, "complete"), (NEVER, "incomplete")]
+)
 async def test_bundle_is_sound_and_reruns_without_a_model(
     world: InMemoryJudging, model: StandInLLM, claim: str, status: str
 ):
@@ -186,9 +191,8 @@ async def test_isolated_judge_records_shortened_pages(world: InMemoryJudging):
     async with open_process_pool() as world.process_pool:
         result = await world.judge(judge(GREEN, RED, ODD, NEVER))
     [root] = [part["verification_tree"] for part in result["eval_breakdown"]]
-    assert [leaf["outcome"] for leaf in root["children"]] == ["passed", "not_judged", "passed", "not_judged"]
+    assert [leaf["outcome"] for leaf in root["children"]] == ["passed", "failed", "passed", "not_judged"]
     bundle, _ = await world.bundle()
-    assert all("shortened" in call for call in calls_in(bundle, world))
     found = replay(bundle)
     confined = world.settings.model_copy(update={"isolate": True})
     assert first_difference(await rerun(bundle, found, confined)) is None
@@ -213,7 +217,7 @@ async def test_shortened_page_is_omitted_without_content(world: InMemoryJudging)
     bundle, _ = await world.bundle(content=False)
     assert verify(bundle).valid
     for call in calls_in(bundle, world):
-        assert "characters left out, sha256" in str(call["shortened"]["messages"])
+        assert "characters left out, sha256" in str(call.get("shortened", call)["messages"])
         assert "One more lamp stands here" not in json.dumps(call)
     assert first_difference(replay(bundle)) is None
 
