@@ -127,8 +127,6 @@ class Settings(SettingsPart):
     """Model prices that override the shipped price table."""
     images: Images = Images.AUTO
     """Whether models receive page screenshots: ``auto`` (until a server rejects them), ``on`` or ``off``."""
-    look_ahead: bool = False
-    """Whether public judge scripts run with a prefetch pass that starts their claims early."""
     judges: Folders = ()
     """Folders of judge scripts, in addition to the shipped ones."""
 

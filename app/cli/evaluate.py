@@ -55,13 +55,6 @@ _MaxAnswersOption = Annotated[
 _OverwriteOption = Annotated[
     bool, typer.Option("--overwrite", help="Judge all answers again, even if their results are still valid.")
 ]
-_LookAheadOption = Annotated[
-    bool,
-    typer.Option(
-        "--look-ahead",
-        help="Send the requests of later claims of public judge scripts early. Faster, with the same results.",
-    ),
-]
 
 
 def evaluate(
@@ -89,7 +82,6 @@ def evaluate(
     max_llm: Annotated[int | None, typer.Option(min=1, help="Maximum concurrent model requests (default: 30).")] = None,
     overwrite: _OverwriteOption = False,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Disable the reply cache.")] = False,
-    look_ahead: _LookAheadOption = False,
     isolate: IsolateOption = None,
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
@@ -113,7 +105,6 @@ def evaluate(
         **parameters,
         **limits,
         reply_cache_bytes=0 if no_cache else None,
-        look_ahead=True if look_ahead else None,
         isolate=None if isolate is None else isolate is OnOff.ON,
     )
     quiet_logging(settings)

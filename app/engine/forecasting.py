@@ -334,14 +334,12 @@ def forecast_runtime(runtime: Runtime) -> Runtime:
     """
     blobs = _OverlayBlobs(runtime.blobs)
     index = _OverlayIndex(runtime.index)
-    settings = runtime.settings.model_copy(update={"look_ahead": False})
     return replace(
         runtime,
-        settings=settings,
         pages=PageCache(_PlaceholderCapturer(), blobs, index, clock=runtime.clock.now, failure_ttl_s=_NEVER_EXPIRES_S),
         blobs=blobs,
         index=index,
-        models=_OfflineModels(runtime.models, settings, runtime.limits),
+        models=_OfflineModels(runtime.models, runtime.settings, runtime.limits),
     )
 
 

@@ -351,7 +351,6 @@ async def _run_script(case: _Case) -> _Judged:
         on_use=case.pages.use,
         progress=case.reporter.judged,
         deadline_s=case.deadline_s,
-        look_ahead_pages=case.pages.unrecorded() if case.runtime.settings.look_ahead else None,
         process_pool=case.runtime.process_pool,
     )
     usage = summary.pop("usage", None)
@@ -427,8 +426,6 @@ class AnswerPages:
         self._owner = owner
         self._stored_only = stored_only
         self._lookup_age_s = lookup_age_s
-        self._share: object = self
-        """Key of the share of this answer in the limit of captures."""
         self._seen: dict[str, Capture] = {}
 
     @property
@@ -439,12 +436,6 @@ class AnswerPages:
     def used_capture(self, url: str) -> Capture | None:
         """Return the capture of a page that this answer has used, or None."""
         return self._seen.get(canonical_key(url))
-
-    def unrecorded(self) -> AnswerPages:
-        """Return the same pages with a record of their own, for a run whose pages are not those of the result."""
-        pages = AnswerPages(self._pages, near=self._near, owner=self._owner, stored_only=self._stored_only)
-        pages._share = self._share
-        return pages
 
     async def capture_all(self, urls: Sequence[str], done: Callable[[int], None]) -> None:
         """Capture pages concurrently; the page cache limits the concurrency. Calls ``done`` with the number of pages
@@ -519,7 +510,7 @@ class AnswerPages:
     @contextmanager
     def _sharing(self, url: str) -> Iterator[None]:
         """Let a capture of ``url`` count to the share of this answer, within the time limit of its host."""
-        with on_behalf_of(self._share), self._pages.slow_hosts.limited(url):
+        with on_behalf_of(self), self._pages.slow_hosts.limited(url):
             yield
 
     def _keep(self, capture: Capture) -> None:

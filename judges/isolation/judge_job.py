@@ -7,7 +7,7 @@ import base64
 import logging
 import marshal
 import signal
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, Final
@@ -41,7 +41,6 @@ class JudgeJob:
         entry: Entry point, ``module:function``.
         extra_fields: Additional fields for this entry point.
         handlers: RPC methods that the child may call.
-        on_open: Called with a function that sends a notification to the child.
     """
 
     entry: str
@@ -53,7 +52,6 @@ class JudgeJob:
     deadline_s: float | None = None
     progress: Progress | None = None
     logger: logging.Logger = _log
-    on_open: Callable[[Callable[[Any], None]], None] | None = None
     extra_fields: Mapping[str, Any] = field(default_factory=dict)
 
 
@@ -77,8 +75,6 @@ async def run_isolated(process_pool: ForkServerPool, judge_job: JudgeJob) -> Any
         connection = RpcConnection(
             child.main_socket, child.side_socket, handlers=judge_job.handlers, on_notification=on_notification
         )
-        if judge_job.on_open is not None:
-            judge_job.on_open(connection.notify)
         deadline_s = judge_job.deadline_s
         if deadline_s is not None:  # the start of the fork server takes seconds of it
             deadline_s = max(_MIN_DEADLINE_S, deadline_s - (monotonic() - began_s))

@@ -30,7 +30,6 @@ from judges.isolation.rpc_framing import (
     encode,
     max_values,
 )
-from judges.isolation.rpc_server import REAL_RUN
 from judges.isolation.serialization import error_to_json, to_json_value
 from judges.jury import judge_named
 from judges.loader import run_native_file
@@ -100,11 +99,9 @@ async def _judge(rpc: RpcClient, job: JobMessage) -> Any:
     task, path = str(job["task"]), str(job["path"])
     judge = run_native_file(code_in(job), path, task)
     tools = JudgeTools(
-        verifier=judge_named(
-            model, lambda member: RemoteClaimJudge(rpc, REAL_RUN, member, answer=text, style=Style.NATIVE)
-        ),
-        extractor=RemoteExtractor(rpc, REAL_RUN, model, answer=text, style=Style.NATIVE),
-        evidence_for=RemotePages(rpc, REAL_RUN).reference,
+        verifier=judge_named(model, lambda member: RemoteClaimJudge(rpc, member, answer=text, style=Style.NATIVE)),
+        extractor=RemoteExtractor(rpc, model, answer=text, style=Style.NATIVE),
+        evidence_for=RemotePages(rpc).reference,
     )
     judgement = await run_judge(
         judge,

@@ -11,7 +11,7 @@ from cache.capture import Evidence
 from judges.errors import JudgeBug
 from judges.isolation.fork_server_pool import ForkServerPool
 from judges.isolation.judge_job import JudgeJob, run_isolated
-from judges.isolation.rpc_server import REAL_RUN, Bodies, RpcServer, RunServices
+from judges.isolation.rpc_server import Bodies, RpcServer, RunServices
 from judges.isolation.serialization import from_json_value
 from judges.llm.client import LLMClient
 from judges.prompting.blocks import BlockBuilder
@@ -68,7 +68,7 @@ async def judge_isolated(
         answer=answer,
         agent=agent,
         model=model,
-        handlers=RpcServer({REAL_RUN: services}, answer=answer.text, bodies=bodies).handlers(),
+        handlers=RpcServer(services, answer=answer.text, bodies=bodies).handlers(),
         deadline_s=deadline_s,
         progress=progress,
     )

@@ -44,9 +44,8 @@ class EvidenceReference(Evidence):
 class RemotePages:
     """Pages of one run: ``evidence_for`` fetches the complete page, ``reference`` only its capture and digests."""
 
-    def __init__(self, rpc: RpcClient, run: str) -> None:
+    def __init__(self, rpc: RpcClient) -> None:
         self._rpc = rpc
-        self._run = run
 
     async def reference(self, url: str) -> Evidence:
         """Return the page without its text and screenshots. Raises the same errors as ``evidence_for``."""
@@ -63,16 +62,15 @@ class RemotePages:
 
     async def fetch(self, url: str, content: Content | None) -> Evidence:
         """Return the page with this content. Raises the same errors as ``evidence_for``."""
-        page = await self._rpc.call("evidence", run=self._run, url=url, content=content)
+        page = await self._rpc.call("evidence", url=url, content=content)
         return Evidence(**evidence_from_json(page))
 
 
 class _ServiceCaller:
     """Sender of questions to the service. ``answer`` is the answer text that the service already has."""
 
-    def __init__(self, rpc: RpcClient, run: str, model: str, *, answer: str, style: Style) -> None:
+    def __init__(self, rpc: RpcClient, model: str, *, answer: str, style: Style) -> None:
         self._rpc = rpc
-        self._run = run
         self.model = model
         self.style = style
         self._answer = answer
@@ -80,7 +78,6 @@ class _ServiceCaller:
     def _params(self, question: ClaimQuestion | ExtractionQuestion) -> dict[str, Any]:
         """Return the parameters that claims and extractions have in common."""
         return {
-            "run": self._run,
             "model": self.model,
             "task": question.task,
             "answer": None if question.answer == self._answer else question.answer,
@@ -129,11 +126,11 @@ class RemoteExtractor(_ServiceCaller, ExtractorBase):
 
 
 class RemoteModel:
-    """``LLMClient`` that calls a model of the service: the one of a ``run``, or any of a ``provider``."""
+    """``LLMClient`` that calls a model of the service: the one of the run, or any of a ``provider``."""
 
-    def __init__(self, rpc: RpcClient, *, run: str | None = None, provider: str | None = None) -> None:
+    def __init__(self, rpc: RpcClient, *, provider: str | None = None) -> None:
         self._rpc = rpc
-        self._params = {"run": run, "provider": provider}
+        self._params = {"provider": provider}
 
     async def complete(self, request: LLMRequest) -> LLMReply:
         """See ``LLMClient.complete``."""

@@ -26,8 +26,6 @@ from judges.isolation.serialization import error_from_json
 PROGRESS_INTERVAL_S: Final = 0.1
 """Minimum interval between progress notifications."""
 
-OnNotification = Callable[[Any], None]
-
 
 def _exit_process() -> None:
     os._exit(1)
@@ -64,8 +62,6 @@ class RpcClient:
         """Frames of this iteration of the event loop."""
         self._progress: Frame | None = None
         """Progress that has not been sent yet."""
-        self.on_notification: OnNotification | None = None
-        """Called with notifications of the service."""
 
     async def open(self) -> Frame:
         """Open the connection and return the job of this process.
@@ -185,10 +181,6 @@ class RpcClient:
 
     async def _read(self, reader: asyncio.StreamReader) -> None:
         while (frame := await read_frame(reader)) is not None:
-            if "news" in frame:
-                if self.on_notification is not None:
-                    self.on_notification(frame["news"])
-                continue
             answer = self._waiting.get(frame["re"])
             if answer is None or answer.done():
                 continue

@@ -102,11 +102,6 @@ class RpcConnection:
             await asyncio.gather(*running, return_exceptions=True)
             self._failure.cancel()
 
-    def notify(self, news: Any) -> None:
-        """Send a notification to the child, unless the connection is closed."""
-        if self._writers and not self._writers[0].is_closing():
-            self._writers[0].write(encode({"news": news}))
-
     def close(self) -> None:
         for writer in self._writers:
             writer.close()

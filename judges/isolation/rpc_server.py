@@ -39,8 +39,6 @@ from rubrics.verdict import Claim, Usage, Verdict
 
 PAGE_CACHE_BYTES: Final = 16 * 1024 * 1024
 MAX_TRIALS: Final = 99
-REAL_RUN: Final = "real"
-SCOUTING_RUN: Final = "scout"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,25 +73,25 @@ class Bodies(Protocol):
 
 
 class RpcServer:
-    """RPC methods for one process. ``services_by_run`` maps the names of its runs (real, and scout with look-ahead).
+    """RPC methods for one process.
 
     ``provider_client`` returns the client of a provider, for judge files that may choose one.
     """
 
     def __init__(
         self,
-        services_by_run: Mapping[str, RunServices],
+        services: RunServices,
         *,
         answer: str,
         bodies: Bodies,
         provider_client: Callable[[str], LLMClient] | None = None,
     ) -> None:
-        self._services_by_run = services_by_run
+        self._services = services
         self._answer = answer
         self._bodies = bodies
         self._provider_client = provider_client
         # The newest page is cached regardless of its size: otherwise every claim on it would load it again.
-        self._pages: LRUCache[tuple[str, str], Evidence] = LRUCache(PAGE_CACHE_BYTES, keeps_newest=True)
+        self._pages: LRUCache[str, Evidence] = LRUCache(PAGE_CACHE_BYTES, keeps_newest=True)
 
     def handlers(self) -> dict[str, RpcHandler]:
         """Return the handlers by method name."""
@@ -107,7 +105,7 @@ class RpcServer:
         )
         if not 1 <= question.trials <= MAX_TRIALS or question.trials % 2 == 0:
             raise JudgeBug(f"the number of votes must be odd and at most {MAX_TRIALS}, not {question.trials}")
-        judge = self._services(params).claim_judge(_text(params, "model"), own_page=_is_own_page(params))
+        judge = self._services.claim_judge(_text(params, "model"), own_page=_is_own_page(params))
         JUDGED_LEAF.set(str(params.get("leaf") or ""))  # each call has a task of its own
         try:
             return to_json_value(await judge.settle(question, cache_only=bool(params.get("cache_only"))), Verdict)
@@ -118,11 +116,10 @@ class RpcServer:
         """Return the reply to the messages of a judge file, or to an extraction, whose prompt is written here."""
         if params.get("provider") is not None and self._provider_client is not None:
             return _reply_value(await self._provider_client(_text(params, "provider")).complete(_request_in(params)))
-        services = self._services(params)
-        llm = _repairing(services.llm, params)
+        llm = _repairing(self._services.llm, params)
         if "prompt" not in params:
             return _reply_value(await llm.complete(_request_in(params)))
-        extractor = services.extractor(llm, _text(params, "model"), own_page=_is_own_page(params))
+        extractor = self._services.extractor(llm, _text(params, "model"), own_page=_is_own_page(params))
         extraction = await extractor.ask(
             ExtractionQuestion(
                 schema=_schema(params.get("schema")),
@@ -138,7 +135,7 @@ class RpcServer:
         content = from_json_value(params.get("content"), Content | None)
         if content is Content.BODY:
             return await asyncio.to_thread(to_base64, await self._bodies.get(_text(params, "sha256")))
-        evidence = await self._evidence_of(_text(params, "run"), _text(params, "url"))
+        evidence = await self._evidence_of(_text(params, "url"))
         if content is Content.PAGE:
             return await asyncio.to_thread(evidence_to_json, evidence)
         evidence = replace(evidence, screenshots=())
@@ -152,24 +149,17 @@ class RpcServer:
         if page is None:
             return None
         if isinstance(page, str):
-            return await self._evidence_of(_text(params, "run"), page)
+            return await self._evidence_of(page)
         if not isinstance(page, dict):
             raise JudgeBug(f"a page must be a URL or an object, not {type(page).__name__}")
         return await asyncio.to_thread(_page_from_script, page)
 
-    async def _evidence_of(self, run: str, url: str) -> Evidence:
-        """Return the evidence of a URL in one run."""
-        evidence = self._pages.get((run, url))
+    async def _evidence_of(self, url: str) -> Evidence:
+        evidence = self._pages.get(url)
         if evidence is None:
-            evidence = await self._services({"run": run}).evidence_for(url)
-            self._pages.put((run, url), evidence, evidence.size)
+            evidence = await self._services.evidence_for(url)
+            self._pages.put(url, evidence, evidence.size)
         return evidence
-
-    def _services(self, params: Mapping[str, Any]) -> RunServices:
-        services = self._services_by_run.get(str(params.get("run")))
-        if services is None:
-            raise JudgeBug(f"unknown run {params.get('run')!r}")
-        return services
 
     async def _question_fields(self, params: Mapping[str, Any]) -> dict[str, Any]:
         """Return the fields that claims and extractions have in common. A call without an answer means the original."""

@@ -40,7 +40,6 @@ class Run:
     max_tasks: int = 2
     max_answers: int = 3
     max_llm: int = 30
-    look_ahead: bool = False
     quotes: bool = False
     isolate: bool = True
     votes_in_turn: bool = False

@@ -39,9 +39,13 @@ Judging: TypeAlias = Callable[[], Awaitable[Callable[[], Sequence[Result]]]]
 @asynccontextmanager
 async def _service(run: Run, answers: Path, work: Path) -> AsyncIterator[Judging]:
     """Judge in the same way as ``assay evaluate``."""
-    limits = {"max_tasks": run.max_tasks, "max_answers": run.max_answers, "max_llm": run.max_llm}
-    flags = {"look_ahead": run.look_ahead, "isolate": run.isolate}
-    settings = load_settings(data_dir=work / "data", judges=(SCRIPTS,), model=f"openai/{MODEL}", **limits, **flags)
+    limits = {
+        "max_tasks": run.max_tasks,
+        "max_answers": run.max_answers,
+        "max_llm": run.max_llm,
+        "isolate": run.isolate,
+    }
+    settings = load_settings(data_dir=work / "data", judges=(SCRIPTS,), model=f"openai/{MODEL}", **limits)
     quiet_logging(settings)
     raise_gc_thresholds()
     async with open_runtime(settings) as runtime:

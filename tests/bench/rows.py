@@ -93,12 +93,10 @@ def wall() -> Iterator[Row]:
     for name, run in _entry_points(FULL):
         yield _wall(f"wall, 23 answers, 300 ms, full-size pages, by {name}", run, FULL_TOOLKIT_S, FULL_TOOLKIT_S / 2.6)
     yield _wall("wall, 23 answers, 300 ms, tiny pages", TINY, 25.5, None)
-    yield from _looked_ahead("wall, 300 ms, full-size pages, look-ahead", FULL, FULL_TOOLKIT_S, FULL_TOOLKIT_S / 3.7)
 
 
 def unlimited() -> Iterator[Row]:
     yield _wall("wall without limits, 1000 ms, tiny pages", UNLIMITED, 30.6, None)
-    yield from _looked_ahead("wall without limits, 1000 ms, look-ahead", UNLIMITED, 30.6, 17.0)
 
 
 def at_once() -> Iterator[Row]:
@@ -309,7 +307,7 @@ def loads() -> Iterator[Row]:
 
 def _wall(what: str, run: Run, toolkit_s: float, target_s: float | None) -> Row:
     ours = run_once(run).outcome.wall_s
-    in_turn = run_once(replace(run, look_ahead=False, votes_in_turn=True)).outcome.wall_s
+    in_turn = run_once(replace(run, votes_in_turn=True)).outcome.wall_s
     return Row(
         what=what,
         toolkit=f"{toolkit_s} s",
@@ -318,20 +316,6 @@ def _wall(what: str, run: Run, toolkit_s: float, target_s: float | None) -> Row:
         met=None if target_s is None else ours <= target_s,
         note=f"{ours / toolkit_s:.2f} of the toolkit's time; {ours / in_turn:.2f} of our time with sequential votes,"
         f" as in the toolkit ({in_turn:.1f} s)",
-    )
-
-
-def _looked_ahead(what: str, run: Run, toolkit_s: float, target_s: float) -> Iterator[Row]:
-    plain, ahead = run_once(run), run_once(replace(run, look_ahead=True))
-    extra_requests = ahead.tally.requests / plain.tally.requests - 1
-    equal = ahead.outcome.trees == plain.outcome.trees
-    row = _wall(what, replace(run, look_ahead=True), toolkit_s, target_s)
-    yield replace(
-        row,
-        target=f"{row.target}, <= 5 % more calls",
-        ours=f"{row.ours}, {extra_requests:+.1%} calls",
-        met=row.met and extra_requests <= 0.05 and equal,
-        note=f"trees {'equal' if equal else 'DIFFER'}; {row.note}",
     )
 
 

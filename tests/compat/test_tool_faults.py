@@ -104,8 +104,7 @@ CANCELLED_REQUESTS: dict[str, Callable[[], Coroutine[Any, Any, Any]]] = {
 @pytest.mark.parametrize("tool", CANCELLED_REQUESTS)
 async def test_request_of_a_tool_that_the_script_cancels_is_not_a_verdict(tool: str, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("GOOGLE_MAPS_API_KEY", KEY)
-    monkeypatch.setattr("mind2web2.api_tools.tool_googlemap.request_once", silent)
-    monkeypatch.setattr("mind2web2.api_tools.tool_arxiv.request_once", silent)
+    monkeypatch.setattr(asyncio, "to_thread", silent)
     monkeypatch.setattr(LocalServices, "fetch", silent)
     monkeypatch.setattr(BatchBrowserManager, "observe", silent)
     monkeypatch.setattr(BatchBrowserManager, "visit", silent)

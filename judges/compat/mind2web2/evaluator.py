@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterable, Sequence
-from functools import partial
 from typing import Any, TypeVar
 
 from pydantic import BaseModel
@@ -181,9 +180,6 @@ class Evaluator(TreeBuilder):
             except InvalidCall as error:
                 return self._refuse(claim, node, sources, error)
             needed = self._prerequisites(node, extra)
-            if verifier.session.scout is not None:
-                early = partial(verifier.settle, claim, sources, node, additional_instruction, **kwargs)
-                return await verifier.session.scout.start(node, needed, early)
             if self._is_blocked(claim, node, sources, needed):
                 return False
         return await verifier.settle(claim, sources, node, additional_instruction, **kwargs)
@@ -239,8 +235,6 @@ class Evaluator(TreeBuilder):
         self._decisions.record(node, gated_verdict(blocker), unknown=unknown)
         if unknown and is_result_used():
             self._decisions.record_use()
-        if self.verifier.session.scouted_by is not None:
-            self.verifier.session.scouted_by.cancel(node.id)
         self.verifier.logger.debug("claim skipped, blocked by %s: %s", blocker.id, node.desc)
         log_checks(self.verifier.logger, node, node.evidence, node.status)
         return True

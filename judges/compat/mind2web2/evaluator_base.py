@@ -36,7 +36,6 @@ from mind2web2.llm_client.judge import (
     JudgeUsage,
     current_scope,
 )
-from mind2web2.look_ahead import Scout
 from mind2web2.page_source import CachedPages, PageSource
 from mind2web2.semaphores import slot
 from mind2web2.tool_faults import lose_page
@@ -152,16 +151,6 @@ class Session:
                 config=config,
                 before_load=self.scope.check,
             )
-
-    @property
-    def scout(self) -> Scout | None:
-        """Scout that starts claims early; only set in a scouting run."""
-        return None if self._host is None else self._host.scout
-
-    @property
-    def scouted_by(self) -> Scout | None:
-        """Scout of this run; only set in the real run of look-ahead."""
-        return None if self._host is None else self._host.scouted_by
 
     def verifier(self, model: str, check: str) -> ClaimJudge:
         """Return a claim judge for ``model``. ``check`` names the claim in records. Needs a running event loop."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterable
-from dataclasses import asdict, dataclass
 from functools import partial
 from typing import Any
 
@@ -22,13 +21,9 @@ from judges.settling import Progress
 from judges.source_code import compile_judge, judge_import
 from mind2web2.hosted_objects import HostedClient, LocalJudgeFactory
 from mind2web2.isolated_run import IsolatedScriptRun
-from mind2web2.look_ahead import Scout
-from mind2web2.scouting import ScriptArguments
-from mind2web2.script_run import run_with_look_ahead
-from mind2web2.shared_replies import SharedReplies
+from mind2web2.script_run import ScriptArguments, run_loaded
 from mind2web2.task_pages import EvidenceSource, TaskFolder, TaskPages
 from mind2web2.utils.load_eval_script import EvaluateAnswer, script_in
-from rubrics.verdict import Usage
 
 __all__ = ["run_script"]
 
@@ -52,7 +47,6 @@ async def run_script(
     logger: logging.Logger | None = None,
     progress: Progress | None = None,
     deadline_s: float | None = None,
-    look_ahead_pages: EvidenceSource | None = None,
     process_pool: ForkServerPool | None = None,
 ) -> dict[str, Any]:
     """Run a script on an answer and return its summary as JSON values, with ``status`` and ``score``.
@@ -66,7 +60,6 @@ async def run_script(
         llm: Model client; applies its own limits, as ``pages`` does.
         progress: Called with the numbers of settled and known leaves.
         deadline_s: Leaves that are not settled in time are not judged, and the result is incomplete.
-        look_ahead_pages: Pages for the scouting run; enables look-ahead.
         process_pool: Runs the script in a child process. Faults of the script then affect only that process.
 
     Raises:
@@ -75,69 +68,32 @@ async def run_script(
         ScriptStopped: the child process exceeded a limit, or did not return.
         JudgeError: the script did not catch an error of the model.
     """
-    replies = SharedReplies(llm)
-    arguments = ScriptArguments(
-        task_id=judge.task,
-        answer=answer,
-        agent_name=agent_name,
-        model=model,
-        blobs=blobs,
-        tool_replies=None if look_ahead_pages is None else {},
-    )
-    captures = tuple(captures)
-    task_pages = TaskPages(pages, captures, folder, on_use=on_use)
-    ahead = None if look_ahead_pages is None else TaskPages(look_ahead_pages, captures, folder)
+    arguments = ScriptArguments(task_id=judge.task, answer=answer, agent_name=agent_name, model=model, blobs=blobs)
+    task_pages = TaskPages(pages, tuple(captures), folder, on_use=on_use)
     if process_pool is not None:
         isolated_run = IsolatedScriptRun(
             judge=judge,
             arguments=arguments,
             llm=llm,
-            replies=replies,
             block_builder=block_builder,
             preparer=preparer,
             pages=task_pages,
-            look_ahead_pages=ahead,
         )
         result = await isolated_run.run(process_pool, logger=logger or _log, progress=progress, deadline_s=deadline_s)
-        return _completed(result, replies.unused(), task_pages)
-    result = await run_with_look_ahead(
-        arguments,
-        partial(_load_in_thread, judge),
-        client_for=_ClientFor(
-            llm=llm, model=model, replies=replies, block_builder=block_builder, preparer=preparer, progress=progress
-        ),
-        replies=replies,
-        pages=task_pages,
-        look_ahead_pages=ahead,
-        logger=logger or _log,
-        deadline_s=deadline_s,
-    )
-    return _completed(result, replies.unused(), task_pages)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _ClientFor:
-    """Creates the clients of runs in this process. Replies are shared only if there are two runs."""
-
-    llm: LLMClient
-    model: str
-    replies: SharedReplies
-    block_builder: BlockBuilder
-    preparer: PagePreparer
-    progress: Progress | None
-
-    def __call__(self, *, scout: Scout | None = None, scouted_by: Scout | None = None) -> HostedClient:
-        alone = scout is None and scouted_by is None
-        llm = self.llm if alone else self.replies.view(real=scout is None)
-        return HostedClient(
-            llm=llm,
-            judging=LocalJudgeFactory(
-                llm=llm, model=self.model, block_builder=self.block_builder, preparer=self.preparer
-            ),
-            progress=self.progress if scout is None else None,
-            scout=scout,
-            scouted_by=scouted_by,
+    else:
+        judging = LocalJudgeFactory(llm=llm, model=model, block_builder=block_builder, preparer=preparer)
+        result = await run_loaded(
+            arguments,
+            partial(_load_in_thread, judge),
+            client=HostedClient(llm=llm, judging=judging, progress=progress),
+            pages=task_pages,
+            logger=logger or _log,
+            deadline_s=deadline_s,
         )
+    read = task_pages.record()
+    if read is not None:
+        result["page_cache"] = read
+    return result
 
 
 async def _load_in_thread(judge: Judge) -> EvaluateAnswer:
@@ -149,13 +105,3 @@ def _load(judge: Judge) -> EvaluateAnswer:
         raise JudgeBug(f"the judge of {judge.task!r} was not loaded from a file")
     with judge_import(f"loading the judge script of {judge.task!r} failed"):
         return script_in(compile_judge(judge.source, str(judge.path)), judge.path)
-
-
-def _completed(result: dict[str, Any], unused: Usage, pages: TaskPages) -> dict[str, Any]:
-    """Add what the script read in the folder, and the usage of look-ahead replies that it did not request."""
-    read = pages.record()
-    if read is not None:
-        result["page_cache"] = read
-    if unused != Usage() and isinstance(result.get("usage"), dict):
-        result["usage"] = asdict(Usage(**result["usage"]) + unused)
-    return result

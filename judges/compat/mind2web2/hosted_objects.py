@@ -36,7 +36,6 @@ from mind2web2.config import EvaluatorConfig
 from mind2web2.judging import StrictVerifier
 from mind2web2.llm_client.judge import AnswerScope, JudgeConfig, JudgeUsage
 from mind2web2.llm_client.provider_client import Response, as_judge_error, as_request, as_response
-from mind2web2.look_ahead import Scout
 from mind2web2.page_keys import file_stems, storage_key
 from mind2web2.page_metadata import PageMetadata
 from mind2web2.page_source import StoredPages
@@ -136,21 +135,15 @@ class HostedClient:
         llm: LLMClient,
         judging: JudgeFactory,
         progress: Progress | None = None,
-        scout: Scout | None = None,
-        scouted_by: Scout | None = None,
     ) -> None:
         """Create a client.
 
         Args:
             judging: Factory of claim judges and extractors.
             progress: Called with the numbers of settled and known leaves.
-            scout: Set for the scouting run of look-ahead.
-            scouted_by: Set for the real run of look-ahead.
         """
         self.llm = llm
         self.judging = judging
-        self.scout = scout
-        self.scouted_by = scouted_by
         self.progress = progress
         self.scope = AnswerScope()
         self.evaluators: list[HostedEvaluator] = []

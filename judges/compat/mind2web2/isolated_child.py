@@ -16,7 +16,6 @@ from judges.extractor import ExtractorBase
 from judges.isolation.judge_main import JobMessage, code_in, run_job
 from judges.isolation.remote import RemoteClaimJudge, RemoteExtractor, RemoteModel, RemotePages
 from judges.isolation.rpc_client import RpcClient
-from judges.isolation.rpc_server import REAL_RUN, SCOUTING_RUN
 from judges.isolation.serialization import Content, from_base64, from_json_value, observation_from_json, to_base64
 from judges.jury import judge_named
 from judges.llm.client import LLMClient
@@ -26,10 +25,8 @@ from judges.verifier import ClaimJudge
 from mind2web2.environment import set_value
 from mind2web2.external_services import DEADLINE_S, LiveBrowser, use_services
 from mind2web2.hosted_objects import HostedClient, judge_of_run
-from mind2web2.look_ahead import Scout
 from mind2web2.results import EVAL_DATE_VARIABLE
-from mind2web2.scouting import ScriptArguments
-from mind2web2.script_run import run_with_look_ahead
+from mind2web2.script_run import ScriptArguments, run_loaded
 from mind2web2.task_pages import EvidenceSource, PageListing
 from mind2web2.tool_faults import recorded_maps_fault
 from mind2web2.utils.load_eval_script import EvaluateAnswer, script_in
@@ -52,7 +49,6 @@ async def _run(rpc: RpcClient, job: JobMessage) -> Any:
         agent_name=str(job["agent"]),
         model=str(job["model"]),
         blobs=_Bodies(rpc),
-        tool_replies={} if job["look_ahead"] else None,
     )
     code, path = code_in(job), Path(job["path"])
 
@@ -60,15 +56,14 @@ async def _run(rpc: RpcClient, job: JobMessage) -> Any:
         with judge_import(f"loading the judge script of {arguments.task_id!r} failed"):
             return script_in(code, path)
 
-    replies = _RemoteReplies()
-    rpc.on_notification = replies.count
-    return await run_with_look_ahead(
+    client = HostedClient(
+        llm=RemoteModel(rpc), judging=_RemoteJudging(rpc, text, arguments.model), progress=rpc.notify_progress
+    )
+    return await run_loaded(
         arguments,
         load,
-        client_for=_ClientFor(rpc, text, arguments.model),
-        replies=replies,
-        pages=RemoteTaskPages(rpc, REAL_RUN),
-        look_ahead_pages=RemoteTaskPages(rpc, SCOUTING_RUN) if job["look_ahead"] else None,
+        client=client,
+        pages=RemoteTaskPages(rpc),
         logger=_log,
         deadline_s=job["deadline_s"],
     )
@@ -77,65 +72,50 @@ async def _run(rpc: RpcClient, job: JobMessage) -> Any:
 class RemoteTaskPages(RemotePages):
     """Pages that a run finds in its page cache, listed by the service. Code that reads the cache cannot await."""
 
-    def __init__(self, rpc: RpcClient, run: str) -> None:
-        super().__init__(rpc, run)
+    def __init__(self, rpc: RpcClient) -> None:
+        super().__init__(rpc)
         self._captures: dict[str, Capture | None] = {}
 
     def listing(self) -> PageListing:
         """Return all pages that the script finds now."""
-        listing: PageListing = from_json_value(self._rpc.call_blocking("page_listing", run=self._run), PageListing)
+        listing: PageListing = from_json_value(self._rpc.call_blocking("page_listing"), PageListing)
         return listing
 
     def read(self, key: str) -> Capture | None:
         """Return the capture of a listed page, and record that the script has found it."""
         if key not in self._captures:
-            reply = self._rpc.call_blocking("page_capture", run=self._run, key=key)
+            reply = self._rpc.call_blocking("page_capture", key=key)
             self._captures[key] = from_json_value(reply, Capture | None)
         return self._captures[key]
 
     def read_all(self) -> None:
         """Record that the script has read which pages and failures there are."""
-        self._rpc.call_blocking("all_pages_read", run=self._run)
+        self._rpc.call_blocking("all_pages_read")
 
     def read_failures(self) -> None:
         """Record that the script has read the recorded failures."""
-        self._rpc.call_blocking("failures_read", run=self._run)
-
-
-class _RemoteReplies:
-    """Number of shared replies, as reported by the service, which shares them between the runs."""
-
-    def __init__(self) -> None:
-        self.request_count = 0
-
-    def count(self, request_count: Any) -> None:
-        """Set the number of requests, as notified by the service."""
-        self.request_count = int(request_count)
-
-    async def aclose(self) -> None:
-        """Do nothing: the service cancels the requests of this process."""
+        self._rpc.call_blocking("failures_read")
 
 
 @dataclass(frozen=True, slots=True)
 class _RemoteJudging:
-    """Judges that call the service, for one run. ``answer`` is the text that the service already has.
+    """Judges that call the service. ``answer`` is the text that the service already has.
 
     ``model`` is the judge of the run.
     """
 
     rpc: RpcClient
-    run: str
     answer: str
     model: str
 
     def claim_judge(self, model: str) -> ClaimJudge:
         return judge_named(
             judge_of_run(model, self.model),
-            lambda name: RemoteClaimJudge(self.rpc, self.run, name, answer=self.answer, style=Style.COMPAT),
+            lambda name: RemoteClaimJudge(self.rpc, name, answer=self.answer, style=Style.COMPAT),
         )
 
     def extractor_for(self, model: str) -> ExtractorBase:
-        return RemoteExtractor(self.rpc, self.run, model, answer=self.answer, style=Style.COMPAT)
+        return RemoteExtractor(self.rpc, model, answer=self.answer, style=Style.COMPAT)
 
     def visible_pages(self, pages: EvidenceSource) -> EvidenceSource:
         return _RemotePageReferences(pages) if isinstance(pages, RemotePages) else pages
@@ -149,25 +129,6 @@ class _RemotePageReferences:
 
     async def evidence_for(self, url: str) -> Any:
         return await self.pages.reference(url)
-
-
-@dataclass(frozen=True, slots=True)
-class _ClientFor:
-    """Creates the clients of the runs in this process."""
-
-    rpc: RpcClient
-    answer: str
-    model: str
-
-    def __call__(self, *, scout: Scout | None = None, scouted_by: Scout | None = None) -> HostedClient:
-        run = REAL_RUN if scout is None else SCOUTING_RUN
-        return HostedClient(
-            llm=RemoteModel(self.rpc, run=run),
-            judging=_RemoteJudging(self.rpc, run, self.answer, self.model),
-            progress=self.rpc.notify_progress if scout is None else None,
-            scout=scout,
-            scouted_by=scouted_by,
-        )
 
 
 class _Bodies:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any
@@ -15,7 +15,7 @@ from judges.errors import JudgeBug
 from judges.isolation.fork_server_pool import ForkServerPool
 from judges.isolation.judge_job import JudgeJob, run_isolated
 from judges.isolation.rpc_connection import RpcHandler
-from judges.isolation.rpc_server import REAL_RUN, SCOUTING_RUN, RpcServer, RunServices
+from judges.isolation.rpc_server import RpcServer, RunServices
 from judges.isolation.serialization import from_base64, from_json_value, observation_to_json, to_base64, to_json_value
 from judges.llm.client import LLMClient
 from judges.prompting.blocks import BlockBuilder
@@ -27,8 +27,7 @@ from mind2web2.external_services import LiveBrowser, external_services
 from mind2web2.judging import StrictVerifier
 from mind2web2.llm_client.provider_client import open_provider
 from mind2web2.results import eval_date
-from mind2web2.scouting import ScriptArguments
-from mind2web2.shared_replies import SharedReplies
+from mind2web2.script_run import ScriptArguments
 from mind2web2.task_pages import PageListing, TaskPages
 
 ENTRY = "mind2web2.isolated_child:run_script"
@@ -45,19 +44,14 @@ PRELOADED = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsolatedScriptRun:
-    """Run of one script in a child process.
-
-    With look-ahead (``look_ahead_pages`` is set), its two runs share ``replies``.
-    """
+    """Run of one script in a child process."""
 
     judge: Judge
     arguments: ScriptArguments
     llm: LLMClient
-    replies: SharedReplies
     block_builder: BlockBuilder
     preparer: PagePreparer
     pages: TaskPages
-    look_ahead_pages: TaskPages | None
 
     async def run(
         self,
@@ -70,11 +64,10 @@ class IsolatedScriptRun:
         """Run the script and return its result. Raises the same errors as ``run_isolated``."""
         arguments = self.arguments
         async with AsyncExitStack() as stack:
-            stack.push_async_callback(self.replies.aclose)
             tools = ToolsRpcServer()
             stack.push_async_callback(tools.aclose)
             rpc_server = RpcServer(
-                self._services_by_run(),
+                self._services(),
                 answer=arguments.answer.text,
                 bodies=arguments.blobs,
                 provider_client=tools.provider_client,
@@ -89,39 +82,27 @@ class IsolatedScriptRun:
                 deadline_s=deadline_s,
                 progress=progress,
                 logger=logger,
-                on_open=self._register_request_count,
-                extra_fields={
-                    "look_ahead": self.look_ahead_pages is not None,
-                    "eval_date": eval_date(),
-                },
+                extra_fields={"eval_date": eval_date()},
             )
             result = await run_isolated(process_pool, judge_job)
         if not isinstance(result, dict):
             raise JudgeBug(f"the judge script of {self.judge.task!r} returned {type(result).__name__}, not a dict")
         return result
 
-    def _register_request_count(self, notify: Callable[[Any], None]) -> None:
-        """Send the child the number of requests when it changes.
-
-        The scouting run needs it, and only the service counts both runs.
-        """
-        if self.look_ahead_pages is not None:
-            self.replies.on_request = notify
-
     def _page_handlers(self) -> dict[str, RpcHandler]:
         """Return the methods of the script's page cache, by name."""
 
         async def listing(params: Mapping[str, Any]) -> Any:
-            return to_json_value(self._pages_of(params).listing(), PageListing)
+            return to_json_value(self.pages.listing(), PageListing)
 
         async def capture(params: Mapping[str, Any]) -> Any:
-            return to_json_value(self._pages_of(params).read(from_json_value(params.get("key"), str)), Capture | None)
+            return to_json_value(self.pages.read(from_json_value(params.get("key"), str)), Capture | None)
 
         async def all_read(params: Mapping[str, Any]) -> Any:
-            self._pages_of(params).read_all()
+            self.pages.read_all()
 
         async def failures_read(params: Mapping[str, Any]) -> Any:
-            self._pages_of(params).read_failures()
+            self.pages.read_failures()
 
         return {
             "page_listing": listing,
@@ -130,30 +111,13 @@ class IsolatedScriptRun:
             "failures_read": failures_read,
         }
 
-    def _pages_of(self, params: Mapping[str, Any]) -> TaskPages:
-        """Return the pages of the run that sends the call."""
-        run = params.get("run")
-        if run == REAL_RUN:
-            return self.pages
-        if run != SCOUTING_RUN or self.look_ahead_pages is None:
-            raise JudgeBug(f"unknown run {run!r}")
-        return self.look_ahead_pages
-
-    def _services_by_run(self) -> dict[str, RunServices]:
-        if self.look_ahead_pages is None:
-            return {REAL_RUN: self._services(self.llm, self.pages)}
-        return {
-            REAL_RUN: self._services(self.replies.view(real=True), self.pages),
-            SCOUTING_RUN: self._services(self.replies.view(real=False), self.look_ahead_pages),
-        }
-
-    def _services(self, llm: LLMClient, pages: TaskPages) -> RunServices:
+    def _services(self) -> RunServices:
         return RunServices(
-            llm=llm,
+            llm=self.llm,
             block_builder=self.block_builder,
             preparer=self.preparer,
             own_preparer=PagePreparer(self.block_builder),
-            evidence_for=pages.evidence_for,
+            evidence_for=self.pages.evidence_for,
             style=Style.COMPAT,
             verifier=StrictVerifier,
         )

@@ -1,45 +1,96 @@
-"""Execution of a judge script, alone or with look-ahead, in any process."""
+"""Execution of a judge script, in any process."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import logging
-from collections.abc import Awaitable, Callable
-from contextlib import AsyncExitStack
-from typing import Any, Protocol
+import tempfile
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from judges.errors import JudgeBug
+from answers.submission import Answer
+from judges.errors import JudgeBug, LLMError
 from judges.source_code import judge_code
 from mind2web2.breakdown import with_defaults
-from mind2web2.hosted_objects import HostedClient, ListedPages
-from mind2web2.look_ahead import Scout
-from mind2web2.scouting import Replies, ScriptArguments, scouting_run
+from mind2web2.hosted_objects import Bodies, HostedCache, HostedClient, ListedPages
+from mind2web2.llm_client.judge import JudgeError as PublicJudgeError
+from mind2web2.llm_client.judge import answer_scope
+from mind2web2.semaphores import DualSemaphore
 from mind2web2.tool_faults import ToolNotConfigured
 from mind2web2.utils.load_eval_script import EvaluateAnswer
 
+_UNBOUNDED = 1_000_000
 Load = Callable[[], Awaitable[EvaluateAnswer]]
 """Returns the script's function from a newly created module."""
 
 
-class ClientFor(Protocol):
-    """Creates the client of a run. ``scout`` is set for a scouting run, ``scouted_by`` for its real run."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptArguments:
+    """Arguments of a script, except client, pages and logger."""
 
-    def __call__(self, *, scout: Scout | None = None, scouted_by: Scout | None = None) -> HostedClient: ...
+    task_id: str
+    answer: Answer
+    agent_name: str
+    model: str
+    blobs: Bodies
+
+    async def run(
+        self, script: EvaluateAnswer, client: HostedClient, pages: ListedPages, logger: logging.Logger
+    ) -> Any:
+        """Run the script and return its result.
+
+        Raises:
+            JudgeBug: it raised.
+            JudgeError: it did not catch an error of the model.
+        """
+        with tempfile.TemporaryDirectory(prefix="mind2web2-") as folder:
+            cache = HostedCache(Path(folder), pages=pages, blobs=self.blobs)
+            with (
+                _errors_of_the_service(),
+                answer_scope(client.scope),
+                judge_code(f"the judge script of {self.task_id!r} raised"),
+            ):
+                return await script(
+                    client=client,
+                    answer=self.answer.text,
+                    agent_name=self.agent_name,
+                    answer_name=self.answer.name,
+                    cache=cache,
+                    # Model and page cache apply their own limits. This semaphore is for the script's own use.
+                    semaphore=DualSemaphore(asyncio.Semaphore(_UNBOUNDED), asyncio.Semaphore(_UNBOUNDED)),
+                    logger=logger,
+                    model=self.model,
+                )
 
 
-async def run_with_look_ahead(
+@contextmanager
+def _errors_of_the_service() -> Iterator[None]:
+    """Replace a public ``JudgeError`` that the script did not catch by the error of the model that caused it."""
+    cause: LLMError | None = None
+    try:
+        yield
+    except PublicJudgeError as error:
+        if not isinstance(error.__cause__, LLMError):
+            raise
+        cause = error.__cause__
+    if cause is not None:
+        raise cause
+
+
+async def run_loaded(
     arguments: ScriptArguments,
     load: Load,
     *,
-    client_for: ClientFor,
-    replies: Replies,
+    client: HostedClient,
     pages: ListedPages,
-    look_ahead_pages: ListedPages | None,
     logger: logging.Logger,
     deadline_s: float | None,
 ) -> dict[str, Any]:
-    """Run the script and return its result as JSON values. ``look_ahead_pages`` enables a scouting run.
+    """Run the script and return its result as JSON values.
 
     Raises:
         JudgeBug: the script cannot be loaded, raised (except after a fault), returned no dict, or had no
@@ -47,16 +98,9 @@ async def run_with_look_ahead(
         JudgeError: the script did not catch an error of the model.
     """
     script = await load()
-    scout = None if look_ahead_pages is None else Scout(replies)
-    client = client_for(scouted_by=scout)
     limit = asyncio.timeout(deadline_s)
-    async with AsyncExitStack() as stack:
+    with ExitStack() as stack:
         stack.callback(client.release)
-        if scout is not None and look_ahead_pages is not None:
-            scouting = scouting_run(
-                arguments, load, client_for(scout=scout), replies=replies, scout=scout, pages=look_ahead_pages
-            )
-            await stack.enter_async_context(scouting)
         try:
             async with limit:
                 returned = await arguments.run(script, client, pages, logger)

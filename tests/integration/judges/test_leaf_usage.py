@@ -14,9 +14,6 @@ import pytest
 import pytest_asyncio
 
 from answers.submission import Answer
-from cache.blobs import BlobStore
-from cache.capture_index import MemoryIndex
-from cache.pages import PageCache
 from judges.extractor import Extractor
 from judges.isolation.fork_server_pool import ForkServerPool
 from judges.llm.client import LLMClient
@@ -28,7 +25,6 @@ from judges.result import native_summary
 from judges.runner import JudgeTools, run_judge
 from judges.verifier import Verifier
 from rubrics.verdict import Usage
-from tests.compat.fixed_pages import FixedPages
 from tests.fakes.judge_processes import (
     BLOCK_BUILDER,
     PAGE,
@@ -44,7 +40,7 @@ from tests.standin.llm import StandInLLM
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
-Kind = Literal["native", "script", "script with look-ahead"]
+Kind = Literal["native", "script"]
 TEXT = "The lamp on this page is green."
 NATIVE = f"""
     from judges.registry import judge
@@ -170,9 +166,7 @@ async def _judged(
     )
     try:
         if kind != "native":
-            scouted = PageCache(FixedPages({PAGE: TEXT}), BlobStore.open("memory://"), MemoryIndex())
-            ahead = scouted if kind == "script with look-ahead" else None
-            result = await run_public_script(script(folder, SCRIPT), process_pool, llm=llm, look_ahead_pages=ahead)
+            result = await run_public_script(script(folder, SCRIPT), process_pool, llm=llm)
             return result, Usage(**result["usage"])
         path = folder / "lamp.py"
         path.write_text(dedent(NATIVE), "utf-8")

@@ -10,7 +10,6 @@ from typing import Any
 from urllib.parse import urlsplit
 
 from mind2web2.tool_faults import recorded_arxiv_fault
-from mind2web2.tool_replies import request_once
 
 __all__ = ["ArxivTool"]
 
@@ -94,9 +93,8 @@ class ArxivTool:
         return await self._first(self._arxiv.Search(query=f'ti:"{quoted}"', max_results=1))
 
     async def _first(self, search: Any) -> dict[str, Any] | None:
-        question = ("arxiv", search.query, *search.id_list)
         with recorded_arxiv_fault():
-            return await request_once(question, lambda: asyncio.to_thread(self._ask, search))
+            return await asyncio.to_thread(self._ask, search)
 
     def _ask(self, search: Any) -> dict[str, Any] | None:
         with self._lock:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from typing import Any, Final
 
 from mind2web2.external_services import external_services
 from mind2web2.tool_faults import ToolNotConfigured, lose_tool, recorded_maps_fault
-from mind2web2.tool_replies import request_once
 
 __all__ = ["GoogleMapsTool"]
 
@@ -53,7 +52,7 @@ class GoogleMapsTool:
 
     async def get_address_information(self, address: str) -> list[Any]:
         """Return the results of the geocoding API for an address, best first."""
-        results: list[Any] = await self._reply(("geocode", address), self.client.geocode, address)
+        results: list[Any] = await _reply(self.client.geocode, address)
         return results
 
     async def calculate_distance(self, address1: str, address2: str, mode: str = "driving") -> int | str:
@@ -74,16 +73,16 @@ class GoogleMapsTool:
 
     async def _route(self, start: str, end: str, mode: str, field: str, not_found: str) -> int | str:
         _check(mode, _MODES, "mode")
-        key = ("distance_matrix", start, end, mode)
-        matrix = await self._reply(key, self.client.distance_matrix, start, end, mode=mode)
+        matrix = await _reply(self.client.distance_matrix, start, end, mode=mode)
         rows = matrix.get("rows") or [{}]
         elements = rows[0].get("elements") or [{}]
         value = elements[0].get(field, {}).get("value")
         return not_found if value is None else int(value)
 
-    async def _reply(self, key: Hashable, method: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
-        with recorded_maps_fault():
-            return await request_once(key, lambda: asyncio.to_thread(method, *args, **keywords))
+
+async def _reply(method: Callable[..., Any], *args: Any, **keywords: Any) -> Any:
+    with recorded_maps_fault():
+        return await asyncio.to_thread(method, *args, **keywords)
 
 
 def _check(value: str, allowed: tuple[str, ...], parameter: str) -> None:

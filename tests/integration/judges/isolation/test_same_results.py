@@ -26,8 +26,6 @@ from rubrics.verdict import Usage
 from tests.compat.fixed_pages import FixedPages
 from tests.compat.script_cases import CASES, PAGES, Case
 from tests.compat.scripted import text_of
-from tests.compat.test_look_ahead import CHAIN, Rounds, settled
-from tests.compat.test_look_ahead import run as look
 from tests.compat.test_scripts import BLOBS, Hosted, run_hosted, tree_of
 from tests.fakes.judge_processes import (
     PAGE,
@@ -59,23 +57,6 @@ async def test_scripts_build_the_expected_trees(case: Case, process_pool: ForkSe
     assert tree_of(result) == case.tree
     assert result["final_score"] == case.final_score
     assert result["status"] == "complete"
-
-
-@pytest.mark.parametrize("seed", [0, 3])
-async def test_results_are_equal_in_and_out_of_process(process_pool: ForkServerPool, seed: int):
-    here, there = [
-        await look(CHAIN, Rounds(seed), "x", look_ahead=False, process_pool=each) for each in (None, process_pool)
-    ]
-    assert here == there
-
-
-async def test_look_ahead_works_in_the_child_process(process_pool: ForkServerPool):
-    alone, ahead = Rounds(0, pass_rate=1.0), Rounds(0, pass_rate=1.0)
-    plain = await look(CHAIN, alone, "x", look_ahead=False)
-    scouted = await look(CHAIN, ahead, "x", look_ahead=True, process_pool=process_pool)
-    assert settled(scouted) == settled(plain)
-    assert ahead.calls == scouted["usage"]["calls"]
-    assert ahead.rounds < alone.rounds
 
 
 async def test_page_that_script_caches_is_used_for_judging(process_pool: ForkServerPool, tmp_path: Path):

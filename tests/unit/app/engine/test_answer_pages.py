@@ -129,7 +129,7 @@ async def test_stored_pages_are_used_at_any_age_and_nothing_is_captured():
     assert (await stored.evidence_for(FRANCE)).text == "Paris"
     for url, outcome, gone in ((SPAIN, "not_stored", False), (GONE, "http_error", True)):
         with pytest.raises(NoEvidence) as missing:
-            await stored.unrecorded().evidence_for(url)
+            await stored.evidence_for(url)
         assert (missing.value.outcome, missing.value.gone) == (outcome, gone)
     assert capturer.captured == []
 

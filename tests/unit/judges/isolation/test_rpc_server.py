@@ -9,7 +9,7 @@ import pytest
 
 from cache.capture import Capture, CaptureOutcome, Evidence
 from judges.errors import JudgeBug
-from judges.isolation.rpc_server import REAL_RUN, RpcServer, RunServices
+from judges.isolation.rpc_server import RpcServer, RunServices
 from judges.isolation.serialization import from_base64
 from judges.prompting.page_view import PagePreparer
 from tests.fakes.judge_processes import BLOCK_BUILDER, SupportingLLM
@@ -51,7 +51,7 @@ async def call(method: str, llm: SupportingLLM | None = None, **params: Any) -> 
         own_preparer=PagePreparer(BLOCK_BUILDER),
         evidence_for=page,
     )
-    server = RpcServer({REAL_RUN: services}, answer="the answer", bodies=Bodies())
+    server = RpcServer(services, answer="the answer", bodies=Bodies())
     return await server.handlers()[method](params)
 
 
@@ -60,7 +60,7 @@ async def call(method: str, llm: SupportingLLM | None = None, **params: Any) -> 
     [(None, "", 0, 0), ("text", PAGE.text, 1, 0), ("page", PAGE.text, 1, 1)],
 )
 async def test_page_has_only_the_requested_content(content: str | None, text: str, links: int, screenshots: int):
-    sent = await call("evidence", run=REAL_RUN, url=URL, content=content)
+    sent = await call("evidence", url=URL, content=content)
     assert (sent["text"], len(sent["links"]), len(sent["screenshots"])) == (text, links, screenshots)
     assert (sent["capture"]["id"], sent["digests"]) == ("p1", ["d1", "d2"])
 
@@ -72,12 +72,11 @@ async def test_body_is_found_by_its_digest():
 @pytest.mark.parametrize(
     ("method", "params"),
     [
-        ("evidence", {"run": REAL_RUN, "url": URL, "content": "everything"}),
-        ("evidence", {"run": "no run", "url": URL}),
+        ("evidence", {"url": URL, "content": "everything"}),
         ("complete", {"provider": "openai", "model": "m", "messages": []}),
-        ("complete", {"run": REAL_RUN, "model": "m", "messages": "x", "vote": 0, "params": {}}),
-        ("complete", {"run": REAL_RUN, "model": "m", "prompt": "x", "task": "t", "schema": {"name": "X", "text": "["}}),
-        ("judge", {"run": REAL_RUN, "model": "m", "task": "t", "claim": {"text": "x"}, "trials": 2}),
+        ("complete", {"model": "m", "messages": "x", "vote": 0, "params": {}}),
+        ("complete", {"model": "m", "prompt": "x", "task": "t", "schema": {"name": "X", "text": "["}}),
+        ("judge", {"model": "m", "task": "t", "claim": {"text": "x"}, "trials": 2}),
     ],
 )
 async def test_invalid_call_is_a_bug_of_the_judge(method: str, params: dict[str, Any]):
@@ -87,7 +86,7 @@ async def test_invalid_call_is_a_bug_of_the_judge(method: str, params: dict[str,
 
 async def test_prompt_of_an_extraction_is_written_by_the_service():
     llm = SupportingLLM(lambda request: {"colour": "green"})
-    reply = await call("complete", llm, run=REAL_RUN, model="m", prompt="Which?", task="t", page=URL, schema=SCHEMA)
+    reply = await call("complete", llm, model="m", prompt="Which?", task="t", page=URL, schema=SCHEMA)
     assert (reply["text"], reply["evidence"]) == ('{"colour": "green"}', ["d1", "d2"])
     [request] = llm.requests
     assert (request.purpose, request.schema_name, request.parts["page"]) == ("extract", "Lamp", PAGE.text)
@@ -95,8 +94,6 @@ async def test_prompt_of_an_extraction_is_written_by_the_service():
 
 async def test_unusable_reply_is_repaired_with_the_problem():
     llm = SupportingLLM(lambda request: {"colour": "green"})
-    await call(
-        "complete", llm, run=REAL_RUN, model="m", messages=[], vote=0, params={}, schema=SCHEMA, unusable="malformed"
-    )
+    await call("complete", llm, model="m", messages=[], vote=0, params={}, schema=SCHEMA, unusable="malformed")
     [request] = llm.requests
     assert "malformed" in str(request.messages[-1]["content"])
