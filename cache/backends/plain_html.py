@@ -24,6 +24,8 @@ _MAX_PASSWORD_FIELDS = 5
 _MAX_USER_FIELDS = 200
 _MAX_OVERLAYS = 10
 _MAX_HIDDEN_CHARS = 200_000
+_MAX_RUBY_LEVELS = 8
+_INLINE = frozenset({"a", "b", "em", "font", "i", "mark", "q", "rb", "rtc", "ruby", "small", "span", "strong", "u"})
 _ROOT_TAGS = frozenset({"html", "body"})  # never removed as hidden, because scripts often show them after loading
 _NOSCRIPT_START = re.compile(r"<noscript\b", re.IGNORECASE)
 _NOSCRIPT_END = re.compile(r"</noscript\s*>", re.IGNORECASE)
@@ -115,6 +117,7 @@ def page_of(tree: LexborHTMLParser, source_chars: int, base_url: str) -> PlainPa
         for option in _unselected_options(node):
             option.decompose()
     hidden = _remove_hidden(tree)
+    _move_readings(tree)
     passwords = tree.css("input[type=password]")
     examined = passwords[:_MAX_PASSWORD_FIELDS]
     forms = _Forms(tree)
@@ -243,6 +246,22 @@ def _remove_hidden(tree: LexborHTMLParser) -> str:
             hidden.append(_text(node))
             node.decompose()
     return "\n".join(filter(None, reversed(hidden)))[:_MAX_HIDDEN_CHARS]
+
+
+def _move_readings(tree: LexborHTMLParser) -> None:
+    """Move ruby readings to the end of the element around their line, so that they separate no words of it."""
+    lines: dict[int, tuple[LexborNode, list[str]]] = {}
+    for node in reversed(tree.css("rp, rt")):  # inner nodes first, as above
+        around = node.parent
+        for _ in range(_MAX_RUBY_LEVELS):
+            if around is None or around.tag not in _INLINE or around.parent is None:
+                break
+            around = around.parent
+        if around is not None and node.tag == "rt" and (text := _text(node)):
+            lines.setdefault(around.mem_id, (around, []))[1].append(text)
+        node.decompose()
+    for around, readings in lines.values():
+        around.insert_child(f" ({' '.join(reversed(readings))})")
 
 
 def _without_noscript(html: str) -> str:

@@ -32,7 +32,7 @@
 
   // ---- output: lines with at most one blank line between them ----------------------------------------------
   class Writer {
-    constructor(oneLine) { this.lines = []; this.line = ""; this.prefix = ""; this.oneLine = oneLine; this.blank = false; }
+    constructor(oneLine) { this.lines = []; this.line = ""; this.prefix = ""; this.oneLine = oneLine; this.blank = false; this.readings = []; this.readingBoxes = []; }
     text(text, pre) {
       if (pre && !this.oneLine) {
         const parts = text.split("\n");
@@ -45,7 +45,7 @@
     }
     end() {
       if (this.oneLine) { if (this.line && !this.line.endsWith(" ")) this.line += " "; return; }
-      const text = this.line.replace(/\s+$/, "");
+      const text = this.lineWithReadings().replace(/\s+$/, "");
       this.line = "";
       if (!text) return;
       if (this.blank && this.lines.length) this.lines.push("");
@@ -55,7 +55,13 @@
       chars += text.length;
     }
     space() { this.end(); this.blank = true; }
-    value() { this.end(); return this.oneLine ? squeeze(this.line) : this.lines.join("\n"); }
+    // Ruby readings follow their line, so that they separate no words of it.
+    lineWithReadings() {
+      textBoxes.found.push(...this.readingBoxes.splice(0));
+      const readings = this.readings.splice(0).join(" ");
+      return readings ? `${this.line.trimEnd()} (${readings})` : this.line;
+    }
+    value() { this.end(); return this.oneLine ? squeeze(this.lineWithReadings()) : this.lines.join("\n"); }
   }
 
   // ---- visibility ------------------------------------------------------------------------------------------
@@ -318,12 +324,22 @@
     if (context.style.backgroundImage.includes("url(") && visible(el, context) && isLarge(el.getBoundingClientRect())) facts.drawings += 1;
     if (mayHost(el, tag, context)) hosts.push(el);
     if (tag === "BR") { out.end(); return; }
-    const block = !/^(inline|contents|none|ruby|table-cell|inline-block|inline-flex)/.test(display) && !isInitial(el, context.style);
+    if (tag === "RP") { contents(el, { ...context, concealed: true }, out); return; }
+    if (tag === "RT") { reading(el, context, out); return; }
+    const block = !/^(inline|contents|none|ruby|table-cell|inline-block|inline-flex)/.test(display) && !isInRuby(el) && !isInitial(el, context.style);
     const spaced = SPACED.has(tag) && !(context.depth && /^[UO]L$/.test(tag));
     if (block) spaced ? out.space() : out.end();
     if (!special(tag, el, context, out)) contents(el, context, out);
     if (display === "table-cell" || (/^inline-(block|flex)/.test(display) && !touchesNext(el))) out.text(" ", false);
     if (block) spaced ? out.space() : out.end();
+  };
+
+  const isInRuby = (el) => el.tagName === "RUBY" || (el.parentElement !== null && el.parentElement.tagName === "RUBY");
+  const reading = (el, context, out) => {
+    const before = textBoxes.found.length;
+    const text = line(el, context);
+    out.readingBoxes.push(...textBoxes.found.splice(before));
+    if (text) out.readings.push(text);
   };
 
   // Whether the text of an element touches the following text on its line, as the parts of a price or the letters of an
