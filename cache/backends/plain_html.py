@@ -1,5 +1,8 @@
 # ruff: noqa: RUF001 - words of other scripts
-"""Extraction of text and form facts from HTML without rendering it."""
+"""Extraction of text and form facts from HTML without rendering it.
+
+Imports no other module of this project, because a confined child process loads this file by its path.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
+from typing import Final
 from urllib.parse import urljoin
 
 import html2text
@@ -45,9 +49,22 @@ _BEFORE_ESCAPED = re.compile(
     rf"(\\(?=[{re.escape(html2text.config.RE_SLASH_CHARS)}])|^\s*\d+(?=\.\s)|^\s*(?=\+\s|-[\s-]))", re.MULTILINE
 )
 """What is before a character that would be Markdown: the four patterns of the library in one."""
-_CONSENT_WORDS = re.compile(
-    r"cookie|consent|gdpr|onetrust|didomi|usercentrics|truste|sp_message|iubenda|qc-cmp|cmpbox|cmp-", re.I
+CONSENT_NAMES: Final = (
+    r"cookie|consent|gdpr|onetrust|didomi|usercentrics|truste|sp_message|iubenda|qc-cmp|cmpbox|cmp[-.]|privacy-mgmt"
 )
+"""In the id or class of a floating element or dialog, or in the title, name or host of a frame."""
+CONSENT_WORDS: Final = (
+    "cookie|クッキー|쿠키|кук[иі]|ciastecz|çerez|evästee|informa(?:tions|sjons)kaps|kolačić|slapuk|sīkdat|küpsis|sütik"
+    "|คุกกี้|कुकी|ملفات تعريف الارتباط|עוגיות|your privacy|privatsphäre|einwilligung|votre vie privée|consentement"
+    "|(?:tu|su) privacidad|consentimiento|tua privacy|uw privacy|toestemming|sua privacidade|consentimento|prywatnoś"
+    "|конфиденциальност|プライバシー|隐私|隱私|개인정보|store and(?:/or)? access information"
+)
+"""In the first ``CONSENT_WORDS_WITHIN`` characters of a floating element or dialog."""
+CONSENT_WORDS_WITHIN: Final = 500
+_CONSENT_NAMES = re.compile(CONSENT_NAMES, re.IGNORECASE)
+_CONSENT_WORDS = re.compile(CONSENT_WORDS, re.IGNORECASE)
+_CONTENT = "main, article, [role=main], input[type=password]"
+_MAX_CONSENT_CHARS = 3000
 _OVERLAY = re.compile(r"position:\s*(?:fixed|sticky)", re.I)
 _INVISIBLE = "script, style, noscript, template, head, datalist"
 _MAY_BE_HIDDEN = "[hidden], dialog:not([open]), [popover], [style]"
@@ -391,14 +408,26 @@ def _is_named_after_user(field: LexborNode) -> bool:
 def _consent_chars(tree: LexborHTMLParser) -> int:
     """Return the length of the text in consent dialogs and overlays. Nested ones are not added up."""
     longest = measured = 0
-    for node in tree.css("[role=dialog], [role=alertdialog], [style*=fixed], [style*=sticky]"):
+    for node in tree.css(
+        "dialog, [role=dialog], [role=alertdialog], [aria-modal=true], [style*=fixed], [style*=sticky]"
+    ):
         if measured == _MAX_OVERLAYS:
             break
         names = f"{node.attributes.get('id') or ''} {node.attributes.get('class') or ''}"
-        is_dialog = (node.attributes.get("role") or "").endswith("dialog")
-        if _CONSENT_WORDS.search(names) and (is_dialog or _OVERLAY.search(node.attributes.get("style") or "")):
-            longest, measured = max(longest, len(_text(node))), measured + 1
+        is_dialog = node.tag == "dialog" or "aria-modal" in node.attributes
+        is_dialog = is_dialog or (node.attributes.get("role") or "").endswith("dialog")
+        if not is_dialog and not _OVERLAY.search(node.attributes.get("style") or ""):
+            continue
+        text = _text(node)
+        measured += 1
+        if _CONSENT_NAMES.search(names) or _says_consent(node, text):
+            longest = max(longest, len(text))
     return longest
+
+
+def _says_consent(node: LexborNode, text: str) -> bool:
+    has_words = len(text) <= _MAX_CONSENT_CHARS and _CONSENT_WORDS.search(text[:CONSENT_WORDS_WITHIN]) is not None
+    return has_words and node.css_first(_CONTENT) is None
 
 
 def _text(node: LexborNode) -> str:

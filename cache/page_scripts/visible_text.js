@@ -2,7 +2,7 @@
 // is collected separately. Runs in an isolated world; read-only. Frames are represented by markers in the text.
 // Input and output through globals: __assayHosts (elements that may have a closed shadow root), __assayRoots (the roots
 // that were found for them), __assayCovered (texts and frames that seem to be covered), __assayUncovered (those that a
-// screenshot showed to be visible).
+// screenshot showed to be visible), __assayDialogs and __assayFrames (consent dialogs, and all frames by number).
 (limits) => {
   const elementPath = /* include element_path */;
   const textBoxes = /* include text_boxes */;
@@ -23,7 +23,7 @@
   const hosts = (globalThis.__assayHosts = []);
   const roots = globalThis.__assayRoots || new Map();
   const frames = [], hidden = [], alternatives = [], links = [], headlines = [], subheads = [], pdfs = [];
-  const facts = { hasPasswordField: false, loginFormChars: 0, consentChars: 0, consentFrames: [], inputs: 0, largeImages: 0, drawings: 0, hasUserField: false, asksForOldPassword: false };
+  const facts = { hasPasswordField: false, loginFormChars: 0, consentChars: 0, consentFrames: [], coveringFrames: [], inputs: 0, largeImages: 0, drawings: 0, hasUserField: false, asksForOldPassword: false };
   const covers = (globalThis.__assayCovered = []), uncovered = globalThis.__assayUncovered || new Set();
   let visited = 0, hitTests = 0, truncated = false, chars = 0;
 
@@ -91,7 +91,8 @@
     }
     return false;
   };
-  const consent = (/* include consent_dialogs */)(root, floats, squeeze);
+  const consent = (/* include consent_dialogs */)(root, floats, squeeze, limits.consent);
+  const frameElements = (globalThis.__assayFrames = []);
   const containsOrIs = (outer, el) => outer === el || outer.contains(el);
   const inWindow = (x, y) => x >= 0 && y >= 0 && x < innerWidth && y < innerHeight;
 
@@ -462,6 +463,8 @@
     if (!seen || (isLarge(rect) && embedsPdf(el))) return true;
     out.end();
     if (consent.asksIn(el)) facts.consentFrames.push(frames.length);
+    if (consent.mayAskIn(el)) facts.coveringFrames.push(frames.length);
+    frameElements.push(el);
     const number = frames.push(elementPath(el)) - 1;
     out.text(`${limits.mark}${number}${limits.mark}`, false);
     if (limits.places && !underFloating) textBoxes.addFrame(el, number, context.visibleArea);
@@ -503,7 +506,10 @@
   const out = new Writer(false);
   const blank = { el: root, opacity: 1, background: [255, 255, 255, 1], concealed: false, collapsed: false, clipText: false, depth: 0, pre: false, box: null, scrollRange: null, visibleArea: null, fixed: false, cut: false };
   if (root) walk(root, blank, out);
-  facts.consentChars = consent.chars([document, ...shadows]);
+  const dialogs = consent.find([document, ...shadows]);
+  globalThis.__assayDialogs = dialogs.elements;
+  facts.consentChars = dialogs.chars;
+  facts.consentCovers = dialogs.covers;
   return {
     address: location.href, malformed: /xml$/.test(document.contentType) && document.querySelector("parsererror") !== null, title: document.title || "", text: out.value(), hidden, alternatives, links, pdfs, headlines: headlines.length ? headlines : subheads.slice(0, 1), frames, hosts: hosts.length,
     // As a string: transferring a hundred thousand numbers as values takes a second and 300 MB.
