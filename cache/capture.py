@@ -21,7 +21,7 @@ class CaptureOutcome(StrEnum):
 
     OK = "ok"
     PARTIAL = "partial"
-    """The deadline expired while the page was loading. The content loaded by then is stored."""
+    """A part of the content may be missing: the deadline expired, or a consent dialog covered a page of pictures."""
     HTTP_ERROR = "http_error"
     BLOCKED = "blocked"
     CAPTCHA = "captcha"

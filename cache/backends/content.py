@@ -64,6 +64,7 @@ def facts_of(page: PlainPage, html: str, *, url: str, final_url: str, status: in
         has_password_field=page.has_password_field,
         login_form_chars=page.login_form_chars,
         consent_chars=page.consent_chars,
+        consent_covers=page.consent_chars > 0,
         inputs=page.inputs,
         links=len(page.links),
         large_images=page.images,

@@ -1,5 +1,8 @@
 # ruff: noqa: RUF001 - words of other scripts
-"""Extraction of text and form facts from HTML without rendering it."""
+"""Extraction of text and form facts from HTML without rendering it.
+
+Imports no other module of this project, because a confined child process loads this file by its path.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +10,7 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from itertools import islice
+from typing import Final
 from urllib.parse import urljoin
 
 import html2text
@@ -24,6 +28,8 @@ _MAX_PASSWORD_FIELDS = 5
 _MAX_USER_FIELDS = 200
 _MAX_OVERLAYS = 10
 _MAX_HIDDEN_CHARS = 200_000
+_MAX_RUBY_LEVELS = 8
+_INLINE = frozenset({"a", "b", "em", "font", "i", "mark", "q", "rb", "rtc", "ruby", "small", "span", "strong", "u"})
 _ROOT_TAGS = frozenset({"html", "body"})  # never removed as hidden, because scripts often show them after loading
 _NOSCRIPT_START = re.compile(r"<noscript\b", re.IGNORECASE)
 _NOSCRIPT_END = re.compile(r"</noscript\s*>", re.IGNORECASE)
@@ -43,9 +49,22 @@ _BEFORE_ESCAPED = re.compile(
     rf"(\\(?=[{re.escape(html2text.config.RE_SLASH_CHARS)}])|^\s*\d+(?=\.\s)|^\s*(?=\+\s|-[\s-]))", re.MULTILINE
 )
 """What is before a character that would be Markdown: the four patterns of the library in one."""
-_CONSENT_WORDS = re.compile(
-    r"cookie|consent|gdpr|onetrust|didomi|usercentrics|truste|sp_message|iubenda|qc-cmp|cmpbox|cmp-", re.I
+CONSENT_NAMES: Final = (
+    r"cookie|consent|gdpr|onetrust|didomi|usercentrics|truste|sp_message|iubenda|qc-cmp|cmpbox|cmp[-.]|privacy-mgmt"
 )
+"""In the id or class of a floating element or dialog, or in the title, name or host of a frame."""
+CONSENT_WORDS: Final = (
+    "cookie|クッキー|쿠키|кук[иі]|ciastecz|çerez|evästee|informa(?:tions|sjons)kaps|kolačić|slapuk|sīkdat|küpsis|sütik"
+    "|คุกกี้|कुकी|ملفات تعريف الارتباط|עוגיות|your privacy|privatsphäre|einwilligung|votre vie privée|consentement"
+    "|(?:tu|su) privacidad|consentimiento|tua privacy|uw privacy|toestemming|sua privacidade|consentimento|prywatnoś"
+    "|конфиденциальност|プライバシー|隐私|隱私|개인정보|store and(?:/or)? access information"
+)
+"""In the first ``CONSENT_WORDS_WITHIN`` characters of a floating element or dialog."""
+CONSENT_WORDS_WITHIN: Final = 500
+_CONSENT_NAMES = re.compile(CONSENT_NAMES, re.IGNORECASE)
+_CONSENT_WORDS = re.compile(CONSENT_WORDS, re.IGNORECASE)
+_CONTENT = "main, article, [role=main], input[type=password]"
+_MAX_CONSENT_CHARS = 3000
 _OVERLAY = re.compile(r"position:\s*(?:fixed|sticky)", re.I)
 _INVISIBLE = "script, style, noscript, template, head, datalist"
 _MAY_BE_HIDDEN = "[hidden], dialog:not([open]), [popover], [style]"
@@ -115,6 +134,7 @@ def page_of(tree: LexborHTMLParser, source_chars: int, base_url: str) -> PlainPa
         for option in _unselected_options(node):
             option.decompose()
     hidden = _remove_hidden(tree)
+    _move_readings(tree)
     passwords = tree.css("input[type=password]")
     examined = passwords[:_MAX_PASSWORD_FIELDS]
     forms = _Forms(tree)
@@ -245,6 +265,22 @@ def _remove_hidden(tree: LexborHTMLParser) -> str:
     return "\n".join(filter(None, reversed(hidden)))[:_MAX_HIDDEN_CHARS]
 
 
+def _move_readings(tree: LexborHTMLParser) -> None:
+    """Move ruby readings to the end of the element around their line, so that they separate no words of it."""
+    lines: dict[int, tuple[LexborNode, list[str]]] = {}
+    for node in reversed(tree.css("rp, rt")):  # inner nodes first, as above
+        around = node.parent
+        for _ in range(_MAX_RUBY_LEVELS):
+            if around is None or around.tag not in _INLINE or around.parent is None:
+                break
+            around = around.parent
+        if around is not None and node.tag == "rt" and (text := _text(node)):
+            lines.setdefault(around.mem_id, (around, []))[1].append(text)
+        node.decompose()
+    for around, readings in lines.values():
+        around.insert_child(f" ({' '.join(reversed(readings))})")
+
+
 def _without_noscript(html: str) -> str:
     """Remove ``noscript`` elements. The parser would treat those in the head as text of the page."""
     parts, at = [], 0
@@ -372,14 +408,26 @@ def _is_named_after_user(field: LexborNode) -> bool:
 def _consent_chars(tree: LexborHTMLParser) -> int:
     """Return the length of the text in consent dialogs and overlays. Nested ones are not added up."""
     longest = measured = 0
-    for node in tree.css("[role=dialog], [role=alertdialog], [style*=fixed], [style*=sticky]"):
+    for node in tree.css(
+        "dialog, [role=dialog], [role=alertdialog], [aria-modal=true], [style*=fixed], [style*=sticky]"
+    ):
         if measured == _MAX_OVERLAYS:
             break
         names = f"{node.attributes.get('id') or ''} {node.attributes.get('class') or ''}"
-        is_dialog = (node.attributes.get("role") or "").endswith("dialog")
-        if _CONSENT_WORDS.search(names) and (is_dialog or _OVERLAY.search(node.attributes.get("style") or "")):
-            longest, measured = max(longest, len(_text(node))), measured + 1
+        is_dialog = node.tag == "dialog" or "aria-modal" in node.attributes
+        is_dialog = is_dialog or (node.attributes.get("role") or "").endswith("dialog")
+        if not is_dialog and not _OVERLAY.search(node.attributes.get("style") or ""):
+            continue
+        text = _text(node)
+        measured += 1
+        if _CONSENT_NAMES.search(names) or _says_consent(node, text):
+            longest = max(longest, len(text))
     return longest
+
+
+def _says_consent(node: LexborNode, text: str) -> bool:
+    has_words = len(text) <= _MAX_CONSENT_CHARS and _CONSENT_WORDS.search(text[:CONSENT_WORDS_WITHIN]) is not None
+    return has_words and node.css_first(_CONTENT) is None
 
 
 def _text(node: LexborNode) -> str:

@@ -227,6 +227,8 @@ class Visit:
             failure = CaptureFailure(outcome=CaptureOutcome.CONNECT_ERROR, detail=navigation.incomplete_reason)
             return self._failed_observation(navigation, failure)
         html = str(await self.page.run(_SERIALIZE_HTML, MAX_HTML_CHARS))
+        has_dialog = bool(visible.facts["consentCovers"])
+        visible = await self._without_dialog(visible) if has_dialog else visible
         screenshots, drawn = await self._screenshots(readiness)  # last: a browser that is drawing does not respond
         areas = _screenshot_areas(self._screenshot_px(readiness), len(screenshots))
         if readiness.height_px <= readiness.viewport_px:  # otherwise the screenshot used another layout
@@ -234,12 +236,13 @@ class Visit:
             visible = await run_image_job(hide_unrendered, visible, areas, screenshots)
         headers = navigation.response.headers if navigation.response is not None else {}
         self._pdfs = tuple(map(str, dict.fromkeys(visible.facts["pdfs"])))
-        facts = _facts(received, visible, html, headers)
+        facts = replace(_facts(received, visible, html, headers), consent_covers=has_dialog)
         if not visible.text and not await run_image_job(shows_anything, screenshots):
             facts = replace(facts, drawings=0)
         finding = await asyncio.to_thread(classify, facts)
         finding = self._with_load_problems(finding, navigation, readiness, visible)
         notes = [finding.detail, *navigation.requests.notes()]
+        notes += ["a consent dialog that covered the page is left out"] if has_dialog else []
         notes += [] if drawn else ["its screenshots are incomplete"]
         if self.proxy_port.flooded.is_set():
             notes.append("its scripts were stopped because too many of its requests failed")
@@ -297,6 +300,19 @@ class Visit:
         except TimeoutError:
             return tuple(screenshots), False  # the text is still usable
         return tuple(screenshots), True
+
+    async def _without_dialog(self, visible: VisibleText) -> VisibleText:
+        """Hide the consent dialogs that cover the page, and read it again.
+
+        The page's scripts are stopped first, so that they do not open the dialogs again.
+        """
+        try:
+            async with asyncio.timeout(self._remaining_s() / 2):
+                await self.page.send("Emulation.setScriptExecutionDisabled", {"value": True})
+                await self.page.run(script("hide_consent_dialogs"), visible.facts["coveringFrames"])
+                return await read_visible_text(self.page.document)
+        except TimeoutError:
+            return visible
 
     async def _recheck_covered(self, visible: VisibleText, readiness: Readiness) -> VisibleText:
         """Read the page again if screenshots show that text which seemed to be covered is visible.

@@ -84,6 +84,7 @@ class PageFacts:
     Attributes:
         login_form_chars: Text in a form with a visible password field.
         consent_chars: Text in a consent dialog.
+        consent_covers: A consent dialog covers the page, or may cover it. It may be left out of the text.
         inputs: Number of visible fields that a person can fill in.
         has_user_field: A field asks for a user name or an e-mail address.
         is_registration: All password fields are for a new password.
@@ -105,6 +106,7 @@ class PageFacts:
     has_password_field: bool = False
     login_form_chars: int = 0
     consent_chars: int = 0
+    consent_covers: bool = False
     inputs: int = 0
     links: int = 0
     large_images: int = 0
@@ -153,7 +155,10 @@ _WIDE = re.compile(r"[\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff]")
 
 
 def classify(facts: PageFacts) -> Finding:
-    """Classify a page. The outcome is ``ok`` unless a check matches; ``detail`` then contains notes for the reader."""
+    """Classify a page. The outcome is ``ok`` unless a check matches; ``detail`` then contains notes for the reader.
+
+    A page of pictures below a consent dialog is ``partial``: it may show its content only after the dialog.
+    """
     chars = len(" ".join(facts.text.split()))
     facts = replace(
         facts,
@@ -179,6 +184,8 @@ def classify(facts: PageFacts) -> Finding:
         finding = check(facts, chars)
         if finding is not None:
             return finding
+    if facts.consent_covers and _shows_consent_only(facts, chars):
+        return Finding(outcome=CaptureOutcome.PARTIAL, detail="a consent dialog covers a page with little text")
     notes = [f"HTTP status {facts.status}"] if facts.status in _BLOCK_STATUSES else []
     notes += ["a paywall: the page states that it is not entirely free"] if _PAYWALL.search(facts.html) else []
     is_sent_to_parent = is_redirected_to_parent(facts.url, facts.final_url, (facts.title, *facts.headlines))
@@ -328,13 +335,23 @@ def _consent_wall(facts: PageFacts, chars: int) -> Finding | None:
     final, cited = urlsplit(facts.final_url).hostname or "", urlsplit(facts.url).hostname or ""
     if final != cited and _CONSENT_HOST.match(final):
         return Finding(outcome=CaptureOutcome.CONSENT_WALL, detail=f"redirected to {final}")
-    if facts.consent_chars and chars - facts.consent_chars < _CONSENT_OTHER_TEXT and not facts.large_images:
+    if _shows_consent_only(facts, chars) and not facts.large_images:
         return Finding(outcome=CaptureOutcome.CONSENT_WALL, detail="a consent dialog and little beside it")
     if chars < _NOTICE_TEXT and any(map(asks_for_age, (facts.title, *facts.headlines[:1]))):
         return Finding(
             outcome=CaptureOutcome.CONSENT_WALL, detail="a question for the reader's age and little beside it"
         )
     return None
+
+
+def _shows_consent_only(facts: PageFacts, chars: int) -> bool:
+    """Return whether a page has little text beside a consent dialog.
+
+    A bar that covers nothing must also have more text than the page.
+    """
+    other_chars = chars - facts.consent_chars
+    limit = _CONSENT_OTHER_TEXT if facts.consent_covers else min(_CONSENT_OTHER_TEXT, facts.consent_chars)
+    return other_chars < limit
 
 
 def _placeholder(facts: PageFacts, chars: int) -> Finding | None:

@@ -2,7 +2,7 @@
 // is collected separately. Runs in an isolated world; read-only. Frames are represented by markers in the text.
 // Input and output through globals: __assayHosts (elements that may have a closed shadow root), __assayRoots (the roots
 // that were found for them), __assayCovered (texts and frames that seem to be covered), __assayUncovered (those that a
-// screenshot showed to be visible).
+// screenshot showed to be visible), __assayDialogs and __assayFrames (consent dialogs, and all frames by number).
 (limits) => {
   const elementPath = /* include element_path */;
   const textBoxes = /* include text_boxes */;
@@ -23,7 +23,7 @@
   const hosts = (globalThis.__assayHosts = []);
   const roots = globalThis.__assayRoots || new Map();
   const frames = [], hidden = [], alternatives = [], links = [], headlines = [], subheads = [], pdfs = [];
-  const facts = { hasPasswordField: false, loginFormChars: 0, consentChars: 0, consentFrames: [], inputs: 0, largeImages: 0, drawings: 0, hasUserField: false, asksForOldPassword: false };
+  const facts = { hasPasswordField: false, loginFormChars: 0, consentChars: 0, consentFrames: [], coveringFrames: [], inputs: 0, largeImages: 0, drawings: 0, hasUserField: false, asksForOldPassword: false };
   const covers = (globalThis.__assayCovered = []), uncovered = globalThis.__assayUncovered || new Set();
   let visited = 0, hitTests = 0, truncated = false, chars = 0;
 
@@ -32,7 +32,7 @@
 
   // ---- output: lines with at most one blank line between them ----------------------------------------------
   class Writer {
-    constructor(oneLine) { this.lines = []; this.line = ""; this.prefix = ""; this.oneLine = oneLine; this.blank = false; }
+    constructor(oneLine) { this.lines = []; this.line = ""; this.prefix = ""; this.oneLine = oneLine; this.blank = false; this.readings = []; this.readingBoxes = []; }
     text(text, pre) {
       if (pre && !this.oneLine) {
         const parts = text.split("\n");
@@ -45,7 +45,7 @@
     }
     end() {
       if (this.oneLine) { if (this.line && !this.line.endsWith(" ")) this.line += " "; return; }
-      const text = this.line.replace(/\s+$/, "");
+      const text = this.lineWithReadings().replace(/\s+$/, "");
       this.line = "";
       if (!text) return;
       if (this.blank && this.lines.length) this.lines.push("");
@@ -55,7 +55,13 @@
       chars += text.length;
     }
     space() { this.end(); this.blank = true; }
-    value() { this.end(); return this.oneLine ? squeeze(this.line) : this.lines.join("\n"); }
+    // Ruby readings follow their line, so that they separate no words of it.
+    lineWithReadings() {
+      textBoxes.found.push(...this.readingBoxes.splice(0));
+      const readings = this.readings.splice(0).join(" ");
+      return readings ? `${this.line.trimEnd()} (${readings})` : this.line;
+    }
+    value() { this.end(); return this.oneLine ? squeeze(this.lineWithReadings()) : this.lines.join("\n"); }
   }
 
   // ---- visibility ------------------------------------------------------------------------------------------
@@ -85,7 +91,8 @@
     }
     return false;
   };
-  const consent = (/* include consent_dialogs */)(root, floats, squeeze);
+  const consent = (/* include consent_dialogs */)(root, floats, squeeze, limits.consent);
+  const frameElements = (globalThis.__assayFrames = []);
   const containsOrIs = (outer, el) => outer === el || outer.contains(el);
   const inWindow = (x, y) => x >= 0 && y >= 0 && x < innerWidth && y < innerHeight;
 
@@ -318,12 +325,22 @@
     if (context.style.backgroundImage.includes("url(") && visible(el, context) && isLarge(el.getBoundingClientRect())) facts.drawings += 1;
     if (mayHost(el, tag, context)) hosts.push(el);
     if (tag === "BR") { out.end(); return; }
-    const block = !/^(inline|contents|none|ruby|table-cell|inline-block|inline-flex)/.test(display) && !isInitial(el, context.style);
+    if (tag === "RP") { contents(el, { ...context, concealed: true }, out); return; }
+    if (tag === "RT") { reading(el, context, out); return; }
+    const block = !/^(inline|contents|none|ruby|table-cell|inline-block|inline-flex)/.test(display) && !isInRuby(el) && !isInitial(el, context.style);
     const spaced = SPACED.has(tag) && !(context.depth && /^[UO]L$/.test(tag));
     if (block) spaced ? out.space() : out.end();
     if (!special(tag, el, context, out)) contents(el, context, out);
     if (display === "table-cell" || (/^inline-(block|flex)/.test(display) && !touchesNext(el))) out.text(" ", false);
     if (block) spaced ? out.space() : out.end();
+  };
+
+  const isInRuby = (el) => el.tagName === "RUBY" || (el.parentElement !== null && el.parentElement.tagName === "RUBY");
+  const reading = (el, context, out) => {
+    const before = textBoxes.found.length;
+    const text = line(el, context);
+    out.readingBoxes.push(...textBoxes.found.splice(before));
+    if (text) out.readings.push(text);
   };
 
   // Whether the text of an element touches the following text on its line, as the parts of a price or the letters of an
@@ -446,6 +463,8 @@
     if (!seen || (isLarge(rect) && embedsPdf(el))) return true;
     out.end();
     if (consent.asksIn(el)) facts.consentFrames.push(frames.length);
+    if (consent.mayAskIn(el)) facts.coveringFrames.push(frames.length);
+    frameElements.push(el);
     const number = frames.push(elementPath(el)) - 1;
     out.text(`${limits.mark}${number}${limits.mark}`, false);
     if (limits.places && !underFloating) textBoxes.addFrame(el, number, context.visibleArea);
@@ -487,7 +506,10 @@
   const out = new Writer(false);
   const blank = { el: root, opacity: 1, background: [255, 255, 255, 1], concealed: false, collapsed: false, clipText: false, depth: 0, pre: false, box: null, scrollRange: null, visibleArea: null, fixed: false, cut: false };
   if (root) walk(root, blank, out);
-  facts.consentChars = consent.chars([document, ...shadows]);
+  const dialogs = consent.find([document, ...shadows]);
+  globalThis.__assayDialogs = dialogs.elements;
+  facts.consentChars = dialogs.chars;
+  facts.consentCovers = dialogs.covers;
   return {
     address: location.href, malformed: /xml$/.test(document.contentType) && document.querySelector("parsererror") !== null, title: document.title || "", text: out.value(), hidden, alternatives, links, pdfs, headlines: headlines.length ? headlines : subheads.slice(0, 1), frames, hosts: hosts.length,
     // As a string: transferring a hundred thousand numbers as values takes a second and 300 MB.

@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from cache.backends.plain_html import CONSENT_NAMES, CONSENT_WORDS, CONSENT_WORDS_WITHIN
 from cache.capture import ALT_TEXT_HEADING
 from cache.page_scripts import script
 from cache.page_text.text_boxes import FrameText, Piece, Viewport, insert_frames
@@ -28,6 +29,7 @@ _FRAME_DEPTH = 3
 _FRAME_S = 5.0
 _MARK = "\ue000"  # private use character: removed from page text
 _FRAME_MARKER = re.compile(f"{_MARK}(\\d+){_MARK}")
+_CONSENT_WORDS = re.compile(CONSENT_WORDS, re.IGNORECASE)
 
 
 class FrameView(Protocol):
@@ -82,8 +84,16 @@ def _facts(walked: Mapping[str, Any], pieces: Mapping[int, _Frame]) -> Mapping[s
     """Merge the facts of frames into those of the document, because a frame can contain a consent or login form."""
     framed = [frame.facts for frame in pieces.values()]
     consent_texts = (pieces[number].text for number in walked.get("consentFrames", ()) if number in pieces)
+    covering = [
+        number
+        for number in walked.get("coveringFrames", ())
+        if number in pieces
+        and (number in walked["consentFrames"] or _CONSENT_WORDS.search(pieces[number].text[:CONSENT_WORDS_WITHIN]))
+    ]
     return {
         **walked,
+        "consentCovers": bool(walked.get("consentCovers") or covering),
+        "coveringFrames": covering,
         "consentChars": walked["consentChars"] + sum(len(" ".join(text.split())) for text in consent_texts),
         "hasPasswordField": any(each["hasPasswordField"] for each in (walked, *framed)),
         "loginFormChars": max(each["loginFormChars"] for each in (walked, *framed)),
@@ -175,6 +185,7 @@ async def _run_walker(view: FrameView, budget_ms: int) -> Mapping[str, Any]:
         "places": MAX_PLACES,
         "probes": MAX_PROBES,
         "covered": MAX_COVERED,
+        "consent": {"names": CONSENT_NAMES, "words": CONSENT_WORDS, "within": CONSENT_WORDS_WITHIN},
     }
     walked: Mapping[str, Any] = await view.run(script("visible_text"), limits)
     return walked

@@ -4,8 +4,11 @@
 
 from __future__ import annotations
 
+import json
+
 import pytest
 
+from cache.backends.plain_html import read_html
 from cache.capture import CaptureOutcome
 from tests.browser.conftest import Rig
 from tests.standin.web import Reply
@@ -291,6 +294,32 @@ async def test_redefined_built_in_functions_do_not_change_the_text(rig: Rig) -> 
     assert seen.outcome is CaptureOutcome.OK
     assert seen.text.startswith("# Truth\n\nHonest words.")
     assert "HIDDEN" not in seen.text
+
+
+RUBY: dict[str, str] = {
+    "<ruby>東京<rt>とうきょう</rt></ruby>タワーに行く": "東京タワーに行く (とうきょう)",
+    "<ruby>漢<rp>(</rp><rt>かん</rt><rp>)</rp>字<rp>(</rp><rt>じ</rt><rp>)</rp></ruby>の<ruby>本<rt>ほん</rt></ruby>": "漢字の本 (かん じ ほん)",
+    "<ruby><rb>北<rb>京<rtc><rt>ㄅㄟˇ<rt>ㄐㄧㄥ</rtc></ruby>站": "北京站 (ㄅㄟˇ ㄐㄧㄥ)",
+    "the <ruby style='display:inline-flex;flex-direction:column-reverse'><span>Base</span><rt style='display:block'>gloss</rt></ruby>": "the Base (gloss)",
+    "<b>旧<ruby>国<rt>くに</rt></ruby></b>名": "旧国名 (くに)",
+    "<style>.shown rp{display:inline}</style><span class=shown><ruby>火<rp>(</rp><rt>ひ</rt><rp>)</rp></ruby>山</span>": "火山 (ひ)",
+    "<ruby>水<rt style='display:none'>みず</rt></ruby>車": "水車",
+}  # fmt: skip
+
+
+async def test_ruby_readings_follow_their_line(rig: Rig) -> None:
+    html = "<h1>Ruby</h1>" + "".join(f"<p>{line}</p>" for line in RUBY)
+    seen = await rig.show("/ruby", Reply.html(html))
+    assert seen.text.split("\n\n")[1:] == list(RUBY.values())
+    assert read_html(html, "https://a.example/").text.split("\n\n")[1:] == list(RUBY.values())
+    heading = (
+        "<h1><ruby>東京<rt>とうきょう</rt></ruby>塔</h1><table><tr><td><ruby>東<rt>ひがし</rt></ruby>口<td>1<tr><td>2"
+    )
+    seen = await rig.show("/ruby-lines", Reply.html(heading))
+    assert seen.text.splitlines() == ["# 東京塔 (とうきょう)", "", "東口 (ひがし) | 1", "2"]
+    assert seen.places is not None
+    found = [seen.text[start:end] for start, end, *_ in json.loads(seen.places)["lines"]]
+    assert found == ["東京", "塔", "とうきょう", "東", "口", "ひがし", "1", "2"]
 
 
 async def test_very_large_page_is_read_in_time(rig: Rig) -> None:

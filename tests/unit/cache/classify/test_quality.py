@@ -69,6 +69,7 @@ GOOD: dict[str, PageFacts] = {
     "two words": facts("Sold out"),
     "a drawing": facts("", drawings=1),
     "a photograph": facts("Sunset, 2019", large_images=1),
+    "a bar with less text than a short page": facts("Open from 8:40 to 17:15. We use cookies.", consent_chars=15),
     "a photograph under a banner": facts("We use cookies, accept them all", consent_chars=31, large_images=2),
     "a short answer": facts("Ada Lovelace was born on 10 December 1815 in London."),
     "a course on scripts": facts("JavaScript is required knowledge for this course. " + ARTICLE),
@@ -252,6 +253,11 @@ BAD: dict[str, tuple[PageFacts, CaptureOutcome]] = {
     "a consent page of its own": (
         facts(ARTICLE, final_url="https://consent.news.example/m?continue=x"),
         CaptureOutcome.CONSENT_WALL,
+    ),
+    "a dialog that covers a menu": (facts("Home News Sport", consent_covers=True), CaptureOutcome.CONSENT_WALL),
+    "a dialog that covers a photograph": (
+        facts("Sunset, 2019", consent_covers=True, large_images=1),
+        CaptureOutcome.PARTIAL,
     ),
     "a consent dialog and nothing else": (
         facts("We and our 847 partners store information on your device. " * 5, consent_chars=280),

@@ -107,3 +107,22 @@ async def test_invalid_upload_is_rejected_with_a_detail(fields: dict[str, object
         await upload(**fields)
     assert refused.value.outcome is outcome
     assert refused.value.detail
+
+
+ASKS = "<p>当サイトではクッキーを使用します。</p><button>OK</button>"
+PICTURE = "<img src='/chart.png' alt=chart>"
+
+
+@pytest.mark.parametrize(
+    ("html", "outcome"),
+    [
+        (f"<dialog open>{ASKS}</dialog>", CaptureOutcome.CONSENT_WALL),
+        (f"<div style='position:fixed;inset:0'>{ASKS}</div>{PICTURE}", CaptureOutcome.PARTIAL),
+        (f"<div role=dialog>{ASKS}</div><p>{'The mill was built in 1843. ' * 20}", CaptureOutcome.OK),
+        (f"<div>{ASKS}</div>{PICTURE}", CaptureOutcome.OK),
+        (f"<div style='position:fixed'><main>{ASKS}</main></div>{PICTURE}", CaptureOutcome.OK),
+    ],
+    ids=["alone", "picture", "prose", "no dialog", "app"],
+)
+async def test_unrendered_page_below_a_consent_dialog(html: str, outcome: CaptureOutcome) -> None:
+    assert (await upload(content=html.encode(), content_type="text/html; charset=utf-8")).outcome is outcome
