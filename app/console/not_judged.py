@@ -41,7 +41,8 @@ _REMEDIES = {
     ),
     "page_not_fully_seen": (
         "the judge did not see all of a page",
-        f"If it is a scan, use a model that accepts images. If its capture is incomplete: {_BY_HAND}",
+        "If it is a scan or its text is garbled, use a model that accepts images. If its capture is incomplete or its "
+        f"text is garbled: {_BY_HAND}",
     ),
     "evidence_corrupt": ("a stored page is damaged", "The page is captured again."),
 }

@@ -69,8 +69,8 @@ REMEDIES: Mapping[str, str] = {
     "capture_blocked": "Open the page, upload its content or capture it again, then retry the job.",
     "egress_denied": "If the host is yours, add it to ASSAY_EGRESS_ALLOW, then retry the job.",
     "evidence_corrupt": "Capture the page again, then retry the job.",
-    "page_not_fully_seen": "If the page is incomplete, capture it again or upload it. If it is a scan, use a model "
-    "that accepts images. If it is too long, check the claim by hand.",
+    "page_not_fully_seen": "If the page is incomplete, capture it again or upload it. If its text is garbled, upload a "
+    "readable copy. If it is a scan, use a model that accepts images. If it is too long, check the claim by hand.",
     "timeout": "Retry the job, with a longer deadline if necessary.",
     "budget": "Raise ASSAY_BUDGET_USD, restart the service, then retry the job.",
     "extraction_failed": "Retry the job; if it fails again, check the extracted values in the JSON of the result.",

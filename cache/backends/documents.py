@@ -9,11 +9,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
+import charset_normalizer
 from w3lib.encoding import html_body_declared_encoding
 
 from cache.backends.document_decoder import ChildOutput, Frame, decode_in_child
 from cache.capture import CaptureOutcome, Observation, PageKind
 from cache.errors import DocumentRejected
+from cache.page_text.garbled import garbled_reason, unreadable_chars
 from cache.page_text.text_boxes import Line, Piece, ScreenshotArea, places_json
 
 MAX_PAGE_BYTES = 24 * 1024 * 1024
@@ -40,7 +42,17 @@ _EXCLUDED_CODECS = frozenset(
 _NAMES_OF_CP1252 = frozenset({"iso8859-1", "ascii"})
 """Charset names that servers use for Windows-1252. Browsers decode them as that."""
 _WIDE_CODECS = frozenset({"utf-1", "utf-3"})  # utf-16 and utf-32, which contain many zero bytes
-_BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
+_UPPER_HALF = re.compile(rb"[\x80-\xff]")
+_ONE_BYTE_CHARSETS = ["cp1251", "koi8_r", "cp1253", "cp1255", "cp1256", "cp874"]
+_MULTI_BYTE_CHARSETS = ["cp932", "euc_jp", "gb18030", "big5", "euc_kr"]
+_WESTERN_CHARSETS = ["cp1252", "latin_1"]
+_DETECTION_SAMPLE_BYTES = 16_384
+_MIN_DETECTION_BYTES = 16
+_MAX_WESTERN_SHARE = 0.25
+_MIN_UNREADABLE_SHARE = 0.5
+_MAX_DAMAGED_SHARE = 0.05
+_MIN_ZERO_SHARE = 0.05
+_MIN_PRINTABLE_SHARE = 0.95
 
 
 class ByteKind(StrEnum):
@@ -132,7 +144,7 @@ async def read_document(data: bytes, content_type: str, *, deadline_s: float) ->
             PageKind.IMAGE, await decode_in_child("image", data, deadline_s=deadline_s), pdf=None
         )
     if kind is ByteKind.TEXT:
-        return _document_from_text(await asyncio.to_thread(decode_text, data, content_type))
+        return await asyncio.to_thread(lambda: _document_from_text(decode_text(data, content_type)))
     if not data.strip():
         raise DocumentRejected(CaptureOutcome.EMPTY, "no content")
     raise DocumentRejected(
@@ -141,7 +153,7 @@ async def read_document(data: bytes, content_type: str, *, deadline_s: float) ->
 
 
 def decode_text(data: bytes, content_type: str) -> str:
-    """Decode text by byte order mark, server's charset, UTF-8, or Windows-1252, in this order."""
+    """Decode text by byte order mark, server's charset, UTF-8, or the detected charset, in this order."""
     return _decode(data, [_charset(content_type)])
 
 
@@ -150,16 +162,70 @@ def decode_html(data: bytes, content_type: str) -> str:
     return _decode(data, [_charset(content_type), _charset(f"charset={html_body_declared_encoding(data)}")])
 
 
+def utf_16_codec(data: bytes) -> str | None:
+    """Return the codec of text in UTF-16, by its byte order mark or its zero bytes; None if it is not UTF-16.
+
+    Without a mark, zero bytes must be only the first or only the second bytes of the characters. Those of ASCII
+    characters, such as spaces and digits, are. The text must also be printable, which other binary data is not.
+    """
+    if data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        return "utf-16"
+    head = data[:SNIFFED_BYTES]
+    for codec, zeros, others in (("utf-16-le", head[1::2], head[::2]), ("utf-16-be", head[::2], head[1::2])):
+        if 0 not in others and zeros.count(0) > _MIN_ZERO_SHARE * len(zeros):
+            text = head.decode(codec, errors="replace")
+            printable = sum(character.isprintable() or character.isspace() for character in text)
+            return codec if printable >= _MIN_PRINTABLE_SHARE * len(text) else None
+    return None
+
+
 def _decode(data: bytes, named: Sequence[str | None]) -> str:
-    for mark, encoding in _BOMS:
-        if data.startswith(mark):
-            return data.decode(encoding, errors="replace")
-    for encoding in (*filter(None, named), "utf-8", "cp1252"):
+    if data.startswith(codecs.BOM_UTF8):
+        return data.decode("utf-8-sig", errors="replace")
+    wide = utf_16_codec(data)
+    if wide is not None:
+        return data.decode(wide, errors="replace")
+    for encoding in (*filter(None, named), "utf-8"):
         try:
             return data.decode(encoding)
         except (UnicodeDecodeError, LookupError):
             continue
-    return data.decode("latin-1")
+    detected = _detected_charset(data)
+    if detected is not None:
+        return data.decode(detected, errors="replace")
+    try:
+        return data.decode("cp1252")
+    except UnicodeDecodeError:
+        return data.decode("latin-1")
+
+
+def _detected_charset(data: bytes) -> str | None:
+    """Return the charset of undeclared text that is not valid UTF-8; None for Windows-1252, and for a few bytes.
+
+    Another charset is considered only if most letters that are not ASCII would be words of accented letters only, or
+    for several bytes per character, if more bytes are not ASCII than in languages in Latin letters. A few accented
+    letters fit all charsets.
+    """
+    first = _UPPER_HALF.search(data)
+    sample = data[first.start() :][:_DETECTION_SAMPLE_BYTES] if first else b""
+    if len(sample) == _DETECTION_SAMPLE_BYTES:  # do not cut a character
+        sample = sample[: sample.rfind(b"\n") + 1] or sample
+    upper = _UPPER_HALF.findall(sample)
+    if len(upper) < _MIN_DETECTION_BYTES:
+        return None
+    if sample.decode("utf-8", errors="replace").count("\ufffd") < _MAX_DAMAGED_SHARE * len(upper):
+        return "utf-8"  # damaged at a few places
+    unreadable = unreadable_chars(sample.decode("cp1252", errors="replace"))
+    if unreadable >= _MIN_UNREADABLE_SHARE * len(upper):
+        possible = [*_ONE_BYTE_CHARSETS, *_MULTI_BYTE_CHARSETS, *_WESTERN_CHARSETS]
+    elif len(upper) > _MAX_WESTERN_SHARE * sum(map(len, sample.split())):
+        possible = [*_MULTI_BYTE_CHARSETS, *_WESTERN_CHARSETS]
+    else:
+        return None
+    match = charset_normalizer.from_bytes(sample, cp_isolation=possible).best()
+    if match is None or match.encoding in _WESTERN_CHARSETS or unreadable_chars(str(match)) > unreadable:
+        return None
+    return match.encoding
 
 
 def _charset(content_type: str) -> str | None:
@@ -177,6 +243,8 @@ def _charset(content_type: str) -> str | None:
 def _document_from_text(text: str) -> Document:
     if not text.strip():
         raise DocumentRejected(CaptureOutcome.EMPTY, "the text is blank")
+    if garbled := garbled_reason(text[:MAX_TEXT_CHARS]):
+        raise DocumentRejected(CaptureOutcome.DAMAGED, garbled)
     missing = (
         f"only the first {MAX_TEXT_CHARS} of {len(text)} characters are stored" if len(text) > MAX_TEXT_CHARS else ""
     )
@@ -255,10 +323,7 @@ def _is_image(head: bytes) -> bool:
 
 def _is_binary(head: bytes, content_type: str) -> bool:
     """Return whether declared text is binary, because servers declare unknown content as text."""
-    is_wide = (
-        head.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
-        or (_charset(content_type) or "")[:5] in _WIDE_CODECS
-    )
+    is_wide = utf_16_codec(head) is not None or (_charset(content_type) or "")[:5] in _WIDE_CODECS
     return b"\0" in head and not is_wide
 
 

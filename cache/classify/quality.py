@@ -45,6 +45,7 @@ from cache.classify.walls import (
     CHALLENGE_URL,
     CHALLENGES,
 )
+from cache.page_text.garbled import garbled_reason
 from cache.urls import MAX_URL_CHARS
 
 GONE_STATUSES = frozenset({404, 410})
@@ -73,8 +74,6 @@ _WHOLE_PAGE = 1500
 _MIN_POSTS = 4
 _POST_LINE = 25
 _POST_CHARS = 150
-_MIN_UNREADABLE = 10
-_GARBLED_SHARE = 0.05
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -144,7 +143,6 @@ _NEEDS_SCRIPT = re.compile(
     re.IGNORECASE,
 )
 _PAYWALL = re.compile(r"[\"']isAccessibleForFree[\"']\s*:\s*[\"']?false", re.IGNORECASE)
-_UNREADABLE = re.compile(r"[\x00-\x08\x0e-\x1a\x1c-\x1f\x7f\x80-\x84\x86-\x9f\ufffd]")
 _SENTENCE = re.compile(r"[.!?\u061f\u0964](?:\s|$)|[\u3002\uff01\uff1f]")
 _STILL_LOADING = re.compile(
     r"\W*(?:(?:loading|please wait|one moment(?:,? please)?|wird geladen|bitte warten|chargement(?: en cours)?|cargando"
@@ -277,10 +275,8 @@ def _bad_status(facts: PageFacts, chars: int) -> Finding | None:
 
 def _garbled(facts: PageFacts, chars: int) -> Finding | None:
     """Check for binary data decoded as text: compressed, in another charset, or an image declared as a page."""
-    unreadable = len(_UNREADABLE.findall(facts.text))
-    if unreadable >= _MIN_UNREADABLE and unreadable >= _GARBLED_SHARE * chars:
-        return Finding(outcome=CaptureOutcome.DAMAGED, detail=f"{unreadable} of {chars} characters are no writing")
-    return None
+    reason = garbled_reason(facts.text)
+    return Finding(outcome=CaptureOutcome.DAMAGED, detail=reason) if reason else None
 
 
 def _captcha_form(facts: PageFacts, chars: int) -> Finding | None:

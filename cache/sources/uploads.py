@@ -8,7 +8,6 @@ rendered, and ``provenance`` contains the uploader.
 from __future__ import annotations
 
 import asyncio
-import codecs
 import hashlib
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -23,6 +22,7 @@ from cache.backends.documents import (
     decode_html,
     read_document,
     sniff,
+    utf_16_codec,
 )
 from cache.capture import CaptureOutcome, CaptureSource, Observation, PageKind
 from cache.classify.quality import PageFacts, classify
@@ -78,7 +78,7 @@ async def observe_upload(upload: UploadedPage, *, source: CaptureSource = Captur
 
 
 async def _observe_content(initial: Observation, content: bytes, content_type: str) -> Observation:
-    if b"\0" in content[:SNIFFED_BYTES] and not content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+    if b"\0" in content[:SNIFFED_BYTES] and utf_16_codec(content) is None:
         content_type = ""  # binary data; the declared type is ignored
     saved_as = "mhtml" if is_mhtml(content, content_type) else sniff(content, content_type).value
     limit = MAX_PAGE_BYTES if saved_as == "mhtml" else byte_limit(content, content_type)

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from cache.capture import CaptureOutcome, Evidence, PageKind
 from cache.image_jobs import return_freed_memory, run_image_job
 from cache.lru import LRUCache
+from cache.page_text.garbled import garbled_reason
 from cache.page_text.screenshot_parts import may_continue, screenshot_parts
 from cache.single_flight import SingleFlight
 from judges.cpu_bound import run_cpu_bound
@@ -65,6 +66,7 @@ class PreparedPage:
         links: One ``words<TAB>URL`` per line.
         is_cut: ``shown`` is only the beginning of the text.
         incomplete: What is missing in the capture; empty if it is complete.
+        garbled: Why the text of the page is garbled; empty if it is readable.
         has_unseen_pictures: The page has pictures that ``images`` do not show.
         index: Index of the text shown, for grounding checks.
         url_scan: Injection scan of the URL.
@@ -88,6 +90,7 @@ class PreparedPage:
     kind: PageKind = PageKind.WEB
     is_cut: bool = False
     incomplete: str = ""
+    garbled: str = ""
     has_unseen_pictures: bool = False
     token_counts: dict[tuple[int, int], int] = field(default_factory=dict, compare=False, repr=False)
     """Number of tokens by range of the text, for its parts."""
@@ -231,6 +234,7 @@ def prepare_page(
         kind=capture.kind,
         is_cut=kept is not None,
         incomplete=(capture.detail or "no details") if capture.outcome is CaptureOutcome.PARTIAL else "",
+        garbled=garbled_reason(evidence.text),
         has_unseen_pictures=is_cut,
     )
 

@@ -1,4 +1,4 @@
-"""Quotes from pages that consist of images: a second model request transcribes the supporting passages.
+"""Quotes from pages whose content is in images: a second model request transcribes the supporting passages.
 
 Code cannot find such a passage in the page text. It checks that the passage is substantial, contains the claim's
 numbers and names, is not the claim itself, and contains no injected instructions.
@@ -36,14 +36,19 @@ class Transcription(BaseModel):
 
 
 def is_all_picture(page: PreparedPage) -> bool:
-    """Return whether the page has screenshots and almost no text."""
-    return bool(page.images) and len(page.text.strip()) < ALMOST_NO_TEXT_CHARS
+    """Return whether the page has screenshots and almost no readable text."""
+    return bool(page.images) and not _has_text(page)
+
+
+def _has_text(page: PreparedPage) -> bool:
+    return not page.garbled and len(page.text.strip()) >= ALMOST_NO_TEXT_CHARS
 
 
 def unseen_part(page: PreparedPage, *, text_only: bool, shortened: bool) -> str:
     """Return why a judge did not see all of a page; an empty string if it did.
 
-    Pictures count only if the page has almost no text. The text of any other page is what its claims rely on.
+    Pictures count only if the page has almost no text. The text of any other page is what its claims rely on. Garbled
+    text is unseen even if all pictures are shown, because the page may have more text than they can show legibly.
 
     Args:
         text_only: The judge sees no pictures.
@@ -53,6 +58,8 @@ def unseen_part(page: PreparedPage, *, text_only: bool, shortened: bool) -> str:
         return f"its capture is incomplete ({page.incomplete})"
     if page.is_cut or shortened:
         return TOO_LONG
+    if page.garbled:
+        return f"its text is garbled ({page.garbled}; upload a readable copy, or use a model that accepts images)"
     has_text = len(page.text.strip()) >= (MIN_WEB_TEXT_CHARS if page.kind is PageKind.WEB else ALMOST_NO_TEXT_CHARS)
     is_unseen = page.has_unseen_pictures or (text_only and bool(page.images))
     return "it has almost no text, and not all of its pictures were shown" if is_unseen and not has_text else ""

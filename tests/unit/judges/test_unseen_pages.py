@@ -25,6 +25,8 @@ BLOCK_BUILDER = BlockBuilder(b"0123456789abcdef")
 SENTENCE = "The Halden Bridge opened in 1931."
 TRUE, WRONG = "The Halden Bridge opened in 1931.", "The Halden Bridge opened in 1934."
 TEXT = f"{SENTENCE} " + "It crosses the river near the old mill and the market square. " * 5
+GARBLED = "".join(chr(0xF000 + ord(char)) if char.isalnum() else char for char in TEXT)
+"""Text of a PDF whose font maps its letters to private-use characters."""
 JPEG, TALL = jpeg(), jpeg(1100, 2000)
 
 PASSED = (Outcome.PASSED, None)
@@ -93,6 +95,12 @@ async def judged(
         (evidence("Menu", screenshots=(TALL,) * 6), WRONG, UNSEEN),
         (evidence("Menu", screenshots=(JPEG,)), WRONG, REFUTED),
         (evidence("Menu", screenshots=(JPEG,) * 9, kind=PageKind.PDF), WRONG, REFUTED),
+        (evidence(GARBLED, screenshots=(JPEG,), kind=PageKind.PDF), WRONG, UNSEEN),
+        (evidence(f"{GARBLED}\n{TEXT}", screenshots=(JPEG,), kind=PageKind.PDF), WRONG, UNSEEN),
+        (evidence(f"{GARBLED}\n{TEXT}", screenshots=(JPEG,), kind=PageKind.PDF), TRUE, PASSED),
+        (evidence("\ufffd" * 20 + TEXT, kind=PageKind.TEXT), WRONG, UNSEEN),
+        # A few unreadable characters and icons.
+        (evidence("\ufffd" * 9 + "\uf09a \uf099 \uf16d" + TEXT), WRONG, REFUTED),
     ],
 )  # fmt: skip
 async def test_page_that_was_not_fully_seen_supports_but_does_not_refute(
@@ -126,7 +134,12 @@ async def test_scan_is_not_judged_by_a_judge_that_sees_no_pictures(
 
 
 @pytest.mark.parametrize(
-    "shown", [evidence("Menu", screenshots=(TALL,) * 6), partial("", text="Menu", screenshots=(JPEG,))]
+    "shown",
+    [
+        evidence("Menu", screenshots=(TALL,) * 6),
+        partial("", text="Menu", screenshots=(JPEG,)),
+        evidence(GARBLED, screenshots=(JPEG,), kind=PageKind.PDF),
+    ],
 )
 async def test_transcribed_quote_supports_a_claim_on_a_page_that_was_not_fully_seen(shown: Evidence):
     verdict = await judged(TextReader(in_picture=f"{SENTENCE} It was built by hand."), TRUE, shown)
@@ -174,6 +187,9 @@ def long_page(*sentences: str, chars: int, word: str = "lamp") -> Evidence:
         ("lexical", long_page(SENTENCE, chars=700_000), WRONG, REFUTED, 4),
         ("lexical", long_page(SENTENCE, chars=1_000_000), WRONG, UNSEEN, MAX_PARTS),
         ("lexical", long_page(SENTENCE, chars=190_000), WRONG, REFUTED, 1),
+        # The text that is no writing is in one part only.
+        ("m", long_page(GARBLED * 300, SENTENCE, chars=800_000), WRONG, UNSEEN, MAX_PARTS),
+        ("m", long_page(GARBLED * 300, SENTENCE, chars=800_000), TRUE, PASSED, 1),
     ],
 )  # fmt: skip
 async def test_long_page_is_refuted_only_if_all_of_its_parts_were_shown(
@@ -218,8 +234,17 @@ async def test_public_script_is_shown_the_beginning_of_a_long_page_once():
     assert len(llm.requests) == 1
 
 
-async def test_reasoning_names_what_was_not_seen_and_the_source_keeps_its_judgement():
-    shown = partial("700 pages left out")
+@pytest.mark.parametrize(
+    ("shown", "cause"),
+    [
+        (partial("700 pages left out"), "700 pages left out"),
+        (
+            evidence(GARBLED),
+            "its text is garbled (158 of 278 characters are no writing; upload a readable copy, or use",
+        ),
+    ],
+)
+async def test_reasoning_names_what_was_not_seen_and_the_source_keeps_its_judgement(shown: Evidence, cause: str):
     verdict = await judged(TextReader(), WRONG, shown)
-    assert "700 pages left out" in verdict.reasoning
+    assert cause in verdict.reasoning
     assert verdict.reasoning.endswith("read")

@@ -1,3 +1,4 @@
+# ruff: noqa: RUF001 - letters and punctuation of other scripts
 """Documents that are not web pages, in the real child process."""
 
 from __future__ import annotations
@@ -84,6 +85,10 @@ def wait_for(seen: Callable[[], list[psutil.Process]]) -> list[psutil.Process]:
         (b"PK\x03\x04\x14\x00\x06\x00", "text/plain", ByteKind.OTHER),
         (b"\x1f\x8b\x08\x00\x01\x02", "text/csv; charset=utf-8", ByteKind.OTHER),
         ("wide".encode("utf-16-le"), "text/plain; charset=utf-16le", ByteKind.TEXT),
+        ("a,b\n1,2\n".encode("utf-16"), "text/csv", ByteKind.TEXT),
+        ("a,b\n1,2\n".encode("utf-16-le"), "text/csv", ByteKind.TEXT),
+        ('{"год": 1931}'.encode("utf-16-be"), "application/json", ByteKind.TEXT),
+        (b"\x01\x00\x02\x00\x03\x00\x10\x00" * 8, "text/plain", ByteKind.OTHER),
         (b"BMW sold two million cars.", "text/plain", ByteKind.TEXT),
         (b"BMW sold two million cars.", "", ByteKind.TEXT),
         (b"GIF89a is a picture format.", "text/plain", ByteKind.TEXT),
@@ -130,6 +135,58 @@ def test_text_is_decoded_with_its_charset(data: bytes, content_type: str, text: 
 )
 def test_html_is_decoded_with_its_declared_charset(content_type: str, html: bytes, text: str) -> None:
     assert decode_html(html, content_type).endswith(f"<p>{text}")
+
+
+RUSSIAN = "Мост Халден был открыт в 1931 году. Он пересекает реку возле старой мельницы."
+JAPANESE = "ハルデン橋は1931年に開通しました。川を渡り、古い水車小屋の近くにあります。"
+WESTERN = "Le pont a été ouvert en 1931 près de l’hôtel – 12 €"
+
+
+@pytest.mark.parametrize(
+    ("text", "charsets"),
+    [
+        (RUSSIAN, "cp1251 koi8-r utf-16 utf-16-le utf-16-be"),
+        (f"The years of each bridge\n{'one,two,three' * 100}\n{RUSSIAN}", "cp1251"),
+        ("Название;Год;Длина\nМост Халден;1931;420\n", "cp1251"),
+        (JAPANESE, "cp932 euc_jp utf-16 utf-16-le utf-16-be"),
+        ("名前,年,長さ\nハルデン橋,1931,420\n東京橋,1950,200\n", "cp932 euc_jp"),
+        ("哈尔登大桥于1931年开通。它横跨河流，靠近老磨坊和市场广场。每年有12000名游客。", "gb18030"),
+        ("哈爾登大橋於1931年開通。它橫跨河流，靠近老磨坊和市場廣場。", "big5"),
+        ("할덴 다리는 1931년에 개통되었다. 강을 건너 오래된 방앗간과 시장 광장 근처에 있다.", "euc_kr"),
+        ("Η γέφυρα άνοιξε το 1931 κοντά στον παλιό μύλο και την πλατεία.", "cp1253"),
+        ("The bridge opened in 1931.", "utf-16 utf-16-le utf-16-be"),
+        (WESTERN, "cp1252"),
+        ("Brúin var opnuð árið 1931, þar sem fólkið býr við Þjóðveginn nálægt gömlu myllunni.", "cp1252"),
+        ("12 € – 14 €\n" * 30, "cp1252"),
+        ("É È Ê Ë À Â Î Ï Ô Û Ù Ç é è ê ë à â î ï ô û ù ç", "cp1252"),
+        (f"Title\n{'—' * 40}\n", "cp1252"),
+    ],
+)
+@pytest.mark.parametrize("content_type", ["text/plain", "text/markdown; charset=utf-8", "application/json"])
+def test_undeclared_charset_is_detected(text: str, charsets: str, content_type: str) -> None:
+    for charset in charsets.split():
+        data = text.encode(charset)
+        assert sniff(data, content_type) is ByteKind.TEXT
+        assert decode_text(data, content_type) == text
+        assert decode_html(b"<p>" + data, "text/html").endswith(text) or charset.startswith("utf")
+
+
+def test_charset_is_detected_beyond_the_first_bytes_and_in_linear_time() -> None:
+    text = "ascii\n" * 100_000 + f"{JAPANESE}\n" * 100_000
+    began = time.process_time()
+    assert decode_text(text.encode("cp932"), "text/plain") == text
+    assert time.process_time() - began < 5
+
+
+def test_damaged_utf_8_stays_utf_8() -> None:
+    assert decode_text(f"{RUSSIAN} {WESTERN}".encode() + b"\xc3", "text/plain") == f"{RUSSIAN} {WESTERN}\ufffd"
+
+
+@pytest.mark.parametrize("data", [RUSSIAN[:20].encode("cp1251")[:14], bytes(range(128, 256)) * 9])
+async def test_text_that_cannot_be_decoded_is_damaged(data: bytes) -> None:
+    with pytest.raises(DocumentRejected, match="no writing") as rejected:
+        await read_document(data, "text/plain", deadline_s=5)
+    assert rejected.value.outcome is CaptureOutcome.DAMAGED
 
 
 def test_non_text_codec_is_ignored() -> None:

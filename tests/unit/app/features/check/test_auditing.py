@@ -57,12 +57,14 @@ async def test_page_that_was_not_fully_seen_supports_with_a_quote_and_decides_no
     whole = page(text=text if text != "Another text." else "Nothing about it.")
     partial: dict[str, Any] = {"id": "partial", "outcome": CaptureOutcome.PARTIAL, "detail": "still loading"}
     incomplete = replace(whole, capture=replace(whole.capture, **partial))
-    found = [(await auditor.decide([asked()], shown))[0] for shown in (whole, incomplete)]
-    assert [one.outcome for one in found] == [ClaimOutcome(on_whole_page), ClaimOutcome(on_partial_page)]
-    unjudged = found[1]
-    if unjudged.outcome is ClaimOutcome.NOT_JUDGED:
-        assert (unjudged.reason, unjudged.unsupported, unjudged.quotes) == (Reason.PAGE_NOT_FULLY_SEEN, [], [])
-        assert "still loading" in unjudged.reasoning
+    garbled = page(text=whole.text + "\ufffd" * 20)
+    assert (await auditor.decide([asked()], whole))[0].outcome is ClaimOutcome(on_whole_page)
+    for shown, cause in ((incomplete, "still loading"), (garbled, "its text is garbled")):
+        found = (await auditor.decide([asked()], shown))[0]
+        assert found.outcome is ClaimOutcome(on_partial_page)
+        if found.outcome is ClaimOutcome.NOT_JUDGED:
+            assert (found.reason, found.unsupported, found.quotes) == (Reason.PAGE_NOT_FULLY_SEEN, [], [])
+            assert cause in found.reasoning
 
 
 @pytest.mark.parametrize(
