@@ -273,6 +273,8 @@ def document_from_output(kind: PageKind, output: ChildOutput, *, pdf: bytes | No
     text = "\n".join(str(page.header["text"]) for page in pages)
     hidden = "\n".join(str(page.header["hidden"]) for page in pages if page.header["hidden"])
     notes = _missing_pages_note(int(document["pages"]) - len(pages), reason or output.stop_reason)
+    unseen = sum(not (page.body or page.header["text"] or page.header.get("blank")) for page in pages) - len(damage)
+    notes += [f"{unseen} pages have no text, and their pictures are not shown"] if unseen > 0 else []
     notes += [f"{len(damage)} pages cannot be read: {damage[0][:200]}"] if damage else []
     notes += ["the file is damaged; its readable parts are shown"] if {"type": "repaired"} in headers else []
     notes += [f"only the first {MAX_TEXT_CHARS} characters are stored"] if len(text) > MAX_TEXT_CHARS else []

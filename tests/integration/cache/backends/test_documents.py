@@ -11,6 +11,7 @@ from collections.abc import Callable
 from typing import Any
 
 import psutil
+import pymupdf
 import pytest
 
 from cache.backends.document_decoder import ChildOutput, Frame
@@ -221,12 +222,22 @@ async def test_hidden_layer_of_a_pdf_is_not_read() -> None:
     assert document.title == "A title"
 
 
-async def test_long_pdf_has_text_of_100_pages_and_50_images() -> None:
+async def test_long_pdf_has_text_of_all_pages_and_50_images() -> None:
     document = await read_document(pdf_with_pages(105, width=300, height=200), "application/pdf", deadline_s=300)
-    assert "Page number 100 is visible" in document.text
-    assert "Page number 101 is visible" not in document.text
+    assert "Page number 105 is visible" in document.text
     assert len(document.screenshots) == 50
-    assert document.missing_parts == "5 pages left out: only the first ones are read"
+    assert document.missing_parts == ""
+
+
+async def test_pages_without_text_or_image_are_missing_parts() -> None:
+    with pymupdf.open(stream=pdf_with_pages(50, width=300, height=200)) as pdf:
+        for picture in (True, True, False):
+            page = pdf.new_page(width=300, height=200)
+            if picture:
+                page.draw_circle((100, 100), 50)
+        data = pdf.tobytes()
+    document = await read_document(data, "application/pdf", deadline_s=300)
+    assert document.missing_parts == "2 pages have no text, and their pictures are not shown"
 
 
 async def test_truncated_pdf_is_partial() -> None:
