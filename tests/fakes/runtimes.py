@@ -13,6 +13,7 @@ from app.engine.model_clients import ModelClients, folder_reply_cache
 from app.engine.runtime import Runtime, open_blobs
 from app.observability.redaction import Redactor
 from app.settings import Settings
+from app.storage.capture_locks import PostgresCaptureLocks
 from app.storage.captures import PostgresCaptureIndex
 from app.storage.database import Database
 from app.storage.shared_state import open_shared_state
@@ -67,11 +68,16 @@ class PagesByUrl:
 
 
 def scripted_runtime(
-    judges: Path, pages: Mapping[str, str | CaptureOutcome] | None = None, *, data_folder: Path | None = None
+    judges: Path,
+    pages: Mapping[str, str | CaptureOutcome] | None = None,
+    *,
+    data_folder: Path | None = None,
+    locks_captures: bool = False,
 ) -> Callable[[Settings, Database], AbstractAsyncContextManager[Runtime]]:
     """Return an ``OpenRuntime`` with the judge files of one folder and fixed pages.
 
     ``data_folder`` is the folder for page bodies and model replies that survive a restart; None: nothing survives.
+    ``locks_captures``: workers on one database capture each page once, as in the service.
     """
 
     @asynccontextmanager
@@ -103,7 +109,8 @@ def scripted_runtime(
                 secret=sharing.secret,
             )
             stack.push_async_callback(models.aclose)
-            cache = PageCache(PagesByUrl({} if pages is None else pages), blobs, index)
+            locks = PostgresCaptureLocks(database) if locks_captures else None
+            cache = PageCache(PagesByUrl({} if pages is None else pages), blobs, index, locks=locks)
             stack.push_async_callback(cache.aclose)
             block_builder = BlockBuilder(sharing.secret)
             loaded = load_judges([judges])

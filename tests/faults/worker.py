@@ -40,6 +40,7 @@ class WorkerOptions:
     dies_before_rows: bool = False
     socket: str | None = None
     dies_at: str | None = None
+    locks_captures: bool = False
 
 
 async def run_until_killed(options: WorkerOptions) -> None:
@@ -49,6 +50,7 @@ async def run_until_killed(options: WorkerOptions) -> None:
         Path(options.judges),
         options.pages,
         data_folder=None if options.data_folder is None else Path(options.data_folder),
+        locks_captures=options.locks_captures,
     )
     if options.socket is not None:
         app = create_app(settings, workers=0, runtime=opened)
