@@ -34,7 +34,8 @@ _BATCH = 1000
 
 
 @asynccontextmanager
-async def _database() -> AsyncIterator[tuple[Database, Path]]:
+async def private_database() -> AsyncIterator[tuple[Database, Path]]:
+    """Open the database of a private PostgreSQL server, with the folder that is removed with it."""
     folder = _folder()
     server = EmbeddedPostgres(folder)
     url = await asyncio.to_thread(server.start)
@@ -59,7 +60,7 @@ def measure_kills(kills: int) -> KillOutcome:
     """Kill or pause workers ``kills`` times, over waves of fifty jobs."""
 
     async def run() -> KillOutcome:
-        async with _database() as (database, folder):
+        async with private_database() as (database, folder):
             work = folder / "work"
             work.mkdir()
             return await RandomKillTest(database, work, seed=2026).run(kills=kills, wave=50, within_s=3600.0)
@@ -80,7 +81,7 @@ def measure_leases(queued: int, *, times: int = 500) -> Leases:
     """Queue jobs, and lease some of them one after the other like a worker."""
 
     async def run() -> list[float]:
-        async with _database() as (database, _), Rig.opened(database) as rig:
+        async with private_database() as (database, _), Rig.opened(database) as rig:
             for _ in range(queued // _BATCH):
                 async with database.begin() as connection:
                     await rig.queue.enqueue(connection, [f"job_{nth}" for nth in range(_BATCH)])
@@ -112,7 +113,7 @@ def measure_scaling(counts: Sequence[int], *, jobs_each: int = 24, delay_s: floa
 
     async def run() -> dict[int, float]:
         found = {}
-        async with _database() as (database, folder), StandInLLM(rule=RULE, delay_s=delay_s) as model:
+        async with private_database() as (database, folder), StandInLLM(rule=RULE, delay_s=delay_s) as model:
             (folder / "judges").mkdir()
             (folder / "judges" / "counts.py").write_text(JUDGE)
             async with Rig.opened(database) as rig:

@@ -10,10 +10,8 @@ import asyncio
 import itertools
 import os
 import random
-import shutil
 import signal
 import sys
-import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -22,9 +20,8 @@ import httpx
 import psutil
 from sqlalchemy import text
 
-from app.storage.database import Database, connect_database
-from app.storage.embedded import EmbeddedPostgres
-from app.storage.migrate import migrate
+from app.storage.database import Database
+from tests.bench.durability import private_database
 from tests.faults.fork_server import WorkerForkServer, worker_url
 from tests.standin.llm import StandInLLM
 from tests.standin.rules import seeded_rule
@@ -143,26 +140,10 @@ async def _figures(database: Database) -> dict[str, int]:
         return {name: int(number) for name, number in (await connection.execute(text(query))).mappings().one().items()}
 
 
-def _folder() -> Path:
-    """Return a new folder that the database account can enter."""
-    folder = Path(tempfile.mkdtemp(prefix="assay-soak-"))
-    folder.chmod(0o755)
-    return folder
-
-
 async def main() -> bool:
     """Run the test on a private PostgreSQL."""
-    folder = _folder()
-    server = EmbeddedPostgres(folder)
-    url = await asyncio.to_thread(server.start)
-    try:
-        async with connect_database(url) as database:
-            async with database.begin() as connection:
-                await migrate(connection)
-            return await soak(database, folder)
-    finally:
-        await asyncio.to_thread(server.stop)
-        shutil.rmtree(folder, ignore_errors=True)
+    async with private_database() as (database, folder):
+        return await soak(database, folder)
 
 
 if __name__ == "__main__":

@@ -187,7 +187,7 @@ def long_page(*sentences: str, chars: int, word: str = "lamp") -> Evidence:
         ("lexical", long_page(SENTENCE, chars=700_000), WRONG, REFUTED, 4),
         ("lexical", long_page(SENTENCE, chars=1_000_000), WRONG, UNSEEN, MAX_PARTS),
         ("lexical", long_page(SENTENCE, chars=190_000), WRONG, REFUTED, 1),
-        # The text that is no writing is in one part only.
+        # Only one part contains the unreadable text.
         ("m", long_page(GARBLED * 300, SENTENCE, chars=800_000), WRONG, UNSEEN, MAX_PARTS),
         ("m", long_page(GARBLED * 300, SENTENCE, chars=800_000), TRUE, PASSED, 1),
     ],

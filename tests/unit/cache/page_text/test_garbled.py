@@ -1,5 +1,5 @@
 # ruff: noqa: RUF001 - letters and punctuation of other scripts
-"""Garbled text is told from text with a few unreadable characters, icons, formulas and other scripts."""
+"""Garbled text is recognized; a few unreadable characters, icons, formulas and other scripts are not garbled text."""
 
 from __future__ import annotations
 
