@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 import pytest
+from golden.golden_files import check_file
 
 from answers.bundle import read_archive, read_folder
 from answers.jsonl import read_jsonl
@@ -21,7 +22,6 @@ from app.features.suites.run_comparison import read_run
 from judges.analysis.label_sets.rows import read_rows as read_label_rows
 from judges.analysis.labels import read_labels
 from judges.loader import load_judge
-from judges.suites.conformance.golden_files import check_file
 from judges.suites.json_items import item_spans, read_item, read_items
 from judges.suites.mind2web import predictions as mind2web_predictions
 from judges.suites.mind2web.data import find_split

@@ -5,11 +5,10 @@ from app.tabs import Tab
 
 
 def _commands(cli: Commands) -> None:
-    from app.features.suites import cli_conformance, cli_mind2web, cli_mm_mind2web
+    from app.features.suites import cli_mind2web, cli_mm_mind2web
 
     cli.program.add_typer(cli_mind2web.program(), name="mind2web", rich_help_panel="Benchmarks")
     cli.program.add_typer(cli_mm_mind2web.program(), name="mm-mind2web", rich_help_panel="Benchmarks")
-    cli.program.command("conformance", rich_help_panel="Benchmarks")(cli_conformance.conformance)
 
 
 FEATURE = Feature(

@@ -9,7 +9,7 @@ from typing import Any
 
 from lxml import etree
 
-from judges.suites.conformance.golden_case import GoldenCase
+from golden.golden_case import GoldenCase
 from judges.suites.mind2web.errors import PageUnusable
 from judges.suites.mind2web.page import Element, Page
 from judges.suites.mind2web.parsing import NONE_LETTER, gold_op_string, gold_text, parse_llm, parse_seq2seq

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from judges.suites.conformance.golden_case import GoldenCase
+from golden.golden_case import GoldenCase
 from judges.suites.mind2web import guide
 from judges.suites.mind2web.parsing import op_f1, op_f1_without_punctuation, parse_llm, parse_seq2seq
 from judges.suites.mind2web.questions import (

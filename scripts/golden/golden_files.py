@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from judges.suites.conformance import pages, texts
-from judges.suites.conformance.golden_case import MALFORMED, REMARKS, FieldDifference, GoldenCase, differences
+from golden import pages, texts
+from golden.golden_case import MALFORMED, REMARKS, FieldDifference, GoldenCase, differences
 from judges.suites.errors import DataMissing, DataUnreadable
 from judges.suites.mind2web.parsing import gold_op_string
 from judges.suites.mind2web.report import official_results

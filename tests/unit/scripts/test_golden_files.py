@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from golden.golden_files import FileReport, check_file
 
-from judges.suites.conformance.golden_files import FileReport, check_file
 from judges.suites.errors import DataMissing, DataUnreadable
 from tests.architecture.sources import ROOT
 
