@@ -263,7 +263,7 @@ async def test_recorded_failure_fails_the_check_without_a_request(
     cache = CacheFileSys(tmp_path)
     cache.record_failure(A, **recorded)
     e = initialized_evaluator(client, cache, browser_manager=web)
-    assert await e.verify("c", e.add_leaf("leaf", "leaf"), f"{A}/") is False
+    assert not await e.verify("c", e.add_leaf("leaf", "leaf"), f"{A}/")
     assert (web.asked, client.calls) == ([], [])
     summary = e.get_summary()
     assert (summary["final_score"], outcomes(summary)["leaf"]) == (0.0, outcome)
@@ -301,7 +301,7 @@ async def test_manager_with_capture_decides_what_is_judged(
 ):
     web, client = Manager(result), ScriptedClient()
     e = initialized_evaluator(client, browser_manager=web)
-    assert await e.verify("c", e.add_leaf("leaf", "leaf"), A) is (expected[0] == "passed")
+    assert await e.verify("c", e.add_leaf("leaf", "leaf"), A) == (expected[0] == "passed")
     assert (web.asked, bool(client.calls)) == ([A], expected[0] == "passed")
     assert outcomes(e.get_summary())["leaf"] == expected
 

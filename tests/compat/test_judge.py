@@ -631,7 +631,7 @@ async def test_page_that_a_custom_browser_cannot_capture_fails_the_check_without
     client = ScriptedClient()
     e = initialized_evaluator(client, browser_manager=Browser(captured))
     leaf = e.add_leaf("a", "a")
-    assert await e.verify("it is right", leaf, URL) is (reason is None)
+    assert await e.verify("it is right", leaf, URL) == (reason is None)
     assert len(client.calls) == asked
     assert leaf.status == ("failed" if reason else "passed")
     assert outcomes(e.get_summary())["a"] == ("not_judged" if reason else "passed", reason)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 from collections.abc import Callable, Coroutine
 from typing import Any
 
@@ -295,7 +296,30 @@ async def result_of_a_task_with_a_time_limit(e: Evaluator, leaf: VerificationNod
     return is_right
 
 
+async def result_of_an_assertion(e: Evaluator, leaf: VerificationNode) -> bool:
+    with pytest.raises(AssertionError):
+        assert await e.verify("c", leaf)
+    return False
+
+
+async def comparison_with_the_result(e: Evaluator, leaf: VerificationNode) -> bool:
+    return await e.verify("c", leaf) == True  # noqa: E712 - as scripts do
+
+
+async def number_of_results(e: Evaluator, leaf: VerificationNode) -> bool:
+    results = await e.batch_verify([("c", None, leaf, None)])
+    return sum(result for result in results if isinstance(result, bool)) >= 1
+
+
+async def copied_result(e: Evaluator, leaf: VerificationNode) -> bool:
+    return copy.deepcopy({"is_right": await e.verify("c", leaf)})["is_right"]
+
+
 USES = [
+    result_of_an_assertion,
+    comparison_with_the_result,
+    number_of_results,
+    copied_result,
     result_of,
     results_of_all,
     result_of_skipped_claim,
@@ -332,7 +356,7 @@ async def test_check_of_a_script_that_ignores_results_is_certain_after_a_fault()
 
     async def ignoring() -> None:
         await e.verify("c", e.add_leaf("a", "a"))
-        assert not await e.verify("c", e.add_leaf("b", "b"))
+        print(await e.verify("c", e.add_leaf("b", "b")))
         await result_of(e, e.add_leaf("c", "c"))
         await asyncio.gather(e.verify("c", e.add_leaf("d", "d")))
         tasks: list[Coroutine[Any, Any, bool]] = [e.verify("c", e.add_leaf("e", "e"))]

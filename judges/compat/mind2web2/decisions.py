@@ -11,7 +11,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from typing import Final
+from functools import wraps
+from typing import Any, Final, Self, cast
 
 from mind2web2.verification_tree import NodeStatus, VerificationNode
 from rubrics.node import Status
@@ -128,6 +129,12 @@ class Decisions:
         if reason not in self.extraction_reasons:
             self.extraction_reasons.append(reason)
 
+    def returned(self, verdict: Verdict, *, unknown: bool) -> bool:
+        """Return what ``verify`` returns for a verdict that a node has."""
+        if unknown:
+            return cast(bool, UnknownVerdict(self.record_use))
+        return verdict.outcome is Outcome.PASSED
+
     def record_use(self) -> None:
         """Record that the script has used the result of a claim that a fault left unknown."""
         if self.used is None and (unjudged := self.unjudged()):
@@ -214,6 +221,52 @@ class Decisions:
             reason, why = self.used.reason, f"{_USED} {self.used.reasoning}"
         reasoning = f"{why} {verdict.reasoning}".strip()
         return replace(verdict, outcome=Outcome.NOT_JUDGED, reason=reason, reasoning=reasoning, grounded=None)
+
+
+class UnknownVerdict(int):
+    """What ``verify`` returns for a claim that a fault left unknown: false, because a bool has no third state.
+
+    It calls ``on_use`` when a script asks for its truth or value. Printing it asks for neither.
+    """
+
+    _on_use: Callable[[], None]
+    # Scripts search a list of results and exceptions with ``isinstance(result, bool)``.
+    __class__ = property(lambda _: bool)
+
+    def __new__(cls, on_use: Callable[[], None]) -> Self:
+        """Return a value that is equal to False."""
+        unknown = super().__new__(cls, 0)
+        unknown._on_use = on_use
+        return unknown
+
+    def __repr__(self) -> str:
+        return repr(False)
+
+    def __reduce__(self) -> tuple[type[bool], tuple[bool]]:
+        """Copy and pickle it as False."""
+        self._on_use()
+        return bool, (False,)
+
+
+def _noted(name: str) -> Callable[..., Any]:
+    """Return the method of ``int`` that first tells that the value is used."""
+    original = getattr(int, name)
+
+    @wraps(original)
+    def method(self: UnknownVerdict, *others: Any) -> Any:
+        self._on_use()
+        return original(self, *others)
+
+    return method
+
+
+_READING: Final = """
+    __bool__ __eq__ __ne__ __lt__ __le__ __gt__ __ge__ __hash__ __int__ __float__ __index__ __invert__
+    __add__ __radd__ __sub__ __rsub__ __mul__ __rmul__ __truediv__ __rtruediv__
+    __and__ __rand__ __or__ __ror__ __xor__ __rxor__
+"""
+for _name in _READING.split():
+    setattr(UnknownVerdict, _name, _noted(_name))
 
 
 def gated_verdict(blocker: VerificationNode) -> Verdict:

@@ -23,7 +23,6 @@ from mind2web2.extracting import as_recorded
 from mind2web2.hosted_objects import HostedClient
 from mind2web2.llm_client.judge import AnswerScope, JudgeError, answer_scope, current_scope
 from mind2web2.page_source import NOT_KNOWN
-from mind2web2.result_use import is_result_used, remember_origins
 from mind2web2.results import UNKNOWN_AGENT, UNKNOWN_ANSWER, run_description
 from mind2web2.tree_builder import TreeBuilder
 from mind2web2.verification_tree import AggregationStrategy, VerificationNode, as_status
@@ -77,7 +76,6 @@ class Evaluator(TreeBuilder):
         Raises:
             TypeError: a keyword argument is missing or unknown.
         """
-        remember_origins()
         kwargs.setdefault("task_description", f"Evaluation for {task_id}")
         judge = judge_of(kwargs.get("client"))
         if judge is not None:
@@ -180,8 +178,9 @@ class Evaluator(TreeBuilder):
             except InvalidCall as error:
                 return self._refuse(claim, node, sources, error)
             needed = self._prerequisites(node, extra)
-            if self._is_blocked(claim, node, sources, needed):
-                return False
+            skipped = self._skip_if_blocked(claim, node, sources, needed)
+            if skipped is not None:
+                return skipped
         return await verifier.settle(claim, sources, node, additional_instruction, **kwargs)
 
     async def batch_verify(
@@ -212,9 +211,6 @@ class Evaluator(TreeBuilder):
                 task.cancel()
             if pending:
                 await asyncio.wait(pending)
-        nodes = (node for _, _, node, _ in claims if node is not None)
-        if any(map(self._decisions.is_unknown, nodes)) and is_result_used():
-            self._decisions.record_use()
         # The public toolkit returns other exceptions in the list.
         return await asyncio.gather(*tasks, return_exceptions=True)
 
@@ -223,21 +219,20 @@ class Evaluator(TreeBuilder):
     ) -> list[Prerequisite[VerificationNode]]:
         return prerequisites(find_path(self.root, node) if self.root is not None else [], extra)
 
-    def _is_blocked(
+    def _skip_if_blocked(
         self, claim: str, node: VerificationNode, sources: Any, needed: Sequence[Prerequisite[VerificationNode]]
-    ) -> bool:
-        """Skip the node if a leaf it depends on has failed or was skipped."""
+    ) -> bool | None:
+        """Skip the node if a leaf it depends on has failed or was skipped. Return the result then, and else None."""
         blocker = first_blocker(needed, as_status, self._decisions.is_unknown)
         if blocker is None:
-            return False
+            return None
         unknown = self._decisions.is_unknown(blocker)
         node.evidence = skipped_evidence(claim, sources, blocker.id)
-        self._decisions.record(node, gated_verdict(blocker), unknown=unknown)
-        if unknown and is_result_used():
-            self._decisions.record_use()
+        verdict = gated_verdict(blocker)
+        self._decisions.record(node, verdict, unknown=unknown)
         self.verifier.logger.debug("claim skipped, blocked by %s: %s", blocker.id, node.desc)
         log_checks(self.verifier.logger, node, node.evidence, node.status)
-        return True
+        return self._decisions.returned(verdict, unknown=unknown)
 
     def _refuse(self, claim: str, node: Any, sources: Any, error: InvalidCall) -> bool:
         self.verifier.logger.error("claim failed: %s", error)

@@ -11,7 +11,6 @@ from mind2web2.config import NO_INSTRUCTION
 from mind2web2.decisions import not_judged
 from mind2web2.evaluator_base import BaseEvaluator
 from mind2web2.evidence import invalid_evidence, judged_evidence, log_checks
-from mind2web2.result_use import is_result_used
 from mind2web2.verification_tree import VerificationNode
 from mind2web2.verify_options import InvalidCall, VerifyOptions, parse_options, sources_of
 from rubrics.scoring import compatible_score
@@ -103,6 +102,7 @@ class Verifier(BaseEvaluator):
             # The script may ignore it, as ``batch_verify`` does with errors other than the public ``JudgeError``.
             reason = error.reason if isinstance(error, JudgeError) else None
             self._record(node, not_judged(reason or Reason.LLM_UNAVAILABLE, str(error)), asked_claim)
+            self.session.decisions.record_use()  # the script cannot continue without reading the error
             raise
         except InvalidCall as error:
             verdict = Verdict(outcome=Outcome.FAILED, reason=Reason.CHECK_FALSE, reasoning=str(error))
@@ -113,19 +113,19 @@ class Verifier(BaseEvaluator):
         log_checks(self.logger, node, evidence, compatible_score(verdict).status.value)
         if node is not None:
             node.evidence = evidence
-        self._record(node, verdict, asked_claim)
-        return verdict.outcome is Outcome.PASSED
+        return self._record(node, verdict, asked_claim)
 
-    def _record(self, node: VerificationNode | None, verdict: Verdict, claim: Claim) -> None:
+    def _record(self, node: VerificationNode | None, verdict: Verdict, claim: Claim) -> bool:
+        """Record a verdict and return the result for the script."""
+        is_unknown = verdict.outcome is Outcome.NOT_JUDGED
         if node is not None:
             self.session.decisions.record(node, verdict, claim)
-            if verdict.outcome is Outcome.NOT_JUDGED and is_result_used():
-                self.session.decisions.record_use()
-            return
+            return self.session.decisions.returned(verdict, unknown=is_unknown)
         self.session.decisions.add_verdict(verdict)
-        if verdict.outcome is Outcome.NOT_JUDGED:  # the script gets False, which has no third state
+        if is_unknown:  # the script can only want the result
             reason = verdict.reason or Reason.EXTRACTION_FAILED
             self.session.scope.lose(f"a claim without a node was not judged: {verdict.reasoning}", reason)
+        return verdict.outcome is Outcome.PASSED
 
     async def _judge(self, claim: Claim, verify_options: VerifyOptions, check: str) -> Verdict:
         return await self.session.verifier(self.MODEL_NAME, check).judge_any(
