@@ -701,12 +701,6 @@ class Operations(Sender):
         """
         return self._json("GET", path("/v1/suites/{}/compare", suite), params=given(a=a, b=b, seed=seed))
 
-    def get_suite_leaderboard(self, suite: types.SuiteName) -> types.LeaderboardOut:
-        """Rank the newest finished run of each model and label, by split, protocol and metric, beside published
-        figures.
-        """
-        return self._json("GET", path("/v1/suites/{}/leaderboard", suite))
-
     def get_suite_run(self, suite: types.SuiteName, run_id: str) -> types.RunOut:
         """Return one run: its options, status and current figures."""
         return self._json("GET", path("/v1/suites/{}/runs/{}", suite, run_id))
@@ -1431,12 +1425,6 @@ class AsyncOperations(AsyncSender):
         Differences are B - A.
         """
         return await self._json("GET", path("/v1/suites/{}/compare", suite), params=given(a=a, b=b, seed=seed))
-
-    async def get_suite_leaderboard(self, suite: types.SuiteName) -> types.LeaderboardOut:
-        """Rank the newest finished run of each model and label, by split, protocol and metric, beside published
-        figures.
-        """
-        return await self._json("GET", path("/v1/suites/{}/leaderboard", suite))
 
     async def get_suite_run(self, suite: types.SuiteName, run_id: str) -> types.RunOut:
         """Return one run: its options, status and current figures."""

@@ -786,13 +786,6 @@ class LabelledRunOut(TypedDict):
     run: str
 
 
-class LeaderboardOut(TypedDict):
-    """Ranked runs of a suite in groups of equal split, protocol, metric and policy."""
-
-    suite: str
-    groups: list[dict[str, Any]]
-
-
 class LeaderboardRowOut(TypedDict):
     """Averages of an agent. ``pass_at_<number of runs>`` is a further field."""
 
@@ -905,7 +898,6 @@ class Mind2WebRunIn(TypedDict):
     model: NotRequired[str | None]
     predictions: NotRequired[str | None]
     max_examples: NotRequired[int | None]
-    seeds: NotRequired[Sequence[int] | None]
     priority: NotRequired[int]
     budget_usd: NotRequired[float | None]
     temperature: NotRequired[float]
@@ -932,7 +924,6 @@ class MultimodalRunIn(TypedDict):
     model: NotRequired[str | None]
     predictions: NotRequired[str | None]
     max_examples: NotRequired[int | None]
-    seeds: NotRequired[Sequence[int] | None]
     priority: NotRequired[int]
     budget_usd: NotRequired[float | None]
 

@@ -16,14 +16,13 @@ _MAX_CHANGED: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StepPair:
-    """Scores of one step in both runs: element, operation and step, each in [0, 1]. ``cluster`` is its task.
+    """Scores of one step in both runs: element, operation and step, each in [0, 1].
 
-    ``task_id`` contains the seed if the runs have several seeds. ``positions`` are those of the step in both runs.
+    ``positions`` are those of the step in both runs.
     """
 
     id: str
     task_id: str
-    cluster: str
     a: tuple[float, ...]
     b: tuple[float, ...]
     positions: tuple[int | None, int | None] = (None, None)
@@ -41,10 +40,10 @@ def compare_runs(
     shared = [id for id in a if id in b]
     scored = dict.fromkeys(id for id in shared if _is_scored(a[id]) and _is_scored(b[id]))
     pairs = [_pair(id, a[id], b[id]) for id in scored]
-    open_tasks = {_task(records[id]) for records in (a, b) for id in records if id not in scored}
+    open_tasks = {str(records[id]["task_id"]) for records in (a, b) for id in records if id not in scored}
     return {
         "steps": len(pairs),
-        "tasks": len({pair.cluster for pair in pairs}),
+        "tasks": len({pair.task_id for pair in pairs}),
         "only_a": len(a) - len(shared),
         "only_b": len(b) - len(shared),
         "not_scored": len(shared) - len(pairs),
@@ -58,27 +57,21 @@ def _is_scored(record: Mapping[str, Any]) -> bool:
     return record.get("status") == "scored" and all(record.get(name) is not None for name in MEASURES.values())
 
 
-def _task(record: Mapping[str, Any]) -> str:
-    return str(record["task_id"]) if record.get("seed") is None else f"{record['task_id']}@{record['seed']}"
-
-
 def _pair(id: str, a: Mapping[str, Any], b: Mapping[str, Any]) -> StepPair:
     first, second = (tuple(float(record[name]) for name in MEASURES.values()) for record in (a, b))
     positions = (a.get("position"), b.get("position"))
-    return StepPair(id=id, task_id=_task(a), cluster=str(a["task_id"]), a=first, b=second, positions=positions)
+    return StepPair(id=id, task_id=str(a["task_id"]), a=first, b=second, positions=positions)
 
 
 def _means(pairs: Sequence[StepPair], seed: int) -> dict[str, Any]:
-    tasks = _grouped(pairs, by_seed=True)
     as_tasks = [
         StepPair(
             id=members[0].task_id,
             task_id=members[0].task_id,
-            cluster=members[0].cluster,
             a=tuple(mean([pair.a[nth] for pair in members]) for nth in range(len(MEASURES))),
             b=tuple(mean([pair.b[nth] for pair in members]) for nth in range(len(MEASURES))),
         )
-        for members in tasks
+        for members in _by_task(pairs)
     ]
     return {"micro": _differences(pairs, seed), "macro": _differences(as_tasks, seed)}
 
@@ -87,7 +80,7 @@ def _differences(pairs: Sequence[StepPair], seed: int) -> dict[str, Any]:
     """Return for each measure both means, their difference, its interval and p."""
     import numpy as np
 
-    clusters = _grouped(pairs, by_seed=False)
+    clusters = _by_task(pairs)
     sums = np.array([[sum(pair.b[nth] - pair.a[nth] for pair in members) for nth in range(len(pairs[0].a))]
                      for members in clusters])  # fmt: skip
     sizes = np.array([len(members) for members in clusters], dtype=float)
@@ -112,11 +105,10 @@ def _task_success(pairs: Sequence[StepPair], seed: int) -> dict[str, Any] | None
         StepPair(
             id=members[0].task_id,
             task_id=members[0].task_id,
-            cluster=members[0].cluster,
             a=(float(all(pair.a[place] for pair in members)),),
             b=(float(all(pair.b[place] for pair in members)),),
         )
-        for members in _grouped(pairs, by_seed=True)
+        for members in _by_task(pairs)
     ]
     return {"tasks": len(tasks), **_differences(tasks, seed)["task"]} if tasks else None
 
@@ -138,11 +130,11 @@ def _changes(pairs: Sequence[StepPair]) -> dict[str, Any]:
 
 
 def _changed(pair: StepPair) -> dict[str, Any]:
-    return {"id": pair.id, "task_id": pair.cluster, "position_a": pair.positions[0], "position_b": pair.positions[1]}
+    return {"id": pair.id, "task_id": pair.task_id, "position_a": pair.positions[0], "position_b": pair.positions[1]}
 
 
-def _grouped(pairs: Sequence[StepPair], *, by_seed: bool) -> list[list[StepPair]]:
+def _by_task(pairs: Sequence[StepPair]) -> list[list[StepPair]]:
     groups: dict[str, list[StepPair]] = {}
     for pair in pairs:
-        groups.setdefault(pair.task_id if by_seed else pair.cluster, []).append(pair)
+        groups.setdefault(pair.task_id, []).append(pair)
     return list(groups.values())

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from judges.analysis.statistics.bootstrap import ratio_intervals
 from judges.analysis.statistics.wilson import wilson
@@ -25,8 +25,7 @@ MANY_ERRORS = ">3"
 class StepScore:
     """Score of one step. ``element`` and ``operation`` are in [0, 1]. ``success``: both are correct.
 
-    ``cluster`` is the task for intervals, if it differs from ``task_id``: a run with several seeds has each task more
-    than once. ``played`` is False if no question was asked because the step has no positive candidate. ``judged`` is
+    ``played`` is False if no question was asked because the step has no positive candidate. ``judged`` is
     False if a fault prevented scoring; the three scores are then meaningless.
     """
 
@@ -38,7 +37,6 @@ class StepScore:
     success: bool
     played: bool = True
     judged: bool = True
-    cluster: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -258,52 +256,20 @@ def task_bootstrap_intervals(
          for task in tasks]
     )  # fmt: skip
     sizes = np.array([len(task) for task in tasks], dtype=float)
-    members = _membership(tasks)
     # Both use the same resamples. Micro: sums divided by step counts. Macro: means of tasks divided by 1 per task.
-    micro = ratio_intervals(members @ sums, members @ sizes, seed=seed, resamples=resamples)
-    macro = ratio_intervals(members @ (sums / sizes[:, None]), members.sum(axis=1), seed=seed, resamples=resamples)
+    micro = ratio_intervals(sums, sizes, seed=seed, resamples=resamples)
+    macro = ratio_intervals(sums / sizes[:, None], np.ones(len(tasks)), seed=seed, resamples=resamples)
     return {"micro": _named(micro), "macro": _named(macro)}
 
 
-def task_success_interval(steps: Sequence[StepScore], *, seed: int = 0) -> IntervalBounds | None:
-    """Return the interval of the share of tasks in which every step succeeds, or None if there are no steps.
-
-    It is Wilson's, or with several seeds a cluster bootstrap by task.
-    """
+def task_success_interval(steps: Sequence[StepScore]) -> IntervalBounds | None:
+    """Return Wilson's interval of the share of tasks in which every step succeeds, or None if there are no steps."""
     tasks = _by_task(steps)
-    if any(step.cluster is not None for step in steps):
-        import numpy as np
-
-        members, success = _membership(tasks), [[float(all(step.success for step in task))] for task in tasks]
-        [(low, high)] = ratio_intervals(
-            members @ np.array(success), members.sum(axis=1), seed=seed, resamples=RESAMPLES
-        )
-        return {"low": low, "high": high}
     interval = wilson(sum(all(step.success for step in task) for task in tasks), len(tasks))
     return None if interval is None else {"low": interval.low, "high": interval.high}
 
 
-def interval_method(steps: Sequence[StepScore]) -> str:
-    """Return the description of both interval functions for these steps."""
-    with_seeds = any(step.cluster is not None for step in steps)
-    return "cluster bootstrap by task" + ("" if with_seeds else "; Wilson for task success")
-
-
-def task_fields(record: Mapping[str, Any]) -> dict[str, Any]:
-    """Return ``task_id`` and ``cluster`` of the score of a record. Each seed of a task counts as a task."""
-    task_id, seed = record["task_id"], record.get("seed")
-    return {"task_id": task_id} if seed is None else {"task_id": f"{task_id}@{seed}", "cluster": task_id}
-
-
-def _membership(tasks: Sequence[Sequence[StepScore]]) -> Any:
-    """Return the matrix of shape (clusters, tasks) with 1 for each task of a cluster."""
-    import numpy as np
-
-    names = [task[0].cluster or task[0].task_id for task in tasks]
-    rows = {name: row for row, name in enumerate(dict.fromkeys(names))}
-    matrix = np.zeros((len(rows), len(tasks)))
-    matrix[[rows[name] for name in names], range(len(tasks))] = 1.0
-    return matrix
+INTERVAL_METHOD: Final = "cluster bootstrap by task; Wilson for task success"
 
 
 def _by_task(steps: Sequence[StepScore]) -> list[Sequence[StepScore]]:

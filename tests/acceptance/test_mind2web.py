@@ -12,7 +12,6 @@ import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean, stdev
 from typing import Any
 
 import pytest
@@ -415,62 +414,6 @@ def test_text_candidate_is_reported_and_not_asked_about(world: World):
         code, out, err = world.run("--protocol", protocol, "--max-examples", "1")
         assert (code, "Traceback" in err) == (3, False)
         assert "candidate '2001' is a <text> element" in out
-
-
-def test_several_seeds_are_one_run_with_means_and_spread(world: World):
-    def by_order(call: Call) -> Fault:
-        """Pick the second option of every question, so that the outcome depends on the order of the candidates."""
-        return Fault(content="Answer: C.\nAction: CLICK")
-
-    world.model.fault_for = by_order
-    single = []
-    for seed in range(3):
-        world.run(*SCORED, "--output-dir", f"s{seed}", "--seed", str(seed))
-        single.append(json.loads((world.folder / f"s{seed}" / "mind2web_metrics.json").read_text()))
-    code, out, _ = world.run(*WITH_OUTPUT, "--seeds", "0,1,2")
-    assert (code, "over 3 seeds" in out) == (0, True)
-    metrics = world.written("mind2web_metrics.json")
-    assert metrics["seeds"] == [0, 1, 2]
-    for nth, alone in enumerate(single):
-        own = metrics["by_seed"][str(nth)]
-        assert own["step_success_micro"] == pytest.approx(alone["micro"]["step_success"])
-        assert own["element_accuracy_macro"] == pytest.approx(alone["macro"]["element_accuracy"])
-        assert own["task_success"] == pytest.approx(alone["task_success"])
-    for mean in ("micro", "macro"):
-        values = [alone[mean]["element_accuracy"] for alone in single]
-        assert metrics[mean]["element_accuracy"] == pytest.approx(fmean(values))
-        assert metrics["over_seeds"][f"element_accuracy_{mean}"] == approximately(
-            {"mean": fmean(values), "sd": stdev(values), "min": min(values), "max": max(values)}
-        )
-    assert metrics["task_success"] == pytest.approx(sum(alone["task_success"] for alone in single) / 3)
-    steps = world.written("mind2web_predictions.json")
-    assert (len(steps), steps[0]["id"], steps[-1]["id"]) == (27, "T1_a@0", "T5_a@2")
-    assert not list((world.folder / "out").glob("test_task_*"))
-    asked = len(world.model.calls)
-    code, _, err = world.run(*WITH_OUTPUT, "--seeds", "0,1,2")
-    assert (code, "27 reused" in err, len(world.model.calls)) == (0, True, asked)
-
-
-def test_guide_with_several_seeds_asks_again_for_each_seed(world: World):
-    world.run(*GUIDE, *WITH_OUTPUT, "--seeds", "4,5")
-    assert len(world.model.calls) == 12
-    metrics = world.written("mind2web_metrics.json")
-    assert metrics["over_seeds"]["step_success_micro"] == approximately(
-        {"mean": 5 / 6, "sd": 0, "min": 5 / 6, "max": 5 / 6}
-    )
-    assert metrics["metrics"]["task_success"] == pytest.approx(3 / 4)
-
-
-@pytest.mark.parametrize("seeds", ["", "1,1", "a", "1;2", "-1", "1,", ",".join(map(str, range(21))), "99999999999"])
-def test_wrong_seeds_are_an_error_of_usage(world: World, seeds: str):
-    code, _, err = world.run("--seeds", seeds)
-    assert (code, "--seeds" in err, "Traceback" in err, world.model.calls) == (2, True, False, [])
-
-
-def test_seeds_of_predictions_are_refused(world: World):
-    world.run(*WITH_OUTPUT)
-    code, _, err = world.run("--predictions", "out/mind2web_predictions.json", "--seeds", "1,2")
-    assert (code, "have no seeds" in err) == (2, True)
 
 
 def test_two_runs_are_compared_by_step_and_task(world: World):

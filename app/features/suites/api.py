@@ -31,7 +31,7 @@ from app.features.suites.errors import PathNotAllowed
 from app.features.suites.jobs import as_submission, service_suites
 from app.features.suites.records import Record, StepStatus
 from app.features.suites.reports import prediction_json
-from app.features.suites.run_comparison import differing_settings, leaderboard
+from app.features.suites.run_comparison import differing_settings
 from app.features.suites.run_options import DataIn, Mind2WebRunIn, MultimodalRunIn, SuiteRunIn
 from app.features.suites.service_suite import SuiteName
 from app.features.suites.storage import StepMeans
@@ -246,55 +246,9 @@ class RunComparisonOut(BaseModel):
     )
 
 
-class LeaderboardOut(BaseModel):
-    """Ranked runs of a suite in groups of equal split, protocol, metric and policy."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "example": {
-                "suite": "mind2web",
-                "groups": [
-                    {
-                        "split": "test_task",
-                        "protocol": "tournament",
-                        "metric": "mindact",
-                        "no_positive": "zero",
-                        "tokens": None,
-                        "items": [
-                            {
-                                "rank": 1,
-                                "id": _JOB,
-                                "run": "baseline",
-                                "model": "openai/gpt-4o",
-                                "status": "complete",
-                                "steps": 1339,
-                                "seeds": [0],
-                                "figures": {
-                                    "step_success_micro": 0.41,
-                                    "step_success_macro": 0.43,
-                                    "task_success": 0.04,
-                                },
-                                "usd": 12.5,
-                            }
-                        ],
-                        "published": [{"system": "MindAct Flan-T5-XL", "setting": "top 50", "step_success": 52.0}],
-                    }
-                ],
-            }
-        }
-    )
-
-    suite: str
-    groups: list[dict[str, Any]] = Field(
-        description="Settings of the group, its runs in items (rank is null if steps were not judged), and published "
-        "figures in percent"
-    )
-
-
 router = APIRouter(prefix="/v1/suites", tags=["suites"], route_class=StrictJsonRoute)
 
 
-_MAX_RANKED = 200
 PositionPath = Annotated[int, Path(ge=0, le=2**31 - 1)]
 
 
@@ -380,31 +334,6 @@ async def compare_suite_runs(
         return {"settings": settings, "micro": None, "macro": None, **compare_runs(first, second, seed=seed)}
 
     return RunComparisonOut.model_validate({"a": a, "b": b, **await asyncio.to_thread(compared)})
-
-
-@router.get("/{suite}/leaderboard")
-async def get_suite_leaderboard(suite: SuiteName, service: ServiceDep, caller: ReaderDep) -> LeaderboardOut:
-    """Rank the newest finished run of each model and label, by split, protocol and metric, beside published figures."""
-    async with service.database.begin() as connection:
-        newest = await rows.list_jobs(
-            connection,
-            limit=_MAX_RANKED,
-            chosen=ListFilter(owner=caller.visible_owner, agent=suite.value),
-            status=JobStatus.SUCCEEDED,
-            kind=JobKind.SUITE,
-        )
-        runs = []
-        for job in newest:
-            result = None if job.result_id is None else await get_result(connection, job.result_id)
-            if result is not None:
-                options = json.loads(await rows.answer_text(connection, job.answer_sha256))
-                run = {"id": job.id, "result_id": result.id, "run": options.get("run"), "created_at": job.created_at}
-                runs.append((run, result.body))
-
-    def groups() -> list[dict[str, Any]]:
-        return leaderboard((run, json.loads(body)) for run, body in runs)
-
-    return LeaderboardOut(suite=suite.value, groups=await asyncio.to_thread(groups))
 
 
 @router.get("/{suite}/runs/{run_id}")

@@ -22,15 +22,12 @@ from app.features.suites.cli_suite_run import (
     ModelOption,
     NoCacheOption,
     OutputDirOption,
-    SeedsOption,
     ask_model,
     open_validated,
-    parse_seeds,
     percent_range,
     print_estimate,
     published_table,
     run_and_print,
-    seed_lines,
 )
 from judges.suites.mind2web.rules import MAX_HTML_CHARS, Metric, NoPositive, Protocol, Shuffle
 
@@ -117,7 +114,6 @@ def mind2web(
     output_dir: OutputDirOption = None,
     model: ModelOption = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed for the order of candidates and for the intervals.")] = 0,
-    seeds: SeedsOption = None,
     shuffle: ShuffleOption = Shuffle.STEP,
     max_llm: MaxLlmOption = None,
     metric: MetricOption = None,
@@ -153,7 +149,6 @@ def mind2web(
         max_examples=max_examples,
         model=None if predictions else settings.model,
         predictions=predictions,
-        seeds=parse_seeds(seeds, predictions),
     )
     run_input = open_validated(options)
     _print_input(options, run_input)
@@ -249,7 +244,6 @@ def _print_input(options: MindActOptions, run_input: MindActInput) -> None:
 
 def _summary(metrics: Mapping[str, Any]) -> Iterator[PlainTable | str]:
     yield figures_table(metrics)
-    yield from seed_lines(metrics)
     yield from policy_lines(metrics)
     yield from candidate_line(metrics)
     if metrics["published"] and metrics["protocol"] == "tournament":

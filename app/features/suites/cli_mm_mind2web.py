@@ -21,15 +21,12 @@ from app.features.suites.cli_suite_run import (
     ModelOption,
     NoCacheOption,
     OutputDirOption,
-    SeedsOption,
     ask_model,
     open_validated,
-    parse_seeds,
     percent_range,
     print_estimate,
     published_table,
     run_and_print,
-    seed_lines,
 )
 from judges.suites.multimodal.readings import Counting
 
@@ -66,7 +63,6 @@ def mm_mind2web(
     max_examples: Annotated[int | None, typer.Option(min=1, help="Maximum number of valid steps.")] = None,
     max_llm: MaxLlmOption = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed for the resampling of the intervals.")] = 0,
-    seeds: SeedsOption = None,
     dry_run: DryRunOption = False,
     no_cache: NoCacheOption = False,
     as_json: JsonOption = False,
@@ -94,7 +90,6 @@ def mm_mind2web(
         max_examples=max_examples,
         model=None if predictions else settings.model,
         answers=predictions,
-        seeds=parse_seeds(seeds, predictions),
     )
     run_input = open_validated(options)
     _print_input(run_input, options)
@@ -196,7 +191,6 @@ def _print_input(run_input: TildeInput, options: TildeOptions) -> None:
 
 def _summary(metrics: Mapping[str, Any]) -> Iterator[PlainTable | str]:
     yield tilde_table(metrics)
-    yield from seed_lines(metrics)
     yield published_table(metrics, PUBLISHED_TITLE)
 
 

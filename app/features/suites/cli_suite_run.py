@@ -155,9 +155,6 @@ MaxLlmOption: TypeAlias = Annotated[
     int | None, typer.Option("--max-llm", min=1, help="Maximum concurrent model requests (default: 30).")
 ]
 NoCacheOption: TypeAlias = Annotated[bool, typer.Option("--no-cache", help="Disable the reply cache.")]
-SeedsOption: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="N,N,...", help="Judge every step once per seed, for example 0,1,2.")
-]
 DryRunOption: TypeAlias = Annotated[
     bool, typer.Option("--dry-run", help="Estimate calls, tokens and cost without asking the model.")
 ]
@@ -207,37 +204,6 @@ def open_validated(options: _Options[I_co]) -> I_co:
     """Return the input of a run after validating all its data."""
     with stderr_console().status("validating the data"):
         return options.open_input()
-
-
-def parse_seeds(written: str | None, predictions: Path | None) -> tuple[int, ...]:
-    """Return the seeds of ``--seeds``.
-
-    Raises:
-        WrongUsage: it is not a list of different seeds, or predictions are scored, which have none.
-    """
-    if written is None:
-        return ()
-    from app.features.suites.run_options import MAX_SEEDS
-
-    parts = [part.strip() for part in written.split(",")]
-    if not all(part.isascii() and part.isdigit() and len(part) < 10 for part in parts):
-        raise WrongUsage(f"--seeds {written}: must be whole numbers separated by commas, for example 0,1,2")
-    seeds = tuple(map(int, parts))
-    if len(set(seeds)) < len(seeds) or len(seeds) > MAX_SEEDS:
-        raise WrongUsage(f"--seeds {written}: must be at most {MAX_SEEDS} different numbers")
-    if predictions is not None:
-        raise WrongUsage("--seeds: predictions from a file have no seeds; leave out --seeds or --predictions")
-    return seeds
-
-
-def seed_lines(metrics: Mapping[str, Any]) -> Iterator[str]:
-    """Yield the spread of step and task success over the seeds of a run."""
-    for name, spread in (metrics.get("over_seeds") or {}).items():
-        if spread is not None and name.startswith(("step_success", "task_success")):
-            yield (
-                f"{name.replace('_', ' ')} over {len(metrics['seeds'])} seeds: mean {100 * spread['mean']:.1f}, "
-                f"standard deviation {100 * spread['sd']:.1f}, {100 * spread['min']:.1f} to {100 * spread['max']:.1f}"
-            )
 
 
 def print_estimate(plan: Plan[Any], settings: Settings, predictions: Path | None, *, as_json: bool) -> None:

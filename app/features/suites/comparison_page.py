@@ -14,13 +14,9 @@ from app.dashboard.downloads import Format, csv_file
 from app.dashboard.html_route import HtmlRoute
 from app.dashboard.viewer import ViewerDep, query_of
 from app.features.suites.page_figures import (
-    BREAKDOWN_CSV,
     MEANS,
     MEASURES,
-    BreakdownRow,
     SuiteRun,
-    breakdown,
-    breakdown_cells,
     by_split,
 )
 from app.features.suites.pages import NAMES, list_runs
@@ -44,7 +40,6 @@ class Table(StrEnum):
 
     DIFFERENCES = "differences"
     CHANGES = "changes"
-    SEEDS = "seeds"
 
 
 @router.get("/suites/{suite}/compare")
@@ -70,13 +65,8 @@ async def compare_runs(
             problem = f"{error.detail.rstrip('.')}."
     rows = [] if compared is None else list(_differences(compared))
     changes = {} if compared is None else _changes(compared["changes"])
-    seeds = (
-        [] if compared is None else [row for side, id in (("a", a), ("b", b)) for row in _seeds(side, sides.get(id))]
-    )
     if format is Format.CSV and compared is not None:
         name = f"{suite}-compare-{a}-{b}-{table}"
-        if table is Table.SEEDS:
-            return await csv_file(name, BREAKDOWN_CSV, map(breakdown_cells, seeds))
         if table is Table.CHANGES:
             cells = [_change_row(one) for every in changes.values() for one in every]
             return await csv_file(name, _CHANGES_CSV, cells)
@@ -88,7 +78,7 @@ async def compare_runs(
         csv=f"/suites/{suite}/compare?{query}&format=csv" if rows else None,
         suite=suite, names=NAMES, a=a, b=b, query=query, problem=problem, choices=by_split(finished), sides=sides,
         run_label=_run_label, compared=compared, verdict=verdict_of(compared),
-        min_tasks=_MIN_TASKS, rows=rows, seeds=seeds, measures=MEASURES,
+        min_tasks=_MIN_TASKS, rows=rows, measures=MEASURES,
         lost=changes.get("a", ()), gained=changes.get("b", ()),
         differing={one["setting"] for one in compared["settings"]} if compared else set(),
     )  # fmt: skip
@@ -125,16 +115,6 @@ def _changes(changes: Mapping[str, Any]) -> Mapping[str, Sequence[Mapping[str, A
     return {
         side: [{**step, "passed_by": side} for step in changes[name]] for side, name in (("a", "lost"), ("b", "gained"))
     }
-
-
-def _seeds(side: str, run: SuiteRun | None) -> list[BreakdownRow]:
-    """Return the figures of each seed of a run, and their mean and standard deviation. Empty with one seed."""
-    result = {} if run is None or run.result is None else run.result
-    named = {f"{_SIDES[side]}, seed {seed}": figures for seed, figures in (result.get("by_seed") or {}).items()}
-    for name, words in (("mean", "mean over seeds"), ("sd", "standard deviation")):
-        spread = {figure: (value or {}).get(name) for figure, value in (result.get("over_seeds") or {}).items()}
-        named |= {f"{_SIDES[side]}, {words}": spread} if spread else {}
-    return breakdown({"seeds": named}, "seeds")
 
 
 def _difference_row(name: str, figure: Mapping[str, Any]) -> list[Cell]:

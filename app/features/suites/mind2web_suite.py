@@ -13,7 +13,6 @@ from app.features.suites.mindact import NAME, PlayOptions
 from app.features.suites.mindact_run import SCORES_FOLDER, MindActOptions, figures, run_identity, summary_score
 from app.features.suites.records import TRACE, Record
 from app.features.suites.run_options import Mind2WebRunIn
-from app.features.suites.seeds import data_position
 from app.features.suites.service_suite import Box, PreparedRun, StepView
 from app.settings import Settings
 from judges.suites.errors import DataMissing
@@ -70,7 +69,6 @@ def _options(options_json: str, folders: DataFolders, settings: Settings) -> Min
         play_options=PlayOptions.of_request(request),
         compat_trailing=request.compat_trailing,
         max_examples=request.max_examples,
-        seeds=tuple(request.seeds or ()),
         model=request.model or settings.model,
     )
     if "predictions" not in paths:
@@ -91,7 +89,7 @@ def _source_row(options_json: str, folders: DataFolders, record: Record) -> Sour
     """
     request = Mind2WebRunIn.model_validate_json(options_json)
     data = folders.resolve_allowed(request.data)
-    position = data_position(record)
+    position = int(record["position"])
     for file in find_split(data, request.split or data.stem).files:
         if file.suffix not in ROW_SUFFIXES:
             return None

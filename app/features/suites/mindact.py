@@ -136,9 +136,7 @@ class MindActPlan:
         template: Template,
         predictions: Mapping[str, RecordedPrediction] | None = None,
         max_examples: int | None = None,
-        vote: int = 0,
     ) -> None:
-        """``vote``: requests of plans with different votes are never answered from the same reply."""
         self._max_examples = max_examples
         self._split = split
         self._total = total
@@ -146,7 +144,6 @@ class MindActPlan:
         self._ranks = ranks
         self._template = template
         self._predictions = predictions
-        self._vote = vote
 
     @property
     def total(self) -> int:
@@ -189,7 +186,6 @@ class MindActPlan:
             messages=messages,
             prompt=self._template.ref,
             params=request_params(suite_model.model, options.temperature, options.max_tokens),
-            vote=self._vote,
             metadata={"sample_id": step.sample_id, "task_id": step.task_id, "step": str(step.number)},
         )
         return await reply_or_empty(suite_model.client, request)

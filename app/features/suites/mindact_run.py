@@ -7,7 +7,7 @@ import json
 import platform
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,6 @@ from lxml import etree
 from app.features.suites.mindact import NAME, MindActPlan, PlayOptions, prepare_steps
 from app.features.suites.records import TRACE, Record, without_trace
 from app.features.suites.reports import atomic_text_file, not_judged_summary, tool_version, total_usage
-from app.features.suites.seeds import SeedsPlan, figures_by_seed
 from app.features.suites.step_loop import Plan
 from judges.llm.providers import parse_model
 from judges.suites.errors import DataMissing
@@ -48,8 +47,7 @@ class MindActOptions:
     """Options of a run.
 
     ``scores`` is a Parquet file of ``judges.suites.mind2web.scores``; ``scores_name`` is the name of the original file.
-    ``model`` is ``provider/model``, or None if the predictions in ``predictions`` are scored. With ``seeds``, every
-    step is judged once per seed; ``play_options.seed`` then only determines the intervals.
+    ``model`` is ``provider/model``, or None if the predictions in ``predictions`` are scored.
     """
 
     data: Path
@@ -62,16 +60,9 @@ class MindActOptions:
     max_examples: int | None = None
     model: str | None = None
     predictions: Path | None = None
-    seeds: tuple[int, ...] = ()
 
     def plan(self, run_input: MindActInput) -> Plan[Any]:
-        if not self.seeds:
-            return run_input.plan(self.play_options)
-        plans = {
-            seed: run_input.plan(replace(self.play_options, seed=seed), vote=vote)
-            for vote, seed in enumerate(self.seeds)
-        }
-        return SeedsPlan(plans)
+        return run_input.plan(self.play_options)
 
     def open_input(self) -> MindActInput:
         """Validate and count all steps; open template, scores and predictions. Blocks.
@@ -118,7 +109,7 @@ class MindActInput:
     predictions: Mapping[str, RecordedPrediction] | None
     files: tuple[Mapping[str, Any], ...]
 
-    def plan(self, play_options: PlayOptions, *, vote: int = 0) -> MindActPlan:
+    def plan(self, play_options: PlayOptions) -> MindActPlan:
         return MindActPlan(
             self.split,
             self.total,
@@ -127,7 +118,6 @@ class MindActInput:
             template=self.template,
             predictions=self.predictions,
             max_examples=self.max_examples,
-            vote=vote,
         )
 
     def unknown_prediction_ids(self, records: Sequence[Record]) -> list[str]:
@@ -146,7 +136,6 @@ def run_identity(options: MindActOptions, run_input: MindActInput) -> dict[str, 
         "protocol": str(options.play_options.protocol),
         "top_k": options.play_options.top_k,
         "seed": options.play_options.seed,
-        "seeds": list(options.seeds),
         "shuffle": str(options.play_options.shuffle),
         "max_tokens": options.play_options.max_tokens,
         "max_html_chars": options.play_options.max_html_chars,
@@ -204,9 +193,8 @@ def figures(options: MindActOptions, run_input: MindActInput, records: Sequence[
             top_k=play_options.top_k,
             seed=play_options.seed,
             compat_trailing=options.compat_trailing,
-            official=not play_options.is_guide and not options.seeds,
+            official=not play_options.is_guide,
         ),
-        **_by_seed(options, records),
         **(guide_figures(records, play_options.no_positive) if play_options.is_guide else {}),
         "empty_outputs": sum(record["empty_outputs"] for record in records),
         "published": [] if play_options.is_guide else [row.as_json() for row in published(options.split)],
@@ -216,18 +204,6 @@ def figures(options: MindActOptions, run_input: MindActInput, records: Sequence[
         "unknown_count": len(unknown),
         "usage": total_usage(records),
     }
-
-
-def _by_seed(options: MindActOptions, records: Sequence[Record]) -> dict[str, Any]:
-    play_options = options.play_options
-
-    def figures_of(seed: int, own: Sequence[Record]) -> Mapping[str, Any]:
-        return report(
-            own, metric=play_options.metric, no_positive=play_options.no_positive, top_k=play_options.top_k, seed=seed,
-            official=False,
-        )  # fmt: skip
-
-    return figures_by_seed(options.seeds, records, figures_of) if options.seeds else {}
 
 
 def score_file(options: MindActOptions, run_input: MindActInput) -> tuple[dict[str, Any], list[Record]]:
@@ -252,14 +228,14 @@ def write_official_files(
 ) -> None:
     """Write the three files of the published evaluation, with its names. Blocks.
 
-    The guide's protocol and runs with several seeds have none.
+    The guide's protocol has none.
 
     The results file is written only if every step was judged by the published metric, because its format has no bounds.
 
     Raises:
         RunUnwritable: a file cannot be written.
     """
-    if options.play_options.is_guide or options.seeds:
+    if options.play_options.is_guide:
         return
     name, top_k = options.split, options.play_options.top_k
     results = folder / f"{name}_results_top{top_k}.json"

@@ -20,7 +20,6 @@ from app.features.suites.multimodal import (
 )
 from app.features.suites.records import TRACE, Record
 from app.features.suites.run_options import MultimodalRunIn
-from app.features.suites.seeds import data_id, data_position
 from app.features.suites.service_suite import Box, PreparedRun, StepView
 from app.settings import Settings
 from judges.suites.errors import DataMissing, DataUnreadable
@@ -87,7 +86,6 @@ def _options(options_json: str, folders: DataFolders, settings: Settings) -> Til
         counting=request.tokens,
         seed=request.seed,
         max_examples=request.max_examples,
-        seeds=tuple(request.seeds or ()),
         model=None if request.predictions else request.model or settings.model,
         answers=None if request.predictions is None else folders.resolve_allowed(request.predictions),
     )
@@ -100,9 +98,9 @@ def _read_row(options_json: str, folders: DataFolders, record: Record) -> tuple[
         DataMissing: the data have changed since the run.
     """
     request = MultimodalRunIn.model_validate_json(options_json)
-    source = read_row(folders.resolve_allowed(request.data), data_position(record))
+    source = read_row(folders.resolve_allowed(request.data), int(record["position"]))
     row = None if source is None else read_tilde_row(source.values, place=source.place, position=source.position)
-    if source is None or row is None or row.id != data_id(record):
+    if source is None or row is None or row.id != record["id"]:
         raise DataMissing(f"{request.data} has changed since the run: step {record['id']} is not at its position")
     return source, row
 

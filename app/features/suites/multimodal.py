@@ -13,7 +13,6 @@ from typing import Any
 
 from app.features.suites.records import Record, StepStatus
 from app.features.suites.reports import not_judged_summary, tool_version, total_usage
-from app.features.suites.seeds import SeedsPlan, figures_by_seed
 from app.features.suites.step_loop import Plan, SuiteModel
 from judges.errors import LLMError
 from judges.llm.client import LLMRequest, Message
@@ -127,10 +126,9 @@ def read_input(
 class TildePlan:
     """Plan that asks a model about every valid row."""
 
-    def __init__(self, run_input: TildeInput, *, counting: Counting, vote: int = 0) -> None:
+    def __init__(self, run_input: TildeInput, *, counting: Counting) -> None:
         self._input = run_input
         self._reading = Reading.of(counting)
-        self._vote = vote
         self._positions = frozenset(row.position for row in run_input.rows)
 
     @property
@@ -159,7 +157,6 @@ class TildePlan:
             model=suite_model.model,
             messages=messages,
             params=request_params(suite_model.model),
-            vote=self._vote,
             metadata={"sample_id": step.id, "task_id": step.task_id, "step": str(step.step)},
         )
         return await reply_or_empty(suite_model.client, request)
@@ -304,14 +301,10 @@ class TildeOptions:
     max_examples: int | None = None
     model: str | None = None
     answers: Path | None = None
-    seeds: tuple[int, ...] = ()
 
     def plan(self, run_input: TildeInput) -> Plan[Any]:
-        """Return the plan that asks the model, once per seed with ``seeds``."""
-        if not self.seeds:
-            return TildePlan(run_input, counting=self.counting)
-        plans = {seed: TildePlan(run_input, counting=self.counting, vote=vote) for vote, seed in enumerate(self.seeds)}
-        return SeedsPlan(plans)
+        """Return the plan that asks the model."""
+        return TildePlan(run_input, counting=self.counting)
 
     def open_input(self) -> TildeInput:
         """Read and validate the data. Blocks.
@@ -330,7 +323,6 @@ def run_identity(options: TildeOptions, run_input: TildeInput) -> dict[str, Any]
         "split": options.split,
         "tokens": str(options.counting),
         "max_examples": options.max_examples,
-        "seeds": list(options.seeds),
         "data": run_input.digest,
     }
 
@@ -360,19 +352,11 @@ def figures(
         "n_tasks_with_valid": run_input.tasks,
         "skipped": dict(run_input.skipped),
         **report(records, reading=Reading.of(options.counting), seed=options.seed),
-        **_by_seed(options, records),
         "published": [row.as_json() for row in PUBLISHED],
         "not_judged": missing,
         "unknown_ids": list(unknown),
         "usage": total_usage(records),
     }
-
-
-def _by_seed(options: TildeOptions, records: Sequence[Record]) -> dict[str, Any]:
-    def figures_of(seed: int, own: Sequence[Record]) -> Mapping[str, Any]:
-        return report(own, reading=Reading.of(options.counting), seed=seed)
-
-    return figures_by_seed(options.seeds, records, figures_of) if options.seeds else {}
 
 
 def summary_score(metrics: Mapping[str, Any]) -> Score:

@@ -46,7 +46,6 @@ class Table(StrEnum):
     DOMAINS = "domains"
     POLICIES = "policies"
     READINGS = "readings"
-    BY_SEED = "by_seed"
 
 
 NAMES: Mapping[str, str] = {SuiteName.MIND2WEB: "Mind2Web", SuiteName.MM_MIND2WEB: "Multimodal-Mind2Web~"}

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from pydantic import BaseModel, ConfigDict, Field, ValidationInfo, field_validator
+from pydantic import BaseModel, ConfigDict, Field
 
 from app.api.request_fields import WHOLE_NUMBER, SingleModel
 from judges.suites.mind2web.rules import MAX_HTML_CHARS, Metric, NoPositive, Protocol, Shuffle
 from judges.suites.multimodal.readings import Counting
 
 _NO_CONTROL_CHARACTERS = r"^[^\x00-\x1f\x7f]*$"
-MAX_SEEDS = 20
 BULK_PRIORITY = -10
 """Default priority: lower than that of interactive submissions."""
 _PATHS = ("data", "predictions", "scores", "prompt_template")
@@ -58,15 +57,6 @@ class SuiteRunIn(DataIn):
     max_examples: Annotated[
         int | None, Field(ge=1, le=10**9, description="Maximum number of steps to evaluate"), WHOLE_NUMBER
     ] = None
-    seeds: Annotated[
-        list[Annotated[int, Field(ge=0, lt=2**31), WHOLE_NUMBER]] | None,
-        Field(
-            min_length=1,
-            max_length=MAX_SEEDS,
-            description="Judge every step once per seed; not with predictions",
-            json_schema_extra={"uniqueItems": True},
-        ),
-    ] = None
     priority: Annotated[
         int, Field(ge=-100, le=100, description="Jobs with a higher priority start first"), WHOLE_NUMBER
     ] = BULK_PRIORITY
@@ -74,15 +64,6 @@ class SuiteRunIn(DataIn):
         float | None,
         Field(gt=0, le=1e6, allow_inf_nan=False, strict=False, description="Maximum cost of the run in USD"),
     ] = None
-
-    @field_validator("seeds")
-    @classmethod
-    def _check_seeds(cls, seeds: list[int] | None, given: ValidationInfo) -> list[int] | None:
-        if seeds is not None and len(set(seeds)) < len(seeds):
-            raise ValueError("contains a seed twice: send each seed once")
-        if seeds is not None and given.data.get("predictions") is not None:
-            raise ValueError("predictions from a file have no seeds; leave out one of the two")
-        return seeds
 
 
 class MultimodalOptionsIn(BaseModel):

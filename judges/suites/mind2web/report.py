@@ -16,6 +16,7 @@ from judges.suites.mind2web.errors import NoPlayedSteps
 from judges.suites.mind2web.ranker import RankingMetrics
 from judges.suites.mind2web.rules import DROPPABLE, Metric, NoPositive
 from judges.suites.step_metrics import (
+    INTERVAL_METHOD,
     GroupScore,
     PublishedRow,
     Rates,
@@ -25,12 +26,10 @@ from judges.suites.step_metrics import (
     bounds,
     error_ratio,
     grouped,
-    interval_method,
     macro,
     mean,
     micro,
     task_bootstrap_intervals,
-    task_fields,
     task_success_interval,
 )
 
@@ -82,7 +81,7 @@ def _score(step: Scored, metric: Metric) -> StepScore:
     element = float(step["element"]) if judged else 0.0
     operation = float(step["op_f1" if metric is Metric.MINDACT else "action"]) if judged else 0.0
     return StepScore(
-        **task_fields(step),
+        task_id=step["task_id"],
         website=step["website"],
         domain=step["domain"],
         element=element,
@@ -142,10 +141,10 @@ def _intervals(scores: Sequence[StepScore], metric: Metric, seed: int) -> dict[s
     names = {"element_accuracy": "element", second: "operation", "step_success": "step"}
     means = {mean: {name: ends[field] for name, field in names.items()} for mean, ends in drawn.items()}
     return {
-        "method": interval_method(scores),
+        "method": INTERVAL_METHOD,
         "seed": seed,
         **means,
-        "task_success": task_success_interval(scores, seed=seed),
+        "task_success": task_success_interval(scores),
     }
 
 

@@ -8,13 +8,12 @@ from typing import Any, Final
 
 from judges.suites.multimodal.readings import Reading
 from judges.suites.step_metrics import (
+    INTERVAL_METHOD,
     PublishedRow,
     StepScore,
     SuiteScore,
     bounds,
-    interval_method,
     task_bootstrap_intervals,
-    task_fields,
     task_success_interval,
 )
 
@@ -66,7 +65,7 @@ def _score(step: Scored, reading: Reading) -> StepScore:
     operation = float(step["f1"][reading]) if judged else 0.0
     element = float(step["element_acc"]) if judged else 0.0
     return StepScore(
-        **task_fields(step),
+        task_id=step["task_id"],
         website=step["website"],
         domain=step["domain"],
         element=element,
@@ -104,8 +103,8 @@ def _groups(score: SuiteScore | None, kind: str) -> dict[str, Any] | None:
 def _intervals(scores: Sequence[StepScore], seed: int) -> dict[str, Any]:
     """Return 95 % intervals: cluster bootstrap by task for means, Wilson for task success."""
     return {
-        "method": interval_method(scores),
+        "method": INTERVAL_METHOD,
         "seed": seed,
         **(task_bootstrap_intervals(scores, seed=seed) or {}),
-        "task_success": task_success_interval(scores, seed=seed),
+        "task_success": task_success_interval(scores),
     }

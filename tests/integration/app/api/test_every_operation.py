@@ -208,13 +208,6 @@ EXEMPTIONS = (
         message="",
         reason="about the files in the data folder",
     ),
-    Exemption(
-        operations="POST /v1/suites/.*/runs$",
-        code="INVALID",
-        path="seeds",
-        message="predictions from a file have no seeds",
-        reason="a rule for two fields",
-    ),
 )
 
 

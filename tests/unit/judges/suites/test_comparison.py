@@ -82,13 +82,3 @@ def test_runs_without_a_shared_step_have_no_figures():
 
 def test_one_task_has_no_interval():
     assert compare_runs(run("T1:10"), run("T1:11"))["micro"]["step"]["interval_95"] is None
-
-
-def test_seeds_of_a_task_are_one_cluster():
-    def seeded(flags: dict[int, str]) -> list[dict[str, Any]]:
-        return [{**one, "id": f"{one['id']}@{seed}", "seed": seed} for seed, text in flags.items() for one in run(text)]
-
-    compared = compare_runs(seeded({0: "T1:1 T2:0", 1: "T1:0 T2:0"}), seeded({0: "T1:1 T2:1", 1: "T1:1 T2:0"}))
-    assert (compared["steps"], compared["tasks"], compared["task_success"]["tasks"]) == (4, 2, 4)
-    assert compared["task_success"]["difference"] == pytest.approx(0.5)
-    assert compared["macro"]["step"]["interval_95"] == pytest.approx({"low": 0.5, "high": 0.5})

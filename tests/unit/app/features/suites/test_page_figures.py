@@ -93,10 +93,10 @@ def test_details_show_the_answered_operation_and_the_text_of_the_correct_element
     assert (shown.gold_elements, shown.has_page) == (["<a> Search </a>", "9"], False)
 
 
-def test_figures_of_seeds_are_read_with_the_names_of_both_suites():
+def test_figures_are_read_with_the_names_of_both_suites():
     names = {"element_accuracy_micro": 0.1, "operation_f1_micro": 0.2, "step_success_micro": 0.3}
     by_action = {"action_accuracy_micro": 0.4}
-    first, second = breakdown({"by_seed": {"0": names, "1": by_action}}, "by_seed")
+    first, second = breakdown({"websites": {"0": names, "1": by_action}}, "websites")
     assert first.figures["micro"] == {"element": 0.1, "operation": 0.2, "step": 0.3}
     assert (second.name, second.figures["micro"]["operation"], second.steps) == ("1", 0.4, None)
 
