@@ -7,7 +7,7 @@ AppError
 ├── StorageError             (app/storage/errors.py)
 │   ├── DatabaseUnavailable
 │   │   └── StorageFull
-│   ├── DatabaseTooNew
+│   ├── OtherSchema
 │   ├── DataFolderRefused
 │   └── IdempotencyConflict
 └── JobsError                (app/jobs/errors.py)

@@ -7,7 +7,7 @@ import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 import structlog
 
@@ -38,16 +38,6 @@ ResultFields: TypeAlias = Callable[[Any, Sequence[str]], Awaitable[Mapping[str, 
 """Returns JSON fields to append to results, by result ID. Takes a database connection and the IDs."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contributions:
-    """What features add to the service."""
-
-    runners: Mapping[str, JobRunner] = field(default_factory=dict)
-    """Job runners, by job kind."""
-    result_fields: Sequence[ResultFields] = ()
-
-
-Part = TypeVar("Part")
 OpenRuntime: TypeAlias = Callable[[Settings, Database], AbstractAsyncContextManager[Runtime]]
 
 
@@ -64,7 +54,7 @@ class Service:
     keys: KeyAuthenticator
     rate_limiter: RateLimiter
     streams: StreamLimiter
-    added: Contributions
+    result_fields: Sequence[ResultFields]
     metrics: Metrics
     ledger: BudgetLedger
     worker: Worker | None
@@ -72,14 +62,6 @@ class Service:
     """Limits forecasts to one at a time, because each runs judge files in the process that serves requests."""
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when shutdown begins. The service still answers requests, but ``/readyz`` reports 503."""
-    _parts: dict[Callable[[Service], Any], Any] = field(default_factory=dict)
-
-    def part(self, create: Callable[[Service], Part]) -> Part:
-        """Return the component of a feature, which is created on first use and then kept."""
-        if create not in self._parts:
-            self._parts[create] = create(self)
-        part: Part = self._parts[create]
-        return part
 
     async def drain(self) -> None:
         """Stop accepting jobs and wait until the running jobs have finished or were returned to the queue."""
@@ -110,7 +92,8 @@ async def open_service(
     host: str = "127.0.0.1",
     runtime: OpenRuntime | None = None,
     evaluate: EvaluateJob | None = None,
-    added: Contributions = Contributions(),
+    runners: Mapping[str, JobRunner] | None = None,
+    result_fields: Sequence[ResultFields] = (),
 ) -> AsyncIterator[Service]:
     """Run the service during the block. On exit, running jobs finish or return to the queue.
 
@@ -119,11 +102,13 @@ async def open_service(
         listens: Whether the database notifies this process of new jobs and of changes. Otherwise ``events`` is silent,
             and the worker looks for jobs every second.
         host: Address the HTTP server listens on.
+        runners: Job runners by job kind, for kinds other than the judging of one answer.
 
     Raises:
         InvalidSettings, StorageError: The service cannot start.
     """
     check_bind(host, keys=True, chosen_keys=settings.configured_keys)  # before the database is created or migrated
+    runners = runners or {}
     async with AsyncExitStack() as stack:
         database = await stack.enter_async_context(open_database(settings))
         keys = KeyAuthenticator(settings, database, SystemClock())
@@ -136,9 +121,9 @@ async def open_service(
         ledger = await stack.enter_async_context(create_ledger(database, settings).running())
         worker = None
         if concurrency:
-            evaluate = evaluate or JobEvaluator(opened, database, ledger, RequestMetrics(metrics), added.runners)
+            evaluate = evaluate or JobEvaluator(opened, database, ledger, RequestMetrics(metrics), runners)
             options = worker_options(settings, concurrency=concurrency, listens=listens)
-            worker = create_worker(opened, database, queue, evaluate, metrics, added.runners, options)
+            worker = create_worker(opened, database, queue, evaluate, metrics, runners, options)
         events, room = JobEvents(database), QueueLimit(settings.max_queued)
         service = Service(
             settings=settings,
@@ -156,7 +141,7 @@ async def open_service(
             keys=keys,
             rate_limiter=RateLimiter(settings.rate_per_s, monotonic_s=time.monotonic),
             streams=StreamLimiter(settings.max_streams),
-            added=added,
+            result_fields=result_fields,
             metrics=metrics,
             ledger=ledger,
             worker=worker,

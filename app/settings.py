@@ -1,7 +1,6 @@
 """Settings of the program, read from the environment and ``.env``.
 
-No other module reads the environment. Functions that need a setting receive it as an argument. Each feature declares
-its own settings; ``load_settings`` reads and checks them together with those of the core.
+No other module reads the environment. Functions that need a setting receive it as an argument.
 """
 
 from __future__ import annotations
@@ -9,13 +8,12 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from functools import cache
 from ipaddress import ip_network
 from pathlib import Path
-from typing import Annotated, Any, Final, TypeAlias, TypeVar, cast
+from typing import Annotated, Any, Final, TypeAlias
 from urllib.parse import unquote, urlsplit
 
-from pydantic import BeforeValidator, Field, PrivateAttr, SecretStr, ValidationError, create_model, field_validator
+from pydantic import BeforeValidator, Field, PrivateAttr, SecretStr, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.errors import InvalidSettings
@@ -46,30 +44,6 @@ Folders: TypeAlias = Annotated[tuple[Path, ...], NoDecode, BeforeValidator(_spli
 """Folders, separated by ``:`` in the environment."""
 
 
-class SettingsPart(BaseSettings):
-    """Base of the classes that declare settings. A feature derives the class of its own settings from it."""
-
-    model_config = SettingsConfigDict(
-        env_prefix="ASSAY_",
-        env_file=".env",
-        extra="ignore",
-        frozen=True,
-        populate_by_name=True,
-        hide_input_in_errors=True,
-    )
-
-    @field_validator("*", mode="before")
-    @classmethod
-    def _empty_means_unset(cls, value: object, info: Any) -> object:
-        """Treat an empty value as unset: ``ASSAY_BROWSER=`` in a .env file means the default."""
-        if isinstance(value, str) and not value.strip():
-            return cls.model_fields[info.field_name].get_default(call_default_factory=True, validated_data={})
-        return value
-
-
-Part = TypeVar("Part", bound=SettingsPart)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfiguredKey:
     """Entry of ``ASSAY_API_KEYS``. Owner and scope are None if the entry contains only a key."""
@@ -89,11 +63,20 @@ class ConfiguredKey:
         return cls(key=entry) if named is None else cls(key=named["key"], owner=named["owner"], scope=named["scope"])
 
 
-class Settings(SettingsPart):
-    """Settings of the core, documented in ``docs/operations.md``.
+class Settings(BaseSettings):
+    """All settings, documented in ``docs/operations.md``.
 
     Times are in seconds, sizes in bytes, limits per process.
     """
+
+    model_config = SettingsConfigDict(
+        env_prefix="ASSAY_",
+        env_file=".env",
+        extra="ignore",
+        frozen=True,
+        populate_by_name=True,
+        hide_input_in_errors=True,
+    )
 
     data_dir: Path = Path("data")
     """Folder of the embedded PostgreSQL and the captured pages."""
@@ -225,6 +208,23 @@ class Settings(SettingsPart):
     aws_endpoint_url: str | None = Field(None, validation_alias="AWS_ENDPOINT_URL")
     google_maps_api_key: SecretStr | None = Field(None, validation_alias="GOOGLE_MAPS_API_KEY")
 
+    max_verifications: int = Field(512, ge=1, le=10_000)
+    """Maximum concurrent verifications of rewards. Further ones wait; the wait counts towards their deadline."""
+    reward_keep_s: float = Field(3600.0, ge=0, le=31_536_000)
+    """Time for which the response to a verification is kept for equal requests. 0: not kept."""
+    suite_data: Folders = ()
+    """Folders of benchmark data that suite runs over HTTP may read. Empty: no suite runs over HTTP."""
+    suite_deadline_s: float = Field(86_400.0, gt=0)
+    """Time limit for one suite run."""
+
+    @field_validator("*", mode="before")
+    @classmethod
+    def _empty_means_unset(cls, value: object, info: Any) -> object:
+        """Treat an empty value as unset: ``ASSAY_BROWSER=`` in a .env file means the default."""
+        if isinstance(value, str) and not value.strip():
+            return cls.model_fields[info.field_name].get_default(call_default_factory=True, validated_data={})
+        return value
+
     @field_validator("egress_allow", mode="before")
     @classmethod
     def _split_hosts(cls, value: object) -> object:
@@ -294,16 +294,6 @@ class Settings(SettingsPart):
                 raise ValueError(f"number {number} has the key of another owner: use a key of its own for each owner")
         return value
 
-    def of(self, declared: type[Part]) -> Part:
-        """Return these settings as the class in which a feature declares its own.
-
-        Raises:
-            TypeError: The feature is not installed.
-        """
-        if not isinstance(self, declared):
-            raise TypeError(f"{declared.__name__} is not part of the settings: list its feature in app.features")
-        return self
-
     @property
     def configured_keys(self) -> tuple[ConfiguredKey, ...]:
         """The keys of ``api_keys``, without duplicates."""
@@ -363,23 +353,14 @@ class Settings(SettingsPart):
         return tuple(values)
 
 
-@cache
-def settings_class() -> type[Settings]:
-    """Return the class of all settings: those of the core and of each feature."""
-    from app.features import FEATURES
-
-    declared = [feature.load(feature.settings) for feature in FEATURES if feature.settings]
-    return cast("type[Settings]", create_model("Settings", __base__=(Settings, *declared)))
-
-
 def load_settings(**overrides: Any) -> Settings:
-    """Read the settings of core and features. ``overrides`` (by field name) take precedence over the environment.
+    """Read the settings. ``overrides`` (by field name) take precedence over the environment.
 
     Raises:
         InvalidSettings: At least one setting is invalid. The message names each one, but never its value.
     """
     try:
-        return settings_class()(**overrides)
+        return Settings(**overrides)
     except ValidationError as error:
         lines = [f"{_variable(part['loc'])}: {part['msg'].removeprefix('Value error, ')}" for part in error.errors()]
         raise InvalidSettings("; ".join(lines)) from None

@@ -16,7 +16,7 @@ from mkdocs.structure.pages import Page
 
 from app.cli.program import program
 from app.server.application import create_app
-from app.settings import load_settings, settings_class
+from app.settings import Settings, load_settings
 
 ROOT = Path(__file__).resolve().parents[1]
 OUTSIDE = {
@@ -101,7 +101,7 @@ def _commands(command: Any, path: str) -> Iterator[tuple[str, Any]]:
 
 def settings_page() -> str:
     """Return a page with every setting, its type and default."""
-    schema = settings_class().model_json_schema()
+    schema = Settings.model_json_schema()
     lines = [
         "# Settings",
         "",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from threading import Lock
 from typing import Any
 
@@ -13,14 +13,12 @@ from fastapi import FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse
 
-from app.api import summaries
 from app.api.examples import example_for, example_of
 from app.api.models import ProblemOut
 from app.api.problems import MEDIA_TYPE
 from app.api.request_fields import METADATA_VALUE, METADATA_VALUE_SCHEMA
 from app.api.response_headers import ALWAYS, HEADERS, OF_ERRORS, RATE_LIMIT, references
 from app.api.results import result_schema
-from app.feature import Feature
 
 _REF = "#/components/schemas/"
 _REPLACED = ("HTTPValidationError", "ValidationError")
@@ -28,17 +26,18 @@ _FORM = "Body_"
 _OPEN = ("/healthz", "/readyz")
 
 
-def install_openapi(app: FastAPI, *, features: Sequence[Feature]) -> None:
-    """Make ``/openapi.json`` describe the error responses of all operations, and add examples."""
+def install_openapi(app: FastAPI, examples: Sequence[Callable[[], Mapping[str, Any]]]) -> None:
+    """Make ``/openapi.json`` describe the error responses of all operations, and add examples.
+
+    ``examples`` return response examples by operation, such as ``GET /v1/compare``.
+    """
 
     lock = Lock()
 
     def openapi() -> dict[str, Any]:
         with lock:
             if app.openapi_schema is None:
-                of_features = (feature.load(feature.examples)() for feature in features if feature.examples)
-                parts = (summaries.examples(), *of_features)
-                app.openapi_schema = _described(app, {call: each for part in parts for call, each in part.items()})
+                app.openapi_schema = _described(app, {call: each for of in examples for call, each in of().items()})
             return app.openapi_schema
 
     async def document(request: Request) -> Response:

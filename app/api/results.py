@@ -153,7 +153,7 @@ def _lint(body: str, judges: Mapping[str, Judge]) -> list[LintFinding]:
 async def _additions(service: Service, connection: Any, result_ids: Sequence[str]) -> dict[str, Additions]:
     overrides = await overrides_of(connection, result_ids)
     fields: dict[str, dict[str, Any]] = {result_id: {} for result_id in result_ids}
-    for read_fields in service.added.result_fields:
+    for read_fields in service.result_fields:
         for result_id, values in (await read_fields(connection, result_ids)).items():
             fields[result_id] |= values
     return {each: Additions(overrides=overrides.get(each, ()), fields=fields[each]) for each in result_ids}

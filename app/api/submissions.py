@@ -227,7 +227,7 @@ async def _check_not_retained(service: Service, connection: Any, submission_id: 
     """Raise Problem if people reviewed a result of the submission or an exported bundle contains one."""
     result_ids = await results_of(connection, submission_id)
     retained = {result_id: "people reviewed it" for result_id in await reviewed_results(connection, submission_id)}
-    for read_fields in service.added.result_fields:
+    for read_fields in service.result_fields:
         found = await read_fields(connection, result_ids)
         retained |= {result_id: f"it has {', '.join(fields)}" for result_id, fields in found.items() if fields}
     if retained:

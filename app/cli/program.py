@@ -37,8 +37,15 @@ from app.console.errors import CliError, Exit, Interrupted
 from app.console.groups import SectionedGroup
 from app.console.streams import print_error
 from app.errors import AppError
-from app.feature import Commands
-from app.features import FEATURES
+from app.features.bundles import cli as bundles
+from app.features.check import cli as check
+from app.features.comparison import cli_compare, cli_gate
+from app.features.drafting import cli as drafting
+from app.features.interop import cli_export, cli_import, cli_page_caches
+from app.features.meta_eval import cli as meta_eval
+from app.features.mutation import cli as mutation
+from app.features.rescore import cli as rescore
+from app.features.suites import cli_mind2web, cli_mm_mind2web
 from app.interruption import INTERRUPTION
 from cache.backends.browser_search import INSTALL_BROWSER
 from cache.errors import BrowserUnavailable, CacheError
@@ -118,10 +125,20 @@ def program() -> typer.Typer:
         ("Operate", "admin"),
     ):
         top.add_typer(groups[name], name=name, rich_help_panel=section)
-    commands = Commands(program=top, groups=groups)
-    for feature in FEATURES:
-        if feature.commands is not None:
-            feature.commands(commands)
+    top.command("check", rich_help_panel="Evaluate")(check.check)
+    top.command("compare", rich_help_panel="Inspect")(cli_compare.compare)
+    top.command("gate", rich_help_panel="Inspect")(cli_gate.gate)
+    groups["results"].command("rescore")(rescore.rescore)
+    top.add_typer(bundles.program(), name="bundle", rich_help_panel="Inspect")
+    top.add_typer(cli_import.program(), name="answers", rich_help_panel="Evaluate")
+    groups["results"].command("export")(cli_export.export)
+    groups["capture"].command("import")(cli_page_caches.import_)
+    groups["capture"].command("export")(cli_page_caches.export)
+    top.add_typer(meta_eval.program(), name="meta-eval", rich_help_panel="Benchmarks")
+    groups["tasks"].command("draft")(drafting.draft)
+    groups["tasks"].command("test")(mutation.test_judge)
+    top.add_typer(cli_mind2web.program(), name="mind2web", rich_help_panel="Benchmarks")
+    top.add_typer(cli_mm_mind2web.program(), name="mm-mind2web", rich_help_panel="Benchmarks")
     return top
 
 

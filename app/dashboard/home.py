@@ -204,7 +204,7 @@ async def home(
         return await csv_file("agents", csv_header(shown), (csv_row(row, shown) for row in rows))
     mixed = mixed_judges_warning(rows)
     return await viewer.page(
-        "home.html", title="Agents", here="home", json="/v1/task-scores",
+        "home.html", title="Agents", here="home", tab="agents", json="/v1/task-scores",
         csv=f"/?{urlencode([('format', 'csv'), *chosen.items(), *(('task', one) for one in known if one in task)])}",
         judges=judges, judge=judge, chosen=chosen, is_mixed=mixed is not None,
         rows=rows[:_MAX_ROWS], rows_left_out=len(rows) - _MAX_ROWS, known=known, shown=shown,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from fastapi.responses import HTMLResponse
 from jinja2 import ChoiceLoader, Environment, PackageLoader, StrictUndefined
@@ -11,7 +11,6 @@ from markupsafe import Markup
 
 from app.dashboard import charts, wording
 from app.dashboard.assets import Assets
-from app.tabs import Tab
 
 CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
@@ -26,12 +25,25 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
 }
 
-TABS: Final = (
-    Tab(name="home", path="/", label="Agents"),
-    Tab(name="jobs", path="/jobs", label="Jobs"),
-    Tab(name="review", path="/review", label="Review"),
-    Tab(name="pages", path="/pages", label="Pages"),
+MENU: Final = (
+    ("home", "/", "Agents"),
+    ("tasks", "/tasks", "Tasks"),
+    ("checks", "/checks", "Checks"),
+    ("pages", "/pages", "Pages"),
+    ("review", "/review", "Review"),
 )
+"""Main menu: the name that pages pass as ``here``, path, label."""
+SECTIONS: Final[Mapping[str, Sequence[tuple[str, str, str]]]] = {
+    "home": (("agents", "/", "Agents"), ("compare", "/compare", "Compare"), ("suites", "/suites", "Step benchmarks")),
+    "tasks": (("tasks", "/tasks", "Tasks"), ("rescores", "/rescores", "Rescores")),
+    "review": (
+        ("doubt", "/review", "Open questions"),
+        ("overrides", "/review/overrides", "Overrides"),
+        ("agreement", "/review/agreement", "Agreement"),
+        ("benches", "/benches", "Judges on label sets"),
+    ),
+}
+"""Pages of a menu entry: the name that pages pass as ``tab``, path, label."""
 _FILTERS = {
     "points": wording.points,
     "decimal": wording.decimal,
@@ -54,22 +66,10 @@ _FILTERS = {
 }
 
 
-class FeaturePages(Protocol):
-    """Pages of a feature: see ``app.feature.Feature``, which this package does not import."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def tabs(self) -> Sequence[Tab]: ...
-    @property
-    def pages(self) -> Sequence[str]: ...
-
-
-def create_environment(assets: Assets, features: Sequence[FeaturePages] = ()) -> Environment:
-    """Return the Jinja2 environment with the templates of the core and of ``features``, and their functions."""
-    packages = ["app.dashboard", *(f"app.features.{feature.name}" for feature in features if feature.pages)]
+def create_environment(assets: Assets, packages: Sequence[str] = ()) -> Environment:
+    """Return the Jinja2 environment with the templates of the dashboard and of ``packages``."""
     environment = Environment(
-        loader=ChoiceLoader([PackageLoader(package) for package in packages]),
+        loader=ChoiceLoader([PackageLoader(package) for package in ("app.dashboard", *packages)]),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
@@ -83,7 +83,8 @@ def create_environment(assets: Assets, features: Sequence[FeaturePages] = ()) ->
         "trend_line": charts.trend_line,
         "duration": wording.duration,
         "job_errors": wording.JOB_ERRORS,
-        "features": frozenset(feature.name for feature in features),
+        "menu": MENU,
+        "sections": SECTIONS,
     }
     return environment
 
@@ -91,10 +92,9 @@ def create_environment(assets: Assets, features: Sequence[FeaturePages] = ()) ->
 class Renderer:
     """Renders the dashboard's templates. All values are escaped except ``Markup`` created by the dashboard."""
 
-    def __init__(self, features: Sequence[FeaturePages] = ()) -> None:
+    def __init__(self, packages: Sequence[str] = ()) -> None:
         self.assets = Assets()
-        self._environment = create_environment(self.assets, features)
-        self.tabs: Sequence[Tab] = (*TABS, *(tab for feature in features for tab in feature.tabs))
+        self._environment = create_environment(self.assets, packages)
 
     def fragment(self, template: str, /, **values: Any) -> Markup:
         """Return the HTML of a template for use inside a page."""

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 from urllib.parse import quote
 
 from fastapi import APIRouter, Query, Response
 
 from app.dashboard.html_route import HtmlRoute
+from app.dashboard.rendering import MENU, SECTIONS
 from app.dashboard.viewer import ViewerDep
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 
-_ACTIONS = (("/submit", "Submit an answer"),)
-_LABELS = {"agent": "Agent", "task": "Task", "run": "Run", "result": "Result", "page": "Page", "session": "Session"}
+_PAGES: Final = (
+    *((path, label) for _, path, label in MENU),
+    *((path, label) for pages in SECTIONS.values() for _, path, label in pages[1:]),
+    ("/jobs", "Jobs"),
+    ("/submit", "Submit an answer"),
+)
+_LABELS = {"agent": "Agent", "task": "Task", "run": "Run", "result": "Result", "page": "Page"}
 
 
 @router.get("/search")
@@ -22,10 +28,9 @@ async def search(viewer: ViewerDep, q: Annotated[str, Query(max_length=200)] = "
     """Show pages of the dashboard and objects whose names contain ``q``. Without ``q``: all pages of the dashboard."""
     words = q.strip()
     found = (await viewer.api.get("/v1/search", q=words))["items"] if words else []
-    pages = [*((tab.path, tab.label) for tab in await viewer.tabs()), *_ACTIONS]
     entries = [
         {"kind": "Go to", "label": label, "detail": "", "path": path}
-        for path, label in pages
+        for path, label in _PAGES
         if words.casefold() in label.casefold()
     ]
     entries += [{**one, "kind": _LABELS[one["kind"]], "path": _path(one)} for one in found]

@@ -19,8 +19,6 @@ from app.dashboard.errors import InvalidFormToken
 from app.dashboard.rendering import Renderer
 from app.dashboard.result_cache import ResultCache
 from app.dashboard.sessions import COOKIE, Sessions
-from app.tabs import Tab
-from assay_client.errors import ClientError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,23 +46,10 @@ class Viewer:
         self, template: str, /, *, status: int = 200, json: str | None = None, **values: Any
     ) -> HTMLResponse:
         """Render a page. ``json`` is the API path of its data, ``csv`` (in ``values``) the URL of its table."""
-        # An unavailable service would delay its error page by one more timeout.
-        tabs = await self.tabs(listed=status < 500)
-        values = {"csv": None, "title": "assay", "here": "", "tabs": tabs, **values}
+        values = {"csv": None, "title": "assay", "here": "", "tab": "", **values}
         # Rendering a large tree takes tens of milliseconds.
         render = partial(self.dashboard.renderer.page, template, status=status, json=json_link(json), viewer=self)
         return await asyncio.to_thread(render, **values)
-
-    async def tabs(self, *, listed: bool = True) -> list[Tab]:
-        """Return the entries of the main menu that the viewer uses; if not ``listed``, only those that everyone has."""
-        tabs = self.dashboard.renderer.tabs
-        return [tab for tab in tabs if tab.listing is None or (listed and await self._has_items(tab.listing))]
-
-    async def _has_items(self, listing: str) -> bool:
-        try:
-            return bool((await self.api.get(listing))["items"])
-        except ClientError:  # not signed in, or the database is unavailable; the page reports that itself
-            return False
 
     async def fragment(self, template: str, /, **values: Any) -> HTMLResponse:
         """Render a part of a page for htmx."""

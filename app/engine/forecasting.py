@@ -47,13 +47,12 @@ from judges.analysis.forecasts.simulation import (
 from judges.cpu_bound import cited_urls
 from judges.errors import JudgeBug, JudgeError, ModelNotConfigured
 from judges.llm.cached import CachedLLM, parse_stored
-from judges.llm.client import LLMClient, LLMReply, LLMRequest, UnconfiguredLLM
+from judges.llm.client import CheckpointedReply, LLMClient, LLMReply, LLMRequest, UnconfiguredLLM
 from judges.llm.encoding import request_key
 from judges.llm.jury_client import JuryClient
 from judges.llm.lexical import MODEL as LEXICAL
 from judges.llm.providers import parse_judge
 from judges.llm.remote import sent_params
-from judges.llm.response_cache import CheckpointedReply
 from judges.loader import JudgeCatalogue
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer

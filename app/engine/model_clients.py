@@ -21,16 +21,8 @@ from judges.llm.jury_client import JuryClient
 from judges.llm.learned_formats import FormatFile
 from judges.llm.missing_models import ListedModel, ModelList, shutdown_of, shutdown_warning
 from judges.llm.observed import rejects_all_requests
-from judges.llm.provider_adapter import ProviderAdapter
-from judges.llm.providers import (
-    LEXICAL,
-    REMOTE_PROVIDERS,
-    Access,
-    ModelName,
-    account_identity,
-    make_client,
-    parse_judge,
-)
+from judges.llm.provider_adapter import Access, ProviderAdapter
+from judges.llm.providers import LEXICAL, REMOTE_PROVIDERS, ModelName, account_identity, make_client, parse_judge
 from judges.llm.response_cache import FolderReplyCache, ReplyCache
 from judges.llm.retry import RetryPolicy
 

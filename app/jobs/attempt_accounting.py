@@ -24,8 +24,7 @@ from app.storage.records import Job
 from app.storage.text_cleanup import storable_text
 from judges.errors import LLMBudgetExceeded, LLMUnavailable, ShorterPage, UnusableKind, UnusableReply
 from judges.llm.budget import Estimate, unknown_price_message
-from judges.llm.client import LLMReply
-from judges.llm.response_cache import CheckpointedReply
+from judges.llm.client import CheckpointedReply, LLMReply
 from rubrics.verdict import Usage
 
 _log = structlog.get_logger(__name__)

@@ -1,4 +1,4 @@
-"""Factory of the web application."""
+"""Composition of the web application: its routes, pages and response examples, and the service behind them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from functools import cache
 from importlib.metadata import version
-from typing import Any
+from typing import Any, Final
 
 import uvicorn
 from fastapi import APIRouter, Depends, FastAPI
@@ -38,15 +38,32 @@ from app.api.middleware import BodyLimit, KeyGuard, OriginGuard, PreparedRoutes,
 from app.api.problems import Problem, as_problem, check_parameters, install_problems
 from app.dashboard.install import PAGES, install_dashboard
 from app.dashboard.rendering import Renderer
-from app.feature import contributions
-from app.features import FEATURES
+from app.features.bundles import api as bundles
+from app.features.check import api as check
+from app.features.check import pages as check_pages
+from app.features.comparison import api as comparison
+from app.features.comparison import pages as comparison_pages
+from app.features.demo import api as demo
+from app.features.demo import pages as demo_pages
+from app.features.meta_eval import api as meta_eval
+from app.features.meta_eval import pages as meta_eval_pages
+from app.features.rescore import api as rescore
+from app.features.rescore import pages as rescore_pages
+from app.features.rewards import api as rewards
+from app.features.rewards.verification import RewardVerifier
+from app.features.suites import api as suites
+from app.features.suites import comparison_page as suite_comparison_page
+from app.features.suites import pages as suite_pages
+from app.features.tasks import api as task_files
+from app.features.tasks import pages as task_pages
 from app.jobs.execution import EvaluateJob
 from app.observability.metrics import Metrics
+from app.server.job_runners import JOB_RUNNERS
 from app.service import OpenRuntime, open_service
 from app.settings import Settings
 from app.storage.errors import DatabaseUnavailable
 
-_ROUTERS = (
+ROUTERS: Final = (
     submissions.router,
     jobs.router,
     results.router,
@@ -63,7 +80,32 @@ _ROUTERS = (
     usage.router,
     webhooks.router,
     health.router,
+    task_files.router,
+    demo.router,
+    check.router,
+    comparison.router,
+    rescore.router,
+    rewards.router,
+    bundles.router,
+    meta_eval.router,
+    suites.router,
 )
+"""Operations of the API, in the order of its description."""
+_PAGES: Final = (
+    task_pages.router,
+    demo_pages.router,
+    check_pages.router,
+    comparison_pages.router,
+    rescore_pages.router,
+    meta_eval_pages.router,
+    suite_pages.router,
+    suite_comparison_page.router,
+    *PAGES,
+)
+TEMPLATES: Final = tuple(
+    f"app.features.{feature}" for feature in ("check", "comparison", "demo", "meta_eval", "rescore", "suites", "tasks")
+)
+"""Packages of features with templates of dashboard pages."""
 _SHUTDOWN_GRACE_S = 2
 
 
@@ -95,9 +137,12 @@ def create_app(
             metrics=metrics,
             runtime=runtime,
             evaluate=evaluate,
-            added=contributions(FEATURES),
+            runners=JOB_RUNNERS,
+            result_fields=(bundles.result_fields,),
         ) as service:
             app.state.service = service
+            app.state.rewards = RewardVerifier(service)
+            app.state.demo = demo.DemoLoader(service)
             try:
                 yield
             finally:
@@ -114,7 +159,7 @@ def create_app(
         redirect_slashes=False,  # such redirects contain the Host header of the request
     )
     install_problems(app)
-    install_openapi(app, features=FEATURES)
+    install_openapi(app, (summaries.examples, comparison.examples))
     # Requests pass the middleware in reverse order: the last one added comes first.
     app.add_middleware(PreparedRoutes, routes=app.routes)
     app.add_middleware(BodyLimit, max_bytes=settings.max_body_bytes)
@@ -130,16 +175,14 @@ def create_app(
 def _routes() -> tuple[BaseRoute, ...]:
     """Return the routes of the API and the dashboard. All applications of a process share what FastAPI derives from
     them, which takes half a second."""
-    operations = (*_ROUTERS, *(feature.load(router) for feature in FEATURES for router in feature.routers))
-    pages = (*(feature.load(router) for feature in FEATURES for router in feature.pages), *PAGES)
     combined = APIRouter()
-    for router in operations:
+    for router in ROUTERS:
         combined.include_router(
             router,
             dependencies=[Depends(check_parameters)],
             generate_unique_id_function=lambda route: route.name,
         )
-    for router in pages:
+    for router in _PAGES:
         combined.include_router(router)
     return tuple(combined.routes)
 
@@ -147,7 +190,7 @@ def _routes() -> tuple[BaseRoute, ...]:
 @cache
 def _renderer() -> Renderer:
     """Return the renderer of the dashboard. All applications of a process share its compiled templates."""
-    return Renderer(FEATURES)
+    return Renderer(TEMPLATES)
 
 
 def _has_keys(app: FastAPI) -> bool:

@@ -13,10 +13,9 @@ import socket
 from collections.abc import AsyncIterator, Callable, Iterator
 
 from app.errors import InvalidSettings
-from app.feature import contributions
-from app.features import FEATURES
 from app.interruption import INTERRUPTION
 from app.observability.metrics import Metrics
+from app.server.job_runners import JOB_RUNNERS
 from app.service import open_service
 from app.settings import Settings
 from judges.gc_tuning import freeze_loaded_objects
@@ -58,11 +57,10 @@ async def run_worker(settings: Settings, *, jobs: int, on_ready: Callable[[], No
         InvalidSettings, StorageError, CacheError, JudgeError: The worker cannot start.
     """
     metrics = Metrics()
-    added = contributions(FEATURES, has_api=False)
     with _metrics_server(metrics, settings.metrics_bind):
         async with (
             _stop_signal() as stop,
-            open_service(settings, concurrency=jobs, metrics=metrics, listens=False, added=added) as service,
+            open_service(settings, concurrency=jobs, metrics=metrics, listens=False, runners=JOB_RUNNERS) as service,
         ):
             freeze_loaded_objects()
             on_ready()

@@ -98,7 +98,7 @@ async def open_database(settings: Settings, *, migrated: bool = True) -> AsyncIt
     ``migrated``: apply missing migrations.
 
     Raises:
-        InvalidSettings, DatabaseUnavailable, DatabaseTooNew, DataFolderRefused: The database cannot be opened.
+        InvalidSettings, DatabaseUnavailable, OtherSchema, DataFolderRefused: The database cannot be opened.
     """
     async with AsyncExitStack() as stack:
         exclusive = False

@@ -3,7 +3,7 @@
 StorageError (app.errors.AppError)
 ├── DatabaseUnavailable      the database cannot be reached; retry later
 │   └── StorageFull          the disk of the database is full
-├── DatabaseTooNew           a newer release has migrated the database
+├── OtherSchema              another version of assay has created or migrated the database
 ├── DataFolderRefused        the data folder belongs to another user, or cannot be used
 └── IdempotencyConflict
     ├── KeyReused            the Idempotency-Key was used for a different request
@@ -33,8 +33,8 @@ class StorageFull(DatabaseUnavailable):
     """The disk of the database is full. Nothing was written."""
 
 
-class DatabaseTooNew(StorageError):
-    """The schema revision is unknown to this release."""
+class OtherSchema(StorageError):
+    """The schema revision of the database is unknown to this version."""
 
 
 class DataFolderRefused(StorageError):

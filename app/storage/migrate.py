@@ -1,8 +1,5 @@
 """Schema migrations: our tables with Alembic, the job queue's tables with procrastinate's scripts.
 
-The core and each feature with tables have their own scripts and record their own revision, so a database stays usable
-if a feature is deleted.
-
 All migrations run in one transaction under one lock. Many processes can start at once, and an interrupted migration is
 rolled back.
 """
@@ -10,7 +7,7 @@ rolled back.
 from __future__ import annotations
 
 import asyncio
-from dataclasses import dataclass
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -19,86 +16,73 @@ from procrastinate.schema import SchemaManager
 from sqlalchemy import Connection, column, insert, select, table, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.storage.errors import DatabaseTooNew
+from app.storage.errors import OtherSchema
 from app.storage.tables import queue_migrations
 
 _LOCK = 0x61737361  # "assa"
 _log = structlog.get_logger(__name__)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class History:
-    """Migration scripts of the core or of one feature."""
-
-    scripts: Path
-    version_table: str
-    """Table in which Alembic records the revision."""
-
-    @property
-    def newest_revision(self) -> str:
-        """Revision of the last script: the number in its file name, such as ``m0001_initial.py``."""
-        return max(path.name for path in (self.scripts / "versions").glob("m*.py"))[1:5]
+_SCRIPTS = Path(__file__).with_name("migrations")
+_VERSION_TABLE = "alembic_version"
 
 
-def histories() -> list[History]:
-    """Return the history of the core, then those of the features, whose tables can refer to tables of the core."""
-    from app import features
+def revision_of(script: Path) -> str:
+    """Return the revision of a migration script: the SHA-256 of its text, shortened.
 
-    folder = Path(features.__file__).parent
-    return [
-        History(scripts=Path(__file__).with_name("migrations"), version_table="alembic_version"),
-        *(
-            History(scripts=folder / feature.name / "migrations", version_table=f"alembic_version_{feature.name}")
-            for feature in features.FEATURES
-            if feature.tables
-        ),
-    ]
+    A database that another version of a script has created is therefore recognised.
+    """
+    return hashlib.sha256(script.read_bytes()).hexdigest()[:12]
+
+
+def newest_revision() -> str:
+    """Return the revision of the last script by name, such as ``m0001_initial.py``."""
+    return revision_of(max((_SCRIPTS / "versions").glob("m*.py")))
 
 
 async def migrate(connection: AsyncConnection) -> None:
     """Apply missing migrations. Call in a separate transaction.
 
     Raises:
-        DatabaseTooNew: A newer release has migrated the database.
+        OtherSchema: Another version of assay has created or migrated the database.
     """
     await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
-    for history in histories():
-        if await _revision(connection, history.version_table) != history.newest_revision:
-            await connection.run_sync(_migrate_tables, history)
+    if await _revision(connection) != newest_revision():
+        await connection.run_sync(_migrate_tables)
     await _migrate_queue(connection)
 
 
-async def _revision(connection: AsyncConnection, version_table: str) -> str | None:
-    """Return the revision that Alembic has recorded in ``version_table``, or None if it does not exist."""
-    has_table = await connection.execute(text("SELECT to_regclass(:name) IS NOT NULL"), {"name": version_table})
+async def _revision(connection: AsyncConnection) -> str | None:
+    """Return the revision that Alembic has recorded, or None in a new database."""
+    has_table = await connection.execute(text("SELECT to_regclass(:name) IS NOT NULL"), {"name": _VERSION_TABLE})
     if not has_table.scalar_one():
         return None
-    return (await connection.execute(select(column("version_num")).select_from(table(version_table)))).scalar()
+    return (await connection.execute(select(column("version_num")).select_from(table(_VERSION_TABLE)))).scalar()
 
 
-def _migrate_tables(connection: Connection, history: History) -> None:
+def _migrate_tables(connection: Connection) -> None:
     # Alembic takes a tenth of a second to import, and most processes find a current database.
     from alembic.config import Config
     from alembic.runtime.environment import EnvironmentContext
     from alembic.script import ScriptDirectory
     from alembic.util import CommandError
 
-    script = ScriptDirectory(str(history.scripts))
+    script = ScriptDirectory(str(_SCRIPTS))
 
     def steps(revision: Any, _context: Any) -> Any:
         try:
             revisions = script._upgrade_revs("head", revision)
         except CommandError as error:
-            raise DatabaseTooNew(
-                f"The database has schema revision {', '.join(revision)}, but this release supports revisions up to "
-                f"{script.get_current_head()}: start the newer release, or restore an older backup"
+            raise OtherSchema(
+                f"The database was made by another version of assay (schema {', '.join(revision)}): start a new data "
+                "folder with ASSAY_DATA_DIR, or an empty database with ASSAY_DATABASE_URL, or run that version"
             ) from error
         for step in revisions:
-            _log.info("migrating database", step=str(step), version_table=history.version_table)
+            _log.info("migrating database", step=str(step))
         return revisions
 
     with EnvironmentContext(Config(), script, fn=steps) as environment:
-        environment.configure(connection=connection, version_table=history.version_table)
+        environment.configure(connection=connection, version_table=_VERSION_TABLE)
         environment.run_migrations()
 
 

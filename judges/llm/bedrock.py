@@ -11,7 +11,7 @@ import json
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from cache.backends.inflating import ACCEPT_ENCODING
 from judges.errors import ModelNotConfigured
@@ -21,12 +21,9 @@ from judges.llm.client import LLMRequest, Message
 from judges.llm.error_mapping import ErrorResponse, connection_error, error_for_response, images_rejected, timeout_error
 from judges.llm.json_schema import json_schema_of
 from judges.llm.learned_formats import Images, LearnedFormats
-from judges.llm.provider_adapter import CONNECT_TIMEOUT_S, FinishReason, RawReply, broken_reply
+from judges.llm.provider_adapter import CONNECT_TIMEOUT_S, Access, FinishReason, RawReply, broken_reply
 from judges.llm.reply_limit import ReplyTooLarge, limit_reply
 from judges.llm.request_formats import says_no_images
-
-if TYPE_CHECKING:
-    from judges.llm.providers import Access
 
 MAX_OUTPUT_TOKENS = 8192
 REPLY_TOOL = "reply"

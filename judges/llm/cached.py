@@ -10,13 +10,13 @@ from typing import Protocol
 
 from cache.single_flight import SingleFlight
 from judges.errors import LLMError, LLMOutputUnusable, ReplyNotCached, ShorterPage
-from judges.llm.client import LLMReply, LLMRequest
+from judges.llm.client import CheckpointedReply, LLMReply, LLMRequest
 from judges.llm.encoding import request_key
 from judges.llm.learned_formats import Images
 from judges.llm.provider_adapter import FinishReason, RawReply
 from judges.llm.remote import RemoteLLM, sent_params
 from judges.llm.replies import read_reply
-from judges.llm.response_cache import CheckpointedReply, ReplyCache
+from judges.llm.response_cache import ReplyCache
 from rubrics.verdict import Usage
 
 CONFIGURATION_HASH_CHARS = 16

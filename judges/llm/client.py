@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, Protocol, TypeAlias
+from typing import Any, Final, Literal, Protocol, TypeAlias
 
 from pydantic import BaseModel
 
@@ -17,9 +17,6 @@ from judges.llm.budget import RequestBudget
 from judges.llm.json_schema import ReplySchema, ReplyType, schema_name
 from judges.llm.request_formats import RequestFormat
 from rubrics.verdict import Usage
-
-if TYPE_CHECKING:
-    from judges.llm.response_cache import Checkpoints
 
 Purpose: TypeAlias = Literal["verify", "extract", "free"]
 Message: TypeAlias = Mapping[str, Any]
@@ -129,3 +126,32 @@ def role_of(request: LLMRequest) -> str:
     if request.purpose != "free":
         return request.purpose
     return OWN_ROLE if request.prompt is None else request.prompt.partition("@")[0]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointedReply:
+    """Stored reply of a job. ``counted``: a stored result of the job already contains its cost."""
+
+    text: str
+    model: str
+    usage: Usage
+    cached: bool
+    counted: bool = False
+    unusable: tuple[UnusableReply, ...] = ()
+    shorter_page: ShorterPage | None = None
+    retried: tuple[str, ...] = ()
+    text_only: bool = False
+
+
+class Checkpoints(Protocol):
+    """Replies of one job, each stored before the job uses it, until the job ends.
+
+    The reply cache serves equal requests of different jobs and may evict replies. A worker that takes a job over reads
+    the same checkpoints with their cost, and therefore produces the same result.
+    """
+
+    def stored_reply(self, key: str) -> CheckpointedReply | None:
+        """Return the stored reply to the request with this key, or None."""
+
+    async def store_reply(self, key: str, reply: LLMReply) -> None:
+        """Store a reply. Returns after the write is durable."""

@@ -18,7 +18,7 @@ import ssl
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 import aiohttp
@@ -42,7 +42,14 @@ from judges.llm.error_mapping import (
 )
 from judges.llm.learned_formats import Images, LearnedFormats
 from judges.llm.placeholder_keys import is_secret
-from judges.llm.provider_adapter import CONNECT_TIMEOUT_S, MAX_BROKEN_CHARS, FinishReason, RawReply, broken_reply
+from judges.llm.provider_adapter import (
+    CONNECT_TIMEOUT_S,
+    MAX_BROKEN_CHARS,
+    Access,
+    FinishReason,
+    RawReply,
+    broken_reply,
+)
 from judges.llm.reply_limit import ReplyTooLarge, limit_reply
 from judges.llm.request_formats import (
     RequestFormat,
@@ -52,9 +59,6 @@ from judges.llm.request_formats import (
     next_untried_format,
     says_no_images,
 )
-
-if TYPE_CHECKING:
-    from judges.llm.providers import Access
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 NO_KEY = "no-key"

@@ -10,14 +10,42 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, Protocol
 
+from cache.backends.inflating import MAX_API_BYTES
 from judges.llm.client import LLMRequest
-from judges.llm.learned_formats import LearnedFormats
+from judges.llm.learned_formats import FormatFile, Images, LearnedFormats
 from judges.llm.request_formats import RequestFormat
 
 CONNECT_TIMEOUT_S: Final = 10.0
 """Time limit of a connection attempt. Replies have no time limit here: the retrier has it, and it can be an hour."""
 MAX_BROKEN_CHARS: Final = 4_000
 """Characters stored of a body that is not a chat completion."""
+
+
+AZURE_API_VERSION: Final = "2024-10-21"
+"""Default API version of Azure OpenAI."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Access:
+    """API keys and addresses of the providers, from the settings. None: not configured."""
+
+    openai_api_key: str | None = None
+    openai_base_url: str | None = None
+    azure_api_key: str | None = None
+    azure_endpoint: str | None = None
+    azure_api_version: str = AZURE_API_VERSION
+    aws_access_key: str | None = None
+    aws_secret_key: str | None = None
+    aws_session_token: str | None = None
+    aws_region: str = "us-east-1"
+    max_reply_bytes: int = MAX_API_BYTES
+    """Maximum size of a response, compressed and decompressed."""
+    images: Images = Images.AUTO
+    """Whether requests include the screenshots of pages."""
+    format_file: FormatFile | None = None
+    """File for the learned request formats; None: in memory only."""
+    explores: bool = True
+    """Whether other request formats are tried after any rejection that may be about the format."""
 
 
 class FinishReason(StrEnum):

@@ -10,7 +10,6 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, Final
 
-from cache.backends.inflating import MAX_API_BYTES
 from judges.errors import ModelNotConfigured
 from judges.llm.budget import RequestBudget
 from judges.llm.cached import CachedLLM
@@ -18,11 +17,10 @@ from judges.llm.circuit import CircuitBreaker
 from judges.llm.client import LLMClient
 from judges.llm.direct import DirectLLM, RetryWindow
 from judges.llm.families import DEFAULT_MODEL
-from judges.llm.learned_formats import FormatFile, Images
 from judges.llm.lexical import LexicalClient
 from judges.llm.missing_models import ModelList
 from judges.llm.pricing import Prices
-from judges.llm.provider_adapter import ProviderAdapter
+from judges.llm.provider_adapter import Access, ProviderAdapter
 from judges.llm.remote import RemoteLLM
 from judges.llm.response_cache import ReplyCache
 from judges.llm.retry import RetryPolicy
@@ -30,33 +28,7 @@ from judges.voting import JuryRule, check_members, jury_name, members_in
 
 DEFAULT_PROVIDER: Final = "openai"
 LEXICAL: Final = "lexical"
-AZURE_API_VERSION: Final = "2024-10-21"
-"""Default API version of Azure OpenAI."""
-
 _NAME = re.compile(r"(?P<provider>\w+)[/:](?P<model>.+)")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Access:
-    """API keys and addresses of the providers, from the settings. None: not configured."""
-
-    openai_api_key: str | None = None
-    openai_base_url: str | None = None
-    azure_api_key: str | None = None
-    azure_endpoint: str | None = None
-    azure_api_version: str = AZURE_API_VERSION
-    aws_access_key: str | None = None
-    aws_secret_key: str | None = None
-    aws_session_token: str | None = None
-    aws_region: str = "us-east-1"
-    max_reply_bytes: int = MAX_API_BYTES
-    """Maximum size of a response, compressed and decompressed."""
-    images: Images = Images.AUTO
-    """Whether requests include the screenshots of pages."""
-    format_file: FormatFile | None = None
-    """File for the learned request formats; None: in memory only."""
-    explores: bool = True
-    """Whether other request formats are tried after any rejection that may be about the format."""
 
 
 # Adapters are imported on first use: the SDK alone takes a fifth of the start-up time of a service.

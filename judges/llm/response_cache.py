@@ -19,9 +19,8 @@ from pathlib import Path
 from typing import Any, NamedTuple, Protocol
 
 from cache.atomic_files import write_atomic
-from judges.errors import ShorterPage, UnusableReply
+from judges.errors import ShorterPage
 from judges.llm.client import LLMReply
-from rubrics.verdict import Usage
 
 log = logging.getLogger(__name__)
 
@@ -39,35 +38,6 @@ class StoredReply:
     model: str
     shorter_page: ShorterPage | None = None
     text_only: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckpointedReply:
-    """Stored reply of a job. ``counted``: a stored result of the job already contains its cost."""
-
-    text: str
-    model: str
-    usage: Usage
-    cached: bool
-    counted: bool = False
-    unusable: tuple[UnusableReply, ...] = ()
-    shorter_page: ShorterPage | None = None
-    retried: tuple[str, ...] = ()
-    text_only: bool = False
-
-
-class Checkpoints(Protocol):
-    """Replies of one job, each stored before the job uses it, until the job ends.
-
-    The reply cache serves equal requests of different jobs and may evict replies. A worker that takes a job over reads
-    the same checkpoints with their cost, and therefore produces the same result.
-    """
-
-    def stored_reply(self, key: str) -> CheckpointedReply | None:
-        """Return the stored reply to the request with this key, or None."""
-
-    async def store_reply(self, key: str, reply: LLMReply) -> None:
-        """Store a reply. Returns after the write is durable."""
 
 
 class ReplyCache(Protocol):

@@ -17,7 +17,7 @@ from app.cli.program import program
 from app.dashboard.wording import JOB_ERRORS
 from app.observability.metrics import Metrics
 from app.server.application import create_app
-from app.settings import load_settings, settings_class
+from app.settings import Settings, load_settings
 from judges.trial import try_judge
 from rubrics.lint import lint
 from tests.architecture.sources import ROOT, project_files
@@ -57,7 +57,7 @@ def test_files_named_in_a_document_exist(document: Path):
 
 
 def variables() -> Iterator[str]:
-    for name, field in settings_class().model_fields.items():
+    for name, field in Settings.model_fields.items():
         yield str(field.validation_alias or f"ASSAY_{name.upper()}")
 
 
@@ -71,7 +71,7 @@ def test_every_setting_is_documented_and_exists():
 def test_documented_numbers_match_the_defaults():
     numbers = {
         f"ASSAY_{name.upper()}": field.default
-        for name, field in settings_class().model_fields.items()
+        for name, field in Settings.model_fields.items()
         if isinstance(field.default, int | float) and not isinstance(field.default, bool)
     }
     documented = dict(re.findall(r"^\| `(ASSAY_[A-Z_]+)` \| ([\d.]+) \|", OPERATIONS, re.MULTILINE))

@@ -27,10 +27,9 @@ async def nothing(): pass
 event_loop.run(nothing())
 """,
     "worker": """
-from app.feature import contributions
-from app.features import FEATURES
 import app.server.processes
-assert "suite" in contributions(FEATURES, has_api=False).runners
+from app.server.job_runners import JOB_RUNNERS
+assert "suite" in JOB_RUNNERS
 """,
     "doctor": "import app.maintenance.doctor",
     "import check of judge files": "import mind2web2.script_check",

@@ -193,9 +193,9 @@ def test_image_copies_existing_files():
 
 
 def test_compose_settings_exist():
-    from app.settings import settings_class
+    from app.settings import Settings
 
-    fields = settings_class().model_fields
+    fields = Settings.model_fields
     known = {"ASSAY_" + name.upper() for name in fields}
     known |= {str(f.validation_alias) for f in fields.values() if f.validation_alias}
     used = {name for service in ("api", "worker") for name in SERVICES[service]["environment"]}

@@ -17,8 +17,9 @@ from cache.capture import Capture, CaptureOutcome, Observation
 from cache.errors import BrowserUnavailable
 from judges.errors import JudgeBug
 from mind2web2 import ArxivTool, GoogleMapsTool, PDFParser
-from mind2web2.external_services import LiveBrowser, services_of_run
+from mind2web2.external_services import services_of_run
 from mind2web2.hosted_objects import HostedCache
+from mind2web2.live_browser import LiveBrowser
 from mind2web2.llm_client.judge import HarnessError, answer_scope
 from mind2web2.local_services import LocalServices
 from mind2web2.task_pages import TaskPages

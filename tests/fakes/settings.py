@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.settings import Settings, settings_class
+from app.settings import Settings
 
 
 def settings_for_tests(**overrides: Any) -> Settings:
-    make: Any = settings_class()
+    make: Any = Settings
     settings: Settings = make(_env_file=None, **({"model": "lexical", "drain_s": 0.0, "isolate": False} | overrides))
     return settings

@@ -6,7 +6,8 @@ import asyncio
 
 import pytest
 
-from judges.llm.providers import Access, make_client
+from judges.llm.provider_adapter import Access
+from judges.llm.providers import make_client
 from judges.prompting.rendering import Style
 from tests.injection.reading import can_read
 from tests.injection.trial import materials

@@ -19,7 +19,7 @@ from app.service import open_service
 from app.settings import ConfiguredKey, check_bind, load_settings
 from judges.llm.client import LLMRequest
 from judges.llm.openai import open_openai
-from judges.llm.providers import Access
+from judges.llm.provider_adapter import Access
 from tests.fakes.settings import settings_for_tests
 from tests.standin.llm import StandInLLM
 from tests.standin.web import Reply, StandInWeb

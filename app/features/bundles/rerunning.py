@@ -77,7 +77,8 @@ from judges.loader import JudgeCatalogue
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.voting import jury_name, members_in
-from mind2web2.external_services import LiveBrowser, use_services
+from mind2web2.external_services import use_services
+from mind2web2.live_browser import LiveBrowser
 from mind2web2.local_services import LocalServices
 from mind2web2.task_pages import TaskFolder
 from rubrics.verdict import Reason, Usage

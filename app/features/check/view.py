@@ -25,7 +25,7 @@ from app.dashboard.assets import Assets
 from app.dashboard.leaf_view import Box, Places, places_of
 from app.dashboard.passages import Passage, Piece, passages, pieces
 from app.dashboard.rendering import create_environment
-from app.features.check import FEATURE, report_html
+from app.features.check import report_html
 from app.features.check.report import (
     CapturedPage,
     CheckDocument,
@@ -251,7 +251,7 @@ def text_fragment_url(url: str, text: str) -> str:
 
 
 def _render(document: CheckDocument, report: str, panels: Sequence[Panel], home: str | None, nonce: str) -> str:
-    environment = create_environment(Assets(), (FEATURE,))
+    environment = create_environment(Assets(), ("app.features.check",))
     macros: Any = environment.get_template("check_parts.html").make_module({"outcomes": OUTCOMES})
     buttons = [str(macros.statement_button(panel)) for panel in panels]
     classes = [f"o-{panel.statement.outcome}" for panel in panels]

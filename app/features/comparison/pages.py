@@ -99,7 +99,7 @@ async def compare_page(
         return await csv_file(filename, _FLIPS_CSV, map(_flip_row, await _all_flips(viewer, a, b, compared)))
     query = query_of({"a": a, "b": b, "mix_judges": "true" if mix_judges else None})
     return await viewer.page(
-        "compare.html", title="Compare", here="compare", query=query, judges=judges,
+        "compare.html", title="Compare", here="home", tab="compare", query=query, judges=judges,
         json=f"/v1/compare?{query}" if compared else None,
         csv=f"/compare?{query}&format=csv" if compared and compared["tasks"] else None,
         choices=choices, a=a, b=b, compared=compared, by_answer=_by_answer,

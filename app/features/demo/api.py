@@ -8,10 +8,10 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 from typing import Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Request
 
 from app.access.keys import Caller
-from app.api.access import ServiceDep, SubmitterDep
+from app.api.access import SubmitterDep
 from app.api.models import AcceptedArchiveOut
 from app.api.problems import Problem
 from app.api.submissions import check_tasks_exist, receipts_json
@@ -24,12 +24,13 @@ router = APIRouter(prefix="/v1/demo", tags=["submissions"])
 
 
 @router.post("", status_code=202, response_model=AcceptedArchiveOut)
-async def load_demo(service: ServiceDep, caller: SubmitterDep) -> dict[str, Any]:
+async def load_demo(request: Request, caller: SubmitterDep) -> dict[str, Any]:
     """Submit the shipped answers of three agents, judged without a model. They cite a website that the service serves.
 
     Needs a worker in the process of the service, because only this process may open the website.
     """
-    return await service.part(DemoLoader).load(caller)
+    loader: DemoLoader = request.app.state.demo  # created by app.server.application
+    return await loader.load(caller)
 
 
 class DemoLoader:

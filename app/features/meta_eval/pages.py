@@ -168,7 +168,7 @@ async def benches(viewer: ViewerDep, id: BenchQuery = None, format: Format = For
     if format is Format.CSV and report is not None:
         return await csv_file(f"bench-{shown}", CSV_COLUMNS, map(csv_cells, report["rows"]))
     return await viewer.page(
-        "benches.html", title="Judges", here="benches", benches=listed, report=report, shown=shown,
+        "benches.html", title="Judges", here="review", tab="benches", benches=listed, report=report, shown=shown,
         json="/v1/benches" if shown is None else f"/v1/benches/{shown}",
         csv=None if shown is None else f"/benches?id={shown}&format=csv",
         sets=[] if report is None else _sets(report), name_of=judge_name,

@@ -31,7 +31,7 @@ async def rescores(viewer: ViewerDep, cursor: IdQuery = None) -> Response:
     tasks = (await viewer.api.get("/v1/tasks"))["items"]
     board = (await viewer.api.get("/v1/leaderboard", mix_judges="true"))["items"][:_MAX_AGENTS]
     return await viewer.page(
-        "rescores.html", title="Rescores", here="rescores", json="/v1/rescores", rescores=listed["items"],
+        "rescores.html", title="Rescores", here="tasks", tab="rescores", json="/v1/rescores", rescores=listed["items"],
         following=listed["next_cursor"], tasks=sorted(str(task["task_id"]) for task in tasks),
         agents=sorted(str(row["agent_name"]) for row in board),
     )  # fmt: skip
@@ -65,7 +65,7 @@ async def rescore(rescore_id: IdPath, viewer: ViewerDep, format: Format = Format
     if format is Format.CSV:
         return await csv_file(f"rescore-{rescore_id}", _CSV, map(_row, found["answers"]))
     return await viewer.page(
-        "rescore.html", title="Rescore", here="rescores", json=f"/v1/rescores/{rescore_id}",
+        "rescore.html", title="Rescore", here="tasks", json=f"/v1/rescores/{rescore_id}",
         csv=f"/rescores/{rescore_id}?format=csv", rescore=found,
         progress=_progress(each["status"] for each in found["answers"]),
         paused=next((each for each in found["answers"] if each["stage"] == "paused"), None),

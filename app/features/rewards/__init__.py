@@ -1,5 +1,1 @@
 """Rewards for reinforcement learning: verification of answers over HTTP, and adapters for trainers."""
-
-from app.feature import Feature
-
-FEATURE = Feature(name="rewards", settings="settings:RewardSettings", routers=("api:router",))

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import Sequence
 from typing import Annotated, Any
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Depends, Request, Response
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from answers.citations import CACHED_CHARS
@@ -208,15 +208,23 @@ class RewardsOut(BaseModel):
 router = APIRouter(prefix="/v1", tags=["rewards"], route_class=StrictJsonRoute)
 
 
+def _verifier_of(request: Request) -> RewardVerifier:
+    """Return the verifier of this process, which ``app.server.application`` creates."""
+    verifier: RewardVerifier = request.app.state.rewards
+    return verifier
+
+
+VerifierDep = Annotated[RewardVerifier, Depends(_verifier_of)]
+
+
 @router.post("/verify", response_model=RewardOut | RewardsOut)
-async def verify_answer(body: VerifyIn, service: ServiceDep, caller: SubmitterDep) -> Response:
+async def verify_answer(body: VerifyIn, service: ServiceDep, verifier: VerifierDep, caller: SubmitterDep) -> Response:
     """Verify one answer, or a batch, and return the reward. A reward that is not reliable is masked, never 0.
 
     Answers in ``deadline_s`` seconds. Equal requests get equal responses for an hour, unless the reward is masked.
     """
-    verifier = service.part(RewardVerifier)
     items = [body] if body.items is None else body.items
-    verifications = await _verifications(service, caller, body, items)
+    verifications = await _verifications(service, verifier, caller, body, items)
     try:
         async with asyncio.TaskGroup() as group:
             tasks = [group.create_task(verifier.verify(each)) for each in verifications]
@@ -228,7 +236,7 @@ async def verify_answer(body: VerifyIn, service: ServiceDep, caller: SubmitterDe
 
 
 async def _verifications(
-    service: Service, caller: Caller, body: VerifyIn, items: Sequence[VerifyItemIn]
+    service: Service, verifier: RewardVerifier, caller: Caller, body: VerifyIn, items: Sequence[VerifyItemIn]
 ) -> list[Verification]:
     """Return what to verify.
 
@@ -238,7 +246,7 @@ async def _verifications(
     """
     prefixes = [""] if body.items is None else [f"items.{number}." for number in range(len(items))]
     await service.runtime.reload_judges({item.task_id for item in items if item.task_id is not None})
-    verifier, judges = service.part(RewardVerifier), list[Judge]()
+    judges = list[Judge]()
     try:
         async with asyncio.timeout(body.deadline_s):
             for item, prefix in zip(items, prefixes, strict=True):

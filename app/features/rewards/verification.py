@@ -24,7 +24,6 @@ from app.async_tools import Batches
 from app.engine.pipeline import AnswerPages, evaluate
 from app.features.rewards.reward import Mask, MaskReason, PageShare, Reward, ScoreKind, components, reward_of, scores
 from app.features.rewards.rubrics import RubricCompiler
-from app.features.rewards.settings import RewardSettings
 from app.features.rewards.shared_verdicts import SharedVerdicts, SharingVerifier, Turns
 from app.jobs.attempt_accounting import RequestAccounting
 from app.observability.metrics import RequestMetrics
@@ -92,7 +91,7 @@ class RewardVerifier:
     """Verifier of one process. Limits concurrency and shares equal verifications."""
 
     def __init__(self, service: Service) -> None:
-        settings = service.settings.of(RewardSettings)
+        settings = service.settings
         self._service = service
         self._keep_time = timedelta(seconds=settings.reward_keep_s)
         self._slots = asyncio.Semaphore(settings.max_verifications)

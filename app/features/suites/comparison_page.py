@@ -73,7 +73,7 @@ async def compare_runs(
         return await csv_file(name, _DIFFERENCES_CSV, (_difference_row(*row) for row in rows))
     query = query_of({"a": a, "b": b})
     return await viewer.page(
-        "suite_compare.html", title=f"Compare runs of {NAMES[suite]}", here="suites",
+        "suite_compare.html", title=f"Compare runs of {NAMES[suite]}", here="home",
         json=None if compared is None else f"/v1/suites/{suite}/compare?{query}",
         csv=f"/suites/{suite}/compare?{query}&format=csv" if rows else None,
         suite=suite, names=NAMES, a=a, b=b, query=query, problem=problem, choices=by_split(finished), sides=sides,

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from app.features.suites.errors import PathNotAllowed
-from app.features.suites.settings import SuiteSettings
 from app.settings import Settings
 
 _MAX_CHARS = 1000
@@ -26,7 +25,7 @@ class DataFolders:
 
     @classmethod
     def of(cls, settings: Settings) -> DataFolders:
-        return cls(settings.of(SuiteSettings).suite_data)
+        return cls(settings.suite_data)
 
     def hide_folders(self, text: str) -> str:
         """Remove the allowed folders from paths in an error text: their location is internal to the operator."""

@@ -69,7 +69,7 @@ async def suites(viewer: ViewerDep, format: Format = Format.HTML) -> Response:
         return await csv_file("suites", RUNS_CSV, run_rows(every))
     newest = {suite: by_split(await list_runs(viewer, suite, at_most=_MAX_RUNS)) for suite in SuiteName}
     return await viewer.page(
-        "suites.html", title="Suites", here="suites", json=f"/v1/suites/{SuiteName.MIND2WEB}/runs",
+        "suites.html", title="Step benchmarks", here="home", tab="suites", json=f"/v1/suites/{SuiteName.MIND2WEB}/runs",
         csv="/suites?format=csv", suites=newest, names=NAMES, measures=MEASURES, published=published,
     )  # fmt: skip
 
@@ -104,7 +104,7 @@ async def run(
     )
     run = suite_run(document, await _result(viewer, document))
     return await viewer.page(
-        "suite_run.html", title=f"{NAMES[suite]} · {run.split}", here="suites", json=base,
+        "suite_run.html", title=f"{NAMES[suite]} · {run.split}", here="home", json=base,
         csv=f"/suites/{suite}/runs/{run_id}?format=csv", suite=suite, shown=run, job=job,
         live=job["status"] not in TERMINAL, steps=steps_page["items"], following=steps_page["next_cursor"],
         filters=filters, statuses=_STATUSES, names=NAMES, measures=run.measures, means=MEANS, breakdown=breakdown,
@@ -127,7 +127,7 @@ async def step(
     if format is Format.CSV:
         return await options_file(f"{suite}-{run_id}-{position}", details)
     return await viewer.page(
-        "suite_step.html", title=f"Step {details.step['id']}", here="suites", json=f"{base}/steps/{position}",
+        "suite_step.html", title=f"Step {details.step['id']}", here="home", json=f"{base}/steps/{position}",
         csv=f"/suites/{suite}/runs/{run_id}/steps/{position}?format=csv",
         base=f"/suites/{suite}/runs/{run_id}", crumb=NAMES[suite], suite=suite, position=position, shown=details,
         step=details.step, before=before, after=after,

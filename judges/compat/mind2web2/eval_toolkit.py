@@ -9,12 +9,13 @@ from judges.llm.families import DEFAULT_MODEL
 from judges.prompting import token_limit
 from judges.prompting.token_limit import TEXT_ENCODING, TRUNCATION_MARKER
 from judges.prompting.verdict_reply import BinaryEvalResult
+from mind2web2 import text_limits
 from mind2web2.browser_managers import default_manager
 from mind2web2.config import EvaluatorConfig
 from mind2web2.evaluator_base import BaseEvaluator
 from mind2web2.extracting import Extractor, empty_extraction
-from mind2web2.foreign_client import foreign_object
 from mind2web2.llm_client.judge import HarnessError
+from mind2web2.text_limits import count_tokens, truncate_to_tokens
 from mind2web2.verifying import Verifier
 
 __all__ = [
@@ -36,34 +37,7 @@ __all__ = [
 
 _text_encoding = token_limit.text_encoding
 """Returns the tokenizer for page texts. The name is that of the public toolkit, so that it can be replaced."""
-
-
-def count_tokens(text: str) -> int:
-    """Return the number of tokens of a text in ``TEXT_ENCODING``. Special tokens are treated as ordinary text.
-
-    Raises:
-        HarnessError: the tokenizer cannot be used.
-    """
-    with foreign_object(_tokenizer_failed):
-        return len(token_limit.tokens_of(text, _text_encoding()))
-
-
-def truncate_to_tokens(text: str, max_tokens: int) -> str:
-    """Return a text of at most ``max_tokens`` tokens, with ``TRUNCATION_MARKER`` after it if it was cut.
-
-    Line breaks are kept. A text of at most ``max_tokens`` bytes in UTF-8 is returned without using the tokenizer.
-
-    Raises:
-        HarnessError: the tokenizer cannot be used.
-    """
-    replacement = None if _text_encoding is token_limit.text_encoding else _text_encoding
-    with foreign_object(_tokenizer_failed):
-        kept = token_limit.first_tokens(text, max_tokens, replacement)
-    return text if kept is None else kept + TRUNCATION_MARKER
-
-
-def _tokenizer_failed(error: Exception) -> HarnessError:
-    return HarnessError(f"The tokenizer {TEXT_ENCODING} cannot be used: {error}")
+text_limits.current_encoding = lambda: _text_encoding
 
 
 def create_evaluator(

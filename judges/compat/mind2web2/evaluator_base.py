@@ -21,6 +21,7 @@ from judges.llm.families import DEFAULT_MODEL
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.prompting.rendering import Style
+from judges.prompting.token_limit import TRUNCATION_MARKER
 from judges.verifier import ClaimJudge
 from mind2web2.api_tools.tool_pdf import PDFParser
 from mind2web2.browser_managers import as_live_pages, default_manager
@@ -38,6 +39,7 @@ from mind2web2.llm_client.judge import (
 )
 from mind2web2.page_source import CachedPages, PageSource
 from mind2web2.semaphores import slot
+from mind2web2.text_limits import count_tokens, truncate_to_tokens
 from mind2web2.tool_faults import lose_page
 from mind2web2.verification_tree import VerificationNode
 from mind2web2.verify_options import page_addresses
@@ -228,8 +230,6 @@ class Session:
         }
 
     def _shortened(self, page: Evidence, times: int) -> Evidence:
-        from mind2web2.eval_toolkit import TRUNCATION_MARKER, count_tokens, truncate_to_tokens  # here: it imports this
-
         text = page.text.removesuffix(TRUNCATION_MARKER)
         return with_text(page, truncate_to_tokens(text, max(1, count_tokens(text) // 2**times)))
 

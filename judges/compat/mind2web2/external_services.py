@@ -13,23 +13,10 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from cache.capture import Observation
 from judges.llm.client import LLMClient
+from mind2web2.live_browser import DEADLINE_S, LiveBrowser
 
 if TYPE_CHECKING:
     from cache.backends.documents import Document
-
-DEADLINE_S = 60.0
-
-
-class LiveBrowser(Protocol):
-    """Captures live pages with a browser that starts on first use."""
-
-    async def observe(self, url: str, *, once: bool = False) -> Observation:
-        """Capture a URL now. ``once``: visit it only once, even if that fails."""
-        ...
-
-    async def open(self) -> None: ...
-
-    async def aclose(self) -> None: ...
 
 
 class ExternalServices(Protocol):

@@ -23,8 +23,9 @@ from judges.prompting.rendering import Style
 from judges.source_code import judge_import
 from judges.verifier import ClaimJudge
 from mind2web2.environment import set_value
-from mind2web2.external_services import DEADLINE_S, LiveBrowser, use_services
+from mind2web2.external_services import use_services
 from mind2web2.hosted_objects import HostedClient, judge_of_run
+from mind2web2.live_browser import DEADLINE_S, LiveBrowser
 from mind2web2.results import EVAL_DATE_VARIABLE
 from mind2web2.script_run import ScriptArguments, run_loaded
 from mind2web2.task_pages import EvidenceSource, PageListing

@@ -23,8 +23,9 @@ from judges.prompting.page_view import PagePreparer
 from judges.prompting.rendering import Style
 from judges.registry import Judge
 from judges.settling import Progress
-from mind2web2.external_services import LiveBrowser, external_services
+from mind2web2.external_services import external_services
 from mind2web2.judging import StrictVerifier
+from mind2web2.live_browser import LiveBrowser
 from mind2web2.llm_client.provider_client import open_provider
 from mind2web2.results import eval_date
 from mind2web2.script_run import ScriptArguments

@@ -25,7 +25,7 @@ from cache.egress.proxy import EgressProxy
 from cache.errors import BrowserUnavailable
 from judges.llm.client import LLMClient
 from mind2web2.environment import browser_path, browser_unsandboxed, egress_allow, required_key
-from mind2web2.external_services import DEADLINE_S, LiveBrowser
+from mind2web2.live_browser import DEADLINE_S, LiveBrowser
 from mind2web2.loop_cleanup import close_with_loop
 
 

@@ -39,6 +39,7 @@ from mind2web2.foreign_client import foreign_object
 from mind2web2.llm_client.judge import HarnessError
 from mind2web2.page_keys import address_of, file_stems, storage_key
 from mind2web2.page_metadata import PageMetadata
+from mind2web2.text_limits import truncate_to_tokens
 from mind2web2.utils.misc import normalize_url_markdown
 from mind2web2.utils.page_info_retrieval import capture_problem
 
@@ -232,8 +233,6 @@ class StoredPages(ABC):
 
     def _shown_text(self, text: str) -> str:
         """Raises HarnessError: the tokenizer cannot be used."""
-        from mind2web2.eval_toolkit import truncate_to_tokens  # here, because that module imports this one
-
         return truncate_to_tokens(text, self._config.max_text_tokens)
 
     async def _evidence(

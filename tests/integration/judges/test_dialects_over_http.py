@@ -13,7 +13,8 @@ from pydantic import BaseModel
 from judges.extractor import Extractor
 from judges.llm import learned_formats
 from judges.llm.client import LLMClient
-from judges.llm.providers import Access, make_client
+from judges.llm.provider_adapter import Access
+from judges.llm.providers import make_client
 from judges.llm.retry import RetryPolicy
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer

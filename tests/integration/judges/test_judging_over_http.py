@@ -20,7 +20,8 @@ from answers.submission import Answer
 from judges.context import JudgeContext
 from judges.extractor import Extractor
 from judges.llm.client import LLMRequest
-from judges.llm.providers import Access, make_client
+from judges.llm.provider_adapter import Access
+from judges.llm.providers import make_client
 from judges.llm.response_cache import FolderReplyCache
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer

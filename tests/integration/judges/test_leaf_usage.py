@@ -17,7 +17,8 @@ from answers.submission import Answer
 from judges.extractor import Extractor
 from judges.isolation.fork_server_pool import ForkServerPool
 from judges.llm.client import LLMClient
-from judges.llm.providers import Access, make_client
+from judges.llm.provider_adapter import Access
+from judges.llm.providers import make_client
 from judges.llm.response_cache import FolderReplyCache
 from judges.loader import load_judge
 from judges.prompting.page_view import PagePreparer

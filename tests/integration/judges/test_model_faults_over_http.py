@@ -25,7 +25,7 @@ from judges.llm.budget import ProcessBudget, estimate_cost
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.openai import open_openai
 from judges.llm.pricing import Prices
-from judges.llm.providers import Access
+from judges.llm.provider_adapter import Access
 from judges.llm.remote import RemoteLLM
 from judges.llm.request_formats import LADDER
 from judges.llm.retry import Retrier, RetryPolicy

@@ -11,8 +11,8 @@ import pytest
 from judges.errors import LLMOutputUnusable, LLMRejected, LLMUnavailable
 from judges.llm.client import LLMRequest
 from judges.llm.direct import DirectLLM
-from judges.llm.provider_adapter import ProviderAdapter
-from judges.llm.providers import REMOTE_PROVIDERS, Access
+from judges.llm.provider_adapter import Access, ProviderAdapter
+from judges.llm.providers import REMOTE_PROVIDERS
 from judges.llm.remote import RemoteLLM
 from judges.llm.retry import Retrier, RetryPolicy
 from judges.prompting.verdict_reply import BinaryEvalResult

@@ -15,7 +15,7 @@ from judges.llm.client import LLMRequest
 from judges.llm.images import DataURI, image_part
 from judges.llm.learned_formats import MAX_AGE_S, FormatFile, Images
 from judges.llm.openai import open_openai
-from judges.llm.providers import Access
+from judges.llm.provider_adapter import Access
 from judges.llm.remote import RemoteLLM
 from judges.llm.request_formats import DEFAULT_OUTPUT_LIMIT, RequestFormat, SchemaMode
 from judges.llm.retry import Retrier, RetryPolicy

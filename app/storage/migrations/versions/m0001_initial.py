@@ -2,15 +2,38 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0001"
+from app.storage.migrate import revision_of
+
+# Until the first release, a change of the schema is made here.
+revision = revision_of(Path(__file__))
 down_revision = None
 branch_labels = None
 depends_on = None
 
 _APPEND_ONLY = ("overrides", "page_changes")
+_QUEUE = """
+CREATE FUNCTION queue_webhook_deliveries() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO webhook_deliveries (webhook_id, owner, job_id, event, snapshot, created_at, next_at)
+    SELECT webhooks.id, NEW.owner, NEW.id, 'job.' || NEW.status, row_to_json(NEW)::text, now(), now()
+    FROM webhooks
+    WHERE webhooks.owner = NEW.owner
+      AND (webhooks.submission_id IS NULL OR webhooks.submission_id = NEW.submission_id)
+      AND webhooks.disabled_at IS NULL;
+    RETURN NULL;
+END
+$$
+"""
+_TRIGGER = """
+CREATE TRIGGER jobs_queue_webhook_deliveries AFTER UPDATE OF status ON jobs FOR EACH ROW
+WHEN (OLD.status IS DISTINCT FROM NEW.status AND NEW.status IN ('succeeded', 'failed', 'cancelled'))
+EXECUTE FUNCTION queue_webhook_deliveries()
+"""
 
 
 def upgrade() -> None:
@@ -62,6 +85,7 @@ def upgrade() -> None:
         sa.Column("outcome", sa.Text, nullable=False),
         sa.Column("record", sa.Text, nullable=False),
         sa.Column("captured_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("owner", sa.Text),
         sa.PrimaryKeyConstraint("id"),
     )
     op.create_index("captures_by_final_key", "captures", ["final_key_sha256", "captured_at"])
@@ -123,6 +147,7 @@ def upgrade() -> None:
         sa.Column("reason", sa.Text, nullable=False),
         sa.Column("by", sa.Text, nullable=False),
         sa.Column("key_owner", sa.Text, nullable=False),
+        sa.Column("for_owner", sa.Text),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("undoes", sa.Text),
         sa.ForeignKeyConstraint(
@@ -206,6 +231,8 @@ def upgrade() -> None:
         sa.Column("paused_budget_id", sa.Text),
         sa.Column("paused_limit", sa.Float),
         sa.Column("kind", sa.Text, server_default=sa.text("'answer'"), nullable=False),
+        sa.Column("stored_pages", sa.Boolean, server_default=sa.text("false"), nullable=False),
+        sa.Column("run", sa.Text),
         sa.ForeignKeyConstraint(
             ["answer_sha256"],
             ["answers.sha256"],
@@ -233,6 +260,22 @@ def upgrade() -> None:
     )
     op.create_index("page_change_captures_by_key", "page_change_captures", ["key_sha256"])
     op.create_table(
+        "webhooks",
+        sa.Column("id", sa.Text, nullable=False),
+        sa.Column("owner", sa.Text, nullable=False),
+        sa.Column("url", sa.Text, nullable=False),
+        sa.Column("secret", sa.Text, nullable=False),
+        sa.Column("description", sa.Text, nullable=False),
+        sa.Column("submission_id", sa.Text),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("disabled_at", sa.DateTime(timezone=True)),
+        sa.Column("disabled_reason", sa.Text),
+        sa.ForeignKeyConstraint(["submission_id"], ["submissions.id"], ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("id"),
+    )
+    op.create_index("webhooks_by_owner", "webhooks", ["owner", "id"])
+    op.create_index("webhooks_by_submission", "webhooks", ["submission_id"])
+    op.create_table(
         "checkpoints",
         sa.Column("job_id", sa.Text, nullable=False),
         sa.Column("key", sa.Text, nullable=False),
@@ -255,6 +298,9 @@ def upgrade() -> None:
         sa.Column("body", sa.Text, nullable=False),
         sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
         sa.Column("kind", sa.Text, server_default=sa.text("'answer'"), nullable=False),
+        sa.Column("score_low", sa.Float),
+        sa.Column("score_high", sa.Float),
+        sa.Column("model", sa.Text, nullable=False),
         sa.ForeignKeyConstraint(
             ["job_id"],
             ["jobs.id"],
@@ -264,6 +310,70 @@ def upgrade() -> None:
     )
     op.create_index("results_by_agent", "results", ["agent", "task_id", "id"])
     op.create_index("results_by_owner", "results", ["owner", "id"])
+    op.create_table(
+        "suite_runs",
+        sa.Column("job_id", sa.Text, nullable=False),
+        sa.Column("identity", sa.Text, nullable=False),
+        sa.Column("total", sa.Integer, nullable=False),
+        sa.ForeignKeyConstraint(["job_id"], ["jobs.id"], ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("job_id"),
+    )
+    op.create_table(
+        "suite_steps",
+        sa.Column("job_id", sa.Text, nullable=False),
+        sa.Column("position", sa.Integer, nullable=False),
+        sa.Column("task_id", sa.Text, nullable=False),
+        sa.Column("status", sa.Text, nullable=False),
+        sa.Column("element_acc", sa.Float),
+        sa.Column("action_f1", sa.Float),
+        sa.Column("step_acc", sa.Float),
+        sa.Column("record", sa.Text, nullable=False),
+        sa.Column("trace", sa.Text, nullable=False),
+        sa.ForeignKeyConstraint(["job_id"], ["jobs.id"], ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("job_id", "position"),
+    )
+    op.create_table(
+        "webhook_deliveries",
+        sa.Column("position", sa.BigInteger, sa.Identity(always=False), nullable=False),
+        sa.Column(
+            "id",
+            sa.Text,
+            server_default=sa.text("('msg_'::text || replace((gen_random_uuid())::text, '-'::text, ''::text))"),
+            nullable=False,
+        ),
+        sa.Column("webhook_id", sa.Text, nullable=False),
+        sa.Column("owner", sa.Text, nullable=False),
+        sa.Column("job_id", sa.Text),
+        sa.Column("event", sa.Text, nullable=False),
+        sa.Column("snapshot", sa.Text),
+        sa.Column("state", sa.Text, server_default=sa.text("'pending'"), nullable=False),
+        sa.Column("attempts", sa.Integer, server_default=sa.text("0"), nullable=False),
+        sa.Column("status_code", sa.Integer),
+        sa.Column("error", sa.Text),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.Column("next_at", sa.DateTime(timezone=True)),
+        sa.Column("delivered_at", sa.DateTime(timezone=True)),
+        sa.ForeignKeyConstraint(["job_id"], ["jobs.id"], ondelete="CASCADE"),
+        sa.ForeignKeyConstraint(["webhook_id"], ["webhooks.id"], ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("position"),
+    )
+    op.create_index("webhook_deliveries_by_job", "webhook_deliveries", ["job_id"])
+    op.create_index("webhook_deliveries_by_webhook", "webhook_deliveries", ["webhook_id", "position"])
+    op.create_index(
+        "webhook_deliveries_due",
+        "webhook_deliveries",
+        ["owner", "next_at"],
+        postgresql_where=sa.text("state = 'pending'"),
+    )
+    op.create_table(
+        "bundle_roots",
+        sa.Column("result_id", sa.Text, nullable=False),
+        sa.Column("root_sha256", sa.Text, nullable=False),
+        sa.Column("content", sa.Boolean, nullable=False),
+        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
+        sa.ForeignKeyConstraint(["result_id"], ["results.id"], ondelete="CASCADE"),
+        sa.PrimaryKeyConstraint("result_id", "root_sha256"),
+    )
     op.create_table(
         "overrides",
         sa.Column("id", sa.Text, nullable=False),
@@ -306,7 +416,8 @@ def upgrade() -> None:
         sa.PrimaryKeyConstraint("result_id", "key_sha256"),
     )
     op.create_index("result_sources_by_key", "result_sources", ["key_sha256"])
-
+    op.execute(_QUEUE)
+    op.execute(_TRIGGER)
     _forbid_updates()
 
 

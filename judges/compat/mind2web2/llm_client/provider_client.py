@@ -22,7 +22,8 @@ from judges.llm.call_recording import ActiveRecorder
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
 from judges.llm.direct import RetryWindow
 from judges.llm.observed import ObservedLLM
-from judges.llm.providers import AZURE_API_VERSION, DEFAULT_PROVIDER, Access, make_direct_client
+from judges.llm.provider_adapter import AZURE_API_VERSION, Access
+from judges.llm.providers import DEFAULT_PROVIDER, make_direct_client
 from judges.llm.retry import RetryPolicy
 from judges.prompting.verdict_reply import BinaryEvalResult
 from mind2web2.environment import model_name, value_of

@@ -17,7 +17,8 @@ from cache.errors import BrowserUnavailable, CacheError
 from cache.image_jobs import run_image_job
 from cache.page_text.tiles import join_tiles
 from mind2web2.api_tools.tool_pdf import arxiv_mirror, make_blank_png_b64
-from mind2web2.external_services import DEADLINE_S, external_services
+from mind2web2.external_services import external_services
+from mind2web2.live_browser import DEADLINE_S
 from mind2web2.llm_client.judge import HarnessError
 from mind2web2.tool_faults import lose_harness, lose_page, no_evidence, recorded_cancellation
 from mind2web2.utils.url_tools import normalize_url_for_browser

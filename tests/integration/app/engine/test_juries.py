@@ -17,7 +17,8 @@ from app.features.bundles.rerunning import rerun
 from app.features.bundles.verifying import verify
 from judges.errors import LLMRejected
 from judges.llm.jury_client import JuryClient
-from judges.llm.providers import Access, make_client
+from judges.llm.provider_adapter import Access
+from judges.llm.providers import make_client
 from rubrics.result_fields import leaves_of
 from tests.fakes.bundled import LAMPS, InMemoryJudging
 from tests.integration.app.judged_folder import SCRIPT, AnswerFolder, stored_result

@@ -18,11 +18,10 @@ from judges.errors import LLMBudgetExceeded, ShorterPage, UnusableKind, Unusable
 from judges.extractor import Extractor
 from judges.llm.budget import Estimate
 from judges.llm.cached import CachedLLM
-from judges.llm.client import LLMReply, LLMRequest, for_job
+from judges.llm.client import CheckpointedReply, LLMReply, LLMRequest, for_job
 from judges.llm.observed import ObservedLLM
 from judges.llm.provider_adapter import RawReply
 from judges.llm.remote import RemoteLLM
-from judges.llm.response_cache import CheckpointedReply
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.registry import Judge

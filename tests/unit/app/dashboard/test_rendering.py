@@ -6,12 +6,12 @@ import pytest
 
 from app.dashboard.assets import Assets
 from app.dashboard.rendering import create_environment
-from app.features import FEATURES
+from app.server.application import TEMPLATES
 
 
 @pytest.mark.slow
 def test_templates_use_only_existing_filters():
-    environment = create_environment(Assets(), FEATURES)
+    environment = create_environment(Assets(), TEMPLATES)
     names = environment.list_templates()
     assert "result.html" in names
     for name in names:
@@ -29,5 +29,5 @@ def test_templates_use_only_existing_filters():
     ],
 )
 def test_numbers_have_a_minus_sign(shown: str, text: str):
-    environment = create_environment(Assets(), FEATURES)
+    environment = create_environment(Assets(), TEMPLATES)
     assert environment.from_string("{{ (" + shown.replace("|", ")|", 1) + " }}").render() == text

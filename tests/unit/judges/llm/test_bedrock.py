@@ -13,8 +13,7 @@ from judges.llm.bedrock import MAX_OUTPUT_TOKENS, BedrockAdapter, message_body, 
 from judges.llm.client import LLMRequest
 from judges.llm.images import DataURI, image_part
 from judges.llm.learned_formats import Images
-from judges.llm.provider_adapter import FinishReason
-from judges.llm.providers import Access
+from judges.llm.provider_adapter import Access, FinishReason
 from judges.prompting.verdict_reply import BinaryEvalResult
 
 REQUEST = LLMRequest(

@@ -8,10 +8,9 @@ import pytest
 from judges.errors import LLMRejected, LLMUnavailable
 from judges.llm.budget import ProcessBudget, RequestBudget
 from judges.llm.cached import CachedLLM
-from judges.llm.client import LLMReply, LLMRequest, for_job
+from judges.llm.client import CheckpointedReply, LLMReply, LLMRequest, for_job
 from judges.llm.observed import ObservedLLM
 from judges.llm.remote import RemoteLLM
-from judges.llm.response_cache import CheckpointedReply
 from judges.llm.retry import Retrier, RetryPolicy
 from judges.prompting.verdict_reply import BinaryEvalResult
 from rubrics.verdict import Usage

@@ -9,10 +9,10 @@ import pytest
 from judges.errors import ModelNotConfigured
 from judges.llm.cached import CachedLLM
 from judges.llm.lexical import LexicalClient
+from judges.llm.provider_adapter import Access
 from judges.llm.providers import (
     PROVIDERS,
     REMOTE_PROVIDERS,
-    Access,
     ModelName,
     Provider,
     account_identity,

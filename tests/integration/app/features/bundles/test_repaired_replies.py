@@ -13,7 +13,8 @@ import pytest
 from app.features.bundles.replaying import first_difference, replay
 from app.features.bundles.rerunning import rerun
 from app.features.bundles.verifying import verify
-from judges.llm.providers import Access, make_client
+from judges.llm.provider_adapter import Access
+from judges.llm.providers import make_client
 from tests.fakes.bundled import LAMPS, InMemoryJudging, read_member
 from tests.standin.call import Call
 from tests.standin.faults import MALFORMED, Fault

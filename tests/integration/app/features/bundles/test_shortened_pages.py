@@ -19,7 +19,8 @@ from cache.blobs import BlobArea
 from judges.llm.call_log_reader import read_calls
 from judges.llm.chat_body import response_format
 from judges.llm.context_windows import SHORTENED_PAGE_NOTICE
-from judges.llm.providers import Access, make_client
+from judges.llm.provider_adapter import Access
+from judges.llm.providers import make_client
 from judges.llm.request_formats import SCHEMA_IN_WORDS
 from judges.llm.response_cache import FolderReplyCache
 from judges.prompting.page_parts import PARTS_MARKER
