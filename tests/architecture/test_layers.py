@@ -7,8 +7,10 @@ import shutil
 import subprocess
 import sys
 import tomllib
+from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
+import grimp
 import pytest
 
 from tests.architecture.sources import ROOT, project_files
@@ -96,3 +98,13 @@ def test_allowed_imports_pass(empty_project: Path):
     (empty_project / "app/features/suites/storage.py").write_text("import sqlalchemy\nimport app.storage\n", "utf-8")
     report = lint(empty_project)
     assert report.returncode == 0, report.stdout + report.stderr
+
+
+def test_no_module_imports_itself_through_others():
+    """Also counts imports inside functions and for type checking."""
+    graph = grimp.build_graph(*CONFIGURATION["root_packages"], cache_dir=None)
+    imports = {module: graph.find_modules_directly_imported_by(module) for module in graph.modules}
+    try:
+        TopologicalSorter(imports).prepare()
+    except CycleError as error:
+        pytest.fail(" <- ".join(error.args[1]))
