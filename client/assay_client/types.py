@@ -102,7 +102,6 @@ class AgentSummaryOut(TypedDict):
     tasks: dict[str, TaskAveragesOut]
     without_result: list[WithoutResultOut]
     missing_runs: list[MissingRunOut]
-    corrected: CorrectedOut | None
 
 
 class AgreementFiguresOut(TypedDict):
@@ -469,15 +468,6 @@ class ComponentOut(TypedDict):
     reason: str | None
     score: float | None
     score_strict: float | None
-
-
-class CorrectedOut(TypedDict):
-    """Raw and corrected figures, ``score`` and ``leaves``, the errors of the judge on labelled leaves, and warnings."""
-
-    score: dict[str, Any]
-    leaves: dict[str, Any]
-    judge_errors: dict[str, int]
-    warnings: list[str]
 
 
 class CostOut(TypedDict):
@@ -1285,8 +1275,6 @@ class Result(TypedDict):
     usage_by: NotRequired[list[dict[str, Any]]]
     asked_in: NotRequired[str | None]
     rejudged: NotRequired[Result_rejudged | None]
-    certification: NotRequired[dict[str, Any]]
-    certificate: NotRequired[dict[str, Any]]
     overrides: NotRequired[list[Result_override]]
     with_overrides: NotRequired[Result_with_overrides | None]
     bundles: NotRequired[list[dict[str, Any]]]

@@ -18,7 +18,6 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import AwareDatetime, Field, TypeAdapter, ValidationError
 
-from cache.capture import PageKind
 from cache.urls import canonical_key
 from judges.errors import JudgeError
 from rubrics.verdict import Outcome, Support
@@ -65,7 +64,6 @@ class LabelledPage:
     page_id: str | None = None
     sha256: _Sha256 | None = None
     text: str | None = None
-    kind: PageKind | None = None
 
 
 _Count: TypeAlias = Annotated[int, Field(ge=0)]
@@ -301,18 +299,10 @@ def _pages_of(result: Mapping[str, Any], sources: Iterable[str]) -> tuple[Labell
     by_key = {canonical_key(str(page["url"])): page for page in result.get("pages") or ()}
     pages = [LabelledPage(url=url) for url in dict.fromkeys(sources)]
     return tuple(
-        one
-        if page is None
-        else LabelledPage(url=one.url, page_id=page.get("page_id"), sha256=_text_digest(page), kind=page_kind(page))
+        one if page is None else LabelledPage(url=one.url, page_id=page.get("page_id"), sha256=_text_digest(page))
         for one in pages
         for page in (by_key.get(canonical_key(one.url)),)
     )
-
-
-def page_kind(page: Mapping[str, Any]) -> PageKind | None:
-    """Return the kind of a page of a result; None if the result does not have it."""
-    kind = page.get("kind")
-    return PageKind(kind) if kind in set(PageKind) else None
 
 
 def _text_digest(page: Mapping[str, Any]) -> str | None:

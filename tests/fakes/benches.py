@@ -34,7 +34,7 @@ def bench_of(
     """Return the report of a bench with these label sets and their juries. A higher ``day`` is newer."""
     sets, rows = [], []
     for name, juries in juries_by_set.items():
-        items, tally = items_of(_labels(60, judges)), SetTally(name, detect_languages=False)
+        items, tally = items_of(_labels(60, judges)), SetTally(name)
         for item in items:
             tally.add(item)
         sets.append(tally.as_json("a" * 64))

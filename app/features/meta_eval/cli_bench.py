@@ -29,7 +29,7 @@ from app.console.judging_options import (
 )
 from app.console.streams import counted, print_json, print_line, stderr_console, stdout_console
 from app.console.tables import plain_table
-from app.features.meta_eval.cli import MAX_SHOWN, VOTES, PartialOption, PartialSupport, issue_certificates
+from app.features.meta_eval.cli import MAX_SHOWN, VOTES, PartialOption, PartialSupport
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -130,9 +130,6 @@ _WordsOption: TypeAlias = Annotated[
 _SampleOption: TypeAlias = Annotated[
     int | None, typer.Option("--sample", min=1, metavar="N", help="Use N random claims per set (default: all).")
 ]
-_CertifyOption: TypeAlias = Annotated[
-    bool, typer.Option("--certify", help="Store a certificate for each model over all sets.")
-]
 _OutOption: TypeAlias = Annotated[
     list[Path] | None, typer.Option("--out", help="Also write the table to this .md, .csv or .json file; repeatable.")
 ]
@@ -153,7 +150,6 @@ def bench(
     max_output_tokens: MaxOutputOption = None,
     budget: ReplayBudgetOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Estimate requests, tokens and cost only.")] = False,
-    certify: _CertifyOption = False,
     out: _OutOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -165,7 +161,7 @@ def bench(
     """
     panels = [_names_in(each) for each in (*(each for each in model or () if "," in each), *(jury or ()))]
     models = list(dict.fromkeys(name for each in model or () for name in _names_in(each)))
-    _check(models, certify=certify, dry_run=dry_run, votes=votes, out=out or ())
+    _check(models, dry_run=dry_run, out=out or ())
 
     from judges.analysis.meta_eval.items import PartialRule
 
@@ -194,13 +190,11 @@ def bench(
             return
         failures = event_loop.run(run.measure(settings)) if models else run.measure_recorded()
     report = run.report(settings)
-    if certify:
-        report["certificates"] = issue_certificates(settings, run.asked_by_model(), run.rule)
     _output(report, settings, out or (), as_json=as_json)
     for failure in failures:
         stderr_console().print_line(f"stopped: {failure}")
     is_incomplete = any(row["verdicts"] == "asked" and row["not_judged"]["by_reason"] for row in report["rows"])
-    if failures or is_incomplete or (certify and len(report["certificates"]) < len(models)):
+    if failures or is_incomplete:
         raise typer.Exit(Exit.INCOMPLETE)
 
 
@@ -262,11 +256,9 @@ def _member(name: str, models: Sequence[str], one: _LabelSet) -> Member:
     )
 
 
-def _check(models: Sequence[str], *, certify: bool, dry_run: bool, votes: int, out: Sequence[Path]) -> None:
-    if (certify or dry_run) and not models:
-        raise WrongUsage(f"{'--certify' if certify else '--dry-run'} requires at least one --model")
-    if certify and votes != VOTES:
-        raise WrongUsage(f"--certify requires --votes {VOTES}, the number of votes that judging uses")
+def _check(models: Sequence[str], *, dry_run: bool, out: Sequence[Path]) -> None:
+    if dry_run and not models:
+        raise WrongUsage("--dry-run requires at least one --model")
     for path in out:
         if path.suffix not in _OUT_SUFFIXES:
             raise WrongUsage(f"--out {path}: the name must end in {', '.join(_OUT_SUFFIXES)}")
@@ -456,15 +448,6 @@ class _Bench:
             sample=self.sample,
         )
 
-    def asked_by_model(self) -> dict[str, list[tuple[Mapping[str, Any], JudgeAgreement]]]:
-        """Return the sets and agreements of each model that was asked."""
-        by_model: dict[str, list[tuple[Mapping[str, Any], JudgeAgreement]]] = {}
-        for summary, judges, _ in self.measured:
-            for one in judges:
-                if one.asked:
-                    by_model.setdefault(one.model, []).append((summary, one))
-        return by_model
-
     def _live(self, runtime: Runtime) -> list[LiveJudge]:
         from app.features.meta_eval.judging import LiveJudge
 
@@ -480,7 +463,7 @@ class _Bench:
         from judges.analysis.meta_eval.report import SetTally
 
         summary, recorded = (
-            SetTally(one.name, detect_languages=True),
+            SetTally(one.name),
             RecordedTallies(self.rule, listed=0, words=self.words),
         )
         juries = [JuryTally(jury) for jury in self.juries[one.name]]

@@ -19,7 +19,6 @@ from judges.voting import JuryRule
 from tests.browser.dashboard.conftest import LAPTOP, PHONE, OpenDashboard, Served, open_reader
 from tests.browser.dashboard.test_fit import problems_of
 from tests.fakes.benches import BENCH_JUDGES, BENCH_JURIES, bench_of
-from tests.fakes.judged import leaf, rubric_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
 
@@ -118,53 +117,3 @@ async def test_api_lists_the_benches_newest_first(benched: Served) -> None:
     assert len(whole["rows"]) == 14
     assert (await benched.http.get(f"/v1/benches/bench_{99:024x}")).status_code == 404
     assert (await benched.http.get("/v1/benches/..%2Fjobs")).status_code in (404, 422)
-
-
-def certified(status: str, note: str, *, issued: bool) -> dict[str, Any]:
-    """Return the fields of a result that say what is certified about its judge."""
-    figure = {"value": 0.61, "low": 0.5, "high": 0.72}
-    certificate = {
-        "certificate_version": 1,
-        "id": f"crt_{1:032x}",
-        "model": "scripted",
-        "prompts": ["verify_page@1"],
-        "issued_at": "2026-11-20T00:00:00+00:00",
-        "rule": "partial=failed",
-        "labels": {"sha256": "a" * 64, "items": 182, "reviewers": 1},
-        "sets": [{"name": f"wikipedia {HOSTILE}", "sha256": "a" * 64, "n": 182}],
-        "n": 182,
-        "figures": dict.fromkeys(("raw", "kappa", "ac1", "tpr", "tnr"), figure),
-    }
-    certification = {
-        "status": status, "certificate": certificate["id"] if issued else None, "not_covered": [], "note": note
-    }  # fmt: skip
-    return {"certification": certification} | ({"certificate": certificate} if issued else {})
-
-
-@pytest.mark.parametrize(
-    ("fields", "shown"),
-    [
-        (certified("covered", "", issued=True), "kappa 0.61 against people on 182 claims of wikipedia <img"),
-        (
-            certified("partly_covered", "The certificate of m does not cover: language zh, pdf pages.", issued=True),
-            "partial=failed The certificate of m does not cover: language zh, pdf pages.",
-        ),
-        (
-            certified("none", "The agreement of m with people is not certified for the prompts.", issued=False),
-            "Certificate none the agreement of this judge with people was not measured for its prompts",
-        ),
-    ],
-    ids=["covered", "partly-covered", "none"],
-)
-async def test_result_shows_the_certificate_of_its_judge(
-    benched: Served, chromium: Browser, fields: dict[str, Any], shown: str
-) -> None:
-    text = f"answer {fields['certification']['status']}"
-    benched.judging.register(text, lambda: rubric_of(leaf("river", claim="It is long"), task_id="rivers"), **fields)
-    result = await benched.result("walker", text)
-    async with open_reader(chromium, benched.url) as reader:
-        await reader.go(f"/results/{result}")
-        await reader.page.click(".about summary")
-        assert shown in await reader.text(".about dl")
-        assert await reader.violations() == []
-        assert reader.page_errors == []

@@ -12,9 +12,7 @@ from typing import Any
 import pytest
 
 from app.engine.benches import read_benches
-from cache.capture import PageKind
 from judges.analysis.labels import HumanDecision, Label, LabelledPage, RecordedVerdict, label_line
-from judges.analysis.meta_eval.certificate import read_certificates
 from rubrics.verdict import Outcome
 from tests.fakes.label_sets import PAGE, wice_row, wice_token_row
 from tests.standin.call import Call
@@ -28,7 +26,7 @@ URL = "https://pellard.example/heron"
 
 
 def label(n: int, human: HumanDecision, **fields: Any) -> Label:
-    page = LabelledPage(url=URL, text=PAGE, kind=PageKind.WEB)
+    page = LabelledPage(url=URL, text=PAGE)
     return Label(human=human, claim=f"Claim {n}: it costs 430 crowns.", sources=(URL,), pages=(page,), **fields)
 
 
@@ -200,18 +198,6 @@ async def test_sample_is_the_same_for_every_judge_and_run(bench: Any) -> None:
     assert (first["sample"], [one["usable"] for one in first["sets"]]) == (3, [3, 3])
 
 
-async def test_certificate_names_the_sets_the_rule_and_the_date(bench: Any) -> None:
-    ended = await bench("--model", "lexical", "--certify", "--partial", "passed", "--json")
-    assert ended.code == 0, ended.err
-    [certificate], _ = read_certificates(Path("data/certificates"))
-    document = certificate.document
-    assert json.loads(ended.out)["certificates"] == [document]
-    assert [(one["name"], one["n"]) for one in document["sets"]] == [("gauges", 10), ("prices", 4)]
-    assert (document["n"], document["rule"]) == (14, "partial=passed")
-    assert document["issued_at"].startswith("20")
-    assert (document["languages"], document["page_kinds"]) == (["en"], ["web"])
-
-
 async def test_jury_of_asked_models_uses_their_replies_and_pays_nothing_twice(bench: Any) -> None:
     """Claim 2 is not judged by one member, and the other two agree: the jury has a verdict."""
 
@@ -300,9 +286,7 @@ async def test_members_that_have_no_verdicts_are_named_before_any_request(bench:
         (("--jury", "old-judge,,x"), "a name between two commas is empty"),
         (("--model", "lexical", "--jury", "lexical,lexical,lexical/lexical"), "twice"),
         (("--model", "lexical", "openai/x,lexical"), "odd number of members"),
-        (("--certify",), "--certify requires at least one --model"),
         (("--dry-run",), "--dry-run requires at least one --model"),
-        (("--model", "lexical", "--certify", "--votes", "1"), "--votes 3"),
         (("--out", "table.xlsx"), "must end in .md, .csv, .json"),
         (("--labels", "none.jsonl"), "none.jsonl cannot be read"),
     ],
