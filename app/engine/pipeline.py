@@ -263,7 +263,7 @@ def _judged_with(parameters: RunParameters, judged_by: JudgeName) -> dict[str, A
             {"model": one.model, "provider": one.provider, **asdict(parameters.sent_for("verify", one.model))}
             for one in judged_by.members
         ]
-        judge["jury"] = {"rule": judged_by.rule.value, "members": members}
+        judge["jury"] = {"members": members}
     return {"judge": judge, "parameters": by_role}
 
 
@@ -273,11 +273,6 @@ async def _detailed(
     """Add the usage, warnings about the judge, and how each leaf was judged again."""
     result |= {"judge_usage": _judge_usage(result, meter), "usage_by": meter.rows(), "asked_in": configuration}
     result["warnings"] = await case.runtime.models.warnings(str(case.judged_by))
-    if case.judged_by.is_jury:
-        from app.engine.benches import measured_jury  # takes 0.04 s
-
-        found = await asyncio.to_thread(measured_jury, case.runtime.settings.data_dir, case.judged_by)
-        result["judge"]["jury"]["measured"] = found
     return await asyncio.to_thread(with_rejudged, result, earlier)
 
 

@@ -180,7 +180,6 @@ class BenchRowOut(TypedDict):
     verdicts: str
     n: int
     per_claim: dict[str, Any]
-    jury: dict[str, Any] | None
 
 
 class BenchSummaryOut(TypedDict):

@@ -32,7 +32,7 @@ from judges.prompting.page_view import PagePreparer, PreparedPage
 from judges.prompting.rendering import render_texts
 from judges.prompting.transcription import TOO_LONG, unseen_part, unseen_reasoning
 from judges.verifier import Verifier
-from judges.voting import JuryRule, jury_verdict
+from judges.voting import jury_verdict
 from rubrics.verdict import Claim as JudgedClaim
 from rubrics.verdict import Outcome, Quote, Reason, Support, Verdict
 
@@ -396,7 +396,6 @@ class JuryAuditor:
 
     name: str
     members: Mapping[str, PageAuditor | BaselineAuditor]
-    rule: JuryRule
 
     async def decide(self, asked: Sequence[PageClaim], evidence: Evidence) -> dict[int, ClaimVerdict]:
         """Return the verdicts by index."""
@@ -406,7 +405,7 @@ class JuryAuditor:
         return {one.index: self._combined([each[one.index] for each in given]) for one in asked}
 
     def _combined(self, verdicts: Sequence[ClaimVerdict]) -> ClaimVerdict:
-        """Return the verdict of the jury: whether the page supports the claim is decided by the rule.
+        """Return the verdict of the jury: whether the page supports the claim is decided by the majority.
 
         If not, the most frequent outcome of the members on that side counts, and the first one among equals.
         """
@@ -415,7 +414,7 @@ class JuryAuditor:
             MemberOutcome(model=model, outcome=one.outcome, reason=one.reason, reasoning=one.reasoning)
             for model, one in zip(self.members, verdicts, strict=True)
         ]
-        decided = jury_verdict(votes, self.rule)
+        decided = jury_verdict(votes)
         side = [one for one, vote in zip(verdicts, votes, strict=True) if vote is decided and vote is not None]
         if side:
             [(outcome, _)] = Counter(one.outcome for one in side).most_common(1)

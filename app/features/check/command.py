@@ -38,7 +38,6 @@ from app.progress import Progress, Stage
 from app.settings import Settings
 from cache.errors import BlobError
 from judges.llm.providers import LEXICAL
-from judges.voting import JuryRule
 from rubrics.scoring import reaches
 
 _MAX_LISTED = 20
@@ -52,7 +51,6 @@ class CheckCommand:
     source: str | None
     text: str | None
     model: str | None
-    jury: JuryRule | None
     budget: float | None
     max_pages: int | None
     partial: bool = False
@@ -105,7 +103,7 @@ class CheckCommand:
 
     def _settings(self) -> Settings:
         model = self.model or (LEXICAL if self.source is None else None)
-        settings = judging_settings(model=model, jury=self.jury, budget_usd=self.budget, max_pages=self.max_pages)
+        settings = judging_settings(model=model, budget_usd=self.budget, max_pages=self.max_pages)
         if self.source is None:
             # The demo opens only its own pages, so it may run on machines without a browser sandbox.
             allowed = settings.egress_allow | {DemoSite().egress_allow}

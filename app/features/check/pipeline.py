@@ -329,7 +329,7 @@ def _auditor(
     if not judged_by.is_jury:
         return member(judged_by.first)
     members = {one.model: member(one) for one in judged_by.members}
-    return JuryAuditor(name=judged_by.model, members=members, rule=judged_by.rule)
+    return JuryAuditor(name=judged_by.model, members=members)
 
 
 async def _judge(

@@ -20,7 +20,6 @@ from judges.analysis.meta_eval.bench import (
     bench_notes,
     csv_cells,
     judge_name,
-    jury_rows,
     support_cells,
     support_rows,
 )
@@ -34,9 +33,8 @@ _ROUNDING: Final = 1e-9
 _MARKS: Final = {
     "asked": ("plot-live", "m-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0z"),
     "recorded": ("plot-recorded", "m0 -5l5 5l-5 5l-5 -5z"),
-    "jury": ("plot-live", "m-4 -4h8v8h-8z"),
 }
-"""Style and outline of the mark of a judge, by kind: circle, diamond, square."""
+"""Style and outline of the mark of a judge, by kind: circle, diamond."""
 _LABEL_HEIGHT: Final = 11
 _LABEL_WIDTH: Final = 16
 
@@ -45,7 +43,7 @@ _LABEL_WIDTH: Final = 16
 class PlottedJudge:
     """Judge with the price of a claim in US dollars, and kappa with its interval. ``number`` is its label.
 
-    ``kind`` says where its verdicts come from: ``asked``, ``recorded`` or ``jury``.
+    ``kind`` says where its verdicts come from: ``asked`` or ``recorded``.
     """
 
     number: int
@@ -196,13 +194,11 @@ def _sets(report: Mapping[str, Any]) -> list[dict[str, Any]]:
             for n, row in rows
             if row["per_claim"]["usd"] is not None and row["kappa"]["value"] is not None
         ]
-        juries = [row for row in jury_rows(report) if row["set"] == one["name"]]
         supports = [support_cells(row)[1:] for row in support_rows(report) if row["set"] == one["name"]]
         sets.append(
             {
                 "summary": one,
                 "rows": rows,
-                "juries": juries,
                 "supports": [(name, cells) for name, *cells in supports],
                 "plot": cost_plot(judges),
                 "plotted": len(judges),

@@ -200,14 +200,6 @@ class JudgeTally:
         self._items += 1
         self._contradicting += 1
 
-    def add_combined(self, item: Item, passed: bool | None, reason: str) -> None:
-        """Add the combined verdict of several judges. ``reason`` says why there is none if ``passed`` is None."""
-        self._items += 1
-        if passed is None:
-            self._leave_open(item, reason, "")
-        else:
-            self._compare(item, passed, None, "")
-
     def result(self) -> JudgeAgreement:
         every: Counter[tuple[bool, bool]] = sum(self._counts.values(), Counter())
         return JudgeAgreement(

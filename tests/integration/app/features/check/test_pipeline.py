@@ -514,8 +514,13 @@ async def test_member_that_fails_leaves_split_claims_not_judged(tmp_path: Path) 
     def fault_for(call: Call) -> Any:
         return EMPTY if call.model == "gpt-4o" else None
 
-    jury = "unanimity:openai/gpt-6-luna,openai/gpt-4o"
-    document, _ = await check(tmp_path, settings={"model": jury}, fault_for=fault_for)
+    def auditing(call: Call) -> Mapping[str, Any]:
+        reply = audit(call)
+        claims = [{**one, "verdict": "not_supported"} for one in reply["claims"]]
+        return reply if call.model == "gpt-6-luna" else {"claims": claims}
+
+    jury = "openai/gpt-6-luna,openai/gpt-4o,openai/gpt-4.1"
+    document, _ = await check(tmp_path, auditing=auditing, settings={"model": jury}, fault_for=fault_for)
     found = outcomes(document)
     assert found["The Velm Institute was founded in 1931 [1]."] == "not_judged"
     assert found["The autumn lecture is on 21 November 2025 [2]."] == "contradicted"
