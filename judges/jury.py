@@ -12,7 +12,7 @@ from typing import Any
 from judges.source_policy import combine_checks
 from judges.verifier import ClaimJudge, ClaimQuestion, EvidenceLookup
 from judges.voting import jury_verdict, members_in
-from rubrics.verdict import MemberVerdict, Outcome, Reason, Support, Usage, Verdict
+from rubrics.verdict import MemberVerdict, Outcome, Reason, Usage, Verdict
 
 _SIDES = {Outcome.PASSED: True, Outcome.FAILED: False}
 
@@ -63,10 +63,6 @@ def combine_members(jury: str, models: Sequence[str], verdicts: Sequence[Verdict
     winners = [verdict for verdict in verdicts if _SIDES.get(verdict.outcome) is decided and decided is not None]
     deciding = next((verdict for verdict in winners if verdict.grounded), winners[0] if winners else None)
     outcome = Outcome.NOT_JUDGED if deciding is None else deciding.outcome
-    support, marking = (None if deciding is None else deciding.support), None
-    if outcome is Outcome.FAILED:
-        support, marking = _support(verdicts)
-    deciding = marking or deciding
     asked = next(verdict for verdict in verdicts if verdict.model is not None)
     return Verdict(
         outcome=outcome,
@@ -83,25 +79,11 @@ def combine_members(jury: str, models: Sequence[str], verdicts: Sequence[Verdict
         grounded=None if deciding is None else deciding.grounded,
         checks=combine_checks([verdict.checks for verdict in (winners or verdicts)], passed=outcome is Outcome.PASSED),
         signals=tuple(sorted({signal for verdict in verdicts for signal in verdict.signals})),
-        support=support,
-        unsupported=() if marking is None else marking.unsupported,
         members=tuple(
             MemberVerdict(model=model, outcome=one.outcome, reason=one.reason, reasoning=one.reasoning)
             for model, one in zip(models, verdicts, strict=True)
         ),
     )
-
-
-def _support(verdicts: Sequence[Verdict]) -> tuple[Support | None, Verdict | None]:
-    """Return the support of a claim that the jury failed, and the verdict whose words are marked, if it is partial.
-
-    Whether at least a part is supported is decided by the majority, as whether the claim is.
-    """
-    supports = [verdict.support for verdict in verdicts]
-    is_partly = jury_verdict([None if each is None else each is not Support.NOT_SUPPORTED for each in supports])
-    if is_partly is not True:
-        return None if is_partly is None else Support.NOT_SUPPORTED, None
-    return Support.PARTLY_SUPPORTED, next(one for one in verdicts if one.support is Support.PARTLY_SUPPORTED)
 
 
 def _loss_reason(verdicts: Sequence[Verdict]) -> Reason:

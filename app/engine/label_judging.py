@@ -31,17 +31,17 @@ def _ignore(asked: JudgedItem) -> None:
 
 
 class LabelJudge:
-    """A model (``provider/model``) or jury that is asked about labelled claims. With ``partial``, for partial support.
+    """A model (``provider/model``) or jury that is asked about labelled claims.
 
     Raises:
         ModelNotConfigured: the model does not exist or its API key is missing.
     """
 
-    def __init__(self, runtime: Runtime, model: str, *, votes: int, partial: bool = False) -> None:
+    def __init__(self, runtime: Runtime, model: str, *, votes: int) -> None:
         self._client, self.name = runtime.models.client(model)
         named = parse_judge(model)
         self.model, self._providers = str(named), named.providers
-        self._runtime, self._votes, self._partial = runtime, votes, partial
+        self._runtime, self._votes = runtime, votes
         self._simulated = [UsageByRole() for _ in _SIMULATIONS]
 
     async def ask(self, items: Sequence[Item], done: Callable[[JudgedItem], None]) -> AsyncIterator[JudgedItem]:
@@ -88,7 +88,7 @@ class LabelJudge:
         judge = judge_named(self.name, lambda member: Verifier(llm, member, block_builder=builder, pages=preparer))
         for start in range(0, len(items), _CHUNK):
             chunk = items[start : start + _CHUNK]
-            yield await ask_all(chunk, judge, stored=self._stored, votes=self._votes, partial=self._partial, done=done)
+            yield await ask_all(chunk, judge, stored=self._stored, votes=self._votes, done=done)
 
     async def _stored(self, page_id: str) -> Evidence:
         capture = await self._runtime.index.get(page_id)

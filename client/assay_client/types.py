@@ -290,7 +290,6 @@ class CheckDocument(TypedDict):
     status: CheckStatus
     baseline: bool
     notice: NotRequired[str | None]
-    partial: NotRequired[bool]
     model: str
     prompts: NotRequired[list[str]]
     created_at: str
@@ -317,7 +316,6 @@ class CheckIn(TypedDict):
     model: NotRequired[str | Sequence[str] | None]
     budget_usd: NotRequired[float | None]
     priority: NotRequired[int]
-    partial: NotRequired[bool]
 
 
 class CheckOut(TypedDict):
@@ -424,7 +422,6 @@ class ClaimVerdict(TypedDict):
     reasoning: NotRequired[str]
     quotes: NotRequired[list[PageQuote]]
     unsupported: NotRequired[list[Span]]
-    unsupported_words: NotRequired[list[ClaimWords]]
     grounded: NotRequired[bool | None]
     signals: NotRequired[list[str]]
     model: NotRequired[str | None]
@@ -432,14 +429,6 @@ class ClaimVerdict(TypedDict):
     baseline: NotRequired[bool]
     cached: NotRequired[bool]
     jury: NotRequired[list[MemberOutcome]]
-
-
-class ClaimWords(TypedDict):
-    """Passage of a claim: ``claim.text[start:end]``."""
-
-    text: str
-    start: int
-    end: int
 
 
 class ClosestPassageOut(TypedDict):
@@ -599,9 +588,6 @@ class Figures(TypedDict):
     dead: Figure
     fabricated: Figure
     uncited: Figure
-    partly_supported: NotRequired[Figure | None]
-    citation_precision_lenient: NotRequired[Figure | None]
-    citation_recall_lenient: NotRequired[Figure | None]
 
 
 class Flip(TypedDict):
@@ -963,7 +949,7 @@ class OverrideIn(TypedDict):
     """A person's decision on one leaf, which confirms or contradicts the verdict."""
 
     leaf: str
-    outcome: Literal["passed", "failed", "partly_supported"]
+    outcome: Literal["passed", "failed"]
     reason: str
     by: str
 
@@ -974,7 +960,7 @@ class OverrideOut(TypedDict):
     id: str
     result_id: str
     leaf: str
-    outcome: Literal["passed", "failed", "partly_supported"] | None
+    outcome: Literal["passed", "failed"] | None
     verdict: str
     model: str | None
     reason: str
@@ -1319,8 +1305,6 @@ class Result_leaf(TypedDict):
     reasoning: str
     sources: list[str] | None
     votes: list[dict[str, Any]]
-    support: NotRequired[Result_support]
-    unsupported: NotRequired[list[dict[str, Any]]]
     jury: NotRequired[list[dict[str, Any]]]
     quotes: list[dict[str, Any]]
     grounding: NotRequired[Literal["text", "image"] | None]
@@ -1349,8 +1333,8 @@ class Result_override(TypedDict):
     id: str
     result_id: str
     leaf: str
-    outcome: Literal["passed", "failed", "partly_supported"] | None
-    verdict: Literal["passed", "failed", "partly_supported", "skipped", "not_judged", "undecided"]
+    outcome: Literal["passed", "failed"] | None
+    verdict: Literal["passed", "failed", "skipped", "not_judged", "undecided"]
     model: str | None
     reason: str
     by: str
@@ -1378,9 +1362,6 @@ class Result_score(TypedDict):
     reason: NotRequired[Literal["nothing_applies"]]
 
 
-Result_support: TypeAlias = Literal["supported", "partly_supported", "not_supported"] | None
-
-
 class Result_usage(TypedDict):
     """Object Result_usage."""
 
@@ -1406,7 +1387,7 @@ class ReviewOut(TypedDict):
     id: str
     result_id: str
     leaf: str
-    outcome: Literal["passed", "failed", "partly_supported"] | None
+    outcome: Literal["passed", "failed"] | None
     verdict: str
     model: str | None
     reason: str

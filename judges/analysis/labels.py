@@ -20,7 +20,7 @@ from pydantic import AwareDatetime, Field, TypeAdapter, ValidationError
 
 from cache.urls import canonical_key
 from judges.errors import JudgeError
-from rubrics.verdict import Outcome, Support
+from rubrics.verdict import Outcome
 
 LABEL_VERSION: Final = 1
 MAX_FILE_BYTES = 512 * 1024 * 1024
@@ -107,8 +107,7 @@ class Label:
     key of the leaf in the result; the second leaf with the same id has the key ``id~2``.
 
     ``judge`` and ``judges`` are recorded verdicts on the claim; an imported set has one per judge. ``row`` is the id of
-    the row in the imported set, ``original`` its label there. ``unsupported_words`` are indexes into ``words``, the
-    words of the claim, that a person marked as unsupported.
+    the row in the imported set, ``original`` its label there.
     """
 
     label_version: Literal[1] = LABEL_VERSION
@@ -132,13 +131,6 @@ class Label:
     judges: tuple[RecordedVerdict, ...] = ()
     row: str | None = None
     original: str = ""
-    words: tuple[str, ...] = ()
-    unsupported_words: tuple[_Count, ...] = ()
-
-    def __post_init__(self) -> None:
-        beyond = [index for index in self.unsupported_words if index >= len(self.words)]
-        if beyond:
-            raise ValueError(f"unsupported_words: {beyond[0]} is not the index of one of the {len(self.words)} words")
 
     @property
     def recorded(self) -> tuple[RecordedVerdict, ...]:
@@ -146,7 +138,7 @@ class Label:
         return tuple(one for one in every if one.model is not None)
 
 
-_OPTIONAL: Final = ("judges", "row", "original", "words", "unsupported_words")
+_OPTIONAL: Final = ("judges", "row", "original")
 """Fields that lines contain only if they have a value."""
 
 _LABEL = TypeAdapter(Label)
@@ -197,7 +189,6 @@ def label_from_leaf(
             reason=leaf.get("reason"),
             model=leaf.get("model"),
             prompt=leaf.get("prompt"),
-            partial=leaf.get("support") == Support.PARTLY_SUPPORTED,
         ),
     )
 

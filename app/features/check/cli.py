@@ -58,9 +58,6 @@ def check(
         ),
     ] = None,
     max_pages: MaxPagesOption = None,
-    partial: Annotated[
-        bool, typer.Option("--partial", help="Judge for partial support: mark unsupported words, which code verifies.")
-    ] = False,
 ) -> None:
     """Check whether the sources of a report support its statements.
 
@@ -77,7 +74,7 @@ def check(
     if bind and report is not None:
         _bind(str(source), report, as_json=as_json)
         return
-    command = CheckCommand(source=source, text=report, model=model, budget=budget, max_pages=max_pages, partial=partial)
+    command = CheckCommand(source=source, text=report, model=model, budget=budget, max_pages=max_pages)
     if bind:
         _bind(str(source), command.published_text(), as_json=as_json)
     elif dry_run:

@@ -53,7 +53,6 @@ class CheckCommand:
     model: str | None
     budget: float | None
     max_pages: int | None
-    partial: bool = False
 
     def published_text(self) -> str:
         """Return the text of a published page with its links."""
@@ -69,9 +68,7 @@ class CheckCommand:
         settings = self._settings()
 
         async def run() -> None:
-            estimate = await estimate_check(
-                settings, await self._plan_alone(settings), settings.model, partial=self.partial
-            )
+            estimate = await estimate_check(settings, await self._plan_alone(settings), settings.model)
             if as_json:
                 print_json(estimate.as_json())
                 return
@@ -141,7 +138,6 @@ class CheckCommand:
             options = CheckOptions(
                 model=settings.model,
                 budget_usd=self.budget,
-                partial=self.partial,
                 progress=lambda one: _show(board, plan.report.name, one),
             )
             document = await check_report(runtime, plan, options)

@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
     from judges.analysis.meta_eval.ask import JudgedItem
     from judges.analysis.meta_eval.items import Item, PartialRule
     from judges.analysis.meta_eval.judge_agreement import JudgeAgreement
-    from judges.analysis.meta_eval.partial import WordRule
 
 _REPEATABLE: Final = ("--labels", "--model")
 _FIRST_NUMBER: Final = 2
@@ -81,26 +79,6 @@ _ModelOption: TypeAlias = Annotated[
 ]
 
 
-class Words(StrEnum):
-    """Rule for words that several people marked."""
-
-    MAJORITY = "majority"
-    ANY = "any"
-    ALL = "all"
-
-
-_MarkWordsOption: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--mark-words",
-        help="Ask models for partial support with the unsupported words marked, and compare three-way verdicts and "
-        "words with the labels.",
-    ),
-]
-_WordsOption: TypeAlias = Annotated[
-    Words,
-    typer.Option("--words", help="Which words of a claim are unsupported if several people marked some."),
-]
 _SampleOption: TypeAlias = Annotated[
     int | None, typer.Option("--sample", min=1, metavar="N", help="Use N random claims per set (default: all).")
 ]
@@ -113,8 +91,6 @@ def bench(
     labels: _LabelsOption,
     model: _ModelOption = None,
     partial: PartialOption = PartialSupport.FAILED,
-    mark_words: _MarkWordsOption = False,
-    words: _WordsOption = Words.MAJORITY,
     sample: _SampleOption = None,
     votes: Annotated[int, typer.Option(min=1, max=15, help="Votes per claim.")] = VOTES,
     reasoning_effort: EffortOption = None,
@@ -149,7 +125,6 @@ def bench(
         sets=sets,
         models=models,
         rule=PartialRule.of(partial),
-        words=_word_rule(words, partial) if mark_words else None,
         votes=votes,
         sample=sample,
     )
@@ -165,14 +140,6 @@ def bench(
     is_incomplete = any(row["verdicts"] == "asked" and row["not_judged"]["by_reason"] for row in report["rows"])
     if failures or is_incomplete:
         raise typer.Exit(Exit.INCOMPLETE)
-
-
-def _word_rule(words: Words, partial: PartialSupport) -> WordRule:
-    from judges.analysis.meta_eval.partial import WordRule
-
-    if partial is PartialSupport.EXCLUDED:
-        raise WrongUsage("--mark-words measures partly supported claims, which --partial excluded leaves out")
-    return WordRule.of(words)
 
 
 def _check(models: Sequence[str], *, dry_run: bool, out: Sequence[Path]) -> None:
@@ -270,7 +237,6 @@ class _Bench:
     sets: Sequence[_LabelSet]
     models: Sequence[str]
     rule: PartialRule
-    words: WordRule | None
     votes: int
     sample: int | None
     measured: list[tuple[dict[str, Any], list[JudgeAgreement]]] = field(default_factory=list)
@@ -351,7 +317,7 @@ class _Bench:
     def _live(self, runtime: Runtime) -> list[LiveJudge]:
         from app.features.meta_eval.judging import LiveJudge
 
-        return [LiveJudge(runtime, model, votes=self.votes, listed=0, words=self.words) for model in self.models]
+        return [LiveJudge(runtime, model, votes=self.votes, listed=0) for model in self.models]
 
     def _counted(self, one: _LabelSet, live: Sequence[LiveJudge]) -> Iterator[list[Item]]:
         """Yield the usable items of a set, count the recorded verdicts, and at the end store the measurement."""
@@ -360,7 +326,7 @@ class _Bench:
 
         summary, recorded = (
             SetTally(one.name),
-            RecordedTallies(self.rule, listed=0, words=self.words),
+            RecordedTallies(self.rule, listed=0),
         )
         for batch in _batches(one, self.rule):
             for item in batch:
@@ -441,24 +407,9 @@ def _print(report: Mapping[str, Any]) -> None:
             cells = [*names, *(cell.replace(" [", "\n").rstrip("]").replace(", ", " to ") for cell in figures)]
             table.add_row(*(escape(cells[n]) for n in columns))
         console.print(table)
-    _print_support(report)
     for note in bench_notes(report):
         console.print_line(note)
     console.print(f"Partial support counts by the rule {report['rule']}.", markup=False)
-
-
-def _print_support(report: Mapping[str, Any]) -> None:
-    """Print the three-way verdicts and the marked words, one judge per paragraph."""
-    from judges.analysis.meta_eval.bench import SUPPORT_COLUMNS, support_cells, support_rows
-
-    console = stdout_console()
-    rows = support_rows(report)
-    for row in rows:
-        name_of_set, judge, *figures = support_cells(row)
-        words = ", ".join(f"{title}: {cell}" for title, cell in zip(SUPPORT_COLUMNS[2:], figures, strict=True))
-        console.print_line(f"{name_of_set}, {judge}: {words}")
-    if rows:
-        console.print(f"Words count by the rule {rows[0]['support']['rule']}.", markup=False)
 
 
 def _print_forecast(forecasts: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:

@@ -16,12 +16,9 @@ from app.dashboard.viewer import ViewerDep
 from app.features.meta_eval.api import BENCH_ID
 from judges.analysis.meta_eval.bench import (
     CSV_COLUMNS,
-    SUPPORT_COLUMNS,
     bench_notes,
     csv_cells,
     judge_name,
-    support_cells,
-    support_rows,
 )
 from judges.analysis.meta_eval.report import FIGURES
 
@@ -171,7 +168,6 @@ async def benches(viewer: ViewerDep, id: BenchQuery = None, format: Format = For
         csv=None if shown is None else f"/benches?id={shown}&format=csv",
         sets=[] if report is None else _sets(report), name_of=judge_name,
         notes=[] if report is None else bench_notes(report),
-        support_columns=SUPPORT_COLUMNS[1:],
         figures=tuple(zip(FIGURES, ("Agreement", "Kappa", "AC1", "TPR", "TNR"), strict=True)),
     )  # fmt: skip
 
@@ -194,12 +190,10 @@ def _sets(report: Mapping[str, Any]) -> list[dict[str, Any]]:
             for n, row in rows
             if row["per_claim"]["usd"] is not None and row["kappa"]["value"] is not None
         ]
-        supports = [support_cells(row)[1:] for row in support_rows(report) if row["set"] == one["name"]]
         sets.append(
             {
                 "summary": one,
                 "rows": rows,
-                "supports": [(name, cells) for name, *cells in supports],
                 "plot": cost_plot(judges),
                 "plotted": len(judges),
             }

@@ -49,8 +49,6 @@ class _WiceRow(_Row):
     claim: str
     evidence: list[str]
     meta: _WiceMeta = _WiceMeta()
-    claim_tokens: list[str] | None = None
-    non_supported_spans: list[bool] | None = None
 
 
 class _FactcheckRow(_Row):
@@ -160,12 +158,6 @@ def _wikipedia(fields: Mapping[str, Any]) -> Label:
 def _wice(fields: Mapping[str, Any]) -> Label:
     read = _validated(_WiceRow, fields)
     human = _decision(_WICE, read.label, "label", read.label)
-    words, spans = read.claim_tokens or [], read.non_supported_spans or []
-    if len(words) != len(spans):
-        _refuse(
-            Problem.WRONG_TYPE,
-            f"non_supported_spans: length {len(spans)}, but claim_tokens has {len(words)}; both need the same length",
-        )
     return _label(
         human,
         read.claim,
@@ -173,8 +165,6 @@ def _wice(fields: Mapping[str, Any]) -> Label:
         "\n".join(read.evidence),
         original=read.label,
         row=read.meta.id,
-        words=tuple(map(_clean, words)),
-        unsupported_words=tuple(n for n, is_unsupported in enumerate(spans) if is_unsupported),
     )
 
 

@@ -67,7 +67,6 @@ def bench_row(name: str, one: JudgeAgreement, price_of: Callable[[str], Price | 
         "usage": None
         if not one.asked
         else {"calls": one.usage.calls, "cached_calls": one.usage.cached_calls, "usd": one.usage.usd},
-        **({} if one.support is None else {"support": one.support.as_json()}),
     }
 
 
@@ -156,69 +155,11 @@ def table_cells(row: Mapping[str, Any]) -> list[str]:
     ]
 
 
-SUPPORT_COLUMNS: Final = (
-    "set",
-    "judge",
-    "three-way agreement",
-    "three-way kappa",
-    "claims with words",
-    "word precision",
-    "word recall",
-    "word F1",
-    "precision if partly",
-    "recall if partly",
-)
-
-
-def support_cells(row: Mapping[str, Any]) -> list[str]:
-    """Return the cells of a row with three-way verdicts for people, in the order of ``SUPPORT_COLUMNS``."""
-    support = row["support"]
-    words, if_partly = support["words"], support["words_if_partly"]
-    return [
-        str(row["set"]),
-        judge_name(row),
-        _figure(support["raw"]),
-        _figure(support["kappa"]),
-        str(words["claims"]),
-        *(_figure(words[name]) for name in WORD_FIGURES),
-        *(_figure(if_partly[name]) for name in WORD_FIGURES[:2]),
-    ]
-
-
-def support_rows(report: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the rows with three-way verdicts."""
-    return [row for row in report["rows"] if row.get("support")]
-
-
-def _support_notes(report: Mapping[str, Any]) -> list[str]:
-    """Describe how each judge and the human labels disagree, and which rows were not counted."""
-    notes = []
-    for row in support_rows(report):
-        support = row["support"]
-        names = [name.replace("_", " ") for name in support["order"]]
-        parts = []
-        for judge, counts in zip(names, support["table"], strict=True):
-            by_people = ", ".join(f"{count} {name}" for count, name in zip(counts, names, strict=True))
-            parts.append(f"{sum(counts)} {judge} by the judge, by people {by_people}")
-        parts += [f"{support['disputed']} on which people disagree"] if support["disputed"] else []
-        parts += [f"{support['open']} without a three-way verdict"] if support["open"] else []
-        parts += [
-            f"words of {count} not counted ({problem.replace('_', ' ')})"
-            for problem, count in support["problems"].items()
-            if count
-        ]
-        notes.append(f"{row['set']}, {judge_name(row)}, claims: {'; '.join(parts)}")
-    return notes
-
-
-WORD_FIGURES: Final = ("precision", "recall", "f1")
 CSV_COLUMNS: Final = (
     "set", "model", "run", "verdicts", "votes", "n", "items",
     *(f"{name}{end}" for name in FIGURES for end in ("", "_low", "_high")),
     "unreadable", "not_judged", "partial", "contradicting", "quotes_found", "quotes",
     "usd_per_claim", "usd_source", "input_tokens_per_claim", "output_tokens_per_claim", "seconds_per_claim",
-    "three_way_raw", "three_way_kappa", "word_claims",
-    *(f"word_{name}{end}" for name in WORD_FIGURES for end in ("", "_low", "_high")),
 )  # fmt: skip
 
 
@@ -235,19 +176,6 @@ def csv_cells(row: Mapping[str, Any]) -> list[Any]:
         row["quotes_found"]["count"],
         row["quotes_found"]["of"],
         *(costs[name] for name in ("usd", "usd_source", "input_tokens", "output_tokens", "seconds")),
-        *_support_values(row.get("support")),
-    ]
-
-
-def _support_values(support: Mapping[str, Any] | None) -> list[Any]:
-    if support is None:
-        return [None] * (3 + 3 * len(WORD_FIGURES))
-    words = support["words"]
-    return [
-        support["raw"]["value"],
-        support["kappa"]["value"],
-        words["claims"],
-        *(words[name][end] for name in WORD_FIGURES for end in ("value", "low", "high")),
     ]
 
 
@@ -266,10 +194,6 @@ def bench_markdown(report: Mapping[str, Any]) -> str:
         )
     lines += ["", _line(COLUMNS), _line("-" * 3 for _ in COLUMNS)]
     lines += [_line(map(_escaped, table_cells(row))) for row in report["rows"]]
-    if rows := support_rows(report):
-        lines += ["", _line(SUPPORT_COLUMNS), _line("-" * 3 for _ in SUPPORT_COLUMNS)]
-        lines += [_line(map(_escaped, support_cells(row))) for row in rows]
-        lines += ["", f"Words that several people marked count by the rule `{rows[0]['support']['rule']}`."]
     notes = bench_notes(report)
     lines += ["", *(f"- {_escaped(note)}" for note in notes)] if notes else []
     return "\n".join(lines) + "\n"
@@ -295,7 +219,7 @@ def bench_notes(report: Mapping[str, Any]) -> list[str]:
         ]
         if parts:
             notes.append(f"{row['set']}, {judge_name(row)}: {'; '.join(parts)}")
-    return [*_support_notes(report), *notes]
+    return notes
 
 
 def _line(cells: Iterable[str]) -> str:

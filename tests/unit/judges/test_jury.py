@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 
 from cache.capture import CaptureOutcome, Evidence
 from judges.errors import LLMUnavailable, ModelNotConfigured
-from judges.jury import JuryJudge, combine_members, judge_named
+from judges.jury import JuryJudge, judge_named
 from judges.llm.client import LLMRequest
 from judges.llm.jury_client import JuryClient
 from judges.llm.parameters import RequestParameters, RunParameters
@@ -19,7 +18,7 @@ from judges.prompting.page_view import PagePreparer
 from judges.prompting.verdict_reply import BinaryEvalResult
 from judges.verifier import Verifier
 from rubrics.schema import leaf_json
-from rubrics.verdict import Claim, ClaimSpan, Outcome, QuoteOrigin, Reason, Support, Verdict
+from rubrics.verdict import Claim, Outcome, QuoteOrigin, Reason, Verdict
 from tests.fakes.llm import RuleLLM
 from tests.fakes.pages import FixedEvidence, missing, page
 
@@ -140,31 +139,6 @@ async def test_leaf_names_the_verdict_of_each_member() -> None:
         {"model": "c", "outcome": "not_judged", "reason": "llm_unavailable", "reasoning": "the server is down"},
     ]
     assert "jury" not in leaf_json(CLAIM, Verdict(outcome=Outcome.PASSED))
-
-
-@pytest.mark.parametrize(
-    ("supports", "outcome", "support", "unsupported"),
-    [
-        ("spn", Outcome.FAILED, Support.PARTLY_SUPPORTED, ["until 2004"]),
-        ("ssn", Outcome.PASSED, Support.SUPPORTED, []),
-        ("snn", Outcome.FAILED, Support.NOT_SUPPORTED, []),
-        ("nlp", Outcome.FAILED, None, []),
-    ],
-)
-def test_partial_support_is_decided_by_the_same_majority(
-    supports: str, outcome: Outcome, support: Support | None, unsupported: list[str]
-) -> None:
-    words = (ClaimSpan(text="until 2004", start=0, end=10),)
-    failed = Verdict(outcome=Outcome.FAILED, reason=Reason.REFUTED, model="m")
-    by_letter = {
-        "s": Verdict(outcome=Outcome.PASSED, support=Support.SUPPORTED, model="m"),
-        "p": replace(failed, support=Support.PARTLY_SUPPORTED, unsupported=words),
-        "n": replace(failed, support=Support.NOT_SUPPORTED),
-        "l": failed,  # lost votes left open whether a part is supported
-    }
-    verdict = combine_members("jury", list(supports), [by_letter[each] for each in supports])
-    assert (verdict.outcome, verdict.support) == (outcome, support)
-    assert [span.text for span in verdict.unsupported] == unsupported
 
 
 @pytest.mark.parametrize(

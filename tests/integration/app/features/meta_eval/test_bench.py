@@ -14,7 +14,7 @@ import pytest
 from app.features.meta_eval.stored_benches import read_benches
 from judges.analysis.labels import HumanDecision, Label, LabelledPage, RecordedVerdict, label_line
 from rubrics.verdict import Outcome
-from tests.fakes.label_sets import PAGE, wice_row, wice_token_row
+from tests.fakes.label_sets import PAGE
 from tests.standin.call import Call
 from tests.standin.faults import MALFORMED, WRONG_KEY, Fault
 from tests.standin.llm import StandInLLM
@@ -265,79 +265,3 @@ def test_stored_report_of_another_shape_is_skipped(tmp_path: Path) -> None:
     (folder / "f.json").write_text(json.dumps(complete))
     assert [report["id"] for report in read_benches(tmp_path)] == ["bench_1"]
     assert read_benches(tmp_path / "none") == []
-
-
-MARKS: dict[str, tuple[str, list[str]]] = {
-    "a": ("partly_supported", ["red"]),  # as people
-    "b": ("partly_supported", ["red Heron"]),  # one word too many
-    "c": ("supported", []),
-    "d": ("not_supported", []),
-    "e": ("supported", []),
-}
-"""What the stand-in judge says about each claim."""
-
-
-def marks(call: Call) -> dict[str, Any]:
-    verdict, unsupported = MARKS[call.claim.split()[1].rstrip(":")]
-    return {"verdict": verdict, "unsupported": unsupported, "reasoning": "r", "quotes": []}
-
-
-@pytest.fixture
-def wice(assay: RunCommand, tmp_path: Path) -> Path:
-    rows = [*map(wice_token_row, "abcd"), wice_row("e"), wice_token_row("f", non_supported_spans=[True])]
-    (tmp_path / "tokens.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
-    ended = assay("meta-eval", "import", "wice", "tokens.jsonl", "--out", "wice.jsonl", "--json")
-    assert json.loads(ended.out)["unusable"] == {"wrong_type": 1}
-    return tmp_path / "wice.jsonl"
-
-
-async def test_marked_words_are_compared_with_token_labels(bench: Any, wice: Path) -> None:
-    labels = ("--labels", str(wice))
-    async with StandInLLM(extractions={"PartialEvalResult": marks}) as server:
-        ended = await bench(
-            "--model", MODEL, "--mark-words", "--json", "--out", "b.md", "--out", "b.csv", server=server, labels=labels
-        )
-    assert ended.code == 0, ended.err
-    assert {call.schema_name for call in server.calls} == {"PartialEvalResult"}
-    [row] = json.loads(ended.out)["rows"]
-    assert row["prompts"] == ["verify_page_partial@1"]
-    support = row["support"]
-    assert support["rule"] == "words=majority"
-    assert support["order"] == ["supported", "partly_supported", "not_supported"]
-    assert support["table"] == [[1, 1, 0], [0, 2, 0], [0, 1, 0]]
-    assert support["raw"]["value"] == 3 / 5
-    words = support["words"]
-    # Claim d is not supported, so all of its 11 tokens are marked.
-    counts = [words[name] for name in ("claims", "true_positive", "false_positive", "false_negative", "true_negative")]
-    assert counts == [4, 3, 11, 1, 4 * 11 - 15]
-    assert (words["precision"]["value"], words["recall"]["value"], words["f1"]["value"]) == (3 / 14, 3 / 4, 6 / 18)
-    assert (support["words_if_partly"]["claims"], support["words_if_partly"]["precision"]["value"]) == (2, 2 / 3)
-    # The two-way figures count partial support by the rule, as without --mark-words.
-    assert (row["n"], row["raw"]["value"], row["tpr"]["value"], row["tnr"]["value"]) == (5, 4 / 5, 1.0, 3 / 4)
-    [line] = csv.DictReader(io.StringIO(text_of("b.csv")))
-    assert (line["word_claims"], line["word_recall"]) == ("4", "0.75")
-    markdown = text_of("b.md")
-    assert "| wice | openai/gpt-6-luna | 0.600" in markdown
-    assert "2 partly supported by the judge, by people 0 supported, 2 partly supported, 0 not supported" in markdown
-
-
-async def test_without_mark_words_the_bench_is_unchanged(bench: Any, wice: Path) -> None:
-    async with StandInLLM() as server:
-        ended = await bench("--model", MODEL, "--json", server=server, labels=("--labels", str(wice)))
-    assert {call.schema_name for call in server.calls} == {"BinaryEvalResult"}
-    [row] = json.loads(ended.out)["rows"]
-    assert "support" not in row
-    assert row["prompts"] == ["verify_page@1"]
-
-
-async def test_lexical_judge_marks_words(bench: Any, wice: Path) -> None:
-    ended = await bench("--model", "lexical", "--mark-words", labels=("--labels", str(wice)))
-    assert ended.code == 0, ended.err
-    assert "word precision: " in ended.out
-    assert "Words count by the rule words=majority." in ended.out
-
-
-async def test_mark_words_needs_partly_supported_claims(bench: Any, wice: Path) -> None:
-    ended = await bench("--mark-words", "--partial", "excluded", labels=("--labels", str(wice)))
-    assert ended.code == 2
-    assert "--partial excluded leaves out" in ended.err
