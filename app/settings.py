@@ -113,9 +113,6 @@ class Settings(BaseSettings):
     judges: Folders = ()
     """Folders of judge scripts, in addition to the shipped ones."""
 
-    certificates: Path | None = None
-    """Folder of judge certificates. Results include the valid certificate. None: a folder in ``data_dir``."""
-
     max_tasks: int = Field(2, ge=1, le=1000)
     max_answers: int = Field(3, ge=1, le=1000)
     """Maximum concurrent answers of one task."""

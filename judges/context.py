@@ -117,14 +117,12 @@ class Group:
         weight: float = 1.0,
         instruction: str | None = None,
         requires: Prerequisites = (),
-        partial: bool = False,
     ) -> Leaf:
         """Add a leaf that the model decides.
 
         With ``sources=None``, the claim is judged on the answer and the task alone. Otherwise one of the pages must
         support it; an empty list fails the claim without a model request. ``requires`` names further nodes that must
-        not have failed. With ``partial`` and sources, the model also says whether a page supports a part of the claim,
-        and marks the unsupported words. A partly supported claim fails.
+        not have failed.
         """
         urls = _sources(sources)
         node = RubricNode(
@@ -132,9 +130,7 @@ class Group:
             desc=claim,
             critical=critical,
             weight=weight,
-            claim=Claim(
-                text=claim, sources=urls, instruction=instruction or None, partial=partial and urls is not None
-            ),
+            claim=Claim(text=claim, sources=urls, instruction=instruction or None),
             requires=_ids(requires),
         )
         return self._leaf(node)

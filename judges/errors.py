@@ -170,8 +170,6 @@ class UnusableKind(StrEnum):
     EMPTY = "empty"
     MALFORMED = "malformed"
     OFF_SCHEMA = "off_schema"
-    WRONG_WORDS = "wrong_unsupported_words"
-    """The words that it marks as unsupported are not words of the claim, or contradict its verdict."""
     CUT_QUOTE = "quotes_must_be_whole_sentences_with_every_negation"
     """Its quotes leave out a negation of their sentences."""
 

@@ -9,7 +9,6 @@ EXTRAS: Final = {
     "anthropic": "bedrock",
     "cryptography": "bundles",
     "numpy": "statistics",
-    "py3langid": "statistics",
     "pyarrow": "suites",
     "scipy": "statistics",
 }

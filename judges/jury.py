@@ -11,27 +11,26 @@ from typing import Any
 
 from judges.source_policy import combine_checks
 from judges.verifier import ClaimJudge, ClaimQuestion, EvidenceLookup
-from judges.voting import JuryRule, jury_verdict, members_in
-from rubrics.verdict import MemberVerdict, Outcome, Reason, Support, Usage, Verdict
+from judges.voting import jury_verdict, members_in
+from rubrics.verdict import MemberVerdict, Outcome, Reason, Usage, Verdict
 
 _SIDES = {Outcome.PASSED: True, Outcome.FAILED: False}
 
 
 def judge_named(name: str, judge_of: Callable[[str], ClaimJudge]) -> ClaimJudge:
     """Return the judge of a model, or of a jury (``a,b,c``) whose members ``judge_of`` creates."""
-    members, rule = members_in(name)
+    members = members_in(name)
     if len(members) == 1:
         return judge_of(name)
-    return JuryJudge(name, [judge_of(member) for member in members], rule)
+    return JuryJudge(name, [judge_of(member) for member in members])
 
 
 class JuryJudge(ClaimJudge):
     """Claim judge that asks all members of a jury concurrently. ``name`` is that of the jury."""
 
-    def __init__(self, name: str, members: Sequence[ClaimJudge], rule: JuryRule) -> None:
+    def __init__(self, name: str, members: Sequence[ClaimJudge]) -> None:
         self.model = name
         self._members = members
-        self._rule = rule
 
     async def settle(self, question: ClaimQuestion, *, cache_only: bool = False) -> Verdict:
         return await self._combined(lambda member: member.settle(question, cache_only=cache_only))
@@ -49,10 +48,10 @@ class JuryJudge(ClaimJudge):
             if isinstance(verdict, BaseException):
                 raise verdict
         given = [verdict for verdict in verdicts if isinstance(verdict, Verdict)]
-        return combine_members(self.model, [member.model for member in self._members], given, self._rule)
+        return combine_members(self.model, [member.model for member in self._members], given)
 
 
-def combine_members(jury: str, models: Sequence[str], verdicts: Sequence[Verdict], rule: JuryRule) -> Verdict:
+def combine_members(jury: str, models: Sequence[str], verdicts: Sequence[Verdict]) -> Verdict:
     """Return the verdict of a jury from those of its members, in their order.
 
     Reasoning, prompt and quotes are those of a member of the winning side: the first whose quotes were found, else the
@@ -60,14 +59,10 @@ def combine_members(jury: str, models: Sequence[str], verdicts: Sequence[Verdict
     """
     if all(verdict.model is None for verdict in verdicts):
         return verdicts[0]
-    decided = jury_verdict([_SIDES.get(verdict.outcome) for verdict in verdicts], rule)
+    decided = jury_verdict([_SIDES.get(verdict.outcome) for verdict in verdicts])
     winners = [verdict for verdict in verdicts if _SIDES.get(verdict.outcome) is decided and decided is not None]
     deciding = next((verdict for verdict in winners if verdict.grounded), winners[0] if winners else None)
     outcome = Outcome.NOT_JUDGED if deciding is None else deciding.outcome
-    support, marking = (None if deciding is None else deciding.support), None
-    if outcome is Outcome.FAILED:
-        support, marking = _support(verdicts, rule)
-    deciding = marking or deciding
     asked = next(verdict for verdict in verdicts if verdict.model is not None)
     return Verdict(
         outcome=outcome,
@@ -84,25 +79,11 @@ def combine_members(jury: str, models: Sequence[str], verdicts: Sequence[Verdict
         grounded=None if deciding is None else deciding.grounded,
         checks=combine_checks([verdict.checks for verdict in (winners or verdicts)], passed=outcome is Outcome.PASSED),
         signals=tuple(sorted({signal for verdict in verdicts for signal in verdict.signals})),
-        support=support,
-        unsupported=() if marking is None else marking.unsupported,
         members=tuple(
             MemberVerdict(model=model, outcome=one.outcome, reason=one.reason, reasoning=one.reasoning)
             for model, one in zip(models, verdicts, strict=True)
         ),
     )
-
-
-def _support(verdicts: Sequence[Verdict], rule: JuryRule) -> tuple[Support | None, Verdict | None]:
-    """Return the support of a claim that the jury failed, and the verdict whose words are marked, if it is partial.
-
-    Whether at least a part is supported is decided by the rule, as whether the claim is.
-    """
-    supports = [verdict.support for verdict in verdicts]
-    is_partly = jury_verdict([None if each is None else each is not Support.NOT_SUPPORTED for each in supports], rule)
-    if is_partly is not True:
-        return None if is_partly is None else Support.NOT_SUPPORTED, None
-    return Support.PARTLY_SUPPORTED, next(one for one in verdicts if one.support is Support.PARTLY_SUPPORTED)
 
 
 def _loss_reason(verdicts: Sequence[Verdict]) -> Reason:

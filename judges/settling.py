@@ -18,7 +18,7 @@ from rubrics.ordering import decided_by_code, gating_leaf, prerequisites_of, wai
 from rubrics.rubric import Rubric
 from rubrics.scoring import compatible_score, tree_score
 from rubrics.tree import leaves_below
-from rubrics.verdict import Claim, Outcome, Reason, Support, Verdict
+from rubrics.verdict import Claim, Outcome, Reason, Verdict
 
 JudgeClaim: TypeAlias = Callable[[Claim], Awaitable[Verdict]]
 Progress: TypeAlias = Callable[[int, int], None]
@@ -123,7 +123,6 @@ def no_value_verdict(claim: Claim) -> Verdict:
         outcome=Outcome.FAILED,
         reason=Reason.NO_VALUE,
         reasoning="The answer gives no value for a field of this claim.",
-        support=Support.NOT_SUPPORTED if claim.partial else None,
     )
 
 

@@ -14,12 +14,10 @@ from cache.capture import CaptureOutcome
 from cache.errors import BlobCorrupt, BlobMissing, CacheError, NoEvidence
 from rubrics.verdict import (
     CheckNote,
-    ClaimSpan,
     ModelRequest,
     Outcome,
     Reason,
     SourceCheck,
-    Support,
     Usage,
     Verdict,
 )
@@ -124,7 +122,6 @@ def combine_verdicts(verdicts: Sequence[Verdict]) -> Verdict:
     else:
         reasoning = "\n".join(dict.fromkeys(verdict.reasoning for verdict in verdicts if verdict.reasoning))
     judged = next((verdict for verdict in verdicts if verdict.prompt is not None), deciding)
-    support, unsupported = _support(deciding, verdicts)
     return Verdict(
         outcome=deciding.outcome,
         reason=deciding.reason,
@@ -140,21 +137,7 @@ def combine_verdicts(verdicts: Sequence[Verdict]) -> Verdict:
         grounded=deciding.grounded,
         checks=tuple(check for verdict in verdicts for check in verdict.checks),
         signals=deciding.signals,
-        support=support,
-        unsupported=unsupported,
     )
-
-
-def _support(deciding: Verdict, verdicts: Sequence[Verdict]) -> tuple[Support | None, tuple[ClaimSpan, ...]]:
-    """Return the support of a claim, and its unsupported words: those of the source that leaves the fewest."""
-    if deciding.outcome is not Outcome.FAILED:
-        return deciding.support, ()
-    partly = [verdict for verdict in verdicts if verdict.support is Support.PARTLY_SUPPORTED]
-    if partly:
-        best = min(partly, key=lambda verdict: sum(span.end - span.start for span in verdict.unsupported))
-        return best.support, best.unsupported
-    is_known = all(verdict.support is not None for verdict in verdicts)
-    return (Support.NOT_SUPPORTED if is_known else None), ()
 
 
 def _requests(verdict: Verdict) -> tuple[ModelRequest, ...]:

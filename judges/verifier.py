@@ -16,8 +16,7 @@ from typing import Any, Final, TypeAlias
 from cache.capture import Evidence
 from cache.errors import CacheError
 from judges.cpu_bound import run_cpu_bound
-from judges.errors import LLMError, LLMOutputUnusable, ReplyNotCached, ShorterPage, UnusableKind
-from judges.grounding.claim_words import locate_words
+from judges.errors import LLMError, ReplyNotCached, ShorterPage, UnusableKind
 from judges.grounding.quotes import find_quotes, needs_whole_sentence
 from judges.grounding.support import ClaimGrounds
 from judges.llm.client import LLMReply, LLMRequest
@@ -36,14 +35,13 @@ from judges.prompting.transcription import (
     unseen_part,
     unseen_reasoning,
 )
-from judges.prompting.verdict_reply import BinaryEvalResult, PartialEvalResult
+from judges.prompting.verdict_reply import BinaryEvalResult
 from judges.source_policy import check_of, combine_verdicts, no_source_verdict, verdict_without_evidence
 from judges.voting import NO_MAJORITY, decide_votes, votes_needed
-from rubrics.verdict import Claim, ClaimSpan, ModelRequest, Outcome, Quote, Reason, Support, Usage, Verdict, Vote
+from rubrics.verdict import Claim, ModelRequest, Outcome, Quote, Reason, Usage, Verdict, Vote
 
 log = logging.getLogger(__name__)
 
-VoteReply: TypeAlias = BinaryEvalResult | PartialEvalResult
 EvidenceLookup: TypeAlias = Callable[[str], Awaitable[Evidence]]
 """Returns the evidence of a URL or raises an error of ``cache.errors``."""
 
@@ -59,7 +57,7 @@ class VoteRecord:
 
     vote: Vote
     usage: Usage
-    reply: VoteReply | None = None
+    reply: BinaryEvalResult | None = None
     fault: LLMError | None = None
     text_only: bool = False
     shorter_page: ShorterPage | None = None
@@ -149,13 +147,13 @@ class ClaimJudge(ABC):
             verdict = await self.settle(question)
             return replace(verdict, checks=(check_of(None, verdict),))
         if not claim.sources:
-            return _with_support(no_source_verdict(), claim)
+            return no_source_verdict()
 
         async def on_page(url: str, *, cache_only: bool = False) -> Verdict | None:
             try:
                 verdict = await self.settle_on(url, question, evidence_for, cache_only=cache_only)
             except CacheError as error:
-                verdict = _with_support(verdict_without_evidence(error), claim)
+                verdict = verdict_without_evidence(error)
             except ReplyNotCached:
                 return None
             return replace(verdict, checks=(check_of(url, verdict),))
@@ -193,7 +191,6 @@ class Verifier(PromptedModel, ClaimJudge):
             claim=claim.text,
             instruction=claim.instruction,
             page=page,
-            partial=claim.partial and page is not None,
         )
         return await self._judge_question(shown, question.trials, cache_only=cache_only)
 
@@ -265,8 +262,7 @@ class Verifier(PromptedModel, ClaimJudge):
             grounds = ClaimGrounds.of(
                 question.claim, task=question.task, answer=question.answer, page=page, search_page=search_page
             )
-            verdict = self._verdict(votes, trials, rendered, grounds)
-            return grounds, _with_words(verdict, votes, trials, question.claim) if question.partial else verdict
+            return grounds, self._verdict(votes, trials, rendered, grounds)
 
         if search_page:
             grounds, verdict = await self._pages.run_page_check(ground, page)
@@ -297,8 +293,6 @@ class Verifier(PromptedModel, ClaimJudge):
             reason=Reason.PAGE_NOT_FULLY_SEEN,
             reasoning=unseen_reasoning(unseen, verdict.reasoning)[:MAX_REASONING_CHARS],
             grounded=None,
-            support=None,
-            unsupported=(),
         )
 
     async def _votes(
@@ -306,12 +300,7 @@ class Verifier(PromptedModel, ClaimJudge):
     ) -> list[VoteRecord]:
         """Collect votes until they decide. Votes that are needed in any case are requested concurrently."""
         votes: list[VoteRecord] = []
-
-        def needed() -> int:
-            count = votes_needed([self._counted(vote) for vote in votes], trials)
-            return max(count, votes_needed(_partly(votes), trials)) if rendered.partial else count
-
-        while count := needed():
+        while count := votes_needed([self._counted(vote) for vote in votes], trials):
             indices = range(len(votes), len(votes) + count)
             if cache_only:
                 # Sequential, because cached replies need no waiting. The ExceptionGroup of a TaskGroup would create a
@@ -341,14 +330,13 @@ class Verifier(PromptedModel, ClaimJudge):
 
         The second reply counts, also with a quote that is refused again. If there is none, the first one counts.
         """
-        schema = PartialEvalResult if rendered.partial else BinaryEvalResult
         request = rendered.request(
-            self.model, schema, purpose="verify", vote=index, params=self._params, cache_only=cache_only
+            self.model, BinaryEvalResult, purpose="verify", vote=index, params=self._params, cache_only=cache_only
         )
-        first = await self._cast(request, rendered)
+        first = await self._cast(request)
         if not await self._is_cut(first, page):
             return first
-        second = await self._cast(repair_request(request, UnusableKind.CUT_QUOTE), rendered)
+        second = await self._cast(repair_request(request, UnusableKind.CUT_QUOTE))
         counted, other = (second, first) if second.fault is None else (first, second)
         return replace(counted, other=ModelRequest(key=other.vote.request, usage=other.usage))
 
@@ -361,7 +349,7 @@ class Verifier(PromptedModel, ClaimJudge):
             lambda: needs_whole_sentence(page.index.folded, reply.quotes, url=page.url), page
         )
 
-    async def _cast(self, request: LLMRequest, rendered: Rendered) -> VoteRecord:
+    async def _cast(self, request: LLMRequest) -> VoteRecord:
         try:
             reply = await self._llm.complete(request)
         except LLMError as fault:
@@ -369,14 +357,7 @@ class Verifier(PromptedModel, ClaimJudge):
             lost_vote = Vote(result=None, model=self.model, fault=fault.reason, request=fault.key)
             return VoteRecord(lost_vote, fault.usage, fault=fault, shorter_page=fault.shorter_page)
         parsed = _parsed_vote(reply)
-        if isinstance(parsed, PartialEvalResult) and not parsed.fits(rendered.parts["claim"]):
-            unusable = LLMOutputUnusable(UnusableKind.WRONG_WORDS, "the marked words are not words of the claim")
-            lost_vote = Vote(
-                result=None, model=reply.model, cached=reply.cached, fault=unusable.reason, request=reply.key
-            )
-            return VoteRecord(lost_vote, reply.usage, fault=unusable, text_only=reply.text_only)
-        support = parsed.support if isinstance(parsed, PartialEvalResult) else None
-        vote = Vote(result=parsed.result, model=reply.model, cached=reply.cached, request=reply.key, support=support)
+        vote = Vote(result=parsed.result, model=reply.model, cached=reply.cached, request=reply.key)
         return VoteRecord(vote, reply.usage, parsed, text_only=reply.text_only, shorter_page=reply.shorter_page)
 
     async def _transcribed(
@@ -448,45 +429,9 @@ def _with_request(verdict: Verdict, key: str, usage: Usage) -> Verdict:
     return replace(verdict, usage=verdict.usage + usage, requests=requests)
 
 
-def _partly(votes: Sequence[VoteRecord]) -> list[bool | None]:
-    """Return whether each vote says that the page supports at least a part of the claim; None for a lost vote."""
-    supports = [vote.vote.support for vote in votes]
-    return [None if support is None else support is not Support.NOT_SUPPORTED for support in supports]
-
-
-def _with_words(verdict: Verdict, votes: Sequence[VoteRecord], trials: int, claim: str) -> Verdict:
-    """Return the verdict with the support of the claim, and the words that the first vote with this support marks.
-
-    The support is the median of the votes: supported, partly supported and not supported are in order, and each
-    threshold is decided by its own majority. If lost votes leave the lower one open, the support is None.
-    """
-    if verdict.outcome is Outcome.PASSED:
-        return replace(verdict, support=Support.SUPPORTED)
-    if verdict.outcome is not Outcome.FAILED:
-        return verdict
-    is_partly = decide_votes(_partly(votes), trials)
-    if is_partly is not True:
-        return replace(verdict, support=Support.NOT_SUPPORTED if is_partly is False else None)
-    replies = [vote.reply for vote in votes if isinstance(vote.reply, PartialEvalResult)]
-    reply = next(each for each in replies if each.support is Support.PARTLY_SUPPORTED)
-    spans = locate_words(claim, reply.unsupported) or ()  # not empty, because the vote fits the claim
-    return replace(
-        verdict,
-        reasoning=reply.reasoning[:MAX_REASONING_CHARS],
-        support=Support.PARTLY_SUPPORTED,
-        unsupported=tuple(ClaimSpan(text=claim[start:end], start=start, end=end) for start, end in spans),
-    )
-
-
-def _with_support(verdict: Verdict, claim: Claim) -> Verdict:
-    """Return a verdict without votes with the support of the claim: none if there is no source, or it is gone."""
-    is_failed = claim.partial and verdict.outcome is Outcome.FAILED
-    return replace(verdict, support=Support.NOT_SUPPORTED) if is_failed else verdict
-
-
-def _parsed_vote(reply: LLMReply) -> VoteReply:
+def _parsed_vote(reply: LLMReply) -> BinaryEvalResult:
     """Return the reply as a vote. A reply with only the public toolkit's two fields is accepted too."""
-    if isinstance(reply.parsed, BinaryEvalResult | PartialEvalResult):
+    if isinstance(reply.parsed, BinaryEvalResult):
         return reply.parsed
     return BinaryEvalResult.model_validate(reply.parsed, from_attributes=True)
 
@@ -500,7 +445,7 @@ def _loss_reason(votes: Sequence[VoteRecord]) -> tuple[Reason, str]:
     return only or Reason.NO_MAJORITY, reasoning
 
 
-def _supporting_quotes(replies: Sequence[VoteReply], grounds: ClaimGrounds) -> tuple[Quote, ...]:
+def _supporting_quotes(replies: Sequence[BinaryEvalResult], grounds: ClaimGrounds) -> tuple[Quote, ...]:
     """Return the quotes of the first supporting vote whose quotes are in the page and count as grounds."""
     page = grounds.page
     if page is None or not grounds.search_page:

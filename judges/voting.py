@@ -1,4 +1,4 @@
-"""Majority voting, and the rules of juries. Pure functions: no I/O, no models.
+"""Majority voting, of one model and of juries. Pure functions: no I/O, no models.
 
 A majority counts against all planned votes. A lost vote can therefore prevent a majority but never create one. Voting
 stops as soon as no further vote can change the outcome.
@@ -7,7 +7,7 @@ stops as soon as no further vote can change the outcome.
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from enum import Enum, StrEnum
+from enum import Enum
 from typing import Final, Literal, TypeAlias
 
 
@@ -69,76 +69,45 @@ def majority_of(trials: int) -> int:
     return trials // 2 + 1
 
 
-MIN_MEMBERS: Final = 2
+MIN_MEMBERS: Final = 3
 MAX_MEMBERS: Final = 9
-"""Maximum number of members of a jury. It bounds the number of different votes that the bench counts."""
 
 
-class JuryRule(StrEnum):
-    """Rule that combines the votes of a jury."""
+def jury_verdict(votes: Sequence[bool | None]) -> bool | None:
+    """Return whether more than half of the members pass the claim. ``votes`` has one entry per member.
 
-    MAJORITY = "majority"
-    """More than half of all members, also of those without a verdict."""
-    UNANIMITY = "unanimity"
-    """Passed if all members passed the claim, failed if a member failed it."""
+    A missing verdict (None) counts for neither side: the jury has a verdict if no verdict of the missing members could
+    change it, and None otherwise.
 
-
-def jury_verdict(votes: Sequence[bool | None], rule: JuryRule) -> bool | None:
-    """Return whether the jury passes the claim. ``votes`` has one entry per member, None for a missing verdict.
-
-    A missing verdict counts for neither side: the jury has a verdict if no verdict of the missing members could change
-    it, and None otherwise.
-
-    >>> jury_verdict([True, True, None], JuryRule.MAJORITY), jury_verdict([True, None, None], JuryRule.MAJORITY)
+    >>> jury_verdict([True, True, None]), jury_verdict([True, False, None])
     (True, None)
-    >>> jury_verdict([True, False, None], JuryRule.UNANIMITY), jury_verdict([True, None], JuryRule.UNANIMITY)
-    (False, None)
 
     Raises:
-        ValueError: the majority rule is used with an even number of members.
+        ValueError: the number of members is even.
     """
-    if rule is JuryRule.MAJORITY:
-        decided = decide_votes(votes, len(votes))
-        return decided if isinstance(decided, bool) else None
-    if False in votes:
-        return False
-    return None if None in votes else True
+    decided = decide_votes(votes, len(votes))
+    return decided if isinstance(decided, bool) else None
 
 
-def check_members(members: Collection[object], rule: JuryRule) -> None:
+def check_members(members: Collection[object]) -> None:
     """Check the members of a jury.
 
     Raises:
-        ValueError: their number does not fit the rule, or a judge is in the jury twice.
+        ValueError: their number is even, too low or too high, or a judge is in the jury twice.
     """
-    if not MIN_MEMBERS <= len(members) <= MAX_MEMBERS:
-        raise ValueError(f"a jury has {MIN_MEMBERS} to {MAX_MEMBERS} members, not {len(members)}")
+    if not MIN_MEMBERS <= len(members) <= MAX_MEMBERS or len(members) % 2 == 0:
+        raise ValueError(f"a jury has an odd number of members from {MIN_MEMBERS} to {MAX_MEMBERS}, not {len(members)}")
     if len(set(members)) < len(members):
         raise ValueError("a judge is in the jury twice")
-    if rule is JuryRule.MAJORITY and len(members) % 2 == 0:
-        raise ValueError("a majority needs an odd number of members: add one, or use unanimity")
 
 
-def jury_name(members: Sequence[str], rule: JuryRule) -> str:
-    """Return the name of a jury, or of the only member. The majority is not named, because it is the default.
+def members_in(name: str) -> tuple[str, ...]:
+    """Return the members in the name of a jury; of any other name, the name as the only member.
 
-    >>> jury_name(["a", "b", "c"], JuryRule.MAJORITY), jury_name(["a", "b"], JuryRule.UNANIMITY)
-    ('a,b,c', 'unanimity:a,b')
+    >>> members_in("a, b,c"), members_in("openai:a")
+    (('a', 'b', 'c'), ('openai:a',))
     """
-    prefix = f"{rule}:" if rule is not JuryRule.MAJORITY and len(members) > 1 else ""
-    return prefix + ",".join(members)
-
-
-def members_in(name: str) -> tuple[tuple[str, ...], JuryRule]:
-    """Return the members and the rule in the name of a jury; of any other name, the name as the only member.
-
-    >>> members_in("a, b,c"), members_in("unanimity:a,b")[0], members_in("openai:a")[0]
-    ((('a', 'b', 'c'), <JuryRule.MAJORITY: 'majority'>), ('a', 'b'), ('openai:a',))
-    """
-    head, colon, rest = name.strip().partition(":")
-    named = colon and head in set(JuryRule)
-    members = tuple(member.strip() for member in (rest if named else name).split(","))
-    return members, JuryRule(head) if named else JuryRule.MAJORITY
+    return tuple(member.strip() for member in name.split(","))
 
 
 def _count(votes: Sequence[bool | None]) -> tuple[int, int]:

@@ -68,8 +68,7 @@ def check_json(check: SourceCheck) -> dict[str, Any]:
 def leaf_json(claim: Claim | None, verdict: Verdict | None) -> dict[str, Any]:
     """Return the additional fields of a leaf: its claim and its verdict. ``jury`` is only present if a jury decided.
 
-    ``sources`` is null for a claim about the answer alone and for a leaf decided by code. ``support`` and
-    ``unsupported`` are only present if the claim is judged for partial support.
+    ``sources`` is null for a claim about the answer alone and for a leaf decided by code.
     """
     verdict = verdict or Verdict(outcome=Outcome.UNDECIDED)
     fields: dict[str, Any] = {
@@ -92,9 +91,6 @@ def leaf_json(claim: Claim | None, verdict: Verdict | None) -> dict[str, Any]:
     }
     if verdict.members:
         fields["jury"] = [_member_json(member) for member in verdict.members]
-    if claim is not None and claim.partial:
-        fields["support"] = verdict.support and verdict.support.value
-        fields["unsupported"] = [asdict(span) for span in verdict.unsupported]
     return fields
 
 
@@ -104,5 +100,4 @@ def _member_json(member: MemberVerdict) -> dict[str, Any]:
 
 def _vote_json(vote: Vote) -> dict[str, Any]:
     fault = vote.fault and vote.fault.value
-    fields = {"result": vote.result, "model": vote.model, "cached": vote.cached, "fault": fault}
-    return fields if vote.support is None else {**fields, "support": vote.support.value}
+    return {"result": vote.result, "model": vote.model, "cached": vote.cached, "fault": fault}

@@ -69,47 +69,26 @@ class Reason(StrEnum):
     """The values for this leaf could not be extracted from the answer or page."""
 
 
-class Support(StrEnum):
-    """How far a page supports a claim. A claim passes only if it is supported."""
-
-    SUPPORTED = "supported"
-    PARTLY_SUPPORTED = "partly_supported"
-    """The page supports a part of the claim that is a fact by itself. The leaf fails."""
-    NOT_SUPPORTED = "not_supported"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claim:
     """One checkable sentence and the URLs that should support it.
 
     ``sources`` is None if the claim is about the answer itself. It is empty if a page must support the claim but the
-    answer cites none. With ``partial``, the model also says whether a page supports a part of the claim, and marks the
-    unsupported words. With ``lacks_value``, the text names a value that the answer does not give, and the claim fails
+    answer cites none. With ``lacks_value``, the text names a value that the answer does not give, and the claim fails
     without a model request.
     """
 
     text: str
     sources: tuple[str, ...] | None = None
     instruction: str | None = None
-    partial: bool = False
     lacks_value: bool = False
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ClaimSpan:
-    """Passage of a claim: ``[start:end]`` of its text in characters."""
-
-    text: str
-    start: int
-    end: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vote:
     """One reply of a model to a claim. ``result`` is None if a fault prevented the vote.
 
-    ``request`` is the key of the request, empty if it has none. ``support`` is None if the model was not asked about
-    partial support.
+    ``request`` is the key of the request, empty if it has none.
     """
 
     result: bool | None
@@ -117,7 +96,6 @@ class Vote:
     cached: bool = False
     fault: Reason | None = None
     request: str = ""
-    support: Support | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -239,10 +217,6 @@ class Verdict:
     """Verdicts of the members if a jury decided, in their order."""
     signals: tuple[str, ...] = ()
     """Warnings that code attached about the answer, the page or its URL, sorted."""
-    support: Support | None = None
-    """None if the claim is not judged for partial support, or if lost votes leave open whether a part is supported."""
-    unsupported: tuple[ClaimSpan, ...] = ()
-    """Words of a partly supported claim that no source supports, in text order. Code found them in the claim."""
 
     @property
     def spent(self) -> Usage:

@@ -25,11 +25,11 @@ from answers.bundle import read_folder
 from app.demo.expected import examples_dir, report_path
 from app.demo.run import MODEL, running_service
 from app.demo.site import DemoSite
-from app.engine.benches import write_bench
+from app.features.meta_eval.stored_benches import write_bench
 from assay_client import AsyncClient
 from judges.analysis.overrides import judged_leaves
 from judges.suites.multimodal.snapshot import SamplingOptions, build_snapshot
-from tests.fakes.benches import BENCH_JURIES, bench_of
+from tests.fakes.benches import bench_of
 from tests.fakes.mind2web import (
     mind2web_reply,
     nine_steps,
@@ -80,7 +80,7 @@ async def main() -> None:
                 httpx.AsyncClient(base_url=url, timeout=120) as http,
             ):
                 await _shoot(url, {"first-run": "/"})
-                write_bench(bench_of(1, {"wikipedia": BENCH_JURIES, "wice": BENCH_JURIES}), Path(folder) / "data")
+                write_bench(bench_of(1, ["wikipedia", "wice"]), Path(folder) / "data")
                 await _judge(url)
                 pages = await _pages(http)
                 print(*pages.items(), sep="\n", file=sys.stderr)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from pydantic import BaseModel, ConfigDict, Field
 
 from judges.analysis.statistics.interval import Interval
@@ -161,15 +159,6 @@ class MissingRunOut(BaseModel):
     answer_name: str
 
 
-class CorrectedOut(OpenModel):
-    """Raw and corrected figures, ``score`` and ``leaves``, the errors of the judge on labelled leaves, and warnings."""
-
-    score: dict[str, Any]
-    leaves: dict[str, Any]
-    judge_errors: dict[str, int]
-    warnings: list[str]
-
-
 class AgentSummaryOut(LeaderboardRowOut):
     """Averages of an agent, by run and by task."""
 
@@ -177,7 +166,3 @@ class AgentSummaryOut(LeaderboardRowOut):
     tasks: dict[str, TaskAveragesOut]
     without_result: list[WithoutResultOut]
     missing_runs: list[MissingRunOut]
-    corrected: CorrectedOut | None = Field(
-        description="The score corrected for the errors of the judge, with overrides as labels; null without overrides "
-        "or with several judges"
-    )

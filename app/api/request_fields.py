@@ -15,7 +15,7 @@ from answers.submission import MAX_ANSWER_BYTES, MAX_LABEL_CHARS, MAX_NAME_CHARS
 from cache.urls import MAX_URL_CHARS, unfetchable_reason
 from judges.errors import ModelNotConfigured
 from judges.llm.providers import LEXICAL, PROVIDERS, parse_judge
-from judges.voting import MAX_MEMBERS, JuryRule
+from judges.voting import MAX_MEMBERS, MIN_MEMBERS, check_members
 
 _NAME: Final = r"^[A-Za-z0-9](\.?[A-Za-z0-9_-])*\.?"
 NOT_BLANK: Final = r"^[^\x00]*[^\x00\s\x1c-\x1f\x85][^\x00]*$"
@@ -63,8 +63,9 @@ def _single_model(name: str) -> str:
 
 def _jury_of(value: Any) -> Any:
     """Return the name of the jury whose models are listed, any other value as it is."""
-    if isinstance(value, list) and value and all(isinstance(each, str) for each in value):
-        return ",".join(value) if len(value) > 1 else f"{JuryRule.MAJORITY}:{value[0]}"
+    if isinstance(value, list) and all(isinstance(each, str) for each in value):
+        check_members(value)
+        return ",".join(value)
     return value
 
 
@@ -122,12 +123,12 @@ _MODEL_SCHEMA: Final[dict[str, Any]] = {
 }
 _JURY_SCHEMA: Final[dict[str, Any]] = {
     "type": "string",
-    "pattern": f"^((majority:)?{_MODEL}(,{_MODEL},{_MODEL}){{1,4}}|unanimity:{_MODEL}(,{_MODEL}){{1,8}})$",
+    "pattern": f"^{_MODEL}(,{_MODEL},{_MODEL}){{1,4}}$",
     "maxLength": MAX_LABEL_CHARS,
 }
 _MODEL_TEXT: Final = (
     "provider/model, or the name of an OpenAI model (default: the model of the service). A jury of 3, 5, 7 or 9 models "
-    "is `a,b,c`; one of 2 to 9 models that must agree is `unanimity:a,b`"
+    "is `a,b,c`: the majority decides"
 )
 SingleModel: TypeAlias = Annotated[
     str,
@@ -155,7 +156,7 @@ Model: TypeAlias = Annotated[
                 _JURY_SCHEMA,
                 *(
                     {"type": "array", "items": _MODEL_SCHEMA, "minItems": n, "maxItems": n, "uniqueItems": True}
-                    for n in range(3, MAX_MEMBERS + 1, 2)
+                    for n in range(MIN_MEMBERS, MAX_MEMBERS + 1, 2)
                 ),
             ],
         }

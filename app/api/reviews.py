@@ -37,7 +37,6 @@ from judges.analysis.labels import HumanDecision, label_from_leaf, label_line
 from judges.analysis.overrides import JudgedNode, judged_leaves, overrides_in_force
 from judges.analysis.statistics.agreement import Agreement, confusion_of
 from judges.analysis.statistics.agreement import agreement as agreement_of
-from rubrics.verdict import Outcome, Support
 
 _FIGURE: dict[str, Any] = {"value": 0.8, "low": 0.49, "high": 0.94, "n": 10, "method": "Wilson (1927)", "reason": None}
 
@@ -96,9 +95,7 @@ class OverrideIn(BaseModel):
     leaf: Annotated[str, Field(max_length=2000)] = Field(
         description="Id of the leaf in the result; the second leaf with the same id is id~2"
     )
-    outcome: Literal["passed", "failed", "partly_supported"] = Field(
-        description="partly_supported is for claims with sources. It counts as failed in the scores with overrides"
-    )
+    outcome: Literal["passed", "failed"]
     reason: ReasonText
     by: PersonName = Field(description="Name of the person")
 
@@ -122,10 +119,8 @@ class OverrideOut(BaseModel):
     id: str
     result_id: str
     leaf: str
-    outcome: Literal["passed", "failed", "partly_supported"] | None = Field(
-        description="Outcome by the person; null for a withdrawal"
-    )
-    verdict: str = Field(description="Outcome by the judge, or partly_supported")
+    outcome: Literal["passed", "failed"] | None = Field(description="Outcome by the person; null for a withdrawal")
+    verdict: str = Field(description="Outcome by the judge")
     model: str | None = Field(description="Model of the verdict; null if code decided it")
     reason: str
     by: str
@@ -219,9 +214,6 @@ async def create_override(
         if text is None:
             raise not_found("result")
         leaf = await asyncio.to_thread(_leaf, text, body.leaf)
-        if body.outcome == "partly_supported" and not leaf.data.get("sources"):
-            message = "only a claim with sources can be partly supported: use passed or failed"
-            raise Problem(422, "INVALID", "The outcome does not fit the leaf", errors=[("outcome", message)])
         existing = (await rows.overrides_of(connection, [result_id])).get(result_id, ())
         if len(existing) >= MAX_OVERRIDES_PER_RESULT:
             raise Problem(
@@ -234,7 +226,7 @@ async def create_override(
             result_id=result_id,
             leaf=body.leaf,
             outcome=body.outcome,
-            verdict=_verdict(leaf),
+            verdict=leaf.outcome.value,
             model=_model(leaf),
         )
         await rows.insert_override(connection, row)
@@ -364,7 +356,7 @@ def _figures(members: Iterable[Override]) -> dict[str, Any]:
     return AgreementFiguresOut.fields(agreement_of(confusion_of(judged)), left_out=len(every) - len(judged))
 
 
-_VERDICTS = frozenset({"passed", "failed", "partly_supported"})
+_VERDICTS = frozenset({"passed", "failed"})
 
 
 def _review_out(review: Review, in_force_ids: set[str]) -> ReviewOut:
@@ -413,12 +405,6 @@ def _new_row(
     )
 
 
-def _verdict(leaf: JudgedNode) -> str:
-    """Return the outcome of the judge. A failed claim can be partly supported."""
-    is_partly = leaf.outcome is Outcome.FAILED and leaf.data.get("support") == Support.PARTLY_SUPPORTED
-    return Support.PARTLY_SUPPORTED.value if is_partly else leaf.outcome.value
-
-
 def _model(leaf: JudgedNode) -> str | None:
     """Return the model of the verdict, cut to the column size because judge files can write any text there."""
     model = leaf.data.get("model")
@@ -449,13 +435,6 @@ async def _labels(
         after = reviewed[-1].id
 
 
-_DECISIONS = {
-    "passed": HumanDecision.PASSED,
-    "failed": HumanDecision.FAILED,
-    "partly_supported": HumanDecision.PARTIAL,
-}
-
-
 def _label_lines(reviewed: ReviewedResult, overrides: Sequence[Override]) -> bytes:
     result = json.loads(reviewed.body)
     leaves = judged_leaves(result)
@@ -465,7 +444,7 @@ def _label_lines(reviewed: ReviewedResult, overrides: Sequence[Override]) -> byt
                 result,
                 leaves[row.leaf].data,
                 key=row.leaf,
-                human=_DECISIONS[str(row.outcome)],
+                human=HumanDecision(str(row.outcome)),
                 reviewer=row.by,
                 reason=row.reason,
                 at=row.created_at,

@@ -23,16 +23,13 @@ from app.api.paging import NAME_PATTERN, NameFilter, NamePath
 from app.api.problems import not_found
 from app.service import Service
 from app.storage import results as rows
-from app.storage.overrides import overrides_of
 from app.storage.records import JudgedAnswer
-from judges.analysis.corrected_score import LabelledAnswer, corrected_json, corrected_score
-from judges.analysis.overrides import judged_tree, overrides_in_force
 
 router = APIRouter(prefix="/v1", tags=["results"])
 
 RunQuery = Annotated[str | None, Query(pattern=NAME_PATTERN, description="Only this run")]
 _SCORES = ("status", "score", "final_score", "model", "judge_model")
-_NOT_IN_LEADERBOARD = ("per_run", "tasks", "without_result", "missing_runs", "corrected")
+_NOT_IN_LEADERBOARD = ("per_run", "tasks", "without_result", "missing_runs")
 
 
 @router.get("/agents/{agent}/summary", response_model=AgentSummaryOut)
@@ -56,10 +53,7 @@ async def get_agent_summary(
         figures = await asyncio.to_thread(_averages_by_judge, agent, outcomes, judges)
         query = "" if run is None else f"?run={run}"
         raise refuse_to_mix(judges, figures, f"/v1/agents/{agent}/summary{query}")
-    figures = await _summary(agent, outcomes, judge, unfinished=unfinished)
-    # The errors of several judges differ.
-    corrected = await _corrected(service, by_judge(outcomes, judge)) if len(judges) == 1 else None
-    return figures | {"corrected": corrected}
+    return await _summary(agent, outcomes, judge, unfinished=unfinished)
 
 
 @router.get("/leaderboard", response_model=ListOut[LeaderboardRowOut])
@@ -164,35 +158,6 @@ async def _summary(
     return {"agent": agent, **figures}
 
 
-_REVIEWED = "The labels are overrides. The correction is biased if their leaves were not drawn at random."
-
-
-async def _corrected(service: Service, outcomes: Sequence[AnswerOutcome]) -> dict[str, Any] | None:
-    """Return the score corrected with the overrides of the results as labels; None if there are none."""
-    results = {str(one.result["id"]): one.result for one in outcomes if one.result is not None}
-    async with service.database.begin() as connection:
-        overrides = await overrides_of(connection, results)
-    if not overrides:
-        return None
-
-    def compute() -> dict[str, Any] | None:
-        answers = []
-        for one in outcomes:
-            root = None if one.result is None else judged_tree(one.result)
-            if root is None or one.result is None:
-                continue
-            in_force = overrides_in_force(overrides.get(str(one.result["id"]), ()))
-            labels = {leaf: override.outcome == "passed" for leaf, override in in_force.items()}
-            answers.append(LabelledAnswer(task_id=one.task_id, run=one.answer_name, root=root, labels=labels))
-        try:
-            found = corrected_json(corrected_score(answers))
-        except ValueError:
-            return None  # no leaf that a model judged has an override
-        return {**found, "warnings": [_REVIEWED, *found["warnings"]]}
-
-    return await asyncio.to_thread(compute)
-
-
 _AVERAGES = ("avg_score", "success_rate", "bounds", "num_tasks", "num_answers")
 
 
@@ -233,7 +198,7 @@ def parse_answer(answer: JudgedAnswer, *, trees: bool) -> tuple[AnswerOutcome, d
 def examples() -> Mapping[str, Any]:
     """Return the examples by operation."""
     outcome = AnswerOutcome(task_id="karrow_visit", answer_name="answer_1.md", words=212, result=EXAMPLE_RESULT)
-    figures = {"agent": "my-agent", **full_summary("my-agent", [outcome]), "corrected": None}
+    figures = {"agent": "my-agent", **full_summary("my-agent", [outcome])}
     return {
         "GET /v1/agents/{agent}/summary": figures,
         "GET /v1/leaderboard": {"items": [_leaderboard_row(figures)], "next_cursor": None},

@@ -13,7 +13,6 @@ import typer
 from app.console.answer_files import report_ignored
 from app.console.errors import ToolFailed, WrongUsage, require_folder
 from app.console.streams import suggestion
-from judges.voting import JuryRule
 
 if TYPE_CHECKING:
     from answers.submission import Submission
@@ -77,13 +76,9 @@ JudgeOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
         "--model",
-        help="Model, as provider/model. Several, with commas between them, are a jury: its first model also "
-        "extracts the values (default: ASSAY_MODEL).",
+        help="Model, as provider/model. An odd number of them, with commas between them, is a jury whose majority "
+        "decides; its first model also extracts the values (default: ASSAY_MODEL).",
     ),
-]
-JuryOption: TypeAlias = Annotated[
-    JuryRule | None,
-    typer.Option("--jury", help="Rule that combines the verdicts of several models (default: majority)."),
 ]
 PageTextsOption: TypeAlias = Annotated[
     Path | None,
@@ -106,17 +101,14 @@ def parameter_flags(options: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if name.endswith(_PARAMETERS)}
 
 
-def judging_settings(
-    *, judges: Path | None = None, evidence: Path | None = None, jury: JuryRule | None = None, **flags: Any
-) -> Settings:
-    """Return the settings, overridden by ``flags`` that are not None. ``jury`` is the rule for several models.
+def judging_settings(*, judges: Path | None = None, evidence: Path | None = None, **flags: Any) -> Settings:
+    """Return the settings, overridden by ``flags`` that are not None.
 
     ``judges`` takes precedence over the judge folders of the settings. ``evidence`` replaces the data folder.
 
     Raises:
         WrongUsage: The folder of judges does not exist.
         InvalidSettings: A setting is invalid.
-        ModelNotConfigured: ``jury`` does not fit the models.
     """
     from app.settings import load_settings
 
@@ -125,10 +117,6 @@ def judging_settings(
     if judges is not None:
         require_folder("--judges", judges)
         changes["judges"] = (judges, *settings.judges)
-    if jury is not None:
-        from judges.llm.providers import parse_judge
-
-        changes["model"] = str(parse_judge(settings.model, jury))
     if evidence is not None:
         changes["data_dir"] = evidence
     settings = settings.model_copy(update=changes)

@@ -16,7 +16,7 @@ from rubrics.errors import InvalidNode
 from rubrics.node import Status
 from rubrics.scoring import NodeScore, score_nodes, unknown_leaves
 from rubrics.tree import NodeKeys
-from rubrics.verdict import Outcome, Support, Verdict
+from rubrics.verdict import Outcome, Verdict
 
 
 class Node:
@@ -63,11 +63,6 @@ class Node:
     def name(self) -> str:
         """Last part of the id. The tree already shows the other parts."""
         return self.id.rpartition("/")[2] or self.id
-
-    @property
-    def is_partly(self) -> bool:
-        """Whether this is a partly supported claim."""
-        return self.fields.get("support") == Support.PARTLY_SUPPORTED and not self.children
 
     @property
     def state(self) -> str:

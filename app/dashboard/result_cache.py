@@ -37,8 +37,6 @@ class Tree:
     counts: Mapping[str, int]
     overrides: ResultOverrides
     not_passed: Sequence[Node]
-    partly: int
-    """Number of partly supported claims."""
 
     def state(self, node: Node) -> str:
         """Return the displayed state. An inner node that scores 0 only because of unjudged leaves is "open"."""
@@ -137,5 +135,4 @@ def tree_of(result: Mapping[str, Any]) -> Tree:
         counts=Counter(leaf.state for leaf in leaves),
         overrides=result_overrides(result),
         not_passed=[leaf for leaf in leaves if leaf.outcome != Outcome.PASSED],
-        partly=sum(leaf.is_partly for leaf in leaves),
     )

@@ -30,7 +30,6 @@ from app.dashboard.wording import REASONS, remedy_words
 from rubrics.node import Strategy
 from rubrics.result_fields import script_of
 from rubrics.scoring import NodeScore, Score, bounded_score, score_nodes, score_with
-from rubrics.tree import leaves_below
 from rubrics.verdict import Outcome, Reason
 
 SECTION: Final = 100
@@ -47,8 +46,6 @@ class Show(StrEnum):
     ALL = "all"
     MISSED = "missed"
     """Only what did not pass, with all groups expanded."""
-    PARTLY = "partly"
-    """Only partly supported claims, with all groups above them expanded."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -126,8 +123,6 @@ class TreeRows:
     def _children(self, node: Node) -> Sequence[Node]:
         if self._show is Show.ALL:
             return node.children
-        if self._show is Show.PARTLY:
-            return [child for child in node.children if any(each.is_partly for each in leaves_below(child))]
         return [child for child in node.children if self._tree.state(child) != "passed"]
 
 

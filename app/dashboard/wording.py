@@ -17,7 +17,6 @@ STATES: Mapping[str, str] = {
     "passed": "passed",
     "failed": "failed",
     "partial": "partly",
-    "partly_supported": "partly supported",
     "skipped": "skipped",
     "not_judged": "not judged",
     "undecided": "undecided",

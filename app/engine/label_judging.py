@@ -14,10 +14,11 @@ from judges.analysis.forecasts.past_results import past_results_of
 from judges.analysis.forecasts.simulation import BOUNDS, LIKELY, LexicalReplies, SimulatedLLM
 from judges.analysis.meta_eval.ask import JudgedItem, ask_all
 from judges.analysis.meta_eval.items import Item
+from judges.jury import judge_named
 from judges.llm.client import LLMClient
 from judges.llm.observed import ObservedLLM, RejectionMonitor
 from judges.llm.parameters import RequestParameters
-from judges.llm.providers import parse_model
+from judges.llm.providers import parse_judge
 from judges.verifier import Verifier
 
 _CHUNK: Final = 500
@@ -30,17 +31,17 @@ def _ignore(asked: JudgedItem) -> None:
 
 
 class LabelJudge:
-    """A model (``provider/model``) that is asked about labelled claims. With ``partial``, for partial support.
+    """A model (``provider/model``) or jury that is asked about labelled claims.
 
     Raises:
         ModelNotConfigured: the model does not exist or its API key is missing.
     """
 
-    def __init__(self, runtime: Runtime, model: str, *, votes: int, partial: bool = False) -> None:
+    def __init__(self, runtime: Runtime, model: str, *, votes: int) -> None:
         self._client, self.name = runtime.models.client(model)
-        provider_model = parse_model(model)
-        self.model, self._provider = str(provider_model), provider_model.provider
-        self._runtime, self._votes, self._partial = runtime, votes, partial
+        named = parse_judge(model)
+        self.model, self._providers = str(named), named.providers
+        self._runtime, self._votes = runtime, votes
         self._simulated = [UsageByRole() for _ in _SIMULATIONS]
 
     async def ask(self, items: Sequence[Item], done: Callable[[JudgedItem], None]) -> AsyncIterator[JudgedItem]:
@@ -81,16 +82,13 @@ class LabelJudge:
     async def _chunks(
         self, items: Sequence[Item], client: LLMClient, monitor: RejectionMonitor, done: Callable[[JudgedItem], None]
     ) -> AsyncIterator[tuple[JudgedItem, ...]]:
-        parameters = RequestParameters(self._runtime.settings.parameters, {self.name: self._provider})
-        judge = Verifier(
-            ObservedLLM(client, (monitor,), prepare=parameters.add_to),
-            self.name,
-            block_builder=self._runtime.block_builder,
-            pages=self._runtime.page_preparer,
-        )
+        parameters = RequestParameters(self._runtime.settings.parameters, self._providers)
+        llm = ObservedLLM(client, (monitor,), prepare=parameters.add_to)
+        builder, preparer = self._runtime.block_builder, self._runtime.page_preparer
+        judge = judge_named(self.name, lambda member: Verifier(llm, member, block_builder=builder, pages=preparer))
         for start in range(0, len(items), _CHUNK):
             chunk = items[start : start + _CHUNK]
-            yield await ask_all(chunk, judge, stored=self._stored, votes=self._votes, partial=self._partial, done=done)
+            yield await ask_all(chunk, judge, stored=self._stored, votes=self._votes, done=done)
 
     async def _stored(self, page_id: str) -> Evidence:
         capture = await self._runtime.index.get(page_id)

@@ -128,7 +128,7 @@ async def evaluate(
         verifier: Class, or function that creates an object, that judges claims of native judges.
         pages: Pages of the answer (default: those of the runtime, as the arguments above say).
         folder: Page cache folder of the task, for public scripts that read it.
-        is_stored: Whether the result is stored. If not, it has no call log, warnings, certificate or comparison.
+        is_stored: Whether the result is stored. If not, it has no call log, warnings or comparison.
 
     Raises:
         JudgeBug: The judge file failed. The subclass ScriptStopped means that it exceeded its limits.
@@ -263,25 +263,16 @@ def _judged_with(parameters: RunParameters, judged_by: JudgeName) -> dict[str, A
             {"model": one.model, "provider": one.provider, **asdict(parameters.sent_for("verify", one.model))}
             for one in judged_by.members
         ]
-        judge["jury"] = {"rule": judged_by.rule.value, "members": members}
+        judge["jury"] = {"members": members}
     return {"judge": judge, "parameters": by_role}
 
 
 async def _detailed(
     result: dict[str, Any], case: _Case, meter: UsageMeter, configuration: str | None, earlier: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    """Add the usage, warnings about the judge, what is certified about it, and how each leaf was judged again."""
-    from app.engine.certificates import certify_result  # imported here, so as not to delay the first request
-
+    """Add the usage, warnings about the judge, and how each leaf was judged again."""
     result |= {"judge_usage": _judge_usage(result, meter), "usage_by": meter.rows(), "asked_in": configuration}
-    model = str(case.judged_by)
-    result["warnings"] = await case.runtime.models.warnings(model)
-    if case.judged_by.is_jury:
-        from app.engine.benches import measured_jury  # takes 0.04 s
-
-        found = await asyncio.to_thread(measured_jury, case.runtime.settings.data_dir, case.judged_by)
-        result["judge"]["jury"]["measured"] = found
-    result |= await certify_result(result, case.runtime.settings, model=model, answer=case.answer.text)
+    result["warnings"] = await case.runtime.models.warnings(str(case.judged_by))
     return await asyncio.to_thread(with_rejudged, result, earlier)
 
 

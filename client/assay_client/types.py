@@ -102,7 +102,6 @@ class AgentSummaryOut(TypedDict):
     tasks: dict[str, TaskAveragesOut]
     without_result: list[WithoutResultOut]
     missing_runs: list[MissingRunOut]
-    corrected: CorrectedOut | None
 
 
 class AgreementFiguresOut(TypedDict):
@@ -181,7 +180,6 @@ class BenchRowOut(TypedDict):
     verdicts: str
     n: int
     per_claim: dict[str, Any]
-    jury: dict[str, Any] | None
 
 
 class BenchSummaryOut(TypedDict):
@@ -292,7 +290,6 @@ class CheckDocument(TypedDict):
     status: CheckStatus
     baseline: bool
     notice: NotRequired[str | None]
-    partial: NotRequired[bool]
     model: str
     prompts: NotRequired[list[str]]
     created_at: str
@@ -319,7 +316,6 @@ class CheckIn(TypedDict):
     model: NotRequired[str | Sequence[str] | None]
     budget_usd: NotRequired[float | None]
     priority: NotRequired[int]
-    partial: NotRequired[bool]
 
 
 class CheckOut(TypedDict):
@@ -426,7 +422,6 @@ class ClaimVerdict(TypedDict):
     reasoning: NotRequired[str]
     quotes: NotRequired[list[PageQuote]]
     unsupported: NotRequired[list[Span]]
-    unsupported_words: NotRequired[list[ClaimWords]]
     grounded: NotRequired[bool | None]
     signals: NotRequired[list[str]]
     model: NotRequired[str | None]
@@ -434,14 +429,6 @@ class ClaimVerdict(TypedDict):
     baseline: NotRequired[bool]
     cached: NotRequired[bool]
     jury: NotRequired[list[MemberOutcome]]
-
-
-class ClaimWords(TypedDict):
-    """Passage of a claim: ``claim.text[start:end]``."""
-
-    text: str
-    start: int
-    end: int
 
 
 class ClosestPassageOut(TypedDict):
@@ -469,15 +456,6 @@ class ComponentOut(TypedDict):
     reason: str | None
     score: float | None
     score_strict: float | None
-
-
-class CorrectedOut(TypedDict):
-    """Raw and corrected figures, ``score`` and ``leaves``, the errors of the judge on labelled leaves, and warnings."""
-
-    score: dict[str, Any]
-    leaves: dict[str, Any]
-    judge_errors: dict[str, int]
-    warnings: list[str]
 
 
 class CostOut(TypedDict):
@@ -610,9 +588,6 @@ class Figures(TypedDict):
     dead: Figure
     fabricated: Figure
     uncited: Figure
-    partly_supported: NotRequired[Figure | None]
-    citation_precision_lenient: NotRequired[Figure | None]
-    citation_recall_lenient: NotRequired[Figure | None]
 
 
 class Flip(TypedDict):
@@ -965,7 +940,7 @@ class OverrideIn(TypedDict):
     """A person's decision on one leaf, which confirms or contradicts the verdict."""
 
     leaf: str
-    outcome: Literal["passed", "failed", "partly_supported"]
+    outcome: Literal["passed", "failed"]
     reason: str
     by: str
 
@@ -976,7 +951,7 @@ class OverrideOut(TypedDict):
     id: str
     result_id: str
     leaf: str
-    outcome: Literal["passed", "failed", "partly_supported"] | None
+    outcome: Literal["passed", "failed"] | None
     verdict: str
     model: str | None
     reason: str
@@ -1276,8 +1251,6 @@ class Result(TypedDict):
     usage_by: NotRequired[list[dict[str, Any]]]
     asked_in: NotRequired[str | None]
     rejudged: NotRequired[Result_rejudged | None]
-    certification: NotRequired[dict[str, Any]]
-    certificate: NotRequired[dict[str, Any]]
     overrides: NotRequired[list[Result_override]]
     with_overrides: NotRequired[Result_with_overrides | None]
     bundles: NotRequired[list[dict[str, Any]]]
@@ -1323,8 +1296,6 @@ class Result_leaf(TypedDict):
     reasoning: str
     sources: list[str] | None
     votes: list[dict[str, Any]]
-    support: NotRequired[Result_support]
-    unsupported: NotRequired[list[dict[str, Any]]]
     jury: NotRequired[list[dict[str, Any]]]
     quotes: list[dict[str, Any]]
     grounding: NotRequired[Literal["text", "image"] | None]
@@ -1353,8 +1324,8 @@ class Result_override(TypedDict):
     id: str
     result_id: str
     leaf: str
-    outcome: Literal["passed", "failed", "partly_supported"] | None
-    verdict: Literal["passed", "failed", "partly_supported", "skipped", "not_judged", "undecided"]
+    outcome: Literal["passed", "failed"] | None
+    verdict: Literal["passed", "failed", "skipped", "not_judged", "undecided"]
     model: str | None
     reason: str
     by: str
@@ -1382,9 +1353,6 @@ class Result_score(TypedDict):
     reason: NotRequired[Literal["nothing_applies"]]
 
 
-Result_support: TypeAlias = Literal["supported", "partly_supported", "not_supported"] | None
-
-
 class Result_usage(TypedDict):
     """Object Result_usage."""
 
@@ -1410,7 +1378,7 @@ class ReviewOut(TypedDict):
     id: str
     result_id: str
     leaf: str
-    outcome: Literal["passed", "failed", "partly_supported"] | None
+    outcome: Literal["passed", "failed"] | None
     verdict: str
     model: str | None
     reason: str

@@ -18,10 +18,9 @@ from typing import Annotated, Any, Final, Literal, TypeAlias
 
 from pydantic import AwareDatetime, Field, TypeAdapter, ValidationError
 
-from cache.capture import PageKind
 from cache.urls import canonical_key
 from judges.errors import JudgeError
-from rubrics.verdict import Outcome, Support
+from rubrics.verdict import Outcome
 
 LABEL_VERSION: Final = 1
 MAX_FILE_BYTES = 512 * 1024 * 1024
@@ -65,7 +64,6 @@ class LabelledPage:
     page_id: str | None = None
     sha256: _Sha256 | None = None
     text: str | None = None
-    kind: PageKind | None = None
 
 
 _Count: TypeAlias = Annotated[int, Field(ge=0)]
@@ -109,8 +107,7 @@ class Label:
     key of the leaf in the result; the second leaf with the same id has the key ``id~2``.
 
     ``judge`` and ``judges`` are recorded verdicts on the claim; an imported set has one per judge. ``row`` is the id of
-    the row in the imported set, ``original`` its label there. ``unsupported_words`` are indexes into ``words``, the
-    words of the claim, that a person marked as unsupported.
+    the row in the imported set, ``original`` its label there.
     """
 
     label_version: Literal[1] = LABEL_VERSION
@@ -134,13 +131,6 @@ class Label:
     judges: tuple[RecordedVerdict, ...] = ()
     row: str | None = None
     original: str = ""
-    words: tuple[str, ...] = ()
-    unsupported_words: tuple[_Count, ...] = ()
-
-    def __post_init__(self) -> None:
-        beyond = [index for index in self.unsupported_words if index >= len(self.words)]
-        if beyond:
-            raise ValueError(f"unsupported_words: {beyond[0]} is not the index of one of the {len(self.words)} words")
 
     @property
     def recorded(self) -> tuple[RecordedVerdict, ...]:
@@ -148,7 +138,7 @@ class Label:
         return tuple(one for one in every if one.model is not None)
 
 
-_OPTIONAL: Final = ("judges", "row", "original", "words", "unsupported_words")
+_OPTIONAL: Final = ("judges", "row", "original")
 """Fields that lines contain only if they have a value."""
 
 _LABEL = TypeAdapter(Label)
@@ -199,7 +189,6 @@ def label_from_leaf(
             reason=leaf.get("reason"),
             model=leaf.get("model"),
             prompt=leaf.get("prompt"),
-            partial=leaf.get("support") == Support.PARTLY_SUPPORTED,
         ),
     )
 
@@ -301,18 +290,10 @@ def _pages_of(result: Mapping[str, Any], sources: Iterable[str]) -> tuple[Labell
     by_key = {canonical_key(str(page["url"])): page for page in result.get("pages") or ()}
     pages = [LabelledPage(url=url) for url in dict.fromkeys(sources)]
     return tuple(
-        one
-        if page is None
-        else LabelledPage(url=one.url, page_id=page.get("page_id"), sha256=_text_digest(page), kind=page_kind(page))
+        one if page is None else LabelledPage(url=one.url, page_id=page.get("page_id"), sha256=_text_digest(page))
         for one in pages
         for page in (by_key.get(canonical_key(one.url)),)
     )
-
-
-def page_kind(page: Mapping[str, Any]) -> PageKind | None:
-    """Return the kind of a page of a result; None if the result does not have it."""
-    kind = page.get("kind")
-    return PageKind(kind) if kind in set(PageKind) else None
 
 
 def _text_digest(page: Mapping[str, Any]) -> str | None:

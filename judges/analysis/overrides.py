@@ -6,7 +6,7 @@ so the score has bounds. If it closes a gate, the leaves behind it count 0, as a
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar
 
@@ -94,11 +94,6 @@ def override_scores(root: JudgedNode, overrides: Mapping[str, bool], *, is_whole
     if not is_whole and all(intervals(gate)[1] == 1.0 for gate in gates):
         score = strict_score = bounded_score(0.0, 1.0)
     return OverriddenScores(score=score, score_strict=strict_score, final_score=final_score)
-
-
-def leaf_intervals(root: JudgedNode, overrides: Mapping[str, bool]) -> Callable[[JudgedNode], tuple[float, float]]:
-    """Return a function that gives the interval of a leaf's score with overrides applied."""
-    return _Intervals(root, overrides)
 
 
 class _Intervals:

@@ -145,7 +145,7 @@ def parse_stored(request: LLMRequest, paid: ReplyFields) -> LLMReply | None:
     """
     raw = RawReply(text=paid.text, finish=FinishReason.STOP, model=paid.model)
     try:
-        parsed = read_reply(raw, request.schema, purpose=request.purpose, parts=request.parts)
+        parsed = read_reply(raw, request.schema, purpose=request.purpose)
     except LLMOutputUnusable:
         return None
     return LLMReply(

@@ -13,7 +13,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from functools import lru_cache
-from itertools import count, groupby, islice, pairwise
+from itertools import count, islice, pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 from pydantic import BaseModel, ValidationError
@@ -21,12 +21,11 @@ from pydantic import BaseModel, ValidationError
 from answers.citations import unique_urls
 from judges.cpu_bound import run_cpu_bound
 from judges.errors import LLMOutputUnusable, UnusableKind
-from judges.grounding.claim_words import locate_words
 from judges.llm import json_schema
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.json_schema import JSONSchema, ReplyType, as_reply, fit, json_schema_of, resolve
 from judges.llm.replies import empty_extraction
-from judges.prompting.verdict_reply import BinaryEvalResult, PartialEvalResult
+from judges.prompting.verdict_reply import BinaryEvalResult
 from rubrics.verdict import Usage
 
 MODEL = "lexical"
@@ -174,23 +173,6 @@ def decide(claim: str, parts: Mapping[str, str]) -> BinaryEvalResult:
     return BinaryEvalResult(result=agrees, reasoning=reasoning, quotes=[quote])
 
 
-def decide_partly(claim: str, parts: Mapping[str, str]) -> PartialEvalResult:
-    """Judge one claim as ``decide``. It is partly supported if the closest passage has at least half of its words.
-
-    The words that the passage lacks are unsupported. Adjacent ones are one passage.
-    """
-    whole, found = decide(claim, parts), closest(claim, parts.get("page", ""))
-    if whole.result:
-        return PartialEvalResult(verdict="supported", reasoning=whole.reasoning, quotes=whole.quotes)
-    _, about, _, absent, agrees = found or (None, frozenset(), None, frozenset(), False)
-    by_absence = groupby(_WORD.finditer(claim, 0, MAX_CLAIM_CHARS), key=lambda word: key(word[0]) in absent)
-    runs = [list(run) for is_absent, run in by_absence if is_absent]
-    unsupported = [claim[run[0].start() : run[-1].end()] for run in runs]
-    if not agrees or 2 * len(absent) > len(about) or not locate_words(claim, unsupported):
-        return PartialEvalResult(verdict="not_supported", reasoning=whole.reasoning)
-    return PartialEvalResult(verdict="partly_supported", reasoning=whole.reasoning, unsupported=unsupported)
-
-
 class Label(NamedTuple):
     """Heading, item, row, or at level ``INLINE`` a column title or ``label:``. ``serial`` distinguishes equal ones."""
 
@@ -319,8 +301,7 @@ def reply(request: LLMRequest) -> tuple[str, BaseModel | None]:
         raise LLMOutputUnusable(UnusableKind.REFUSED, "the lexical judge only verifies and extracts")
     if request.purpose == "extract":
         return fill(schema, parts.get("page", parts.get("answer", "")), parts.get("page_links", ""))
-    decided = decide_partly if schema is PartialEvalResult else decide
-    return as_reply(decided(parts.get("claim", ""), parts).model_dump(), schema)
+    return as_reply(decide(parts.get("claim", ""), parts).model_dump(), schema)
 
 
 class LexicalClient:

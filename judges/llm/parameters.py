@@ -75,7 +75,7 @@ class RunParameters:
 
     def as_json(self, model: str) -> dict[str, Any]:
         """Return the JSON value in results, by role; of a jury, for its first member. Null: not sent."""
-        model = members_in(model)[0][0]
+        model = members_in(model)[0]
         sent = {role: asdict(self.sent_for(role, model)) for role in ROLES}
         return {**sent, OWN_ROLE: asdict(self.set_for(OWN_ROLE))}
 
@@ -125,7 +125,7 @@ class RequestParameters:
     def add_to(self, request: LLMRequest) -> LLMRequest:
         """Return the request with model and parameters of the run."""
         params = dict(request.params)
-        if len(members_in(request.model)[0]) > 1:
+        if len(members_in(request.model)) > 1:
             request = replace(request, model=self._model)
         if request.model in TOOLKIT_DEFAULTS and request.model not in self._providers:
             # The script set these parameters for another model.

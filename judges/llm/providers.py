@@ -24,7 +24,7 @@ from judges.llm.provider_adapter import Access, ProviderAdapter
 from judges.llm.remote import RemoteLLM
 from judges.llm.response_cache import ReplyCache
 from judges.llm.retry import RetryPolicy
-from judges.voting import JuryRule, check_members, jury_name, members_in
+from judges.voting import check_members, members_in
 
 DEFAULT_PROVIDER: Final = "openai"
 LEXICAL: Final = "lexical"
@@ -168,21 +168,20 @@ def parse_model(name: str) -> ModelName:
 
 @dataclass(frozen=True, slots=True)
 class JudgeName:
-    """Name of a judge: a model, or a jury of 2 to 9 models with different names and its rule.
+    """Name of a judge: a model, or a jury of an odd number of models with different names.
 
     The first model of a jury gives the replies that are not verdicts, for example extractions.
     """
 
     members: tuple[ModelName, ...]
-    rule: JuryRule = JuryRule.MAJORITY
 
     def __str__(self) -> str:
-        return jury_name([str(member) for member in self.members], self.rule)
+        return ",".join(map(str, self.members))
 
     @property
     def model(self) -> str:
         """Name without providers, as in results."""
-        return jury_name([member.model for member in self.members], self.rule)
+        return ",".join(member.model for member in self.members)
 
     @property
     def first(self) -> ModelName:
@@ -198,22 +197,22 @@ class JudgeName:
         return len(self.members) > 1
 
 
-def parse_judge(name: str, rule: JuryRule | None = None) -> JudgeName:
-    """Parse the name of a model, or ``a,b,c`` or ``unanimity:a,b,c`` for a jury. ``rule`` replaces its rule.
+def parse_judge(name: str) -> JudgeName:
+    """Parse the name of a model, or ``a,b,c`` for a jury.
 
-    >>> str(parse_judge("gpt-6-sol, azure:mine,lexical")), parse_judge("unanimity:gpt-6-sol,lexical").model
-    ('openai/gpt-6-sol,azure/mine,lexical/lexical', 'unanimity:gpt-6-sol,lexical')
+    >>> str(parse_judge("gpt-6-sol, azure:mine,lexical")), parse_judge("gpt-6-sol").model
+    ('openai/gpt-6-sol,azure/mine,lexical/lexical', 'gpt-6-sol')
 
     Raises:
-        ModelNotConfigured: a model is invalid, a model is in the jury twice, or the number of members does not fit the
-            rule.
+        ModelNotConfigured: a model is invalid, a model is in the jury twice, or the number of members is even or too
+            high.
     """
-    names, named_rule = members_in(name)
-    if len(names) == 1 and rule is None and names[0] == name.strip():
+    names = members_in(name)
+    if len(names) == 1:
         return JudgeName((parse_model(name),))
     try:
-        judge = JudgeName(tuple(map(parse_model, names)), rule or named_rule)
-        check_members([member.model for member in judge.members], judge.rule)
+        judge = JudgeName(tuple(map(parse_model, names)))
+        check_members([member.model for member in judge.members])
     except (ModelNotConfigured, ValueError) as error:
         raise ModelNotConfigured(f"invalid jury {name!r}: {error}") from error
     return judge

@@ -242,7 +242,7 @@ class RemoteLLM:
             self._windows.record_accepted(request, raw.input_tokens)
         try:
             # A verdict must be a boolean. Extractions are as strict as the classes of the script.
-            parsed = read_reply(raw, request.schema, purpose=request.purpose, parts=request.parts)
+            parsed = read_reply(raw, request.schema, purpose=request.purpose)
         except LLMOutputUnusable as error:
             error.usage = before + used
             error.request_format = None if raw.finish is FinishReason.BROKEN else raw.request_format

@@ -48,12 +48,8 @@ _UNUSABLE_FINISH = {
 }
 
 
-def read_reply(
-    raw: RawReply, schema: ReplyType | None, *, purpose: Purpose, parts: Mapping[str, str] | None = None
-) -> BaseModel | None:
+def read_reply(raw: RawReply, schema: ReplyType | None, *, purpose: Purpose) -> BaseModel | None:
     """Return the reply as an instance of ``schema``; None for a request without a class in this process.
-
-    ``parts`` are the texts of the request, the validation context of the class.
 
     For verdicts, only values of the declared JSON types are accepted, and the strings "true" and "false" as booleans.
     Otherwise, "yes" is a boolean and "2020" is a number. Only for extractions, ``{}`` finds nothing.
@@ -82,7 +78,7 @@ def read_reply(
     )
     for candidate in _unwrapped(value, schema):
         try:
-            return _fitted(candidate, schema, strict=purpose == "verify", parts=parts)
+            return _fitted(candidate, schema, strict=purpose == "verify")
         except LLMOutputUnusable as error:
             unusable = error
             if candidate == {} and purpose == "extract" and not isinstance(schema, ReplySchema):
@@ -206,7 +202,7 @@ def _fields(schema: ReplyType) -> frozenset[str] | None:
     return frozenset(names)
 
 
-def _fitted(value: Any, schema: ReplyType, *, strict: bool, parts: Mapping[str, str] | None) -> BaseModel | None:
+def _fitted(value: Any, schema: ReplyType, *, strict: bool) -> BaseModel | None:
     if isinstance(schema, ReplySchema):
         return None
     value = with_exact_keys(value, schema)
@@ -215,7 +211,7 @@ def _fitted(value: Any, schema: ReplyType, *, strict: bool, parts: Mapping[str, 
     try:
         # The class comes from a judge file, and its validators may raise any exception for an unexpected value.
         with judge_code(f"a validator of {schema.__name__} raised"):
-            model = schema.model_validate_json(json.dumps(value), strict=strict, context=parts)
+            model = schema.model_validate_json(json.dumps(value), strict=strict)
     except JudgeBug as bug:
         cause = bug.__cause__
         if isinstance(cause, ValidationError):
@@ -240,8 +236,6 @@ def _translated(error: ValidationError) -> LLMOutputUnusable:
     first = error.errors(include_input=False, include_url=False)[0]
     if first["type"] == "json_invalid":
         return LLMOutputUnusable(UnusableKind.MALFORMED, "the reply is not one JSON object")
-    if first["type"] == UnusableKind.WRONG_WORDS:
-        return LLMOutputUnusable(UnusableKind.WRONG_WORDS, "the marked words are not words of the claim")
     location = ".".join(str(part) for part in first["loc"]) or "the whole"
     return LLMOutputUnusable(
         UnusableKind.OFF_SCHEMA, f"the reply does not fit the schema at {location}: {first['type']}"

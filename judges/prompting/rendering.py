@@ -8,7 +8,7 @@ text; everything else is in blocks.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
@@ -34,32 +34,26 @@ class Style(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """Question to a model. ``claim`` is a claim or, for an extraction, the request.
-
-    With ``partial``, the question is also whether the page supports a part of the claim.
-    """
+    """Question to a model. ``claim`` is a claim or, for an extraction, the request."""
 
     task: str
     answer: str
     claim: str
     instruction: str | None = None
     page: PreparedPage | None = None
-    partial: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rendered:
     """Question rendered into messages.
 
-    ``parts`` are its texts by name, for the lexical judge. ``evidence`` are the digests of the page. ``partial``: the
-    reply has the support of the claim and its unsupported words.
+    ``parts`` are its texts by name, for the lexical judge. ``evidence`` are the digests of the page.
     """
 
     messages: tuple[Message, ...]
     prompt: str
     parts: Mapping[str, str]
     evidence: tuple[str, ...] = ()
-    partial: bool = False
 
     def request(self, model: str, schema: ReplyType, **more: Any) -> LLMRequest:
         """Return the request for a reply of class ``schema``. ``more`` are other fields of the request."""
@@ -79,12 +73,10 @@ def render_claim(question: Question, block_builder: BlockBuilder, style: Style) 
 
     A page with an empty answer is shown alone.
     """
-    on_page = "verify_page_partial" if question.partial else "verify_page"
-    prompt = load_prompt("verify_answer" if question.page is None else on_page)
+    prompt = load_prompt("verify_answer" if question.page is None else "verify_page")
     answer = [("answer", question.answer)] if question.answer or question.page is None else []
     pieces = [*answer, *_instruction(question), ("claim", question.claim)]
-    blocks = _blocks(pieces, question, block_builder)
-    return replace(_rendered(prompt, blocks, question, style, {"claim": question.claim}), partial=question.partial)
+    return _rendered(prompt, _blocks(pieces, question, block_builder), question, style, {"claim": question.claim})
 
 
 def render_extraction(question: Question, block_builder: BlockBuilder, style: Style) -> Rendered:

@@ -188,7 +188,7 @@ def compile_task(source: str | bytes | Document, name: str = "task.yaml") -> Com
     """
     task, document = read_task(source, name)
     schema, types = _record("Values", task.fields)
-    compiler = _Compiler(document, partial=task.partial)
+    compiler = _Compiler(document)
     scope = {
         **{each: Variable(kind) for each, kind in types.fields.items()},
         "answer": Variable(Scalar.TEXT),
@@ -331,9 +331,8 @@ class _Place:
 class _Compiler:
     """Compiles nodes to plans, and collects the problems of the whole file."""
 
-    def __init__(self, document: Document, *, partial: bool) -> None:
+    def __init__(self, document: Document) -> None:
         self._document = document
-        self._partial = partial
         self.leaves = 0
         self.expression_chars = 0
         self._requires: list[tuple[_Place, list[str], _Required]] = []
@@ -444,7 +443,6 @@ class _Compiler:
                     critical=critical,
                     weight=weight,
                     instruction=leaf.instruction,
-                    partial=self._partial,
                 )
                 node = declared.node
                 node.claim = None if node.claim is None else replace(node.claim, lacks_value=lacks_value)

@@ -296,11 +296,6 @@ class TaskFile(_Part):
     )
     extract: Text = Field(default=DEFAULT_PROMPT, description="Instruction for the extraction of the fields.")
     fields: Fields = Field(default={}, description="Values to extract from the answer.")
-    partial: bool = Field(
-        default=False,
-        description="Whether claims with sources can be partly supported, with the unsupported words marked. "
-        "A partly supported claim fails (default: false).",
-    )
     rubric: Root = Field(description="What must hold, as a tree.")
 
 

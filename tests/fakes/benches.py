@@ -7,12 +7,10 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from judges.analysis.labels import HumanDecision, Label, RecordedVerdict
-from judges.analysis.meta_eval.bench import bench_report, bench_row, jury_row
-from judges.analysis.meta_eval.items import Item, PartialRule, items_of
+from judges.analysis.meta_eval.bench import bench_report, bench_row
+from judges.analysis.meta_eval.items import PartialRule, items_of
 from judges.analysis.meta_eval.judge_agreement import agreement_of_recorded
-from judges.analysis.meta_eval.jury import Jury, JuryAgreement, JuryTally, Member
 from judges.analysis.meta_eval.report import SetTally
-from judges.voting import JuryRule
 from rubrics.verdict import Outcome
 
 BENCH_JUDGES: Mapping[str, tuple[int, float | None]] = {
@@ -22,24 +20,20 @@ BENCH_JUDGES: Mapping[str, tuple[int, float | None]] = {
     "wordlist": (2, 0.0),
 }
 """Name of each judge, after how many claims it errs, and the price of a claim."""
-BENCH_JURIES = (
-    Jury(tuple(Member(model, "", asked=False) for model in ("careful", "middling", "quick")), JuryRule.MAJORITY),
-)
 _START = datetime(2026, 11, 20, tzinfo=UTC)
 
 
 def bench_of(
-    day: int, juries_by_set: Mapping[str, Sequence[Jury]], judges: Mapping[str, tuple[int, float | None]] = BENCH_JUDGES
+    day: int, names: Sequence[str], judges: Mapping[str, tuple[int, float | None]] = BENCH_JUDGES
 ) -> dict[str, Any]:
-    """Return the report of a bench with these label sets and their juries. A higher ``day`` is newer."""
+    """Return the report of a bench with label sets of these names. A higher ``day`` is newer."""
     sets, rows = [], []
-    for name, juries in juries_by_set.items():
-        items, tally = items_of(_labels(60, judges)), SetTally(name, detect_languages=False)
+    for name in names:
+        items, tally = items_of(_labels(60, judges)), SetTally(name)
         for item in items:
             tally.add(item)
         sets.append(tally.as_json("a" * 64))
-        single = [bench_row(name, one, lambda model: None) for one in agreement_of_recorded(items)]
-        rows += [*single, *(jury_row(name, _jury_on(items, jury), single) for jury in juries)]
+        rows += [bench_row(name, one, lambda model: None) for one in agreement_of_recorded(items)]
     return bench_report(
         sets,
         rows,
@@ -72,10 +66,3 @@ def _labels(count: int, judges: Mapping[str, tuple[int, float | None]]) -> list[
         )
         for n in range(count)
     ]
-
-
-def _jury_on(items: Sequence[Item], jury: Jury) -> JuryAgreement:
-    tally = JuryTally(jury)
-    for item in items:
-        tally.add(item, {}, PartialRule.FAILED)
-    return tally.result()

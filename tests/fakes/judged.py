@@ -13,7 +13,7 @@ from rubrics.node import RubricNode, Strategy
 from rubrics.rubric import Rubric
 from rubrics.schema import tree_json
 from rubrics.scoring import compatible_score, score, score_strict, tree_score
-from rubrics.verdict import Claim, ClaimSpan, Outcome, Quote, Reason, Support, Usage, Verdict, Vote
+from rubrics.verdict import Claim, Outcome, Quote, Reason, Usage, Verdict, Vote
 from tests.fakes.evaluating import result_json
 
 PASSED, FAILED, NOT_JUDGED, SKIPPED = Outcome.PASSED, Outcome.FAILED, Outcome.NOT_JUDGED, Outcome.SKIPPED
@@ -36,8 +36,6 @@ def leaf(
     signals: Sequence[str] = (),
     model: str = "scripted",
     prompt: str = "verify_page@1",
-    support: Support | None = None,
-    unsupported: Sequence[ClaimSpan] = (),
 ) -> RubricNode:
     """Return a leaf judged by a model, or without ``claim`` a leaf decided by code."""
     verdict = Verdict(
@@ -52,8 +50,6 @@ def leaf(
         blocked_by=blocked_by,
         grounded=bool(quotes) if outcome is PASSED and claim else None,
         signals=tuple(signals),
-        support=support,
-        unsupported=tuple(unsupported),
     )
     urls = None if sources is None else tuple(sources)
     return RubricNode(
@@ -61,7 +57,7 @@ def leaf(
         desc=desc or claim or f"About {name}",
         critical=critical,
         weight=weight,
-        claim=None if claim is None else Claim(text=claim, sources=urls, partial=support is not None),
+        claim=None if claim is None else Claim(text=claim, sources=urls),
         check=outcome is PASSED if claim is None else None,
         verdict=verdict,
     )

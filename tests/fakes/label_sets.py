@@ -49,21 +49,6 @@ def wice_row(id: str, label: str = "supported", **fields: Any) -> dict[str, Any]
     } | fields
 
 
-def wice_token_row(id: str, *marked: str, label: str = "partially_supported", **fields: Any) -> dict[str, Any]:
-    """Return a row with token labels. ``marked`` are the unsupported tokens (default: ``red``)."""
-    tokens = ["Claim", id, ":", "the", "red", "Heron", "2", "costs", "430", "crowns", "."]
-    unsupported = marked or ("red",)
-    return (
-        wice_row(id, label)
-        | {
-            "claim": f"Claim {id}: the red Heron 2 costs 430 crowns.",
-            "claim_tokens": tokens,
-            "non_supported_spans": [token in unsupported for token in tokens],
-        }
-        | fields
-    )
-
-
 def factcheck_row(n: int, stance: str = "completely-support", **fields: Any) -> dict[str, Any]:
     return {"claim": f"Claim {n}: the Heron 2 costs 430 crowns.", "evidence": PAGE, "stance": stance} | fields
 

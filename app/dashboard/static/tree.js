@@ -136,9 +136,8 @@ export function startTree(tree) {
     }
   }
 
-  const toggle = (show) => showOnly(view.show === show ? "all" : show);
-  const toggleMissed = () => toggle("missed");
-  const actions = { missed: toggleMissed, partly: () => toggle("partly"), open: () => foldAll(true), close: () => foldAll(false) };
+  const toggleMissed = () => showOnly(view.show === "missed" ? "all" : "missed");
+  const actions = { missed: toggleMissed, open: () => foldAll(true), close: () => foldAll(false) };
 
   // Follow a step of the panel, for example to the next leaf that did not pass. At the end, nothing happens.
   function step(name) {

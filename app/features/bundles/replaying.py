@@ -49,7 +49,7 @@ from judges.llm.call_log_reader import CallLogUnreadable, read_calls, recorded_b
 from judges.llm.call_recording import MAX_PIECES_BYTES
 from judges.llm.provider_adapter import FinishReason, RawReply
 from judges.llm.replies import read_reply
-from judges.prompting.verdict_reply import BinaryEvalResult, PartialEvalResult
+from judges.prompting.verdict_reply import BinaryEvalResult
 from judges.registry import JudgeKind
 from judges.result import page_json
 from mind2web2.results import UNKNOWN_AGENT, UNKNOWN_ANSWER
@@ -293,9 +293,8 @@ class _Replay:
                 if call["purpose"] != "verify" or "reply" not in call:
                     continue
                 raw = RawReply(text=call["reply"], finish=FinishReason.STOP, model=call["by"])
-                is_partial = str(call["prompt"]).startswith("verify_page_partial@")
-                vote = read_reply(raw, PartialEvalResult if is_partial else BinaryEvalResult, purpose="verify")
-                if isinstance(vote, BinaryEvalResult | PartialEvalResult):
+                vote = read_reply(raw, BinaryEvalResult, purpose="verify")
+                if isinstance(vote, BinaryEvalResult):
                     for claim in recorded_blocks(call, self._piece, "claim"):
                         replies.setdefault(claim, set()).add((vote.result, raw.model))
             except LLMOutputUnusable:

@@ -76,7 +76,7 @@ from judges.llm.response_cache import StoredReply
 from judges.loader import JudgeCatalogue
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
-from judges.voting import jury_name, members_in
+from judges.voting import members_in
 from mind2web2.external_services import use_services
 from mind2web2.live_browser import LiveBrowser
 from mind2web2.local_services import LocalServices
@@ -436,7 +436,7 @@ class _Rerun:
         self, indexed: IndexedResult, recorded: Mapping[str, Any], replayed: _ReplayRuntime
     ) -> dict[str, Any]:
         answer = await asyncio.to_thread(self._bundle.read, f"data/{answer_path(str(indexed.answer))}")
-        members, rule = members_in(str(recorded.get("model")))
+        members = members_in(str(recorded.get("model")))
         return await pipeline.evaluate(
             replayed.runtime,
             judge=replayed.runtime.judge(indexed.task_id),
@@ -444,7 +444,7 @@ class _Rerun:
             answer=Answer(name=indexed.answer_name, text=answer.decode("utf-8", "replace")),
             owner=_owner_of_pages(recorded),
             # The provider does not matter here: replies come from the bundle.
-            model=jury_name([LEXICAL if name == LEXICAL else f"openai/{name}" for name in members], rule),
+            model=",".join(LEXICAL if name == LEXICAL else f"openai/{name}" for name in members),
             replace_client=lambda _: replayed.model,
             parameters=RunParameters.of_result(recorded) or RunParameters(),
             folder=_recorded_folder(recorded, replayed),

@@ -68,11 +68,6 @@ class CheckIn(BaseModel):
     model: Model | None = None
     budget_usd: BudgetUsd | None = None
     priority: Priority = 0
-    partial: bool = Field(
-        default=False,
-        exclude_if=lambda partial: not partial,
-        description="Judge for partial support: the unsupported words are marked, and code verifies them",
-    )
 
     @model_validator(mode="after")
     def _one(self) -> CheckIn:
@@ -227,7 +222,6 @@ def _options(body: CheckIn) -> tuple[dict[str, Any], dict[str, int | None]]:
         Problem: The report cannot be checked.
     """
     options: dict[str, Any] = {"name": body.name, "budget_usd": body.budget_usd}
-    options |= {"partial": True} if body.partial else {}
     if body.url is not None:
         url = body.url.strip()
         return {**options, "name": url if body.name == _DEFAULT_NAME else body.name, "url": url}, {

@@ -15,12 +15,11 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, Field
 
-from app.features.check.report import ClaimOutcome, ClaimVerdict, ClaimWords, MemberOutcome, PageQuote, Span
+from app.features.check.report import ClaimOutcome, ClaimVerdict, MemberOutcome, PageQuote, Span
 from app.features.check.splitting import Claim, find_words
 from app.features.check.statements import ReportStatement
 from cache.capture import Evidence
 from judges.errors import LLMError, LLMOutputUnusable, UnusableKind
-from judges.grounding.claim_words import covers_all, locate_words
 from judges.grounding.quotes import find_quotes, needs_whole_sentence
 from judges.grounding.support import ClaimGrounds
 from judges.grounding.term_overlap import missing_terms
@@ -32,9 +31,9 @@ from judges.prompting.page_view import PagePreparer, PreparedPage
 from judges.prompting.rendering import render_texts
 from judges.prompting.transcription import TOO_LONG, unseen_part, unseen_reasoning
 from judges.verifier import Verifier
-from judges.voting import JuryRule, jury_verdict
+from judges.voting import jury_verdict
 from rubrics.verdict import Claim as JudgedClaim
-from rubrics.verdict import Outcome, Quote, Reason, Support, Verdict
+from rubrics.verdict import Outcome, Quote, Reason, Verdict
 
 log = logging.getLogger(__name__)
 
@@ -107,17 +106,10 @@ def requests_of(claims: Sequence[PageClaim]) -> Iterator[Sequence[PageClaim]]:
 
 
 def audit_request(
-    asked: Sequence[PageClaim],
-    page: PreparedPage,
-    model: str,
-    block_builder: BlockBuilder,
-    *,
-    vote: int = 0,
-    partial: bool = False,
+    asked: Sequence[PageClaim], page: PreparedPage, model: str, block_builder: BlockBuilder, *, vote: int = 0
 ) -> LLMRequest:
     """Return the request for the verdicts on some claims of a page."""
-    prompt = "audit_page_partial" if partial else "audit_page"
-    rendered = render_texts(prompt, [("claims", _numbered(asked))], block_builder, page=page)
+    rendered = render_texts("audit_page", [("claims", _numbered(asked))], block_builder, page=page)
     return rendered.request(model, PageAudit, purpose="verify", vote=vote)
 
 
@@ -135,8 +127,7 @@ def _numbered(asked: Sequence[PageClaim]) -> str:
 class PageAuditor:
     """Decides claims with a model. ``text`` is the report.
 
-    With ``partial``, the model marks unsupported words in the claims. A verdict whose words are not in its claim, or
-    whose quotes leave out a negation of their sentences, is asked for once more.
+    A verdict whose quotes leave out a negation of their sentences is asked for once more.
     """
 
     llm: LLMClient
@@ -144,7 +135,6 @@ class PageAuditor:
     block_builder: BlockBuilder
     pages: PagePreparer
     text: str
-    partial: bool = False
 
     async def decide(self, asked: Sequence[PageClaim], evidence: Evidence) -> dict[int, ClaimVerdict]:
         """Return the verdicts by index. Claims that the model did not decide have the reason."""
@@ -172,7 +162,7 @@ class PageAuditor:
     async def _decide(
         self, asked: Sequence[PageClaim], page: PreparedPage, *, vote: int, repair: bool = False
     ) -> dict[int, ClaimVerdict]:
-        request = audit_request(asked, page, self.model, self.block_builder, vote=vote, partial=self.partial)
+        request = audit_request(asked, page, self.model, self.block_builder, vote=vote)
         if repair:
             request = repair_request(request, UnusableKind.CUT_QUOTE)
         try:
@@ -187,12 +177,7 @@ class PageAuditor:
             log.warning("claims of a page not judged", extra={"reason": error.reason, "error": str(error)})
             return {one.index: self._failed(one, error) for one in asked}
         parsed = reply.parsed if isinstance(reply.parsed, PageAudit) else PageAudit(claims=[])
-        claims = dict(enumerate(asked, start=1))
-        by_number = {
-            one.number: one
-            for one in parsed.claims
-            if one.number in claims and (not self.partial or _fits(claims[one.number], one))
-        }
+        by_number = {one.number: one for one in parsed.claims}
         decided = [(one, by_number[number]) for number, one in enumerate(asked, start=1) if number in by_number]
         missing = [one for number, one in enumerate(asked, start=1) if number not in by_number]
 
@@ -213,8 +198,7 @@ class PageAuditor:
         if missing and vote == 0 and not repair:
             verdicts |= await self._decide(missing, page, vote=1)
         elif missing:
-            others = ", or marks words that are not in it" if self.partial else ""
-            detail = f"The reply of the model lacks this claim{others}."
+            detail = "The reply of the model lacks this claim."
             for one in missing:
                 verdicts[one.index] = without_verdict(one, ClaimOutcome.NOT_JUDGED, Reason.LLM_OUTPUT_UNUSABLE, detail)
         return verdicts
@@ -227,9 +211,6 @@ class PageAuditor:
     ) -> ClaimVerdict:
         """Return the verdict with the quotes that are in the page. A contradiction without a quote does not count."""
         outcome = ClaimOutcome(audited.verdict)
-        words = _marked_words(asked, audited) if self.partial else ()
-        if outcome is ClaimOutcome.PARTLY_SUPPORTED and words and covers_all(asked.claim.text, words):
-            outcome = ClaimOutcome.NOT_SUPPORTED
         grounds = ClaimGrounds.of(asked.claim.text, task="", answer=asked.statement.plain, page=page)
         located = find_quotes(page.index.folded, page.text, audited.quotes, page_id=page.page_id, url=page.url)
         quotes = grounds.usable_quotes(located) if outcome is ClaimOutcome.SUPPORTED else located
@@ -246,7 +227,6 @@ class PageAuditor:
             reasoning=reasoning[:_MAX_REASONING_CHARS],
             quotes=[] if is_silent else quotes_json(quotes),
             unsupported=[] if outcome is ClaimOutcome.SUPPORTED else self._unsupported(asked, audited.unsupported),
-            unsupported_words=[] if is_silent else claim_words(asked, words),
             grounded=None if is_silent else bool(quotes),
             signals=list(grounds.signals()),
             model=self.model,
@@ -256,9 +236,7 @@ class PageAuditor:
 
     def _unsupported(self, asked: PageClaim, words: Sequence[str]) -> list[Span]:
         """Return the spans of the unsupported words in the statement; those of the claim if none are found."""
-        spans = report_spans(self.text, asked, words[:_MAX_UNSUPPORTED])
-        is_incomplete = self.partial and None in spans
-        return merged(asked.claim.spans if is_incomplete else [span for span in spans if span] or asked.claim.spans)
+        return merged(report_spans(self.text, asked, words[:_MAX_UNSUPPORTED]) or asked.claim.spans)
 
 
 def _is_grounded(verdict: ClaimVerdict) -> bool:
@@ -291,7 +269,6 @@ def _if_seen(verdict: ClaimVerdict, unseen: str) -> ClaimVerdict:
             "reasoning": unseen_reasoning(unseen, verdict.reasoning)[:_MAX_REASONING_CHARS],
             "quotes": [],
             "unsupported": [],
-            "unsupported_words": [],
             "grounded": None,
         }
     )
@@ -302,44 +279,19 @@ def _cuts_negation(audited: AuditedClaim, page: PreparedPage) -> bool:
     return audited.verdict != "not_supported" and needs_whole_sentence(page.index.folded, audited.quotes, url=page.url)
 
 
-def _fits(asked: PageClaim, audited: AuditedClaim) -> bool:
-    """Return whether the marked words agree with the verdict and are in the claim.
-
-    Those of a claim that is not supported do not matter, because all of its words are unsupported.
-    """
-    if audited.verdict == "not_supported":
-        return True
-    if audited.verdict == "supported":
-        return not audited.unsupported
-    found = locate_words(asked.claim.text, audited.unsupported)
-    return found is not None and (bool(found) or audited.verdict == "contradicted")
-
-
-def _marked_words(asked: PageClaim, audited: AuditedClaim) -> tuple[tuple[int, int], ...]:
-    """Return the spans of the marked words in a claim that they fit."""
-    if audited.verdict == "not_supported":
-        return ()
-    return locate_words(asked.claim.text, audited.unsupported) or ()
-
-
-def claim_words(asked: PageClaim, spans: Sequence[tuple[int, int]]) -> list[ClaimWords]:
-    """Return spans of a claim as in the document."""
-    return [ClaimWords(text=asked.claim.text[start:end], start=start, end=end) for start, end in spans]
-
-
-def report_spans(text: str, asked: PageClaim, words: Sequence[str]) -> list[Span | None]:
-    """Return the spans of words in the statement of a claim; None for words that it does not contain."""
-    return [find_words(text, each, asked.statement.start, asked.statement.end) for each in words]
+def report_spans(text: str, asked: PageClaim, words: Sequence[str]) -> list[Span]:
+    """Return the spans of those words that are in the statement of a claim."""
+    spans = [find_words(text, each, asked.statement.start, asked.statement.end) for each in words]
+    return [span for span in spans if span is not None]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineAuditor:
-    """Decides claims with the lexical judge, which knows no contradictions, and partial support only if asked."""
+    """Decides claims with the lexical judge, which knows neither contradictions nor partial support."""
 
     verifier: Verifier
     pages: PagePreparer
     text: str
-    partial: bool = False
     turn: asyncio.Lock = field(default_factory=asyncio.Lock)
     """Held while one claim is judged. The lexical judge does not wait for anything, so the pages would otherwise block
     the event loop together."""
@@ -356,7 +308,7 @@ class BaselineAuditor:
 
     async def _judge(self, asked: PageClaim, evidence: Evidence, page: PreparedPage) -> ClaimVerdict:
         judged = await self.verifier.judge(
-            JudgedClaim(text=asked.claim.text, partial=self.partial),
+            JudgedClaim(text=asked.claim.text),
             task="",
             answer=asked.statement.plain,
             evidence=evidence,
@@ -369,19 +321,14 @@ class BaselineAuditor:
         if judged.outcome is Outcome.NOT_JUDGED:
             return without_verdict(asked, ClaimOutcome.NOT_JUDGED, judged.reason, judged.reasoning)
         is_supported = judged.outcome is Outcome.PASSED
-        two_way = ClaimOutcome.SUPPORTED if is_supported else ClaimOutcome.NOT_SUPPORTED
-        is_partly = judged.support is Support.PARTLY_SUPPORTED
         missing = () if is_supported else missing_terms(asked.claim.text, page.index.stems)
-        words = [span.text for span in judged.unsupported] if is_partly else missing
-        spans = report_spans(self.text, asked, words)
-        unsupported = [] if is_supported else [span for span in spans if span is not None] or asked.claim.spans
+        unsupported = [] if is_supported else report_spans(self.text, asked, missing) or asked.claim.spans
         return ClaimVerdict(
             source=asked.source,
-            outcome=ClaimOutcome.PARTLY_SUPPORTED if is_partly else two_way,
+            outcome=ClaimOutcome.SUPPORTED if is_supported else ClaimOutcome.NOT_SUPPORTED,
             reasoning=judged.reasoning,
             quotes=quotes_json(judged.quotes),
             unsupported=merged(unsupported),
-            unsupported_words=claim_words(asked, [(span.start, span.end) for span in judged.unsupported]),
             grounded=judged.grounded if is_supported else None,
             signals=list(judged.signals),
             model=judged.model,
@@ -396,7 +343,6 @@ class JuryAuditor:
 
     name: str
     members: Mapping[str, PageAuditor | BaselineAuditor]
-    rule: JuryRule
 
     async def decide(self, asked: Sequence[PageClaim], evidence: Evidence) -> dict[int, ClaimVerdict]:
         """Return the verdicts by index."""
@@ -406,7 +352,7 @@ class JuryAuditor:
         return {one.index: self._combined([each[one.index] for each in given]) for one in asked}
 
     def _combined(self, verdicts: Sequence[ClaimVerdict]) -> ClaimVerdict:
-        """Return the verdict of the jury: whether the page supports the claim is decided by the rule.
+        """Return the verdict of the jury: whether the page supports the claim is decided by the majority.
 
         If not, the most frequent outcome of the members on that side counts, and the first one among equals.
         """
@@ -415,7 +361,7 @@ class JuryAuditor:
             MemberOutcome(model=model, outcome=one.outcome, reason=one.reason, reasoning=one.reasoning)
             for model, one in zip(self.members, verdicts, strict=True)
         ]
-        decided = jury_verdict(votes, self.rule)
+        decided = jury_verdict(votes)
         side = [one for one, vote in zip(verdicts, votes, strict=True) if vote is decided and vote is not None]
         if side:
             [(outcome, _)] = Counter(one.outcome for one in side).most_common(1)

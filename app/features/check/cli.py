@@ -11,7 +11,7 @@ import typer
 
 from app.console.connection import DryRunOption, JsonOption
 from app.console.errors import WrongUsage
-from app.console.judging_options import JuryOption, MaxPagesOption
+from app.console.judging_options import MaxPagesOption
 from app.console.streams import print_json, print_line, stdout_console
 from app.console.tables import plain_table
 
@@ -57,11 +57,7 @@ def check(
             "are a jury: its first model also divides the statements into claims (default: ASSAY_MODEL)."
         ),
     ] = None,
-    jury: JuryOption = None,
     max_pages: MaxPagesOption = None,
-    partial: Annotated[
-        bool, typer.Option("--partial", help="Judge for partial support: mark unsupported words, which code verifies.")
-    ] = False,
 ) -> None:
     """Check whether the sources of a report support its statements.
 
@@ -78,9 +74,7 @@ def check(
     if bind and report is not None:
         _bind(str(source), report, as_json=as_json)
         return
-    command = CheckCommand(
-        source=source, text=report, model=model, jury=jury, budget=budget, max_pages=max_pages, partial=partial
-    )
+    command = CheckCommand(source=source, text=report, model=model, budget=budget, max_pages=max_pages)
     if bind:
         _bind(str(source), command.published_text(), as_json=as_json)
     elif dry_run:

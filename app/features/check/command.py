@@ -38,7 +38,6 @@ from app.progress import Progress, Stage
 from app.settings import Settings
 from cache.errors import BlobError
 from judges.llm.providers import LEXICAL
-from judges.voting import JuryRule
 from rubrics.scoring import reaches
 
 _MAX_LISTED = 20
@@ -52,10 +51,8 @@ class CheckCommand:
     source: str | None
     text: str | None
     model: str | None
-    jury: JuryRule | None
     budget: float | None
     max_pages: int | None
-    partial: bool = False
 
     def published_text(self) -> str:
         """Return the text of a published page with its links."""
@@ -71,9 +68,7 @@ class CheckCommand:
         settings = self._settings()
 
         async def run() -> None:
-            estimate = await estimate_check(
-                settings, await self._plan_alone(settings), settings.model, partial=self.partial
-            )
+            estimate = await estimate_check(settings, await self._plan_alone(settings), settings.model)
             if as_json:
                 print_json(estimate.as_json())
                 return
@@ -105,7 +100,7 @@ class CheckCommand:
 
     def _settings(self) -> Settings:
         model = self.model or (LEXICAL if self.source is None else None)
-        settings = judging_settings(model=model, jury=self.jury, budget_usd=self.budget, max_pages=self.max_pages)
+        settings = judging_settings(model=model, budget_usd=self.budget, max_pages=self.max_pages)
         if self.source is None:
             # The demo opens only its own pages, so it may run on machines without a browser sandbox.
             allowed = settings.egress_allow | {DemoSite().egress_allow}
@@ -143,7 +138,6 @@ class CheckCommand:
             options = CheckOptions(
                 model=settings.model,
                 budget_usd=self.budget,
-                partial=self.partial,
                 progress=lambda one: _show(board, plan.report.name, one),
             )
             document = await check_report(runtime, plan, options)

@@ -47,7 +47,7 @@ class CheckEstimate:
         return asdict(self)
 
 
-async def estimate_check(settings: Settings, plan: CheckPlan, model: str, *, partial: bool = False) -> CheckEstimate:
+async def estimate_check(settings: Settings, plan: CheckPlan, model: str) -> CheckEstimate:
     """Return the likely effort of a check. Statements are divided by rules, so the number of claims is a guess."""
     judged_by = parse_judge(model)
     asked = [one.model for one in judged_by.members if one.provider != LEXICAL]
@@ -90,7 +90,7 @@ async def estimate_check(settings: Settings, plan: CheckPlan, model: str, *, par
             page = await runtime.page_preparer.prepare(evidence, use_screenshot=bool(evidence.capture.part_names))
             for part in requests_of(claims):
                 for member in asked:
-                    add(audit_request(part, page, member, runtime.block_builder, partial=partial), len(part))
+                    add(audit_request(part, page, member, runtime.block_builder), len(part))
     costs = [
         None if price is None else price.usd(input_tokens=tokens_in[member], output_tokens=tokens_out[member])
         for member, price in ((each, settings.prices.of(each)) for each in asked)

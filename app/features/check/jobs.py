@@ -24,7 +24,7 @@ _JUDGING_SHARE: Final = 0.95
 def as_submission(options: Mapping[str, Any], *, model: str | None) -> Submission:
     """Return a check as a submission: its answer has the name of the report, and the options as text.
 
-    The options are name, text or url, budget_usd, and partial if it is set.
+    The options are name, text or url, and budget_usd.
     """
     answer = Answer(name=options["name"], text=json.dumps(options, ensure_ascii=False))
     return Submission(agent=AGENT, task_id=AGENT, answers=(answer,), model=model)
@@ -51,7 +51,6 @@ async def run_check(run: JobRun) -> dict[str, Any]:
             owner=run.job.owner,
             check_id=run.job.id,
             budget_usd=options.get("budget_usd"),
-            partial=bool(options.get("partial")),
             progress=run.progress,
             job_client=run.job_client,
             deadline_s=run.runtime.settings.job_deadline_s * _JUDGING_SHARE,

@@ -126,64 +126,8 @@ def source_support(claims: Sequence[ReportClaim], source: int) -> tuple[bool | N
     return (None if full else False), (True if part else None)
 
 
-def figures_of(
-    statements: Sequence[Statement], sources: Sequence[ReportSource], sentences: int, *, partial: bool = False
-) -> Figures:
-    """Return the figures of a check. ``sentences`` counts all sentences and table rows, also those without a fact.
-
-    ``partial`` adds the share of partly supported statements, and lenient precision and recall.
-    """
-    figures = _figures(statements, sources, sentences)
-    if not partial:
-        return figures
-    lenient = _figures([_lenient(statement) for statement in statements], sources, sentences)
-    note = "Partly supported counts as supported. "
-    precision, recall = lenient.citation_precision_liu2023, lenient.citation_recall_liu2023
-    return figures.model_copy(
-        update={
-            "partly_supported": _figure(
-                (_is_partly(statement) for statement in statements if statement.citations),
-                "Share of the statements with a citation whose sources support a part. They count as not supported in "
-                "precision and recall, except in the lenient figures.",
-            ),
-            "citation_precision_lenient": precision.model_copy(update={"definition": note + precision.definition}),
-            "citation_recall_lenient": recall.model_copy(update={"definition": note + recall.definition}),
-        }
-    )
-
-
-def _is_partly(statement: Statement) -> bool | None:
-    """Return whether a statement is partly supported; None if that was not judged."""
-    if statement.outcome in {StatementOutcome.UNREADABLE, StatementOutcome.NOT_JUDGED}:
-        return None
-    return statement.outcome is StatementOutcome.PARTLY_SUPPORTED
-
-
-def _lenient(statement: Statement) -> Statement:
-    """Return a statement with partly supported claims as supported ones."""
-    claims = [
-        claim.model_copy(
-            update={
-                "verdicts": [
-                    verdict.model_copy(update={"outcome": ClaimOutcome.SUPPORTED})
-                    if verdict.outcome is ClaimOutcome.PARTLY_SUPPORTED
-                    else verdict
-                    for verdict in claim.verdicts
-                ]
-            }
-        )
-        for claim in statement.claims
-    ]
-    citations = []
-    for citation in statement.citations:
-        if citation.source is not None:
-            supports, contributes = source_support(claims, citation.source)
-            citation = citation.model_copy(update={"supports": supports, "contributes": contributes})
-        citations.append(citation)
-    return statement.model_copy(update={"claims": claims, "citations": citations})
-
-
-def _figures(statements: Sequence[Statement], sources: Sequence[ReportSource], sentences: int) -> Figures:
+def figures_of(statements: Sequence[Statement], sources: Sequence[ReportSource], sentences: int) -> Figures:
+    """Return the figures of a check. ``sentences`` counts all sentences and table rows, also those without a fact."""
     citations = [each for statement in statements for each in _citations(statement)]
     recall = [_is_supported(statement) for statement in statements if statement.factual]
     # Sentences that are no statements have no citation, so their citations do not support them.

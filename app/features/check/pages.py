@@ -39,7 +39,6 @@ async def submit(
     text: Annotated[str, Form()] = "",
     url: Annotated[str, Form()] = "",
     file: Annotated[UploadFile | None, File()] = None,
-    partial: Annotated[str, Form()] = "",
 ) -> Response:
     """Check a report that was pasted, uploaded or published."""
     body: dict[str, Any] = {}
@@ -55,7 +54,7 @@ async def submit(
         body = {"url": url.strip()}
     else:
         raise EmptyForm("Paste a report, choose a file, or give the address of a published report.")
-    accepted = await viewer.api.post("/v1/checks", {**body, "partial": True} if partial else body)
+    accepted = await viewer.api.post("/v1/checks", body)
     return RedirectResponse(f"/checks/{accepted['id']}", 303, headers=HEADERS)
 
 

@@ -147,7 +147,6 @@ class CheckOptions:
         owner: Owner of the check. Their private captures are used besides the shared ones.
         budget_usd: Limit that is shown in the document. The budget itself is in ``job_client`` or in the settings.
         job_client: Wraps the client of the model, for example with the checkpoints and the budget of a job.
-        partial: Judge for partial support: the unsupported words are marked in the claims, and code finds them there.
         deadline_s: Time limit from the start of the check. Claims not judged by then have the reason ``timeout``.
     """
 
@@ -157,7 +156,6 @@ class CheckOptions:
     budget_usd: float | None = None
     progress: ProgressCallback = ignore_progress
     job_client: Callable[[LLMClient], LLMClient] = lambda client: client
-    partial: bool = False
     deadline_s: float | None = None
 
 
@@ -318,18 +316,18 @@ def _auditor(
     runtime: Runtime, llm: LLMClient, judged_by: JudgeName, run: _Run
 ) -> PageAuditor | BaselineAuditor | JuryAuditor:
     builder, preparer = runtime.block_builder, runtime.page_preparer
-    text, partial = run.plan.report.text, run.options.partial
+    text = run.plan.report.text
 
     def member(name: ModelName) -> PageAuditor | BaselineAuditor:
         if name.provider == LEXICAL:
             verifier = Verifier(llm, name.model, block_builder=builder, pages=preparer)
-            return BaselineAuditor(verifier=verifier, pages=preparer, text=text, partial=partial)
-        return PageAuditor(llm=llm, model=name.model, block_builder=builder, pages=preparer, text=text, partial=partial)
+            return BaselineAuditor(verifier=verifier, pages=preparer, text=text)
+        return PageAuditor(llm=llm, model=name.model, block_builder=builder, pages=preparer, text=text)
 
     if not judged_by.is_jury:
         return member(judged_by.first)
     members = {one.model: member(one) for one in judged_by.members}
-    return JuryAuditor(name=judged_by.model, members=members, rule=judged_by.rule)
+    return JuryAuditor(name=judged_by.model, members=members)
 
 
 async def _judge(
@@ -461,7 +459,6 @@ def _document(
         status=CheckStatus.COMPLETE,
         baseline=is_baseline,
         notice=LEXICAL_NOTICE if is_baseline else None,
-        partial=run.options.partial,
         model=LEXICAL if is_baseline else str(judged_by),
         prompts=sorted(prompts),
         created_at=created_at,
@@ -477,7 +474,7 @@ def _document(
         sources=sources,
         sentences=plan.sentences,
         counts=dict(Counter(statement.outcome for statement in statements)),
-        figures=figures_of(statements, sources, plan.sentences, partial=run.options.partial),
+        figures=figures_of(statements, sources, plan.sentences),
         warnings=[*plan.report.warnings, *_warnings(plan, statements, claimed, is_baseline=is_baseline)],
     )
 

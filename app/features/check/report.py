@@ -82,11 +82,6 @@ class CheckStatus(StrEnum):
     """The budget was spent. Claims judged until then have their verdicts."""
 
 
-def _is_absent(value: object) -> bool:
-    """Return whether a field of an option that was not used is left out of the document."""
-    return not value
-
-
 class _Part(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True)
 
@@ -94,14 +89,6 @@ class _Part(BaseModel):
 class Span(_Part):
     """Part of the report: ``report.text[start:end]``."""
 
-    start: int = Field(ge=0)
-    end: int = Field(ge=0)
-
-
-class ClaimWords(_Part):
-    """Passage of a claim: ``claim.text[start:end]``."""
-
-    text: str
     start: int = Field(ge=0)
     end: int = Field(ge=0)
 
@@ -133,11 +120,6 @@ class ClaimVerdict(_Part):
     reasoning: str = ""
     quotes: list[PageQuote] = Field(default_factory=list, description="Passages that support or contradict the claim")
     unsupported: list[Span] = Field(default_factory=list, description="Words of the report that the page lacks")
-    unsupported_words: list[ClaimWords] = Field(
-        default_factory=list,
-        exclude_if=_is_absent,
-        description="Only with `partial`: words of the claim that the page does not support. Code found them there",
-    )
     grounded: bool | None = Field(
         default=None, description="Whether code found a quote in the page; null if the outcome needs none"
     )
@@ -258,13 +240,6 @@ class Figures(_Part):
     dead: Figure
     fabricated: Figure
     uncited: Figure
-    partly_supported: Figure | None = Field(default=None, exclude_if=_is_absent, description="Only with `partial`")
-    citation_precision_lenient: Figure | None = Field(
-        default=None, exclude_if=_is_absent, description="Only with `partial`: partly supported counts as supported"
-    )
-    citation_recall_lenient: Figure | None = Field(
-        default=None, exclude_if=_is_absent, description="Only with `partial`: partly supported counts as supported"
-    )
 
 
 class CheckUsage(_Part):
@@ -304,9 +279,6 @@ class CheckDocument(_Part):
         description="Judged by the lexical judge, which compares words and does not understand meaning"
     )
     notice: str | None = Field(default=None, description="What a reader must know about a baseline")
-    partial: bool = Field(
-        default=False, exclude_if=_is_absent, description="Judged for partial support; absent if it was not"
-    )
     model: str
     prompts: list[str] = Field(default_factory=list, description="`id@version` of each prompt that was sent")
     created_at: datetime

@@ -20,9 +20,6 @@ FIGURE_LABELS: Final = {
     "dead": "sources dead",
     "fabricated": "sources fabricated",
     "uncited": "statements uncited",
-    "partly_supported": "statements partly supported",
-    "citation_precision_lenient": "citation precision, lenient (partly supported counts)",
-    "citation_recall_lenient": "citation recall, lenient (partly supported counts)",
 }
 OUTCOME_LABELS: Final = {
     StatementOutcome.CONTRADICTED: "contradicted",
@@ -40,9 +37,8 @@ OUTCOME_LABELS: Final = {
 def labelled_figures(document: CheckDocument) -> Iterator[tuple[str, Figure]]:
     """Yield the figures of a check with their labels."""
     for name, label in FIGURE_LABELS.items():
-        figure: Figure | None = getattr(document.figures, name)
-        if figure is not None:
-            yield label, figure
+        figure: Figure = getattr(document.figures, name)
+        yield label, figure
 
 
 def share_text(figure: Figure) -> str:

@@ -75,7 +75,6 @@ _RESULT_COLUMNS: Final[Mapping[str, ColumnType]] = {
     "judge_version": ColumnType.TEXT,
     "judge_sha256": ColumnType.TEXT,
     "answer_sha256": ColumnType.TEXT,
-    "certificate": ColumnType.TEXT,
     "calls": ColumnType.COUNT,
     "cached_calls": ColumnType.COUNT,
     "input_tokens": ColumnType.COUNT,
@@ -130,7 +129,6 @@ def _result_row(exported: ExportedResult) -> dict[str, Value]:
     script, usage = script_of(result), usage_of(result)
     outcomes = Counter(str(leaf.get("outcome") or leaf.get("status")) for leaf in leaves_of(result))
     final = float(result["final_score"])
-    certificate = result.get("certificate") or {}
     return {
         **_key_cells(exported),
         "status": str(result.get("status") or "complete"),
@@ -150,7 +148,6 @@ def _result_row(exported: ExportedResult) -> dict[str, Value]:
         "judge_version": _text(script.get("version")),
         "judge_sha256": _text(script.get("sha256")),
         "answer_sha256": _text(result.get("answer_sha256")),
-        "certificate": _text(certificate.get("id")),
         **asdict(usage),
         "seconds": seconds_of(result),
         "created_at": None if exported.created_at is None else exported.created_at.isoformat(),

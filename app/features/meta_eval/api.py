@@ -14,7 +14,7 @@ from app.api.figures import OpenModel
 from app.api.models import ListOut
 from app.api.paging import PositionsPageDep
 from app.api.problems import not_found
-from app.engine.benches import read_benches
+from app.features.meta_eval.stored_benches import read_benches
 
 router = APIRouter(prefix="/v1/benches", tags=["benches"])
 
@@ -37,7 +37,6 @@ class BenchRowOut(OpenModel):
     verdicts: str
     n: int
     per_claim: dict[str, Any]
-    jury: dict[str, Any] | None
 
 
 class BenchOut(OpenModel):

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from enum import StrEnum
-from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -34,13 +32,13 @@ if TYPE_CHECKING:
     from app.settings import Settings
     from judges.analysis.labels import LabelFile
     from judges.analysis.meta_eval.ask import JudgedItem
-    from judges.analysis.meta_eval.items import Item, PartialRule
+    from judges.analysis.meta_eval.items import Item
     from judges.analysis.meta_eval.judge_agreement import JudgeAgreement
 if TYPE_CHECKING:
     from judges.analysis.label_sets.importing import ImportReport
 
 VOTES = 3
-"""Votes per claim when answers are judged. Certificates require the same number."""
+"""Votes per claim when answers are judged."""
 
 
 class PartialSupport(StrEnum):
@@ -66,7 +64,6 @@ class _MeasureGroup(DefaultGroup):
 
 def program() -> typer.Typer:
     from app.features.meta_eval.cli_bench import BenchCommand, bench
-    from app.features.meta_eval.cli_correct import correct, sample
 
     group = typer.Typer(
         cls=_MeasureGroup,
@@ -76,8 +73,6 @@ def program() -> typer.Typer:
     group.command("measure")(measure)
     group.command("import")(import_labels)
     group.command("bench", cls=BenchCommand)(bench)
-    group.command("sample")(sample)
-    group.command("correct")(correct)
     return group
 
 
@@ -95,16 +90,11 @@ def measure(
     max_output_tokens: MaxOutputOption = None,
     votes: Annotated[int, typer.Option(min=1, max=15, help="Votes per claim.")] = VOTES,
     partial: PartialOption = PartialSupport.FAILED,
-    certify: Annotated[bool, typer.Option("--certify", help="Store a certificate for each model.")] = False,
     out: Annotated[Path | None, typer.Option(help="Also write the full report to this JSON file.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure judges against labels. Show agreement with people, confusion matrix, cost and all disagreements."""
     models = list(dict.fromkeys(model or ()))
-    if certify and not models:
-        raise WrongUsage("--certify requires at least one --model")
-    if certify and votes != VOTES:
-        raise WrongUsage(f"--certify requires --votes {VOTES}, the number of votes that judging uses")
     file = _read(labels)
 
     from judges.analysis.meta_eval.items import PartialRule, items_of
@@ -124,15 +114,9 @@ def measure(
     if models:
         with event_loop.resumable("Received replies are saved; run the same command to resume."):
             measured = event_loop.run(_measure(settings, items, models, votes)) + measured
-    report = report_json(labels.stem, file, items, measured, rule=rule, detect_languages=certify)
-    asked_agreements = [agreement for agreement in measured if agreement.asked]
-    if certify:
-        sets = {agreement.model: [(report["labels"], agreement)] for agreement in asked_agreements}
-        report["certificates"] = issue_certificates(settings, sets, rule)
+    report = report_json(labels.stem, file, items, measured, rule=rule)
     _print_and_write(report, out, as_json=as_json)
-    if any(agreement.unjudged for agreement in asked_agreements) or (
-        certify and len(report["certificates"]) < len(asked_agreements)
-    ):
+    if any(agreement.unjudged for agreement in measured if agreement.asked):
         raise typer.Exit(Exit.INCOMPLETE)
 
 
@@ -184,30 +168,6 @@ async def _measure(
 
                 await judge.measure(usable, advance)
         return [judge.result() for judge in judges]
-
-
-def issue_certificates(
-    settings: Settings,
-    measured: Mapping[str, Sequence[tuple[Mapping[str, Any], JudgeAgreement]]],
-    rule: PartialRule,
-) -> list[dict[str, Any]]:
-    """Store a certificate per model and return them. ``measured`` has the label sets and agreements of each model."""
-    from app.engine.certificates import certificates_folder, write_certificate
-    from judges.analysis.meta_eval.certificate import NoVerdictsToCertify, certify
-
-    folder = certificates_folder(settings.data_dir, settings.certificates)
-    issued = []
-    now = datetime.now(UTC).replace(microsecond=0)
-    for sets in measured.values():
-        try:
-            certificate = certify(sets, rule=rule, at=now, tool_version=version("assay"))
-        except NoVerdictsToCertify as error:
-            stderr_console().print_line(f"no certificate: {error}")
-            continue
-        path = write_certificate(certificate, folder)
-        stderr_console().print_line(f"certificate {certificate.id} of {certificate.model}: {path}")
-        issued.append(dict(certificate.document))
-    return issued
 
 
 MAX_SHOWN = 20

@@ -1,4 +1,4 @@
-"""``assay meta-eval bench``: compare judges and juries on label sets, by agreement and by cost."""
+"""``assay meta-eval bench``: compare judges on label sets, by agreement and by cost."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
@@ -29,7 +28,7 @@ from app.console.judging_options import (
 )
 from app.console.streams import counted, print_json, print_line, stderr_console, stdout_console
 from app.console.tables import plain_table
-from app.features.meta_eval.cli import MAX_SHOWN, VOTES, PartialOption, PartialSupport, issue_certificates
+from app.features.meta_eval.cli import VOTES, PartialOption, PartialSupport
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -41,10 +40,8 @@ if TYPE_CHECKING:
     from judges.analysis.meta_eval.ask import JudgedItem
     from judges.analysis.meta_eval.items import Item, PartialRule
     from judges.analysis.meta_eval.judge_agreement import JudgeAgreement
-    from judges.analysis.meta_eval.jury import Jury, JuryAgreement, Member
-    from judges.analysis.meta_eval.partial import WordRule
 
-_REPEATABLE: Final = ("--labels", "--model", "--jury")
+_REPEATABLE: Final = ("--labels", "--model")
 _FIRST_NUMBER: Final = 2
 _QUALITY: Final = (0, 1, 2, 3, 4, 5, 6, 7)
 _COST: Final = (0, 1, 8, 9, 10, 11, 12, 13)
@@ -53,7 +50,7 @@ _OUT_SUFFIXES: Final = (".md", ".csv", ".json")
 
 
 class BenchCommand(typer.core.TyperCommand):
-    """Command that accepts several values after ``--labels``, ``--model`` and ``--jury``."""
+    """Command that accepts several values after ``--labels`` and ``--model``."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         expanded: list[str] = []
@@ -77,61 +74,13 @@ _ModelOption: TypeAlias = Annotated[
     typer.Option(
         "--model",
         metavar="MODEL...",
-        help="provider/model to ask; a,b,c asks these models and measures their jury. Without it, only recorded "
-        "verdicts are compared.",
-    ),
-]
-_JuryOption: TypeAlias = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--jury",
-        metavar="A,B,C...",
-        help="Jury of models of --model, or of judges with recorded verdicts (MODEL or MODEL@RUN). Sends no requests.",
+        help="provider/model to ask, or a jury a,b,c. Without it, only recorded verdicts are compared.",
     ),
 ]
 
 
-class Rule(StrEnum):
-    """Rule that combines the verdicts of a jury."""
-
-    MAJORITY = "majority"
-    UNANIMITY = "unanimity"
-
-
-_RuleOption: TypeAlias = Annotated[
-    Rule,
-    typer.Option(
-        "--rule",
-        help="How a jury decides: more than half of all members, or passed by all and failed by any one.",
-    ),
-]
-
-
-class Words(StrEnum):
-    """Rule for words that several people marked."""
-
-    MAJORITY = "majority"
-    ANY = "any"
-    ALL = "all"
-
-
-_MarkWordsOption: TypeAlias = Annotated[
-    bool,
-    typer.Option(
-        "--mark-words",
-        help="Ask models for partial support with the unsupported words marked, and compare three-way verdicts and "
-        "words with the labels.",
-    ),
-]
-_WordsOption: TypeAlias = Annotated[
-    Words,
-    typer.Option("--words", help="Which words of a claim are unsupported if several people marked some."),
-]
 _SampleOption: TypeAlias = Annotated[
     int | None, typer.Option("--sample", min=1, metavar="N", help="Use N random claims per set (default: all).")
-]
-_CertifyOption: TypeAlias = Annotated[
-    bool, typer.Option("--certify", help="Store a certificate for each model over all sets.")
 ]
 _OutOption: TypeAlias = Annotated[
     list[Path] | None, typer.Option("--out", help="Also write the table to this .md, .csv or .json file; repeatable.")
@@ -141,11 +90,7 @@ _OutOption: TypeAlias = Annotated[
 def bench(
     labels: _LabelsOption,
     model: _ModelOption = None,
-    jury: _JuryOption = None,
-    rule: _RuleOption = Rule.MAJORITY,
     partial: PartialOption = PartialSupport.FAILED,
-    mark_words: _MarkWordsOption = False,
-    words: _WordsOption = Words.MAJORITY,
     sample: _SampleOption = None,
     votes: Annotated[int, typer.Option(min=1, max=15, help="Votes per claim.")] = VOTES,
     reasoning_effort: EffortOption = None,
@@ -153,24 +98,21 @@ def bench(
     max_output_tokens: MaxOutputOption = None,
     budget: ReplayBudgetOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Estimate requests, tokens and cost only.")] = False,
-    certify: _CertifyOption = False,
     out: _OutOption = None,
     as_json: JsonOption = False,
 ) -> None:
-    """Compare judges and juries on label sets. Show agreement, quotes found, price and time.
+    """Compare judges on label sets. Show agreement, quotes found, price and time.
 
     Live models stand beside the verdicts recorded in the labels.
 
     The report is stored in the data folder, and the dashboard shows it on the page Judges.
     """
-    panels = [_names_in(each) for each in (*(each for each in model or () if "," in each), *(jury or ()))]
-    models = list(dict.fromkeys(name for each in model or () for name in _names_in(each)))
-    _check(models, certify=certify, dry_run=dry_run, votes=votes, out=out or ())
+    models = list(dict.fromkeys(model or ()))
+    _check(models, dry_run=dry_run, out=out or ())
 
     from judges.analysis.meta_eval.items import PartialRule
 
     sets = [_scan(path, name, sample) for path, name in _names(labels).items()]
-    juries = {one.name: [_jury(names, rule, models, one) for names in panels] for one in sets}
     settings = judging_settings(
         model=models[0] if models else None,
         reasoning_effort=reasoning_effort,
@@ -182,9 +124,7 @@ def bench(
     run = _Bench(
         sets=sets,
         models=models,
-        juries=juries,
         rule=PartialRule.of(partial),
-        words=_word_rule(words, partial) if mark_words else None,
         votes=votes,
         sample=sample,
     )
@@ -194,79 +134,17 @@ def bench(
             return
         failures = event_loop.run(run.measure(settings)) if models else run.measure_recorded()
     report = run.report(settings)
-    if certify:
-        report["certificates"] = issue_certificates(settings, run.asked_by_model(), run.rule)
     _output(report, settings, out or (), as_json=as_json)
     for failure in failures:
         stderr_console().print_line(f"stopped: {failure}")
     is_incomplete = any(row["verdicts"] == "asked" and row["not_judged"]["by_reason"] for row in report["rows"])
-    if failures or is_incomplete or (certify and len(report["certificates"]) < len(models)):
+    if failures or is_incomplete:
         raise typer.Exit(Exit.INCOMPLETE)
 
 
-def _word_rule(words: Words, partial: PartialSupport) -> WordRule:
-    from judges.analysis.meta_eval.partial import WordRule
-
-    if partial is PartialSupport.EXCLUDED:
-        raise WrongUsage("--mark-words measures partly supported claims, which --partial excluded leaves out")
-    return WordRule.of(words)
-
-
-def _names_in(panel: str) -> list[str]:
-    """Return the names of judges in ``a,b,c``."""
-    names = [name.strip() for name in panel.split(",")]
-    if not all(names):
-        raise WrongUsage(f'Invalid list of judges "{panel}": a name between two commas is empty')
-    return names
-
-
-def _jury(names: Sequence[str], rule: Rule, models: Sequence[str], one: _LabelSet) -> Jury:
-    """Return the jury of the judges ``names`` on a label set.
-
-    Raises:
-        WrongUsage: a judge is neither asked nor recorded in the set, or the number of members does not fit the rule.
-    """
-    from judges.analysis.meta_eval.jury import Jury
-    from judges.voting import JuryRule
-
-    try:
-        return Jury(tuple(_member(name, models, one) for name in names), JuryRule(rule.value))
-    except ValueError as error:
-        raise WrongUsage(f"--jury {','.join(names)}: {error}") from error
-
-
-def _member(name: str, models: Sequence[str], one: _LabelSet) -> Member:
-    """Return the judge with this name: a model that is asked, otherwise one with verdicts in the label set."""
-    from judges.analysis.meta_eval.jury import Member
-    from judges.errors import ModelNotConfigured
-    from judges.llm.providers import parse_model
-
-    try:
-        asked = str(parse_model(name))
-    except ModelNotConfigured:
-        asked = name  # names of recorded judges can have any form
-    else:
-        if asked in {str(parse_model(model)) for model in models}:
-            return Member(asked, "", asked=True)
-    found = [judge for judge in one.judges if name == "@".join(judge)] or [
-        judge for judge in one.judges if name == judge[0]
-    ]
-    if len(found) == 1:
-        return Member(*found[0], asked=False)
-    if found:
-        runs = ", ".join(sorted("@".join(judge) for judge in found))
-        raise WrongUsage(f'"{name}" has several runs in {one.path}. Use one of them in --jury: {runs}')
-    known = ", ".join(sorted({judge[0] for judge in one.judges})[:MAX_SHOWN]) or "none"
-    raise WrongUsage(
-        f'--jury: {one.path} has no verdicts of "{name}". Add --model {name} to ask it. Recorded judges: {known}'
-    )
-
-
-def _check(models: Sequence[str], *, certify: bool, dry_run: bool, votes: int, out: Sequence[Path]) -> None:
-    if (certify or dry_run) and not models:
-        raise WrongUsage(f"{'--certify' if certify else '--dry-run'} requires at least one --model")
-    if certify and votes != VOTES:
-        raise WrongUsage(f"--certify requires --votes {VOTES}, the number of votes that judging uses")
+def _check(models: Sequence[str], *, dry_run: bool, out: Sequence[Path]) -> None:
+    if dry_run and not models:
+        raise WrongUsage("--dry-run requires at least one --model")
     for path in out:
         if path.suffix not in _OUT_SUFFIXES:
             raise WrongUsage(f"--out {path}: the name must end in {', '.join(_OUT_SUFFIXES)}")
@@ -280,16 +158,12 @@ def _names(paths: Sequence[Path]) -> dict[Path, str]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _LabelSet:
-    """Label file that was read once.
-
-    ``judges`` are the models and runs with recorded verdicts. ``sampled`` are the keys of the claims to use, None: all.
-    """
+    """Label file that was read once. ``sampled`` are the keys of the claims to use, None: all."""
 
     path: Path
     name: str
     sha256: str
     has_stored_pages: bool
-    judges: frozenset[tuple[str, str]]
     sampled: frozenset[bytes] | None
 
 
@@ -304,7 +178,6 @@ def _scan(path: Path, name: str, sample: int | None) -> _LabelSet:
     from judges.analysis.meta_eval.items import item_key
 
     digest, has_stored_pages = hashlib.sha256(), False
-    judges: set[tuple[str, str]] = set()
     drawn: list[int] = []
     kept: set[int] = set()
 
@@ -315,7 +188,6 @@ def _scan(path: Path, name: str, sample: int | None) -> _LabelSet:
 
     try:
         for _, label in each_label(lines(), name=str(path)):
-            judges.update(verdict.judge for verdict in label.recorded if verdict.model)
             has_stored_pages = has_stored_pages or any(page.page_id and page.text is None for page in label.pages)
             if sample is None:
                 continue
@@ -334,7 +206,6 @@ def _scan(path: Path, name: str, sample: int | None) -> _LabelSet:
         name=name,
         sha256=digest.hexdigest(),
         has_stored_pages=has_stored_pages,
-        judges=frozenset(judges),
         sampled=sampled,
     )
 
@@ -361,21 +232,14 @@ def _batches(one: _LabelSet, rule: PartialRule) -> Iterator[tuple[Item, ...]]:
 
 @dataclass(slots=True, kw_only=True)
 class _Bench:
-    """One run of the bench. ``juries`` has those of each set by its name.
-
-    ``measured`` has the summary of each set, and the agreement of each judge and jury on it.
-    """
+    """One run of the bench. ``measured`` has the summary of each set, and the agreement of each judge on it."""
 
     sets: Sequence[_LabelSet]
     models: Sequence[str]
-    juries: Mapping[str, Sequence[Jury]]
     rule: PartialRule
-    words: WordRule | None
     votes: int
     sample: int | None
-    measured: list[tuple[dict[str, Any], list[JudgeAgreement], list[JuryAgreement]]] = field(default_factory=list)
-    _asked: dict[tuple[str, int], bool | None] = field(default_factory=dict)
-    """Verdicts of the models on the current batch, by model and ``id`` of the item."""
+    measured: list[tuple[dict[str, Any], list[JudgeAgreement]]] = field(default_factory=list)
 
     async def measure(self, settings: Settings) -> list[str]:
         """Measure the models and the recorded judges. Return why models could not be asked to the end."""
@@ -392,13 +256,8 @@ class _Bench:
                         for judge in live:
                             if judge.model in failures:
                                 continue
-
-                            def keep(asked: JudgedItem, model: str = judge.model) -> None:
-                                self._asked[model, id(asked.item)] = asked.judge
-                                advance(asked)
-
                             try:
-                                await judge.measure(items, keep)
+                                await judge.measure(items, advance)
                             except JudgeError as error:
                                 failures[judge.model] = f"{judge.model}: {error}"
         return list(failures.values())
@@ -434,17 +293,16 @@ class _Bench:
 
     def report(self, settings: Settings) -> dict[str, Any]:
         """Return the bench report."""
-        from app.engine.benches import read_benches
-        from judges.analysis.meta_eval.bench import bench_report, bench_row, jury_row, with_earlier_costs
+        from app.features.meta_eval.stored_benches import read_benches
+        from judges.analysis.meta_eval.bench import bench_report, bench_row, with_earlier_costs
 
         now = datetime.now(UTC)
         earlier = read_benches(settings.data_dir)
         rows: list[dict[str, Any]] = []
-        for summary, judges, juries in self.measured:
-            name = summary["name"]
-            single = list(with_earlier_costs((bench_row(name, one, settings.prices.of) for one in judges), earlier))
-            rows += [*single, *(jury_row(name, one, single) for one in juries)]
-        sets = [summary for summary, *_ in self.measured]
+        for summary, judges in self.measured:
+            measured = (bench_row(summary["name"], one, settings.prices.of) for one in judges)
+            rows += with_earlier_costs(measured, earlier)
+        sets = [summary for summary, _ in self.measured]
         identity = hashlib.sha256(repr((now, sets, rows)).encode()).hexdigest()
         return bench_report(
             sets,
@@ -456,34 +314,20 @@ class _Bench:
             sample=self.sample,
         )
 
-    def asked_by_model(self) -> dict[str, list[tuple[Mapping[str, Any], JudgeAgreement]]]:
-        """Return the sets and agreements of each model that was asked."""
-        by_model: dict[str, list[tuple[Mapping[str, Any], JudgeAgreement]]] = {}
-        for summary, judges, _ in self.measured:
-            for one in judges:
-                if one.asked:
-                    by_model.setdefault(one.model, []).append((summary, one))
-        return by_model
-
     def _live(self, runtime: Runtime) -> list[LiveJudge]:
         from app.features.meta_eval.judging import LiveJudge
 
-        return [LiveJudge(runtime, model, votes=self.votes, listed=0, words=self.words) for model in self.models]
+        return [LiveJudge(runtime, model, votes=self.votes, listed=0) for model in self.models]
 
     def _counted(self, one: _LabelSet, live: Sequence[LiveJudge]) -> Iterator[list[Item]]:
-        """Yield the usable items of a set, count the recorded verdicts, and at the end store the measurement.
-
-        The verdicts of models that were asked about the yielded items are counted for the juries afterwards.
-        """
+        """Yield the usable items of a set, count the recorded verdicts, and at the end store the measurement."""
         from judges.analysis.meta_eval.judge_agreement import RecordedTallies
-        from judges.analysis.meta_eval.jury import JuryTally
         from judges.analysis.meta_eval.report import SetTally
 
         summary, recorded = (
-            SetTally(one.name, detect_languages=True),
-            RecordedTallies(self.rule, listed=0, words=self.words),
+            SetTally(one.name),
+            RecordedTallies(self.rule, listed=0),
         )
-        juries = [JuryTally(jury) for jury in self.juries[one.name]]
         for batch in _batches(one, self.rule):
             for item in batch:
                 summary.add(item)
@@ -491,12 +335,8 @@ class _Bench:
             for item in usable:
                 recorded.add(item)
             yield usable
-            for jury in juries:
-                for item in usable:
-                    jury.add(item, self._asked, self.rule)
-            self._asked.clear()
         judges = [*(judge.result() for judge in live), *recorded.results()]
-        self.measured.append((summary.as_json(one.sha256), judges, [jury.result() for jury in juries]))
+        self.measured.append((summary.as_json(one.sha256), judges))
 
 
 @contextmanager
@@ -512,7 +352,7 @@ def _progress(name: str) -> Iterator[Callable[[JudgedItem], None]]:
 
 
 def _output(report: Mapping[str, Any], settings: Settings, out: Sequence[Path], *, as_json: bool) -> None:
-    from app.engine.benches import write_bench
+    from app.features.meta_eval.stored_benches import write_bench
     from judges.analysis.meta_eval.bench import bench_markdown
     from judges.result_files import write_json
 
@@ -548,7 +388,7 @@ def bench_csv(report: Mapping[str, Any]) -> str:
 def _print(report: Mapping[str, Any]) -> None:
     from rich.markup import escape
 
-    from judges.analysis.meta_eval.bench import COLUMNS, JURY_COLUMNS, bench_notes, jury_cells, jury_rows, table_cells
+    from judges.analysis.meta_eval.bench import COLUMNS, bench_notes, table_cells
 
     console = stdout_console()
     for one in report["sets"]:
@@ -558,40 +398,18 @@ def _print(report: Mapping[str, Any]) -> None:
             + (f" ({left_out})" if left_out else "")
         )
 
-    juries = jury_rows(report)
     # Two tables, because one is wider than a terminal.
     for columns in (_QUALITY, _COST):
         headings = [COLUMNS[n] for n in columns]
         table = plain_table(*headings, right=[COLUMNS[n] for n in columns if n >= _FIRST_NUMBER])
         for row in report["rows"]:
-            (name_of_set, judge), figures = table_cells(row)[:_FIRST_NUMBER], table_cells(row)[_FIRST_NUMBER:]
-            # The members of a jury do not fit into a column; the lines below name them.
-            names = name_of_set, f"jury {juries.index(row) + 1}" if row in juries else judge
+            names, figures = table_cells(row)[:_FIRST_NUMBER], table_cells(row)[_FIRST_NUMBER:]
             cells = [*names, *(cell.replace(" [", "\n").rstrip("]").replace(", ", " to ") for cell in figures)]
             table.add_row(*(escape(cells[n]) for n in columns))
         console.print(table)
-    for n, row in enumerate(juries, start=1):
-        name_of_set, jury, *figures = jury_cells(row)
-        words = ", ".join(f"{title}: {cell}" for title, cell in zip(JURY_COLUMNS[2:], figures, strict=True))
-        console.print_line(f"jury {n}, {name_of_set}, {jury}: {words}")
-    _print_support(report)
     for note in bench_notes(report):
         console.print_line(note)
     console.print(f"Partial support counts by the rule {report['rule']}.", markup=False)
-
-
-def _print_support(report: Mapping[str, Any]) -> None:
-    """Print the three-way verdicts and the marked words, one judge per paragraph."""
-    from judges.analysis.meta_eval.bench import SUPPORT_COLUMNS, support_cells, support_rows
-
-    console = stdout_console()
-    rows = support_rows(report)
-    for row in rows:
-        name_of_set, judge, *figures = support_cells(row)
-        words = ", ".join(f"{title}: {cell}" for title, cell in zip(SUPPORT_COLUMNS[2:], figures, strict=True))
-        console.print_line(f"{name_of_set}, {judge}: {words}")
-    if rows:
-        console.print(f"Words count by the rule {rows[0]['support']['rule']}.", markup=False)
 
 
 def _print_forecast(forecasts: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:

@@ -9,21 +9,17 @@ from app.engine.runtime import Runtime
 from judges.analysis.meta_eval.ask import JudgedItem
 from judges.analysis.meta_eval.items import Item
 from judges.analysis.meta_eval.judge_agreement import JudgeAgreement, JudgeTally
-from judges.analysis.meta_eval.partial import WordRule
 
 
 class LiveJudge(LabelJudge):
     """``LabelJudge`` whose agreement with the labels is counted.
 
-    ``listed`` limits the disagreements that are kept. With ``words``, the model also marks unsupported words, see
-    ``JudgeTally``.
+    ``listed`` limits the disagreements that are kept, see ``JudgeTally``.
     """
 
-    def __init__(
-        self, runtime: Runtime, model: str, *, votes: int, listed: int | None = None, words: WordRule | None = None
-    ) -> None:
-        super().__init__(runtime, model, votes=votes, partial=words is not None)
-        self._tally = JudgeTally(self.model, asked=True, votes=votes, listed=listed, words=words)
+    def __init__(self, runtime: Runtime, model: str, *, votes: int, listed: int | None = None) -> None:
+        super().__init__(runtime, model, votes=votes)
+        self._tally = JudgeTally(self.model, asked=True, votes=votes, listed=listed)
 
     async def measure(self, items: Sequence[Item], done: Callable[[JudgedItem], None]) -> None:
         """Judge the usable items and count their verdicts. ``done`` is called after each.

@@ -16,13 +16,9 @@ from app.dashboard.viewer import ViewerDep
 from app.features.meta_eval.api import BENCH_ID
 from judges.analysis.meta_eval.bench import (
     CSV_COLUMNS,
-    SUPPORT_COLUMNS,
     bench_notes,
     csv_cells,
     judge_name,
-    jury_rows,
-    support_cells,
-    support_rows,
 )
 from judges.analysis.meta_eval.report import FIGURES
 
@@ -34,9 +30,8 @@ _ROUNDING: Final = 1e-9
 _MARKS: Final = {
     "asked": ("plot-live", "m-4.5 0a4.5 4.5 0 1 0 9 0a4.5 4.5 0 1 0 -9 0z"),
     "recorded": ("plot-recorded", "m0 -5l5 5l-5 5l-5 -5z"),
-    "jury": ("plot-live", "m-4 -4h8v8h-8z"),
 }
-"""Style and outline of the mark of a judge, by kind: circle, diamond, square."""
+"""Style and outline of the mark of a judge, by kind: circle, diamond."""
 _LABEL_HEIGHT: Final = 11
 _LABEL_WIDTH: Final = 16
 
@@ -45,7 +40,7 @@ _LABEL_WIDTH: Final = 16
 class PlottedJudge:
     """Judge with the price of a claim in US dollars, and kappa with its interval. ``number`` is its label.
 
-    ``kind`` says where its verdicts come from: ``asked``, ``recorded`` or ``jury``.
+    ``kind`` says where its verdicts come from: ``asked`` or ``recorded``.
     """
 
     number: int
@@ -173,7 +168,6 @@ async def benches(viewer: ViewerDep, id: BenchQuery = None, format: Format = For
         csv=None if shown is None else f"/benches?id={shown}&format=csv",
         sets=[] if report is None else _sets(report), name_of=judge_name,
         notes=[] if report is None else bench_notes(report),
-        support_columns=SUPPORT_COLUMNS[1:],
         figures=tuple(zip(FIGURES, ("Agreement", "Kappa", "AC1", "TPR", "TNR"), strict=True)),
     )  # fmt: skip
 
@@ -196,14 +190,10 @@ def _sets(report: Mapping[str, Any]) -> list[dict[str, Any]]:
             for n, row in rows
             if row["per_claim"]["usd"] is not None and row["kappa"]["value"] is not None
         ]
-        juries = [row for row in jury_rows(report) if row["set"] == one["name"]]
-        supports = [support_cells(row)[1:] for row in support_rows(report) if row["set"] == one["name"]]
         sets.append(
             {
                 "summary": one,
                 "rows": rows,
-                "juries": juries,
-                "supports": [(name, cells) for name, *cells in supports],
                 "plot": cost_plot(judges),
                 "plotted": len(judges),
             }

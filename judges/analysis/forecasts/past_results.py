@@ -79,7 +79,7 @@ def past_results_of(
 
 
 def _members(model: object) -> int:
-    return len(members_in(str(model))[0])
+    return len(members_in(str(model)))
 
 
 def _calls(results: Iterable[Result]) -> tuple[int, ...]:

@@ -35,7 +35,6 @@ from judges.llm.json_schema import ReplyType, as_reply, fit, json_schema_of, opt
 from judges.llm.lexical import MODEL, reply
 from judges.llm.pricing import Prices
 from judges.llm.remote import sent_params
-from judges.prompting.verdict_reply import PartialEvalResult, verdict_values
 from rubrics.verdict import Usage
 
 LATENCY_S: Final = 0.02
@@ -202,9 +201,6 @@ class SimulatedLLM:
         if isinstance(lexical_reply, LLMOutputUnusable):
             raise lexical_reply
         verdict = json.loads(lexical_reply)
-        if request.schema is PartialEvalResult:
-            holds = self._vote(request, holds=verdict["verdict"] == "supported")
-            return as_reply(verdict_values(request.schema, holds=holds, reasoning=verdict["reasoning"]), request.schema)
         return _as_reply(request.schema, {**verdict, "result": self._vote(request, holds=bool(verdict["result"]))})
 
     async def _lexical(self, request: LLMRequest) -> str | LLMOutputUnusable:

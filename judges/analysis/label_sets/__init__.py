@@ -9,7 +9,7 @@ class SetFormat(StrEnum):
     WIKIPEDIA = "wikipedia"
     """Wikipedia citation check: ``dataset.json`` and any number of recorded judges (``results*.json``)."""
     WICE = "wice"
-    """WiCE: ``entailment_retrieval`` and ``non_supported_tokens``."""
+    """WiCE: ``entailment_retrieval``."""
     FACTCHECK_GPT = "factcheck-gpt"
     """Factcheck-GPT: ``subtask3_claim_evidence_stance.jsonl``."""
     AGGREFACT = "aggrefact"

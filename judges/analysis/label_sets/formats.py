@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from cache.capture import PageKind
 from judges.analysis.label_sets import SetFormat
 from judges.analysis.label_sets.rows import Problem, SourceRow, UnusableRow
 from judges.analysis.labels import HumanDecision, Label, LabelledPage, RecordedVerdict, first_error
@@ -50,8 +49,6 @@ class _WiceRow(_Row):
     claim: str
     evidence: list[str]
     meta: _WiceMeta = _WiceMeta()
-    claim_tokens: list[str] | None = None
-    non_supported_spans: list[bool] | None = None
 
 
 class _FactcheckRow(_Row):
@@ -161,12 +158,6 @@ def _wikipedia(fields: Mapping[str, Any]) -> Label:
 def _wice(fields: Mapping[str, Any]) -> Label:
     read = _validated(_WiceRow, fields)
     human = _decision(_WICE, read.label, "label", read.label)
-    words, spans = read.claim_tokens or [], read.non_supported_spans or []
-    if len(words) != len(spans):
-        _refuse(
-            Problem.WRONG_TYPE,
-            f"non_supported_spans: length {len(spans)}, but claim_tokens has {len(words)}; both need the same length",
-        )
     return _label(
         human,
         read.claim,
@@ -174,8 +165,6 @@ def _wice(fields: Mapping[str, Any]) -> Label:
         "\n".join(read.evidence),
         original=read.label,
         row=read.meta.id,
-        words=tuple(map(_clean, words)),
-        unsupported_words=tuple(n for n, is_unsupported in enumerate(spans) if is_unsupported),
     )
 
 
@@ -189,8 +178,7 @@ def _aggrefact(fields: Mapping[str, Any]) -> Label:
     read = _validated(_AggrefactRow, fields)
     human = _decision(_AGGREFACT, str(read.label), "label", str(read.label))
     url = _placeholder(SetFormat.AGGREFACT)
-    kind = PageKind.TEXT
-    return _label(human, read.claim, url, read.doc, original=str(read.label), task_id=read.dataset or None, kind=kind)
+    return _label(human, read.claim, url, read.doc, original=str(read.label), task_id=read.dataset or None)
 
 
 _OWN: Final = TypeAdapter(Label)
@@ -213,21 +201,12 @@ _READERS: Final[Mapping[SetFormat, Callable[[Mapping[str, Any]], Label]]] = {
 _RowT = TypeVar("_RowT", bound=_Row)
 
 
-def _label(
-    human: HumanDecision,
-    claim: str,
-    url: str,
-    text: str | None,
-    *,
-    original: str,
-    kind: PageKind = PageKind.WEB,
-    **fields: Any,
-) -> Label:
+def _label(human: HumanDecision, claim: str, url: str, text: str | None, *, original: str, **fields: Any) -> Label:
     if not claim.strip():
         _refuse(Problem.NO_CLAIM, "the claim is empty")
     if text is None or not text.strip():
         _refuse(Problem.NO_SOURCE_TEXT, "the text of the source is missing or empty")
-    page = LabelledPage(url=url, text=_clean(text), kind=kind)
+    page = LabelledPage(url=url, text=_clean(text))
     return Label(human=human, claim=_clean(claim), sources=(url,), pages=(page,), original=original, **fields)
 
 

@@ -50,20 +50,18 @@ async def ask_all(
     *,
     stored: StoredEvidence,
     votes: int,
-    partial: bool = False,
     done: Callable[[JudgedItem], None] = lambda asked: None,
 ) -> tuple[JudgedItem, ...]:
     """Ask ``judge`` about every item that is not left out. Returns the verdicts in the order of ``items``.
 
-    With ``partial``, claims with sources are judged for partial support. ``done`` is called after each item. Model
-    faults raise nothing: the verdict is then ``not_judged``.
+    ``done`` is called after each item. Model faults raise nothing: the verdict is then ``not_judged``.
     """
     slots = asyncio.Semaphore(MAX_CONCURRENT_ITEMS)
 
     async def ask(item: Item) -> JudgedItem:
         async with slots:
             started = time.perf_counter()
-            verdict = await _ask(item.label, judge, stored, votes, partial=partial)
+            verdict = await _ask(item.label, judge, stored, votes)
             judged_item = JudgedItem(item=item, verdict=verdict, seconds=time.perf_counter() - started)
         done(judged_item)
         return judged_item
@@ -73,15 +71,8 @@ async def ask_all(
     return tuple(task.result() for task in tasks)
 
 
-async def _ask(
-    label: Label, judge: ClaimJudge, stored: StoredEvidence, votes: int, *, partial: bool = False
-) -> Verdict:
-    claim = Claim(
-        text=label.claim or "",
-        sources=label.sources,
-        instruction=label.instruction,
-        partial=partial and label.sources is not None,
-    )
+async def _ask(label: Label, judge: ClaimJudge, stored: StoredEvidence, votes: int) -> Verdict:
+    claim = Claim(text=label.claim or "", sources=label.sources, instruction=label.instruction)
     pages = {canonical_key(page.url): page for page in label.pages}
 
     async def evidence_for(url: str) -> Evidence:

@@ -1,24 +1,21 @@
 """Judge bench: one table of judges on label sets, with what they cost. Pure.
 
-The bench report is JSON: ``sets`` summarizes the label sets and ``rows`` has one entry per set and judge or jury.
+The bench report is JSON: ``sets`` summarizes the label sets and ``rows`` has one entry per set and judge.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Final
 
 from judges.analysis.meta_eval.items import PartialRule
 from judges.analysis.meta_eval.judge_agreement import JudgeAgreement, Mean
-from judges.analysis.meta_eval.jury import JuryAgreement, Member
 from judges.analysis.meta_eval.report import FIGURES, agreement_json
 from judges.llm.pricing import Price
 
 BENCH_VERSION: Final = 1
 MEASURED, RECORDED, PRICE_LIST, EARLIER = "measured", "recorded", "price list", "earlier bench"
-SEVERAL: Final = "several sources"
 """Where the price of a row comes from."""
 _COSTS: Final = ("usd", "input_tokens", "output_tokens", "seconds")
 
@@ -33,8 +30,7 @@ def bench_report(
     rule: PartialRule,
     sample: int | None,
 ) -> dict[str, Any]:
-    """Return the bench report. ``sets`` are outputs of ``SetTally.as_json``, ``rows`` of ``bench_row`` and
-    ``jury_row``.
+    """Return the bench report. ``sets`` are outputs of ``SetTally.as_json``, ``rows`` of ``bench_row``.
 
     ``sample`` is the maximum number of claims per set, None for all.
     """
@@ -56,7 +52,7 @@ def bench_row(name: str, one: JudgeAgreement, price_of: Callable[[str], Price | 
         "set": name,
         "model": one.model,
         "run": one.run or None,
-        "verdicts": _verdicts(asked=one.asked),
+        "verdicts": "asked" if one.asked else "recorded",
         "votes": one.votes,
         "prompts": list(one.prompts),
         "items": one.items,
@@ -71,81 +67,7 @@ def bench_row(name: str, one: JudgeAgreement, price_of: Callable[[str], Price | 
         "usage": None
         if not one.asked
         else {"calls": one.usage.calls, "cached_calls": one.usage.cached_calls, "usd": one.usage.usd},
-        "jury": None,
-        **({} if one.support is None else {"support": one.support.as_json()}),
     }
-
-
-POINT: Final = 0.01
-"""Kappa of one point, for the price of a point."""
-
-
-def jury_row(name: str, one: JuryAgreement, rows: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
-    """Return the row of a jury on the set ``name``. ``rows`` are those of its members on the set, with their costs.
-
-    A claim costs what the members cost together, and takes as long as the slowest of them.
-    """
-    by_member = {(row["model"], row["verdicts"], row["run"]): row["per_claim"] for row in rows}
-
-    def costs_of(member: Member) -> Mapping[str, Any]:
-        judge = member.model, _verdicts(asked=member.asked)
-        # The run of a recorded judge is named only if its model has several.
-        return by_member.get((*judge, member.run)) or by_member.get((*judge, None)) or dict.fromkeys(_COSTS)
-
-    costs = [costs_of(member) for member in one.jury.members]
-    usd = _total(each["usd"] for each in costs)
-    sources = {each.get("usd_source") for each in costs}
-    row = bench_row(name, one.agreement, lambda model: None)
-    return {
-        **row,
-        "verdicts": "jury",
-        "per_claim": {
-            "usd": usd,
-            "input_tokens": _total(each["input_tokens"] for each in costs),
-            "output_tokens": _total(each["output_tokens"] for each in costs),
-            "seconds": None if any(each["seconds"] is None for each in costs) else max(e["seconds"] for e in costs),
-            "usd_source": None if usd is None else sources.pop() if len(sources) == 1 else SEVERAL,
-            "n": min(each.get("n", 0) for each in costs),
-        },
-        "jury": {
-            "rule": one.jury.rule.value,
-            "members": [_member_json(member) for member in one.jury.members],
-            "common": one.common,
-            "error_correlation": one.error_correlation,
-            "effective_votes": asdict(one.effective_votes),
-            "best_member": None if one.best is None else _member_json(one.jury.members[one.best]),
-            "kappa_gain": asdict(one.gain),
-            **_price_of_point(one, usd, None if one.best is None else costs[one.best]["usd"]),
-        },
-    }
-
-
-def _price_of_point(one: JuryAgreement, usd: float | None, usd_of_best: float | None) -> dict[str, Any]:
-    """Return what a claim costs more than with the best member, per point of kappa that the jury gains."""
-    gain, reason = one.gain.value, None
-    if gain is None:
-        reason = one.gain.reason
-    elif gain <= 0:
-        reason = "kappa is not higher than that of the best member"
-    elif usd is None or usd_of_best is None:
-        reason = "the price of a member is unknown"
-    else:
-        return {"usd_per_point": (usd - usd_of_best) / (gain / POINT), "usd_per_point_reason": None}
-    return {"usd_per_point": None, "usd_per_point_reason": reason}
-
-
-def _verdicts(*, asked: bool) -> str:
-    return "asked" if asked else "recorded"
-
-
-def _member_json(member: Member) -> dict[str, Any]:
-    return {"model": member.model, "run": member.run or None, "verdicts": _verdicts(asked=member.asked)}
-
-
-def _total(values: Iterable[float | None]) -> float | None:
-    """Return the sum, or None if a value is unknown."""
-    known = list(values)
-    return None if None in known else sum(value for value in known if value is not None)
 
 
 def _share(count: int, of: int) -> dict[str, Any]:
@@ -191,9 +113,7 @@ def _judge_and_set(row: Mapping[str, Any]) -> tuple[Any, ...]:
 
 
 def judge_name(row: Mapping[str, Any]) -> str:
-    """Return the name of the judge or jury of a row, as tables show it."""
-    if jury := row.get("jury"):
-        return f"{jury['rule']} of {', '.join(map(judge_name, jury['members']))}"
+    """Return the name of the judge of a row, as tables show it."""
     details = [row["run"]] if row["run"] is not None else []
     details += ["recorded"] if row["verdicts"] == "recorded" else []
     return f"{row['model']} ({'; '.join(details)})" if details else str(row["model"])
@@ -235,105 +155,11 @@ def table_cells(row: Mapping[str, Any]) -> list[str]:
     ]
 
 
-JURY_COLUMNS: Final = (
-    "set",
-    "jury",
-    "common claims",
-    "error correlation",
-    "effective votes",
-    "best member",
-    "kappa gain",
-    "USD per 0.01 kappa",
-)
-
-
-def jury_cells(row: Mapping[str, Any]) -> list[str]:
-    """Return the cells of a row of a jury for people, in the order of ``JURY_COLUMNS``."""
-    jury = row["jury"]
-    correlation, usd = jury["error_correlation"], jury["usd_per_point"]
-    return [
-        str(row["set"]),
-        judge_name(row),
-        str(jury["common"]),
-        NOTHING if correlation is None else f"{correlation:.3f}",
-        _figure(jury["effective_votes"], places=2),
-        NOTHING if jury["best_member"] is None else judge_name(jury["best_member"]),
-        _figure(jury["kappa_gain"]),
-        NOTHING if usd is None else f"{usd:.5f}",
-    ]
-
-
-def jury_rows(report: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    return [row for row in report["rows"] if row.get("jury")]
-
-
-SUPPORT_COLUMNS: Final = (
-    "set",
-    "judge",
-    "three-way agreement",
-    "three-way kappa",
-    "claims with words",
-    "word precision",
-    "word recall",
-    "word F1",
-    "precision if partly",
-    "recall if partly",
-)
-
-
-def support_cells(row: Mapping[str, Any]) -> list[str]:
-    """Return the cells of a row with three-way verdicts for people, in the order of ``SUPPORT_COLUMNS``."""
-    support = row["support"]
-    words, if_partly = support["words"], support["words_if_partly"]
-    return [
-        str(row["set"]),
-        judge_name(row),
-        _figure(support["raw"]),
-        _figure(support["kappa"]),
-        str(words["claims"]),
-        *(_figure(words[name]) for name in WORD_FIGURES),
-        *(_figure(if_partly[name]) for name in WORD_FIGURES[:2]),
-    ]
-
-
-def support_rows(report: Mapping[str, Any]) -> list[Mapping[str, Any]]:
-    """Return the rows with three-way verdicts."""
-    return [row for row in report["rows"] if row.get("support")]
-
-
-def _support_notes(report: Mapping[str, Any]) -> list[str]:
-    """Describe how each judge and the human labels disagree, and which rows were not counted."""
-    notes = []
-    for row in support_rows(report):
-        support = row["support"]
-        names = [name.replace("_", " ") for name in support["order"]]
-        parts = []
-        for judge, counts in zip(names, support["table"], strict=True):
-            by_people = ", ".join(f"{count} {name}" for count, name in zip(counts, names, strict=True))
-            parts.append(f"{sum(counts)} {judge} by the judge, by people {by_people}")
-        parts += [f"{support['disputed']} on which people disagree"] if support["disputed"] else []
-        parts += [f"{support['open']} without a three-way verdict"] if support["open"] else []
-        parts += [
-            f"words of {count} not counted ({problem.replace('_', ' ')})"
-            for problem, count in support["problems"].items()
-            if count
-        ]
-        notes.append(f"{row['set']}, {judge_name(row)}, claims: {'; '.join(parts)}")
-    return notes
-
-
-WORD_FIGURES: Final = ("precision", "recall", "f1")
-_JURY_FIGURES: Final = ("effective_votes", "kappa_gain")
 CSV_COLUMNS: Final = (
     "set", "model", "run", "verdicts", "votes", "n", "items",
     *(f"{name}{end}" for name in FIGURES for end in ("", "_low", "_high")),
     "unreadable", "not_judged", "partial", "contradicting", "quotes_found", "quotes",
     "usd_per_claim", "usd_source", "input_tokens_per_claim", "output_tokens_per_claim", "seconds_per_claim",
-    "jury_rule", "common_claims", "error_correlation",
-    *(f"{name}{end}" for name in _JURY_FIGURES for end in ("", "_low", "_high")),
-    "best_member", "usd_per_point",
-    "three_way_raw", "three_way_kappa", "word_claims",
-    *(f"word_{name}{end}" for name in WORD_FIGURES for end in ("", "_low", "_high")),
 )  # fmt: skip
 
 
@@ -350,32 +176,6 @@ def csv_cells(row: Mapping[str, Any]) -> list[Any]:
         row["quotes_found"]["count"],
         row["quotes_found"]["of"],
         *(costs[name] for name in ("usd", "usd_source", "input_tokens", "output_tokens", "seconds")),
-        *_jury_values(row.get("jury")),
-        *_support_values(row.get("support")),
-    ]
-
-
-def _support_values(support: Mapping[str, Any] | None) -> list[Any]:
-    if support is None:
-        return [None] * (3 + 3 * len(WORD_FIGURES))
-    words = support["words"]
-    return [
-        support["raw"]["value"],
-        support["kappa"]["value"],
-        words["claims"],
-        *(words[name][end] for name in WORD_FIGURES for end in ("value", "low", "high")),
-    ]
-
-
-def _jury_values(jury: Mapping[str, Any] | None) -> list[Any]:
-    if jury is None:
-        return [None] * (5 + 3 * len(_JURY_FIGURES))
-    best = jury["best_member"]
-    return [
-        *(jury[name] for name in ("rule", "common", "error_correlation")),
-        *(jury[name][end] for name in _JURY_FIGURES for end in ("value", "low", "high")),
-        None if best is None else judge_name(best),
-        jury["usd_per_point"],
     ]
 
 
@@ -394,13 +194,6 @@ def bench_markdown(report: Mapping[str, Any]) -> str:
         )
     lines += ["", _line(COLUMNS), _line("-" * 3 for _ in COLUMNS)]
     lines += [_line(map(_escaped, table_cells(row))) for row in report["rows"]]
-    if juries := jury_rows(report):
-        lines += ["", _line(JURY_COLUMNS), _line("-" * 3 for _ in JURY_COLUMNS)]
-        lines += [_line(map(_escaped, jury_cells(row))) for row in juries]
-    if rows := support_rows(report):
-        lines += ["", _line(SUPPORT_COLUMNS), _line("-" * 3 for _ in SUPPORT_COLUMNS)]
-        lines += [_line(map(_escaped, support_cells(row))) for row in rows]
-        lines += ["", f"Words that several people marked count by the rule `{rows[0]['support']['rule']}`."]
     notes = bench_notes(report)
     lines += ["", *(f"- {_escaped(note)}" for note in notes)] if notes else []
     return "\n".join(lines) + "\n"
@@ -424,15 +217,9 @@ def bench_notes(report: Mapping[str, Any]) -> list[str]:
             )
             if row[name]
         ]
-        if jury := row.get("jury"):
-            reasons_of_jury = (
-                ("effective number of votes", jury["effective_votes"]["value"], jury["effective_votes"]["reason"]),
-                ("price of a point of kappa", jury["usd_per_point"], jury["usd_per_point_reason"]),
-            )
-            parts += [f"no {title}, because {reason}" for title, value, reason in reasons_of_jury if value is None]
         if parts:
             notes.append(f"{row['set']}, {judge_name(row)}: {'; '.join(parts)}")
-    return [*_support_notes(report), *notes]
+    return notes
 
 
 def _line(cells: Iterable[str]) -> str:
@@ -445,11 +232,11 @@ def _escaped(text: str) -> str:
     return " ".join(escaped.split())
 
 
-def _figure(estimate: Mapping[str, Any], *, places: int = 3) -> str:
+def _figure(estimate: Mapping[str, Any]) -> str:
     if estimate["value"] is None:
         return NOTHING
-    interval = "" if estimate["low"] is None else f" [{estimate['low']:.{places}f}, {estimate['high']:.{places}f}]"
-    return f"{estimate['value']:.{places}f}{interval}"
+    interval = "" if estimate["low"] is None else f" [{estimate['low']:.3f}, {estimate['high']:.3f}]"
+    return f"{estimate['value']:.3f}{interval}"
 
 
 def _percent(share: float | None) -> str:

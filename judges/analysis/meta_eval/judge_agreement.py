@@ -13,11 +13,10 @@ from functools import lru_cache
 from judges.analysis.labels import RecordedVerdict
 from judges.analysis.meta_eval.ask import JudgedItem
 from judges.analysis.meta_eval.items import DECIDED, Item, PartialRule, judged_as
-from judges.analysis.meta_eval.partial import SupportAgreement, SupportTally, WordRule, support_of
 from judges.analysis.statistics.agreement import Agreement, agreement, confusion_of
 from judges.grounding.folding import FoldedText, fold
 from judges.grounding.quotes import find_quote
-from rubrics.verdict import Outcome, Reason, Usage
+from rubrics.verdict import Reason, Usage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +67,6 @@ class JudgeAgreement:
         partial: Items left out because the judge called the claim partly supported.
         contradicting: Items left out because several recorded verdicts of the judge differ.
         quotes: Supporting verdicts for which the judge was asked for a quote. Code found ``quotes_found`` of them.
-        support: Three-way verdicts and marked words; None if they are not measured.
         usd: Price of an item, of items without cached replies. Equally ``input_tokens``, ``output_tokens`` and
             ``seconds``, which for a judge that was asked includes waiting for other requests.
     """
@@ -90,7 +88,6 @@ class JudgeAgreement:
     contradicting: int = 0
     quotes: int = 0
     quotes_found: int = 0
-    support: SupportAgreement | None = None
     usd: Mean = Mean(value=None, n=0)
     input_tokens: Mean = Mean(value=None, n=0)
     output_tokens: Mean = Mean(value=None, n=0)
@@ -125,8 +122,7 @@ class _Sum:
 class JudgeTally:
     """Running agreement of one judge with people.
 
-    ``listed`` is the maximum number of disagreements and of unjudged items that are kept; None: all. ``words`` is the
-    rule for words that several people marked; None: three-way verdicts are not compared.
+    ``listed`` is the maximum number of disagreements and of unjudged items that are kept; None: all.
     """
 
     def __init__(
@@ -137,9 +133,7 @@ class JudgeTally:
         asked: bool = False,
         votes: int | None = None,
         listed: int | None = None,
-        words: WordRule | None = None,
     ) -> None:
-        self._support = None if words is None else SupportTally(words)
         self._model, self._run, self._asked, self._votes, self._listed = model, run, asked, votes, listed
         self._counts: dict[str, Counter[tuple[bool, bool]]] = {}
         self._prompts: set[str] = set()
@@ -161,9 +155,6 @@ class JudgeTally:
             self._input.add(verdict.spent.input_tokens)
             self._output.add(verdict.spent.output_tokens)
             self._seconds.add(one.seconds)
-        if self._support is not None:
-            support = None if one.judge is None else verdict.support
-            self._support.add(one.item, support, verdict.unsupported)
         if one.judge is not None:
             self._compare(one.item, one.judge, verdict.prompt, verdict.reasoning)
             if verdict.grounded is not None:
@@ -180,10 +171,6 @@ class JudgeTally:
         self._input.add(verdict.input_tokens)
         self._output.add(verdict.output_tokens)
         self._seconds.add(verdict.seconds)
-        if self._support is not None:
-            is_passed = verdict.outcome is Outcome.PASSED
-            known = verdict.outcome in DECIDED
-            self._support.add(item, support_of(is_passed, partial=verdict.partial) if known else None, None)
         passed = judged_as(verdict, rule)
         if passed is not None:
             self._compare(item, passed, verdict.prompt, verdict.reasoning)
@@ -199,14 +186,6 @@ class JudgeTally:
         """Add an item that is left out because several recorded verdicts of the judge differ."""
         self._items += 1
         self._contradicting += 1
-
-    def add_combined(self, item: Item, passed: bool | None, reason: str) -> None:
-        """Add the combined verdict of several judges. ``reason`` says why there is none if ``passed`` is None."""
-        self._items += 1
-        if passed is None:
-            self._leave_open(item, reason, "")
-        else:
-            self._compare(item, passed, None, "")
 
     def result(self) -> JudgeAgreement:
         every: Counter[tuple[bool, bool]] = sum(self._counts.values(), Counter())
@@ -228,7 +207,6 @@ class JudgeTally:
             contradicting=self._contradicting,
             quotes=self._quotes,
             quotes_found=self._quotes_found,
-            support=None if self._support is None else self._support.result(),
             usd=self._usd.mean(),
             input_tokens=self._input.mean(),
             output_tokens=self._output.mean(),
@@ -258,12 +236,10 @@ def agreement_of_asked(model: str, asked: Iterable[JudgedItem], *, votes: int) -
 
 
 class RecordedTallies:
-    """Running agreement of every judge with recorded verdicts. ``listed`` and ``words`` as for ``JudgeTally``."""
+    """Running agreement of every judge with recorded verdicts. ``listed`` as for ``JudgeTally``."""
 
-    def __init__(
-        self, rule: PartialRule = PartialRule.FAILED, *, listed: int | None = None, words: WordRule | None = None
-    ) -> None:
-        self._rule, self._listed, self._words = rule, listed, words
+    def __init__(self, rule: PartialRule = PartialRule.FAILED, *, listed: int | None = None) -> None:
+        self._rule, self._listed = rule, listed
         self._by_judge: dict[tuple[str, str], JudgeTally] = {}
 
     def add(self, item: Item) -> None:
@@ -281,7 +257,7 @@ class RecordedTallies:
 
     def _tally(self, judge: tuple[str, str]) -> JudgeTally:
         model, run = judge
-        return self._by_judge.setdefault(judge, JudgeTally(model, run=run, listed=self._listed, words=self._words))
+        return self._by_judge.setdefault(judge, JudgeTally(model, run=run, listed=self._listed))
 
 
 def agreement_of_recorded(items: Iterable[Item], rule: PartialRule = PartialRule.FAILED) -> tuple[JudgeAgreement, ...]:

@@ -1,4 +1,4 @@
-"""Meta-evaluation report as JSON, for ``assay meta-eval --json`` and certificates."""
+"""Meta-evaluation report as JSON."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from dataclasses import asdict
 from typing import Any, Final
 
 from judges.analysis.labels import LabelFile
-from judges.analysis.languages import language_of
 from judges.analysis.meta_eval.items import Exclusion, Item, PartialRule
 from judges.analysis.meta_eval.judge_agreement import ComparedItem, JudgeAgreement, UnjudgedItem
 from judges.analysis.statistics.agreement import Agreement
@@ -17,21 +16,14 @@ REPORT_VERSION: Final = 1
 FIGURES: Final = ("raw", "kappa", "ac1", "tpr", "tnr")
 
 
-MAX_LANGUAGE_CHECKS: Final = 2_000
-"""Maximum number of claims of a set whose language is detected."""
-
-
 class SetTally:
     """Running summary of the labels of one set: how many there are, which are usable, and what they cover."""
 
-    def __init__(self, name: str, *, detect_languages: bool) -> None:
+    def __init__(self, name: str) -> None:
         self.name = name
-        self.languages: Counter[str] = Counter()
-        self.page_kinds: Counter[str] = Counter()
-        self._detect_languages = detect_languages
         self._left_out: Counter[Exclusion | None] = Counter()
         self._reviewers: set[str] = set()
-        self._labels = self._several = self._unanimous = self._checked = 0
+        self._labels = self._several = self._unanimous = 0
 
     @property
     def usable(self) -> int:
@@ -44,9 +36,6 @@ class SetTally:
         if len(item.labels) > 1 and item.left_out is not Exclusion.BY_CODE:
             self._several += 1
             self._unanimous += item.unanimous
-        if item.left_out is None:
-            self.page_kinds.update({page.kind.value for page in item.label.pages if page.kind is not None})
-            self._add_language(item)
 
     def as_json(self, sha256: str) -> dict[str, Any]:
         return {
@@ -58,19 +47,7 @@ class SetTally:
             "left_out": {reason.value: self._left_out[reason] for reason in Exclusion},
             "reviewers": sorted(self._reviewers),
             "labelled_by_several": {"items": self._several, "unanimous": self._unanimous},
-            "languages": dict(self.languages.most_common()),
-            "page_kinds": dict(self.page_kinds.most_common()),
         }
-
-    def _add_language(self, item: Item) -> None:
-        if not self._detect_languages or self._checked >= MAX_LANGUAGE_CHECKS:
-            return
-        self._checked += 1
-        label = item.label
-        texts = (label.claim, *(page.text for page in label.pages), label.answer)
-        language = language_of("\n".join(text for text in texts if text))
-        if language is not None:
-            self.languages[language] += 1
 
 
 def report_json(
@@ -80,13 +57,9 @@ def report_json(
     judges: Sequence[JudgeAgreement],
     *,
     rule: PartialRule = PartialRule.FAILED,
-    detect_languages: bool = False,
 ) -> dict[str, Any]:
-    """Return the whole report of the set ``name``, with ``judges`` in display order.
-
-    Certificates need ``detect_languages``.
-    """
-    labels = SetTally(name, detect_languages=detect_languages)
+    """Return the whole report of the set ``name``, with ``judges`` in display order."""
+    labels = SetTally(name)
     for item in items:
         labels.add(item)
     return {

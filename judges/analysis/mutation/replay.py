@@ -20,7 +20,6 @@ from judges.llm.json_schema import JSONSchema, ReplyType, as_reply, json_schema_
 from judges.llm.observed import RequestObserver
 from judges.llm.provider_adapter import FinishReason, RawReply
 from judges.llm.replies import read_reply
-from judges.prompting.verdict_reply import verdict_values
 from rubrics.verdict import Usage
 
 MODEL = "replay"
@@ -99,7 +98,7 @@ class ConfirmingClient:
             self.has_refused = True
             raise LLMOutputUnusable(UnusableKind.REFUSED, "without a model, only claims and extractions are supported")
         if request.purpose == "verify":
-            values: Any = verdict_values(reply_class, holds=True, reasoning="Confirmed without asking a model.")
+            values: Any = {"result": True, "reasoning": "Confirmed without asking a model."}
         else:
             values = await self.values(request)
         try:

@@ -21,7 +21,7 @@ from rubrics.scoring import (
     unknown_leaves,
 )
 from rubrics.tree import leaves_below, statistics, walk
-from rubrics.verdict import Outcome, Quote, QuoteOrigin, Support, Verdict
+from rubrics.verdict import Outcome, Quote, QuoteOrigin, Verdict
 
 COMPLETE, INCOMPLETE = "complete", "incomplete"
 _UNKNOWN_SCORE = Score(value=None, low=0.0, high=1.0)
@@ -132,7 +132,6 @@ def inconsistent_leaves(root: RecordedNode, text_of: Callable[[str], str | None]
     """
     for leaf in leaves_below(root):
         yield from _check_votes(leaf)
-        yield from _check_support(leaf)
         for quote in leaf.quotes:
             if quote.origin == QuoteOrigin.TEXT:
                 yield from _check_quote(leaf, quote, text_of(quote.page_id))
@@ -144,28 +143,6 @@ def _check_votes(leaf: RecordedNode) -> Iterator[ReplayDifference]:
     cast = [vote.result for vote in leaf.votes if vote.result is not None]
     if needed is not None and cast and needed not in cast:
         yield ReplayDifference(where=f"votes of leaf {leaf.id}", recorded=leaf.outcome.value, recomputed=cast)
-
-
-def _check_support(leaf: RecordedNode) -> Iterator[ReplayDifference]:
-    """Check the support of a claim against its outcome and votes, and its unsupported words against its text."""
-    outcome = {None: leaf.outcome, Support.SUPPORTED: Outcome.PASSED}.get(leaf.support, Outcome.FAILED)
-    if leaf.outcome is not outcome:
-        yield ReplayDifference(where=f"support of leaf {leaf.id}", recorded=leaf.support, recomputed=leaf.outcome.value)
-    is_partly = leaf.support is Support.PARTLY_SUPPORTED
-    if is_partly and not any(vote.support is Support.PARTLY_SUPPORTED for vote in leaf.votes):
-        yield ReplayDifference(where=f"support of leaf {leaf.id}", recorded=leaf.support, recomputed="no such vote")
-    if is_partly is not bool(leaf.unsupported):
-        yield ReplayDifference(
-            where=f"unsupported words of leaf {leaf.id}", recorded=len(leaf.unsupported), recomputed=leaf.support
-        )
-    for span in leaf.unsupported:
-        passage = (leaf.claim or "")[span.start : span.end] if 0 <= span.start < span.end else ""
-        if not passage or passage != span.text:
-            yield ReplayDifference(
-                where=f"unsupported words of leaf {leaf.id}",
-                recorded=span.text[:_SHOWN_CHARS],
-                recomputed=passage[:_SHOWN_CHARS],
-            )
 
 
 def votes_without_reply(
@@ -199,7 +176,7 @@ def _check_quote(leaf: RecordedNode, quote: Quote, text: str | None) -> Iterator
 _FIGURES = ("status", "final_score", "score", "score_strict", "tree_statistics")
 _NODE_FIELDS = (
     "id", "desc", "critical", "weight", "strategy", "score", "status", "outcome", "reason", "claim", "instruction",
-    "sources", "blocked_by", "grounded", "low", "high", "support", "unsupported",
+    "sources", "blocked_by", "grounded", "low", "high",
 )  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from typing import Annotated, Any
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from rubrics.node import Status, Strategy
-from rubrics.verdict import ClaimSpan, Outcome, Quote, Reason, Support
+from rubrics.verdict import Outcome, Quote, Reason
 
 MAX_DEPTH = 200
 
@@ -28,7 +28,6 @@ class RecordedVote(BaseModel):
     result: bool | None
     model: str = ""
     fault: Reason | None = None
-    support: Support | None = None
 
 
 class RecordedNode(BaseModel):
@@ -53,13 +52,6 @@ class RecordedNode(BaseModel):
     """Bounds of a leaf of a public script; None for native leaves, whose bounds follow from the verdict."""
     votes: list[RecordedVote] = []
     quotes: list[Quote] = []
-    support: Support | None = None
-    unsupported: list[ClaimSpan] = []
-
-    @property
-    def is_partial(self) -> bool:
-        """Whether the claim was judged for partial support."""
-        return "support" in self.model_fields_set
 
 
 def tree_of(result: Mapping[str, Any]) -> RecordedNode:

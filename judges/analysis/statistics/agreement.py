@@ -103,17 +103,6 @@ def confusion_of(pairs: Iterable[tuple[bool, bool]]) -> Confusion:
     )
 
 
-def sum_of(confusions: Iterable[Confusion]) -> Confusion:
-    """Return the confusion matrix of all items together."""
-    every = list(confusions)
-    return Confusion(
-        true_positive=sum(one.true_positive for one in every),
-        false_positive=sum(one.false_positive for one in every),
-        false_negative=sum(one.false_negative for one in every),
-        true_negative=sum(one.true_negative for one in every),
-    )
-
-
 def agreement(confusion: Confusion) -> Agreement:
     """Return all figures of a judge compared with humans."""
     positives = confusion.true_positive + confusion.false_negative

@@ -68,7 +68,7 @@ def judge_of_run(model: str, run_model: str) -> str:
 
     The default models of the public toolkit stand for the model of the run. A single model replaces them in requests.
     """
-    is_jury = len(members_in(run_model)[0]) > 1
+    is_jury = len(members_in(run_model)) > 1
     return run_model if is_jury and model in TOOLKIT_DEFAULTS else model
 
 

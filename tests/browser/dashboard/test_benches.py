@@ -7,41 +7,28 @@ import io
 import os
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 import pytest_asyncio
 from patchright.async_api import Browser
 
-from app.engine.benches import write_bench
-from judges.analysis.meta_eval.jury import Jury, Member
-from judges.voting import JuryRule
+from app.features.meta_eval.stored_benches import write_bench
 from tests.browser.dashboard.conftest import LAPTOP, PHONE, OpenDashboard, Served, open_reader
 from tests.browser.dashboard.test_fit import problems_of
-from tests.fakes.benches import BENCH_JUDGES, BENCH_JURIES, bench_of
-from tests.fakes.judged import leaf, rubric_of
+from tests.fakes.benches import BENCH_JUDGES, bench_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
 
 HOSTILE = "<img src=x onerror=alert(1)>"
 JUDGES = {**BENCH_JUDGES, HOSTILE: (4, None)}
-JURIES = (
-    *BENCH_JURIES,
-    Jury((Member("careful", "", asked=False), Member(HOSTILE, "", asked=False)), JuryRule.UNANIMITY),
-)
-"""Juries of the sets whose name starts with `wi`."""
-
-
-def report(day: int, *names: str) -> dict[str, Any]:
-    return bench_of(day, {name: JURIES if name.startswith("wi") else () for name in names}, JUDGES)
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def benched(open_dashboard: OpenDashboard) -> AsyncIterator[Served]:
     async with open_dashboard() as served:
         folder = served.service.settings.data_dir
-        write_bench(report(1, "older set"), folder)
-        write_bench(report(2, "wikipedia", f"wice {HOSTILE}"), folder)
+        write_bench(bench_of(1, ["older set"], JUDGES), folder)
+        write_bench(bench_of(2, ["wikipedia", f"wice {HOSTILE}"], JUDGES), folder)
         yield served
 
 
@@ -68,33 +55,13 @@ async def test_newest_bench_is_shown_with_plot_and_table(benched: Served, chromi
         words = await plots.first.get_attribute("aria-label") or ""
         assert "1: " not in words and "kappa 0.83 (" in words  # the judge without a price is not plotted
         assert "wordlist (recorded), kappa 0.00" in words and "free" in words
-        assert "2 without price or kappa" in await reader.text("figcaption")
-        rows = reader.page.locator("table.benches:not(.juries) tbody tr")
-        assert await rows.count() == 14
+        assert "1 without price or kappa" in await reader.text("figcaption")
+        rows = reader.page.locator("table.benches tbody tr")
+        assert await rows.count() == 10
         careful = " ".join((await rows.nth(1).inner_text()).split())
         assert "2. careful (recorded) 60 0.917" in careful
         assert "$0.01" in careful and "1,050" in careful
         assert HOSTILE in await rows.nth(0).inner_text()
-
-
-async def test_juries_stand_beside_their_members_with_effective_votes_and_price_of_kappa(
-    benched: Served, chromium: Browser
-) -> None:
-    async with open_reader(chromium, benched.url) as reader:
-        await reader.go("/benches")
-        assert "squares: juries" in await reader.text("figcaption")
-        words = await reader.page.locator("svg.plot").first.get_attribute("aria-label") or ""
-        assert "6: majority of careful (recorded), middling (recorded), quick (recorded), kappa" in words
-        juries = reader.page.locator("table.juries").first.locator("tbody tr")
-        majority, unanimity = [" ".join(text.split()) for text in await juries.all_inner_texts()]
-        jury = (await benched.http.get(f"/v1/benches/bench_{2:024x}")).json()["rows"][5]["jury"]
-        votes = jury["effective_votes"]
-        shown = " ".join(f"{votes[name]:.3f}" for name in ("value", "low")) + f" to {votes['high']:.3f}"
-        assert f"60 {jury['error_correlation']:.3f} {shown} careful (recorded)" in majority
-        assert unanimity.startswith(f"unanimity of careful (recorded), {HOSTILE} (recorded) 60")
-        assert "effective votes" not in await reader.text("ul.plain-list")
-        assert await reader.violations() == []
-        assert reader.page_errors == []
 
 
 async def test_other_benches_are_listed_and_can_be_opened_and_downloaded(benched: Served, chromium: Browser) -> None:
@@ -115,56 +82,6 @@ async def test_api_lists_the_benches_newest_first(benched: Served) -> None:
     second = (await benched.http.get("/v1/benches", params={"cursor": first["next_cursor"]})).json()
     assert ([one["sets"] for one in second["items"]], second["next_cursor"]) == ([["older set"]], None)
     whole = (await benched.http.get(f"/v1/benches/{first['items'][0]['id']}")).json()
-    assert len(whole["rows"]) == 14
+    assert len(whole["rows"]) == 10
     assert (await benched.http.get(f"/v1/benches/bench_{99:024x}")).status_code == 404
     assert (await benched.http.get("/v1/benches/..%2Fjobs")).status_code in (404, 422)
-
-
-def certified(status: str, note: str, *, issued: bool) -> dict[str, Any]:
-    """Return the fields of a result that say what is certified about its judge."""
-    figure = {"value": 0.61, "low": 0.5, "high": 0.72}
-    certificate = {
-        "certificate_version": 1,
-        "id": f"crt_{1:032x}",
-        "model": "scripted",
-        "prompts": ["verify_page@1"],
-        "issued_at": "2026-11-20T00:00:00+00:00",
-        "rule": "partial=failed",
-        "labels": {"sha256": "a" * 64, "items": 182, "reviewers": 1},
-        "sets": [{"name": f"wikipedia {HOSTILE}", "sha256": "a" * 64, "n": 182}],
-        "n": 182,
-        "figures": dict.fromkeys(("raw", "kappa", "ac1", "tpr", "tnr"), figure),
-    }
-    certification = {
-        "status": status, "certificate": certificate["id"] if issued else None, "not_covered": [], "note": note
-    }  # fmt: skip
-    return {"certification": certification} | ({"certificate": certificate} if issued else {})
-
-
-@pytest.mark.parametrize(
-    ("fields", "shown"),
-    [
-        (certified("covered", "", issued=True), "kappa 0.61 against people on 182 claims of wikipedia <img"),
-        (
-            certified("partly_covered", "The certificate of m does not cover: language zh, pdf pages.", issued=True),
-            "partial=failed The certificate of m does not cover: language zh, pdf pages.",
-        ),
-        (
-            certified("none", "The agreement of m with people is not certified for the prompts.", issued=False),
-            "Certificate none the agreement of this judge with people was not measured for its prompts",
-        ),
-    ],
-    ids=["covered", "partly-covered", "none"],
-)
-async def test_result_shows_the_certificate_of_its_judge(
-    benched: Served, chromium: Browser, fields: dict[str, Any], shown: str
-) -> None:
-    text = f"answer {fields['certification']['status']}"
-    benched.judging.register(text, lambda: rubric_of(leaf("river", claim="It is long"), task_id="rivers"), **fields)
-    result = await benched.result("walker", text)
-    async with open_reader(chromium, benched.url) as reader:
-        await reader.go(f"/results/{result}")
-        await reader.page.click(".about summary")
-        assert shown in await reader.text(".about dl")
-        assert await reader.violations() == []
-        assert reader.page_errors == []

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 
 import pytest
 
 from cache.capture import CaptureOutcome, Evidence
 from judges.errors import LLMUnavailable, ModelNotConfigured
-from judges.jury import JuryJudge, combine_members, judge_named
+from judges.jury import JuryJudge, judge_named
 from judges.llm.client import LLMRequest
 from judges.llm.jury_client import JuryClient
 from judges.llm.parameters import RequestParameters, RunParameters
@@ -18,9 +17,8 @@ from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.prompting.verdict_reply import BinaryEvalResult
 from judges.verifier import Verifier
-from judges.voting import JuryRule
 from rubrics.schema import leaf_json
-from rubrics.verdict import Claim, ClaimSpan, Outcome, QuoteOrigin, Reason, Support, Verdict
+from rubrics.verdict import Claim, Outcome, QuoteOrigin, Reason, Verdict
 from tests.fakes.llm import RuleLLM
 from tests.fakes.pages import FixedEvidence, missing, page
 
@@ -33,17 +31,18 @@ LOST = LLMUnavailable("the server is down", status=503)
 Votes = Mapping[str, "bool | Exception | BinaryEvalResult"]
 
 
-def jury(votes: Votes, rule: JuryRule = JuryRule.MAJORITY) -> tuple[JuryJudge, RuleLLM]:
+def jury(votes: Votes) -> tuple[JuryJudge, RuleLLM]:
     llm = RuleLLM(lambda request: votes[request.model])
     preparer = PagePreparer(BLOCK_BUILDER)
-    name = ("unanimity:" if rule is JuryRule.UNANIMITY else "") + ",".join(votes)
-    judge = judge_named(name, lambda model: Verifier(llm, model, block_builder=BLOCK_BUILDER, pages=preparer))
+    judge = judge_named(
+        ",".join(votes), lambda model: Verifier(llm, model, block_builder=BLOCK_BUILDER, pages=preparer)
+    )
     assert isinstance(judge, JuryJudge)
     return judge, llm
 
 
-async def judged(votes: Votes, rule: JuryRule = JuryRule.MAJORITY, *, evidence: Evidence | None = None) -> Verdict:
-    judge, _ = jury(votes, rule)
+async def judged(votes: Votes, *, evidence: Evidence | None = None) -> Verdict:
+    judge, _ = jury(votes)
     return await judge.judge(CLAIM, task="t", answer="a", evidence=evidence)
 
 
@@ -52,24 +51,20 @@ def says(result: bool, *quotes: str, reasoning: str = "because") -> BinaryEvalRe
 
 
 @pytest.mark.parametrize(
-    ("votes", "rule", "outcome"),
+    ("votes", "outcome"),
     [
-        ((True, True, False), JuryRule.MAJORITY, Outcome.PASSED),
-        ((False, True, False), JuryRule.MAJORITY, Outcome.FAILED),
-        ((True, LOST, True), JuryRule.MAJORITY, Outcome.PASSED),
-        ((LOST, False, False), JuryRule.MAJORITY, Outcome.FAILED),
-        ((True, False, LOST), JuryRule.MAJORITY, Outcome.NOT_JUDGED),
-        ((LOST, LOST, True), JuryRule.MAJORITY, Outcome.NOT_JUDGED),
-        ((True, True), JuryRule.UNANIMITY, Outcome.PASSED),
-        ((True, False), JuryRule.UNANIMITY, Outcome.FAILED),
-        ((LOST, False), JuryRule.UNANIMITY, Outcome.FAILED),
-        ((LOST, True), JuryRule.UNANIMITY, Outcome.NOT_JUDGED),
+        ((True, True, False), Outcome.PASSED),
+        ((False, True, False), Outcome.FAILED),
+        ((True, LOST, True), Outcome.PASSED),
+        ((LOST, False, False), Outcome.FAILED),
+        ((True, False, LOST), Outcome.NOT_JUDGED),
+        ((LOST, LOST, True), Outcome.NOT_JUDGED),
     ],
 )
-async def test_members_decide_by_the_rule_and_a_fault_is_no_vote(
-    votes: tuple[bool | Exception, ...], rule: JuryRule, outcome: Outcome
+async def test_majority_of_the_members_decides_and_a_fault_is_no_vote(
+    votes: tuple[bool | Exception, ...], outcome: Outcome
 ) -> None:
-    verdict = await judged(dict(zip("abc", votes, strict=False)), rule)
+    verdict = await judged(dict(zip("abc", votes, strict=False)))
     assert verdict.outcome is outcome
     sides: dict[bool | Exception, Outcome] = {True: Outcome.PASSED, False: Outcome.FAILED}
     assert [one.outcome for one in verdict.members] == [sides.get(vote, Outcome.NOT_JUDGED) for vote in votes]
@@ -147,41 +142,14 @@ async def test_leaf_names_the_verdict_of_each_member() -> None:
 
 
 @pytest.mark.parametrize(
-    ("supports", "rule", "outcome", "support", "unsupported"),
-    [
-        ("spn", JuryRule.MAJORITY, Outcome.FAILED, Support.PARTLY_SUPPORTED, ["until 2004"]),
-        ("ssn", JuryRule.MAJORITY, Outcome.PASSED, Support.SUPPORTED, []),
-        ("snn", JuryRule.MAJORITY, Outcome.FAILED, Support.NOT_SUPPORTED, []),
-        ("nlp", JuryRule.MAJORITY, Outcome.FAILED, None, []),
-        ("sp", JuryRule.UNANIMITY, Outcome.FAILED, Support.PARTLY_SUPPORTED, ["until 2004"]),
-        ("pn", JuryRule.UNANIMITY, Outcome.FAILED, Support.NOT_SUPPORTED, []),
-    ],
-)
-def test_partial_support_is_decided_by_the_same_rule(
-    supports: str, rule: JuryRule, outcome: Outcome, support: Support | None, unsupported: list[str]
-) -> None:
-    words = (ClaimSpan(text="until 2004", start=0, end=10),)
-    failed = Verdict(outcome=Outcome.FAILED, reason=Reason.REFUTED, model="m")
-    by_letter = {
-        "s": Verdict(outcome=Outcome.PASSED, support=Support.SUPPORTED, model="m"),
-        "p": replace(failed, support=Support.PARTLY_SUPPORTED, unsupported=words),
-        "n": replace(failed, support=Support.NOT_SUPPORTED),
-        "l": failed,  # lost votes left open whether a part is supported
-    }
-    verdict = combine_members("jury", list(supports), [by_letter[each] for each in supports], rule)
-    assert (verdict.outcome, verdict.support) == (outcome, support)
-    assert [span.text for span in verdict.unsupported] == unsupported
-
-
-@pytest.mark.parametrize(
     ("name", "message"),
     [
         ("a,b", "odd number of members"),
         ("a,b,a", "twice"),
         ("azure/a,openai/a,b", "twice"),
         ("a,,b", "invalid model ''"),
-        ("unanimity:a", "2 to 9 members"),
-        ("majority:a,b,c,d,e,f,g,h,i,j,k", "2 to 9 members"),
+        ("a,b,c,d", "odd number of members"),
+        ("a,b,c,d,e,f,g,h,i,j,k", "odd number of members from 3 to 9"),
         ("nowhere/a,b,c", "unknown provider 'nowhere'"),
     ],
 )
@@ -194,9 +162,7 @@ def test_invalid_juries_are_refused(name: str, message: str) -> None:
 def test_names_of_juries_are_read_and_written() -> None:
     judge = parse_judge(" gpt-6-sol, azure:mine,lexical ")
     assert (str(judge), judge.model) == ("openai/gpt-6-sol,azure/mine,lexical/lexical", "gpt-6-sol,mine,lexical")
-    agreeing = parse_judge("gpt-6-sol,lexical", JuryRule.UNANIMITY)
-    assert parse_judge(str(agreeing)) == agreeing
-    assert agreeing.model == "unanimity:gpt-6-sol,lexical"
+    assert parse_judge(str(judge)) == judge
 
 
 async def test_requests_go_to_the_client_of_their_model_and_others_to_the_first() -> None:

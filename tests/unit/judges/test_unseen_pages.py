@@ -17,7 +17,7 @@ from judges.prompting.page_view import PagePreparer
 from judges.prompting.rendering import Style
 from judges.prompting.transcription import Transcription
 from judges.verifier import Verifier
-from rubrics.verdict import Claim, Outcome, Reason, Support, Verdict
+from rubrics.verdict import Claim, Outcome, Reason, Verdict
 from tests.fakes.llm import RuleLLM
 from tests.fakes.pages import jpeg, page
 
@@ -54,13 +54,7 @@ class TextReader(RuleLLM):
             return Transcription(passages=[self._in_picture] if self._in_picture else [])
         schema: Any = request.schema
         quotes = [claim] if self._has_quotes and claim in shown else []
-        return schema(reasoning="read", quotes=quotes, **_result(request, holds=claim in shown))
-
-
-def _result(request: LLMRequest, *, holds: bool) -> dict[str, Any]:
-    if "verdict" not in getattr(request.schema, "model_fields", ()):
-        return {"result": holds}
-    return {"verdict": "supported"} if holds else {"verdict": "partly_supported", "unsupported": ["1934"]}
+        return schema(reasoning="read", quotes=quotes, result=claim in shown)
 
 
 def evidence(text: str = TEXT, *, screenshots: tuple[bytes, ...] = (), **capture: Any) -> Evidence:
@@ -76,8 +70,7 @@ async def judged(
     llm: LLMClient, claim: str, shown: Evidence, *, style: Style = Style.NATIVE, model: str = "m", **options: Any
 ) -> Verdict:
     judge = Verifier(llm, model, block_builder=BLOCK_BUILDER, pages=PagePreparer(BLOCK_BUILDER), style=style)
-    asked = Claim(text=claim, partial=options.pop("partial", False))
-    return await judge.judge(asked, task="t", answer="a", evidence=shown, **options)
+    return await judge.judge(Claim(text=claim), task="t", answer="a", evidence=shown, **options)
 
 
 @pytest.mark.parametrize(
@@ -159,12 +152,6 @@ async def test_supported_claim_without_a_quote_is_not_judged_except_for_public_s
 ):
     verdict = await judged(TextReader(quotes=False), claim, partial("the document was still loading"), style=style)
     assert (verdict.outcome, verdict.reason) == decided
-
-
-@pytest.mark.parametrize(("shown", "support"), [(evidence(), Support.PARTLY_SUPPORTED), (partial("cut"), None)])
-async def test_unseen_part_of_a_page_leaves_partial_support_open(shown: Evidence, support: Support | None):
-    verdict = await judged(TextReader(), WRONG, shown, partial=True)
-    assert (verdict.support, bool(verdict.unsupported)) == (support, support is not None)
 
 
 def long_page(*sentences: str, chars: int, word: str = "lamp") -> Evidence:

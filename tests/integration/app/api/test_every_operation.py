@@ -111,13 +111,6 @@ class Exemption:
 
 EXEMPTIONS = (
     Exemption(
-        operations="POST /v1/results/{result_id}/overrides$",
-        code="INVALID",
-        path="outcome",
-        message="only a claim with sources can be partly supported",
-        reason="depends on the leaf",
-    ),
-    Exemption(
         operations="POST /v1/(submissions|forecasts)$",
         code="INVALID",
         path=r"answers\.\d+\.name",

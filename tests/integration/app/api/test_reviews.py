@@ -10,7 +10,6 @@ import pytest
 from jsonschema_rs import Draft202012Validator
 
 from judges.analysis.labels import parse_labels
-from rubrics.verdict import ClaimSpan, Support
 from tests.fakes.judged import FAILED, NOT_JUDGED, SKIPPED, JudgedByText, leaf, rubric_of
 from tests.integration.app.api.api_calls import assert_problem, submit, wait_for_job
 from tests.integration.app.api.conftest import OpenApi
@@ -229,55 +228,3 @@ async def test_exported_labels_contain_latest_override_per_person(open_api: Open
     assert (labels[0].claim, labels[0].answer) == ("He was born in Paris", "the answer")
     assert labels[0].judge is not None and labels[0].judge.outcome == "failed"
     assert unknown.text == ""
-
-
-def partly_rubric():
-    return rubric_of(
-        leaf(
-            "partly",
-            FAILED,
-            claim="He was born in Paris",
-            sources=["https://a.example/"],
-            support=Support.PARTLY_SUPPORTED,
-            unsupported=[ClaimSpan(text="in Paris", start=12, end=20)],
-        ),
-        leaf("fine", claim="He wrote", sources=["https://b.example/"], support=Support.SUPPORTED),
-        leaf("said", FAILED, claim="The answer names him"),
-        task_id="capital",
-    )
-
-
-async def test_overrides_to_and_from_partly_supported(open_api: OpenApi):
-    judging = JudgedByText()
-    judging.register("partly", partly_rubric)
-    async with open_api(evaluate=judging) as api:
-        [job_id] = await submit(api, answers=[{"name": "answer_1", "text": "partly"}])
-        result = str((await wait_for_job(api, job_id))["result_id"])
-        confirmed = await override(api, result, "partly", "partly_supported")
-        await override(api, result, "fine", "partly_supported")
-        found = (await api.get(f"/v1/results/{result}")).json()
-        figures = (await api.get("/v1/reviews/agreement")).json()["whole"]
-        exported = parse_labels((await api.get("/v1/reviews/export")).content.splitlines())
-        schema = (await api.get("/v1/schema/result.json")).json()
-        passed = await override(api, result, "partly", "passed")
-        after = (await api.get(f"/v1/results/{result}")).json()
-        shown = (await api.get(f"/results/{result}", params={"leaf": "partly"})).text
-        rows = (await api.get(f"/results/{result}/tree", params={"show": "partly"})).text
-        refused = await api.post(
-            f"/v1/results/{result}/overrides", json={"leaf": "said", "outcome": "partly_supported", **SAYS}
-        )
-    Draft202012Validator(schema).validate(found)
-    assert (confirmed["verdict"], passed["verdict"]) == ("partly_supported", "partly_supported")
-    # It counts as failed in the scores with overrides.
-    assert (found["final_score"], found["with_overrides"]["final_score"]) == (pytest.approx(1 / 3), 0.0)
-    assert after["with_overrides"]["final_score"] == pytest.approx(1 / 3)
-    assert (figures["true_negative"], figures["false_positive"], figures["left_out"]) == (1, 1, 0)
-    by_leaf = {label.leaf: label for label in exported}
-    assert [by_leaf[name].human for name in ("partly", "fine")] == ["partial", "partial"]
-    assert [by_leaf[name].judge.partial for name in ("partly", "fine")] == [True, False]  # type: ignore[union-attr]
-    assert 'data-tree="partly"' in shown
-    assert 'Unsupported words: <q class="unsupported">in Paris</q>' in shown
-    assert '<input type="radio" name="outcome" value="partly_supported"' in shown
-    assert ('id="partly"' in rows, 'id="fine"' in rows) == (True, False)
-    assert_problem(refused, 422, "INVALID")
-    assert "only a claim with sources" in refused.json()["errors"][0]["message"]

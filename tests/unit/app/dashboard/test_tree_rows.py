@@ -11,7 +11,6 @@ import pytest
 
 from app.dashboard.result_cache import Tree, excluded_from_collections, tree_of
 from app.dashboard.results import MAX_ROWS, SECTION, Row, Show, TreeRows, Unloaded
-from rubrics.verdict import Support
 from tests.fakes.judged import FAILED, NOT_JUDGED, SKIPPED, group, leaf, many_leaves, result_of, rubric_of
 
 LARGE = tree_of(result_of(rubric_of(*many_leaves(100, 100))))
@@ -110,13 +109,6 @@ def test_rows_can_be_limited_to_what_did_not_pass():
         result_of(rubric_of(group("a", leaf("x"), leaf("y", FAILED)), group("b", leaf("z")), leaf("c", NOT_JUDGED)))
     )
     assert loaded(TreeRows(tree, show=Show.MISSED).root()) == ["root", "a", "a/y", "c"]
-
-
-def test_rows_can_be_limited_to_partly_supported_claims():
-    partly = partial(leaf, claim="It is so", sources=["https://a.example/"], support=Support.PARTLY_SUPPORTED)
-    groups = group("a", leaf("x", FAILED), partly("y", FAILED)), group("b", leaf("z", FAILED))
-    tree = tree_of(result_of(rubric_of(*groups)))
-    assert loaded(TreeRows(tree, show=Show.PARTLY).root()) == ["root", "a", "a/y"]
 
 
 def test_first_leaf_is_the_first_failed_claim():

@@ -31,7 +31,9 @@ def test_lexical_model_needs_no_key() -> None:
 
 
 async def test_each_member_of_a_jury_is_checked() -> None:
-    jury = settings_for_tests(model="unanimity:openai/gpt-6-luna,lexical", openai_api_key=None, openai_base_url=None)
+    jury = settings_for_tests(
+        model="openai/gpt-6-luna,openai/gpt-6-sol,lexical", openai_api_key=None, openai_base_url=None
+    )
 
     assert "OPENAI_API_KEY" in doctor.check_keys(jury).detail
     assert "gpt-6-luna" in (await doctor.check_model(jury)).detail

@@ -12,7 +12,7 @@ from judges.errors import LLMOutputUnusable, UnusableKind
 from judges.llm.json_schema import ReplySchema
 from judges.llm.provider_adapter import FinishReason, RawReply
 from judges.llm.replies import MAX_REPLY_CHARS, read_reply
-from judges.prompting.verdict_reply import BinaryEvalResult, PartialEvalResult
+from judges.prompting.verdict_reply import BinaryEvalResult
 
 GOOD = '{"reasoning": "so", "result": true, "quotes": ["a"]}'
 
@@ -238,7 +238,6 @@ class Staff(BaseModel):
 
 
 TRUE = BinaryEvalResult(reasoning="so", result=True)
-SUPPORTED = PartialEvalResult(reasoning="so", verdict="supported")
 STAFF = Staff(people=[Person(name="Ada", born=1815)], head=Person(name="Bo"))
 
 
@@ -252,7 +251,6 @@ STAFF = Staff(people=[Person(name="Ada", born=1815)], head=Person(name="Bo"))
         ('{"Verdict": {"REASONING": "so", "RESULT": true}}', TRUE),
         ('{"RESULT": {"REASONING": "so", "RESULT": true}}', TRUE),
         ('{"name": "BinaryEvalResult", "arguments": {"REASONING": "so", "RESULT": true}}', TRUE),
-        ('{"REASONING": "so", "VERDICT": "supported"}', SUPPORTED),
         ('{"YEAR": 2020}', Year(year=2020)),
         ('{"PEOPLE": [{"NAME": "Ada", "Born": 1815}], "Head": {"Name": "Bo"}}', STAFF),
         ('{"people": [], "TITLE": "ambiguous", "by_role": {"NAME": 1}}', Staff(by_role={"NAME": 1})),

@@ -78,26 +78,6 @@ async def test_score_of_a_check_with_unreadable_pages_is_a_range(open_api: OpenA
         assert scores[check["id"]] == score
 
 
-async def test_partial_support_over_http(open_api: OpenApi) -> None:
-    report = REPORT.replace("founded in 1931", "founded in 1932")
-    async with open_api(pages=page_texts(), model="lexical") as api:
-        accepted = await start(api, {"text": report, "partial": True})
-        assert (await wait_for_job(api, accepted["id"]))["status"] == "succeeded"
-        document = (await api.get(accepted["url"])).json()["document"]
-        schema = (await api.get("/v1/schema/check.json")).json()
-        invalid = await api.post("/v1/checks", json={"text": report, "partial": "yes"})
-
-    Draft202012Validator(schema).validate(document)
-    assert document["partial"] is True
-    first = document["statements"][0]
-    assert (first["outcome"], first["claims"][0]["verdicts"][0]["unsupported_words"][0]["text"]) == (
-        "partly_supported",
-        "1932",
-    )
-    assert document["figures"]["partly_supported"]["count"] >= 1
-    assert invalid.status_code == 422
-
-
 async def test_published_page_and_reply_are_reports(open_api: OpenApi) -> None:
     text = "The Velm Institute was founded in 1931."
     annotation: dict[str, Any] = {"type": "url_citation", "start_index": 0, "end_index": len(text), "title": "History"}

@@ -75,24 +75,6 @@ def test_table_marks_the_baseline_and_the_unsupported_words(report: Path, capsys
     assert "unsupported: 990" in printed
 
 
-def test_partial_support_is_in_all_outputs(report: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    page = report.with_suffix(".html")
-    assert check(report, "--model", "lexical", "--partial", "--html", page) == 0
-    printed = capsys.readouterr().out
-    assert "1 partly supported, 2 supported" in printed
-    assert "statements partly supported" in printed and "citation precision, lenient" in printed
-    view = page.read_text("utf-8")
-    assert 'Unsupported words: <q class="unsupported">990</q>' in view
-    assert "Citation precision, lenient" in view
-    assert check(report, "--model", "lexical", "--partial", "--json") == 0
-    document = json.loads(capsys.readouterr().out)
-    Draft202012Validator(document_schema()).validate(document)
-    figures = document["figures"]
-    assert (figures["citation_precision_liu2023"]["count"], figures["citation_precision_lenient"]["count"]) == (2, 3)
-    assert check(report, "--model", "lexical", "--partial", "--markdown") == 0
-    assert "| statements partly supported | 33% |" in capsys.readouterr().out
-
-
 def test_json_matches_the_schema_and_names_the_baseline(report: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert check(report, "--model", "lexical", "--json") == 0
     document = json.loads(capsys.readouterr().out)

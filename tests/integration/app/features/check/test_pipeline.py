@@ -22,7 +22,6 @@ from cache.capture import CaptureOutcome, CaptureSource, Observation
 from cache.capture_index import MemoryIndex
 from cache.pages import PageCache
 from judges.errors import LLMRejected
-from judges.prompting.prompts.library import load_prompt
 from judges.text_pages import CAPTURED_AT
 from tests.fakes.settings import settings_for_tests
 from tests.standin.call import Call
@@ -145,107 +144,21 @@ async def test_outcomes_quotes_and_unsupported_words(tmp_path: Path) -> None:
     assert figures.fabricated.not_judged == 1  # the settings name no archive
 
 
-PARTIAL = CheckOptions(partial=True)
+async def test_partly_supported_claims_show_the_words_that_the_page_lacks(tmp_path: Path) -> None:
+    def auditing(call: Call) -> Mapping[str, Any]:
+        partly = {"verdict": "partly_supported", "unsupported": ["in 1931"]}
+        return {
+            "claims": [
+                {"number": number, "verdict": "supported", "reasoning": "r", "quotes": [], "unsupported": []}
+                | (partly if "founded" in claim else {})
+                for number, claim in numbered(call, "claims").items()
+            ]
+        }
 
-
-def marking(**by_word: tuple[str, list[str]]) -> Reply:
-    """Return an auditor that gives each claim with a word the verdict and the marked words, and supports all others."""
-
-    def mark(call: Call) -> Mapping[str, Any]:
-        claims = []
-        for number, claim in numbered(call, "claims").items():
-            found = [each for word, each in by_word.items() if word in claim]
-            verdict, unsupported = found[0] if found else ("supported", [])
-            entry = {"number": number, "verdict": verdict, "reasoning": "r", "quotes": [], "unsupported": unsupported}
-            claims.append(entry)
-        return {"claims": claims}
-
-    return mark
-
-
-async def test_partial_check_marks_words_that_code_finds_in_the_claim(tmp_path: Path) -> None:
-    auditing = marking(founded=("partly_supported", ["in 1931"]), boats=("not_supported", []))
-    document, calls = await check(tmp_path, auditing=auditing, options=PARTIAL)
-    text = document.report.text
-
-    assert document.partial
-    assert document.prompts == ["audit_page_partial@1", "split_claims@1"]
-    founded, boats, *_ = document.statements
-    assert (founded.outcome, boats.outcome) == ("partly_supported", "partly_supported")
-    assert [text[span.start : span.end] for span in founded.unsupported] == ["in 1931"]
-    [verdict] = founded.claims[0].verdicts
-    [words] = verdict.unsupported_words
-    assert founded.claims[0].text[words.start : words.end] == words.text == "in 1931"
-    assert [text[span.start : span.end] for span in boats.unsupported] == ["it had two boats"]
-    figures = document.figures
-    assert figures.partly_supported is not None
-    assert (figures.partly_supported.count, figures.partly_supported.judged) == (2, 4)
-    lenient, strict = figures.citation_precision_lenient, figures.citation_precision_liu2023
-    assert lenient is not None
-    assert (strict.count, strict.judged) == (1, 4)
-    assert (lenient.count, lenient.judged) == (2, 4)  # of the statement about boats, a claim is not supported
-    assert lenient.interval is not None
-    assert len(calls) == 3
-
-
-@pytest.mark.parametrize(
-    "said",
-    [
-        ("partly_supported", ["in 1932"]),
-        ("partly_supported", ["in 1931", "and more"]),
-        ("partly_supported", []),
-        ("supported", ["in 1931"]),
-        ("contradicted", ["in 1932"]),
-    ],
-)
-async def test_words_that_do_not_fit_are_asked_once_more_and_then_not_judged(
-    tmp_path: Path, said: tuple[str, list[str]]
-) -> None:
-    document, calls = await check(tmp_path, auditing=marking(founded=said), options=PARTIAL)
-
-    assert outcomes(document)["The Velm Institute was founded in 1931 [1]."] == "not_judged"
-    assert document.not_judged == {"llm_output_unusable": 1}
-    assert [list(numbered(call, "claims").values()) for call in calls if "1931" in call.block("claims")][1:] == [
-        ["The Velm Institute was founded in 1931."]
-    ]
-    share = document.figures.partly_supported
-    assert share is not None
-    assert (share.count, share.judged, share.not_judged, share.low, share.high) == (0, 3, 1, 0.0, 0.25)
-
-
-async def test_claim_whose_words_are_all_marked_is_not_supported(tmp_path: Path) -> None:
-    auditing = marking(founded=("partly_supported", ["The Velm Institute was founded in 1931"]))
-    document, _ = await check(tmp_path, auditing=auditing, options=PARTIAL)
-
-    assert outcomes(document)["The Velm Institute was founded in 1931 [1]."] == "not_supported"
-
-
-async def test_lexical_judge_marks_words(tmp_path: Path) -> None:
-    report = f"# Bay\n\nThe Velm Institute was founded in 1932 [1].\n\n[1]: {SITE}/institute/history\n"
-    async with opened(tmp_path) as runtime:
-        plan = plan_check(ReportInput(name="report.md", text=report))
-        document = await check_report(runtime, plan, CheckOptions(model="lexical", partial=True))
-
-    [statement] = document.statements
-    assert statement.outcome == "partly_supported"
-    assert [report[span.start : span.end] for span in statement.unsupported] == ["1932"]
-    assert [words.text for words in statement.claims[0].verdicts[0].unsupported_words] == ["1932"]
-
-
-async def test_without_the_option_nothing_changes(tmp_path: Path) -> None:
-    document, calls = await check(tmp_path)
-
-    assert {call.schema_name for call in calls} == {"SplitReply", "PageAudit"}
-    body = document.model_dump_json()
-    for name in ("partial", "unsupported_words", 'partly_supported":{', "lenient"):
-        assert name not in body.replace('"outcome":"partly_supported"', "")
-    request = next(call for call in calls if "1931" in call.block("claims"))
-    assert load_prompt("audit_page").ref == "audit_page@1"
-    assert request.messages[0]["content"] == load_prompt("audit_page").text
-    assert request.schema is not None
-    assert set(request.schema["$defs"]["AuditedClaim"]["properties"]) == {
-        "number", "verdict", "reasoning", "quotes", "unsupported"
-    }  # fmt: skip
+    document, _ = await check(tmp_path, auditing=auditing)
+    founded = document.statements[0]
+    assert founded.outcome == "partly_supported"
+    assert [document.report.text[span.start : span.end] for span in founded.unsupported] == ["in 1931"]
 
 
 async def test_second_check_is_answered_by_the_reply_cache(tmp_path: Path) -> None:
@@ -514,8 +427,13 @@ async def test_member_that_fails_leaves_split_claims_not_judged(tmp_path: Path) 
     def fault_for(call: Call) -> Any:
         return EMPTY if call.model == "gpt-4o" else None
 
-    jury = "unanimity:openai/gpt-6-luna,openai/gpt-4o"
-    document, _ = await check(tmp_path, settings={"model": jury}, fault_for=fault_for)
+    def auditing(call: Call) -> Mapping[str, Any]:
+        reply = audit(call)
+        claims = [{**one, "verdict": "not_supported"} for one in reply["claims"]]
+        return reply if call.model == "gpt-6-luna" else {"claims": claims}
+
+    jury = "openai/gpt-6-luna,openai/gpt-4o,openai/gpt-4.1"
+    document, _ = await check(tmp_path, auditing=auditing, settings={"model": jury}, fault_for=fault_for)
     found = outcomes(document)
     assert found["The Velm Institute was founded in 1931 [1]."] == "not_judged"
     assert found["The autumn lecture is on 21 November 2025 [2]."] == "contradicted"

@@ -16,7 +16,6 @@ import pyarrow.parquet as pq
 import pytest
 
 from app.server.application import create_app
-from judges.analysis.meta_eval.certificate import read_certificates
 from tests.fakes.program import clean_environment, run_command
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
@@ -85,7 +84,7 @@ async def test_results_of_imported_answers_export_in_every_format(url: str, tmp_
     assert json.loads(summary.stdout)["avg_score"] == 0.5
 
 
-async def test_exported_labels_evaluate_and_certify_a_judge(url: str, tmp_path: Path, database_url: str) -> None:
+async def test_exported_labels_evaluate_a_judge(url: str, tmp_path: Path, database_url: str) -> None:
     await submit_answers(url, tmp_path)
     async with httpx.AsyncClient(base_url=url) as client:
         for number, result in enumerate((await client.get("/v1/results")).json()["items"]):
@@ -96,7 +95,7 @@ async def test_exported_labels_evaluate_and_certify_a_judge(url: str, tmp_path: 
         (tmp_path / "labels.jsonl").write_bytes((await client.get("/v1/reviews/export")).content)
 
     stored = {"ASSAY_DATA_DIR": str(tmp_path / "data"), "ASSAY_DATABASE_URL": database_url}
-    call = ("meta-eval", "labels.jsonl", "--model", "lexical", "--certify", "--json")
+    call = ("meta-eval", "labels.jsonl", "--model", "lexical", "--json")
     done = await assay(tmp_path, *call, **stored)
 
     assert done.returncode == 0, done.stderr
@@ -107,13 +106,3 @@ async def test_exported_labels_evaluate_and_certify_a_judge(url: str, tmp_path: 
         assert judge["confusion"] == {"true_positive": 1, "false_positive": 1, "false_negative": 0, "true_negative": 0}
         assert [disagreement["people"][0]["reviewer"] for disagreement in judge["disagreements"]] == ["Ada"]
     assert (asked["verdicts"], recorded["verdicts"]) == ("asked", "recorded")
-    (certificate,), _ = read_certificates(tmp_path / "data" / "certificates")
-
-    # The next result of the service contains the certificate.
-    async with httpx.AsyncClient(base_url=url) as client:
-        answers = [{"name": "answer_1", "text": "It is Nice."}]
-        body = {"agent": "heron", "task_id": "capital", "answers": answers}
-        receipt = (await client.post("/v1/submissions", json=body)).json()
-        job = await wait_for_job(client, receipt["jobs"][0]["id"])
-        result = (await client.get(f"/v1/results/{job['result_id']}")).json()
-    assert result["certificate"]["id"] == certificate.id

@@ -1,4 +1,4 @@
-"""Meta-evaluation from judged answers and labels to a certificate in the next result."""
+"""Meta-evaluation of a judge with judged answers and labels on them."""
 
 from __future__ import annotations
 
@@ -10,10 +10,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from jsonschema_rs import Draft202012Validator
 
 from answers.submission import Answer
-from app.api.results import result_schema
 from app.demo import examples_dir
 from app.demo.expected import page_texts
 from app.engine.pipeline import evaluate
@@ -25,7 +23,6 @@ from cache.blobs import BlobStore
 from cache.capture_index import CaptureIndex, FolderIndex
 from cache.pages import PageCache
 from judges.analysis.labels import HumanDecision, label_from_leaf, label_line
-from judges.analysis.meta_eval.certificate import read_certificates
 from judges.analysis.overrides import judged_leaves
 from tests.fakes.settings import settings_for_tests
 from tests.fakes.warm_start import warm_assay
@@ -90,30 +87,19 @@ def meta_eval(folder: Path, *arguments: str, **environment: str) -> dict[str, An
     return found
 
 
-async def test_certificate_is_part_of_later_results(tmp_path: Path) -> None:
+async def test_judge_is_asked_about_labelled_leaves_with_their_stored_pages(tmp_path: Path) -> None:
     settings = settings_for_tests(data_dir=tmp_path / "data", reply_cache_bytes=0)
     async with open_runtime(settings) as runtime, runtime_with_pages(runtime, TEXTS) as offline:
-        before, text = await judge_demo(offline)
+        result, text = await judge_demo(offline)
         stored = await capture_demo_pages(settings.data_dir, await FolderIndex.open(settings.data_dir / "captures"))
-        (tmp_path / "labels.jsonl").write_text(label_lines(with_stored_page_ids(before, stored), text))
-        report = meta_eval(tmp_path, "--certify")
-        after, _ = await judge_demo(offline, "demo-careless")
+        (tmp_path / "labels.jsonl").write_text(label_lines(with_stored_page_ids(result, stored), text))
+        asked = meta_eval(tmp_path)["judges"][0]
 
-    assert "certificate" not in before
-    assert before["certification"]["status"] == "none"
-    assert after["certification"] == {
-        "status": "covered", "certificate": after["certificate"]["id"], "not_covered": [], "note": ""
-    }  # fmt: skip
-    assert (after["certificate"]["languages"], after["certificate"]["page_kinds"]) == (["en"], ["web"])
-    (certificate,), _ = read_certificates(settings.data_dir / "certificates")
-    assert after["certificate"] == dict(certificate.document) == report["certificates"][0]
-    Draft202012Validator(result_schema()).validate(after)
-    asked = report["judges"][0]
     # Eleven claims with pages and one on the answer alone. Five leaves are decided by code.
     assert (asked["n"], asked["not_judged"]) == (11, [])
     assert asked["confusion"] == {"true_positive": 10, "false_positive": 1, "false_negative": 0, "true_negative": 0}
     assert [disagreement["leaf"] for disagreement in asked["disagreements"]] == ["gauges/heron_2/price"]
-    assert certificate.prompts == {"verify_answer@1", "verify_page@1"}
+    assert set(asked["prompts"]) == {"verify_answer@1", "verify_page@1"}
 
 
 @pytest.mark.postgres

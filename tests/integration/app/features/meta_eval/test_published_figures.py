@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from tests.fakes.label_sets import factcheck_row, verdict_row, wice_row, wice_token_row, wikipedia_row
+from tests.fakes.label_sets import factcheck_row, verdict_row, wice_row, wikipedia_row
 from tests.unit.app.conftest import RunCommand
 
 SETS = Path(os.environ.get("ASSAY_LABEL_SETS", ""))
@@ -73,12 +73,10 @@ GEMINI_COUNTS = {True: (48, 29), False: (16, 84)}
 STATED = "The Heron 2 costs 430 crowns."
 WRITTEN = (
     ("wice", "wice/data/entailment_retrieval/claim/test.jsonl"),
-    ("wice", "wice/data/non_supported_tokens/dev.jsonl"),
     ("factcheck-gpt", "Factcheck-GPT/subtasks/subtask3_claim_evidence_stance.jsonl"),
 )
 PATTERNS = (
     ("wice", "entailment_retrieval/*/*.jsonl"),
-    ("wice", "non_supported_tokens/*.jsonl"),
     ("factcheck-gpt", "subtasks/subtask3_claim_evidence_stance.jsonl"),
 )
 
@@ -114,7 +112,6 @@ def write_sets(folder: Path) -> None:
     stances = ("completely-support", "partially-support", "refute", "irrelevant")
     contents = (
         [wice_row(str(n), words[n % 3]) for n in range(12)],
-        [wice_token_row(str(n)) for n in range(12)],
         [factcheck_row(n, stances[n % 4]) for n in range(12)],
     )
     for (_, name), lines in zip(WRITTEN, contents, strict=True):

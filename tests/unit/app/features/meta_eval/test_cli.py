@@ -7,7 +7,6 @@ import pytest
 
 from app.features.meta_eval.cli import VOTES
 from judges.analysis.labels import HumanDecision, Label, LabelledPage, RecordedVerdict, label_line
-from judges.analysis.meta_eval.certificate import read_certificates
 from judges.verifier import DEFAULT_TRIALS
 from rubrics.verdict import Outcome
 from tests.fakes.label_sets import verdict_row, wikipedia_row
@@ -70,16 +69,6 @@ def test_model_is_called_and_measured(assay: RunCommand, labels: str) -> None:
     assert "gpt-6-luna (as recorded)" in ended.out
 
 
-def test_certificate_is_stored_where_results_find_it(assay: RunCommand, labels: str) -> None:
-    ended = assay("meta-eval", labels, "--model", "lexical", "--certify", "--json")
-
-    assert ended.code == 0, ended.err
-    (issued,) = json.loads(ended.out)["certificates"]
-    (kept,), problems = read_certificates(Path("data/certificates"))
-    assert (dict(kept.document), problems) == (issued, [])
-    assert (kept.model, kept.prompts) == ("lexical/lexical", {"verify_page@1"})
-
-
 def test_claims_not_judged_make_the_measurement_incomplete(assay: RunCommand, tmp_path: Path) -> None:
     lost = label("It is blue", HumanDecision.PASSED, pages=(LabelledPage(url=URL, page_id="page_unknown"),))
     (tmp_path / "labels.jsonl").write_text("".join(map(label_line, (*LABELS, lost))))
@@ -101,24 +90,8 @@ def test_every_invalid_line_is_named(assay: RunCommand, tmp_path: Path) -> None:
     assert "line 3:" in ended.err
 
 
-def test_certificate_requires_a_model_and_the_default_number_of_votes(assay: RunCommand, labels: str) -> None:
-    assert assay("meta-eval", labels, "--certify").code == 2
-    ended = assay("meta-eval", labels, "--model", "lexical", "--certify", "--votes", "1")
-    assert ended.code == 2
-    assert "--votes 3" in ended.err
-
-
 def test_default_number_of_votes_is_that_of_judging() -> None:
     assert VOTES == DEFAULT_TRIALS
-
-
-def test_judge_without_any_verdict_gets_no_certificate(assay: RunCommand, tmp_path: Path) -> None:
-    lost = label("It is blue", HumanDecision.PASSED, pages=(LabelledPage(url=URL, page_id="page_unknown"),))
-    (tmp_path / "labels.jsonl").write_text(label_line(lost))
-    ended = assay("meta-eval", "labels.jsonl", "--model", "lexical", "--certify", "--json")
-    assert ended.code == 3
-    assert json.loads(ended.out)["certificates"] == []
-    assert "no certificate" in ended.err
 
 
 def test_report_that_cannot_be_written_is_reported(assay: RunCommand, labels: str, tmp_path: Path) -> None:

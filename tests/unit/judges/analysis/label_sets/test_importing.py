@@ -23,7 +23,6 @@ from tests.fakes.label_sets import (
     factcheck_row,
     verdict_row,
     wice_row,
-    wice_token_row,
     wikipedia_row,
 )
 
@@ -140,17 +139,16 @@ def test_source_without_a_valid_address_gets_a_placeholder(tmp_path) -> None:
     assert {label.sources for label in labels} == {("https://wikipedia.invalid/source",)}
 
 
-def test_wice_labels_and_marked_words(tmp_path) -> None:
+def test_wice_labels(tmp_path) -> None:
     rows = [
         wice_row("dev1"),
         wice_row("dev2", "not_supported"),
-        wice_token_row("dev3"),
-        wice_row("dev4", claim_tokens=["The"], non_supported_spans=[]),
+        wice_row("dev3", "partially_supported"),
+        wice_row("dev4", evidence="one text"),
     ]
     report, labels = imported(SetFormat.WICE, write(tmp_path, "dev.jsonl", rows))
     assert [(label.row, label.human) for label in labels] == [("dev1", PASSED), ("dev2", FAILED), ("dev3", PARTIAL)]
     assert labels[0].pages[0].text == ("The Heron 2 is a field gauge.\nIt costs 430 crowns.\nIt weighs 310 grams.")
-    assert [labels[2].words[n] for n in labels[2].unsupported_words] == ["red"]
     assert report.unusable == {"wrong_type": 1}
 
 
@@ -327,7 +325,7 @@ JSON = st.recursive(
 )
 VALID = {
     SetFormat.WIKIPEDIA: (wikipedia_row("a"), verdict_row("a"), wikipedia_row("b", "Not supported")),
-    SetFormat.WICE: (wice_row("a"), wice_token_row("b")),
+    SetFormat.WICE: (wice_row("a"), wice_row("b", "partially_supported")),
     SetFormat.FACTCHECK_GPT: (factcheck_row(1), factcheck_row(2, "refute")),
     SetFormat.AGGREFACT: (aggrefact_row(1), aggrefact_row(2, 0)),
     SetFormat.OWN: (json.loads(label_line(Label(human=PASSED, claim="It rains", task="Weather"))),),
