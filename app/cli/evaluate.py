@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -41,7 +41,9 @@ from app.console.streams import counted, print_json, stderr_console, stdout_cons
 if TYPE_CHECKING:
     from answers.submission import Submission
     from app.console.progress import ProgressBoard
+    from app.engine.estimate import Estimate
     from app.engine.evaluation import AnswerEvaluation, PlannedAnswer
+    from app.engine.page_freshness import CurrentPages
     from app.engine.public_cache import PublicCache
     from app.progress import Progress
     from app.settings import Settings
@@ -144,7 +146,7 @@ async def _run(
     dry_run: bool,
     as_json: bool,
 ) -> list[AnswerEvaluation] | None:
-    """Load the judges, decide which answers to judge, and judge them. ``dry_run``: print a forecast, return None."""
+    """Load the judges, decide which answers to judge, and judge them. ``dry_run``: print an estimate, return None."""
     import asyncio
 
     from app.engine.evaluation import plan
@@ -172,25 +174,30 @@ async def _run(
             answers_root=answers,
         )
         if dry_run:
-            await _print_forecast(settings, catalogue, planned, out, public, as_json=as_json)
+            await asyncio.to_thread(_print_estimates, settings, planned, out, pages, as_json=as_json)
             return None
         return await _judge(settings, catalogue, planned, public, process_pool)
 
 
-async def _print_forecast(
-    settings: Settings,
-    catalogue: JudgeCatalogue,
-    planned: Sequence[PlannedAnswer],
-    out: Path,
-    public: PublicCache | None,
-    *,
-    as_json: bool,
+def _print_estimates(
+    settings: Settings, planned: Sequence[PlannedAnswer], out: Path, pages: CurrentPages, *, as_json: bool
 ) -> None:
-    from app.console.forecasts import print_plan
-    from app.engine.forecasting import forecast_plan
+    from app.console.estimates import print_plan
+    from app.engine.estimate import MAX_PAGES, AnswerFacts, estimate_answer, past_results
 
-    forecasts = await forecast_plan(settings, catalogue, planned, out=out, public=public)
-    print_plan(planned, forecasts, settings.model, as_json=as_json)
+    estimates: list[Estimate | None] = []
+    past: dict[str, list[dict[str, Any]]] = {}
+    for one in planned:
+        agent, task_id = one.folder.agent, one.folder.task_id
+        if not one.to_judge:
+            estimates.append(None)
+            continue
+        if task_id not in past:
+            past[task_id] = past_results(out, task_id)
+        sizes = [pages.size_of(agent, task_id, url) for url in one.urls[:MAX_PAGES]]
+        facts = AnswerFacts(text=one.answer.text, sha256=one.answer.sha256, pages=sizes, past=past[task_id])
+        estimates.append(estimate_answer(facts, settings.model, settings.prices))
+    print_plan(planned, estimates, settings.model, as_json=as_json)
 
 
 async def _judge(

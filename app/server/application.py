@@ -14,7 +14,7 @@ from fastapi import APIRouter, Depends, FastAPI
 from starlette.routing import BaseRoute
 
 from app.api import (
-    forecasts,
+    estimates,
     health,
     jobs,
     listings,
@@ -59,7 +59,7 @@ _ROUTERS = (
     pages.router,
     page_uploads.router,
     providers.router,
-    forecasts.router,
+    estimates.router,
     usage.router,
     webhooks.router,
     health.router,

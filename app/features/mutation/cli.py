@@ -17,7 +17,7 @@ from app.console import event_loop
 from app.console.answer_files import read_pages
 from app.console.connection import JsonOption
 from app.console.errors import Exit, Incomplete, WrongUsage
-from app.console.forecasts import count_text, usd_text
+from app.console.estimates import range_text, usd_text
 from app.console.judging_options import (
     IsolateOption,
     JudgesOption,
@@ -252,9 +252,8 @@ def _print_scores(scores: dict[str, Any]) -> None:
         usd = "unknown price" if usage["usd"] is None else f"{usage['usd']:.4f} usd"
         cost = f"{counted(usage['calls'], 'model call')}, {usd}"
     else:  # the lexical judge calls no model
-        calls = count_text(estimate["calls"])
-        noun = "model call" if calls == "1" else "model calls"
-        cost = f"with {estimate['model']} about {calls} {noun}, {usd_text(estimate['usd'])} usd"
+        calls, usd = range_text(estimate["calls"]), usd_text(estimate["usd"])
+        cost = f"with {estimate['model']} {calls} model calls, {usd} usd"
     print_line(f"One answer: {counted(gold['pages'], 'page')}, {cost}")
 
 

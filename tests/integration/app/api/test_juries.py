@@ -1,4 +1,4 @@
-"""Juries over HTTP: submissions, results, forecasts and the result page."""
+"""Juries over HTTP: submissions, results and the result page."""
 
 from __future__ import annotations
 
@@ -95,13 +95,6 @@ async def test_invalid_juries_are_refused(api: httpx.AsyncClient, judge: str | l
     problem = assert_problem(response, 422, "INVALID")
     [error] = problem["errors"]
     assert error["path"] == "model" and message in error["message"]
-
-
-async def test_forecast_of_a_submission_counts_all_members(api: httpx.AsyncClient, model: StandInLLM) -> None:
-    response = await api.post("/v1/forecasts", json=submission_body(task_id="paris", model=MODELS))
-    assert response.status_code == 200, response.text
-    assert response.json()["total"]["calls"]["expected"] >= 4
-    assert model.calls == []
 
 
 async def test_result_names_the_effective_votes_that_a_bench_measured(api: httpx.AsyncClient, tmp_path: Path) -> None:
