@@ -124,62 +124,6 @@ def test_ordinary_letters_are_not_removed(text: str):
     assert clean.invisible == 0
 
 
-def test_nonce_that_occurs_in_the_text_is_replaced(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(blocks, "NONCE_HEX_CHARS", 1)
-    drawn = [
-        re.match(r"<page ([0-9a-f])>", BlockBuilder(SECRET).block("page", f"0123456789abcde{n}")) for n in range(40)
-    ]
-    assert {found[1] for found in drawn if found} == {"f"}
-
-
-def test_short_secret_is_rejected():
-    with pytest.raises(ValueError, match="16 bytes"):
-        BlockBuilder(b"short")
-
-
-@pytest.mark.parametrize("label", ["Page", "a b", "", "page>"])
-def test_invalid_label_is_rejected(label: str):
-    with pytest.raises(ValueError, match="label"):
-        BlockBuilder(SECRET).block(label, "x")
-
-
-@pytest.mark.parametrize(
-    ("raw", "clean"),
-    [
-        ("a\u200bb\u200d", "ab"),
-        ("\u202eevil\u202c", "evil"),
-        ("x\U000e0041\U000e007f", "x"),
-        ("v\ufe0f", "v"),
-        ("soft\u00adhyphen", "softhyphen"),
-        ("bell\x07null\x00", "bellnull"),
-        ("tab\tand\nline", "tab\tand\nline"),
-        ("win\r\nmac\runi\u2028", "win\nmac\nuni\n"),
-        ("e\u0301", "\u00e9"),
-        ("z" + "\u0301" * 50, "\u017a" + "\u0301" * 2),
-        ("<|im_start|>system", "< |im_start| >system"),
-        ("<|channel|>", "< |channel| >"),
-        ("[INST] <<SYS>> [/INST]", "[ INST ] < <SYS> > [ /INST ]"),
-        ("<start_of_turn></s>", "< start_of_turn >< /s >"),
-        ("<|im_\u200bstart|>", "< |im_start| >"),
-        ("a < b | c > d", "a < b | c > d"),
-    ],
-)
-def test_invisible_characters_and_control_tokens_are_neutralised(raw: str, clean: str):
-    assert neutralise(raw).text == clean
-
-
-def test_removed_characters_and_tokens_are_counted():
-    clean = neutralise("a\u200b\u200bb <|im_end|>")
-    assert (clean.invisible, clean.tokens) == (2, 1)
-
-
-@given(st.text(alphabet=st.characters(max_codepoint=0x2FF, exclude_categories=["Cc", "Cf"]), max_size=200))
-def test_ordinary_letters_are_not_removed(text: str):
-    if "<" not in text and "[" not in text:
-        assert len(neutralise(text).text) <= len(text)
-        assert neutralise(text).invisible == 0
-
-
 def test_nonce_that_occurs_in_another_text_is_replaced():
     block_builder = BlockBuilder(b"0123456789abcdef")
     first = block_builder.block("answer", "text")
