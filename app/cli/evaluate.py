@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -17,13 +18,11 @@ from app.console.judging_options import (
     AnswersOption,
     CacheOption,
     EffortOption,
-    IsolateOption,
     JudgeOption,
     JudgesOption,
     JuryOption,
     MaxOutputOption,
     MaxPagesOption,
-    OnOff,
     RoleEffortOption,
     RoleMaxOutputOption,
     RoleTemperatureOption,
@@ -59,6 +58,16 @@ _OverwriteOption = Annotated[
 ]
 
 
+_DebugOption = Annotated[
+    bool,
+    typer.Option(
+        "--debug-judge",
+        help="Let judge files use the terminal, so that breakpoint() works: one answer at a time, without a deadline.",
+    ),
+]
+_NO_DEADLINE_S = 365 * 86400.0
+
+
 def evaluate(
     ctx: typer.Context,
     agent: AgentOption,
@@ -84,15 +93,24 @@ def evaluate(
     max_llm: Annotated[int | None, typer.Option(min=1, help="Maximum concurrent model requests (default: 30).")] = None,
     overwrite: _OverwriteOption = False,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Disable the reply cache.")] = False,
-    isolate: IsolateOption = None,
+    debug_judge: _DebugOption = False,
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Judge a folder of answers without a server."""
     parameters = parameter_flags(locals())
     _refuse_arguments(ctx.args)
-    limits = {"max_tasks": max_tasks, "max_answers": max_answers, "max_pages": max_pages, "max_llm": max_llm}
-    modes = {"overwrite": overwrite, "dry_run": dry_run, "as_json": as_json}
+    limits: dict[str, float | None] = {
+        "max_tasks": max_tasks,
+        "max_answers": max_answers,
+        "max_pages": max_pages,
+        "max_llm": max_llm,
+    }
+    modes = {"overwrite": overwrite, "dry_run": dry_run, "as_json": as_json, "debug_judge": debug_judge}
+    if debug_judge:
+        if not (sys.stdin.isatty() and sys.stdout.isatty()):
+            raise WrongUsage("--debug-judge needs a terminal as input and output")
+        limits |= {"max_tasks": 1, "max_answers": 1, "job_deadline_s": _NO_DEADLINE_S}
     submissions = find_answers(answers, agent, task or ())  # the most frequent error, so before the slow imports
 
     from app.engine.public_cache import PublicCache
@@ -107,7 +125,6 @@ def evaluate(
         **parameters,
         **limits,
         reply_cache_bytes=0 if no_cache else None,
-        isolate=None if isolate is None else isolate is OnOff.ON,
     )
     quiet_logging(settings)
     saved = "Finished results are saved; run the same command to resume."
@@ -145,6 +162,7 @@ async def _run(
     overwrite: bool,
     dry_run: bool,
     as_json: bool,
+    debug_judge: bool,
 ) -> list[AnswerEvaluation] | None:
     """Load the judges, decide which answers to judge, and judge them. ``dry_run``: print an estimate, return None."""
     import asyncio
@@ -156,9 +174,8 @@ async def _run(
     from judges.llm.providers import parse_judge
 
     async with AsyncExitStack() as stack:
-        process_pool = create_fork_server_pool(settings)
-        if process_pool is not None:
-            stack.push_async_callback(process_pool.aclose)
+        process_pool = create_fork_server_pool(settings, terminal=debug_judge)
+        stack.push_async_callback(process_pool.aclose)
         catalogue = await load_catalogue(settings, process_pool)
         check_tasks(tasks, catalogue)
         pages = await CurrentPages.open(settings.data_dir / "captures", public)
@@ -205,7 +222,7 @@ async def _judge(
     catalogue: JudgeCatalogue,
     planned: Sequence[PlannedAnswer],
     public: PublicCache | None,
-    process_pool: ForkServerPool | None,
+    process_pool: ForkServerPool,
 ) -> list[AnswerEvaluation]:
     from app.console.progress import ProgressBoard
     from app.engine.evaluation import evaluate_all
@@ -224,7 +241,7 @@ async def _judge(
             for warning in await runtime.models.warnings(None):
                 console.print_line(f"warning: {warning}")
         freeze_loaded_objects()
-        with ProgressBoard(console, len(planned)) as board:
+        with ProgressBoard(console, len(planned), live=not process_pool.terminal) as board:
             return await evaluate_all(runtime, planned, _BoardWatcher(board), cache=public)
 
 

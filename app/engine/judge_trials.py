@@ -257,8 +257,8 @@ def main() -> None:
 async def _execute(request: Mapping[str, Any]) -> dict[str, Any]:
     configure_logging(Redactor(()), level="critical")
     with TemporaryDirectory(prefix="assay-trial-data-") as folder:
-        settings = load_settings(data_dir=Path(folder), model=LEXICAL, isolate=False, judges=(), reply_cache_bytes=0)
-        async with open_runtime(settings) as runtime:
+        settings = load_settings(data_dir=Path(folder), model=LEXICAL, judges=(), reply_cache_bytes=0)
+        async with open_runtime(settings, in_process=True) as runtime:
             if "field_test" in request:
                 return await _field_test(runtime, request["field_test"])
             async with runtime_with_pages(runtime, {}, _ANY_PAGE) as made_up:

@@ -19,9 +19,7 @@ from app.console.connection import JsonOption
 from app.console.errors import Exit, Incomplete, WrongUsage
 from app.console.estimates import range_text, usd_text
 from app.console.judging_options import (
-    IsolateOption,
     JudgesOption,
-    OnOff,
     PageTextsOption,
     find_answers,
     judging_settings,
@@ -69,7 +67,6 @@ def test_judge(
     model: Annotated[str, typer.Option(help="provider/model. The default is free of cost.")] = LEXICAL,
     seed: Annotated[int, typer.Option(help="Seed for the choice of values and pages.")] = 0,
     per_kind: Annotated[int, typer.Option(min=0, help="Maximum changes per kind; 0 for all.")] = 3,
-    isolate: IsolateOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Test a judge with edited values, citations and answers. Report undetected edits.
@@ -78,7 +75,7 @@ def test_judge(
     """
     from judges.analysis.mutation.answer_scores import not_judged
 
-    settings = judging_settings(judges=judges, model=model, isolate=None if isolate is None else isolate is OnOff.ON)
+    settings = judging_settings(judges=judges, model=model)
     quiet_logging(settings)
     judge = _find_judge(task_id, settings)
     text, texts = _read_input(task_id, answer, agent, answers, pages)

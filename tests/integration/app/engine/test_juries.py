@@ -140,8 +140,8 @@ async def test_rejected_member_stops_the_run_and_is_named(
 
 async def test_public_script_gets_the_verdicts_of_the_jury(folder: AnswerFolder, server: StandInLLM) -> None:
     folder.write_judge("bridge", SCRIPT)
-    for isolate in (False, True):
-        result = await judged(folder, server, isolate=isolate)
+    for in_process in (True, False):
+        result = await judged(folder, server, in_process=in_process)
         assert list(by_leaf(result)) == [("year", "passed", ["passed", "failed", "passed"])]
         assert result["judge_model"] == result["extract_model"] == "gpt-4.1,gpt-4o,gpt-6-luna"
     default = SCRIPT.replace("default_model=model", "default_model='gpt-6-luna'")
