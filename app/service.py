@@ -58,8 +58,6 @@ class Service:
     metrics: Metrics
     ledger: BudgetLedger
     worker: Worker | None
-    forecasts: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(1))
-    """Limits forecasts to one at a time, because each runs judge files in the process that serves requests."""
     stopping: asyncio.Event = field(default_factory=asyncio.Event)
     """Set when shutdown begins. The service still answers requests, but ``/readyz`` reports 503."""
 

@@ -169,8 +169,6 @@ class Settings(BaseSettings):
     """Time a stopping worker waits for running jobs before it returns them to the queue."""
     job_deadline_s: float = Field(1800.0, gt=0)
     """Time limit for judging one answer."""
-    isolate: bool = True
-    """Whether each judge run gets its own process, without secrets and within the limits below."""
     script_memory_bytes: int = Field(1024**3, ge=256 * 1024**2)
     """Maximum address space of a judge process."""
     script_cpu_s: int = Field(60, ge=1)

@@ -94,7 +94,7 @@ async def create_submission(
 
     def checked() -> tuple[Submission, IdempotencyKey | None]:
         request = b"" if idempotency_key is None else json.dumps(body.model_dump(), sort_keys=True).encode()
-        return _checked(body), key_of_request(caller.owner, idempotency_key, "submission", request)
+        return checked_body(body), key_of_request(caller.owner, idempotency_key, "submission", request)
 
     # For a short submission, a thread costs more than the work.
     submission, key = checked() if _is_short(body) else await asyncio.to_thread(checked)
@@ -248,7 +248,8 @@ def _is_short(body: SubmissionIn) -> bool:
     return sum(_SHORT_CHARS if answer.text is None else len(answer.text) for answer in body.answers) < _SHORT_CHARS
 
 
-def _checked(body: SubmissionIn) -> Submission:
+def checked_body(body: SubmissionIn) -> Submission:
+    """Return the submission of a request body."""
     return checked_submission(
         agent=body.agent,
         task_id=body.task_id,

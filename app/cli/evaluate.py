@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -17,12 +18,10 @@ from app.console.judging_options import (
     AnswersOption,
     CacheOption,
     EffortOption,
-    IsolateOption,
     JudgeOption,
     JudgesOption,
     MaxOutputOption,
     MaxPagesOption,
-    OnOff,
     RoleEffortOption,
     RoleMaxOutputOption,
     RoleTemperatureOption,
@@ -40,7 +39,9 @@ from app.console.streams import counted, print_json, stderr_console, stdout_cons
 if TYPE_CHECKING:
     from answers.submission import Submission
     from app.console.progress import ProgressBoard
+    from app.engine.estimate import Estimate
     from app.engine.evaluation import AnswerEvaluation, PlannedAnswer
+    from app.engine.page_freshness import CurrentPages
     from app.engine.public_cache import PublicCache
     from app.progress import Progress
     from app.settings import Settings
@@ -54,6 +55,16 @@ _MaxAnswersOption = Annotated[
 _OverwriteOption = Annotated[
     bool, typer.Option("--overwrite", help="Judge all answers again, even if their results are still valid.")
 ]
+
+
+_DebugOption = Annotated[
+    bool,
+    typer.Option(
+        "--debug-judge",
+        help="Let judge files use the terminal, so that breakpoint() works: one answer at a time, without a deadline.",
+    ),
+]
+_NO_DEADLINE_S = 365 * 86400.0
 
 
 def evaluate(
@@ -80,15 +91,24 @@ def evaluate(
     max_llm: Annotated[int | None, typer.Option(min=1, help="Maximum concurrent model requests (default: 30).")] = None,
     overwrite: _OverwriteOption = False,
     no_cache: Annotated[bool, typer.Option("--no-cache", help="Disable the reply cache.")] = False,
-    isolate: IsolateOption = None,
+    debug_judge: _DebugOption = False,
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Judge a folder of answers without a server."""
     parameters = parameter_flags(locals())
     _refuse_arguments(ctx.args)
-    limits = {"max_tasks": max_tasks, "max_answers": max_answers, "max_pages": max_pages, "max_llm": max_llm}
-    modes = {"overwrite": overwrite, "dry_run": dry_run, "as_json": as_json}
+    limits: dict[str, float | None] = {
+        "max_tasks": max_tasks,
+        "max_answers": max_answers,
+        "max_pages": max_pages,
+        "max_llm": max_llm,
+    }
+    modes = {"overwrite": overwrite, "dry_run": dry_run, "as_json": as_json, "debug_judge": debug_judge}
+    if debug_judge:
+        if not (sys.stdin.isatty() and sys.stdout.isatty()):
+            raise WrongUsage("--debug-judge needs a terminal as input and output")
+        limits |= {"max_tasks": 1, "max_answers": 1, "job_deadline_s": _NO_DEADLINE_S}
     submissions = find_answers(answers, agent, task or ())  # the most frequent error, so before the slow imports
 
     from app.engine.public_cache import PublicCache
@@ -102,7 +122,6 @@ def evaluate(
         **parameters,
         **limits,
         reply_cache_bytes=0 if no_cache else None,
-        isolate=None if isolate is None else isolate is OnOff.ON,
     )
     quiet_logging(settings)
     saved = "Finished results are saved; run the same command to resume."
@@ -140,8 +159,9 @@ async def _run(
     overwrite: bool,
     dry_run: bool,
     as_json: bool,
+    debug_judge: bool,
 ) -> list[AnswerEvaluation] | None:
-    """Load the judges, decide which answers to judge, and judge them. ``dry_run``: print a forecast, return None."""
+    """Load the judges, decide which answers to judge, and judge them. ``dry_run``: print an estimate, return None."""
     import asyncio
 
     from app.engine.evaluation import plan
@@ -151,9 +171,8 @@ async def _run(
     from judges.llm.providers import parse_judge
 
     async with AsyncExitStack() as stack:
-        process_pool = create_fork_server_pool(settings)
-        if process_pool is not None:
-            stack.push_async_callback(process_pool.aclose)
+        process_pool = create_fork_server_pool(settings, terminal=debug_judge)
+        stack.push_async_callback(process_pool.aclose)
         catalogue = await load_catalogue(settings, process_pool)
         check_tasks(tasks, catalogue)
         pages = await CurrentPages.open(settings.data_dir / "captures", public)
@@ -169,25 +188,30 @@ async def _run(
             answers_root=answers,
         )
         if dry_run:
-            await _print_forecast(settings, catalogue, planned, out, public, as_json=as_json)
+            await asyncio.to_thread(_print_estimates, settings, planned, out, pages, as_json=as_json)
             return None
         return await _judge(settings, catalogue, planned, public, process_pool)
 
 
-async def _print_forecast(
-    settings: Settings,
-    catalogue: JudgeCatalogue,
-    planned: Sequence[PlannedAnswer],
-    out: Path,
-    public: PublicCache | None,
-    *,
-    as_json: bool,
+def _print_estimates(
+    settings: Settings, planned: Sequence[PlannedAnswer], out: Path, pages: CurrentPages, *, as_json: bool
 ) -> None:
-    from app.console.forecasts import print_plan
-    from app.engine.forecasting import forecast_plan
+    from app.console.estimates import print_plan
+    from app.engine.estimate import MAX_PAGES, AnswerFacts, estimate_answer, past_results
 
-    forecasts = await forecast_plan(settings, catalogue, planned, out=out, public=public)
-    print_plan(planned, forecasts, settings.model, as_json=as_json)
+    estimates: list[Estimate | None] = []
+    past: dict[str, list[dict[str, Any]]] = {}
+    for one in planned:
+        agent, task_id = one.folder.agent, one.folder.task_id
+        if not one.to_judge:
+            estimates.append(None)
+            continue
+        if task_id not in past:
+            past[task_id] = past_results(out, task_id)
+        sizes = [pages.size_of(agent, task_id, url) for url in one.urls[:MAX_PAGES]]
+        facts = AnswerFacts(text=one.answer.text, sha256=one.answer.sha256, pages=sizes, past=past[task_id])
+        estimates.append(estimate_answer(facts, settings.model, settings.prices))
+    print_plan(planned, estimates, settings.model, as_json=as_json)
 
 
 async def _judge(
@@ -195,7 +219,7 @@ async def _judge(
     catalogue: JudgeCatalogue,
     planned: Sequence[PlannedAnswer],
     public: PublicCache | None,
-    process_pool: ForkServerPool | None,
+    process_pool: ForkServerPool,
 ) -> list[AnswerEvaluation]:
     from app.console.progress import ProgressBoard
     from app.engine.evaluation import evaluate_all
@@ -214,7 +238,7 @@ async def _judge(
             for warning in await runtime.models.warnings(None):
                 console.print_line(f"warning: {warning}")
         freeze_loaded_objects()
-        with ProgressBoard(console, len(planned)) as board:
+        with ProgressBoard(console, len(planned), live=not process_pool.terminal) as board:
             return await evaluate_all(runtime, planned, _BoardWatcher(board), cache=public)
 
 

@@ -9,7 +9,6 @@ import typer
 
 from app.console import event_loop
 from app.console.errors import ToolFailed, WrongUsage
-from app.console.judging_options import IsolateOption, OnOff
 from app.console.streams import counted, stderr_console
 
 if TYPE_CHECKING:
@@ -24,12 +23,11 @@ def serve(
     workers: Annotated[
         int | None, typer.Option(min=0, help="Number of embedded workers; 0 for none (default: ASSAY_MAX_TASKS).")
     ] = None,
-    isolate: IsolateOption = None,
 ) -> None:
     """Run the service: API, dashboard and embedded workers."""
     from app.server import processes as serving
 
-    settings = _prepared(isolate)
+    settings = _prepared()
     with listen(host, port) as listener:
         url = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
         count = settings.max_tasks if workers is None else workers
@@ -45,12 +43,11 @@ def serve(
 
 def worker(
     jobs: Annotated[int, typer.Option(min=1, help="Maximum concurrent jobs.")] = 8,
-    isolate: IsolateOption = None,
 ) -> None:
     """Run an additional worker on a shared database."""
     from app.server import processes as serving
 
-    settings = _prepared(isolate)
+    settings = _prepared()
 
     def print_ready() -> None:
         stderr_console().print_line(f"assay worker is ready: {counted(jobs, 'concurrent job')}, model {settings.model}")
@@ -85,12 +82,12 @@ def listen(host: str, port: int) -> socket.socket:
     return listener
 
 
-def _prepared(isolate: OnOff | None) -> Settings:
+def _prepared() -> Settings:
     """Load the settings and configure logging."""
     from app.observability.logs import configure_logging
     from app.observability.redaction import Redactor
     from app.settings import load_settings
 
-    settings = load_settings(**({} if isolate is None else {"isolate": isolate is OnOff.ON}))
+    settings = load_settings()
     configure_logging(Redactor(settings.secrets), level=settings.log_level)
     return settings

@@ -39,7 +39,7 @@ def submit(
     answers = read_answers(path)
     with connect(url) as client:
         if dry_run:
-            _print_forecast(client, agent, task, answers, model, as_json=as_json)
+            _print_estimates(client, agent, task, answers, model, as_json=as_json)
             return
         receipt = _submit(client, agent, task, answers, model, run)
         if not wait:
@@ -74,17 +74,19 @@ def follow(client: Client, labels: Mapping[str, str], *, timeout_s: float | None
         raise typer.Exit(Exit.INCOMPLETE)
 
 
-def _print_forecast(
+def _print_estimates(
     client: Client, agent: str, task: str, answers: list[tuple[str, str]], model: str | None, *, as_json: bool
 ) -> None:
-    from app.console.forecasts import print_server_forecast
+    from app.console.estimates import print_estimates
 
     named_answers = [{"name": name, "text": text} for name, text in answers]
-    forecast = client.create_forecast({"agent": agent, "task_id": task, "answers": named_answers, "model": model})
+    body = {"agent": agent, "task_id": task, "answers": named_answers, "model": model}
+    document = client.create_estimate(body)
     if as_json:
-        print_json(forecast)
+        print_json(document)
     else:
-        print_server_forecast(forecast)
+        items = ((task, {**item, "estimate": item}) for item in document["items"])
+        print_estimates(items, document["total"], document["model"])
 
 
 def _submit(

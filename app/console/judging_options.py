@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
 
@@ -33,21 +32,6 @@ CacheOption: TypeAlias = Annotated[
     typer.Option("--cache", help="Page cache in the public layout to read and update (default: the data folder)."),
 ]
 JudgesOption: TypeAlias = Annotated[Path | None, typer.Option("--judges", help="Additional folder with judge files.")]
-
-
-class OnOff(StrEnum):
-    """Values of an option that is on by default."""
-
-    ON = "on"
-    OFF = "off"
-
-
-IsolateOption: TypeAlias = Annotated[
-    OnOff | None,
-    typer.Option(
-        "--isolate", help="Run each judge file in a separate process without keys. Use off to debug it (default: on)."
-    ),
-]
 EffortOption: TypeAlias = Annotated[
     str | None,
     typer.Option(

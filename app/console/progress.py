@@ -32,11 +32,14 @@ class Step:
 
 
 class ProgressBoard:
-    """Progress display of ``total`` answers, as a context manager. A ``label`` identifies each answer."""
+    """Progress display of ``total`` answers, as a context manager. A ``label`` identifies each answer.
 
-    def __init__(self, console: Console, total: int, *, unit: str = "answers") -> None:
+    Without ``live``, it prints lines on a terminal, too.
+    """
+
+    def __init__(self, console: Console, total: int, *, unit: str = "answers", live: bool = True) -> None:
         self._console = console
-        self._is_live = console.is_terminal
+        self._is_live = live and console.is_terminal
         self._stages: dict[str, str] = {}
         self._bars: dict[str, TaskID] = {}
         self._finished: set[str] = set()

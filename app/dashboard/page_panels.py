@@ -134,8 +134,6 @@ _PER_PAGE = 200
 _MAX_CSV = 10_000
 _MAX_WORK = 2000
 _CONFLICT = 409
-_MAX_FORECAST = 20
-"""Maximum number of answers in one forecast of the service."""
 _CSV = ("url", "problem", "outcome", "needs_work", "flagged", "reviewed", "leaves", "open_leaves", "answers", "to_url",
         "title", "detail", "http_status", "source", "captured_at", "page_id")  # fmt: skip
 _SHOWN: dict[str, dict[str, str]] = {"all": {}, "work": {"needs_work": "true"}, "deleted": {"deleted": "true"}}
@@ -220,18 +218,10 @@ async def work(viewer: ViewerDep, task: Task = None) -> Response:
     return JSONResponse([item for item in items if item["page"]], headers=HEADERS)
 
 
-@router.get("/pages/forecast")
-async def forecast(
-    viewer: ViewerDep, url: Annotated[list[UrlText], Query(max_length=200)], exact: bool = False
-) -> Response:
-    """Return the dependents of repaired pages and the cost of judging them again.
-
-    The cost is that of their last judging or, if ``exact``, a forecast by the service, which excludes cached replies
-    and is slower.
-    """
-    dependents = await _dependents(viewer, url)
-    totals = await _forecast(viewer, dependents["items"]) if exact and dependents["answers"] <= _MAX_FORECAST else None
-    return await viewer.fragment("page_forecast.html", dependents=dependents, urls=url, totals=totals)
+@router.get("/pages/dependents")
+async def dependents(viewer: ViewerDep, url: Annotated[list[UrlText], Query(max_length=200)]) -> Response:
+    """Return the dependents of repaired pages and the cost of their last judging."""
+    return await viewer.fragment("page_rejudge.html", dependents=await _dependents(viewer, url), urls=url)
 
 
 @router.post("/pages/changes", dependencies=[FormCheck])
@@ -282,18 +272,6 @@ async def judge_again(request: Request, viewer: ViewerDep, url: Annotated[list[U
         message = f"{number} {'answer is' if total == 1 else 'answers are'} being judged again"
         return JSONResponse({"message": message}, headers=HEADERS)
     return RedirectResponse("/jobs", 303, headers=HEADERS)
-
-
-async def _forecast(viewer: Viewer, origins: list[dict[str, Any]]) -> dict[str, Any] | None:
-    """Return the forecast for the jobs of these results, or None if it is not available now or for this viewer."""
-    jobs = [str(origin["job_id"]) for origin in origins]
-    if not jobs:
-        return None
-    response = await viewer.api.request("POST", "/v1/forecasts", body={"jobs": jobs})
-    if response.is_error:
-        return None
-    total: dict[str, Any] = wire.read_json(response)["total"]
-    return total
 
 
 async def _dependents(viewer: Viewer, urls: list[str]) -> Any:

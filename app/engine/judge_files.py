@@ -32,16 +32,24 @@ class LiveCatalogue(JudgeCatalogue):
 
     settings: Settings
     process_pool: ForkServerPool | None = None
+    in_process: bool = False
     _loaded: dict[str, tuple[_FileState, ...]] = field(default_factory=dict)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     @classmethod
-    async def load(cls, settings: Settings, process_pool: ForkServerPool | None = None) -> LiveCatalogue:
-        """Load all judge files."""
+    async def load(
+        cls, settings: Settings, process_pool: ForkServerPool | None = None, *, in_process: bool = False
+    ) -> LiveCatalogue:
+        """Load all judge files. For ``in_process``, see ``load_catalogue``."""
         found = await asyncio.to_thread(_file_states, settings.judges, None)
-        loaded = await load_catalogue(settings, process_pool)
+        loaded = await load_catalogue(settings, process_pool, in_process=in_process)
         return cls(
-            judges=loaded.judges, broken=loaded.broken, settings=settings, process_pool=process_pool, _loaded=found
+            judges=loaded.judges,
+            broken=loaded.broken,
+            settings=settings,
+            process_pool=process_pool,
+            in_process=in_process,
+            _loaded=found,
         )
 
     async def refresh(self, tasks: Iterable[str] | None = None) -> None:
@@ -55,7 +63,7 @@ class LiveCatalogue(JudgeCatalogue):
             changed, found = await self._changes(wanted)
             if not changed:
                 return
-            loaded = await load_catalogue(self.settings, self.process_pool, tasks=changed)
+            loaded = await load_catalogue(self.settings, self.process_pool, tasks=changed, in_process=self.in_process)
             for task in changed:
                 self.judges.pop(task, None)
                 self.broken.pop(task, None)
@@ -91,17 +99,21 @@ def _file_states(folders: Sequence[Path], tasks: Collection[str] | None) -> dict
 
 
 async def load_catalogue(
-    settings: Settings, process_pool: ForkServerPool | None = None, *, tasks: Collection[str] | None = None
+    settings: Settings,
+    process_pool: ForkServerPool | None = None,
+    *,
+    tasks: Collection[str] | None = None,
+    in_process: bool = False,
 ) -> JudgeCatalogue:
     """Load the judge files of ``tasks`` (None: of all) in the folders of the settings, then the shipped ones.
 
-    The files of the settings are imported in a child process of ``process_pool`` (default: of a temporary pool);
-    without isolation, native judges are imported in this process. A file that cannot be imported is listed as broken.
+    The files of the settings are imported in a child process of ``process_pool`` (default: of a temporary pool). A file
+    that cannot be imported is listed as broken. ``in_process`` imports native judges in this process, for tests.
     """
     thread = DaemonThreadPool(1, name="judges")  # cancellation does not wait for it
     try:
         catalogue, shipped_judges = await asyncio.get_running_loop().run_in_executor(
-            thread, _load_files, settings, tasks
+            thread, _load_files, settings, tasks, in_process
         )
     finally:
         thread.shutdown()
@@ -132,8 +144,10 @@ async def load_catalogue(
     return JudgeCatalogue(judges=usable, broken=broken)
 
 
-def _load_files(settings: Settings, tasks: Collection[str] | None) -> tuple[JudgeCatalogue, JudgeCatalogue]:
+def _load_files(
+    settings: Settings, tasks: Collection[str] | None, importing: bool
+) -> tuple[JudgeCatalogue, JudgeCatalogue]:
     """Return the judges in the folders of the settings, and the shipped ones. Blocks."""
     shipped = Path(judges.tasks.__file__).parent
-    own = load_judges(settings.judges, importing=not settings.isolate, tasks=tasks)
+    own = load_judges(settings.judges, importing=importing, tasks=tasks)
     return own, load_judges([shipped], tasks=tasks)

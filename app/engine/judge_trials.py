@@ -21,10 +21,9 @@ from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
 from answers.citations import unique_urls
-from answers.submission import Answer
-from app.engine.forecasting import ForecastRequest, forecast, forecast_runtime
+from app.engine.estimate import PageSize, claims_of, estimate_claims
 from app.engine.runtime import Runtime, open_runtime
-from app.engine.text_judging import AGENT, ANSWER, runtime_with_pages, text_judge, texts_of
+from app.engine.text_judging import runtime_with_pages, text_judge, texts_of
 from app.errors import AppError
 from app.observability.logs import configure_logging
 from app.observability.redaction import Redactor
@@ -134,8 +133,8 @@ async def model_test(
     test = MutationTest(judged, answer)
     base = await test.base()
     recorded = dict(replies)
-    scored = await judge_empty_and_estimate(runtime, judge, judged, answer, model)
     pages = await texts_of(runtime, unique_urls(answer))
+    scored = await judge_empty_and_estimate(runtime.settings, base, judged, pages, answer, model)
     runs = await change_answer(test, base, pages) if change_answer is not None and base.passed else ()
     failed = [key for key, leaf in base.leaves.items() if leaf.outcome is Outcome.FAILED]
     refuted = failed if base.passed else []  # meaningless if no claim passes
@@ -258,8 +257,8 @@ def main() -> None:
 async def _execute(request: Mapping[str, Any]) -> dict[str, Any]:
     configure_logging(Redactor(()), level="critical")
     with TemporaryDirectory(prefix="assay-trial-data-") as folder:
-        settings = load_settings(data_dir=Path(folder), model=LEXICAL, isolate=False, judges=(), reply_cache_bytes=0)
-        async with open_runtime(settings) as runtime:
+        settings = load_settings(data_dir=Path(folder), model=LEXICAL, judges=(), reply_cache_bytes=0)
+        async with open_runtime(settings, in_process=True) as runtime:
             if "field_test" in request:
                 return await _field_test(runtime, request["field_test"])
             async with runtime_with_pages(runtime, {}, _ANY_PAGE) as made_up:
@@ -279,7 +278,7 @@ async def _field_test(runtime: Runtime, request: Mapping[str, Any]) -> dict[str,
             judged_text = text_judge(texts, judge, LEXICAL)
             test = MutationTest(judged_text, answer)
             base = await test.base()
-            scored = await judge_empty_and_estimate(texts, judge, judged_text, answer, LEXICAL)
+            scored = await judge_empty_and_estimate(texts.settings, base, judged_text, pages, answer, LEXICAL)
             refuted = frozenset(key for key, leaf in base.leaves.items() if leaf.outcome is Outcome.FAILED)
             result["base"] = base_json(base)
             if not base.passed:  # the lexical judge cannot verify this answer, so its failures are not informative
@@ -307,11 +306,11 @@ async def _field_test(runtime: Runtime, request: Mapping[str, Any]) -> dict[str,
 
 
 async def judge_empty_and_estimate(
-    runtime: Runtime, judge: Judge, judged: JudgeText, answer: str, model: str
+    settings: Settings, base: ObservedRun, judged: JudgeText, pages: Mapping[str, str], answer: str, model: str
 ) -> tuple[ObservedRun | str, dict[str, Any] | None]:
-    """Judge an empty answer, and forecast the cost of ``answer`` with the default model if ``model`` is lexical.
+    """Judge an empty answer, and estimate the cost of ``answer`` with the default model if ``model`` is lexical.
 
-    Returns the run on the empty answer, or the error if the judge raised, and the forecast.
+    Returns the run on the empty answer, or the error if the judge raised, and the estimate from the claims of ``base``.
     """
     try:
         empty: ObservedRun | str = observed_run(await judged(EMPTY_ANSWER))
@@ -320,8 +319,10 @@ async def judge_empty_and_estimate(
     if model != LEXICAL:
         return empty, None
     default = str(Settings.model_fields["model"].default)
-    request = ForecastRequest(judge=judge, agent=AGENT, answer=Answer(name=ANSWER, text=answer), model=default)
-    estimate = await forecast(forecast_runtime(runtime), request)
+    claims = len(claims_of(base.result))
+    sizes = [PageSize(len(text.encode()), 0) for text in pages.values()]
+    words = "the claims of this run"
+    estimate = estimate_claims(default, (claims, claims), sizes, settings.prices, answer=answer, basis=words)
     return empty, {"model": default, **estimate.as_json()}
 
 

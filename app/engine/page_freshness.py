@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from app.engine.estimate import PageSize
 from app.engine.public_cache import PublicCache
-from app.engine.stored_pages import same_bodies, stored_bodies
+from app.engine.stored_pages import read_shown_page, same_bodies, stored_bodies
 from cache.capture_index import FolderIndex
 from cache.urls import canonical_key
 from mind2web2.utils.cache_filesys import CacheFileSys
@@ -59,6 +60,15 @@ class CurrentPages:
             return False
         now = {name: blob.sha256 for name, blob in known.blobs.items()}
         return _shown(now) != _shown(page["bodies"])
+
+    def size_of(self, agent: str, task_id: str, url: str) -> PageSize | None:
+        """Return the size of the stored page of a URL; None if there is none, or if it must be decoded first."""
+        known = None if self._index is None else self._index.find_sync(canonical_key(url))
+        if known is not None:
+            return PageSize.of(known)
+        stored = self._folder(agent, task_id)
+        seen = None if stored is None or stored.has(url) is None else read_shown_page(stored, url)
+        return None if seen is None else PageSize(len(seen.text.encode("utf-8", "replace")), len(seen.screenshots))
 
     def _folder(self, agent: str, task_id: str) -> CacheFileSys | None:
         if self._public is None:

@@ -125,12 +125,14 @@ async def open_runtime(
     record_in_folder: bool = False,
     catalogue: JudgeCatalogue | None = None,
     process_pool: ForkServerPool | None = None,
+    in_process: bool = False,
 ) -> AsyncIterator[Runtime]:
     """Open a runtime and close it at the end of the block.
 
     If there is a ``database``, captures are recorded in it. ``record_in_folder`` records them also in the data folder,
     for commands that work without a server. ``catalogue`` contains judges that are already loaded. The caller
-    closes ``process_pool`` (default: a new one, if the settings isolate judge files).
+    closes ``process_pool`` (default: a new one). ``in_process`` runs judge files in this process, without a pool: for a
+    process that is confined itself, and for tests.
 
     Raises:
         InvalidSettings: A folder or store of the settings cannot be used.
@@ -168,12 +170,13 @@ async def open_runtime(
         )
         stack.push_async_callback(models.aclose)
         block_builder = BlockBuilder(secret)
-        if process_pool is None and (process_pool := create_fork_server_pool(settings)) is not None:
+        if process_pool is None and not in_process:
+            process_pool = create_fork_server_pool(settings)
             stack.push_async_callback(process_pool.aclose)
         yield Runtime(
             settings=settings,
             limits=limits,
-            catalogue=catalogue or await LiveCatalogue.load(settings, process_pool),
+            catalogue=catalogue or await LiveCatalogue.load(settings, process_pool, in_process=in_process),
             pages=pages,
             blobs=blobs,
             index=index,
@@ -208,10 +211,8 @@ def _limits(settings: Settings, sharing: SharedState | None) -> Limits:
     return Limits.from_settings(settings, shared_llm=shared_llm)
 
 
-def create_fork_server_pool(settings: Settings) -> ForkServerPool | None:
-    """Create the fork server pool for judge files. None: the settings run them in this process."""
-    if not settings.isolate:
-        return None
+def create_fork_server_pool(settings: Settings, *, terminal: bool = False) -> ForkServerPool:
+    """Create the fork server pool for judge files. With ``terminal``, they keep the terminal of this process."""
     limits = ScriptLimits(
         memory_bytes=settings.script_memory_bytes,
         cpu_s=settings.script_cpu_s,
@@ -222,7 +223,7 @@ def create_fork_server_pool(settings: Settings) -> ForkServerPool | None:
         processes=settings.script_processes,
         output_bytes=settings.script_output_bytes,
     )
-    return ForkServerPool(PRELOADED, limits=limits, uid=settings.sandbox_uid)
+    return ForkServerPool(PRELOADED, limits=limits, uid=settings.sandbox_uid, terminal=terminal)
 
 
 class NoBrowser:

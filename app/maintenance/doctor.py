@@ -347,13 +347,6 @@ async def check_judges(settings: Settings) -> Check:
 
 def check_confinement(settings: Settings) -> Check:
     """Say what separates judge files and the browser from the service (docs/decisions/0047-confined-processes.md)."""
-    if not settings.isolate:
-        return Check(
-            name="isolation",
-            state=State.WARNING,
-            detail="judge files run inside the service, with its keys and evidence",
-            remedy="Set ASSAY_ISOLATE=on unless you debug a judge file.",
-        )
     landlock, problem = landlock_version(), user_change_problem(settings.sandbox_uid)
     separated = f"Landlock {landlock}" if landlock else ""
     if not problem:

@@ -14,7 +14,7 @@ from fastapi import APIRouter, Depends, FastAPI
 from starlette.routing import BaseRoute
 
 from app.api import (
-    forecasts,
+    estimates,
     health,
     jobs,
     listings,
@@ -76,7 +76,7 @@ ROUTERS: Final = (
     pages.router,
     page_uploads.router,
     providers.router,
-    forecasts.router,
+    estimates.router,
     usage.router,
     webhooks.router,
     health.router,

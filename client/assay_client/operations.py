@@ -501,12 +501,12 @@ class Operations(Sender):
         """
         return self._json("POST", path("/v1/providers/{}/resume", provider))
 
-    def create_forecast(self, body: types.ForecastIn | Mapping[str, Any]) -> types.ForecastOut:
-        """Estimate calls, tokens and cost in US dollars.
+    def create_estimate(self, body: types.SubmissionIn | Mapping[str, Any]) -> types.EstimateOut:
+        """Estimate calls, tokens and cost of a submission.
 
         Calls no model, captures no page and stores nothing.
         """
-        return self._json("POST", "/v1/forecasts", json=body)
+        return self._json("POST", "/v1/estimates", json=body)
 
     def get_usage(
         self,
@@ -632,15 +632,6 @@ class Operations(Sender):
     def list_rescores(self, *, limit: int | None = None) -> Iterator[types.RescoreSummaryOut]:
         """List rescores, newest first, without the comparisons."""
         return self._items("/v1/rescores", given(limit=limit))
-
-    def list_rescore_answers(
-        self, *, task_id: str | None = None, agent: str | None = None
-    ) -> Iterator[types.RescorableOut]:
-        """List the answers that a rescore of the task, the agent or both would judge: the newest job of each answer.
-
-        Send the job ids to `POST /v1/forecasts` to estimate calls and cost.
-        """
-        return self._items("/v1/rescores/answers", given(task_id=task_id, agent=agent))
 
     def get_rescore(self, rescore_id: str) -> types.RescoreOut:
         """Return a rescore: old and new scores per answer and per agent, flipped leaves and ranks."""
@@ -1224,12 +1215,12 @@ class AsyncOperations(AsyncSender):
         """
         return await self._json("POST", path("/v1/providers/{}/resume", provider))
 
-    async def create_forecast(self, body: types.ForecastIn | Mapping[str, Any]) -> types.ForecastOut:
-        """Estimate calls, tokens and cost in US dollars.
+    async def create_estimate(self, body: types.SubmissionIn | Mapping[str, Any]) -> types.EstimateOut:
+        """Estimate calls, tokens and cost of a submission.
 
         Calls no model, captures no page and stores nothing.
         """
-        return await self._json("POST", "/v1/forecasts", json=body)
+        return await self._json("POST", "/v1/estimates", json=body)
 
     async def get_usage(
         self,
@@ -1357,15 +1348,6 @@ class AsyncOperations(AsyncSender):
     def list_rescores(self, *, limit: int | None = None) -> AsyncIterator[types.RescoreSummaryOut]:
         """List rescores, newest first, without the comparisons."""
         return self._items("/v1/rescores", given(limit=limit))
-
-    def list_rescore_answers(
-        self, *, task_id: str | None = None, agent: str | None = None
-    ) -> AsyncIterator[types.RescorableOut]:
-        """List the answers that a rescore of the task, the agent or both would judge: the newest job of each answer.
-
-        Send the job ids to `POST /v1/forecasts` to estimate calls and cost.
-        """
-        return self._items("/v1/rescores/answers", given(task_id=task_id, agent=agent))
 
     async def get_rescore(self, rescore_id: str) -> types.RescoreOut:
         """Return a rescore: old and new scores per answer and per agent, flipped leaves and ranks."""

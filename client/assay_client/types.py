@@ -145,6 +145,17 @@ class AgreementOut(TypedDict):
     items: list[AgreementGroupOut]
 
 
+class AnswerEstimateOut(TypedDict):
+    """Estimate of one answer."""
+
+    calls: RangeOut
+    input_tokens: RangeOut
+    output_tokens: RangeOut
+    usd: RangeOut | None
+    answer: str
+    basis: str
+
+
 class AnswerIn(TypedDict):
     """One answer in a request: its ``text``, or the JSON ``reply`` of a model provider."""
 
@@ -523,6 +534,15 @@ class DependentsOut(TypedDict):
     items: list[DependentResult]
 
 
+class EstimateOut(TypedDict):
+    """Estimate of each answer, and the total."""
+
+    model: str
+    items: list[AnswerEstimateOut]
+    total: TotalEstimateOut
+    prices_as_of: str
+
+
 class Figure(TypedDict):
     """Share of a population. ``value`` is ``count / judged``. ``low`` and ``high`` are the shares if everything that
     was not judged counted against it or for it.
@@ -609,36 +629,6 @@ class FlipCause(TypedDict):
 
     cause: Cause
     detail: str
-
-
-class ForecastIn(TypedDict):
-    """Either ``jobs`` to retry, or the ``answers`` of an agent to a task as in a submission."""
-
-    jobs: NotRequired[Sequence[str] | None]
-    agent: NotRequired[str | None]
-    task_id: NotRequired[str | None]
-    answers: NotRequired[Sequence[AnswerIn] | None]
-    model: NotRequired[str | Sequence[str] | None]
-    stored_pages: NotRequired[bool]
-
-
-class ForecastItemOut(TypedDict):
-    """Forecast of one answer. Each value of ``forecast`` is ``{low, expected, high}``, or null if a price is unknown."""
-
-    job_id: str | None
-    agent: str
-    task_id: str
-    answer: str
-    model: str
-    forecast: dict[str, Any]
-
-
-class ForecastOut(TypedDict):
-    """Forecast of each answer, and the total."""
-
-    items: list[ForecastItemOut]
-    total: dict[str, Any]
-    prices_as_of: str
 
 
 class FoundOut(TypedDict):
@@ -1109,6 +1099,13 @@ class ProviderOut(TypedDict):
     paused_at: NotRequired[str | None]
 
 
+class RangeOut(TypedDict):
+    """Lowest and highest value."""
+
+    low: float
+    high: float
+
+
 class ReadinessCheckOut(TypedDict):
     """One readiness check. ``detail`` is the reason if it failed."""
 
@@ -1154,15 +1151,6 @@ class ReportSource(TypedDict):
     marks: NotRequired[int]
     page: NotRequired[CapturedPage | None]
     archived_url: NotRequired[str | None]
-
-
-class RescorableOut(TypedDict):
-    """Finished job whose answer a rescore would judge again."""
-
-    id: str
-    agent: str
-    task_id: str
-    answer: str
 
 
 class RescoreIn(TypedDict):
@@ -1803,6 +1791,15 @@ class TimingOut(TypedDict):
     queued_s: float
     capture_s: float
     model_s: float
+
+
+class TotalEstimateOut(TypedDict):
+    """Estimated calls, tokens and cost. Cached replies are not subtracted."""
+
+    calls: RangeOut
+    input_tokens: RangeOut
+    output_tokens: RangeOut
+    usd: RangeOut | None
 
 
 class UsageListOut(TypedDict):

@@ -47,14 +47,16 @@ def run_script_process(
     """Run a job in this process and exit.
 
     ``job`` contains ``entry`` (``module:function``, called with the two RPC sockets), ``limits`` (fields of
-    ``ScriptLimits``), ``folder`` (for temporary files) and ``judge_files`` (paths that it may read). Standard output
-    and error go to the pipe ``output``. This process is killed when ``parent`` exits.
+    ``ScriptLimits``), ``folder`` (for temporary files), ``judge_files`` (paths that it may read) and ``terminal``. With
+    ``terminal``, the process keeps the standard streams of the server, for a debugger; without, standard output and
+    error go to the pipe ``output``. This process is killed when ``parent`` exits.
     """
     try:
         os.setsid()
-        null_fd = os.open(os.devnull, os.O_RDONLY)
-        for source, place in ((null_fd, 0), (output, 1), (output, 2)):
-            os.dup2(source, place)
+        if not job["terminal"]:
+            null_fd = os.open(os.devnull, os.O_RDONLY)
+            for source, place in ((null_fd, 0), (output, 1), (output, 2)):
+                os.dup2(source, place)
         _close_all_but(main_fd, side_fd)
         tempfile.tempdir = str(job["folder"])
         module, _, function = str(job["entry"]).partition(":")

@@ -11,11 +11,11 @@ import os
 import socket
 import subprocess
 import sys
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import structlog
 
@@ -107,11 +107,22 @@ class ForkServerPool:
     Use it from one event loop and close it with ``aclose``.
     """
 
-    def __init__(self, modules: Sequence[str], *, limits: ScriptLimits | None = None, uid: int = DEFAULT_UID) -> None:
-        """Create a pool. ``uid`` is the user of the children if this process can change users."""
+    def __init__(
+        self,
+        modules: Sequence[str],
+        *,
+        limits: ScriptLimits | None = None,
+        uid: int = DEFAULT_UID,
+        terminal: bool = False,
+    ) -> None:
+        """Create a pool. ``uid`` is the user of the children if this process can change users.
+
+        With ``terminal``, children can use the standard streams of this process, for a debugger.
+        """
         self._modules = tuple(modules)
         self._uid = sandbox_user(uid)
         self.limits = limits or ScriptLimits()
+        self.terminal = terminal
         self._server: subprocess.Popen[bytes] | None = None
         self._control: socket.socket | None = None
         self._folder: Path | None = None
@@ -140,17 +151,28 @@ class ForkServerPool:
 
     @asynccontextmanager
     async def spawn(
-        self, entry: str, *, judge_files: Sequence[Path] = (), limits: ScriptLimits | None = None
+        self,
+        entry: str,
+        *,
+        judge_files: Sequence[Path] = (),
+        limits: ScriptLimits | None = None,
+        terminal: bool = False,
     ) -> AsyncIterator[JudgeProcess]:
         """Spawn a child that calls ``entry`` (``module:function``), with a folder for its temporary files.
 
         It can read ``judge_files`` and the data files beside them. The child is killed and the folder deleted when the
-        block ends. ``limits`` replaces those of the pool.
+        block ends. ``limits`` replaces those of the pool. ``terminal``: it keeps the terminal of a pool that has one.
 
         Raises:
             IsolationFailed: the child cannot be started.
         """
-        child = await self._spawn(entry, judge_files, limits or self.limits)
+        job = {
+            "entry": entry,
+            "judge_files": [str(path) for path in judge_files],
+            "limits": (limits or self.limits).to_json(),
+            "terminal": terminal and self.terminal,
+        }
+        child = await self._spawn(job)
         try:
             yield child
         finally:
@@ -169,19 +191,12 @@ class ForkServerPool:
             await asyncio.wait(self._cleanups)
         await self._end_server()
 
-    async def _spawn(self, entry: str, judge_files: Sequence[Path], limits: ScriptLimits) -> JudgeProcess:
+    async def _spawn(self, job: Mapping[str, Any]) -> JudgeProcess:
         for _ in range(2):
             control = await self._started()
             pairs = [socket.socketpair() for _ in range(3)]
             try:
-                request = {
-                    "entry": entry,
-                    "judge_files": [str(path) for path in judge_files],
-                    "limits": limits.to_json(),
-                }
-                socket.send_fds(
-                    control, [json.dumps(request).encode("ascii")], [theirs.fileno() for theirs, _ in pairs]
-                )
+                socket.send_fds(control, [json.dumps(job).encode("ascii")], [theirs.fileno() for theirs, _ in pairs])
             except OSError as error:
                 # The server died since the last request; the retry starts a new one.
                 _log.warning("fork server lost", detail=str(error))
@@ -215,7 +230,9 @@ class ForkServerPool:
         ours.setblocking(False)
         try:
             self._folder = await asyncio.to_thread(new_folder, "assay-judge-")
-            self._server = await asyncio.to_thread(_launch, theirs, str(self._folder), self._uid, self._modules)
+            self._server = await asyncio.to_thread(
+                _launch, theirs, str(self._folder), self._uid, self._modules, self.terminal
+            )
             theirs.close()  # otherwise its exit is not seen as end of file
             async with asyncio.timeout(START_TIMEOUT_S):
                 received = await asyncio.get_running_loop().sock_recv(ours, len(READY))
@@ -256,16 +273,19 @@ def sandbox_user(uid: int) -> int | None:
     return None if problem else uid
 
 
-def _launch(control: socket.socket, folder: str, uid: int | None, modules: Sequence[str]) -> subprocess.Popen[bytes]:
-    """Start the fork server as a new program that inherits only the control socket and stderr."""
+def _launch(
+    control: socket.socket, folder: str, uid: int | None, modules: Sequence[str], terminal: bool
+) -> subprocess.Popen[bytes]:
+    """Start the fork server as a new program that inherits the control socket and stderr, and a ``terminal``."""
+    stream = None if terminal else subprocess.DEVNULL
     user = "" if uid is None else str(uid)
     command = [sys.executable, "-P", "-m", _PROGRAM, str(control.fileno()), folder, user, *modules]
     return subprocess.Popen(  # noqa: S603 - fixed command
         command,
         env=clean_environment() | {"HOME": folder},
         cwd=Path.cwd(),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.DEVNULL,
+        stdin=stream,
+        stdout=stream,
         pass_fds=(control.fileno(),),
         start_new_session=True,
     )

@@ -67,7 +67,8 @@ async def run_isolated(process_pool: ForkServerPool, judge_job: JudgeJob) -> Any
     began_s = monotonic()
     order = await asyncio.to_thread(_job_message, judge_job)
     path = judge_job.judge.path
-    async with process_pool.spawn(judge_job.entry, judge_files=() if path is None else (path,)) as child:
+    judge_files = () if path is None else (path,)
+    async with process_pool.spawn(judge_job.entry, judge_files=judge_files, terminal=True) as child:
         on_notification: dict[str, NotificationHandler] = {
             "log": lambda params: _take_log(judge_job.logger, params),
             "progress": lambda params: _take_progress(judge_job.progress, params),

@@ -111,10 +111,6 @@ class CachedLLM:
         # The first caller to get here pays. The one that sent the request may be cancelled, or resume after another.
         return own_reply if is_paid else replace(reply, parsed=own_reply.parsed)
 
-    async def cached_reply(self, request: LLMRequest) -> LLMReply | None:
-        """Return the cached reply to a request, or None. Sends nothing."""
-        return await self._stored(self.key_of(request), request)
-
     async def aclose(self) -> None:
         await self._in_flight.aclose()
         await self._inner.aclose()

@@ -65,12 +65,6 @@ class Price:
             spent_out *= self.long_context.output
         return (spent_in + spent_out) / _MILLION
 
-    def batch_usd(self, *, input_tokens: float, output_tokens: float) -> float | None:
-        """Return the cost of one request through the batch interface; None if there is no price for it."""
-        if self.batch is None:
-            return None
-        return self.batch * self.usd(input_tokens=input_tokens, output_tokens=output_tokens)
-
 
 @dataclass(frozen=True, slots=True)
 class Prices:

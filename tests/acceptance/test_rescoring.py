@@ -115,16 +115,16 @@ async def test_rescoring_requests_only_changed_claims_and_usage_counts_calls(hom
     named = ("--agent", "otter", "--task", "bridge")
     async with StandInLLM(rule=keyword_rule({"is in": False})) as model:
         async with serving(home, model) as url:
-            forecast = await assay_json(home, model, "submit", answers, *named, "--url", url, "--dry-run")
+            estimate = await assay_json(home, model, "submit", answers, *named, "--url", url, "--dry-run")
             assert model.calls == []
             await assay(home, model, "submit", answers, *named, "--url", url, "--wait")
             first = len(model.calls)
             # two answers, two claims each, two votes for each claim
             assert first == 8
-            assert forecast["total"]["calls"]["expected"] == pytest.approx(first, rel=0.2)
+            assert estimate["total"]["calls"]["low"] <= first <= estimate["total"]["calls"]["high"]
+            repeated = await assay_json(home, model, "submit", answers, *named, "--url", url, "--dry-run")
+            assert [item["basis"] for item in repeated["items"]] == ["1 earlier result of this answer"] * 2
 
-            nothing = await assay_json(home, model, "results", "rescore", "--agent", "otter", "--url", url, "--dry-run")
-            assert nothing["total"]["calls"]["expected"] == 0
             same = await assay(home, model, "results", "rescore", "--task", "bridge", "--url", url, "--leaves")
             assert len(model.calls) == first, same
             assert "reused" in same and " 0 leaves flipped, 0 calls" in same
@@ -135,12 +135,6 @@ async def test_rescoring_requests_only_changed_claims_and_usage_counts_calls(hom
                 await assay(home, model, "results", "rescore", *wrong, "--url", url, code=2)
         judge.write_text(judge.read_text().replace("stands in Vellmar", "is in Vellmar"))
         async with serving(home, model) as url:
-            foreseen = await assay_json(
-                home, model, "results", "rescore", "--task", "bridge", "--url", url, "--dry-run"
-            )
-            assert foreseen["total"]["calls"]["expected"] == pytest.approx(4, rel=0.2)
-            assert foreseen["total"]["usd"]["expected"] > 0
-            assert len(model.calls) == first
             again = await assay(home, model, "results", "rescore", "--task", "bridge", "--url", url, "--leaves")
             [rescore_id] = re.findall(r"^(rescore_\w+): 2 leaves flipped, 4 calls", again, re.MULTILINE)
             shown = await assay_json(home, model, "results", "rescore", rescore_id, "--url", url)

@@ -263,7 +263,6 @@ async def _work(options: dict[str, Any]) -> None:
         model="openai/gpt-4.1",
         openai_base_url=options["model_url"],
         database_connections=CONNECTIONS,
-        isolate=False,
         stalled_s=STALLED_S,
     )
     runtime = scripted_runtime(Path(options["judges"]), _EveryPage({"": ""}))

@@ -28,9 +28,9 @@ class Run:
 
     ``route``: as ``assay evaluate``, or the public API with given page cache, client and semaphores and without a
     service. ``quotes``: the model quotes the page, so each quote is searched and verified; models of the public
-    toolkit give none. ``isolate``: each judge file runs in a child process (the service's route). ``votes_in_turn``:
-    one vote after the other, the sequence in which the toolkit was measured, with our scripts. ``ticks``: measure the
-    delay of the event loop, which uses processor time itself.
+    toolkit give none. ``in_process``: judge files run in the process of the service. ``votes_in_turn``: one vote after
+    the other, the sequence in which the toolkit was measured, with our scripts. ``ticks``: measure the delay of the
+    event loop, which uses processor time itself.
     """
 
     route: Literal["service", "toolkit"] = "service"
@@ -41,7 +41,7 @@ class Run:
     max_answers: int = 3
     max_llm: int = 30
     quotes: bool = False
-    isolate: bool = True
+    in_process: bool = False
     votes_in_turn: bool = False
     ticks: bool = False
 

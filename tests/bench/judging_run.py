@@ -43,12 +43,11 @@ async def _service(run: Run, answers: Path, work: Path) -> AsyncIterator[Judging
         "max_tasks": run.max_tasks,
         "max_answers": run.max_answers,
         "max_llm": run.max_llm,
-        "isolate": run.isolate,
     }
     settings = load_settings(data_dir=work / "data", judges=(SCRIPTS,), model=f"openai/{MODEL}", **limits)
     quiet_logging(settings)
     raise_gc_thresholds()
-    async with open_runtime(settings) as runtime:
+    async with open_runtime(settings, in_process=run.in_process) as runtime:
         planned = plan(read_folder(answers, AGENT), runtime.catalogue, out=work / "out", model=MODEL, overwrite=True)
 
         # as in a service that has been running for a while

@@ -2,7 +2,8 @@
 
 Providers store prefixes of requests and charge little for a repeated one. Like a provider, this module compares
 requests from the first token, in steps of 128 tokens, and ignores matches below 1,024 tokens
-(https://platform.openai.com/docs/guides/prompt-caching). Tokens are estimated as in forecasts; an image is one step.
+(https://platform.openai.com/docs/guides/prompt-caching). A token has about four characters; an image is
+one step.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ import hashlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-from judges.analysis.forecasts.simulation import TOKENS_PER_IMAGE, text_tokens
 from tests.standin.call import Call
 
+CHARS_PER_TOKEN = 4
+TOKENS_PER_IMAGE = 1_000
 STEP_CHARS = 512
 """About 128 tokens."""
 MIN_PREFIX_TOKENS = 1024
@@ -49,7 +51,7 @@ class PrefixCache:
         self.fresh += total - _known(digests, sizes, self._arrived)
         self.fresh_until_answered += total - _known(digests, sizes, self._answered)
         self._arrived.update(digests)
-        page = text_tokens(call.page)
+        page = len(call.page) / CHARS_PER_TOKEN
         self.above_limit = [
             above + max(0.0, page - limit) for above, limit in zip(self.above_limit, PAGE_LIMITS, strict=True)
         ]
@@ -90,4 +92,4 @@ def _pieces(content: object) -> Iterator[tuple[str, float]]:
             text = part["text"]
             for start in range(0, len(text), STEP_CHARS):
                 piece = text[start : start + STEP_CHARS]
-                yield piece, text_tokens(piece)
+                yield piece, len(piece) / CHARS_PER_TOKEN

@@ -114,11 +114,11 @@ def scripted_runtime(
             stack.push_async_callback(cache.aclose)
             block_builder = BlockBuilder(sharing.secret)
             loaded = load_judges([judges])
-            own = settings.model_copy(update={"judges": (judges,), "isolate": False})
+            own = settings.model_copy(update={"judges": (judges,)})
             yield Runtime(
                 settings=settings,
                 limits=limits,
-                catalogue=LiveCatalogue(settings=own, judges=loaded.judges, broken=loaded.broken),
+                catalogue=LiveCatalogue(settings=own, judges=loaded.judges, broken=loaded.broken, in_process=True),
                 pages=cache,
                 blobs=blobs,
                 index=index,

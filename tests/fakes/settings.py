@@ -9,5 +9,5 @@ from app.settings import Settings
 
 def settings_for_tests(**overrides: Any) -> Settings:
     make: Any = Settings
-    settings: Settings = make(_env_file=None, **({"model": "lexical", "drain_s": 0.0, "isolate": False} | overrides))
+    settings: Settings = make(_env_file=None, **({"model": "lexical", "drain_s": 0.0} | overrides))
     return settings

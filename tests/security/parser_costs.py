@@ -66,7 +66,6 @@ from cache.sources.mhtml import is_mhtml, read_mhtml
 from cache.sources.wayback import _archivable_url
 from cache.terminal_text import escape_controls_in_json, strip_controls
 from cache.urls import canonical_key, unfetchable_reason
-from judges.analysis.forecasts.simulation import entries
 from judges.analysis.mutation import text_parts
 from judges.analysis.mutation.edits import other_urls, wrong_values
 from judges.errors import LLMOutputUnusable
@@ -610,7 +609,6 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "replies.missing model": lambda text: missing_model_message(text, text[:100], (), Prices()),
     "lexical.claim": _lexical_claim,
     "lexical.facts": lambda text: lexical.fill(_Links, text),
-    "forecast.entries": entries,
     # mutation tests of judges, on answers
     "mutation.sections": lambda text: text_parts.sections(text[:MAX_TESTED_CHARS]),
     "mutation.values": lambda text: [read(text[:MAX_TESTED_CHARS]) for read in (text_parts.numbers, text_parts.names)],

@@ -11,14 +11,14 @@ export function startPanels(panels) {
   const lists = document.getElementById("lists");
   const preview = document.getElementById("preview");
   const bar = document.getElementById("pages-message");
-  const forecast = document.getElementById("pages-forecast");
+  const rejudge = document.getElementById("pages-rejudge");
   const token = panels.dataset.formToken;
   const state = { task: panels.dataset.task, show: panels.dataset.show, view: panels.dataset.view };
   const undoableChanges = bar.dataset.done ? [bar.dataset.done] : []; // ids of changes that can be undone, newest last
   const repaired = new Set();
   let url = preview.querySelector("[data-url]")?.dataset.url ?? "";
   let previewRequest = 0;
-  let forecastRequest = 0;
+  let rejudgeRequest = 0;
 
   const rows = () => [...lists.querySelectorAll("[data-key]")];
   const row = () => rows().find((one) => one.dataset.url === url);
@@ -113,20 +113,16 @@ export function startPanels(panels) {
     await showPreview();
   }
 
-  // Show the cost of the last judging first, which is available immediately, then the slower forecast of the service.
-  async function showForecast() {
+  // Show the claims that the repaired pages affect, with the cost of their last judging.
+  async function showRejudge() {
     const urls = [...repaired].slice(-100);
-    const current = ++forecastRequest;
-    for (const exact of ["false", "true"]) {
-      if (urls.length === 0) return;
-      const query = new URLSearchParams([...urls.map((one) => ["url", one]), ["exact", exact]]);
-      const text = await html(`/pages/forecast?${query}`).catch(() => null);
-      if (text === null || current !== forecastRequest || repaired.size === 0) return;
-      forecast.innerHTML = text;
-      const again = forecast.querySelector("form");
-      if (!again) return;
-      interceptForm(again);
-    }
+    if (urls.length === 0) return;
+    const current = ++rejudgeRequest;
+    const text = await html(`/pages/dependents?${new URLSearchParams(urls.map((one) => ["url", one]))}`).catch(() => null);
+    if (text === null || current !== rejudgeRequest || repaired.size === 0) return;
+    rejudge.innerHTML = text;
+    const again = rejudge.querySelector("form");
+    if (again) interceptForm(again);
   }
 
   async function applyOutcome(outcome) {
@@ -135,7 +131,7 @@ export function startPanels(panels) {
     if (outcome.url) url = outcome.url;
     await refresh();
     showMessage(outcome.message, outcome.done);
-    showForecast();
+    showRejudge();
   }
 
   const submit = (target) => attempt(async () => applyOutcome(await send(target.getAttribute("action"), new FormData(target))));
@@ -156,7 +152,7 @@ export function startPanels(panels) {
       else attempt(async () => {
         const outcome = await send(target.getAttribute("action"), new FormData(target));
         repaired.clear();
-        forecast.replaceChildren();
+        rejudge.replaceChildren();
         showMessage(outcome.message);
       });
     });
@@ -211,7 +207,7 @@ export function startPanels(panels) {
       await refresh();
       const left = count.done - count.repaired;
       showMessage(`${stopped ? "Stopped: " : ""}${count.done} of ${all.length} captured again: ${count.repaired} repaired, ${left} still a problem`);
-      showForecast();
+      showRejudge();
     });
   }
 

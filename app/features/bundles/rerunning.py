@@ -295,8 +295,7 @@ async def rerun(
             }
         )
         process_pool = create_fork_server_pool(settings)
-        if process_pool is not None:
-            stack.push_async_callback(process_pool.aclose)
+        stack.push_async_callback(process_pool.aclose)
         stack.callback(use_services, LocalServices())
         rerunner = _Rerun(bundle, folder, settings, process_pool, timeout_s)
         await rerunner.unpack()
@@ -331,7 +330,7 @@ class _Rerun:
         bundle: BundleReader,
         folder: Path,
         settings: Settings,
-        process_pool: ForkServerPool | None,
+        process_pool: ForkServerPool,
         timeout_s: float,
     ) -> None:
         self._bundle = bundle

@@ -1,27 +1,31 @@
-"""Estimate of a check: model requests, tokens and cost, with the stored pages and without sending anything."""
+"""Estimate of a check: model requests, tokens and cost, with the sizes of stored pages and without sending anything."""
 
 from __future__ import annotations
 
 import asyncio
+import secrets
 from collections import Counter
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from app.engine.forecasting import open_forecast_runtime
+from app.engine.estimate import PageSize
 from app.features.check.auditing import PageClaim, audit_request, requests_of
 from app.features.check.pipeline import CheckPlan
 from app.features.check.splitting import split_by_rules, split_request, statements_in_order
 from app.settings import Settings
-from cache.errors import CacheError
+from cache.capture_index import FolderIndex, MemoryIndex
 from cache.urls import canonical_key
 from judges.llm.budget import estimate_tokens
 from judges.llm.client import LLMRequest
 from judges.llm.providers import LEXICAL, parse_judge
-from judges.loader import JudgeCatalogue
+from judges.prompting.blocks import BlockBuilder
+from judges.prompting.page_view import PagePreparer
+from judges.text_pages import evidence_of
 
 _TOKENS_PER_CLAIM: Final = 150
 _TOKENS_PER_REPLY: Final = 600
 """Likely reasoning tokens of one reply."""
+_UNKNOWN_PAGE: Final = PageSize(text_bytes=8_000, images=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,29 +72,29 @@ async def estimate_check(settings: Settings, plan: CheckPlan, model: str) -> Che
             by_page.setdefault(canonical_key(url), []).append(pair)
     calls, unknown = 0, 0
     tokens_in, tokens_out = Counter[str](), Counter[str]()
-    async with open_forecast_runtime(settings, JudgeCatalogue(judges={}, broken={})) as runtime:
+    block_builder = BlockBuilder(secrets.token_bytes(32))
+    preparer = PagePreparer(block_builder)
+    folder = settings.data_dir / "captures"
+    index = await FolderIndex.open(folder) if await asyncio.to_thread(folder.is_dir) else MemoryIndex()
 
-        def add(request: LLMRequest, claims: int) -> None:
-            nonlocal calls
-            calls += 1
-            tokens_in[request.model] += estimate_tokens(request.messages)
-            tokens_out[request.model] += _TOKENS_PER_REPLY + _TOKENS_PER_CLAIM * claims
+    def add(request: LLMRequest, claims: int, page_tokens: float = 0) -> None:
+        nonlocal calls
+        calls += 1
+        tokens_in[request.model] += estimate_tokens(request.messages) + round(page_tokens)
+        tokens_out[request.model] += _TOKENS_PER_REPLY + _TOKENS_PER_CLAIM * claims
 
-        for section in plan.sections if judged_by.first.provider != LEXICAL else ():
-            add(split_request(section, judged_by.first.model, runtime.block_builder), len(section.statements))
-        for key, claims in by_page.items():
-            unknown += await runtime.index.find(key) is None
-            url = str(plan.binding.sources[claims[0].source].url)
-            try:
-                evidence = await runtime.pages.evidence_for(url)
-            except CacheError:
-                continue  # known not to be readable
-            if not asked:
-                continue
-            page = await runtime.page_preparer.prepare(evidence, use_screenshot=bool(evidence.capture.part_names))
-            for part in requests_of(claims):
-                for member in asked:
-                    add(audit_request(part, page, member, runtime.block_builder), len(part))
+    for section in plan.sections if judged_by.first.provider != LEXICAL else ():
+        add(split_request(section, judged_by.first.model, block_builder), len(section.statements))
+    for key, claims in by_page.items():
+        capture = await index.find(key)
+        unknown += capture is None
+        if capture is not None and not capture.is_evidence:
+            continue  # known not to be readable
+        size = _UNKNOWN_PAGE if capture is None else PageSize.of(capture)
+        page = await preparer.prepare(evidence_of(str(plan.binding.sources[claims[0].source].url), ""))
+        for part in requests_of(claims):
+            for member in asked:
+                add(audit_request(part, page, member, block_builder), len(part), size.tokens[1])
     costs = [
         None if price is None else price.usd(input_tokens=tokens_in[member], output_tokens=tokens_out[member])
         for member, price in ((each, settings.prices.of(each)) for each in asked)

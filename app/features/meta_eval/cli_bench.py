@@ -18,6 +18,7 @@ import typer.core
 from app.console import event_loop
 from app.console.connection import JsonOption
 from app.console.errors import Exit, WrongUsage
+from app.console.estimates import range_text, usd_text
 from app.console.judging_options import (
     EffortOption,
     MaxOutputOption,
@@ -130,7 +131,7 @@ def bench(
     )
     with event_loop.resumable("Received replies are saved; run the same command to resume."):
         if dry_run:
-            _print_forecast(event_loop.run(run.forecast(settings)), as_json=as_json)
+            _print_estimates(run.estimate(settings), as_json=as_json)
             return
         failures = event_loop.run(run.measure(settings)) if models else run.measure_recorded()
     report = run.report(settings)
@@ -269,27 +270,33 @@ class _Bench:
                 pass
         return []
 
-    async def forecast(self, settings: Settings) -> list[dict[str, Any]]:
-        """Return the forecast of each model on each set. Sends nothing."""
-        from app.engine.forecasting import open_forecast_runtime
-        from judges.loader import JudgeCatalogue
+    def estimate(self, settings: Settings) -> list[dict[str, Any]]:
+        """Return the estimate of each model on each set. Sends nothing."""
+        from app.engine.estimate import PageSize, estimate_claims
+        from judges.voting import majority_of
 
-        forecasts = []
-        async with open_forecast_runtime(settings, JudgeCatalogue()) as runtime:
-            for one in self.sets:
-                live = self._live(runtime)
-                claims = 0
-                with _progress(one.name) as advance:
-                    for batch in _batches(one, self.rule):
-                        usable = [item for item in batch if item.left_out is None]
-                        claims += len(usable)
-                        for judge in live:
-                            await judge.simulate(usable, advance)
-                forecasts += [
-                    {"set": one.name, "model": judge.model, "claims": claims, **judge.forecast().as_json()}
-                    for judge in live
-                ]
-        return forecasts
+        estimates = []
+        for one in self.sets:
+            claims, lengths = 0, list[int | None]()
+            for batch in _batches(one, self.rule):
+                usable = [item for item in batch if item.left_out is None]
+                claims += len(usable)
+                pages = (page for item in usable for page in item.label.pages)
+                lengths += [None if page.text is None else len(page.text.encode()) for page in pages]
+            known = [length for length in lengths if length is not None]
+            sizes = [PageSize(sum(known) // len(known), 0)] if known else []
+            for model in self.models:
+                estimate = estimate_claims(
+                    model,
+                    (claims, claims),
+                    [*sizes, *([None] if len(known) < len(lengths) else [])],
+                    settings.prices,
+                    votes=(majority_of(self.votes), self.votes),
+                    extractions=False,
+                    basis=f"{majority_of(self.votes)} to {self.votes} votes on each claim",
+                )
+                estimates.append({"set": one.name, "model": model, "claims": claims, **estimate.as_json()})
+        return estimates
 
     def report(self, settings: Settings) -> dict[str, Any]:
         """Return the bench report."""
@@ -412,20 +419,14 @@ def _print(report: Mapping[str, Any]) -> None:
     console.print(f"Partial support counts by the rule {report['rule']}.", markup=False)
 
 
-def _print_forecast(forecasts: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
+def _print_estimates(estimates: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
     if as_json:
-        print_json({"forecasts": forecasts})
+        print_json({"estimates": estimates})
         return
-    for one in forecasts:
+    for one in estimates:
         figures = ", ".join(
-            f"{_range(one[name])} {title}"
+            f"{range_text(one[name])} {title}"
             for name, title in (("calls", "requests"), ("input_tokens", "tokens in"), ("output_tokens", "tokens out"))
         )
-        usd = "price unknown" if one["usd"] is None else f"{_range(one['usd'], 4)} USD"
+        usd = "price unknown" if one["usd"] is None else f"{usd_text(one['usd'])} USD"
         print_line(f"{one['set']}, {one['model']}: {counted(one['claims'], 'claim')}, {figures}, {usd}")
-
-
-def _range(figure: Mapping[str, float] | None, places: int = 0) -> str:
-    if figure is None:
-        return "?"
-    return f"{figure['expected']:,.{places}f} ({figure['low']:,.{places}f} to {figure['high']:,.{places}f})"

@@ -17,11 +17,9 @@ from app.console import event_loop
 from app.console.answer_files import read_pages
 from app.console.connection import JsonOption
 from app.console.errors import Exit, Incomplete, WrongUsage
-from app.console.forecasts import count_text, usd_text
+from app.console.estimates import range_text, usd_text
 from app.console.judging_options import (
-    IsolateOption,
     JudgesOption,
-    OnOff,
     PageTextsOption,
     find_answers,
     judging_settings,
@@ -69,7 +67,6 @@ def test_judge(
     model: Annotated[str, typer.Option(help="provider/model. The default is free of cost.")] = LEXICAL,
     seed: Annotated[int, typer.Option(help="Seed for the choice of values and pages.")] = 0,
     per_kind: Annotated[int, typer.Option(min=0, help="Maximum changes per kind; 0 for all.")] = 3,
-    isolate: IsolateOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Test a judge with edited values, citations and answers. Report undetected edits.
@@ -78,7 +75,7 @@ def test_judge(
     """
     from judges.analysis.mutation.answer_scores import not_judged
 
-    settings = judging_settings(judges=judges, model=model, isolate=None if isolate is None else isolate is OnOff.ON)
+    settings = judging_settings(judges=judges, model=model)
     quiet_logging(settings)
     judge = _find_judge(task_id, settings)
     text, texts = _read_input(task_id, answer, agent, answers, pages)
@@ -252,9 +249,8 @@ def _print_scores(scores: dict[str, Any]) -> None:
         usd = "unknown price" if usage["usd"] is None else f"{usage['usd']:.4f} usd"
         cost = f"{counted(usage['calls'], 'model call')}, {usd}"
     else:  # the lexical judge calls no model
-        calls = count_text(estimate["calls"])
-        noun = "model call" if calls == "1" else "model calls"
-        cost = f"with {estimate['model']} about {calls} {noun}, {usd_text(estimate['usd'])} usd"
+        calls, usd = range_text(estimate["calls"]), usd_text(estimate["usd"])
+        cost = f"with {estimate['model']} {calls} model calls, {usd} usd"
     print_line(f"One answer: {counted(gold['pages'], 'page')}, {cost}")
 
 

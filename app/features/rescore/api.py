@@ -15,7 +15,7 @@ from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
 from app.api.examples import EXAMPLE_ID
 from app.api.models import BudgetUsd, ListOut, Priority
-from app.api.paging import ID_PATTERN, NAME_PATTERN, IdPath, NameFilter, PageRequest, pages_by_id
+from app.api.paging import ID_PATTERN, NAME_PATTERN, IdPath, PageRequest, pages_by_id
 from app.api.problems import Problem, not_found
 from app.api.request_fields import Model
 from app.api.response_headers import sends
@@ -108,21 +108,6 @@ class AcceptedRescoreOut(BaseModel):
     url: str
     submission_url: str
     answers: int
-
-
-class RescorableOut(BaseModel):
-    """Finished job whose answer a rescore would judge again."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "example": {"id": f"job_{EXAMPLE_ID}", "agent": "a", "task_id": "karrow_visit", "answer": "answer_1.md"}
-        }
-    )
-
-    id: str
-    agent: str
-    task_id: str
-    answer: str
 
 
 class RescoreSummaryOut(BaseModel):
@@ -281,19 +266,6 @@ async def list_rescores(
         records = [await get_submission(connection, rescore_id) for rescore_id in page]
     items = [RescoreSummaryOut(**_state(record, counts.get(record.id, {}))) for record in records if record is not None]
     return ListOut(items=items, next_cursor=next_cursor)
-
-
-@router.get("/answers")
-async def list_rescore_answers(
-    service: ServiceDep, caller: ReaderDep, task_id: NameFilter = None, agent: NameFilter = None
-) -> ListOut[RescorableOut]:
-    """List the answers that a rescore of the task, the agent or both would judge: the newest job of each answer.
-
-    Send the job ids to `POST /v1/forecasts` to estimate calls and cost.
-    """
-    jobs = await _selected(service, caller, task_id=task_id, agent=agent)
-    items = [RescorableOut(id=job.id, agent=job.agent, task_id=job.task_id, answer=job.answer) for job in jobs]
-    return ListOut(items=items, next_cursor=None)
 
 
 @router.get("/{rescore_id}")

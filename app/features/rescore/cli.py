@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.console.connection import URL, DryRunOption, JsonOption, UrlOption, connect
+from app.console.connection import URL, JsonOption, UrlOption, connect
 from app.console.errors import Exit, WrongUsage
 from app.console.event_loop import resumable
 from app.console.streams import counted, print_json, print_line, stderr_console, stdout_console
@@ -25,10 +25,7 @@ _CAUSES = {
     "new": "no earlier verdict",
     "not_kept": "nothing changed, but the earlier replies are no longer stored",
 }
-_FORECAST_BATCH = 10
-"""Answers per forecast request. Each takes up to a few seconds."""
 _MAX_FLIPS = 50
-_SUMMED = ("calls", "cached_calls", "input_tokens", "output_tokens", "usd", "usd_batch")
 
 
 def rescore(
@@ -46,7 +43,6 @@ def rescore(
         float | None, typer.Option("--budget", min=0.0, metavar="USD", help="Pause when this cost is reached.")
     ] = None,
     leaves: Annotated[bool, typer.Option("--leaves", help="Print the outcome of every leaf.")] = False,
-    dry_run: DryRunOption = False,
     cancel: Annotated[bool, typer.Option("--cancel", help="Cancel the rescore ID.")] = False,
     timeout: Annotated[float | None, typer.Option(help="Stop waiting after this many seconds.")] = None,
     url: UrlOption = URL,
@@ -63,14 +59,11 @@ def rescore(
         raise WrongUsage("give --task or --agent or both, or --job, or the ID of an earlier rescore")
     if cancel and rescore_id is None:
         raise WrongUsage("--cancel needs the ID of a rescore")
-    if rescore_id is not None and (dry_run or capture or model or budget is not None):
-        raise WrongUsage("--dry-run, --capture, --model and --budget are for a new rescore, not for an earlier one")
+    if rescore_id is not None and (capture or model or budget is not None):
+        raise WrongUsage("--capture, --model and --budget are for a new rescore, not for an earlier one")
     if model is not None:
         selection["model"] = model
     with connect(url) as client:
-        if dry_run and rescore_id is None:
-            _print_forecast(client, selection, stored_pages=not capture, as_json=as_json)
-            return
         if rescore_id is None:
             options = {"capture": capture} | ({} if budget is None else {"budget_usd": budget})
             rescore_id = str(client.create_rescore({**selection, **options})["id"])
@@ -124,48 +117,6 @@ def _wait(client: Client, rescore_id: str, timeout_s: float | None) -> None:
 
 class _BudgetReached(Exception):
     """All unfinished jobs are paused because of a budget."""
-
-
-def _print_forecast(client: Client, selection: Mapping[str, Any], *, stored_pages: bool, as_json: bool) -> None:
-    from app.console.forecasts import print_server_forecast
-
-    jobs = selection.get("jobs") or [
-        each["id"]
-        for each in client.list_rescore_answers(agent=selection.get("agent"), task_id=selection.get("task_id"))
-    ]
-    forecasts = [
-        client.create_forecast(
-            {
-                "jobs": jobs[start : start + _FORECAST_BATCH],
-                "model": selection.get("model"),
-                "stored_pages": stored_pages,
-            }
-        )
-        for start in range(0, len(jobs), _FORECAST_BATCH)
-    ]
-    items = [item for forecast in forecasts for item in forecast["items"]]
-    total = _sum_totals([forecast["total"] for forecast in forecasts])
-    merged = {**forecasts[0], "items": items, "total": total}
-    if as_json:
-        print_json(merged)
-    else:
-        print_server_forecast(merged, stored_pages=stored_pages)
-
-
-def _sum_totals(totals: Sequence[dict[str, Any]]) -> dict[str, Any]:
-    """Return the sum of forecast totals. A figure is null if it is null in one of them."""
-    first, *others = totals
-    summed = dict(first)
-    for total in others:
-        for name in _SUMMED:
-            one, other = summed[name], total[name]
-            summed[name] = None if None in (one, other) else {end: one[end] + other[end] for end in one}
-        summed["unpriced_models"] = sorted({*summed["unpriced_models"], *total["unpriced_models"]})
-        summed["past_runs"] += total["past_runs"]
-        summed["unknown_pages"] += total["unknown_pages"]
-        summed["problem"] = summed["problem"] or total["problem"]
-    summed.pop("roles", None)  # the roles are in the items
-    return summed
 
 
 def _print(document: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> None:

@@ -26,7 +26,7 @@ def scores_json(
     Args:
         gold: the run on the correct answer, which must score 1.
         empty: the run on an empty answer, which must score 0; the error if the judge raised.
-        estimate: forecast of the cost with a model that is not free of cost; None if the run itself has the cost.
+        estimate: estimated cost with a model that is not free of cost; None if the run itself has the cost.
         changes: report of the mutation test (``mutation_test.report_json``).
         fields: report of the field test (``findings.FieldReport.json``).
     """

@@ -65,7 +65,7 @@ async def test_capture_page_shows_dependents_and_accepts_an_upload(shop, tmp_pat
     assert "login wall" in await reader.text("dl.pairs")
     dependents = await reader.text(".dependents")
     assert "0-many" in dependents and "2-many" in dependents and "other" not in dependents
-    assert "Forecast: about $0.0093" in dependents
+    assert "Last time: $0.0093" in dependents
     await reader.page.click('button:has-text("Upload")')
     await reader.page.wait_for_selector('h1:has-text("Choose a file")')
     await reader.go(f"/pages/{page}")

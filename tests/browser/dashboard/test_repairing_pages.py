@@ -178,7 +178,7 @@ async def test_url_can_be_corrected_and_the_correction_undone(shop):
     assert (await page_state(served, MANY))["to_url"] == RIGHT
     assert RIGHT in await reader.text("#preview .notice")
     await reader.page.wait_for_selector(
-        '#pages-forecast:has-text("Re-judge 3 affected claims In 1 answer. Forecast: ")'
+        '#pages-rejudge:has-text("Re-judge 3 affected claims In 1 answer. Last time: ")'
     )
     assert "a letter is wrong" in (await reader.page.locator("#preview .changes").text_content() or "")
     await reader.page.evaluate("document.activeElement.blur()")
@@ -224,7 +224,7 @@ async def test_flagged_pages_are_captured_again_with_live_progress(shop):
     told = await reader.page.evaluate("told")
     assert told[0] == "0 of 3 captured again, 0 repaired" and len(told) == 4
     assert not (await page_state(served, MANY))["problem"]
-    await reader.page.wait_for_selector('#pages-forecast:has-text("Re-judge 5 affected claims In 1 answer")')
+    await reader.page.wait_for_selector('#pages-rejudge:has-text("Re-judge 5 affected claims In 1 answer")')
     assert reader.page_errors == []
 
 
@@ -301,10 +301,10 @@ async def test_answers_that_depend_on_a_page_are_judged_again(shop):
     served, reader, job = shop
     before = (await served.http.get(f"/v1/jobs/{job}")).json()["result_id"]
     await reader.go("/pages")
-    assert "Re-judge 3 affected claims In 1 answer. Forecast: about $0.0093 and 6 calls" in await reader.text(
-        "#preview .forecast"
+    assert "Re-judge 3 affected claims In 1 answer. Last time: $0.0093, 6 calls" in await reader.text(
+        "#preview .rejudge"
     )
-    await reader.page.click("#preview .forecast button")
+    await reader.page.click("#preview .rejudge button")
     await wait_for_message(reader, "1 answer is being judged again")
     async with asyncio.timeout(240):
         while (await served.http.get(f"/v1/jobs/{job}")).json()["result_id"] == before:  # noqa: ASYNC110

@@ -117,7 +117,7 @@ class AnswerFolder:
         submissions = read_folder(self.root / "answers", "otter")
         return plan(
             submissions,
-            await load_catalogue(settings),
+            await load_catalogue(settings, in_process=True),
             out=self.out,
             model=model,
             overwrite=overwrite,
@@ -125,9 +125,11 @@ class AnswerFolder:
             answers_root=self.root / "answers",
         )
 
-    async def evaluate(self, *, overwrite: bool = False, **overrides: Any) -> Sequence[AnswerEvaluation]:
+    async def evaluate(
+        self, *, overwrite: bool = False, in_process: bool = True, **overrides: Any
+    ) -> Sequence[AnswerEvaluation]:
         settings = self.settings(**overrides)
-        async with open_runtime(settings) as runtime:
+        async with open_runtime(settings, in_process=in_process) as runtime:
             pages = await CurrentPages.open(settings.data_dir / "captures", self.public)
             model_name = parse_judge(settings.model).model
             planned = await self.plan(settings, overwrite=overwrite, model=model_name, pages=pages)

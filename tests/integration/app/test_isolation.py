@@ -43,7 +43,7 @@ def native(folder: Path, task: str, body: str = "ctx.check('alone', os.getpid())
 
 async def test_isolated_judging_reports_hash_of_executed_file(tmp_path: Path):
     mine, public = native(tmp_path, "mine"), script(tmp_path, name="public")
-    settings = settings_for_tests(isolate=True, judges=(tmp_path,), data_dir=tmp_path / "data")
+    settings = settings_for_tests(judges=(tmp_path,), data_dir=tmp_path / "data")
     steps: list[Progress] = []
     async with open_runtime(settings) as runtime:
         assert runtime.process_pool is not None
@@ -60,7 +60,7 @@ async def test_hanging_script_ends_in_time_and_others_are_judged(tmp_path: Path)
     native(tmp_path, "hangs", "while True: pass")
     native(tmp_path, "dies", "os._exit(3)")
     native(tmp_path, "well")
-    settings = settings_for_tests(isolate=True, judges=(tmp_path,), data_dir=tmp_path / "data", job_deadline_s=20.0)
+    settings = settings_for_tests(judges=(tmp_path,), data_dir=tmp_path / "data", job_deadline_s=20.0)
     async with open_runtime(settings) as runtime:
         assert runtime.process_pool is not None
         await runtime.process_pool.wait_until_running()
@@ -80,7 +80,6 @@ async def test_limits_are_configurable(tmp_path: Path):
     native(tmp_path, "eats", "hold = bytearray(600_000_000)")
     native(tmp_path, "prints", "print('x' * 20_000, flush=True)\n    __import__('time').sleep(60)")
     settings = settings_for_tests(
-        isolate=True,
         judges=(tmp_path,),
         data_dir=tmp_path / "data",
         script_memory_bytes=512 * 1024**2,
@@ -93,10 +92,10 @@ async def test_limits_are_configurable(tmp_path: Path):
             assert raised.value.limit == limit
 
 
-async def test_judge_runs_in_process_without_isolation(tmp_path: Path):
+async def test_judge_runs_in_process_if_the_caller_says_so(tmp_path: Path):
     native(tmp_path, "here", f"os.mkdir({str(tmp_path)!r} + f'/{{os.getpid()}}')")
-    settings = settings_for_tests(isolate=False, judges=(tmp_path,), data_dir=tmp_path / "data")
-    async with open_runtime(settings) as runtime:
+    settings = settings_for_tests(judges=(tmp_path,), data_dir=tmp_path / "data")
+    async with open_runtime(settings, in_process=True) as runtime:
         assert runtime.process_pool is None
         await evaluate(runtime, judge=runtime.judge("here"), agent="me", answer=ANSWER)
     assert (tmp_path / str(os.getpid())).is_dir()
@@ -106,7 +105,7 @@ async def test_catalogue_loads_judge_files_in_a_child_process(tmp_path: Path):
     native(tmp_path, "sound")
     native(tmp_path, "raises", above="raise ValueError('boom')\n")
     native(tmp_path, "leaves", above="os._exit(0)\n")
-    catalogue = await load_catalogue(settings_for_tests(isolate=True, judges=(tmp_path,)))
+    catalogue = await load_catalogue(settings_for_tests(judges=(tmp_path,)))
     sound = catalogue.judges["sound"]
     assert (sound.kind, sound.version, sound.name, sound.strategy) == (
         JudgeKind.NATIVE,

@@ -39,8 +39,6 @@ def assay(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     for name in os.environ:
         if name.startswith(("ASSAY_", "OPENAI_", "AZURE_", "AWS_")):
             monkeypatch.delenv(name)
-    # Judge files run in this process, because starting their child processes takes seconds.
-    monkeypatch.setenv("ASSAY_ISOLATE", "off")
 
     def call(*arguments: str) -> CommandResult:
         with pytest.raises(SystemExit) as exit_info:

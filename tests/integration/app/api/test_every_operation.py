@@ -111,14 +111,14 @@ class Exemption:
 
 EXEMPTIONS = (
     Exemption(
-        operations="POST /v1/(submissions|forecasts)$",
+        operations="POST /v1/(submissions|estimates)$",
         code="INVALID",
         path=r"answers\.\d+\.name",
         message="another answer already has the name",
         reason="uniqueItems compares whole items, not one field of them",
     ),
     Exemption(
-        operations="POST /v1/(submissions|forecasts|checks)$",
+        operations="POST /v1/(submissions|estimates|checks)$",
         code="INVALID",
         path=r"(answers\.\d+\.)?reply(\..+)?",
         message="",

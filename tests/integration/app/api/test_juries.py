@@ -1,4 +1,4 @@
-"""Juries over HTTP: submissions, results, forecasts and the result page."""
+"""Juries over HTTP: submissions, results and the result page."""
 
 from __future__ import annotations
 

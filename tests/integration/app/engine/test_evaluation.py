@@ -136,20 +136,20 @@ async def test_each_check_is_one_record_in_the_log_of_the_answer(folder: AnswerF
 
 
 @pytest.mark.parametrize("source", [JUDGE, DATED_SCRIPT], ids=["native judge", "public script"])
-@pytest.mark.parametrize("isolate", [False, True])
+@pytest.mark.parametrize("in_process", [True, False])
 async def test_evaluation_date_reaches_the_script_and_is_an_input_of_the_result(
-    folder: AnswerFolder, source: str, isolate: bool, monkeypatch: pytest.MonkeyPatch
+    folder: AnswerFolder, source: str, in_process: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder.write_judge("bridge", source)
     monkeypatch.setenv("MIND2WEB2_EVAL_DATE", "2026-10-31")
-    (judged,) = await folder.evaluate(isolate=isolate)
+    (judged,) = await folder.evaluate(in_process=in_process)
     result = stored_result(judged)
     assert result["eval_date"] == "2026-10-31"
     if source is DATED_SCRIPT:
         assert result["eval_breakdown"][0]["info"] == [{"dates": {"variable": "2026-10-31", "function": "2026-10-31"}}]
-    assert (await folder.evaluate(isolate=isolate))[0].reused
+    assert (await folder.evaluate(in_process=in_process))[0].reused
     monkeypatch.delenv("MIND2WEB2_EVAL_DATE")
-    (again,) = await folder.evaluate(isolate=isolate)
+    (again,) = await folder.evaluate(in_process=in_process)
     assert (again.reused, again.planned.reason) == (False, "eval_date changed")
 
 
@@ -206,16 +206,16 @@ async def test_failing_judge_does_not_affect_others(folder: AnswerFolder) -> Non
         ("raise HarnessError('no browser')", "JUDGE_BUG", "no browser"),
     ],
 )
-@pytest.mark.parametrize("isolate", [False, True])
+@pytest.mark.parametrize("in_process", [True, False])
 async def test_script_that_does_not_handle_an_error_of_a_model_does_not_affect_others(
-    folder: AnswerFolder, request_code: str, code: str, message: str, isolate: bool, monkeypatch: pytest.MonkeyPatch
+    folder: AnswerFolder, request_code: str, code: str, message: str, in_process: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("AZURE_OPENAI_API_KEY", raising=False)
     source = SCRIPT.replace("import Evaluator", "import Evaluator, HarnessError, LLMClient")
     folder.write_judge("asks", source.replace("    leaf =", f"    {request_code}\n    leaf ="))
     folder.write_answer("asks", 1, "no pages")
 
-    ended = {one.outcome.task_id: one for one in await folder.evaluate(isolate=isolate)}
+    ended = {one.outcome.task_id: one for one in await folder.evaluate(in_process=in_process)}
 
     assert ended["bridge"].outcome.complete
     assert (ended["asks"].outcome.result, ended["asks"].outcome.error_code) == (None, code)

@@ -35,13 +35,13 @@ def folder(tmp_path: Path) -> Path:
     return folder
 
 
-@pytest.fixture(params=[False, True], ids=["in this process", "isolated"])
+@pytest.fixture(params=[True, False], ids=["in this process", "isolated"])
 async def runtime(request: pytest.FixtureRequest, tmp_path: Path, folder: Path) -> AsyncIterator[Runtime]:
     (folder / "python.py").write_text(PYTHON.format(task="python", version="1"))
     (folder / "data.yaml").write_text(YAML.format(version="1"))
     (folder / "other.yaml").write_text(YAML.format(version="1"))
-    settings = settings_for_tests(data_dir=tmp_path / "data", judges=(folder,), isolate=request.param)
-    async with open_runtime(settings) as runtime:
+    settings = settings_for_tests(data_dir=tmp_path / "data", judges=(folder,))
+    async with open_runtime(settings, in_process=request.param) as runtime:
         yield runtime
 
 

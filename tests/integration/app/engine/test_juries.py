@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-from app.engine.forecasting import forecast_plan
-from app.engine.judge_files import load_catalogue
 from app.features.bundles.replaying import first_difference, replay
 from app.features.bundles.rerunning import rerun
 from app.features.bundles.verifying import verify
@@ -142,33 +140,14 @@ async def test_rejected_member_stops_the_run_and_is_named(
 
 async def test_public_script_gets_the_verdicts_of_the_jury(folder: AnswerFolder, server: StandInLLM) -> None:
     folder.write_judge("bridge", SCRIPT)
-    for isolate in (False, True):
-        result = await judged(folder, server, isolate=isolate)
+    for in_process in (True, False):
+        result = await judged(folder, server, in_process=in_process)
         assert list(by_leaf(result)) == [("year", "passed", ["passed", "failed", "passed"])]
         assert result["judge_model"] == result["extract_model"] == "gpt-4.1,gpt-4o,gpt-6-luna"
     default = SCRIPT.replace("default_model=model", "default_model='gpt-6-luna'")
     folder.write_judge("bridge", default)
     result = await judged(folder, server)
     assert list(by_leaf(result)) == [("year", "passed", ["passed", "failed", "passed"])]
-
-
-async def test_forecast_counts_every_member(folder: AnswerFolder, server: StandInLLM) -> None:
-    async def calls(model: str) -> tuple[float, float | None]:
-        settings = folder.settings(model=model, openai_base_url=server.base_url)
-        planned = await folder.plan(settings)
-        [forecast] = await forecast_plan(
-            settings, await load_catalogue(settings), planned, out=folder.out, public=folder.public
-        )
-        assert forecast is not None
-        return forecast.expected.calls, forecast.expected.usd
-
-    single, jury = await calls("openai/gpt-4.1"), await calls(JURY)
-    assert single[0] >= 4
-    assert jury[0] >= 3 * 4
-    assert single[1] is not None and jury[1] is not None and jury[1] > 2 * single[1]
-    await judged(folder, server)
-    assert (await calls(JURY))[0] == 0
-    assert server.calls and len(server.calls) == 12
 
 
 async def test_bundle_of_a_jury_is_replayed(tmp_path: Path, server: StandInLLM) -> None:

@@ -42,15 +42,15 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
         yield web
 
 
-@pytest.mark.parametrize("isolate", [True, False])
-async def test_tools_of_a_public_script_open_no_page(tmp_path: Path, site: Web, isolate: bool):
+@pytest.mark.parametrize("in_process", [False, True])
+async def test_tools_of_a_public_script_open_no_page(tmp_path: Path, site: Web, in_process: bool):
     (tmp_path / "judges").mkdir()
     (tmp_path / "judges" / "tools.py").write_text(SCRIPT)
     settings = settings_for_tests(
-        data_dir=tmp_path / "data", judges=(tmp_path / "judges",), isolate=isolate, egress_allow=(site.host_port,)
+        data_dir=tmp_path / "data", judges=(tmp_path / "judges",), egress_allow=(site.host_port,)
     )
     url = f"{site.origin}/report"
-    async with open_runtime(settings) as runtime:
+    async with open_runtime(settings, in_process=in_process) as runtime:
         judge = runtime.judge("tools")
         answer = Answer(name="answer_1.md", text=f"{url} and the browser")
         result = await evaluate(runtime, judge=judge, agent="demo", answer=answer, stored_pages=True)

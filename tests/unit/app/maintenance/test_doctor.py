@@ -103,11 +103,6 @@ def test_confinement_is_reported(
     monkeypatch.setattr(doctor, "landlock_version", lambda: landlock)
     monkeypatch.setattr(doctor, "user_change_problem", lambda uid: problem)
     monkeypatch.setattr(doctor, "own_network_problem", lambda user: shared)
-    check = doctor.check_confinement(settings_for_tests(isolate=True))
+    check = doctor.check_confinement(settings_for_tests())
     assert check.state is state
     assert detail in check.detail
-
-
-def test_missing_isolation_is_a_warning() -> None:
-    check = doctor.check_confinement(settings_for_tests(isolate=False))
-    assert (check.state, check.remedy.split()[1]) == (State.WARNING, "ASSAY_ISOLATE=on")

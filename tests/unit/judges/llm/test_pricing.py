@@ -52,14 +52,6 @@ def test_cached_tokens_cost_less_if_their_price_is_known():
     assert Price(input=2, output=8).usd(input_tokens=10**6, output_tokens=0, cached_tokens=10**6) == 2
 
 
-def test_batch_costs_half_or_is_unknown():
-    price = price_of("gpt-4.1")
-    assert price is not None
-    tokens = {"input_tokens": 10**6, "output_tokens": 10**6}
-    assert price.batch_usd(**tokens) == price.usd(**tokens) / 2
-    assert Price(input=2, output=8).batch_usd(**tokens) is None
-
-
 @pytest.mark.parametrize("model", sorted(shipped_prices().keys() - {"lexical"}))
 def test_every_shipped_price_has_cached_and_batch_prices(model: str):
     price = shipped_prices()[model]

@@ -195,8 +195,7 @@ async def test_isolated_judge_records_shortened_pages(world: InMemoryJudging):
     assert [leaf["outcome"] for leaf in root["children"]] == ["passed", "failed", "passed", "not_judged"]
     bundle, _ = await world.bundle()
     found = replay(bundle)
-    confined = world.settings.model_copy(update={"isolate": True})
-    assert first_difference(await rerun(bundle, found, confined)) is None
+    assert first_difference(await rerun(bundle, found, world.settings)) is None
 
 
 async def test_cached_reply_is_recorded_for_the_shortened_page(world: InMemoryJudging, model: StandInLLM):

@@ -154,7 +154,7 @@ async def test_dry_run_estimates_requests_and_cost_and_sends_nothing(bench: Any)
         ended = await bench("--model", MODEL, "--dry-run", "--json", server=server)
         assert server.calls == []
     assert ended.code == 0, ended.err
-    gauges, prices = json.loads(ended.out)["forecasts"]
+    gauges, prices = json.loads(ended.out)["estimates"]
     assert (gauges["set"], gauges["claims"], prices["claims"]) == ("gauges", 10, 4)
     assert gauges["calls"]["low"] == 20 and gauges["calls"]["high"] == 30
     assert 0 < gauges["usd"]["low"] < gauges["usd"]["high"]

@@ -235,29 +235,6 @@ async def test_stored_failure_of_a_page_keeps_its_verdict(start: Start, pages: R
     assert pages.captured == []
 
 
-async def test_forecast_of_a_rescore_has_the_calls_of_changed_claims_only(
-    start: Start, model: StandInLLM, pages: RecordedPages
-):
-    async with start() as api:
-        await judge_two_agents(api)
-    model.calls.clear()
-    pages.captured.clear()
-    async with start({**CLAIMS, "river": CHANGED}, workers=0) as api:
-        items = (await api.get("/v1/rescores/answers", params={"task_id": "paris"})).json()["items"]
-        assert [(item["agent"], item["answer"]) for item in items] == [
-            ("heron", "answer_1.md"),
-            ("otter", "answer_1.md"),
-        ]
-        body = {"jobs": [item["id"] for item in items], "stored_pages": True}
-        forecast = (await api.post("/v1/forecasts", json=body)).json()
-    assert forecast["total"]["calls"]["expected"] == pytest.approx(2 * VOTES, rel=0.3)
-    assert forecast["total"]["usd"]["expected"] > 0
-    async with start({"third": "Lyon is the third city of France"}, source=OTHER, workers=0) as api:
-        total = (await api.post("/v1/forecasts", json=body)).json()["total"]
-    assert total["calls"]["high"] == 0
-    assert (model.calls, pages.captured) == ([], [])
-
-
 async def test_budget_pauses_a_rescore_and_cancelling_keeps_the_earlier_results(start: Start, model: StandInLLM):
     async with start() as api:
         await judge_two_agents(api)

@@ -1,4 +1,4 @@
-"""Forecasts compared with actual usage, and usage reports, over HTTP."""
+"""Estimates compared with actual usage, and usage reports, over HTTP."""
 
 from __future__ import annotations
 
@@ -18,7 +18,6 @@ from tests.integration.app.api.test_judged_again import (
     judged,
     start,
 )
-from tests.standin.faults import Fault
 from tests.standin.llm import StandInLLM
 
 pytestmark = pytest.mark.postgres
@@ -27,82 +26,54 @@ __all__ = ["start"]
 ANSWERS = [{"name": "answer_1", "text": "It is Paris."}]
 
 
-async def forecast(api: httpx.AsyncClient, **question: Any) -> dict[str, Any]:
-    response = await api.post("/v1/forecasts", json=question)
+async def estimate(api: httpx.AsyncClient, **submission: Any) -> dict[str, Any]:
+    response = await api.post("/v1/estimates", json={"agent": "demo", "task_id": "paris", **submission})
     assert response.status_code == 200, response.text
     found: dict[str, Any] = response.json()
     return found
 
 
-async def test_forecast_matches_usage_and_stores_nothing(start: Start, model: StandInLLM):
+async def test_estimate_uses_earlier_results_of_the_task_and_stores_nothing(start: Start, model: StandInLLM):
     async with start(**CLAIMS) as api:
-        found = await forecast(api, agent="demo", task_id="paris", answers=ANSWERS)
+        before = await estimate(api, answers=ANSWERS)
         assert len(model.calls) == 0
         assert (await api.get("/v1/jobs")).json()["items"] == []
         assert (await api.get("/v1/pages")).json()["items"] == []
         result = await judged(api)
-    assert found["total"]["calls"]["expected"] == pytest.approx(result["usage"]["calls"], rel=0.1)
-    # The forecast includes reasoning tokens; the stand-in produces none.
-    assert 0 < result["usage"]["usd"] <= found["total"]["usd"]["high"]
-    assert found["total"]["usd_batch"]["expected"] == pytest.approx(found["total"]["usd"]["expected"] / 2, rel=0.01)
+        after = await estimate(api, answers=ANSWERS)
+        other = await estimate(api, answers=ANSWERS, model="openai/my-own")
+    [first], [again], [unpriced] = before["items"], after["items"], other["items"]
+    assert first["basis"] == "no earlier result: 1 to 40 claims assumed"
+    assert again["basis"] == "1 earlier result of this answer"
+    for found in (first, again, after["total"]):
+        assert found["calls"]["low"] <= result["usage"]["calls"] <= found["calls"]["high"]
+        assert found["usd"]["low"] <= result["usage"]["usd"] <= found["usd"]["high"]
+    assert unpriced["basis"] == "1 earlier result of other models"
+    assert (unpriced["calls"], unpriced["usd"], other["total"]["usd"]) == (again["calls"], None, None)
 
 
-async def test_forecast_searches_long_answers_outside_the_event_loop(start: Start, monkeypatch: pytest.MonkeyPatch):
+async def test_estimate_searches_long_answers_outside_the_event_loop(start: Start, monkeypatch: pytest.MonkeyPatch):
     threads, text = record_long_searches(monkeypatch), "It is Paris (https://example.org/france). " * 500
     async with start(**CLAIMS) as api:
-        found = await forecast(api, agent="demo", task_id="paris", answers=[{"name": "answer_1", "text": text}])
-    assert found["total"]["unknown_pages"] == 1
+        found = await estimate(api, answers=[{"name": "answer_1", "text": text}])
+    assert found["items"][0]["basis"].endswith("; 0 of 1 page captured")
     assert threads and threading.current_thread() not in threads
 
 
-async def test_forecast_of_cached_job_has_no_calls(start: Start):
-    async with start(**CLAIMS) as api:
-        [job_id] = await submit(api, task_id="paris")
-        await result_of(api, job_id)
-        found = await forecast(api, jobs=[job_id])
-        assert found["items"][0]["job_id"] == job_id
-        assert found["total"]["calls"] == {"low": 0, "expected": 0, "high": 0}
-        assert found["total"]["cached_calls"]["expected"] == len(CLAIMS) * VOTES
-        other = await forecast(api, jobs=[job_id], model="openai/gpt-4o")
-    assert other["total"]["calls"]["expected"] == pytest.approx(len(CLAIMS) * VOTES, rel=0.1)
-    assert other["total"]["past_runs"] == 1
-
-
-async def test_forecast_excludes_checkpoints_without_reply_cache(start: Start, model: StandInLLM):
-    model.fault_for = lambda call: Fault(status=500) if call.claim == CLAIMS["river"] else None
-    async with start(replies=0, **CLAIMS) as api:
-        [job_id] = await submit(api, task_id="paris")
-        assert (await result_of(api, job_id))["status"] == "incomplete"
-        found = await forecast(api, jobs=[job_id])
-    assert found["total"]["calls"]["expected"] == VOTES
-    assert found["total"]["cached_calls"]["expected"] == (len(CLAIMS) - 1) * VOTES
-
-
-async def test_forecast_with_unknown_price_has_no_cost(start: Start):
-    async with start(**CLAIMS) as api:
-        found = await forecast(api, agent="demo", task_id="paris", answers=ANSWERS, model="openai/my-own")
-    assert found["total"]["usd"] is None
-    assert found["total"]["unpriced_models"] == ["my-own"]
-    assert found["total"]["calls"]["expected"] == pytest.approx(len(CLAIMS) * VOTES, rel=0.1)
-
-
 @pytest.mark.parametrize(
-    ("question", "status"),
+    ("submission", "status"),
     [
         ({}, 422),
-        ({"jobs": ["job_none"]}, 404),
-        ({"jobs": []}, 422),
-        ({"jobs": ["job\0"]}, 422),
-        ({"jobs": ["a"], "agent": "b"}, 422),
-        ({"agent": "demo", "task_id": "paris"}, 422),
-        ({"agent": "demo", "task_id": "none", "answers": ANSWERS}, 404),
-        ({"agent": "../demo", "task_id": "paris", "answers": ANSWERS}, 422),
-        ({"agent": "demo", "task_id": "paris", "answers": ANSWERS, "model": "nobody/x"}, 422),
+        ({"answers": []}, 422),
+        ({"task_id": "none", "answers": ANSWERS}, 404),
+        ({"agent": "../demo", "answers": ANSWERS}, 422),
+        ({"answers": ANSWERS, "model": "nobody/x"}, 422),
     ],
 )
-async def test_invalid_forecast_requests_return_problems(start: Start, question: dict[str, Any], status: int):
+async def test_invalid_estimate_requests_return_problems(start: Start, submission: dict[str, Any], status: int):
     async with start(**CLAIMS) as api:
-        assert_problem(await api.post("/v1/forecasts", json=question), status)
+        body = {"agent": "demo", "task_id": "paris", **submission}
+        assert_problem(await api.post("/v1/estimates", json=body), status)
 
 
 async def test_usage_is_grouped_by_agent_task_model_and_role(start: Start, model: StandInLLM):
