@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 import typer.core
@@ -23,6 +22,7 @@ from app.console.judging_options import (
 )
 from app.console.streams import counted, print_json, print_line, stderr_console, stdout_console
 from app.console.tables import plain_table
+from app.features.meta_eval.cli_bench import VOTES, BenchCommand, PartialOption, PartialSupport, bench
 from judges.analysis.label_sets import SetFormat
 
 if TYPE_CHECKING:
@@ -37,22 +37,6 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     from judges.analysis.label_sets.importing import ImportReport
 
-VOTES = 3
-"""Votes per claim when answers are judged."""
-
-
-class PartialSupport(StrEnum):
-    """How labels and verdicts of partial support count."""
-
-    FAILED = "failed"
-    PASSED = "passed"
-    EXCLUDED = "excluded"
-
-
-PartialOption: TypeAlias = Annotated[
-    PartialSupport, typer.Option("--partial", help="How partial support counts in labels and recorded verdicts.")
-]
-
 
 class _MeasureGroup(DefaultGroup):
     """Group whose command ``measure`` is implied by a file or an option."""
@@ -63,8 +47,6 @@ class _MeasureGroup(DefaultGroup):
 
 
 def program() -> typer.Typer:
-    from app.features.meta_eval.cli_bench import BenchCommand, bench
-
     group = typer.Typer(
         cls=_MeasureGroup,
         no_args_is_help=True,

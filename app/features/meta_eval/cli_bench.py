@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
@@ -29,7 +30,6 @@ from app.console.judging_options import (
 )
 from app.console.streams import counted, print_json, print_line, stderr_console, stdout_console
 from app.console.tables import plain_table
-from app.features.meta_eval.cli import VOTES, PartialOption, PartialSupport
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -48,6 +48,21 @@ _QUALITY: Final = (0, 1, 2, 3, 4, 5, 6, 7)
 _COST: Final = (0, 1, 8, 9, 10, 11, 12, 13)
 """Columns of the two tables in the terminal."""
 _OUT_SUFFIXES: Final = (".md", ".csv", ".json")
+VOTES = 3
+"""Votes per claim when answers are judged."""
+
+
+class PartialSupport(StrEnum):
+    """How labels and verdicts of partial support count."""
+
+    FAILED = "failed"
+    PASSED = "passed"
+    EXCLUDED = "excluded"
+
+
+PartialOption: TypeAlias = Annotated[
+    PartialSupport, typer.Option("--partial", help="How partial support counts in labels and recorded verdicts.")
+]
 
 
 class BenchCommand(typer.core.TyperCommand):
