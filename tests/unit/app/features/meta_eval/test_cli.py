@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.features.meta_eval.cli import VOTES
+from app.features.meta_eval.cli_bench import VOTES
 from judges.analysis.labels import HumanDecision, Label, LabelledPage, RecordedVerdict, label_line
 from judges.verifier import DEFAULT_TRIALS
 from rubrics.verdict import Outcome
