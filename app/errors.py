@@ -38,14 +38,7 @@ class InputRejected(AppError):
 
 _LIMIT_SETTINGS = {
     "time": "JOB_DEADLINE_S",
-    "cpu": "SCRIPT_CPU_S",
     "memory": "SCRIPT_MEMORY_BYTES",
-    "file size": "SCRIPT_FILE_BYTES",
-    "disk": "SCRIPT_DISK_BYTES",
-    "open files": "SCRIPT_OPEN_FILES",
-    "threads": "SCRIPT_THREADS",
-    "processes": "SCRIPT_PROCESSES",
-    "output": "SCRIPT_OUTPUT_BYTES",
 }
 """Settings that set the limits of judge processes, by the limit of ``ScriptStopped``. Other limits are fixed."""
 

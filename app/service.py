@@ -19,7 +19,7 @@ from app.jobs.budget_ledger import BudgetLedger
 from app.jobs.control import JobControl
 from app.jobs.evaluator import JobEvaluator, JobRunner
 from app.jobs.events import JobEvents
-from app.jobs.execution import Deadline, EvaluateJob, JobExecutor
+from app.jobs.execution import EvaluateJob, JobExecutor
 from app.jobs.intake import Intake
 from app.jobs.pausing import JobPauser
 from app.jobs.queue import JobQueue, WorkerOptions
@@ -192,10 +192,7 @@ def create_worker(
         redactor=runtime.redactor,
         metrics=metrics,
         deadline_s=settings.job_deadline_s,
-        deadlines={
-            kind: Deadline(f"ASSAY_{name.upper()}", getattr(settings, name))
-            for kind, name in ((kind, runner.deadline_setting) for kind, runner in runners.items())
-        },
+        deadlines={kind: each.deadline_s for kind, each in runners.items() if each.deadline_s is not None},
     )
     return Worker(database, queue, execution, takeover, pausing, options)
 
@@ -209,7 +206,7 @@ def worker_options(settings: Settings, *, concurrency: int, listens: bool) -> Wo
     return WorkerOptions(
         concurrency=concurrency,
         listens=listens,
-        heartbeat_s=settings.heartbeat_s,
+        heartbeat_s=settings.stalled_s / 3,
         stalled_s=settings.stalled_s,
         drain_s=settings.drain_s,
     )

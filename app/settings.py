@@ -17,12 +17,10 @@ from pydantic import BeforeValidator, Field, PrivateAttr, SecretStr, ValidationE
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from app.errors import InvalidSettings
-from cache.backends.inflating import MAX_API_BYTES
-from cache.confinement.privileges import DEFAULT_UID
 from cache.urls import is_loopback
 from judges.llm.families import DEFAULT_MODEL
 from judges.llm.learned_formats import Images
-from judges.llm.parameters import ROLES, Effort, Parameters, RunParameters
+from judges.llm.parameters import Effort, Parameters, RunParameters
 from judges.llm.pricing import Prices
 
 _NAMED_KEY = re.compile(
@@ -94,18 +92,8 @@ class Settings(BaseSettings):
     temperature: float | None = Field(None, ge=0, le=2)
     max_output_tokens: int | None = Field(None, ge=1, le=10_000_000)
     """Maximum output tokens, including reasoning. None: the model's own limit."""
-    verify_reasoning_effort: Effort | None = None
-    verify_temperature: float | None = Field(None, ge=0, le=2)
-    verify_max_output_tokens: int | None = Field(None, ge=1, le=10_000_000)
-    """Override the three parameters above for judging claims."""
-    extract_reasoning_effort: Effort | None = None
-    extract_temperature: float | None = Field(None, ge=0, le=2)
-    extract_max_output_tokens: int | None = Field(None, ge=1, le=10_000_000)
-    """Override the three parameters above for extracting values."""
     llm_timeout_s: float | None = Field(None, gt=0, le=3600)
     """Time limit of one model request including its retries. None: 60, or 900 at reasoning effort high or above."""
-    max_reply_bytes: int = Field(MAX_API_BYTES, ge=64 * 1024, le=1024**3)
-    """Maximum size of a response of a model server, compressed and decompressed."""
     prices: Annotated[Prices, NoDecode] = Prices()
     """Model prices that override the shipped price table."""
     images: Images = Images.AUTO
@@ -118,11 +106,10 @@ class Settings(BaseSettings):
     """Maximum concurrent answers of one task."""
     max_pages: int = Field(5, ge=1, le=1000)
     max_pages_per_host: int = Field(2, ge=1, le=1000)
+    """Maximum concurrent captures per host over all workers on one database."""
     max_llm: int = Field(30, ge=1, le=10_000)
     max_llm_total: int | None = Field(None, ge=1, le=100_000)
     """Maximum concurrent model requests over all workers on one database. None: no shared limit."""
-    max_pages_per_host_total: int | None = Field(None, ge=1, le=1000)
-    """Maximum concurrent captures per host over all workers on one database. None: ``max_pages_per_host``."""
 
     host_gap_s: float = Field(0.5, ge=0, le=60)
     """Minimum time between the starts of two visits to one host, over all workers. Hosts in ``egress_allow`` are
@@ -162,7 +149,6 @@ class Settings(BaseSettings):
 
     max_attempts: int = Field(3, ge=1, le=100)
     """Maximum number of attempts per job."""
-    heartbeat_s: float = Field(2.0, gt=0, le=600)
     stalled_s: float = Field(6.0, gt=0, le=3600)
     """Time without a heartbeat after which other workers take over a worker's jobs."""
     drain_s: float = Field(25.0, ge=0, le=3600)
@@ -171,19 +157,6 @@ class Settings(BaseSettings):
     """Time limit for judging one answer."""
     script_memory_bytes: int = Field(1024**3, ge=256 * 1024**2)
     """Maximum address space of a judge process."""
-    script_cpu_s: int = Field(60, ge=1)
-    script_file_bytes: int = Field(64 * 1024**2, ge=0)
-    """Maximum size of a file that a judge process writes."""
-    script_disk_bytes: int = Field(256 * 1024**2, ge=0)
-    """Maximum size of all files of a judge process together."""
-    script_open_files: int = Field(256, ge=32)
-    script_threads: int = Field(256, ge=1)
-    script_processes: int = Field(0, ge=0, le=1000)
-    """Maximum number of child processes of a judge process."""
-    script_output_bytes: int = Field(8 * 1024**2, ge=1024)
-    """Maximum output of a judge process on stdout and stderr."""
-    sandbox_uid: int = Field(DEFAULT_UID, ge=1, lt=2**32 - 2)
-    """User and group of judge processes if the service runs as root. The next number is that of the browser."""
     max_body_bytes: int = Field(16 * 1024 * 1024, ge=1024)
     metrics_bind: str = Field("", pattern=r"^(|[^\s:]+:[0-9]{1,5})$")
     """``host:port`` on which ``assay worker`` serves Prometheus metrics. Empty: disabled."""
@@ -203,14 +176,8 @@ class Settings(BaseSettings):
     aws_endpoint_url: str | None = Field(None, validation_alias="AWS_ENDPOINT_URL")
     google_maps_api_key: SecretStr | None = Field(None, validation_alias="GOOGLE_MAPS_API_KEY")
 
-    max_verifications: int = Field(512, ge=1, le=10_000)
-    """Maximum concurrent verifications of rewards. Further ones wait; the wait counts towards their deadline."""
-    reward_keep_s: float = Field(3600.0, ge=0, le=31_536_000)
-    """Time for which the response to a verification is kept for equal requests. 0: not kept."""
     suite_data: Folders = ()
     """Folders of benchmark data that suite runs over HTTP may read. Empty: no suite runs over HTTP."""
-    suite_deadline_s: float = Field(86_400.0, gt=0)
-    """Time limit for one suite run."""
 
     @field_validator("*", mode="before")
     @classmethod
@@ -322,15 +289,13 @@ class Settings(BaseSettings):
     @property
     def parameters(self) -> RunParameters:
         """Model parameters by role."""
-
-        def under(prefix: str) -> Parameters:
-            return Parameters(
-                reasoning_effort=getattr(self, f"{prefix}reasoning_effort"),
-                temperature=getattr(self, f"{prefix}temperature"),
-                max_output_tokens=getattr(self, f"{prefix}max_output_tokens"),
+        return RunParameters(
+            every=Parameters(
+                reasoning_effort=self.reasoning_effort,
+                temperature=self.temperature,
+                max_output_tokens=self.max_output_tokens,
             )
-
-        return RunParameters(every=under(""), roles={role: under(f"{role}_") for role in ROLES})
+        )
 
     @property
     def secrets(self) -> tuple[str, ...]:

@@ -47,15 +47,6 @@ MaxOutputOption: TypeAlias = Annotated[
     int | None,
     typer.Option(metavar="N", min=1, help="Maximum output tokens of a reply, including reasoning (default: no limit)."),
 ]
-RoleEffortOption: TypeAlias = Annotated[
-    str | None, typer.Option(metavar="EFFORT", help="--reasoning-effort for this role only.")
-]
-RoleTemperatureOption: TypeAlias = Annotated[
-    float | None, typer.Option(min=0.0, max=2.0, help="--temperature for this role only.")
-]
-RoleMaxOutputOption: TypeAlias = Annotated[
-    int | None, typer.Option(metavar="N", min=1, help="--max-output-tokens for this role only.")
-]
 JudgeOption: TypeAlias = Annotated[
     str | None,
     typer.Option(

@@ -14,6 +14,7 @@ import structlog
 import judges.tasks
 from app.engine.import_check import import_reports, with_description
 from app.settings import Settings
+from cache.confinement.privileges import DEFAULT_UID
 from cache.daemon_threads import DaemonThreadPool
 from judges.isolation.fork_server_pool import ForkServerPool
 from judges.loader import JUDGE_SUFFIXES, JudgeCatalogue, judge_files, load_judges
@@ -122,7 +123,7 @@ async def load_catalogue(
     if unchecked:
         async with AsyncExitStack() as stack:
             if process_pool is None:
-                process_pool = ForkServerPool(PRELOADED, uid=settings.sandbox_uid)
+                process_pool = ForkServerPool(PRELOADED, uid=DEFAULT_UID)
                 stack.push_async_callback(process_pool.aclose)
             reports = await import_reports(process_pool, [judge.path for judge in unchecked if judge.path is not None])
     used_ids = catalogue.judges.keys() | catalogue.broken.keys()

@@ -227,7 +227,6 @@ def _access(settings: Settings) -> Access:
 
     optional: dict[str, Any] = {"azure_api_version": settings.azure_api_version, "aws_region": settings.aws_region}
     return Access(
-        max_reply_bytes=settings.max_reply_bytes,
         images=settings.images,
         format_file=FormatFile(settings.data_dir / "dialects.json"),
         openai_api_key=secret_value(settings.openai_api_key),

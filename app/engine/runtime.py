@@ -39,6 +39,7 @@ from cache.backends.sibling_probe import PROBE_BYTES, PROBE_S, SiblingProbe
 from cache.blobs import BlobStore
 from cache.capture import Capturer, Observation
 from cache.capture_index import CaptureIndex, CombinedIndex, FolderIndex
+from cache.confinement.privileges import DEFAULT_UID
 from cache.egress.proxy import EgressProxy, parse_host_port
 from cache.errors import BrowserUnavailable
 from cache.pacing import HostPacing, PacedCapturer, ProcessHostPacing
@@ -213,17 +214,8 @@ def _limits(settings: Settings, sharing: SharedState | None) -> Limits:
 
 def create_fork_server_pool(settings: Settings, *, terminal: bool = False) -> ForkServerPool:
     """Create the fork server pool for judge files. With ``terminal``, they keep the terminal of this process."""
-    limits = ScriptLimits(
-        memory_bytes=settings.script_memory_bytes,
-        cpu_s=settings.script_cpu_s,
-        file_bytes=settings.script_file_bytes,
-        disk_bytes=settings.script_disk_bytes,
-        open_files=settings.script_open_files,
-        threads=settings.script_threads,
-        processes=settings.script_processes,
-        output_bytes=settings.script_output_bytes,
-    )
-    return ForkServerPool(PRELOADED, limits=limits, uid=settings.sandbox_uid, terminal=terminal)
+    limits = ScriptLimits(memory_bytes=settings.script_memory_bytes)
+    return ForkServerPool(PRELOADED, limits=limits, uid=DEFAULT_UID, terminal=terminal)
 
 
 class NoBrowser:
@@ -279,7 +271,7 @@ def _shared_host_slots(settings: Settings, sharing: SharedState | None) -> HostS
     """Return the limit of concurrent captures per host that all workers share; None without a shared database."""
     if sharing is None or settings.database_url is None:
         return None
-    slots, total = sharing.slots, settings.max_pages_per_host_total or settings.max_pages_per_host
+    slots, total = sharing.slots, settings.max_pages_per_host
     return lambda host: slots.semaphore(f"host {host}", total, linger_s=0.0)
 
 
@@ -301,7 +293,7 @@ def _capturer(
                 semaphore=nullcontext(),  # the routed capturer limits the captures of all browsers
                 allow_unsandboxed=settings.browser_unsandboxed,
                 contact=settings.contact,
-                uid=settings.sandbox_uid + 1,
+                uid=DEFAULT_UID + 1,
             ),
             pace,
             interval_s=settings.host_gap_s,

@@ -39,10 +39,10 @@ class JobRun:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobRunner:
-    """How jobs of one kind run. ``deadline_setting`` is the field of the settings with the time limit of one job."""
+    """How jobs of one kind run. ``deadline_s`` is the time limit of one job; None: that of answers."""
 
     run: Callable[[JobRun], Awaitable[dict[str, Any]]]
-    deadline_setting: str = "job_deadline_s"
+    deadline_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

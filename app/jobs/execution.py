@@ -9,7 +9,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, nullcontext
 from functools import partial
 from types import MappingProxyType
-from typing import Any, NamedTuple, Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import structlog
 
@@ -123,13 +123,6 @@ class EvaluateJob(Protocol):
     ) -> Coroutine[Any, Any, dict[str, Any]]: ...
 
 
-class Deadline(NamedTuple):
-    """Time limit of a job, and the environment variable that sets it."""
-
-    setting: str
-    seconds: float
-
-
 class JobExecutor:
     """Executor of jobs. A worker calls ``run`` for each queue entry."""
 
@@ -145,9 +138,9 @@ class JobExecutor:
         redactor: Redactor,
         metrics: Metrics,
         deadline_s: float,
-        deadlines: Mapping[str, Deadline] = MappingProxyType({}),
+        deadlines: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
-        """``deadlines`` replaces ``deadline_s`` for the job kinds that it names."""
+        """``deadlines`` replaces ``deadline_s``, in seconds, for the job kinds that it names."""
         self._database = database
         self._takeover = takeover
         self._pausing = pausing
@@ -160,7 +153,7 @@ class JobExecutor:
         self._superseded: set[asyncio.Task[str]] = set()
         self._database_access = asyncio.Semaphore(_MAX_DATABASE_ACCESS)
         self._metrics = metrics
-        self._default_deadline = Deadline("ASSAY_JOB_DEADLINE_S", deadline_s)
+        self._default_deadline_s = deadline_s
         self._deadlines = deadlines
 
     def cancel_all(self) -> None:
@@ -221,7 +214,7 @@ class JobExecutor:
         """
         writer = ProgressWriter(self._database, job.fence, limiter=self._database_access)
         started = time.monotonic()
-        deadline = asyncio.timeout(self._deadline(job).seconds)
+        deadline = asyncio.timeout(self._deadline_s(job))
         result_id = self._ids.new("res")
         try:
             if older is not None:
@@ -315,13 +308,14 @@ class JobExecutor:
                     raise
                 await asyncio.sleep(1.0)
 
-    def _deadline(self, job: Job) -> Deadline:
-        return self._deadlines.get(job.kind.value, self._default_deadline)
+    def _deadline_s(self, job: Job) -> float:
+        return self._deadlines.get(job.kind.value, self._default_deadline_s)
 
     def _deadline_error(self, job: Job) -> JobError:
-        setting, seconds = self._deadline(job)
-        remedy = f"Retry the job, which reuses the pages and model replies that it has, or raise {setting}"
-        return JobError(code="DEADLINE", detail=f"Not finished within {seconds:g} s. {remedy}")
+        remedy = "Retry the job, which reuses the pages and model replies that it has"
+        if job.kind.value not in self._deadlines:
+            remedy += ", or raise ASSAY_JOB_DEADLINE_S"
+        return JobError(code="DEADLINE", detail=f"Not finished within {self._deadline_s(job):g} s. {remedy}")
 
     def _job_error(self, error: Exception) -> JobError:
         """Map an exception to the job error that the owner sees."""

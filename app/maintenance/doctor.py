@@ -32,7 +32,7 @@ from app.storage.embedded import EmbeddedPostgres
 from cache.backends.browser_process import own_network_problem
 from cache.backends.browser_search import INSTALL_BROWSER
 from cache.confinement.landlock import LANDLOCK_TCP, landlock_version
-from cache.confinement.privileges import user_change_problem
+from cache.confinement.privileges import DEFAULT_UID, user_change_problem
 from cache.errors import CacheError
 from judges.errors import JudgeError, LLMError
 from judges.extras import EXTRAS, installed
@@ -347,10 +347,10 @@ async def check_judges(settings: Settings) -> Check:
 
 def check_confinement(settings: Settings) -> Check:
     """Say what separates judge files and the browser from the service (docs/decisions/0047-confined-processes.md)."""
-    landlock, problem = landlock_version(), user_change_problem(settings.sandbox_uid)
+    landlock, problem = landlock_version(), user_change_problem(DEFAULT_UID)
     separated = f"Landlock {landlock}" if landlock else ""
     if not problem:
-        separated = ", ".join(part for part in (f"user {settings.sandbox_uid}", separated) if part)
+        separated = ", ".join(part for part in (f"user {DEFAULT_UID}", separated) if part)
     if not separated:
         return Check(
             name="isolation",
@@ -359,7 +359,7 @@ def check_confinement(settings: Settings) -> Check:
             remedy="Use Linux 5.13 or newer.",
         )
     detail = f"judge files and the browser: {separated}; "
-    if shared := own_network_problem(None if problem else settings.sandbox_uid + 1):
+    if shared := own_network_problem(None if problem else DEFAULT_UID + 1):
         bounds = "only to temporary ports" if landlock >= LANDLOCK_TCP else "anywhere"
         return Check(
             name="isolation",

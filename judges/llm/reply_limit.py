@@ -56,7 +56,7 @@ class _LimitedStream(httpx2.AsyncByteStream):
             if rejected.outcome is not CaptureOutcome.TOO_LARGE:
                 raise httpx2.DecodingError(rejected.detail) from None
             if not self._may_cut:
-                message = f"its body has more than {self._max_bytes} bytes (ASSAY_MAX_REPLY_BYTES)"
+                message = f"its body has more than {self._max_bytes} bytes"
                 raise ReplyTooLarge(message) from None
         yield self._inflater.content[: self._max_bytes]
 

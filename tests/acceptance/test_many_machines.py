@@ -129,7 +129,6 @@ def test_each_job_has_one_correct_result_after_a_kill_and_a_stopped_worker(
             ASSAY_MODEL="openai/gpt-6-luna",
             OPENAI_BASE_URL=model.base_url,
             ASSAY_MAX_LLM="2",
-            ASSAY_HEARTBEAT_S="0.5",
             ASSAY_STALLED_S="3",
             ASSAY_MAX_ATTEMPTS="10",  # on a busy machine, workers that live can look lost
             ASSAY_EGRESS_ALLOW=site.removeprefix("http://"),

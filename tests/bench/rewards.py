@@ -116,7 +116,6 @@ async def _with_service(
             OPENAI_API_KEY="bench",
             ASSAY_EGRESS_ALLOW=f"127.0.0.1:{web.port}",
             ASSAY_MAX_LLM=str(4 * AT_ONCE),
-            ASSAY_MAX_VERIFICATIONS=str(4 * AT_ONCE),
             ASSAY_RATE_PER_S="0",
         )
         service = running_service(home, environment, "--workers", "0", program=COLD)

@@ -120,7 +120,6 @@ class RandomKillTest:
             "openai_base_url": self._model.base_url,
             "reply_cache_bytes": 0,
             "max_llm": MAX_LLM,
-            "heartbeat_s": 0.2,
             "stalled_s": STALLED_S,
         }
         return await asyncio.to_thread(

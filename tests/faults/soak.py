@@ -62,7 +62,6 @@ async def soak(database: Database, folder: Path) -> bool:
             "database_url": worker_url(database),
             "model": "openai/gpt-6-luna",
             "openai_base_url": model.base_url,
-            "heartbeat_s": 0.5,
             "stalled_s": 5.0,
         }
         options = {

@@ -52,7 +52,7 @@ async def extracted(ctx):
     await ctx.extract(Said, "Read the name.")
     ctx.verify("holds", "It holds")
 """
-WORKER = {"heartbeat_s": 0.2, "stalled_s": 60.0, "reply_cache_bytes": 0, "max_llm": 1}
+WORKER = {"stalled_s": 60.0, "reply_cache_bytes": 0, "max_llm": 1}
 _WAIT_S = 240.0
 """Generous, because the machine may be busy."""
 

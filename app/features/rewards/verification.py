@@ -51,6 +51,10 @@ AGENT = "verify"
 _ANSWER = "answer_1.md"
 _LATE_SHARE = 0.9
 _CLEANUP_S = 600.0
+_MAX_AT_ONCE = 512
+"""Concurrent verifications of this process. Further ones wait; the wait counts towards their deadline."""
+KEEP_S = 3600.0
+"""Time for which the response to a verification is kept for equal requests."""
 _LOOKUP_AGE_S = 10.0
 """Time for which the stored capture of a page is not looked up again."""
 _NO_USAGE: dict[str, Any] = {"calls": 0, "cached_calls": 0, "input_tokens": 0, "output_tokens": 0, "usd": 0.0}
@@ -91,10 +95,9 @@ class RewardVerifier:
     """Verifier of one process. Limits concurrency and shares equal verifications."""
 
     def __init__(self, service: Service) -> None:
-        settings = service.settings
         self._service = service
-        self._keep_time = timedelta(seconds=settings.reward_keep_s)
-        self._slots = asyncio.Semaphore(settings.max_verifications)
+        self._keep_time = timedelta(seconds=KEEP_S)
+        self._slots = asyncio.Semaphore(_MAX_AT_ONCE)
         # Each judge file in Python runs in a process of its own, so fewer of them can run than task files.
         self._processes = asyncio.Semaphore(service.settings.max_tasks * service.settings.max_answers)
         self._lookups: Batches[IdempotencyKey, str | None] = Batches(self._find)
@@ -102,7 +105,7 @@ class RewardVerifier:
         self._next_cleanup = time.monotonic() + _CLEANUP_S
         self._flights: SingleFlight[str, bytes] = SingleFlight()
         self.rubrics, self.turns = RubricCompiler(), Turns()
-        self._verdicts = SharedVerdicts(keep_s=settings.reward_keep_s)
+        self._verdicts = SharedVerdicts(keep_s=KEEP_S)
 
     async def verify(self, verification: Verification) -> bytes:
         """Return the response as JSON. Equal verifications get equal bytes, unless the reward is masked.

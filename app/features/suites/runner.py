@@ -8,6 +8,9 @@ from typing import Any, Final
 
 from app.jobs.evaluator import JobRun, JobRunner
 
+_DEADLINE_S: Final = 86_400.0
+"""Time limit of one suite run."""
+
 
 async def _run(job: JobRun) -> dict[str, Any]:
     # Most workers never run a suite, whose libraries (pyarrow, lxml) take half a second to import.
@@ -16,4 +19,4 @@ async def _run(job: JobRun) -> dict[str, Any]:
     return result
 
 
-SUITE_RUNNER: Final = JobRunner(run=_run, deadline_setting="suite_deadline_s")
+SUITE_RUNNER: Final = JobRunner(run=_run, deadline_s=_DEADLINE_S)

@@ -93,7 +93,7 @@ async def test_judge_bug_fails_only_its_job_with_traceback(rig: Rig):
     [
         ("time", "DEADLINE", ". Fix the judge file, or raise ASSAY_JOB_DEADLINE_S"),
         ("memory", "SCRIPT_LIMIT", ". Fix the judge file, or raise ASSAY_SCRIPT_MEMORY_BYTES"),
-        ("file size", "SCRIPT_LIMIT", ". Fix the judge file, or raise ASSAY_SCRIPT_FILE_BYTES"),
+        ("file size", "SCRIPT_LIMIT", ""),
         ("result", "SCRIPT_LIMIT", ""),
     ],
 )

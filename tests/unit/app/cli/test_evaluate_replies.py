@@ -85,7 +85,7 @@ def test_misspelled_model_costs_one_call_and_prints_a_suggestion(evaluate: RunCo
 
 
 def test_different_effort_or_temperature_is_sent_in_new_requests(evaluate: RunCommand, model: StandInLLM) -> None:
-    assert evaluate().code == evaluate("--reasoning-effort", "low", "--verify-temperature", "0.5").code == 0
+    assert evaluate().code == evaluate("--reasoning-effort", "low", "--temperature", "0.5").code == 0
     assert len(model.calls) == 2 * VOTES
     sent = [(call.params.get("reasoning_effort"), call.params.get("temperature")) for call in model.calls]
     assert sent == [("max", None)] * VOTES + [("low", 0.5)] * VOTES

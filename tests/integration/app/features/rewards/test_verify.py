@@ -15,6 +15,7 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from app.features.rewards import verification
 from app.storage.database import Database
 from app.storage.idempotency import IdempotencyKey, store_response
 from cache.capture import CaptureOutcome
@@ -329,8 +330,11 @@ async def test_changed_task_is_verified_again(verifier: OpenVerifier) -> None:
     assert (before["reward"], after["reward"]) == (0.75, 0.5)
 
 
-async def test_kept_response_expires(verifier: OpenVerifier, model: StandInLLM) -> None:
-    async with verifier(reward_keep_s=0) as api:
+async def test_kept_response_expires(
+    verifier: OpenVerifier, model: StandInLLM, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(verification, "KEEP_S", 0.0)
+    async with verifier() as api:
         first, second = await verify(api, rollout()), await verify(api, rollout())
 
     assert first["cost"]["calls"] > second["cost"]["calls"] == 0
