@@ -6,6 +6,7 @@ import asyncio
 import io
 import json
 from collections.abc import AsyncIterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,8 @@ import httpx
 import pytest
 from PIL import Image
 
+from app.features.suites.runner import SUITE_RUNNER
+from app.server import application
 from judges.suites.multimodal.snapshot import SamplingOptions, build_snapshot
 from tests.fakes.multimodal import EXPECTED, STEPS, colour, multimodal_reply, write_rows
 from tests.integration.app.api.api_calls import assert_problem, wait_for_job, wait_until_paused
@@ -257,7 +260,8 @@ async def test_damaged_data_fails_the_run_with_location(open_api: OpenApi, model
 async def test_run_that_takes_longer_than_its_deadline_fails(
     open_api: OpenApi, model: StandInLLM, data: Path, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setitem(application.JOB_RUNNERS, "suite", replace(SUITE_RUNNER, deadline_s=0.001))
+    runners = {"suite": replace(SUITE_RUNNER, deadline_s=0.001)}
+    monkeypatch.setattr(application, "JOB_RUNNERS", runners)
     async with open_api(**settings(model, data)) as api:
         accepted = await start(api)
         job = await wait_for_job(api, accepted["id"])
