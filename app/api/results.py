@@ -87,24 +87,6 @@ async def list_results(
     return Response(f'{{"items":[{items}],"next_cursor":{json.dumps(next_cursor)}}}', media_type=_JSON)
 
 
-@router.get("/results/origins")
-async def list_result_origins(
-    service: ServiceDep,
-    caller: ReaderDep,
-    paging: ResultsPageDep,
-    chosen: FilterDep,
-    status: Literal["complete", "incomplete"] | None = None,
-) -> ListOut[ResultOrigin]:
-    """List results without their trees, newest first."""
-    chosen = chosen.of_owner(caller.visible_owner)
-    async with service.database.begin() as connection:
-        origins = await rows.list_origins(
-            connection, limit=paging.limit + 1, chosen=chosen, before=paging.cursor, status=status
-        )
-    page, next_cursor = paging.split(origins, lambda origin: origin.result_id)
-    return ListOut(items=list(page), next_cursor=next_cursor)
-
-
 @router.get(
     "/results/{result_id}",
     responses={

@@ -45,7 +45,7 @@ from app.service import Service
 from app.storage import jobs as rows
 from app.storage.budgets import get_spent
 from app.storage.idempotency import IdempotencyKey
-from app.storage.listings import ListFilter, list_submission_ids
+from app.storage.listings import list_submission_ids
 from app.storage.records import TERMINAL, JobStatus
 from app.storage.retention import remove_submission, results_of, reviewed_results
 from cache.blobs import BlobArea
@@ -194,7 +194,7 @@ async def update_submission(
 async def cancel_submission(submission_id: IdPath, service: ServiceDep, caller: SubmitterDep) -> SubmissionOut:
     """Cancel the unfinished jobs of a submission."""
     await _submission_out(service, submission_id, caller)
-    await service.control.cancel_all(ListFilter(owner=caller.visible_owner), submission_id=submission_id)
+    await service.control.cancel_all(submission_id, owner=caller.visible_owner)
     return await _submission_out(service, submission_id, caller)
 
 
