@@ -1,4 +1,4 @@
-"""Rewards for reinforcement learning: verification of answers over HTTP, and adapters for trainers."""
+"""Rewards for reinforcement learning: verification of answers over HTTP."""
 
 from app.feature import Feature
 
