@@ -51,20 +51,16 @@ class Feature:
     """Function that returns response examples for the OpenAPI description by operation, such as ``GET /v1/compare``."""
     job_runners: Mapping[str, str] = field(default_factory=dict)
     """``JobRunner`` of each kind of jobs other than the judging of one answer."""
-    result_fields: str | None = None
-    """``ResultFields`` that the API appends to the JSON of stored results."""
 
     def load(self, part: str) -> Any:
         """Import a part of the feature by its name in the package."""
         return pkgutil.resolve_name(f"app.features.{self.name}.{part}")
 
 
-def contributions(features: Sequence[Feature], *, has_api: bool = True) -> Contributions:
-    """Return what ``features`` add to the service. ``has_api``: also the parts that only the HTTP API needs."""
+def contributions(features: Sequence[Feature]) -> Contributions:
+    """Return what ``features`` add to the service."""
     from app.service import Contributions
 
-    answering = features if has_api else ()
     return Contributions(
-        runners={kind: each.load(runner) for each in features for kind, runner in each.job_runners.items()},
-        result_fields=tuple(each.load(each.result_fields) for each in answering if each.result_fields),
+        runners={kind: each.load(runner) for each in features for kind, runner in each.job_runners.items()}
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias, TypeVar
@@ -34,9 +34,6 @@ from cache.egress.proxy import EgressProxy
 
 _log = structlog.get_logger(__name__)
 
-ResultFields: TypeAlias = Callable[[Any, Sequence[str]], Awaitable[Mapping[str, Mapping[str, Any]]]]
-"""Returns JSON fields to append to results, by result ID. Takes a database connection and the IDs."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contributions:
@@ -44,7 +41,6 @@ class Contributions:
 
     runners: Mapping[str, JobRunner] = field(default_factory=dict)
     """Job runners, by job kind."""
-    result_fields: Sequence[ResultFields] = ()
 
 
 Part = TypeVar("Part")

@@ -58,7 +58,7 @@ async def run_worker(settings: Settings, *, jobs: int, on_ready: Callable[[], No
         InvalidSettings, StorageError, CacheError, JudgeError: The worker cannot start.
     """
     metrics = Metrics()
-    added = contributions(FEATURES, has_api=False)
+    added = contributions(FEATURES)
     with _metrics_server(metrics, settings.metrics_bind):
         async with (
             _stop_signal() as stop,

@@ -38,11 +38,11 @@ for module in pkgutil.walk_packages(app.__path__, "app."):
 web = create_app(load_settings())
 paths = web.openapi()["paths"]
 assert "/v1/submissions" in paths, sorted(paths)
-assert not [path for path in paths if path.startswith("/v1/compare") or path.endswith("/bundles")], sorted(paths)
+assert not [path for path in paths if path.startswith("/v1/compare")], sorted(paths)
 declared = set(settings_class().model_fields)
 assert "max_tasks" in declared and not declared & {"suite_data", "suite_deadline_s"}, sorted(declared)
 tables = set(metadata.tables)
-assert "jobs" in tables and not tables & {"bundle_roots", "suite_runs", "suite_steps"}, sorted(tables)
+assert "jobs" in tables and not tables & {"suite_runs", "suite_steps"}, sorted(tables)
 assert [history.version_table for history in histories()] == ["alembic_version"]
 templates = create_environment(Assets())
 for name in templates.list_templates():

@@ -30,7 +30,7 @@ event_loop.run(nothing())
 from app.feature import contributions
 from app.features import FEATURES
 import app.server.processes
-assert "suite" in contributions(FEATURES, has_api=False).runners
+assert "suite" in contributions(FEATURES).runners
 """,
     "doctor": "import app.maintenance.doctor",
     "import check of judge files": "import mind2web2.script_check",

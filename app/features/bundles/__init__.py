@@ -1,4 +1,4 @@
-"""Evidence bundles: one file with an agent's results and all their evidence, which anyone can verify and replay."""
+"""Evidence bundles: one zip file with an agent's results and all their evidence, which anyone can verify and replay."""
 
 from app.feature import Commands, Feature
 
@@ -9,10 +9,4 @@ def _commands(cli: Commands) -> None:
     cli.program.add_typer(program(), name="bundle", rich_help_panel="Inspect")
 
 
-FEATURE = Feature(
-    name="bundles",
-    tables=("bundle_roots",),
-    commands=_commands,
-    routers=("api:router",),
-    result_fields="api:result_fields",
-)
+FEATURE = Feature(name="bundles", commands=_commands)
