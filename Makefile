@@ -18,7 +18,7 @@ help: ## List the targets
 setup: ## Install what `demo` and `serve` need: environment, packages, browser
 	@$(PYTHON) scripts/setup.py demo
 
-setup-all: ## Install also the extras: statistics, suites, bundles, bedrock
+setup-all: ## Install also the extras: statistics, suites, bedrock
 	@$(PYTHON) scripts/setup.py all
 
 setup-test:

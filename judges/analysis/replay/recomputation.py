@@ -210,8 +210,8 @@ def unmatched_replies(
 ) -> Iterator[ReplayDifference]:
     """Yield the votes that no recorded reply gives, and the replies that no leaf counts.
 
-    ``replies`` are the usable replies to each claim, by the claim as it was shown to the model. Public scripts may judge
-    claims that are not in their tree, and their leaves have bounds.
+    ``replies`` are the usable replies to each claim, by the claim as it was shown to the model. Public scripts may
+    judge claims that are not in their tree, and their leaves have bounds.
     """
     leaves: dict[str, list[RecordedNode]] = defaultdict(list)
     for leaf in leaves_below(root):
