@@ -15,7 +15,7 @@ from app.engine import pipeline
 from app.engine.limits import Limits
 from app.engine.model_clients import ModelClients
 from app.engine.runtime import Runtime
-from app.features.bundles.archive import MANIFEST, BundleWriter, open_bundle
+from app.features.bundles.archive import MANIFEST, new_bundle, open_bundle
 from app.features.bundles.exporting import AgentResults, EvidenceStores, ExportReport, SourceResult, export_bundle
 from app.features.bundles.replay import replay
 from app.features.bundles.verification import verify
@@ -195,7 +195,7 @@ def rebuilt(bundle: Path, to: Path, changes: Mapping[str, bytes | None], **manif
     """
     files = payload(bundle) | dict(changes)
     listed = json.loads(read_member(bundle, MANIFEST)) | manifest
-    with to.open("w+b") as file, BundleWriter(file) as writer:
+    with new_bundle(to) as writer:
         for path, data in files.items():
             if data is not None:
                 writer.add(path, data)

@@ -20,6 +20,7 @@ from typing import Annotated, Any, BinaryIO, Final, TypeAlias, cast
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from app.errors import AppError
+from cache.atomic_files import atomic_path
 from cache.unicode_forms import nfc
 from judges.isolation.rpc_framing import max_values
 
@@ -199,6 +200,13 @@ class BundleWriter:
         info = zipfile.ZipInfo(path)  # dated 1 January 1980, the earliest date of the format
         info.create_system, info.external_attr = 3, 0o100644 << 16
         self._zip.writestr(info, data)
+
+
+@contextmanager
+def new_bundle(path: Path) -> Iterator[BundleWriter]:
+    """Yield the writer of a bundle, which appears at ``path`` completely or not at all. Raises OSError."""
+    with atomic_path(path, synced=True) as draft, draft.open("wb") as file, BundleWriter(file) as writer:
+        yield writer
 
 
 class BundleReader:

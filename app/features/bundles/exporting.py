@@ -6,16 +6,12 @@ Files are written in a fixed order, so equal results give equal bytes. At most o
 from __future__ import annotations
 
 import asyncio
-import fcntl
 import hashlib
 import json
-import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, Protocol
-from uuid import uuid4
+from typing import Any, Protocol
 
 from answers.submission import NAME_PATTERN, Answer
 from app.api.overrides import override_fields
@@ -30,13 +26,13 @@ from app.features.bundles.archive import (
     UnjudgedAnswer,
     evidence_path,
     json_bytes,
+    new_bundle,
     script_paths,
 )
 from app.observability.redaction import Redactor
 from app.storage.database import Database
 from app.storage.overrides import Override, overrides_of
 from app.storage.results import answers_of, judged_text
-from cache.atomic_files import sync_file
 from cache.blobs import BlobArea, BlobStore
 from cache.capture import Capture
 from cache.capture_index import capture_to_json
@@ -47,7 +43,6 @@ from judges.yaml_tasks.model import is_task_file
 from rubrics.result_fields import script_sha256_of
 
 _MASKABLE = ("results/", "overrides/", "captures/")
-_DRAFT_SUFFIX = ".bundle-part"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -203,7 +198,7 @@ async def export_bundle(
         BlobStoreFailed, IndexFailed: stored data cannot be read.
     """
     try:
-        with atomic_file(out) as file, BundleWriter(file) as writer:
+        with new_bundle(out) as writer:
             export = _Export(stores, writer, content=content)
             for source in results.judged:
                 await export.put_result(source)
@@ -225,41 +220,6 @@ async def export_bundle(
         results=tuple(result.result_id for result in manifest.results),
         absent=manifest.absent,
     )
-
-
-@contextmanager
-def atomic_file(target: Path) -> Iterator[BinaryIO]:
-    """Open a temporary file that is renamed to ``target`` unless the block raises. Raises OSError.
-
-    A temporary file that a killed process left behind is removed by the next write to the same folder.
-    """
-    target.parent.mkdir(parents=True, exist_ok=True)
-    remove_stale_drafts(target.parent)
-    draft = target.with_name(f".{uuid4().hex}{_DRAFT_SUFFIX}")
-    try:
-        with draft.open("x+b") as file:
-            fcntl.flock(file, fcntl.LOCK_EX)
-            yield file
-            file.flush()
-            os.fsync(file.fileno())
-            draft.replace(target)
-        sync_file(target.parent)
-    finally:
-        draft.unlink(missing_ok=True)
-
-
-def remove_stale_drafts(folder: Path) -> int:
-    """Remove temporary files that no process has locked. Return the number of removed files."""
-    removed = 0
-    for draft in folder.glob(f".*{_DRAFT_SUFFIX}"):
-        try:
-            with draft.open("rb") as file:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                draft.unlink(missing_ok=True)
-                removed += 1
-        except OSError:
-            continue  # locked by another process, or already renamed
-    return removed
 
 
 class _Export:

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -132,19 +130,3 @@ def test_file_that_is_not_a_bundle_fails(home: Path):
         assert ended.returncode == Exit.FAILED
         assert "the file is not a zip" in ended.stderr
         assert "Traceback" not in ended.stderr
-
-
-def test_next_export_removes_files_of_a_killed_export(home: Path, tmp_path: Path):
-    command = [sys.executable, "-m", "app.cli", *EXPORT, "--out", str(tmp_path / "killed.zip")]
-    deadline = time.monotonic() + 240
-    while not (left := list(tmp_path.glob(".*"))) and time.monotonic() < deadline:
-        process = subprocess.Popen(command, cwd=home, env=environment_for(home), stderr=subprocess.DEVNULL)
-        while process.poll() is None and not list(tmp_path.glob(".*")):
-            time.sleep(0.001)
-        process.send_signal(signal.SIGKILL)
-        process.wait()
-        (tmp_path / "killed.zip").unlink(missing_ok=True)
-    assert left, "no export was caught at its work"
-    made = run_command(home, environment_for(home), *EXPORT, "--out", str(tmp_path / "next.zip"))
-    assert made.returncode == Exit.DONE, made.stderr
-    assert [path.name for path in tmp_path.iterdir()] == ["next.zip"]

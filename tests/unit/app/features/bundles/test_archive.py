@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from app.features.bundles import archive
-from app.features.bundles.archive import MANIFEST, BundleError, BundleRefused, BundleWriter, json_bytes, open_bundle
+from app.features.bundles.archive import MANIFEST, BundleError, BundleRefused, json_bytes, new_bundle, open_bundle
 from app.features.bundles.verification import verify
 
 FILES = {
@@ -27,7 +27,7 @@ FIELDS: dict[str, Any] = {"format": 1, "agent": "otter", "content": True}
 
 
 def write_bundle(path: Path) -> Path:
-    with path.open("w+b") as file, BundleWriter(file) as writer:
+    with new_bundle(path) as writer:
         for name, data in FILES.items():
             writer.add(name, data)
         writer.finish(FIELDS)
@@ -69,6 +69,15 @@ def test_bundle_has_no_problems_and_any_program_reads_it(bundle: Path):
             found.read("evidence/cc.txt")
     with zipfile.ZipFile(bundle) as opened:
         assert {name: opened.read(name) for name in opened.namelist() if name != MANIFEST} == FILES
+
+
+def test_failed_export_keeps_the_existing_file(tmp_path: Path, bundle: Path):
+    before = bundle.read_bytes()
+    with pytest.raises(ZeroDivisionError), new_bundle(bundle) as writer:
+        writer.add("a", b"half")
+        raise ZeroDivisionError
+    assert bundle.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [bundle]
 
 
 def test_truncated_or_added_bytes_are_found(tmp_path: Path, bundle: Path):
