@@ -182,7 +182,7 @@ class Operations(Sender):
         )
 
     def get_result(self, result_id: str) -> types.Result | dict[str, Any]:
-        """Return one result as it was stored, byte for byte, followed by its overrides and bundles."""
+        """Return one result as it was stored, byte for byte, followed by its overrides."""
         return self._json("GET", path("/v1/results/{}", result_id))
 
     def lint_result(self, result_id: str) -> Iterator[types.LintFindingOut]:
@@ -562,10 +562,6 @@ class Operations(Sender):
         """
         return self._json("POST", path("/v1/rescores/{}/cancel", rescore_id))
 
-    def list_result_bundles(self, result_id: str) -> Iterator[types.BundleRoot]:
-        """List the evidence bundles that contain a result, oldest first."""
-        return self._items(path("/v1/results/{}/bundles", result_id), given())
-
     def list_benches(self, *, limit: int | None = None) -> Iterator[types.BenchSummaryOut]:
         """List the judge benches, newest first: id, time, rule, label sets and judges.
 
@@ -806,7 +802,7 @@ class AsyncOperations(AsyncSender):
         )
 
     async def get_result(self, result_id: str) -> types.Result | dict[str, Any]:
-        """Return one result as it was stored, byte for byte, followed by its overrides and bundles."""
+        """Return one result as it was stored, byte for byte, followed by its overrides."""
         return await self._json("GET", path("/v1/results/{}", result_id))
 
     def lint_result(self, result_id: str) -> AsyncIterator[types.LintFindingOut]:
@@ -1191,10 +1187,6 @@ class AsyncOperations(AsyncSender):
         Their answers keep their earlier results.
         """
         return await self._json("POST", path("/v1/rescores/{}/cancel", rescore_id))
-
-    def list_result_bundles(self, result_id: str) -> AsyncIterator[types.BundleRoot]:
-        """List the evidence bundles that contain a result, oldest first."""
-        return self._items(path("/v1/results/{}/bundles", result_id), given())
 
     def list_benches(self, *, limit: int | None = None) -> AsyncIterator[types.BenchSummaryOut]:
         """List the judge benches, newest first: id, time, rule, label sets and judges.

@@ -203,16 +203,6 @@ class BoundsOut(TypedDict):
     high: float
 
 
-class BundleRoot(TypedDict):
-    """Bundle that contains a result. ``content``: whether the bundle includes page contents. ``created_at``: time of
-    the first export.
-    """
-
-    root_sha256: str
-    content: bool
-    created_at: str
-
-
 By: TypeAlias = Literal["agent", "task_id", "model", "role", "day"]
 """Columns to group usage by."""
 
@@ -1195,7 +1185,6 @@ class Result(TypedDict):
     rejudged: NotRequired[Result_rejudged | None]
     overrides: NotRequired[list[Result_override]]
     with_overrides: NotRequired[Result_with_overrides | None]
-    bundles: NotRequired[list[dict[str, Any]]]
 
 
 class ResultOrigin(TypedDict):

@@ -366,15 +366,6 @@ def upgrade() -> None:
         postgresql_where=sa.text("state = 'pending'"),
     )
     op.create_table(
-        "bundle_roots",
-        sa.Column("result_id", sa.Text, nullable=False),
-        sa.Column("root_sha256", sa.Text, nullable=False),
-        sa.Column("content", sa.Boolean, nullable=False),
-        sa.Column("created_at", sa.DateTime(timezone=True), nullable=False),
-        sa.ForeignKeyConstraint(["result_id"], ["results.id"], ondelete="CASCADE"),
-        sa.PrimaryKeyConstraint("result_id", "root_sha256"),
-    )
-    op.create_table(
         "overrides",
         sa.Column("id", sa.Text, nullable=False),
         sa.Column("result_id", sa.Text, nullable=False),

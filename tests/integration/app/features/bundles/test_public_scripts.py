@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from app.features.bundles.replaying import first_difference, replay
-from app.features.bundles.rerunning import rerun
+from app.features.bundles.verification import verify
 from tests.compat.fixed_pages import FixedPages
 from tests.compat.script_cases import CASES, PAGES
 from tests.compat.test_scripts import Hosted
-from tests.fakes.bundled import InMemoryJudging
+from tests.fakes.bundled import InMemoryJudging, check_replay
 
 pytestmark = pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20")
 
@@ -25,12 +24,9 @@ async def test_public_scripts_are_replayed_and_rerun(tmp_path: Path):
         await world.judge(case.path.read_text("utf-8"), task=case.name, answer=case.answer)
     bundle, made = await world.bundle()
     assert made.absent == ()
-    found = replay(bundle)
-    assert not any(each.differences for each in found)
     # One script builds its result without a tree, so its score can only be checked by running it.
-    assert [each.task_id for each in found if each.unchecked] == ["pages"]
-    again = await rerun(bundle, found, world.settings)
-    assert first_difference(again) is None
+    assert [each.task_id for each in verify(bundle).results if each.unchecked] == ["pages"]
+    await check_replay(bundle, world)
 
 
 async def test_script_that_names_neither_agent_nor_answer_is_replayed_and_rerun(tmp_path: Path):
@@ -44,6 +40,4 @@ async def test_script_that_names_neither_agent_nor_answer_is_replayed_and_rerun(
     judged = await world.judge(unnamed, task=case.name, answer=case.answer)
     assert (judged["agent_name"], judged["answer_name"]) == ("unknown_agent", "unknown_answer")
     bundle, _ = await world.bundle()
-    found = replay(bundle)
-    assert first_difference(found) is None
-    assert first_difference(await rerun(bundle, found, world.settings)) is None
+    await check_replay(bundle, world)
