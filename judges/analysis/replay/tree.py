@@ -67,11 +67,6 @@ class RecordedNode(BaseModel):
     support: Support | None = None
     unsupported: list[ClaimSpan] = []
 
-    @property
-    def is_partial(self) -> bool:
-        """Whether the claim was judged for partial support."""
-        return "support" in self.model_fields_set
-
 
 def tree_of(result: Mapping[str, Any]) -> RecordedNode:
     """Return the tree of a result.
