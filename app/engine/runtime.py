@@ -14,6 +14,7 @@ from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
     AsyncExitStack,
+    aclosing,
     asynccontextmanager,
     nullcontext,
     suppress,
@@ -170,8 +171,7 @@ async def open_runtime(
         stack.push_async_callback(models.aclose)
         block_builder = BlockBuilder(secret)
         if process_pool is None and not in_process:
-            process_pool = create_fork_server_pool(settings)
-            stack.push_async_callback(process_pool.aclose)
+            process_pool = await stack.enter_async_context(aclosing(create_fork_server_pool(settings)))
         yield Runtime(
             settings=settings,
             limits=limits,
