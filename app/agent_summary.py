@@ -20,7 +20,7 @@ from judges.analysis.statistics.headline import Figure, Headline, PassEstimate, 
 from judges.analysis.statistics.interval import LEVEL, Interval
 from judges.extras import installed
 from judges.public_summary import ScoredAnswer, Summary
-from rubrics.result_fields import leaves_of
+from rubrics.result_json import leaves_of
 from rubrics.scoring import Score, bounded_score
 from rubrics.verdict import Outcome, Usage
 

@@ -14,7 +14,7 @@ from cache.capture import Capture
 from judges.llm.providers import LEXICAL
 from judges.registry import Judge
 from judges.runner import ExtractionRecord, Judgement
-from rubrics.schema import tree_json
+from rubrics.result_json import tree_json
 from rubrics.scoring import Score, compatible_score, tree_score
 from rubrics.verdict import Usage
 

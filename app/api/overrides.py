@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from judges.analysis.overrides import OverrideLike, judged_tree, override_scores, overrides_in_force
 from judges.result import score_json
-from rubrics.result_fields import may_lack_parts
+from rubrics.result_json import may_lack_parts
 
 if TYPE_CHECKING:
     # The replay of a bundle needs no database, and the database libraries are slow to import.

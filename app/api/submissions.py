@@ -16,7 +16,7 @@ from fastapi import APIRouter, File, Form, Header, Query, Request, Response, Upl
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
-from answers.bundle import read_archive
+from answers.public_layout import read_archive
 from answers.submission import Submission, checked_submission
 from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep

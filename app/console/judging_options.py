@@ -120,8 +120,8 @@ def find_answers(root: Path, agent: str, task_ids: Sequence[str]) -> tuple[Submi
     Raises:
         WrongUsage: There are none, or they are invalid. The hint names similar agents or tasks.
     """
-    from answers.bundle import ignored_files, read_folder
     from answers.errors import AnswersNotFound, InvalidSubmission
+    from answers.public_layout import ignored_files, read_folder
 
     try:
         submissions = read_folder(root, agent, task_ids)

@@ -18,7 +18,7 @@ from math import isclose
 from pathlib import Path
 from typing import Any, Protocol
 
-from answers.bundle import read_folder
+from answers.public_layout import read_folder
 from answers.submission import Submission
 from app.agent_summary import AnswerOutcome, score_of
 from app.clock import SystemClock

@@ -48,7 +48,7 @@ from mind2web2.external_services import services_of_run
 from mind2web2.host import run_script
 from mind2web2.results import rules
 from mind2web2.task_pages import TaskFolder
-from rubrics.result_fields import leaves_of
+from rubrics.result_json import leaves_of
 from rubrics.verdict import Reason, Usage
 
 _log = structlog.get_logger(__name__)

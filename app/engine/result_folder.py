@@ -19,7 +19,7 @@ from cache.atomic_files import write_atomic
 from judges import result_files
 from judges.public_summary import task_summary, word_count
 from judges.result_files import AnswerFolder, write_json
-from rubrics.result_fields import parameters_of, script_of
+from rubrics.result_json import parameters_of, script_of
 
 Result = Mapping[str, Any]
 

@@ -22,7 +22,7 @@ from app.storage.records import Job, JobKind, JobStatus, JudgedAnswer, NewResult
 from app.storage.tables import answers, jobs, result_pages, result_sources, results
 from app.storage.text_cleanup import storable_text
 from cache.urls import canonical_key
-from rubrics.result_fields import leaves_of
+from rubrics.result_json import leaves_of
 from rubrics.scoring import FULL_SCORE, Score, bounded_score
 
 _COLUMNS = (results.c.id, results.c.job_id, results.c.body, results.c.created_at)

@@ -7,10 +7,9 @@ from typing import Any
 
 from judges.analysis.overrides import JudgedNode, judged_tree
 from judges.source_code import YAML_SUFFIX
-from rubrics.errors import RubricError
 from rubrics.lint import LintFinding, LintRule, lint
 from rubrics.node import RubricNode, Strategy
-from rubrics.rubric import Rubric
+from rubrics.rubric import Rubric, RubricError
 from rubrics.verdict import Claim, Outcome
 
 

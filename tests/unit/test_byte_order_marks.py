@@ -14,8 +14,8 @@ import click
 import pytest
 from golden.golden_files import check_file
 
-from answers.bundle import read_archive, read_folder
 from answers.jsonl import read_jsonl
+from answers.public_layout import read_archive, read_folder
 from app.console.answer_files import read_answers, read_pages, text_of_reply
 from app.features.suites.cli_suite_run import load_config
 from app.features.suites.run_comparison import read_run

@@ -40,7 +40,7 @@ from cache.errors import BlobCorrupt, BlobMissing
 from judges import result_files
 from judges.llm.call_log_reader import CallLogUnreadable, read_calls
 from judges.yaml_tasks.model import is_task_file
-from rubrics.result_fields import script_sha256_of
+from rubrics.result_json import script_sha256_of
 
 _MASKABLE = ("results/", "overrides/", "captures/")
 

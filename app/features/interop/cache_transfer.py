@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 
-from answers.archive import ArchiveLimits, read_members
+from answers.public_layout import ArchiveLimits, read_members
 from app.engine.public_cache import ImportSummary, PublicCache
 from app.engine.runtime import Runtime
 from app.errors import AppError

@@ -8,7 +8,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from answers.bundle import natural_key
+from answers.public_layout import natural_key
 from answers.submission import with_suffix
 from app.engine.result_folder import newest_result
 from assay_client import Client

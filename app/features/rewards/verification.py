@@ -42,7 +42,7 @@ from judges.registry import Judge
 from judges.result import score_json
 from judges.source_code import YAML_SUFFIX
 from judges.verifier import Verifier
-from rubrics.result_fields import leaves_of
+from rubrics.result_json import leaves_of
 from rubrics.scoring import Score
 from rubrics.verdict import Reason, Usage, Verdict
 

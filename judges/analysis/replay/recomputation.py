@@ -11,8 +11,8 @@ from judges.analysis.replay.tree import NotRecomputable, RecordedNode, ReplayDif
 from judges.prompting.blocks import neutralise
 from judges.registry import JudgeKind
 from judges.result import score_json
-from rubrics.errors import RubricError
-from rubrics.result_fields import may_lack_parts
+from rubrics.result_json import may_lack_parts
+from rubrics.rubric import RubricError
 from rubrics.scoring import (
     NodeScore,
     Score,

@@ -30,7 +30,7 @@ from judges.prompting.verdict_reply import BinaryEvalResult
 from judges.registry import Judge
 from judges.runner import Judgement, JudgeTools, run_judge
 from judges.verifier import Verifier
-from rubrics.schema import tree_json
+from rubrics.result_json import tree_json
 from rubrics.verdict import Usage
 from tests.fakes.pages import FixedEvidence, jpeg, page
 from tests.standin import faults

@@ -17,7 +17,7 @@ from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.prompting.verdict_reply import BinaryEvalResult
 from judges.verifier import Verifier
-from rubrics.schema import leaf_json
+from rubrics.result_json import leaf_json
 from rubrics.verdict import Claim, Outcome, QuoteOrigin, Reason, Verdict
 from tests.fakes.llm import RuleLLM
 from tests.fakes.pages import FixedEvidence, missing, page

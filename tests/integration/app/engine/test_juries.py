@@ -14,7 +14,7 @@ from judges.errors import LLMRejected
 from judges.llm.jury_client import JuryClient
 from judges.llm.provider_adapter import Access
 from judges.llm.providers import make_client
-from rubrics.result_fields import leaves_of
+from rubrics.result_json import leaves_of
 from tests.fakes.bundled import LAMPS, InMemoryJudging, check_replay
 from tests.integration.app.judged_folder import SCRIPT, AnswerFolder, stored_result
 from tests.standin.faults import NO_ACCESS, UNKNOWN_MODEL, Fault
