@@ -23,7 +23,7 @@ from judges.cpu_bound import run_on_leaves
 from judges.errors import ExtractionFailed, JudgeBug
 from judges.extractor import ExtractorBase
 from judges.leaf_usage import assign_usage_in_tree_order
-from judges.prompting.prompts.library import load_prompt
+from judges.prompting.prompts import load_prompt
 from judges.prompting.rendering import TRANSCRIBE
 from judges.registry import Judge
 from judges.settling import JudgeClaim, Progress, Settler

@@ -18,16 +18,9 @@ from cache.errors import CacheError
 from judges.cpu_bound import run_cpu_bound
 from judges.errors import LLMError, ReplyNotCached, ShorterPage, UnusableKind
 from judges.grounding.quotes import find_quotes, needs_whole_sentence
-from judges.grounding.support import ClaimGrounds
-from judges.llm.client import LLMReply, LLMRequest
-from judges.llm.lexical import MAX_CHARS
-from judges.llm.lexical import MODEL as LEXICAL
-from judges.llm.remote import repair_request
-from judges.prompted_model import PromptedModel
-from judges.prompting.page_view import PreparedPage
-from judges.prompting.rendering import Question, Rendered, Style, render_claim, render_transcription
-from judges.prompting.transcription import (
+from judges.grounding.support import (
     TOO_LONG,
+    ClaimGrounds,
     Transcription,
     is_all_picture,
     lacks_quote,
@@ -35,7 +28,20 @@ from judges.prompting.transcription import (
     unseen_part,
     unseen_reasoning,
 )
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.llm.client import LLMReply, LLMRequest
+from judges.llm.lexical import MAX_CHARS
+from judges.llm.lexical import MODEL as LEXICAL
+from judges.llm.remote import repair_request
+from judges.prompting.page_view import PreparedPage
+from judges.prompting.rendering import (
+    BinaryEvalResult,
+    PromptedModel,
+    Question,
+    Rendered,
+    Style,
+    render_claim,
+    render_transcription,
+)
 from judges.source_policy import check_of, combine_verdicts, no_source_verdict, verdict_without_evidence
 from judges.voting import NO_MAJORITY, decide_votes, votes_needed
 from rubrics.verdict import Claim, ModelRequest, Outcome, Quote, Reason, Usage, Verdict, Vote

@@ -25,7 +25,7 @@ from cache.capture import SCREENSHOT_PREFIX, Capture, CaptureOutcome
 from cache.errors import BlobCorrupt, BlobError, BlobMissing
 from cache.urls import MAX_URL_CHARS, canonical_key
 from judges.cpu_bound import run_cpu_bound
-from judges.grounding.closest_passage import MAX_CLAIM_CHARS, closest_passage
+from judges.grounding.term_overlap import MAX_CLAIM_CHARS, closest_passage
 
 router = APIRouter(prefix="/v1/pages", tags=["pages"])
 

@@ -31,8 +31,7 @@ from judges.llm.observed import ObservedLLM
 from judges.llm.remote import repair_request
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
-from judges.prompting.rendering import Style
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.prompting.rendering import BinaryEvalResult, Style
 from judges.settling import JUDGED_LEAF
 from judges.verifier import ClaimJudge, ClaimQuestion, Verifier
 from rubrics.verdict import Claim, Usage, Verdict

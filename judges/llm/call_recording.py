@@ -34,7 +34,7 @@ from judges.llm.json_schema import ReplyType, json_schema_of, schema_name
 from judges.llm.observed import RequestObserver
 from judges.llm.remote import sent_params
 from judges.llm.request_formats import SCHEMA_IN_WORDS
-from judges.prompting.prompts.library import load_prompt
+from judges.prompting.prompts import load_prompt
 
 MAGIC: Final = b"ASSAYCALLS1\n"
 HEAD: Final = struct.Struct(">Q")

@@ -16,7 +16,7 @@ from judges.errors import JudgeBug
 from judges.llm.client import LLMRequest, Message
 from judges.llm.json_schema import ReplyType, json_schema_of, schema_name
 from judges.llm.request_formats import RequestFormat, RequestParts, SchemaMode
-from judges.prompting.prompts.library import load_prompt
+from judges.prompting.prompts import load_prompt
 
 
 def chat_body(request: LLMRequest, params: Mapping[str, Any], request_format: RequestFormat) -> dict[str, Any]:

@@ -36,7 +36,7 @@ from judges.llm.provider_adapter import FinishReason, ProviderAdapter, RawReply
 from judges.llm.replies import read_reply
 from judges.llm.request_formats import DEFAULT_OUTPUT_LIMIT, RequestFormat
 from judges.llm.retry import Retrier, RetryPolicy
-from judges.prompting.prompts.library import load_prompt
+from judges.prompting.prompts import load_prompt
 from rubrics.verdict import Reason, Usage
 
 log = logging.getLogger(__name__)

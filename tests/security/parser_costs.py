@@ -66,11 +66,10 @@ from cache.urls import canonical_key, unfetchable_reason
 from judges.analysis.mutation import text_parts
 from judges.analysis.mutation.edits import other_urls, wrong_values
 from judges.errors import LLMOutputUnusable
+from judges.extractor import KnownUrls, drop_invented
 from judges.gc_tuning import freeze_loaded_objects
-from judges.grounding.confusables import confusable_skeleton
-from judges.grounding.folding import fold, fold_marks
+from judges.grounding.folding import confusable_skeleton, fold, fold_marks
 from judges.grounding.injection import scan, scan_url
-from judges.grounding.provenance import KnownUrls, drop_invented
 from judges.grounding.quotes import find_quote, is_substantial
 from judges.grounding.source_signals import looks_like_another, url_texts
 from judges.grounding.support import restates
@@ -84,8 +83,7 @@ from judges.llm.pricing import Prices
 from judges.llm.replies import MAX_REPLY_CHARS
 from judges.llm.retry import parse_retry_after
 from judges.prompting.blocks import BlockBuilder, neutralise, read_blocks
-from judges.prompting.page_parts import page_parts
-from judges.prompting.token_limit import first_tokens, text_encoding, tokens_of
+from judges.prompting.page_view import page_parts
 from judges.suites.errors import DataUnreadable
 from judges.suites.json_items import read_items
 from judges.suites.mind2web import guide
@@ -94,6 +92,7 @@ from judges.suites.mind2web.page import Page
 from judges.suites.mind2web.parsing import op_f1, parse_llm, parse_seq2seq
 from judges.suites.multimodal.scoring import root_id
 from judges.suites.multimodal.seeact_parse import parse_seeact
+from judges.tokenizers import first_tokens, text_encoding, tokens_of
 from judges.yaml_tasks.compiler import MAX_LEAVES, compile_task
 from judges.yaml_tasks.document import InvalidTask
 from judges.yaml_tasks.expressions import ExpressionError, Scalar, Variable, parse_condition, parse_template

@@ -36,8 +36,8 @@ from judges.errors import LLMOutputUnusable
 from judges.llm.call_log_reader import CallLogUnreadable, ParsedCallLog, read_calls, recorded_blocks
 from judges.llm.provider_adapter import FinishReason, RawReply
 from judges.llm.replies import read_reply
-from judges.prompting.prompts.library import locked_digests
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.prompting.prompts import locked_digests
+from judges.prompting.rendering import BinaryEvalResult
 from judges.registry import JudgeKind
 from judges.result import page_json
 from mind2web2.results import UNKNOWN_AGENT, UNKNOWN_ANSWER

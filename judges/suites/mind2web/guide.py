@@ -13,7 +13,7 @@ from functools import cache
 from typing import NamedTuple
 
 from judges.llm.client import Message
-from judges.prompting.prompts.library import load_prompt
+from judges.prompting.prompts import load_prompt
 from judges.suites.mind2web.errors import PageUnusable
 from judges.suites.mind2web.page import ID, Page
 from judges.suites.mind2web.parsing import CLICK, NONE_LETTER, Parsed

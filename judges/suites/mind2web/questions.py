@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from judges.llm.client import Message
-from judges.prompting.prompts.library import load_prompt
+from judges.prompting.prompts import load_prompt
 from judges.suites.mind2web.errors import TemplateUnusable
 from judges.suites.mind2web.representation import ShownPage
 from judges.suites.multimodal.options import option_name

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from lxml import etree
 
 from cache.atomic_files import atomic_path
-from judges.prompting.prompts.library import load_prompt
+from judges.prompting.prompts import load_prompt
 from judges.suites.errors import DataMissing, DataUnreadable, SuiteError
 from judges.suites.mind2web.errors import PageUnusable
 from judges.suites.mind2web.page import ID, Element, Page

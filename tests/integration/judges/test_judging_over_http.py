@@ -25,8 +25,7 @@ from judges.llm.providers import make_client
 from judges.llm.response_cache import FolderReplyCache
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
-from judges.prompting.rendering import Style
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.prompting.rendering import BinaryEvalResult, Style
 from judges.registry import Judge
 from judges.runner import Judgement, JudgeTools, run_judge
 from judges.verifier import Verifier

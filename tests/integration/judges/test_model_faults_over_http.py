@@ -30,9 +30,8 @@ from judges.llm.remote import RemoteLLM
 from judges.llm.request_formats import LADDER
 from judges.llm.retry import Retrier, RetryPolicy
 from judges.prompting.blocks import BlockBuilder
-from judges.prompting.page_parts import MAX_PARTS
-from judges.prompting.page_view import PagePreparer
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.prompting.page_view import MAX_PARTS, PagePreparer
+from judges.prompting.rendering import BinaryEvalResult
 from judges.verifier import Verifier
 from rubrics.verdict import Claim, Outcome, Reason, Verdict
 from tests.fakes.clock import FakeClock

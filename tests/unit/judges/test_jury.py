@@ -15,7 +15,7 @@ from judges.llm.parameters import RequestParameters, RunParameters
 from judges.llm.providers import parse_judge
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.prompting.rendering import BinaryEvalResult
 from judges.verifier import Verifier
 from rubrics.result_json import leaf_json
 from rubrics.verdict import Claim, Outcome, QuoteOrigin, Reason, Verdict

@@ -30,9 +30,8 @@ from judges.llm.response_cache import (
 )
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
-from judges.prompting.rendering import Question, Style, render_claim
-from judges.prompting.token_limit import MAX_TEXT_TOKENS
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.prompting.rendering import BinaryEvalResult, Question, Style, render_claim
+from judges.tokenizers import MAX_TEXT_TOKENS
 from judges.verifier import Verifier
 from rubrics.verdict import Claim, Verdict
 from tests.fakes.backend import ScriptedBackend, raw

@@ -14,7 +14,7 @@ from judges.llm.pricing import Prices, price_of
 from judges.llm.provider_adapter import FinishReason, RawReply
 from judges.llm.remote import RemoteLLM
 from judges.llm.retry import RetryPolicy
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.prompting.rendering import BinaryEvalResult
 from rubrics.verdict import Reason, Usage
 from tests.fakes.backend import ScriptedBackend
 

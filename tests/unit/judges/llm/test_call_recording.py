@@ -28,8 +28,8 @@ from judges.llm.context_windows import SHORTENED_PAGE_NOTICE, with_shortened_pag
 from judges.llm.images import DataURI, image_part
 from judges.llm.observed import ObservedLLM
 from judges.prompting.blocks import BlockBuilder
-from judges.prompting.prompts.library import load_prompt
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.prompting.prompts import load_prompt
+from judges.prompting.rendering import BinaryEvalResult
 from rubrics.verdict import Usage
 from tests.fakes.llm import RuleLLM
 

@@ -12,7 +12,7 @@ from judges.llm.client import CheckpointedReply, LLMReply, LLMRequest, for_job
 from judges.llm.observed import ObservedLLM
 from judges.llm.remote import RemoteLLM
 from judges.llm.retry import Retrier, RetryPolicy
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.prompting.rendering import BinaryEvalResult
 from rubrics.verdict import Usage
 from tests.fakes.backend import ScriptedBackend, long_page, raw
 from tests.fakes.clock import FakeClock

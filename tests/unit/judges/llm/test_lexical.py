@@ -16,7 +16,7 @@ from judges.grounding.folding import fold
 from judges.grounding.quotes import find_quote
 from judges.llm.client import LLMRequest
 from judges.llm.lexical import MODEL, LexicalClient, decide
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.prompting.rendering import BinaryEvalResult
 
 MAX_LINES = 350
 

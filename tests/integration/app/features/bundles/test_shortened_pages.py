@@ -18,9 +18,9 @@ from judges.llm.provider_adapter import Access
 from judges.llm.providers import make_client
 from judges.llm.request_formats import SCHEMA_IN_WORDS
 from judges.llm.response_cache import FolderReplyCache
-from judges.prompting.page_parts import PARTS_MARKER
-from judges.prompting.prompts.library import load_prompt
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.prompting.page_view import PARTS_MARKER
+from judges.prompting.prompts import load_prompt
+from judges.prompting.rendering import BinaryEvalResult
 from tests.fakes.bundled import LAMPS, InMemoryJudging, PagesWithBodies, call_log, check_replay
 from tests.fakes.judge_processes import open_process_pool
 from tests.standin.call import Call
