@@ -32,7 +32,7 @@ from app.settings import Settings
 from app.storage.embedded import EmbeddedPostgres
 from assay_client import AsyncClient, ClientError, Job
 from judges.public_summary import word_count
-from judges.result_files import AnswerFolder
+from judges.result import AnswerFolder
 from rubrics.scoring import bounded_score
 
 MODEL = "lexical"

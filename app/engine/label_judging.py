@@ -10,11 +10,10 @@ from cache.capture import CaptureOutcome, Evidence
 from cache.errors import NoEvidence
 from judges.analysis.meta_eval.ask import JudgedItem, ask_all
 from judges.analysis.meta_eval.items import Item
-from judges.jury import judge_named
 from judges.llm.observed import ObservedLLM, RejectionMonitor
 from judges.llm.parameters import RequestParameters
 from judges.llm.providers import parse_judge
-from judges.verifier import Verifier
+from judges.verifier import Verifier, judge_named
 
 _CHUNK: Final = 500
 """Items that are judged before their verdicts are yielded, so that the caller can count and drop them."""

@@ -14,16 +14,15 @@ from pydantic import SecretStr
 from app.engine.limits import Limits
 from app.settings import Settings
 from judges.errors import ModelNotConfigured
-from judges.llm.budget import ProcessBudget, unknown_price_message
+from judges.llm.cached import FolderReplyCache, JuryClient, ReplyCache
 from judges.llm.circuit import CircuitBreaker, CircuitState, not_sent_error
 from judges.llm.client import LLMClient
-from judges.llm.jury_client import JuryClient
 from judges.llm.learned_formats import FormatFile
 from judges.llm.missing_models import ListedModel, ModelList, shutdown_of, shutdown_warning
 from judges.llm.observed import rejects_all_requests
+from judges.llm.pricing import ProcessBudget, unknown_price_message
 from judges.llm.provider_adapter import Access, ProviderAdapter
 from judges.llm.providers import LEXICAL, REMOTE_PROVIDERS, ModelName, account_identity, make_client, parse_judge
-from judges.llm.response_cache import FolderReplyCache, ReplyCache
 from judges.llm.retry import RetryPolicy
 
 if TYPE_CHECKING:

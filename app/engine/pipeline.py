@@ -32,18 +32,16 @@ from judges.cpu_bound import cited_urls, run_on_leaves
 from judges.errors import JudgeBug
 from judges.extractor import Extractor
 from judges.isolation.native import judge_isolated
-from judges.jury import judge_named
-from judges.llm.cached import CachedLLM
+from judges.llm.cached import CachedLLM, JuryClient
 from judges.llm.call_recording import CallRecorder, recording_calls
 from judges.llm.client import LLMClient, LLMRequest
-from judges.llm.jury_client import JuryClient
 from judges.llm.observed import ObservedLLM, RejectionMonitor, RequestObserver, UsageMeter
 from judges.llm.parameters import TOOLKIT_DEFAULTS, RequestParameters, RunParameters
 from judges.llm.providers import JudgeName, parse_judge
 from judges.registry import Judge, JudgeKind
 from judges.result import build_result, native_summary, page_json
 from judges.runner import JudgeTools, run_judge
-from judges.verifier import Verifier
+from judges.verifier import Verifier, judge_named
 from mind2web2.external_services import services_of_run
 from mind2web2.host import run_script
 from mind2web2.results import rules

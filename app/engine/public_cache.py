@@ -18,7 +18,7 @@ from cache.capture import PART_PREFIX, Capture, CaptureSource, Observation
 from cache.errors import CacheError
 from cache.page_text.tiles import join_tiles
 from cache.urls import canonical_key, is_fetchable
-from judges.result_files import write_json
+from judges.result import write_json
 from mind2web2.task_pages import TaskFolder
 from mind2web2.utils.cache_filesys import CacheFileSys
 

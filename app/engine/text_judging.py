@@ -19,7 +19,7 @@ from cache.urls import canonical_key
 from judges.analysis.mutation.mutation_test import JudgeText
 from judges.llm.client import LLMClient
 from judges.registry import Judge
-from judges.text_pages import CAPTURED_AT
+from judges.trial import CAPTURED_AT
 
 AGENT, ANSWER = "mutation-test", "answer_1.md"
 

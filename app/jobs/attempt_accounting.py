@@ -23,8 +23,8 @@ from app.storage.model_usage import UsageKey
 from app.storage.records import Job
 from app.storage.text_cleanup import storable_text
 from judges.errors import LLMBudgetExceeded, LLMUnavailable, ShorterPage, UnusableKind, UnusableReply
-from judges.llm.budget import Estimate, unknown_price_message
 from judges.llm.client import CheckpointedReply, LLMReply
+from judges.llm.pricing import Estimate, unknown_price_message
 from rubrics.verdict import Usage
 
 _log = structlog.get_logger(__name__)

@@ -32,8 +32,15 @@ from app.storage.records import Fence, Job, JobError, NewResult
 from app.storage.results import insert_result
 from app.storage.text_cleanup import storable_text
 from cache.errors import BrowserUnavailable
-from judges.errors import IsolationFailed, JudgeBug, LLMError, LLMRejected, ModelNotConfigured, ScriptStopped
-from judges.extras import missing_extra
+from judges.errors import (
+    IsolationFailed,
+    JudgeBug,
+    LLMError,
+    LLMRejected,
+    ModelNotConfigured,
+    ScriptStopped,
+    missing_extra,
+)
 from judges.suites.errors import SuiteError
 
 _INTERVAL_S = 0.25

@@ -34,11 +34,9 @@ from cache.backends.browser_search import INSTALL_BROWSER
 from cache.confinement.landlock import LANDLOCK_TCP, landlock_version
 from cache.confinement.privileges import DEFAULT_UID, user_change_problem
 from cache.errors import CacheError
-from judges.errors import JudgeError, LLMError
-from judges.extras import EXTRAS, installed
+from judges.errors import EXTRAS, JudgeError, LLMError, installed
 from judges.llm.missing_models import suggestions
-from judges.llm.probing import probe
-from judges.llm.providers import LEXICAL, ModelName, parse_judge
+from judges.llm.providers import LEXICAL, ModelName, parse_judge, probe
 
 if TYPE_CHECKING:
     from app.storage.database import Database

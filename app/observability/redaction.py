@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 
-from judges.llm.placeholder_keys import is_secret
+from judges.llm.provider_adapter import is_secret
 
 MASK = "[redacted]"
 _CREDENTIALS = re.compile(

@@ -31,12 +31,12 @@ from judges.isolation.rpc_framing import (
     max_values,
 )
 from judges.isolation.serialization import error_to_json, to_json_value
-from judges.jury import judge_named
 from judges.loader import run_native_file
 from judges.prompting.rendering import Style
 from judges.result import native_summary
 from judges.runner import JudgeTools, run_judge
 from judges.source_code import judge_code, reserve_memory
+from judges.verifier import judge_named
 from rubrics.verdict import Usage
 
 MAX_LOG_LINES: Final = 5_000

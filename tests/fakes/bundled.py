@@ -25,12 +25,12 @@ from cache.capture import CaptureOutcome, Capturer, Observation, PageKind
 from cache.capture_index import MemoryIndex
 from cache.pages import PageCache
 from judges.isolation.fork_server_pool import ForkServerPool
-from judges.llm.call_log_reader import ParsedCallLog, read_calls
+from judges.llm.call_recording import ParsedCallLog, read_calls
 from judges.llm.client import LLMClient
 from judges.loader import JudgeCatalogue, load_judge
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
-from judges.result_files import write_json
+from judges.result import write_json
 from tests.fakes.pages import jpeg
 from tests.fakes.settings import settings_for_tests
 

@@ -20,7 +20,7 @@ from app.storage.shared_state import open_shared_state
 from cache.blobs import BlobStore
 from cache.capture import CaptureOutcome, Observation, PageKind
 from cache.pages import PageCache
-from judges.llm.response_cache import ReplyCache
+from judges.llm.cached import ReplyCache
 from judges.llm.retry import RetryPolicy
 from judges.loader import load_judges
 from judges.prompting.blocks import BlockBuilder

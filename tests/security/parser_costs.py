@@ -75,12 +75,11 @@ from judges.grounding.source_signals import looks_like_another, url_texts
 from judges.grounding.support import restates
 from judges.grounding.term_overlap import covers_terms, missing_terms, stems_of, terms
 from judges.llm import lexical, request_formats
-from judges.llm.context_windows import parse_token_counts
 from judges.llm.error_mapping import ErrorResponse, error_for_response, read_error_body
-from judges.llm.json_objects import NoSingleObject, parse_single_object
 from judges.llm.missing_models import missing_model_message, read_models
 from judges.llm.pricing import Prices
-from judges.llm.replies import MAX_REPLY_CHARS
+from judges.llm.remote import parse_token_counts
+from judges.llm.replies import MAX_REPLY_CHARS, NoSingleObject, parse_single_object
 from judges.llm.retry import parse_retry_after
 from judges.prompting.blocks import BlockBuilder, neutralise, read_blocks
 from judges.prompting.page_view import page_parts

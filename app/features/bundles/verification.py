@@ -33,7 +33,7 @@ from cache.errors import IndexFailed
 from judges.analysis.replay.recomputation import Ballot, inconsistent_leaves, score_differences, unmatched_replies
 from judges.analysis.replay.tree import NotRecomputable, ReplayDifference, tree_of
 from judges.errors import LLMOutputUnusable
-from judges.llm.call_log_reader import CallLogUnreadable, ParsedCallLog, read_calls, recorded_blocks
+from judges.llm.call_recording import CallLogUnreadable, ParsedCallLog, read_calls, recorded_blocks
 from judges.llm.provider_adapter import FinishReason, RawReply
 from judges.llm.replies import read_reply
 from judges.prompting.prompts import locked_digests

@@ -103,7 +103,7 @@ def measure(
 
 
 def _print_and_write(report: dict[str, Any], out: Path | None, *, as_json: bool) -> None:
-    from judges.result_files import write_json
+    from judges.result import write_json
 
     if as_json:
         print_json(report)

@@ -376,7 +376,7 @@ def _progress(name: str) -> Iterator[Callable[[JudgedItem], None]]:
 def _output(report: Mapping[str, Any], settings: Settings, out: Sequence[Path], *, as_json: bool) -> None:
     from app.features.meta_eval.stored_benches import write_bench
     from judges.analysis.meta_eval.bench import bench_markdown
-    from judges.result_files import write_json
+    from judges.result import write_json
 
     try:
         for path in out:

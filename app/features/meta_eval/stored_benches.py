@@ -11,7 +11,7 @@ from typing import Any, Final
 import structlog
 
 from judges.analysis.meta_eval.bench import BENCH_VERSION
-from judges.result_files import write_json
+from judges.result import write_json
 
 _log = structlog.get_logger(__name__)
 

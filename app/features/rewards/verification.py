@@ -35,9 +35,9 @@ from cache.errors import BrowserUnavailable
 from cache.single_flight import SingleFlight
 from judges.cpu_bound import cited_urls, run_on_leaves
 from judges.errors import JudgeError, LLMError, LLMRejected, ModelNotConfigured
-from judges.llm.budget import Estimate, ProcessBudget
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.observed import RequestObserver
+from judges.llm.pricing import Estimate, ProcessBudget
 from judges.registry import Judge
 from judges.result import score_json
 from judges.source_code import YAML_SUFFIX

@@ -17,7 +17,7 @@ from cache.errors import CacheError, NoEvidence
 from cache.urls import canonical_key
 from judges.analysis.labels import Label, LabelledPage
 from judges.analysis.meta_eval.items import Item
-from judges.text_pages import evidence_of
+from judges.trial import evidence_of
 from judges.verifier import ClaimJudge
 from rubrics.verdict import Claim, Outcome, Verdict
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
-from judges.leaf_usage import assign_usage_in_tree_order
+from judges.runner import assign_usage_in_tree_order
 from mind2web2.decisions import Decisions, LeafState, missed_steps
 from mind2web2.evidence import with_first_imperfect_step
 from mind2web2.verification_tree import VerificationNode

@@ -21,10 +21,9 @@ from judges.errors import (
     LLMUnavailable,
 )
 from judges.llm import openai
-from judges.llm.budget import ProcessBudget, estimate_cost
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.openai import open_openai
-from judges.llm.pricing import Prices
+from judges.llm.pricing import Prices, ProcessBudget, estimate_cost
 from judges.llm.provider_adapter import Access
 from judges.llm.remote import RemoteLLM
 from judges.llm.request_formats import LADDER

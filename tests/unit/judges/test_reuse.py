@@ -18,16 +18,16 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from judges.extractor import Extractor
-from judges.llm.cached import CachedLLM
-from judges.llm.client import LLMReply, LLMRequest
-from judges.llm.remote import RemoteLLM
-from judges.llm.response_cache import (
+from judges.llm.cached import (
+    CachedLLM,
     FolderReplyCache,
     ReplyCache,
     StoredReply,
     parse_entry,
     to_entry,
 )
+from judges.llm.client import LLMReply, LLMRequest
+from judges.llm.remote import RemoteLLM
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.prompting.rendering import BinaryEvalResult, Question, Style, render_claim

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from judges.errors import LLMRejected
-from judges.llm.jury_client import JuryClient
+from judges.llm.cached import JuryClient
 from judges.llm.provider_adapter import Access
 from judges.llm.providers import make_client
 from rubrics.result_json import leaves_of

@@ -16,10 +16,10 @@ from app.storage.model_usage import UsageKey
 from judges.context import JudgeContext
 from judges.errors import LLMBudgetExceeded, ShorterPage, UnusableKind, UnusableReply
 from judges.extractor import Extractor
-from judges.llm.budget import Estimate
 from judges.llm.cached import CachedLLM
 from judges.llm.client import CheckpointedReply, LLMReply, LLMRequest, for_job
 from judges.llm.observed import ObservedLLM
+from judges.llm.pricing import Estimate
 from judges.llm.provider_adapter import RawReply
 from judges.llm.remote import RemoteLLM
 from judges.prompting.blocks import BlockBuilder

@@ -11,13 +11,13 @@ from typing import Any
 
 import pytest
 
-from judges.llm.call_log_reader import ParsedCallLog
+from judges.llm.cached import FolderReplyCache
+from judges.llm.call_recording import ParsedCallLog
 from judges.llm.chat_body import response_format
-from judges.llm.context_windows import SHORTENED_PAGE_NOTICE
 from judges.llm.provider_adapter import Access
 from judges.llm.providers import make_client
+from judges.llm.remote import SHORTENED_PAGE_NOTICE
 from judges.llm.request_formats import SCHEMA_IN_WORDS
-from judges.llm.response_cache import FolderReplyCache
 from judges.prompting.page_view import PARTS_MARKER
 from judges.prompting.prompts import load_prompt
 from judges.prompting.rendering import BinaryEvalResult

@@ -12,7 +12,7 @@ from judges.analysis.meta_eval.items import items_of
 from judges.errors import LLMUnavailable
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
-from judges.text_pages import evidence_of
+from judges.trial import evidence_of
 from judges.verifier import Verifier
 from rubrics.verdict import Outcome, Reason
 from tests.fakes.llm import RuleLLM
