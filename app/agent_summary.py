@@ -17,7 +17,7 @@ from typing import Any
 
 from judges import public_summary as public
 from judges.analysis.statistics.headline import Figure, Headline, PassEstimate, Trial, headline
-from judges.analysis.statistics.interval import LEVEL, Interval
+from judges.analysis.statistics.intervals import LEVEL, Interval
 from judges.errors import installed
 from judges.public_summary import ScoredAnswer, Summary
 from rubrics.result_json import leaves_of

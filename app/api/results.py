@@ -27,7 +27,7 @@ from app.storage import results as rows
 from app.storage.listings import ListFilter
 from app.storage.overrides import Override, overrides_of
 from app.storage.results import ResultOrigin
-from judges.analysis.result_lint import lint_of_result
+from judges.analysis.overrides import lint_of_result
 from judges.registry import Judge
 from rubrics.lint import LintFinding
 

@@ -18,7 +18,7 @@ from fastapi.routing import APIRoute
 from pydantic_core import from_json
 
 from app.api.problems import Problem, ProblemWhileReading
-from judges.isolation.rpc_framing import max_values
+from judges.isolation.serialization import max_values
 
 MAX_VALUES: Final = 500_000
 """Maximum number of JSON values in a body. Decoded, ``[{},{},...]`` needs 25 times its size."""

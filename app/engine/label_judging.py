@@ -8,8 +8,7 @@ from typing import Final
 from app.engine.runtime import Runtime
 from cache.capture import CaptureOutcome, Evidence
 from cache.errors import NoEvidence
-from judges.analysis.meta_eval.ask import JudgedItem, ask_all
-from judges.analysis.meta_eval.items import Item
+from judges.analysis.meta_eval.items import Item, JudgedItem, ask_all
 from judges.llm.observed import ObservedLLM, RejectionMonitor
 from judges.llm.parameters import RequestParameters
 from judges.llm.providers import parse_judge

@@ -31,7 +31,7 @@ from judges.analysis.rejudging import with_rejudged
 from judges.cpu_bound import cited_urls, run_on_leaves
 from judges.errors import JudgeBug
 from judges.extractor import Extractor
-from judges.isolation.native import judge_isolated
+from judges.isolation.judge_job import judge_isolated
 from judges.llm.cached import CachedLLM, JuryClient
 from judges.llm.call_recording import CallRecorder, recording_calls
 from judges.llm.client import LLMClient, LLMRequest

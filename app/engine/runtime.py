@@ -49,7 +49,7 @@ from cache.slow_hosts import SlowHosts
 from cache.sources.wayback import Wayback
 from judges.errors import JudgeNotLoadable
 from judges.isolation.fork_server_pool import ForkServerPool
-from judges.isolation.limits import ScriptLimits
+from judges.isolation.process_limits import ScriptLimits
 from judges.llm.providers import parse_judge
 from judges.loader import JudgeCatalogue
 from judges.prompting.blocks import BlockBuilder

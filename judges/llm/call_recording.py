@@ -31,7 +31,7 @@ from threading import Lock
 from typing import Any, Final
 
 from judges.errors import LLMError, ShorterPage, UnusableReply
-from judges.isolation.rpc_framing import max_values
+from judges.isolation.serialization import max_values
 from judges.llm.client import LLMReply, LLMRequest, Message
 from judges.llm.images import DataURI
 from judges.llm.json_schema import ReplyType, json_schema_of, schema_name

@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from judges.analysis.statistics.bootstrap import ratio_intervals
-from judges.analysis.statistics.wilson import wilson
+from judges.analysis.statistics.intervals import wilson
 
 MAX_COUNTED_ERRORS = 3
 """Tasks with more failed steps are counted together, under ``MANY_ERRORS``."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 import psutil
 
 from judges.isolation.fork_server_pool import ForkServerPool
-from judges.isolation.rpc_client import RpcClient
+from judges.isolation.remote import RpcClient
 from judges.isolation.rpc_connection import RpcConnection
 from mind2web2.isolated_run import PRELOADED
 

@@ -7,10 +7,9 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from judges.analysis.labels import HumanDecision, Label, RecordedVerdict
-from judges.analysis.meta_eval.bench import bench_report, bench_row
+from judges.analysis.meta_eval.bench import SetTally, bench_report, bench_row
 from judges.analysis.meta_eval.items import PartialRule, items_of
 from judges.analysis.meta_eval.judge_agreement import agreement_of_recorded
-from judges.analysis.meta_eval.report import SetTally
 from rubrics.verdict import Outcome
 
 BENCH_JUDGES: Mapping[str, tuple[int, float | None]] = {

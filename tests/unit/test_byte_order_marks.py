@@ -19,7 +19,7 @@ from answers.public_layout import read_archive, read_folder
 from app.console.answer_files import read_answers, read_pages, text_of_reply
 from app.features.suites.cli_suite_run import load_config
 from app.features.suites.run_comparison import read_run
-from judges.analysis.label_sets.rows import read_rows as read_label_rows
+from judges.analysis.label_formats import read_rows as read_label_rows
 from judges.analysis.labels import read_labels
 from judges.loader import load_judge
 from judges.suites.json_items import item_spans, read_item, read_items

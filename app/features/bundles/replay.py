@@ -50,8 +50,7 @@ from cache.blobs import BlobStore
 from cache.capture import Capture, CaptureOutcome, Observation
 from cache.capture_index import MemoryIndex
 from cache.pages import PageCache
-from judges.analysis.replay.recomputation import rejudged_differences
-from judges.analysis.replay.tree import ReplayDifference
+from judges.analysis.recomputation import ReplayDifference, rejudged_differences
 from judges.errors import (
     JudgeError,
     LLMBudgetExceeded,

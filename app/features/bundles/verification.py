@@ -30,8 +30,15 @@ from app.features.bundles.archive import (
 from cache.capture import Capture
 from cache.capture_index import capture_from_json
 from cache.errors import IndexFailed
-from judges.analysis.replay.recomputation import Ballot, inconsistent_leaves, score_differences, unmatched_replies
-from judges.analysis.replay.tree import NotRecomputable, ReplayDifference, tree_of
+from judges.analysis.recomputation import (
+    Ballot,
+    NotRecomputable,
+    ReplayDifference,
+    inconsistent_leaves,
+    score_differences,
+    tree_of,
+    unmatched_replies,
+)
 from judges.errors import LLMOutputUnusable
 from judges.llm.call_recording import CallLogUnreadable, ParsedCallLog, read_calls, recorded_blocks
 from judges.llm.provider_adapter import FinishReason, RawReply

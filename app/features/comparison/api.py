@@ -28,7 +28,7 @@ from app.service import Service
 from app.storage import results as rows
 from app.storage.records import JudgedAnswer
 from judges.analysis.flips import Cause, ComparableResult, Flip, FlipCause, comparable_result, flips
-from judges.analysis.statistics.interval import Interval
+from judges.analysis.statistics.intervals import Interval
 
 
 class SideOut(BaseModel):

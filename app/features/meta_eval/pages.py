@@ -16,11 +16,11 @@ from app.dashboard.viewer import ViewerDep
 from app.features.meta_eval.api import BENCH_ID
 from judges.analysis.meta_eval.bench import (
     CSV_COLUMNS,
+    FIGURES,
     bench_notes,
     csv_cells,
     judge_name,
 )
-from judges.analysis.meta_eval.report import FIGURES
 
 _WIDTH, _HEIGHT = 360, 250
 _LEFT, _RIGHT, _TOP, _BOTTOM = 38, 348, 12, 210

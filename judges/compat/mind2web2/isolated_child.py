@@ -14,8 +14,7 @@ from cache.backends.documents import Document
 from cache.capture import Capture, Observation, PageKind
 from judges.extractor import ExtractorBase
 from judges.isolation.judge_main import JobMessage, code_in, run_job
-from judges.isolation.remote import RemoteClaimJudge, RemoteExtractor, RemoteModel, RemotePages
-from judges.isolation.rpc_client import RpcClient
+from judges.isolation.remote import RemoteClaimJudge, RemoteExtractor, RemoteModel, RemotePages, RpcClient
 from judges.isolation.serialization import Content, from_base64, from_json_value, observation_from_json, to_base64
 from judges.llm.client import LLMClient
 from judges.prompting.rendering import Style

@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from answers.submission import Answer
-from judges.analysis.replay.recomputation import score_differences
+from judges.analysis.recomputation import score_differences
 from judges.context import JudgeContext
 from judges.cpu_bound import MANY_LEAVES
 from judges.errors import JudgeBug

@@ -10,7 +10,7 @@ import pytest
 
 from app.features.bundles.replay import replay
 from app.features.bundles.verification import verify
-from judges.analysis.replay.recomputation import score_differences
+from judges.analysis.recomputation import score_differences
 from rubrics.result_json import nodes_below
 from tests.compat.fixed_pages import FixedPages
 from tests.compat.script_cases import CASES, PAGES
