@@ -83,14 +83,13 @@ from judges.llm.replies import MAX_REPLY_CHARS, NoSingleObject, parse_single_obj
 from judges.llm.retry import parse_retry_after
 from judges.prompting.blocks import BlockBuilder, neutralise, read_blocks
 from judges.prompting.page_view import page_parts
-from judges.suites.errors import DataUnreadable
+from judges.suites.errors import DataUnreadable, PageUnusable
 from judges.suites.json_items import read_items
-from judges.suites.mind2web import guide
-from judges.suites.mind2web.errors import PageUnusable
+from judges.suites.mind2web import step_player
 from judges.suites.mind2web.page import Page
-from judges.suites.mind2web.parsing import op_f1, parse_llm, parse_seq2seq
+from judges.suites.mind2web.tournament import op_f1, parse_llm, parse_seq2seq
+from judges.suites.multimodal.dialogue import parse_seeact
 from judges.suites.multimodal.scoring import root_id
-from judges.suites.multimodal.seeact_parse import parse_seeact
 from judges.tokenizers import first_tokens, text_encoding, tokens_of
 from judges.yaml_tasks.compiler import MAX_LEAVES, compile_task
 from judges.yaml_tasks.document import InvalidTask
@@ -630,7 +629,7 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "suites.parse_llm": lambda text: (parse_llm(text), parse_seq2seq(text), op_f1(text, text)),
     "suites.parse_seeact": parse_seeact,
     "suites.root_id": root_id,
-    "suites.guide": lambda text: (guide.parse_reply(text), guide.operation_f1("TYPE", text, "TYPE", text)),
+    "suites.guide": lambda text: (step_player.parse_reply(text), step_player.operation_f1("TYPE", text, "TYPE", text)),
     "json.loads": json.loads,
 }  # fmt: skip
 """Parsers of untrusted text, by the place where they are used."""

@@ -23,10 +23,10 @@ from judges.analysis.label_formats import read_rows as read_label_rows
 from judges.analysis.labels import read_labels
 from judges.loader import load_judge
 from judges.suites.json_items import item_spans, read_item, read_items
-from judges.suites.mind2web import predictions as mind2web_predictions
+from judges.suites.mind2web import tournament as mind2web_predictions
 from judges.suites.mind2web.data import find_split
 from judges.suites.mind2web.questions import load_template
-from judges.suites.multimodal import predictions as tilde_predictions
+from judges.suites.multimodal import dialogue as tilde_predictions
 from judges.suites.multimodal.row_files import count_rows, read_row, read_rows
 from mind2web2.submission import AnswerFile, load_metadata, load_task_list
 from tests.fakes.mind2web import nine_steps

@@ -41,8 +41,8 @@ from app.storage import jobs as rows
 from app.storage.listings import ListFilter
 from app.storage.records import Job, JobKind, JobStatus
 from app.storage.results import get_result
-from judges.suites.comparison import compare_runs
 from judges.suites.errors import SuiteError
+from judges.suites.step_metrics import compare_runs
 
 _JOB = f"job_{EXAMPLE_ID}"
 _STEP: dict[str, Any] = {
