@@ -107,8 +107,7 @@ def task_folder(out: Path | None) -> Path:
 
 def quiet_logging(settings: Settings) -> None:
     """Log only warnings and errors if the level is ``info``, because progress is displayed separately."""
-    from app.observability.logs import configure_logging
-    from app.observability.redaction import Redactor
+    from app.observability.logs import Redactor, configure_logging
 
     level = "warning" if settings.log_level == "info" else settings.log_level
     configure_logging(Redactor(settings.secrets), level=level)

@@ -25,8 +25,7 @@ from app.engine.estimate import PageSize, claims_of, estimate_claims
 from app.engine.runtime import Runtime, open_runtime
 from app.engine.text_judging import runtime_with_pages, text_judge, texts_of
 from app.errors import AppError
-from app.observability.logs import configure_logging
-from app.observability.redaction import Redactor
+from app.observability.logs import Redactor, configure_logging
 from app.settings import Settings, load_settings
 from cache.confinement.privileges import DEFAULT_UID
 from judges.analysis.mutation.field_test import observe

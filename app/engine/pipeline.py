@@ -24,7 +24,7 @@ from app.progress import Progress, ProgressCallback, Stage, ignore_progress
 from cache.blobs import BlobArea
 from cache.capture import Capture, Evidence
 from cache.errors import BlobCorrupt, BlobMissing, BlobStoreFailed, BrowserUnavailable, CacheError, NoEvidence
-from cache.fair_limit import on_behalf_of
+from cache.pacing import on_behalf_of
 from cache.pages import PageCache
 from cache.urls import canonical_key
 from judges.analysis.rejudging import with_rejudged

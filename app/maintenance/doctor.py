@@ -21,12 +21,10 @@ from typing import TYPE_CHECKING, Any
 
 from app.engine.judge_files import load_catalogue
 from app.engine.judge_trials import lint_judges
-from app.engine.limits import Limits
-from app.engine.model_clients import ModelClients
+from app.engine.model_clients import Limits, ModelClients
 from app.engine.runtime import open_blobs, open_runtime
 from app.errors import AppError
-from app.observability.logs import configure_logging
-from app.observability.redaction import Redactor
+from app.observability.logs import Redactor, configure_logging
 from app.settings import Settings
 from app.storage.embedded import EmbeddedPostgres
 from cache.backends.browser_process import own_network_problem

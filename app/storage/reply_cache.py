@@ -24,7 +24,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.async_tools import cancellable_sleep
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
-from app.storage.text_cleanup import storable_text
+from app.storage.records import storable_text
 from judges.llm.cached import (
     EVICTION_TARGET,
     CachedModelReplies,

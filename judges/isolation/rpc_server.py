@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 from cache.capture import Evidence
-from cache.lru import LRUCache
+from cache.single_flight import LRUCache
 from judges.errors import JudgeBug, ReplyNotCached, UnusableKind
 from judges.extractor import ExtractionQuestion, Extractor
 from judges.isolation.rpc_connection import RpcHandler

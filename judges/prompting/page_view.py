@@ -26,10 +26,9 @@ from urllib.parse import urlsplit
 
 from cache.capture import CaptureOutcome, Evidence, PageKind
 from cache.image_jobs import return_freed_memory, run_image_job
-from cache.lru import LRUCache
-from cache.page_text.garbled import garbled_reason
 from cache.page_text.screenshot_parts import may_continue, screenshot_parts
-from cache.single_flight import SingleFlight
+from cache.page_text.sentences import garbled_reason
+from cache.single_flight import LRUCache, SingleFlight
 from judges.cpu_bound import run_cpu_bound
 from judges.grounding.folding import FoldedText, confusable_skeleton, fold
 from judges.grounding.injection import Scan, are_wordings_compiled, compile_wordings, scan, scan_url

@@ -18,9 +18,8 @@ from pathlib import Path
 
 from sqlalchemy import text
 
-from app.storage.database import Database, connect_database
+from app.storage.database import Database, connect_database, migrate
 from app.storage.embedded import EmbeddedPostgres
-from app.storage.migrate import migrate
 from tests.bench.row import Row
 from tests.fakes.services import Rig
 from tests.faults.fork_server import WorkerForkServer

@@ -12,14 +12,13 @@ from typing import Any
 
 from answers.submission import Answer
 from app.engine import pipeline
-from app.engine.limits import Limits
-from app.engine.model_clients import ModelClients
+from app.engine.model_clients import Limits, ModelClients
 from app.engine.runtime import Runtime
 from app.features.bundles.archive import MANIFEST, new_bundle, open_bundle
 from app.features.bundles.exporting import AgentResults, EvidenceStores, ExportReport, SourceResult, export_bundle
 from app.features.bundles.replay import replay
 from app.features.bundles.verification import verify
-from app.observability.redaction import Redactor
+from app.observability.logs import Redactor
 from cache.blobs import BlobStore
 from cache.capture import CaptureOutcome, Capturer, Observation, PageKind
 from cache.capture_index import MemoryIndex

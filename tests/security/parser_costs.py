@@ -48,18 +48,17 @@ from app.features.check.report_html import MarkedSpan, plain_report, report_html
 from app.features.check.splitting import SplitClaim, check_division, find_words, split_by_rules
 from app.features.check.statements import ReportStatement, Section
 from app.features.check.view import text_fragment_url
-from app.observability.redaction import Redactor
+from app.observability.logs import Redactor
 from cache.backends.document_child import MEMORY_BYTES, write_html
-from cache.backends.document_decoder import SHORT_HTML_CHARS, read_html_safely
-from cache.backends.documents import decode_html, decode_text, sniff
+from cache.backends.documents import SHORT_HTML_CHARS, decode_html, decode_text, read_html_safely, sniff
 from cache.backends.failures import failure_from_browser_error
 from cache.backends.plain_html import html_to_text, is_dense, read_html
-from cache.backends.sibling_probe import sibling_url, text_similarity
-from cache.classify import logins, placeholders, soft_404
+from cache.backends.router import sibling_url, text_similarity
+from cache.classify import soft_404, walls
 from cache.classify.quality import PageFacts, classify
 from cache.errors import DocumentRejected
 from cache.page_text.sentences import sentence_around
-from cache.sources.mhtml import is_mhtml, read_mhtml
+from cache.sources.uploads import is_mhtml, read_mhtml
 from cache.sources.wayback import _archivable_url
 from cache.terminal_text import escape_controls_in_json, strip_controls
 from cache.urls import canonical_key, unfetchable_reason
@@ -537,13 +536,13 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "pages.classify refused": lambda text: _facts(text, status=403),
     "pages.classify urls": _in_url(lambda text: _facts("a", url=text, final_url=_URL + text)),
     "pages.logins": lambda text: (
-        logins.is_login_title(text), logins.is_registration_title(text), logins.mentions_accounts(text)
+        walls.is_login_title(text), walls.is_registration_title(text), walls.mentions_accounts(text)
     ),
-    "pages.login addresses": _in_url(logins.may_be_login_address),
+    "pages.login addresses": _in_url(walls.may_be_login_address),
     "pages.placeholders": lambda text: (
-        placeholders.is_parked("a.example", text), placeholders.is_browser_error(text),
-        placeholders.error_in_title(text), placeholders.is_default_page(text),
-        placeholders.has_crashed(text), placeholders.requires_other_browser(text),
+        soft_404.is_parked("a.example", text), soft_404.is_browser_error(text),
+        soft_404.error_in_title(text), soft_404.is_default_page(text),
+        soft_404.has_crashed(text), soft_404.requires_other_browser(text),
     ),
     "pages.soft_404": lambda text: (
         soft_404.is_missing_headline(text), soft_404.is_status_code_only(text),

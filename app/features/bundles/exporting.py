@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from answers.submission import NAME_PATTERN, Answer
-from app.api.overrides import override_fields
+from app.api.reviews import override_fields
 from app.engine.result_folder import ResultUnreadable
 from app.features.bundles.archive import (
     AbsentFile,
@@ -29,7 +29,7 @@ from app.features.bundles.archive import (
     new_bundle,
     script_paths,
 )
-from app.observability.redaction import Redactor
+from app.observability.logs import Redactor
 from app.storage.database import Database
 from app.storage.overrides import Override, overrides_of
 from app.storage.results import answers_of, judged_text

@@ -23,8 +23,7 @@ from pydantic import BaseModel, SecretStr
 from answers.submission import Answer
 from app.engine import pipeline
 from app.engine.judge_files import load_catalogue
-from app.engine.limits import Limits
-from app.engine.model_clients import ModelClients
+from app.engine.model_clients import Limits, ModelClients
 from app.engine.runtime import Runtime, create_fork_server_pool
 from app.features.bundles.archive import (
     BundledResult,
@@ -43,7 +42,7 @@ from app.features.bundles.verification import (
     read_result,
     verify_open,
 )
-from app.observability.redaction import Redactor
+from app.observability.logs import Redactor
 from app.settings import Settings
 from cache.backends.documents import Document, read_document
 from cache.blobs import BlobStore

@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from answers.submission import NAME_PATTERN
-from app.api.overrides import scores_with_overrides
+from app.api.reviews import scores_with_overrides
 from app.features.bundles.archive import (
     MANIFEST,
     BundledResult,

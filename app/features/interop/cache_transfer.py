@@ -23,8 +23,7 @@ from app.errors import AppError
 from cache.atomic_files import atomic_path
 from cache.capture import Capture, CaptureSource
 from cache.errors import DocumentRejected
-from cache.sources.mhtml import is_mhtml, read_mhtml
-from cache.sources.uploads import UploadedPage, observe_upload
+from cache.sources.uploads import UploadedPage, is_mhtml, observe_upload, read_mhtml
 from cache.urls import unfetchable_reason
 
 INDEX = "index.json"

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from app.engine.label_judging import LabelJudge
 from app.engine.runtime import Runtime
+from app.engine.text_judging import LabelJudge
 from judges.analysis.meta_eval.items import Item, JudgedItem
 from judges.analysis.meta_eval.judge_agreement import JudgeAgreement, JudgeTally
 

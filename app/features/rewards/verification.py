@@ -25,7 +25,7 @@ from app.engine.pipeline import AnswerPages, evaluate
 from app.features.rewards.reward import Mask, MaskReason, PageShare, Reward, ScoreKind, components, reward_of, scores
 from app.features.rewards.rubrics import RubricCompiler
 from app.features.rewards.shared_verdicts import SharedVerdicts, SharingVerifier, Turns
-from app.jobs.attempt_accounting import RequestAccounting
+from app.jobs.budget_ledger import RequestAccounting
 from app.observability.metrics import RequestMetrics
 from app.service import Service
 from app.storage.direct_pool import DirectConnection

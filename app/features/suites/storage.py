@@ -22,8 +22,8 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.storage.listings import equal
+from app.storage.records import storable_text
 from app.storage.tables import metadata
-from app.storage.text_cleanup import storable_text
 
 # Suite runs, and their steps in ``suite_steps``.
 suite_runs = Table(

@@ -20,7 +20,7 @@ from typing import Any, Protocol, TypeVar
 
 from cache.capture import Observation
 from cache.errors import CacheError
-from cache.slow_hosts import SlowHosts
+from cache.pacing import SlowHosts
 from judges.errors import JudgeError, LLMOutputUnusable
 from judges.result import write_json
 from mind2web2.llm_client.judge import HarnessError, JudgeContentError

@@ -18,8 +18,7 @@ from typing import Any, Protocol
 from cache.capture import Capture, Evidence, PageKind
 from cache.errors import BlobError, NoEvidence
 from cache.image_jobs import run_image_job
-from cache.page_text.screenshot_parts import DEFAULT_LIMITS
-from cache.page_text.tiles import join_tiles
+from cache.page_text.screenshot_parts import DEFAULT_LIMITS, join_tiles
 from cache.urls import canonical_key
 from judges.errors import JudgeError, LLMError
 from judges.extractor import Extractor, ExtractorBase

@@ -7,7 +7,7 @@ from pathlib import Path
 import sqlalchemy as sa
 from alembic import op
 
-from app.storage.migrate import revision_of
+from app.storage.database import revision_of
 
 # Until the first release, a change of the schema is made here.
 revision = revision_of(Path(__file__))

@@ -10,9 +10,8 @@ import pytest
 
 from answers.submission import Answer
 from app.jobs import budget_ledger
-from app.jobs.attempt_accounting import AttemptAccounting
-from app.jobs.budget_ledger import BudgetLedger
-from app.storage.model_usage import UsageKey
+from app.jobs.budget_ledger import AttemptAccounting, BudgetLedger
+from app.storage.budgets import UsageKey
 from judges.context import JudgeContext
 from judges.errors import LLMBudgetExceeded, ShorterPage, UnusableKind, UnusableReply
 from judges.extractor import Extractor

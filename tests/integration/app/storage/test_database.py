@@ -17,9 +17,8 @@ from app.features.suites import storage
 from app.observability.metrics import Metrics
 from app.service import open_service
 from app.settings import MIN_CONNECTIONS
-from app.storage.database import Database, connect_database, open_database
+from app.storage.database import Database, connect_database, migrate, open_database
 from app.storage.errors import DatabaseUnavailable, OtherSchema
-from app.storage.migrate import migrate
 from app.storage.tables import metadata
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
