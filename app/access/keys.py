@@ -249,12 +249,6 @@ class RateLimiter:
         full_in_s = math.ceil((self._burst - tokens) / self._per_s)
         return Allowance(limit=int(self._burst), remaining=int(tokens), full_in_s=full_in_s)
 
-    def give_back(self, owner: str) -> None:
-        """Return a token that was taken."""
-        if owner in self._buckets:
-            tokens, since = self._buckets[owner]
-            self._buckets[owner] = (min(self._burst, tokens + 1.0), since)
-
     def _drop_full_buckets(self, now: float) -> None:
         """Drop the full buckets. They are equivalent to new ones."""
         fills_s = self._burst / self._per_s

@@ -423,11 +423,6 @@ class AttemptAccounting(RequestAccounting):
         await self._ledger.store_checkpoint(Checkpoint(job_id=self._job_id, key=key, reply=_to_json(checkpoint)))
 
 
-async def checkpointed_replies(connection: AsyncConnection, job: Job) -> dict[str, CheckpointedReply]:
-    """Return the checkpoints of a job, by request key. Call inside a transaction."""
-    return {one.key: _from_json(one) for one in await checkpoints_of(connection, job.id)}
-
-
 def _to_json(reply: CheckpointedReply) -> str:
     values = asdict(reply)
     del values["counted"]

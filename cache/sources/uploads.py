@@ -47,7 +47,6 @@ MAX_PARTS = 5_000
 _MAX_HEAD_BYTES = 16 * 1024
 """The parser of parameters is quadratic: 15 ms for this length."""
 _MAX_DEPTH = 3
-_TYPES = frozenset({"multipart/related", "message/rfc822", "application/x-mimearchive", "message/partial"})
 _HTML_TYPES = frozenset({"text/html", "application/xhtml+xml"})
 _FIRST_HEADER = re.compile(
     rb"\s*(?:From|MIME-Version|Content-Type|Snapshot-Content-Location|Subject|Date|X-[\w-]+):", re.I

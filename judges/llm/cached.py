@@ -25,8 +25,8 @@ from typing import Any, NamedTuple, Protocol
 from cache.atomic_files import write_atomic
 from cache.single_flight import SingleFlight
 from judges.errors import LLMError, LLMOutputUnusable, ReplyNotCached, ShorterPage
-from judges.llm.chat_body import request_key
 from judges.llm.client import CheckpointedReply, LLMClient, LLMReply, LLMRequest
+from judges.llm.encoding import request_key
 from judges.llm.learned_formats import Images
 from judges.llm.provider_adapter import FinishReason, RawReply
 from judges.llm.remote import RemoteLLM, sent_params

@@ -28,8 +28,9 @@ import openai
 from cache.backends.inflating import ACCEPT_ENCODING
 from cache.urls import is_loopback
 from judges.errors import LLMError, LLMRejected, LLMUnavailable
-from judges.llm.chat_body import JsonBody, chat_body, has_images, request_parts
+from judges.llm.chat_body import chat_body, has_images, request_parts
 from judges.llm.client import LLMRequest
+from judges.llm.encoding import JsonBody
 from judges.llm.error_mapping import (
     ErrorResponse,
     connection_error,

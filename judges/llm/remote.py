@@ -12,7 +12,7 @@ A shortened page can support a claim but cannot refute it, because the evidence 
 therefore counts only if it supports the claim.
 
 Cached replies and call logs store only the number of characters that were kept. If you change how a page is shortened,
-or ``SHORTENED_PAGE_NOTICE``, also change ``chat_body.KEY_VERSION``.
+or ``SHORTENED_PAGE_NOTICE``, also change ``encoding.KEY_VERSION``.
 """
 
 from __future__ import annotations

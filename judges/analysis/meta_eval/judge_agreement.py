@@ -226,14 +226,6 @@ class JudgeTally:
             self._unjudged.append(UnjudgedItem(item=item, reason=reason, detail=detail))
 
 
-def agreement_of_asked(model: str, asked: Iterable[JudgedItem], *, votes: int) -> JudgeAgreement:
-    """Return the agreement of a judge that was asked now."""
-    tally = JudgeTally(model, asked=True, votes=votes)
-    for one in asked:
-        tally.add_asked(one)
-    return tally.result()
-
-
 class RecordedTallies:
     """Running agreement of every judge with recorded verdicts. ``listed`` as for ``JudgeTally``."""
 

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from judges.suites.errors import DataMissing, DataUnreadable
-from judges.suites.json_items import item_spans, read_item, read_items
+from judges.suites.json_items import read_items
 from judges.suites.multimodal import row_files
-from judges.suites.multimodal.row_files import OPS, SourceStep, read_row, read_rows, read_source_step
+from judges.suites.multimodal.row_files import OPS, SourceStep, read_rows, read_source_step
 from judges.suites.multimodal.tilde_rows import RowFields
 
 
@@ -93,84 +93,6 @@ class Split:
             for step in _read(file, position):
                 yield step
                 position += 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskPlace:
-    """Place of one task in the files of a split.
-
-    ``item`` is the index of a JSON file, and offset and length of the task in it; ``rows`` are (file, row) of its steps
-    in row files, by step number. ``first`` is the position of the first step in the split.
-    """
-
-    task_id: str
-    steps: int
-    first: int
-    item: tuple[int, int, int] | None = None
-    rows: tuple[tuple[int, int], ...] = ()
-
-
-def index_tasks(split: Split) -> list[TaskPlace]:
-    """Return the place of every task with steps, in order. Validates all steps. Blocks.
-
-    Raises:
-        DataUnreadable: a file or a field is malformed, or a step occurs twice.
-    """
-    places: list[TaskPlace] = []
-    rows: dict[str, list[tuple[int, int, int]]] = {}
-    seen: dict[str, str] = {}
-    position = 0
-
-    def check_new(step: Step) -> None:
-        if step.sample_id in seen:
-            raise DataUnreadable(step.place, f"repeats step {step.sample_id} of {seen[step.sample_id]}")
-        seen[step.sample_id] = step.place
-
-    for number, file in enumerate(split.files):
-        if file.suffix in ROW_SUFFIXES:
-            for row, step in enumerate(_read(file, 0)):
-                check_new(step)
-                rows.setdefault(step.task_id, []).append((step.number, number, row))
-            continue
-        for index, (span, task) in enumerate(item_spans(file)):
-            steps = list(_steps(task, file, index, position))
-            for step in steps:
-                check_new(step)
-            if steps:
-                item = (number, *span)
-                places.append(TaskPlace(task_id=steps[0].task_id, steps=len(steps), first=position, item=item))
-            position += len(steps)
-    for task_id, members in rows.items():
-        ordered = tuple((file_number, row) for _, file_number, row in sorted(members))
-        places.append(TaskPlace(task_id=task_id, steps=len(members), first=position, rows=ordered))
-        position += len(members)
-    return places
-
-
-def read_task(split: Split, place: TaskPlace) -> list[Step]:
-    """Return the steps of one task, by number. Blocks.
-
-    Raises:
-        DataMissing: the files have changed since ``index_tasks``.
-        DataUnreadable: a file or a field is malformed.
-    """
-    changed = DataMissing(f"the files of split {split.name} have changed: task {place.task_id} is not at its place")
-    try:
-        if place.item is not None:
-            file = split.files[place.item[0]]
-            steps = list(_steps(read_item(file, place.item[1:]), file, 0, place.first))
-        else:
-            found = (read_row(split.files[number], row) for number, row in place.rows)
-            steps = [
-                _from_row(read_source_step(row.values, place=row.place), place.first + nth)
-                for nth, row in enumerate(found)
-                if row is not None
-            ]
-    except IndexError as error:
-        raise changed from error
-    if len(steps) != place.steps or any(step.task_id != place.task_id for step in steps):
-        raise changed
-    return steps
 
 
 def find_split(root: Path, name: str) -> Split:

@@ -4,8 +4,8 @@ from typing import Any
 
 import pytest
 
-from judges.llm.chat_body import KEY_VERSION
 from judges.llm.client import LLMRequest
+from judges.llm.encoding import KEY_VERSION
 from judges.llm.remote import SHORTENED_PAGE_NOTICE, ContextWindows, page_chars_allowed, with_shortened_page
 from judges.prompting.blocks import BlockBuilder
 

@@ -8,7 +8,7 @@ import pytest
 from judges.analysis.labels import HumanDecision, Label, LabelFile, LabelledPage, RecordedVerdict
 from judges.analysis.meta_eval.bench import report_json
 from judges.analysis.meta_eval.items import Exclusion, JudgedItem, PartialRule, items_of
-from judges.analysis.meta_eval.judge_agreement import agreement_of_asked, agreement_of_recorded
+from judges.analysis.meta_eval.judge_agreement import JudgeAgreement, JudgeTally, agreement_of_recorded
 from rubrics.verdict import Outcome, Reason, Usage, Verdict, Vote
 
 PASSED, FAILED = HumanDecision.PASSED, HumanDecision.FAILED
@@ -32,6 +32,13 @@ def judge_verdict(outcome: Outcome, *, votes: int = 2, usd: float = 0.01, reason
         prompt="verify_page@1" if votes else None,
         usage=Usage(calls=votes, usd=usd),
     )
+
+
+def agreement_of_asked(model: str, asked: list[JudgedItem], *, votes: int) -> JudgeAgreement:
+    tally = JudgeTally(model, asked=True, votes=votes)
+    for one in asked:
+        tally.add_asked(one)
+    return tally.result()
 
 
 HUMANS = [PASSED] * 6 + [FAILED] * 4

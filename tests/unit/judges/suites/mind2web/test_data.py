@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from judges.suites.errors import DataMissing, DataUnreadable
-from judges.suites.mind2web.data import Candidate, find_split, index_tasks, read_task
+from judges.suites.mind2web.data import Candidate, find_split
 from tests.fakes.mind2web import action, items, nine_steps, task, write_split
 
 
@@ -189,41 +189,3 @@ def test_rows_of_another_layout_are_named(tmp_path: Path, row: dict[str, Any], m
         with pytest.raises(DataUnreadable) as caught:
             list(find_split(tmp_path / f"test_task{suffix}", "test_task").steps())
         assert message in str(caught.value)
-
-
-@pytest.mark.parametrize("suffix", [".parquet", ".jsonl"])
-def test_tasks_of_rows_are_found_again_in_step_order(tmp_path: Path, suffix: str):
-    def write(name: str, rows: list[dict[str, Any]]) -> None:
-        if suffix == ".parquet":
-            pq.write_table(pa.Table.from_pylist(rows), tmp_path / f"{name}{suffix}")
-        else:
-            (tmp_path / f"{name}{suffix}").write_text("".join(json.dumps(row) + "\n" for row in rows))
-
-    other = multimodal_row(1) | {"annotation_id": "U", "action_uid": "other"}
-    write("test_website-0", [multimodal_row(2), other])
-    write("test_website-1", [multimodal_row(0), multimodal_row(1)])
-    split = find_split(tmp_path, "test_website")
-    first, second = index_tasks(split)
-    assert (first.task_id, first.steps, second.task_id, second.first) == ("T", 3, "U", 3)
-    steps = read_task(split, first)
-    assert [(step.action_uid, step.number, step.position) for step in steps] == [
-        ("u0", 0, 0),
-        ("u1", 1, 1),
-        ("u2", 2, 2),
-    ]
-    write("test_website-1", [multimodal_row(0)])
-    with pytest.raises(DataMissing, match="have changed: task T is not at its place"):
-        read_task(split, first)
-
-
-def test_tasks_of_json_files_are_found_again(tmp_path: Path):
-    split = find_split(write_split(tmp_path, [*nine_steps(), task("empty", [])]), "test_task")
-    places = index_tasks(split)
-    assert [place.task_id for place in places] == ["T1", "T2", "T3", "T4", "T5"]
-    again = [step for place in places for step in read_task(split, place)]
-    assert [(step.sample_id, step.position) for step in again] == [
-        (step.sample_id, step.position) for step in split.steps()
-    ]
-    split.files[0].write_text("[]")
-    with pytest.raises(DataMissing, match="changed"):
-        read_task(split, places[0])
