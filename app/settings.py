@@ -159,7 +159,7 @@ class Settings(BaseSettings):
     """Maximum address space of a judge process."""
     max_body_bytes: int = Field(16 * 1024 * 1024, ge=1024)
     metrics_bind: str = Field("", pattern=r"^(|[^\s:]+:[0-9]{1,5})$")
-    """``host:port`` on which ``assay worker`` serves Prometheus metrics. Empty: disabled."""
+    """``host:port`` on which ``assay serve --worker-only`` serves Prometheus metrics. Empty: disabled."""
     log_level: str = "info"
 
     openai_api_key: SecretStr | None = Field(None, validation_alias="OPENAI_API_KEY")

@@ -1,4 +1,4 @@
-"""``assay doctor``: check everything that judging needs, one line per check, with a remedy for each problem."""
+"""``assay admin doctor``: check everything that judging needs, one line per check, with a remedy for each problem."""
 
 from __future__ import annotations
 

@@ -92,7 +92,7 @@ JOB_ERRORS: Mapping[str, tuple[str, str]] = {
         "The model is not configured.",
         "Set the key and address of its provider, restart the service, then retry.",
     ),
-    "BROWSER_UNAVAILABLE": ("No browser starts on the worker.", "Run `assay doctor` there to find the cause."),
+    "BROWSER_UNAVAILABLE": ("No browser starts on the worker.", "Run `assay admin doctor` there to find the cause."),
     "DEADLINE": ("The job exceeded its deadline.", "Retry, or raise the time limit that is named below."),
     "ATTEMPTS_EXHAUSTED": ("Its workers failed repeatedly.", "Find the cause in the log of the worker, then retry."),
     "LLM_UNAVAILABLE": (
@@ -101,7 +101,7 @@ JOB_ERRORS: Mapping[str, tuple[str, str]] = {
     ),
     "PROVIDER_PAUSED": (
         "An operator paused the model's provider.",
-        "Run `assay admin providers resume NAME`; the job then continues.",
+        "Run `assay admin providers --resume NAME`; the job then continues.",
     ),
     "LLM_REJECTED": (
         "The model's provider rejects all requests.",

@@ -1,4 +1,4 @@
-"""Environment checks of ``assay doctor``. Each failed check says how to fix it. The checks leave no files behind."""
+"""Checks of ``assay admin doctor``. Each failed check says how to fix it. The checks leave no files behind."""
 
 from __future__ import annotations
 

@@ -130,7 +130,7 @@ async def test_job_of_a_paused_provider_continues_after_resume(
     try:
         job = await served.submit("waiter", "It is Rome.", task="asks")
         said = await fault(reader, job)
-        assert said.startswith("An operator paused the model's provider. Run `assay admin providers resume NAME`")
+        assert said.startswith("An operator paused the model's provider. Run `assay admin providers --resume NAME`")
         assert "PROVIDER_PAUSED" in said
     finally:
         await served.http.post("/v1/providers/openai/resume")

@@ -162,7 +162,7 @@ def test_summary_is_read_from_result_files(assay: RunCommand, tmp_path: Path) ->
     (folder / "answer_1.md").write_text("three words here")
     (folder / "results" / "20260101_000000_answer_1.md.json").write_text('{"final_score": 0.5}')
 
-    ended = assay("summary", "--agent", "otter", "--results", "eval_results", "--json")
+    ended = assay("results", "summary", "--agent", "otter", "--results", "eval_results", "--json")
 
     assert ended.code == 0
     summary = json.loads(ended.out)
