@@ -18,7 +18,7 @@ help: ## List the targets
 setup: ## Install what `demo` and `serve` need: environment, packages, browser
 	@$(PYTHON) scripts/setup.py demo
 
-setup-all: ## Install also the extras: statistics, suites, bundles, bedrock
+setup-all: ## Install also the extras: statistics, suites, bedrock
 	@$(PYTHON) scripts/setup.py all
 
 setup-test:
@@ -47,7 +47,7 @@ test: setup-test check ## Run `check`, then all tests with a real browser, Postg
 	@$(REST)
 
 TRAINER = @$(BIN)/uv venv -q --clear --python $(2) .trainers/$(1) && $(BIN)/uv pip install -q --python .trainers/$(1) --group trainer-$(1)
-trainers: setup-test ## Install the trainers into .trainers and test the reward adapters with them (several GB)
+trainers: setup-test ## Install the trainers into .trainers and test examples/trainers with them (several GB)
 	$(call TRAINER,harbor,3.12)
 	$(call TRAINER,nemo-gym,3.12)
 	$(call TRAINER,trl,3.11)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
@@ -34,9 +34,6 @@ from cache.egress.proxy import EgressProxy
 
 _log = structlog.get_logger(__name__)
 
-ResultFields: TypeAlias = Callable[[Any, Sequence[str]], Awaitable[Mapping[str, Mapping[str, Any]]]]
-"""Returns JSON fields to append to results, by result ID. Takes a database connection and the IDs."""
-
 
 OpenRuntime: TypeAlias = Callable[[Settings, Database], AbstractAsyncContextManager[Runtime]]
 
@@ -54,7 +51,6 @@ class Service:
     keys: KeyAuthenticator
     rate_limiter: RateLimiter
     streams: StreamLimiter
-    result_fields: Sequence[ResultFields]
     metrics: Metrics
     ledger: BudgetLedger
     worker: Worker | None
@@ -91,7 +87,6 @@ async def open_service(
     runtime: OpenRuntime | None = None,
     evaluate: EvaluateJob | None = None,
     runners: Mapping[str, JobRunner] | None = None,
-    result_fields: Sequence[ResultFields] = (),
 ) -> AsyncIterator[Service]:
     """Run the service during the block. On exit, running jobs finish or return to the queue.
 
@@ -139,7 +134,6 @@ async def open_service(
             keys=keys,
             rate_limiter=RateLimiter(settings.rate_per_s, monotonic_s=time.monotonic),
             streams=StreamLimiter(settings.max_streams),
-            result_fields=result_fields,
             metrics=metrics,
             ledger=ledger,
             worker=worker,

@@ -7,7 +7,6 @@ from typing import Final
 
 EXTRAS: Final = {
     "anthropic": "bedrock",
-    "cryptography": "bundles",
     "numpy": "statistics",
     "pyarrow": "suites",
     "scipy": "statistics",

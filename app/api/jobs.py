@@ -9,21 +9,19 @@ from typing import Annotated
 from fastapi import APIRouter, Header, Query, Request, Response
 from fastapi.responses import StreamingResponse
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
-from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
 from app.api.listings import FilterDep
 from app.api.models import JobOut, ListedJobOut, ListOut
-from app.api.paging import ID_PATTERN, NAME_PATTERN, IdFilter, IdPath, JobsPageDep
-from app.api.problems import Problem, not_found
+from app.api.paging import IdFilter, IdPath, JobsPageDep
+from app.api.problems import not_found
 from app.api.response_headers import references
 from app.api.strict_json import StrictJsonRoute
 from app.api.waiting import WaitQuery, check_streams, wait_for_end
 from app.async_tools import cancellable_sleep
 from app.service import Service
 from app.storage import jobs as rows
-from app.storage.listings import ListFilter
 from app.storage.records import Job, JobKind, JobStatus
 
 router = APIRouter(prefix="/v1/jobs", tags=["jobs"], route_class=StrictJsonRoute)
@@ -31,41 +29,6 @@ router = APIRouter(prefix="/v1/jobs", tags=["jobs"], route_class=StrictJsonRoute
 _KEEPALIVE_S = 15.0
 _BATCH_S = 1.0
 """Minimum time between two batches of a stream of all jobs."""
-MAX_CANCELLED = 1000
-
-
-class JobsCancelIn(BaseModel):
-    """Jobs to cancel: a list of ids, or all with an agent, a task or a run."""
-
-    model_config = ConfigDict(
-        extra="forbid",
-        strict=True,
-        json_schema_extra={
-            "example": {"agent": "my-agent", "run": "nightly"},
-            "anyOf": [
-                {"required": [name], "properties": {name: {"type": kind}}}
-                for name, kind in (("jobs", "array"), ("agent", "string"), ("task_id", "string"), ("run", "string"))
-            ],
-        },
-    )
-
-    jobs: list[Annotated[str, Field(pattern=ID_PATTERN)]] | None = Field(None, min_length=1, max_length=MAX_CANCELLED)
-    agent: str | None = Field(None, pattern=NAME_PATTERN)
-    task_id: str | None = Field(None, pattern=NAME_PATTERN)
-    run: str | None = Field(None, pattern=NAME_PATTERN)
-
-    @model_validator(mode="after")
-    def _chosen(self) -> JobsCancelIn:
-        if all(each is None for each in (self.jobs, self.agent, self.task_id, self.run)):
-            raise ValueError("send jobs, agent, task_id or run")
-        return self
-
-
-class CancelledOut(BaseModel):
-    """Jobs that were cancelled."""
-
-    count: int
-    jobs: list[str] = Field(description=f"Their ids, at most {MAX_CANCELLED}")
 
 
 @router.get("")
@@ -128,20 +91,6 @@ async def get_job(
         await wait_for_end(service, caller, request, [job_id], wait_s=wait)
         job = await _job(service, caller, job_id)
     return JobOut.of(job)
-
-
-@router.post("/cancel")
-async def cancel_jobs(body: JobsCancelIn, service: ServiceDep, caller: SubmitterDep) -> CancelledOut:
-    """Cancel all unfinished jobs of a list, or with an agent, task or run. Jobs that have ended stay as they are."""
-    if body.jobs is not None:
-        async with service.database.begin() as connection:
-            found = {job.id for job in await rows.get_jobs(connection, body.jobs, owner=caller.visible_owner)}
-        missing = [(f"jobs.{n}", "does not exist") for n, job_id in enumerate(body.jobs) if job_id not in found]
-        if missing:
-            raise Problem(404, "NOT_FOUND", "Some jobs do not exist; nothing was cancelled", errors=missing)
-    chosen = ListFilter(owner=caller.visible_owner, agent=body.agent, task_id=body.task_id, run=body.run)
-    cancelled = await service.control.cancel_all(chosen, job_ids=body.jobs)
-    return CancelledOut(count=len(cancelled), jobs=sorted(job.id for job in cancelled)[:MAX_CANCELLED])
 
 
 @router.post("/{job_id}/cancel")

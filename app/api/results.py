@@ -6,7 +6,6 @@ The stored JSON of a result stays unchanged, byte for byte; the added fields fol
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -24,7 +23,6 @@ from app.api.overrides import override_fields
 from app.api.paging import IdPath, NamePath, ResultsPageDep
 from app.api.problems import not_found
 from app.api.response_headers import references
-from app.service import Service
 from app.storage import results as rows
 from app.storage.listings import ListFilter
 from app.storage.overrides import Override, overrides_of
@@ -80,29 +78,11 @@ async def list_results(
         )
         page, next_cursor = paging.split(results, lambda result: result.id)
         ids = [result.id for result in page]
-        added = await _additions(service, connection, ids)
+        added = await _additions(connection, ids)
     # The stored JSON is concatenated without parsing; it was validated when it was stored.
     bodies = [await _served(one.body, added[one.id]) for one in page]
     items = ",".join(bodies)
     return Response(f'{{"items":[{items}],"next_cursor":{json.dumps(next_cursor)}}}', media_type=_JSON)
-
-
-@router.get("/results/origins")
-async def list_result_origins(
-    service: ServiceDep,
-    caller: ReaderDep,
-    paging: ResultsPageDep,
-    chosen: FilterDep,
-    status: Literal["complete", "incomplete"] | None = None,
-) -> ListOut[ResultOrigin]:
-    """List results without their trees, newest first."""
-    chosen = chosen.of_owner(caller.visible_owner)
-    async with service.database.begin() as connection:
-        origins = await rows.list_origins(
-            connection, limit=paging.limit + 1, chosen=chosen, before=paging.cursor, status=status
-        )
-    page, next_cursor = paging.split(origins, lambda origin: origin.result_id)
-    return ListOut(items=list(page), next_cursor=next_cursor)
 
 
 @router.get(
@@ -119,9 +99,9 @@ async def get_result(
     caller: ReaderDep,
     if_none_match: Annotated[str | None, Header()] = None,
 ) -> Response:
-    """Return one result as it was stored, byte for byte, followed by its overrides and bundles."""
+    """Return one result as it was stored, byte for byte, followed by its overrides."""
     async with service.database.begin() as connection:
-        added = (await _additions(service, connection, [result_id]))[result_id]
+        added = (await _additions(connection, [result_id]))[result_id]
         tag = added.tag(result_id)
         if if_none_match is not None and (if_none_match.strip() == "*" or tag in if_none_match):
             if not await rows.has_result(connection, result_id, owner=caller.visible_owner):
@@ -150,13 +130,9 @@ def _lint(body: str, judges: Mapping[str, Judge]) -> list[LintFinding]:
     return lint_of_result(found, file=None if judge is None or judge.path is None else judge.path.name)
 
 
-async def _additions(service: Service, connection: Any, result_ids: Sequence[str]) -> dict[str, Additions]:
+async def _additions(connection: Any, result_ids: Sequence[str]) -> dict[str, Additions]:
     overrides = await overrides_of(connection, result_ids)
-    fields: dict[str, dict[str, Any]] = {result_id: {} for result_id in result_ids}
-    for read_fields in service.result_fields:
-        for result_id, values in (await read_fields(connection, result_ids)).items():
-            fields[result_id] |= values
-    return {each: Additions(overrides=overrides.get(each, ()), fields=fields[each]) for each in result_ids}
+    return {each: Additions(overrides=overrides.get(each, ())) for each in result_ids}
 
 
 async def _served(body: str, added: Additions) -> str:
@@ -207,28 +183,25 @@ async def get_result_schema() -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Additions:
-    """What was added to one result after it was stored: overrides, oldest first, and the JSON fields of features."""
+    """What was added to one result after it was stored: overrides, oldest first."""
 
     overrides: Sequence[Override]
-    fields: Mapping[str, Any]
 
     @property
     def none(self) -> bool:
-        return not (self.overrides or self.fields)
+        return not self.overrides
 
     def tag(self, result_id: str) -> str:
         """Return the entity tag of the result with these additions."""
         newest = [self.overrides[-1].id] if self.overrides else []
-        of_fields = [hashlib.sha256(json.dumps(self.fields).encode()).hexdigest()[:16]] if self.fields else []
-        return f'"{".".join([result_id, *newest, *of_fields])}"'
+        return f'"{".".join([result_id, *newest])}"'
 
     def append_to(self, body: str) -> str:
         """Append the additions to the JSON of a stored result. Blocks for a few milliseconds per megabyte."""
-        added: dict[str, Any] = {}
-        if self.overrides:
-            added |= override_fields(json.loads(body), self.overrides)
-        added |= self.fields
-        return f"{body.rstrip().removesuffix('}')},{json.dumps(added)[1:]}" if added else body
+        if self.none:
+            return body
+        added = override_fields(json.loads(body), self.overrides)
+        return f"{body.rstrip().removesuffix('}')},{json.dumps(added)[1:]}"
 
 
 @cache

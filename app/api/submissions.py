@@ -45,9 +45,9 @@ from app.service import Service
 from app.storage import jobs as rows
 from app.storage.budgets import get_spent
 from app.storage.idempotency import IdempotencyKey
-from app.storage.listings import ListFilter, list_submission_ids
+from app.storage.listings import list_submission_ids
 from app.storage.records import TERMINAL, JobStatus
-from app.storage.retention import remove_submission, results_of, reviewed_results
+from app.storage.retention import remove_submission, reviewed_results
 from cache.blobs import BlobArea
 
 
@@ -194,7 +194,7 @@ async def update_submission(
 async def cancel_submission(submission_id: IdPath, service: ServiceDep, caller: SubmitterDep) -> SubmissionOut:
     """Cancel the unfinished jobs of a submission."""
     await _submission_out(service, submission_id, caller)
-    await service.control.cancel_all(ListFilter(owner=caller.visible_owner), submission_id=submission_id)
+    await service.control.cancel_all(submission_id, owner=caller.visible_owner)
     return await _submission_out(service, submission_id, caller)
 
 
@@ -203,9 +203,7 @@ async def delete_submission(
     submission_id: IdPath,
     service: ServiceDep,
     caller: SubmitterDep,
-    force: Annotated[
-        bool, Query(description="Also delete results that people reviewed or that bundles contain")
-    ] = False,
+    force: Annotated[bool, Query(description="Also delete results that people reviewed")] = False,
 ) -> DeletedOut:
     """Delete a submission with its jobs, results and answers. Captured pages and the usage of models are kept."""
     async with service.database.begin() as connection:
@@ -215,7 +213,7 @@ async def delete_submission(
         if any(not job.has_ended for job in jobs):
             raise Problem(409, "CONFLICT", f"Jobs are unfinished: POST /v1/submissions/{submission_id}/cancel first")
         if not force:
-            await _check_not_retained(service, connection, submission_id)
+            await _check_not_retained(connection, submission_id)
         removed = await remove_submission(connection, submission_id)
     for sha256 in removed.calls:
         await service.runtime.blobs.remove_from_area(BlobArea.CALLS, sha256)
@@ -223,13 +221,9 @@ async def delete_submission(
     return DeletedOut(jobs=removed.jobs, results=removed.results, answers=removed.answers)
 
 
-async def _check_not_retained(service: Service, connection: Any, submission_id: str) -> None:
-    """Raise Problem if people reviewed a result of the submission or an exported bundle contains one."""
-    result_ids = await results_of(connection, submission_id)
+async def _check_not_retained(connection: Any, submission_id: str) -> None:
+    """Raise Problem if people reviewed a result of the submission."""
     retained = {result_id: "people reviewed it" for result_id in await reviewed_results(connection, submission_id)}
-    for read_fields in service.result_fields:
-        found = await read_fields(connection, result_ids)
-        retained |= {result_id: f"it has {', '.join(fields)}" for result_id, fields in found.items() if fields}
     if retained:
         detail = "Results of this submission are retained; delete them with force=true"
         raise Problem(409, "RETAINED", detail, errors=sorted(retained.items()))

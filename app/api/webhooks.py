@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import Annotated, Literal
 
 import structlog
-from fastapi import APIRouter, Response
+from fastapi import APIRouter
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.access.keys import Caller
@@ -15,7 +15,6 @@ from app.api.models import ListOut, RecordModel
 from app.api.paging import ID_PATTERN, IdPath, PageRequest, PositionsPageDep, pages_by_id
 from app.api.problems import Problem, not_found
 from app.api.request_fields import WebhookUrl
-from app.api.response_headers import sends
 from app.api.strict_json import StrictJsonRoute
 from app.jobs.webhooks import new_secret
 from app.service import Service
@@ -91,10 +90,8 @@ def new_webhook(
     )
 
 
-@router.post("", status_code=201, responses=sends(201, "Location"))
-async def create_webhook(
-    body: WebhookIn, response: Response, service: ServiceDep, caller: SubmitterDep
-) -> NewWebhookOut:
+@router.post("", status_code=201)
+async def create_webhook(body: WebhookIn, service: ServiceDep, caller: SubmitterDep) -> NewWebhookOut:
     """Register an address that is called when jobs of your owner end. The response contains the signing key once."""
     webhook = new_webhook(service, caller, body.url, description=body.description, submission_id=body.submission_id)
     async with service.database.begin() as connection:
@@ -105,7 +102,6 @@ async def create_webhook(
             raise Problem(409, "TOO_MANY", f"An owner can have at most {MAX_WEBHOOKS} webhooks; delete one")
         await rows.insert_webhook(connection, webhook)
     _log.info("webhook created", webhook_id=webhook.id, by=caller.owner)
-    response.headers["Location"] = f"/v1/webhooks/{webhook.id}"
     return NewWebhookOut.of_record(webhook)
 
 
@@ -120,12 +116,6 @@ async def list_webhooks(
         )
     page, next_cursor = paging.split(found, lambda webhook: webhook.id)
     return ListOut(items=[WebhookOut.of_record(webhook) for webhook in page], next_cursor=next_cursor)
-
-
-@router.get("/{webhook_id}")
-async def get_webhook(webhook_id: IdPath, service: ServiceDep, caller: ReaderDep) -> WebhookOut:
-    """Return one webhook."""
-    return WebhookOut.of_record(await _find(service, caller, webhook_id))
 
 
 @router.delete("/{webhook_id}")

@@ -61,7 +61,7 @@ _DebugOption = Annotated[
         help="Let judge files use the terminal, so that breakpoint() works: one answer at a time, without a deadline.",
     ),
 ]
-_NO_DEADLINE_S = 365 * 86400.0
+_NO_DEADLINE_S = 365 * 86400
 
 
 def evaluate(
@@ -89,17 +89,8 @@ def evaluate(
     """Judge a folder of answers without a server."""
     parameters = parameter_flags(locals())
     _refuse_arguments(ctx.args)
-    limits: dict[str, float | None] = {
-        "max_tasks": max_tasks,
-        "max_answers": max_answers,
-        "max_pages": max_pages,
-        "max_llm": max_llm,
-    }
+    limits = {"max_tasks": max_tasks, "max_answers": max_answers, "max_pages": max_pages, "max_llm": max_llm}
     modes = {"overwrite": overwrite, "dry_run": dry_run, "as_json": as_json, "debug_judge": debug_judge}
-    if debug_judge:
-        if not (sys.stdin.isatty() and sys.stdout.isatty()):
-            raise WrongUsage("--debug-judge needs a terminal as input and output")
-        limits |= {"max_tasks": 1, "max_answers": 1, "job_deadline_s": _NO_DEADLINE_S}
     submissions = find_answers(answers, agent, task or ())  # the most frequent error, so before the slow imports
 
     from app.engine.public_cache import PublicCache
@@ -111,7 +102,7 @@ def evaluate(
         evidence=None if public is None else public.evidence_folder(agent),
         model=model,
         **parameters,
-        **limits,
+        **(limits | _limits_for_debugging() if debug_judge else limits),
         reply_cache_bytes=0 if no_cache else None,
     )
     quiet_logging(settings)
@@ -128,6 +119,12 @@ def _refuse_arguments(arguments: Sequence[str]) -> None:
     if arguments:
         hint = "Give the folder of answers with --answers, and its subfolder of an agent with --agent."
         raise WrongUsage(f"unexpected argument {arguments[0]}", hint=hint)
+
+
+def _limits_for_debugging() -> dict[str, int | None]:
+    if not (sys.stdin.isatty() and sys.stdout.isatty()):
+        raise WrongUsage("--debug-judge needs a terminal as input and output")
+    return {"max_tasks": 1, "max_answers": 1, "job_deadline_s": _NO_DEADLINE_S}
 
 
 def _check_date() -> None:

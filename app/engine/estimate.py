@@ -115,8 +115,8 @@ def estimate_answer(facts: AnswerFacts, model: str, prices: Prices) -> Estimate:
         if results:
             return _from_results(results, model, prices, words)
     claims, basis = DEFAULT_CLAIMS, "no earlier result: {:g} to {:g} claims assumed".format(*DEFAULT_CLAIMS)
-    if facts.past and (count := len(claims_of(facts.past[0]))):
-        claims, basis = (count, count), f"{_counted(count, 'claim')} of the newest result"
+    if facts.past and (found := claims_of(facts.past[0]))[0]:
+        claims, basis = found, f"{_counted(int(found[0]), 'claim')} of the newest result"
     return estimate_claims(model, claims, facts.pages, prices, answer=facts.text, basis=basis)
 
 
@@ -136,7 +136,7 @@ def estimate_claims(
     extra = (0, 1 + claims[1] / 3) if extractions else (0, 0)
     asked = _sum((claims[0] * votes[0], claims[1] * votes[1]), extra)
     sizes = [_UNKNOWN_PAGE_TOKENS if page is None else page.tokens for page in pages] or [(0, 0)]
-    base = _PROMPT_TOKENS + len(answer.encode()) / _BYTES_PER_TOKEN
+    base = _PROMPT_TOKENS + len(answer.encode("utf-8", "replace")) / _BYTES_PER_TOKEN
     read = (base + min(low for low, _ in sizes), base + max(high for _, high in sizes))
     reasoning = _REASONING_TOKENS if any(is_reasoning_model(member.model) for member in members) else 0
     written = (_REPLY_TOKENS[0], _REPLY_TOKENS[1] + reasoning)
@@ -146,9 +146,10 @@ def estimate_claims(
     return _priced(model, (asked[0] * len(members), asked[1] * len(members)), read, written, prices, basis)
 
 
-def claims_of(result: Result) -> list[Mapping[str, Any]]:
-    """Return the leaves of a result that state a claim for a model."""
-    return [leaf for leaf in leaves_of(result) if leaf.get("claim")]
+def claims_of(result: Result) -> Range:
+    """Return the number of claims of a result, and of its pairs of a claim and a page."""
+    sources = [max(1, len(leaf.get("sources") or ())) for leaf in leaves_of(result) if leaf.get("claim")]
+    return len(sources), sum(sources)
 
 
 def past_results(out: Path, task_id: str) -> list[dict[str, Any]]:
@@ -172,9 +173,11 @@ def _asked_members(model: str) -> tuple[ModelName, ...]:
 
 def _is_measured(result: Result, members: int) -> bool:
     """Return whether a result is complete, of a jury of the same size, and has the tokens of its replies."""
-    usage = result.get("usage") or {}
-    is_complete = result.get("status") == "complete" and len(members_in(str(result.get("model")))[0]) == members
-    return is_complete and usage.get("calls", 0) > 0 and usage.get("input_tokens", 0) > 0
+    usage = result.get("usage")
+    if result.get("status") != "complete" or not isinstance(usage, Mapping):
+        return False
+    is_same_size = len(members_in(str(result.get("model")))[0]) == members
+    return is_same_size and usage.get("calls", 0) > 0 and usage.get("input_tokens", 0) > 0
 
 
 def _from_results(results: Sequence[Result], model: str, prices: Prices, words: str) -> Estimate:

@@ -109,7 +109,7 @@ async def load_catalogue(
     """Load the judge files of ``tasks`` (None: of all) in the folders of the settings, then the shipped ones.
 
     The files of the settings are imported in a child process of ``process_pool`` (default: of a temporary pool). A file
-    that cannot be imported is listed as broken. ``in_process`` imports native judges in this process, for tests.
+    that cannot be imported is listed as broken. ``in_process`` imports native judges in this process.
     """
     thread = DaemonThreadPool(1, name="judges")  # cancellation does not wait for it
     try:

@@ -319,10 +319,10 @@ async def judge_empty_and_estimate(
     if model != LEXICAL:
         return empty, None
     default = str(Settings.model_fields["model"].default)
-    claims = len(claims_of(base.result))
     sizes = [PageSize(len(text.encode()), 0) for text in pages.values()]
-    words = "the claims of this run"
-    estimate = estimate_claims(default, (claims, claims), sizes, settings.prices, answer=answer, basis=words)
+    estimate = estimate_claims(
+        default, claims_of(base.result), sizes, settings.prices, answer=answer, basis="the claims of this run"
+    )
     return empty, {"model": default, **estimate.as_json()}
 
 

@@ -14,6 +14,7 @@ from contextlib import (
     AbstractAsyncContextManager,
     AbstractContextManager,
     AsyncExitStack,
+    aclosing,
     asynccontextmanager,
     nullcontext,
     suppress,
@@ -131,17 +132,15 @@ async def open_runtime(
     """Open a runtime and close it at the end of the block.
 
     If there is a ``database``, captures are recorded in it. ``record_in_folder`` records them also in the data folder,
-    for commands that work without a server. ``catalogue`` contains judges that are already loaded. The caller
-    closes ``process_pool`` (default: a new one). ``in_process`` runs judge files in this process, without a pool: for a
-    process that is confined itself, and for tests.
+    for commands that work without a server. ``catalogue`` contains judges that are already loaded. The caller closes
+    ``process_pool`` (default: a new one). ``in_process``: judge files run in this process, which is confined itself.
 
     Raises:
         InvalidSettings: A folder or store of the settings cannot be used.
         ModelNotConfigured: The model of the settings names no known provider, or an invalid jury.
     """
     parse_judge(settings.model)
-    clock = SystemClock()
-    ids = SortableIdGenerator(clock)
+    ids = SortableIdGenerator(clock := SystemClock())
     async with AsyncExitStack() as stack:
         secret, blobs = await asyncio.to_thread(_open_folders, settings)
         sharing = None
@@ -172,8 +171,7 @@ async def open_runtime(
         stack.push_async_callback(models.aclose)
         block_builder = BlockBuilder(secret)
         if process_pool is None and not in_process:
-            process_pool = create_fork_server_pool(settings)
-            stack.push_async_callback(process_pool.aclose)
+            process_pool = await stack.enter_async_context(aclosing(create_fork_server_pool(settings)))
         yield Runtime(
             settings=settings,
             limits=limits,

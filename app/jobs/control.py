@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
 from app.clock import Clock
 from app.jobs.errors import JobNotFound, JobStateConflict
@@ -10,7 +10,6 @@ from app.jobs.pausing import resume_job
 from app.jobs.queue import JobQueue
 from app.storage import jobs as rows
 from app.storage.database import Database
-from app.storage.listings import ListFilter
 from app.storage.records import Job, JobStatus
 
 
@@ -59,19 +58,10 @@ class JobControl:
                 await self._queue.cancel_entries(connection, [job.queue_id])
             return cancelled
 
-    async def cancel_all(
-        self, chosen: ListFilter, *, submission_id: str | None = None, job_ids: Sequence[str] | None = None
-    ) -> list[Job]:
-        """Cancel all unfinished jobs that match, in one transaction, and return them.
-
-        Args:
-            chosen: Filter with the owner of the jobs.
-            submission_id, job_ids: Only these jobs; None: no restriction.
-        """
+    async def cancel_all(self, submission_id: str, *, owner: str | None = None) -> list[Job]:
+        """Cancel all unfinished jobs of a submission in one transaction, and return them. ``owner``: None for any."""
         async with self._database.begin() as connection:
-            cancelled = await rows.cancel_jobs(
-                connection, chosen, submission_id=submission_id, job_ids=job_ids, now=self._clock.now()
-            )
+            cancelled = await rows.cancel_jobs(connection, submission_id, owner=owner, now=self._clock.now())
             await self._queue.cancel_entries(
                 connection, [job.queue_id for job in cancelled if job.queue_id is not None]
             )

@@ -17,7 +17,6 @@ from app.api import (
     estimates,
     health,
     jobs,
-    listings,
     page_changes,
     page_uploads,
     pages,
@@ -38,7 +37,6 @@ from app.api.middleware import BodyLimit, KeyGuard, OriginGuard, PreparedRoutes,
 from app.api.problems import Problem, as_problem, check_parameters, install_problems
 from app.dashboard.install import PAGES, install_dashboard
 from app.dashboard.rendering import Renderer
-from app.features.bundles import api as bundles
 from app.features.check import api as check
 from app.features.check import pages as check_pages
 from app.features.comparison import api as comparison
@@ -67,7 +65,6 @@ ROUTERS: Final = (
     submissions.router,
     jobs.router,
     results.router,
-    listings.router,
     summaries.router,
     reviews.router,
     search.router,
@@ -86,7 +83,6 @@ ROUTERS: Final = (
     comparison.router,
     rescore.router,
     rewards.router,
-    bundles.router,
     meta_eval.router,
     suites.router,
 )
@@ -138,7 +134,6 @@ def create_app(
             runtime=runtime,
             evaluate=evaluate,
             runners=JOB_RUNNERS,
-            result_fields=(bundles.result_fields,),
         ) as service:
             app.state.service = service
             app.state.rewards = RewardVerifier(service)

@@ -297,18 +297,11 @@ async def cancel(connection: AsyncConnection, job_id: str, *, now: datetime) -> 
 
 
 async def cancel_jobs(
-    connection: AsyncConnection,
-    chosen: ListFilter,
-    *,
-    submission_id: str | None,
-    job_ids: Sequence[str] | None,
-    now: datetime,
+    connection: AsyncConnection, submission_id: str, *, owner: str | None, now: datetime
 ) -> list[Job]:
-    """Cancel all unfinished jobs that match, and return them. Rows are locked in the order of their IDs."""
-    conditions = [*chosen.conditions(jobs), jobs.c.status.not_in(list(TERMINAL))]
-    conditions += equal((jobs.c.submission_id, submission_id))
-    if job_ids is not None:
-        conditions.append(jobs.c.id.in_(job_ids))
+    """Cancel all unfinished jobs of a submission, and return them. Rows are locked in the order of their IDs."""
+    conditions = equal((jobs.c.submission_id, submission_id), (jobs.c.owner, owner))
+    conditions.append(jobs.c.status.not_in(list(TERMINAL)))
     locked = select(jobs.c.id).where(*conditions).order_by(jobs.c.id).with_for_update()
     ids = list((await connection.execute(locked)).scalars())
     query = (

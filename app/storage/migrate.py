@@ -7,7 +7,6 @@ rolled back.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +16,7 @@ from sqlalchemy import Connection, column, insert, select, table, text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.storage.errors import OtherSchema
-from app.storage.tables import queue_migrations
+from app.storage.tables import queue_migrations, schema_revision
 
 _LOCK = 0x61737361  # "assa"
 _log = structlog.get_logger(__name__)
@@ -27,19 +26,6 @@ _SCRIPTS = Path(__file__).with_name("migrations")
 _VERSION_TABLE = "alembic_version"
 
 
-def revision_of(script: Path) -> str:
-    """Return the revision of a migration script: the SHA-256 of its text, shortened.
-
-    A database that another version of a script has created is therefore recognised.
-    """
-    return hashlib.sha256(script.read_bytes()).hexdigest()[:12]
-
-
-def newest_revision() -> str:
-    """Return the revision of the last script by name, such as ``m0001_initial.py``."""
-    return revision_of(max((_SCRIPTS / "versions").glob("m*.py")))
-
-
 async def migrate(connection: AsyncConnection) -> None:
     """Apply missing migrations. Call in a separate transaction.
 
@@ -47,7 +33,7 @@ async def migrate(connection: AsyncConnection) -> None:
         OtherSchema: Another version of assay has created or migrated the database.
     """
     await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
-    if await _revision(connection) != newest_revision():
+    if await _revision(connection) != await asyncio.to_thread(schema_revision):
         await connection.run_sync(_migrate_tables)
     await _migrate_queue(connection)
 

@@ -102,12 +102,6 @@ async def reviewed_results(connection: AsyncConnection, submission_id: str) -> l
     return list((await connection.execute(query, {"submission": submission_id})).scalars())
 
 
-async def results_of(connection: AsyncConnection, submission_id: str) -> list[str]:
-    """Return all results of a submission, also those of earlier attempts."""
-    query = text("SELECT results.id FROM results JOIN jobs ON jobs.id = job_id WHERE submission_id = :submission")
-    return list((await connection.execute(query, {"submission": submission_id})).scalars())
-
-
 async def _remove_jobs(connection: AsyncConnection, condition: str, values: Mapping[str, Any]) -> RemovedJobs:
     """Remove the jobs that meet an SQL condition, with their results and the answers that only they needed."""
     # Block concurrent submissions, which could refer to an answer that is being removed.

@@ -146,13 +146,6 @@ class Operations(Sender):
         """
         return self._json("GET", path("/v1/jobs/{}", job_id), params=given(wait=wait))
 
-    def cancel_jobs(self, body: types.JobsCancelIn | Mapping[str, Any]) -> types.CancelledOut:
-        """Cancel all unfinished jobs of a list, or with an agent, task or run.
-
-        Jobs that have ended stay as they are.
-        """
-        return self._json("POST", "/v1/jobs/cancel", json=body)
-
     def cancel_job(self, job_id: str) -> types.JobOut:
         """Cancel a job.
 
@@ -188,25 +181,8 @@ class Operations(Sender):
             given(status=status, limit=limit, agent=agent, task_id=task_id, run=run, since=since, until=until),
         )
 
-    def list_result_origins(
-        self,
-        *,
-        status: Literal["complete", "incomplete"] | None = None,
-        limit: int | None = None,
-        agent: str | None = None,
-        task_id: str | None = None,
-        run: str | None = None,
-        since: str | None = None,
-        until: str | None = None,
-    ) -> Iterator[types.ResultOrigin]:
-        """List results without their trees, newest first."""
-        return self._items(
-            "/v1/results/origins",
-            given(status=status, limit=limit, agent=agent, task_id=task_id, run=run, since=since, until=until),
-        )
-
     def get_result(self, result_id: str) -> types.Result | dict[str, Any]:
-        """Return one result as it was stored, byte for byte, followed by its overrides and bundles."""
+        """Return one result as it was stored, byte for byte, followed by its overrides."""
         return self._json("GET", path("/v1/results/{}", result_id))
 
     def lint_result(self, result_id: str) -> Iterator[types.LintFindingOut]:
@@ -228,60 +204,6 @@ class Operations(Sender):
     def get_result_schema(self) -> types.JsonSchemaOut:
         """Return the JSON Schema of a result."""
         return self._json("GET", "/v1/schema/result.json")
-
-    def list_agents(
-        self,
-        *,
-        status: types.JobStatus | None = None,
-        include: Sequence[Literal["tasks", "runs"]] | None = None,
-        limit: int | None = None,
-        agent: str | None = None,
-        task_id: str | None = None,
-        run: str | None = None,
-        since: str | None = None,
-        until: str | None = None,
-    ) -> Iterator[types.AgentOut]:
-        """List agents that have jobs with these properties, by their newest job."""
-        return self._items(
-            "/v1/agents",
-            given(
-                status=status,
-                include=include,
-                limit=limit,
-                agent=agent,
-                task_id=task_id,
-                run=run,
-                since=since,
-                until=until,
-            ),
-        )
-
-    def list_runs(
-        self,
-        *,
-        status: types.JobStatus | None = None,
-        include: Sequence[Literal["tasks"]] | None = None,
-        limit: int | None = None,
-        agent: str | None = None,
-        task_id: str | None = None,
-        run: str | None = None,
-        since: str | None = None,
-        until: str | None = None,
-    ) -> Iterator[types.LabelledRunOut]:
-        """List runs (agent and label) that have jobs with these properties, by their newest job."""
-        return self._items(
-            "/v1/runs",
-            given(
-                status=status,
-                include=include,
-                limit=limit,
-                agent=agent,
-                task_id=task_id,
-                run=run,
-                since=since,
-                until=until,
-            ),
-        )
 
     def get_agent_summary(
         self, agent: str, *, run: str | None = None, judge: str | None = None, mix_judges: bool | None = None
@@ -537,10 +459,6 @@ class Operations(Sender):
         """List webhooks, newest first."""
         return self._items("/v1/webhooks", given(limit=limit))
 
-    def get_webhook(self, webhook_id: str) -> types.WebhookOut:
-        """Return one webhook."""
-        return self._json("GET", path("/v1/webhooks/{}", webhook_id))
-
     def delete_webhook(self, webhook_id: str) -> types.WebhookOut:
         """Delete a webhook with its deliveries.
 
@@ -644,10 +562,6 @@ class Operations(Sender):
         """
         return self._json("POST", path("/v1/rescores/{}/cancel", rescore_id))
 
-    def list_result_bundles(self, result_id: str) -> Iterator[types.BundleRoot]:
-        """List the evidence bundles that contain a result, oldest first."""
-        return self._items(path("/v1/results/{}/bundles", result_id), given())
-
     def list_benches(self, *, limit: int | None = None) -> Iterator[types.BenchSummaryOut]:
         """List the judge benches, newest first: id, time, rule, label sets and judges.
 
@@ -674,10 +588,6 @@ class Operations(Sender):
         return self._json(
             "POST", "/v1/suites/mm-mind2web/runs", headers=given(**{"Idempotency-Key": idempotency_key}), json=body
         )
-
-    def list_suites(self) -> Iterator[types.SuiteUseOut]:
-        """List the suites that have runs."""
-        return self._items("/v1/suites", given())
 
     def list_suite_runs(self, suite: types.SuiteName, *, limit: int | None = None) -> Iterator[types.RunOut]:
         """List the runs of a suite, newest first."""
@@ -856,13 +766,6 @@ class AsyncOperations(AsyncSender):
         """
         return await self._json("GET", path("/v1/jobs/{}", job_id), params=given(wait=wait))
 
-    async def cancel_jobs(self, body: types.JobsCancelIn | Mapping[str, Any]) -> types.CancelledOut:
-        """Cancel all unfinished jobs of a list, or with an agent, task or run.
-
-        Jobs that have ended stay as they are.
-        """
-        return await self._json("POST", "/v1/jobs/cancel", json=body)
-
     async def cancel_job(self, job_id: str) -> types.JobOut:
         """Cancel a job.
 
@@ -898,25 +801,8 @@ class AsyncOperations(AsyncSender):
             given(status=status, limit=limit, agent=agent, task_id=task_id, run=run, since=since, until=until),
         )
 
-    def list_result_origins(
-        self,
-        *,
-        status: Literal["complete", "incomplete"] | None = None,
-        limit: int | None = None,
-        agent: str | None = None,
-        task_id: str | None = None,
-        run: str | None = None,
-        since: str | None = None,
-        until: str | None = None,
-    ) -> AsyncIterator[types.ResultOrigin]:
-        """List results without their trees, newest first."""
-        return self._items(
-            "/v1/results/origins",
-            given(status=status, limit=limit, agent=agent, task_id=task_id, run=run, since=since, until=until),
-        )
-
     async def get_result(self, result_id: str) -> types.Result | dict[str, Any]:
-        """Return one result as it was stored, byte for byte, followed by its overrides and bundles."""
+        """Return one result as it was stored, byte for byte, followed by its overrides."""
         return await self._json("GET", path("/v1/results/{}", result_id))
 
     def lint_result(self, result_id: str) -> AsyncIterator[types.LintFindingOut]:
@@ -938,60 +824,6 @@ class AsyncOperations(AsyncSender):
     async def get_result_schema(self) -> types.JsonSchemaOut:
         """Return the JSON Schema of a result."""
         return await self._json("GET", "/v1/schema/result.json")
-
-    def list_agents(
-        self,
-        *,
-        status: types.JobStatus | None = None,
-        include: Sequence[Literal["tasks", "runs"]] | None = None,
-        limit: int | None = None,
-        agent: str | None = None,
-        task_id: str | None = None,
-        run: str | None = None,
-        since: str | None = None,
-        until: str | None = None,
-    ) -> AsyncIterator[types.AgentOut]:
-        """List agents that have jobs with these properties, by their newest job."""
-        return self._items(
-            "/v1/agents",
-            given(
-                status=status,
-                include=include,
-                limit=limit,
-                agent=agent,
-                task_id=task_id,
-                run=run,
-                since=since,
-                until=until,
-            ),
-        )
-
-    def list_runs(
-        self,
-        *,
-        status: types.JobStatus | None = None,
-        include: Sequence[Literal["tasks"]] | None = None,
-        limit: int | None = None,
-        agent: str | None = None,
-        task_id: str | None = None,
-        run: str | None = None,
-        since: str | None = None,
-        until: str | None = None,
-    ) -> AsyncIterator[types.LabelledRunOut]:
-        """List runs (agent and label) that have jobs with these properties, by their newest job."""
-        return self._items(
-            "/v1/runs",
-            given(
-                status=status,
-                include=include,
-                limit=limit,
-                agent=agent,
-                task_id=task_id,
-                run=run,
-                since=since,
-                until=until,
-            ),
-        )
 
     async def get_agent_summary(
         self, agent: str, *, run: str | None = None, judge: str | None = None, mix_judges: bool | None = None
@@ -1251,10 +1083,6 @@ class AsyncOperations(AsyncSender):
         """List webhooks, newest first."""
         return self._items("/v1/webhooks", given(limit=limit))
 
-    async def get_webhook(self, webhook_id: str) -> types.WebhookOut:
-        """Return one webhook."""
-        return await self._json("GET", path("/v1/webhooks/{}", webhook_id))
-
     async def delete_webhook(self, webhook_id: str) -> types.WebhookOut:
         """Delete a webhook with its deliveries.
 
@@ -1360,10 +1188,6 @@ class AsyncOperations(AsyncSender):
         """
         return await self._json("POST", path("/v1/rescores/{}/cancel", rescore_id))
 
-    def list_result_bundles(self, result_id: str) -> AsyncIterator[types.BundleRoot]:
-        """List the evidence bundles that contain a result, oldest first."""
-        return self._items(path("/v1/results/{}/bundles", result_id), given())
-
     def list_benches(self, *, limit: int | None = None) -> AsyncIterator[types.BenchSummaryOut]:
         """List the judge benches, newest first: id, time, rule, label sets and judges.
 
@@ -1390,10 +1214,6 @@ class AsyncOperations(AsyncSender):
         return await self._json(
             "POST", "/v1/suites/mm-mind2web/runs", headers=given(**{"Idempotency-Key": idempotency_key}), json=body
         )
-
-    def list_suites(self) -> AsyncIterator[types.SuiteUseOut]:
-        """List the suites that have runs."""
-        return self._items("/v1/suites", given())
 
     def list_suite_runs(self, suite: types.SuiteName, *, limit: int | None = None) -> AsyncIterator[types.RunOut]:
         """List the runs of a suite, newest first."""

@@ -61,21 +61,6 @@ class AcceptedSubmissionOut(TypedDict):
     webhook: NotRequired[WebhookRefOut | None]
 
 
-class AgentOut(TypedDict):
-    """An agent."""
-
-    agent: str
-    submissions: int
-    answers: int
-    job_counts: JobCountsOut
-    tasks: int
-    first_at: str
-    last_at: str
-    task_ids: list[str] | None
-    runs: int
-    run_names: list[str] | None
-
-
 class AgentSummaryOut(TypedDict):
     """Averages of an agent, by run and by task."""
 
@@ -218,26 +203,8 @@ class BoundsOut(TypedDict):
     high: float
 
 
-class BundleRoot(TypedDict):
-    """Bundle that contains a result. ``content``: whether the bundle includes page contents. ``created_at``: time of
-    the first export.
-    """
-
-    root_sha256: str
-    content: bool
-    created_at: str
-
-
 By: TypeAlias = Literal["agent", "task_id", "model", "role", "day"]
 """Columns to group usage by."""
-
-
-class CancelledOut(TypedDict):
-    """Jobs that were cancelled."""
-
-    count: int
-    jobs: list[str]
-
 
 CaptureOutcome: TypeAlias = Literal[
     "ok",
@@ -724,31 +691,8 @@ JobStatus: TypeAlias = Literal["queued", "running", "succeeded", "failed", "canc
 """Status of a job, as in the HTTP API."""
 
 
-class JobsCancelIn(TypedDict):
-    """Jobs to cancel: a list of ids, or all with an agent, a task or a run."""
-
-    jobs: NotRequired[Sequence[str] | None]
-    agent: NotRequired[str | None]
-    task_id: NotRequired[str | None]
-    run: NotRequired[str | None]
-
-
 JsonSchemaOut = TypedDict("JsonSchemaOut", {"$schema": "str", "type": "str"})
 """A JSON Schema."""
-
-
-class LabelledRunOut(TypedDict):
-    """A run of an agent: its submissions with the same label."""
-
-    agent: str
-    submissions: int
-    answers: int
-    job_counts: JobCountsOut
-    tasks: int
-    first_at: str
-    last_at: str
-    task_ids: list[str] | None
-    run: str
 
 
 class LeaderboardRowOut(TypedDict):
@@ -1241,7 +1185,6 @@ class Result(TypedDict):
     rejudged: NotRequired[Result_rejudged | None]
     overrides: NotRequired[list[Result_override]]
     with_overrides: NotRequired[Result_with_overrides | None]
-    bundles: NotRequired[list[dict[str, Any]]]
 
 
 class ResultOrigin(TypedDict):
@@ -1674,12 +1617,6 @@ class SubmissionSummaryOut(TypedDict):
 
 SuiteName: TypeAlias = Literal["mind2web", "mm-mind2web"]
 """Suites that run over HTTP."""
-
-
-class SuiteUseOut(TypedDict):
-    """Suite with runs that the caller may read."""
-
-    suite: str
 
 
 class TaskAnswerOut(TypedDict):

@@ -146,4 +146,4 @@ async def test_script_reads_the_whole_page_cache_of_its_task_in_both_commands(tm
             assert {page["url"] for page in result["pages"]} == read | ({"https://a.com/unread"} if k == 2 else set())
         bundle = ("export", "--agent", "otter", "--results", "ours", "--cache", "cache", "--out", "otter.zip")
         await run(tmp_path, model, warm_assay(), "bundle", *bundle)
-    await run(tmp_path, model, warm_assay(), "bundle", "replay", "otter.zip", "--run-scripts")
+    await run(tmp_path, model, warm_assay(), "bundle", "replay", "otter.zip")

@@ -167,7 +167,7 @@ def test_no_secret_is_in_any_artefact(home: Path, sky: str):
             made = run_command(home, environment, "admin", "backup", str(home / "backup"))
             search.bytes("command", (made.stdout + made.stderr).encode())
             # Bundles are not compressed, so the search of the folder covers their content.
-            bundle = ("bundle", "export", "--agent", "a", "--wacz", "--out", str(home / "bundle.zip"))
+            bundle = ("bundle", "export", "--agent", "a", "--out", str(home / "bundle.zip"))
             made = run_command(home, environment, *bundle)
             assert made.returncode == 0, made.stderr
             search.bytes("command", (made.stdout + made.stderr).encode())

@@ -14,7 +14,6 @@ BROAD = {"Exception", "BaseException"}
 
 MAY_READ_ENVIRONMENT = {
     "app.settings": "configuration of the service",
-    "app.features.rewards.adapters.harbor": "it runs alone in the container of a task, without the rest of assay",
     "mind2web2.environment": "public scripts create clients without a key and expect it in the environment",
 }
 MAY_CATCH_EVERYTHING = {

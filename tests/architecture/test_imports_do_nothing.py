@@ -9,8 +9,6 @@ from pathlib import Path
 
 from tests.architecture.sources import PACKAGES, ROOT, module_name, python_files
 
-NEEDS_A_TRAINER = {f"app.features.rewards.adapters.{name}" for name in ("nemo_gym", "verifiers")}
-"""Modules that import a package which is only installed next to a trainer."""
 WATCH = Path(__file__).with_name("watch_imports.py")
 
 
@@ -33,7 +31,6 @@ def side_effects(modules: list[str], folder: Path) -> list[str]:
 
 def test_importing_every_module_has_no_side_effects(tmp_path: Path):
     modules = [module_name(path) for path in python_files(*PACKAGES) if path.stem != "__main__"]
-    modules = [name for name in modules if name not in NEEDS_A_TRAINER]
     assert len(modules) > 20
     assert side_effects(modules, tmp_path) == []
     assert list(tmp_path.iterdir()) == []

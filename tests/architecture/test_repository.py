@@ -88,9 +88,6 @@ def test_every_imported_library_is_declared():
     """A library that only another library depends on can disappear with the next version of that one."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     optional = [item for group in project["project"]["optional-dependencies"].values() for item in group]
-    optional += [
-        item for name, group in project["dependency-groups"].items() if name.startswith("trainer-") for item in group
-    ]
     declared = {name.replace("-", "_") for name in _names([*project["project"]["dependencies"], *optional])}
     imported = {name for path in python_files(*PACKAGES) for name in _imported(parsed(path))}
     known = {DISTRIBUTIONS.get(name, name).lower() for name in imported}

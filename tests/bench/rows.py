@@ -13,7 +13,7 @@ from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
 
-from tests.bench import bundles, inputs, isolation, load, lookups, rewards, sdk, suites
+from tests.bench import inputs, isolation, load, lookups, rewards, sdk, suites
 from tests.bench.durability import kills, leases, scaling
 from tests.bench.evidence import capture, detector, forms
 from tests.bench.fleet import fleet
@@ -197,18 +197,6 @@ def lookup() -> Iterator[Row]:
         )
 
 
-def checked_bundle() -> Iterator[Row]:
-    seen = bundles.check()
-    yield Row(
-        what="verification of a bundle of 1 GB, every byte",
-        toolkit="",
-        target="<= 10 s",
-        ours=f"{seen.wall_s:.1f} s",
-        met=seen.wall_s <= 10,
-        note=f"{seen.cpu_s:.1f} s of CPU, peak memory {seen.peak_mib:.0f} MiB, {seen.bytes / 1e9:.2f} GB",
-    )
-
-
 def isolated() -> Iterator[Row]:
     seen = asyncio.run(isolation.children())
     yield Row(
@@ -378,7 +366,6 @@ ROWS: Mapping[str, Measuring] = MappingProxyType(
         "suites": step_suites,
         "load": loads,
         "isolation": isolated,
-        "bundle": checked_bundle,
         "capture": capture,
         "detector": detector,
         "forms": forms,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import zipfile
 from collections.abc import Mapping
@@ -14,17 +15,17 @@ from app.engine import pipeline
 from app.engine.limits import Limits
 from app.engine.model_clients import ModelClients
 from app.engine.runtime import Runtime
-from app.features.bundles.agent_results import AgentResults, SourceResult
-from app.features.bundles.bag import BagWriter
-from app.features.bundles.crate import bag_info, crate_metadata, crate_preview, evidence_date
-from app.features.bundles.exporting import EvidenceStores, ExportReport, export_bundle
-from app.features.bundles.layout import CRATE, INDEX, PREVIEW, Index, capture_path, json_bytes
+from app.features.bundles.archive import MANIFEST, new_bundle, open_bundle
+from app.features.bundles.exporting import AgentResults, EvidenceStores, ExportReport, SourceResult, export_bundle
+from app.features.bundles.replay import replay
+from app.features.bundles.verification import verify
 from app.observability.redaction import Redactor
 from cache.blobs import BlobStore
 from cache.capture import CaptureOutcome, Capturer, Observation, PageKind
-from cache.capture_index import MemoryIndex, capture_from_json
+from cache.capture_index import MemoryIndex
 from cache.pages import PageCache
 from judges.isolation.fork_server_pool import ForkServerPool
+from judges.llm.call_log_reader import ParsedCallLog, read_calls
 from judges.llm.client import LLMClient
 from judges.loader import JudgeCatalogue, load_judge
 from judges.prompting.blocks import BlockBuilder
@@ -175,48 +176,43 @@ class InMemoryJudging:
         )
 
 
-def copy_with_changes(bundle: Path, to: Path, changes: Mapping[str, bytes | None]) -> Path:
-    """Return a copy of a bundle with some payload files changed or removed, as a foreign program might do it."""
-    with zipfile.ZipFile(bundle) as before, zipfile.ZipFile(to, "w") as after:
-        for info in before.infolist():
-            data = changes.get(info.filename.partition("/data/")[2], before.read(info))
-            if data is not None:
-                after.writestr(info, data)
-    return to
+def payload(bundle: Path) -> dict[str, bytes]:
+    """Return the files of a bundle without its manifest."""
+    with open_bundle(bundle) as reader:
+        return {path: reader.read(path) for path in reader.files}
 
 
 def read_member(bundle: Path, path: str) -> bytes:
-    """Return one file of the payload."""
+    """Return one file of a bundle."""
     with zipfile.ZipFile(bundle) as archive:
-        return archive.read(f"assay-otter/data/{path}")
+        return archive.read(path)
 
 
-def rebuilt(bundle: Path, to: Path, changes: Mapping[str, bytes | None]) -> Path:
-    """Return a copy of a bundle with changed, added or removed payload files and everything else made consistent.
+def rebuilt(bundle: Path, to: Path, changes: Mapping[str, bytes | None], **manifest: Any) -> Path:
+    """Return a copy of a bundle with changed, added or removed files, and with a new manifest that fits them.
 
-    Preview, RO-Crate and ``bag-info.txt`` (unless they are among the changes), manifests and zip headers are generated
-    as the product does, so only the changed contents themselves can reveal the change.
+    ``manifest`` are fields of the manifest to change.
     """
-    with zipfile.ZipFile(bundle) as archive:
-        files = {
-            name.partition("/data/")[2]: archive.read(name) for name in archive.namelist() if "/data/" in name
-        } | dict(changes)
-    payload = {path: data for path, data in files.items() if data is not None}
-    index = Index.model_validate_json(payload[INDEX])
-    captures = {
-        page: capture_from_json(json.loads(payload[capture_path(page)]))
-        for result in index.results
-        for page in result.pages
-        if capture_path(page) in payload
-    }
-    at = evidence_date(captures.values())
-    described = {path: len(data) for path, data in payload.items() if path not in (PREVIEW, CRATE)}
-    payload[CRATE] = json_bytes(crate_metadata(index, described, captures, at))
-    payload[PREVIEW] = crate_preview(index, at)
-    payload |= {path: data for path, data in changes.items() if data is not None}
-    with to.open("w+b") as file:
-        bag = BagWriter(file, f"assay-{index.agent}")
-        for path, data in payload.items():
-            bag.add(path, [data])
-        bag.finish(bag_info(index.agent, at))
+    files = payload(bundle) | dict(changes)
+    listed = json.loads(read_member(bundle, MANIFEST)) | manifest
+    with new_bundle(to) as writer:
+        for path, data in files.items():
+            if data is not None:
+                writer.add(path, data)
+        writer.finish(listed)
     return to
+
+
+def call_log(bundle: Path, result_id: str = "res_00000000000000000000000000") -> ParsedCallLog:
+    """Return the call log of a result of a bundle."""
+    sha256 = json.loads(read_member(bundle, f"results/{result_id}.json"))["calls"]["sha256"]
+    return read_calls(read_member(bundle, f"call-logs/{sha256}.log"))
+
+
+async def check_replay(bundle: Path, world: InMemoryJudging) -> None:
+    """Check that a bundle is valid, and that judging its answers again gives equal results."""
+    verified = await asyncio.to_thread(verify, bundle)
+    assert verified.first_problem is None, [each for result in verified.results for each in result.differences]
+    replayed = await replay(bundle, world.settings)
+    assert replayed.first_problem is None
+    assert replayed.is_complete, [result.unchecked for result in replayed.results]

@@ -181,8 +181,7 @@ class _Server:
 def _import_program() -> None:
     for package in (app, cache, mind2web2_cli):
         for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
-            skipped = (".migrations.", ".rewards.adapters.")  # adapters need the packages of trainers
-            if not module.name.endswith("__main__") and not any(each in module.name for each in skipped):
+            if not module.name.endswith("__main__") and ".migrations." not in module.name:
                 importlib.import_module(module.name)
     with redirect_stdout(io.StringIO()), suppress(SystemExit):
         run(["--version"])  # builds the command tree

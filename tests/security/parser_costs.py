@@ -40,10 +40,7 @@ from app.dashboard.answer_html import render_answer
 from app.dashboard.answer_renderer import SHORT_CHARS, plain_answer
 from app.dashboard.passages import passages
 from app.engine.judge_trials import MAX_TESTED_CHARS
-from app.features.bundles.bundle_reader import open_bundle
-from app.features.bundles.content_redaction import redact_prompt, truncate_reply
-from app.features.bundles.errors import BundleRefused
-from app.features.bundles.wacz import sort_key
+from app.features.bundles.archive import BundleRefused, open_bundle
 from app.features.check.errors import ReportRejected
 from app.features.check.pipeline import ReportInput, plan_check
 from app.features.check.report import StatementKind
@@ -469,9 +466,9 @@ def _bundle(text: str) -> None:
             path = Path(folder, "bundle.zip")
             with zipfile.ZipFile(path, "w") as archive:
                 for name in members:
-                    archive.writestr(zipfile.ZipInfo("bag/" + name), b"")
+                    archive.writestr(zipfile.ZipInfo(name), b"")
             with open_bundle(path) as bundle:
-                list(bundle.names)
+                bundle.problems()
 
 
 def _task(text: str) -> None:
@@ -512,7 +509,6 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "tasks.expression": _expression,
     "tasks.checks": _checks,
     "bundles.names": _bundle,
-    "bundles.wacz key": sort_key,
     "check.plan": _plan,
     "check.division of model": _split_reply,
     "check.find_words": lambda text: find_words(text, text[:1000], 0, len(text)),
@@ -529,7 +525,6 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "api.csv": lambda text: to_csv(["a"], ([cell] for cell in _as_lines(text))),
     "api.strip_controls": strip_controls,
     "api.escape_controls_in_json": escape_controls_in_json,
-    "bundles.content_redaction": lambda text: (redact_prompt(text, own_prompt=True), truncate_reply(text)),
     # pages
     "pages.read_html": lambda text: read_html(text[:SHORT_HTML_CHARS], _URL),
     "pages.read_html_safely": lambda text: asyncio.run(read_html_safely(text, _URL)),

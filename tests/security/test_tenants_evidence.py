@@ -105,7 +105,7 @@ BODIES: dict[str, dict[str, Any]] = {
     "/v1/results/{result_id}/overrides/{override_id}/withdraw": {"reason": "mine", "by": "a stranger"},
     "/v1/submissions/{submission_id}": {"budget_usd": 1.0},
 }
-LISTS = ("jobs", "submissions", "agents", "runs", "results/origins")
+LISTS = ("jobs", "submissions", "results")
 IDS = ("submission_id", "job_id", "result_id", "page_id", "change_id", "webhook_id")
 
 

@@ -1,4 +1,4 @@
-"""``assay bundle``: export, verify, replay and sign evidence bundles."""
+"""``assay bundle``: export, verify and replay evidence bundles."""
 
 from __future__ import annotations
 
@@ -11,43 +11,31 @@ import typer
 from app.console import event_loop
 from app.console.connection import JsonOption
 from app.console.database import run_in_database
-from app.console.errors import Exit, ToolFailed, WrongUsage, require_folder
+from app.console.errors import Exit, WrongUsage, require_folder
 from app.console.judging_options import AgentOption, TaskOption
 from app.console.streams import counted, print_json, print_line, stderr_console, stdout_console
 from app.console.tables import bounds_text
 
 if TYPE_CHECKING:
     from app.features.bundles.exporting import ExportReport
-    from app.features.bundles.replaying import ReplayedResult
-    from app.features.bundles.verifying import VerificationReport
+    from app.features.bundles.verification import CheckedResult, Report
     from app.settings import Settings
     from app.storage.database import Database
 
 BundleArgument: TypeAlias = Annotated[Path, typer.Argument(metavar="FILE.zip", help="Bundle file.")]
-RootOption: TypeAlias = Annotated[
-    str | None, typer.Option("--root", metavar="HASH", help="Expected root hash, from a source that you trust.")
-]
-SignatureOption: TypeAlias = Annotated[
-    Path | None, typer.Option("--signature", help="Signature file; needs --public-key.")
-]
-PublicKeyOption: TypeAlias = Annotated[
-    Path | None, typer.Option("--public-key", help="Public key of the expected signer (PEM).")
-]
 SHOWN_PROBLEMS = 20
 UNKNOWN_AUTHOR = (
-    "author not checked: who made this file could have changed results, votes and evidence together, or left some out. "
-    "Use --root HASH with the published root hash, or --signature FILE with --public-key FILE."
+    "author not checked: who made this file could have invented results, replies and pages together. "
+    "Compare its SHA-256 with the one that the author published."
 )
 
 
 def program() -> typer.Typer:
     """Return the ``bundle`` command group."""
-    group = typer.Typer(help="Export, verify, replay and sign evidence bundles.", no_args_is_help=True)
+    group = typer.Typer(help="Export, verify and replay evidence bundles.", no_args_is_help=True)
     group.command("export")(export)
     group.command("verify")(verify)
     group.command("replay")(replay)
-    group.command("key")(key)
-    group.command("sign")(sign)
     return group
 
 
@@ -57,88 +45,61 @@ def export(
     task: TaskOption = None,
     results: Annotated[
         Path | None,
-        typer.Option(
-            "--results",
-            help="Read the results of `assay evaluate` from this folder (default: the database)",
-        ),
+        typer.Option("--results", help="Read the results of `assay evaluate` from this folder (default: the database)"),
     ] = None,
     cache: Annotated[
         Path | None,
         typer.Option("--cache", help="With --results: page cache folder that was passed to `assay evaluate`."),
     ] = None,
     no_content: Annotated[
-        bool, typer.Option("--no-content", help="Leave out page content; keep hashes, URLs and short quotes.")
+        bool, typer.Option("--no-content", help="Leave out pages and model requests; keep results, URLs and hashes.")
     ] = False,
-    wacz: Annotated[bool, typer.Option("--wacz", help="Add the captured pages as a WACZ web archive.")] = False,
     as_json: JsonOption = False,
 ) -> None:
     """Write the newest result of each answer of an agent to a zip file. It includes all evidence."""
-    if no_content and wacz:
-        raise WrongUsage("--wacz needs page content, which --no-content leaves out; use only one of them")
     if cache is not None and results is None:
         raise WrongUsage("--cache applies only to result folders; add --results")
-    options = {"content": not no_content, "wacz": wacz}
+    content, tasks = not no_content, task or []
     if results is None:
         exported = run_in_database(
-            lambda settings, database: _export_from_service(settings, database, agent, task or [], out, options)
+            lambda settings, database: _export_from_service(settings, database, agent, tasks, out, content)
         )
     else:
         require_folder("--results", results)
-        exported = _export_from_folder(results, cache, agent, task or [], out, options)
+        exported = _export_from_folder(results, cache, agent, tasks, out, content)
     if as_json:
-        print_json(
-            {
-                "file": str(out),
-                "root": exported.root,
-                "bytes": exported.bytes,
-                "files": exported.files,
-                "results": list(exported.results),
-                "absent": [{"path": each.path, "reason": each.reason} for each in exported.absent],
-            }
-        )
+        absent = [each.model_dump() for each in exported.absent]
+        written = {"bytes": exported.bytes, "files": exported.files, "results": list(exported.results)}
+        print_json({"file": str(out), **written, "absent": absent})
         return
-    print_line(f"root {exported.root}")
-    stderr_console().print_line(
-        f"{out}: {counted(len(exported.results), 'result')}, {exported.files} files, {exported.bytes} bytes"
-    )
-    for each in exported.absent[:SHOWN_PROBLEMS]:
-        stderr_console().print_line(f"missing: {each.path}: {each.reason}")
-    if len(exported.absent) > SHOWN_PROBLEMS:
-        stderr_console().print(
-            f"and {len(exported.absent) - SHOWN_PROBLEMS} more, listed in data/bundle.json", markup=False
-        )
+    print_line(f"{out}: {counted(len(exported.results), 'result')}, {exported.files} files, {exported.bytes} bytes")
+    _print_some([f"missing: {each.path}: {each.reason}" for each in exported.absent])
 
 
 async def _export_from_service(
-    settings: Settings, database: Database, agent: str, tasks: list[str], out: Path, options: dict[str, bool]
+    settings: Settings, database: Database, agent: str, tasks: list[str], out: Path, content: bool
 ) -> ExportReport:
     from asyncio import to_thread
 
     from app.engine.runtime import open_blobs
-    from app.features.bundles.agent_results import from_database
-    from app.features.bundles.exporting import EvidenceStores, export_bundle
-    from app.features.bundles.recorded_roots import record_root
+    from app.features.bundles.exporting import EvidenceStores, export_bundle, from_database
     from app.observability.redaction import Redactor
     from app.storage.captures import PostgresCaptureIndex
 
     blobs = await to_thread(open_blobs, settings)
     stores = EvidenceStores(blobs=blobs, captures=PostgresCaptureIndex(database), redactor=Redactor(settings.secrets))
-    exported = await export_bundle(stores, await from_database(database, agent, tasks), out, **options)
-    await record_root(database, exported, content=options["content"])
-    return exported
+    return await export_bundle(stores, await from_database(database, agent, tasks), out, content=content)
 
 
 def _export_from_folder(
-    results: Path, cache: Path | None, agent: str, tasks: list[str], out: Path, options: dict[str, bool]
+    results: Path, cache: Path | None, agent: str, tasks: list[str], out: Path, content: bool
 ) -> ExportReport:
     from asyncio import to_thread
 
     from app.console.judging_options import judging_settings, quiet_logging
     from app.engine.public_cache import PublicCache
     from app.engine.runtime import open_blobs
-    from app.features.bundles.agent_results import from_folder
-    from app.features.bundles.exporting import EvidenceStores, export_bundle
-    from app.features.bundles.recorded_roots import record_root_in_files
+    from app.features.bundles.exporting import EvidenceStores, export_bundle, from_folder
     from app.observability.redaction import Redactor
     from cache.capture_index import FolderIndex
 
@@ -149,157 +110,86 @@ def _export_from_folder(
         blobs = await to_thread(open_blobs, settings)
         captures = await FolderIndex.open(settings.data_dir / "captures")
         stores = EvidenceStores(blobs=blobs, captures=captures, redactor=Redactor(settings.secrets))
-        agent_results = await from_folder(results, agent, tasks)
-        exported = await export_bundle(stores, agent_results, out, **options)
-        for reason in await to_thread(
-            lambda: list(record_root_in_files(agent_results, exported, content=options["content"]))
-        ):
-            stderr_console().print_line(f"root hash not added to the result file: {reason}")
-        return exported
+        return await export_bundle(stores, await from_folder(results, agent, tasks), out, content=content)
 
     return event_loop.run(run())
 
 
-def verify(
-    file: BundleArgument,
-    root: RootOption = None,
-    signature: SignatureOption = None,
-    public_key: PublicKeyOption = None,
-    repacked: Annotated[
-        bool, typer.Option("--repacked", help="Accept a zip that another program wrote; check only its contents.")
-    ] = False,
-    as_json: JsonOption = False,
-) -> None:
-    """Verify the hashes and the byte layout of a bundle."""
-    report, signed_by = _verified(file, root, signature, public_key, repacked=repacked)
-    if as_json:
-        print_json(_verification_json(file, report, signed_by, root_checked=root is not None))
-    else:
-        _print_verification(report, signed_by)
-        if report.valid and root is None and signed_by is None:
-            stderr_console().print_line(UNKNOWN_AUTHOR)
-    if not report.valid:
-        raise typer.Exit(Exit.FAILED)
+def verify(file: BundleArgument, as_json: JsonOption = False) -> None:
+    """Check every file, and recompute verdicts and scores from the recorded replies and pages. Runs no judge."""
+    from app.features.bundles.verification import verify as verify_bundle
+
+    _report(file, verify_bundle(file), as_json=as_json)
 
 
-def _verified(
-    file: Path, root: str | None, signature: Path | None, public_key: Path | None, *, repacked: bool
-) -> tuple[VerificationReport, str | None]:
-    """Verify a bundle, with its root hash and its signature if given. Return the report and the id of the signer."""
-    from app.features.bundles.verifying import verify as verify_bundle
+def replay(file: BundleArgument, as_json: JsonOption = False) -> None:
+    """Verify a bundle, then judge its answers again with its pages and replies. Needs no network and no API key.
 
-    if (signature is None) != (public_key is None):
-        raise WrongUsage("--signature and --public-key must be used together: the key identifies the signer")
-    report = verify_bundle(file, expected_root=root, repacked=repacked)
-    if report.valid and signature is not None and public_key is not None:
-        from app.features.bundles.signing import check_signature  # needs the extra "bundles"
-
-        return report, check_signature(report.root, signature, public_key)
-    return report, None
-
-
-def _verification_json(
-    file: Path, report: VerificationReport, signed_by: str | None, *, root_checked: bool
-) -> dict[str, Any]:
-    return {
-        "file": str(file),
-        "sound": report.valid,
-        "root": report.root,
-        "files": report.files,
-        "bytes": report.bytes,
-        "root_checked": root_checked,
-        "signed_by": signed_by,
-        "problems": list(report.problems),
-    }
-
-
-def _print_verification(report: VerificationReport, signed_by: str | None) -> None:
-    if report.valid:
-        print_line(f"root {report.root}")
-        signed = f", signed by the key {signed_by}" if signed_by else ""
-        stderr_console().print_line(f"valid: {report.files} files, {report.bytes} bytes{signed}")
-        return
-    for problem in report.problems[:SHOWN_PROBLEMS]:
-        stderr_console().print_line(problem)
-    stderr_console().print(f"[bold red]not valid[/]: {counted(len(report.problems), 'problem')}")
-
-
-def replay(
-    file: BundleArgument,
-    run_scripts: Annotated[
-        bool,
-        typer.Option("--run-scripts", help="Run the bundle's judge scripts again. This executes code from the bundle."),
-    ] = False,
-    root: RootOption = None,
-    signature: SignatureOption = None,
-    public_key: PublicKeyOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Recompute every score from the bundle alone. This needs no network, no API key and no money."""
-    from app.features.bundles.replaying import first_difference
-    from app.features.bundles.replaying import replay as replay_bundle
-
-    verification, signed_by = _verified(file, root, signature, public_key, repacked=True)
-    if not verification.valid:
-        raise ToolFailed(f"{file} failed verification: {verification.problems[0]}", hint=f"assay bundle verify {file}")
-    results = replay_bundle(file)
-    if run_scripts:
-        results = _rerun_scripts(file, results)
-    first, differs = first_difference(results), any(result.differences for result in results)
-    if as_json:
-        print_json(
-            {
-                "file": str(file),
-                "root": verification.root,
-                "root_checked": root is not None,
-                "signed_by": signed_by,
-                "scripts_run": run_scripts,
-                "equal": first is None,
-                "first_difference": first if differs else None,
-                "results": [result.to_json() for result in results],
-            }
-        )
-    else:
-        _print_replay(results, first, differs=differs)
-        if root is None and signed_by is None:
-            stderr_console().print_line(UNKNOWN_AUTHOR)
-    if first is not None:
-        raise typer.Exit(Exit.FAILED if differs else Exit.INCOMPLETE)
-
-
-def _rerun_scripts(file: Path, results: list[ReplayedResult]) -> list[ReplayedResult]:
+    This executes judge files of the bundle's author, in confined processes.
+    """
     from app.console.judging_options import quiet_logging
-    from app.features.bundles.rerunning import rerun
+    from app.features.bundles.replay import replay as replay_bundle
     from app.settings import load_settings
 
     settings = load_settings()
     quiet_logging(settings)
-    stderr_console().print_line(
-        "running the judge scripts of the bundle: code of its author, with the permissions of your account"
-    )
-    return event_loop.run(rerun(file, results, settings))
+    _report(file, event_loop.run(replay_bundle(file, settings)), as_json=as_json)
 
 
-def _print_replay(results: list[ReplayedResult], first: str | None, *, differs: bool) -> None:
-    console = stdout_console()
-    for result in results:
-        word = "equal" if result.equal else "different" if result.differences else "unchecked"
-        score_text = _score_text(result.figures)
-        if result.with_overrides is not None:
-            score_text += f", {_score_text(result.with_overrides)} with overrides"
-        console.print_line(f"{word}  {result.task_id} {result.answer_name}  score {score_text}")
-    left_out = list(dict.fromkeys(text for result in results for text in result.not_compared))
-    for text in left_out[:SHOWN_PROBLEMS]:
-        stderr_console().print_line(f"not compared: {text}")
-    if len(left_out) > SHOWN_PROBLEMS:
-        stderr_console().print(f"and {len(left_out) - SHOWN_PROBLEMS} more; --json lists all", markup=False)
-    if first is None:
-        stderr_console().print(
-            f"equal: {counted(len(results), 'result')} recomputed from the bundle alone", markup=False
+def _report(file: Path, report: Report, *, as_json: bool) -> None:
+    """Print a report. Exit with 1 if the bundle is not valid, and with 3 if something could not be compared."""
+    if as_json:
+        print_json(
+            {
+                "file": str(file),
+                "valid": report.valid,
+                "complete": report.is_complete,
+                "files": report.files,
+                "bytes": report.bytes,
+                "problems": list(report.problems),
+                "results": [result.to_json() for result in report.results],
+            }
         )
     else:
-        explanation = "first difference" if differs else "not checked"
-        stderr_console().print_line(f"{explanation}: {first}")
+        _print_report(report)
+    if not report.valid:
+        raise typer.Exit(Exit.FAILED)
+    if not report.is_complete:
+        raise typer.Exit(Exit.INCOMPLETE)
+
+
+def _print_report(report: Report) -> None:
+    for result in report.results:
+        stdout_console().print_line(_line(result))
+    _print_some(list(report.problems))
+    left_out = [
+        f"not compared: {text}"
+        for result in report.results
+        for text in (*result.not_compared, result.unchecked)
+        if text
+    ]
+    _print_some(list(dict.fromkeys(left_out)))
+    if not report.valid:
+        stderr_console().print_line(f"not valid: {report.first_problem}")
+        return
+    word = "valid" if report.is_complete else "valid as far as it can be compared"
+    stderr_console().print_line(
+        f"{word}: {counted(len(report.results), 'result')}, {report.files} files, {report.bytes} bytes"
+    )
+    stderr_console().print_line(UNKNOWN_AUTHOR)
+
+
+def _line(result: CheckedResult) -> str:
+    word = "different" if result.differences else "equal" if result.unchecked is None else "unchecked"
+    overridden = "" if result.with_overrides is None else f", {_score_text(result.with_overrides)} with overrides"
+    return f"{word}  {result.task_id} {result.answer_name}  score {_score_text(result.figures)}{overridden}"
+
+
+def _print_some(lines: list[str]) -> None:
+    for line in lines[:SHOWN_PROBLEMS]:
+        stderr_console().print_line(line)
+    if len(lines) > SHOWN_PROBLEMS:
+        stderr_console().print(f"and {len(lines) - SHOWN_PROBLEMS} more; --json lists all", markup=False)
 
 
 def _score_text(figures: Mapping[str, Any]) -> str:
@@ -308,29 +198,3 @@ def _score_text(figures: Mapping[str, Any]) -> str:
     if score is None and isinstance(final, float | int):
         score = {"low": final, "high": final}
     return bounds_text(score)
-
-
-def key(file: Annotated[Path, typer.Argument(metavar="FILE", help="File to write the private key to.")]) -> None:
-    """Create a key pair for signing bundles. The public key is written to FILE.pub."""
-    from app.features.bundles.signing import make_key
-
-    public = make_key(file)
-    stderr_console().print_line(f"private key {file}, public key {public}: share only the public key")
-
-
-def sign(
-    file: BundleArgument,
-    private_key: Annotated[Path, typer.Option("--key", help="Private key from `assay bundle key`.")],
-    out: Annotated[Path | None, typer.Option("--out", help="Signature file to write (default: FILE.zip.sig).")] = None,
-) -> None:
-    """Sign the root hash of a bundle. Write a separate signature file."""
-    from app.features.bundles.signing import sign as sign_root
-    from app.features.bundles.verifying import verify as verify_bundle
-    from cache.atomic_files import write_atomic
-
-    report = verify_bundle(file, repacked=True)
-    if not report.valid:
-        raise ToolFailed(f"{file} failed verification: {report.problems[0]}", hint=f"assay bundle verify {file}")
-    target = out or file.with_name(f"{file.name}.sig")
-    write_atomic(target, sign_root(report.root, private_key))
-    stderr_console().print_line(f"signed root {report.root} in {target}")

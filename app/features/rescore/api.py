@@ -27,7 +27,6 @@ from app.jobs.intake import JobOptions, JudgeAgain
 from app.service import Service
 from app.storage.budgets import get_spent
 from app.storage.jobs import get_submission, jobs_of_submission
-from app.storage.listings import ListFilter
 from app.storage.records import TERMINAL, Job, JobStatus, SubmissionRecord
 
 router = APIRouter(prefix="/v1/rescores", tags=["rescores"], route_class=StrictJsonRoute)
@@ -291,7 +290,7 @@ async def get_rescore(rescore_id: IdPath, service: ServiceDep, caller: ReaderDep
 async def cancel_rescore(rescore_id: IdPath, service: ServiceDep, caller: SubmitterDep) -> RescoreSummaryOut:
     """Cancel the unfinished jobs of a rescore. Their answers keep their earlier results."""
     await _find(service, caller, rescore_id)
-    await service.control.cancel_all(ListFilter(owner=caller.visible_owner), submission_id=rescore_id)
+    await service.control.cancel_all(rescore_id, owner=caller.visible_owner)
     record, jobs = await _find(service, caller, rescore_id)
     return RescoreSummaryOut(**_state(record, _counts(jobs)))
 

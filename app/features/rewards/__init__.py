@@ -1,1 +1,1 @@
-"""Rewards for reinforcement learning: verification of answers over HTTP, and adapters for trainers."""
+"""Rewards for reinforcement learning: verification of answers over HTTP."""

@@ -59,14 +59,6 @@ _STEP: dict[str, Any] = {
 }
 
 
-class SuiteUseOut(BaseModel):
-    """Suite with runs that the caller may read."""
-
-    model_config = ConfigDict(json_schema_extra={"example": {"suite": "mind2web"}})
-
-    suite: str
-
-
 class AcceptedRunOut(BaseModel):
     """Accepted run. ``id`` is the id of its job."""
 
@@ -274,19 +266,6 @@ async def create_mm_mind2web_run(
 ) -> dict[str, Any]:
     """Start a run of a model over Multimodal-Mind2Web~, or score answers from a file."""
     return await _accept_run(SuiteName.MM_MIND2WEB, body, response, service, caller, idempotency_key)
-
-
-@router.get("")
-async def list_suites(service: ServiceDep, caller: ReaderDep) -> ListOut[SuiteUseOut]:
-    """List the suites that have runs."""
-    owner, items = caller.visible_owner, []
-    async with service.database.begin() as connection:
-        for suite in SuiteName:
-            chosen = ListFilter(owner=owner, agent=suite.value)
-            runs = await rows.list_jobs(connection, limit=1, chosen=chosen, kind=JobKind.SUITE)
-            if runs:
-                items.append(SuiteUseOut(suite=suite.value))
-    return ListOut(items=items, next_cursor=None)
 
 
 @router.get("/{suite}/runs")

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import asdict
-from typing import Any
+from typing import Any, TypeAlias
 
 from judges.analysis.replay.tree import NotRecomputable, RecordedNode, ReplayDifference, tree_of
 from judges.prompting.blocks import neutralise
@@ -21,7 +22,7 @@ from rubrics.scoring import (
     unknown_leaves,
 )
 from rubrics.tree import leaves_below, statistics, walk
-from rubrics.verdict import Outcome, Quote, QuoteOrigin, Verdict
+from rubrics.verdict import Outcome, Quote, QuoteOrigin, Reason, Verdict
 
 COMPLETE, INCOMPLETE = "complete", "incomplete"
 _UNKNOWN_SCORE = Score(value=None, low=0.0, high=1.0)
@@ -123,6 +124,9 @@ def _same(recorded: Any, recomputed: Any) -> bool:
 
 
 _SHOWN_CHARS = 120
+_LOST_VOTES = (Reason.LLM_UNAVAILABLE, Reason.LLM_OUTPUT_UNUSABLE, Reason.NO_MAJORITY)
+Ballot: TypeAlias = tuple[bool, str]
+"""Result of a vote, and the model that gave it."""
 
 
 def inconsistent_leaves(root: RecordedNode, text_of: Callable[[str], str | None]) -> Iterator[ReplayDifference]:
@@ -132,33 +136,101 @@ def inconsistent_leaves(root: RecordedNode, text_of: Callable[[str], str | None]
     """
     for leaf in leaves_below(root):
         yield from _check_votes(leaf)
+        yield from _check_grounds(leaf)
         for quote in leaf.quotes:
             if quote.origin == QuoteOrigin.TEXT:
                 yield from _check_quote(leaf, quote, text_of(quote.page_id))
 
 
 def _check_votes(leaf: RecordedNode) -> Iterator[ReplayDifference]:
-    """Check the votes. Each page of a claim has its own votes, so one matching vote suffices."""
-    needed = {Outcome.PASSED: True, Outcome.FAILED: False}.get(leaf.outcome)
+    """Check the outcome of a leaf against its votes, and the outcome of a jury against its members.
+
+    Votes of several sources or jury members are in one list. A source that supports the claim decides alone.
+    """
     cast = [vote.result for vote in leaf.votes if vote.result is not None]
-    if needed is not None and cast and needed not in cast:
+    yes, no = cast.count(True), cast.count(False)
+    wrong = False
+    if leaf.jury:
+        yes, no = ([member.outcome for member in leaf.jury].count(o) for o in (Outcome.PASSED, Outcome.FAILED))
+    if leaf.outcome is Outcome.PASSED:
+        wrong = yes <= no if cast else leaf.claim is not None and leaf.low is None
+    elif leaf.outcome is Outcome.FAILED:
+        wrong = (no == 0 if leaf.jury else no <= yes) if cast else leaf.reason is Reason.REFUTED
+    elif leaf.outcome is Outcome.NOT_JUDGED:
+        wrong = leaf.reason in _LOST_VOTES and None not in [vote.result for vote in leaf.votes] and not leaf.jury
+    if wrong:
         yield ReplayDifference(where=f"votes of leaf {leaf.id}", recorded=leaf.outcome.value, recomputed=cast)
 
 
-def votes_without_reply(
-    root: RecordedNode, replies: Mapping[str, Collection[tuple[bool, str]]]
-) -> Iterator[ReplayDifference]:
-    """Yield the votes that no recorded reply gives.
-
-    ``replies`` are pairs of result and model, by claim as it was shown to the model.
-    """
-    for leaf in leaves_below(root):
-        votes = {(vote.result, vote.model) for vote in leaf.votes if vote.result is not None}
-        recorded = replies.get(neutralise(leaf.claim).text, ()) if votes and leaf.claim is not None else votes
-        if not votes <= set(recorded):
+def _check_grounds(leaf: RecordedNode) -> Iterator[ReplayDifference]:
+    """Check the fields that decide how a supported claim counts: grounding, bounds and reasons without votes."""
+    if leaf.outcome is Outcome.PASSED and leaf.claim is not None and leaf.low is None:
+        needs_page = leaf.sources is not None
+        if leaf.grounded is (None if needs_page else False) or (leaf.grounded and not leaf.quotes):
             yield ReplayDifference(
-                where=f"votes of leaf {leaf.id}", recorded=sorted(votes), recomputed=f"the replies {sorted(recorded)}"
+                where=f"grounded of leaf {leaf.id}", recorded=leaf.grounded, recomputed=f"{len(leaf.quotes)} quotes"
             )
+    if leaf.outcome is Outcome.FAILED and leaf.low is None:
+        has_check = leaf.claim is None
+        if (leaf.reason is Reason.NO_SOURCE and leaf.sources) or (leaf.reason is Reason.CHECK_FALSE and not has_check):
+            yield ReplayDifference(
+                where=f"reason of leaf {leaf.id}", recorded=leaf.reason.value, recomputed=leaf.sources or leaf.claim
+            )
+    points = {Outcome.PASSED: 1.0, Outcome.FAILED: 0.0}.get(leaf.outcome)
+    bounds = (leaf.low, leaf.score, leaf.high)
+    if points is not None and leaf.votes and leaf.low is not None and bounds != (points,) * 3:
+        yield ReplayDifference(where=f"bounds of leaf {leaf.id}", recorded=bounds, recomputed=points)
+
+
+def unmatched_replies(
+    root: RecordedNode, replies: Mapping[str, Counter[Ballot]], *, is_native: bool
+) -> Iterator[ReplayDifference]:
+    """Yield the votes that no recorded reply gives, and the replies that no leaf counts.
+
+    ``replies`` are the usable replies to each claim, by the claim as it was shown to the model. Public scripts may
+    judge claims that are not in their tree, and their leaves have bounds.
+    """
+    leaves: dict[str, list[RecordedNode]] = defaultdict(list)
+    for leaf in leaves_below(root):
+        if is_native and not leaf.low is leaf.high is None:
+            yield ReplayDifference(where=f"bounds of leaf {leaf.id}", recorded=(leaf.low, leaf.high), recomputed=None)
+        if leaf.claim is not None:
+            leaves[neutralise(leaf.claim).text].append(leaf)
+        elif any(vote.result is not None for vote in leaf.votes):
+            yield ReplayDifference(where=f"votes of leaf {leaf.id}", recorded="votes", recomputed="no claim")
+    for claim, recorded in replies.items():
+        if claim not in leaves and not is_native:
+            continue
+        if claim not in leaves:
+            yield ReplayDifference(
+                where="a leaf of the tree", recorded="not in the tree", recomputed=f"replies to {claim[:_SHOWN_CHARS]}"
+            )
+            continue
+        counted = {ballot for leaf in leaves[claim] for ballot in _ballots(leaf)}
+        is_partly_counted = any(
+            leaf.outcome in (Outcome.PASSED, Outcome.SKIPPED, Outcome.UNDECIDED)
+            or leaf.reason in (Reason.TIMEOUT, Reason.BUDGET)
+            for leaf in leaves[claim]
+        )  # another source decided, or judging ended early: other replies are not counted
+        if not is_partly_counted and not recorded.keys() <= counted:
+            yield ReplayDifference(
+                where=f"votes of leaf {leaves[claim][0].id}", recorded=sorted(counted), recomputed=_listed(recorded)
+            )
+    for claim, of_claim in leaves.items():
+        known = replies.get(claim, Counter())
+        for leaf in of_claim:
+            if not _ballots(leaf) <= known:
+                yield ReplayDifference(
+                    where=f"votes of leaf {leaf.id}", recorded=_listed(_ballots(leaf)), recomputed=_listed(known)
+                )
+
+
+def _ballots(leaf: RecordedNode) -> Counter[Ballot]:
+    return Counter((vote.result, vote.model) for vote in leaf.votes if vote.result is not None)
+
+
+def _listed(ballots: Counter[Ballot]) -> str:
+    return ", ".join(f"{count} {result} of {model}" for (result, model), count in sorted(ballots.items())) or "none"
 
 
 def _check_quote(leaf: RecordedNode, quote: Quote, text: str | None) -> Iterator[ReplayDifference]:
@@ -173,10 +245,14 @@ def _check_quote(leaf: RecordedNode, quote: Quote, text: str | None) -> Iterator
         )
 
 
-_FIGURES = ("status", "final_score", "score", "score_strict", "tree_statistics")
+_FIGURES = (
+    "status", "final_score", "score", "score_strict", "tree_statistics", "task_id", "agent_name", "answer_name",
+    "prompts", "script", "answer_sha256", "extraction_error", "cut_short",
+)  # fmt: skip
 _NODE_FIELDS = (
     "id", "desc", "critical", "weight", "strategy", "score", "status", "outcome", "reason", "claim", "instruction",
-    "sources", "blocked_by", "grounded", "low", "high",
+    "sources", "blocked_by", "grounded", "low", "high", "support", "unsupported", "requires", "check", "quotes",
+    "page_digests", "prompt", "model", "grounding", "signals",
 )  # fmt: skip
 
 
@@ -211,7 +287,7 @@ def _node_differences(node: Mapping[str, Any], new: Mapping[str, Any]) -> Iterat
     for name in _NODE_FIELDS:
         if node.get(name) != new.get(name):
             yield ReplayDifference(where=f"{location}, {name}", recorded=node.get(name), recomputed=new.get(name))
-    votes = [[vote.get("result") for vote in _mappings(side.get("votes"))] for side in (node, new)]
+    votes = [[(vote.get("result"), vote.get("model")) for vote in _mappings(side.get("votes"))] for side in (node, new)]
     if votes[0] != votes[1]:
         yield ReplayDifference(where=f"{location}, votes", recorded=votes[0], recomputed=votes[1])
     children = [_mappings(side.get("children")) for side in (node, new)]

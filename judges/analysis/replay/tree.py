@@ -30,6 +30,14 @@ class RecordedVote(BaseModel):
     fault: Reason | None = None
 
 
+class RecordedMember(BaseModel):
+    """Verdict of one member of a jury on a leaf."""
+
+    model_config = ConfigDict(frozen=True)
+
+    outcome: Outcome
+
+
 class RecordedNode(BaseModel):
     """One recorded node. Only the fields of the public toolkit are meaningful for inner nodes."""
 
@@ -44,6 +52,8 @@ class RecordedNode(BaseModel):
     children: list[RecordedNode]
     weight: Annotated[float, Field(gt=0)] = 1.0
     outcome: Outcome = Outcome.UNDECIDED
+    reason: Reason | None = None
+    sources: list[str] | None = None
     blocked_by: str | None = None
     claim: str | None = None
     grounded: bool | None = None
@@ -51,6 +61,7 @@ class RecordedNode(BaseModel):
     high: _Share | None = None
     """Bounds of a leaf of a public script; None for native leaves, whose bounds follow from the verdict."""
     votes: list[RecordedVote] = []
+    jury: list[RecordedMember] = []
     quotes: list[Quote] = []
 
 

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
-from typing import Any
-
 import httpx
 import pytest
 
-from tests.fakes.evaluating import ScriptedEvaluation
 from tests.integration.app.api.api_calls import assert_problem, submission_body, submit, wait_for_job
 from tests.integration.app.api.conftest import OpenApi
 
@@ -26,55 +22,12 @@ async def statuses(api: httpx.AsyncClient, **query: str) -> dict[str, str]:
     return {job["id"]: job["status"] for job in items}
 
 
-async def test_jobs_of_a_list_are_cancelled_together(api: httpx.AsyncClient):
-    first, second, third = [(await submit(api, agent=agent))[0] for agent in ("one", "two", "three")]
-    await api.post(f"/v1/jobs/{first}/cancel")
-    response = await api.post("/v1/jobs/cancel", json={"jobs": [first, second]})
-    assert (response.status_code, response.json()) == (200, {"count": 1, "jobs": [second]})
-    assert await statuses(api) == {first: "cancelled", second: "cancelled", third: "queued"}
-
-
-async def test_jobs_of_a_run_are_cancelled_together(api: httpx.AsyncClient):
-    nightly = [(await submit(api, agent="one", run="nightly", task_id=task))[0] for task in ("capital", "broken")]
-    other = (await submit(api, agent="one", run="weekly"))[0]
-    response = await api.post("/v1/jobs/cancel", json={"agent": "one", "run": "nightly"})
-    assert response.json() == {"count": 2, "jobs": sorted(nightly)}
-    assert await statuses(api, status="queued") == {other: "queued"}
-
-
-async def test_running_job_is_interrupted_and_its_follower_notified(open_api: OpenApi):
-    evaluation = ScriptedEvaluation(gate=asyncio.Event())
-    async with open_api(evaluate=evaluation) as api:
-        [job_id] = await submit(api)
-        await evaluation.running.wait()
-        waiting = asyncio.create_task(api.get(f"/v1/jobs/{job_id}", params={"wait": 60}))
-        assert (await api.post("/v1/jobs/cancel", json={"task_id": "capital"})).json()["count"] == 1
-        assert (await waiting).json()["status"] == "cancelled"
-
-
-async def test_unknown_job_in_a_list_cancels_nothing(api: httpx.AsyncClient):
-    [job_id] = await submit(api)
-    read = assert_problem(await api.post("/v1/jobs/cancel", json={"jobs": [job_id, "job_unknown"]}), 404, "NOT_FOUND")
-    assert [error["path"] for error in read["errors"]] == ["jobs.1"]
-    assert await statuses(api) == {job_id: "queued"}
-
-
-@pytest.mark.parametrize("body", [{}, {"jobs": []}, {"status": "queued"}, {"agent": "\0"}])
-async def test_invalid_selection_returns_422(api: httpx.AsyncClient, body: dict[str, Any]):
-    [job_id] = await submit(api)
-    assert_problem(await api.post("/v1/jobs/cancel", json=body), 422, "INVALID")
-    assert await statuses(api) == {job_id: "queued"}
-
-
 async def test_jobs_of_other_owners_are_neither_cancelled_nor_deleted(open_api: OpenApi):
     async with open_api(workers=0, api_keys=API_KEYS) as api:
         made = await api.post("/v1/submissions", json=submission_body(run="nightly"), headers=as_owner("otter"))
         submission, stranger = made.json(), as_owner("heron")
-        own = await api.post("/v1/submissions", json=submission_body(run="nightly"), headers=stranger)
         job_id = submission["jobs"][0]["id"]
-        assert_problem(await api.post("/v1/jobs/cancel", json={"jobs": [job_id]}, headers=stranger), 404)
-        response = await api.post("/v1/jobs/cancel", json={"run": "nightly"}, headers=stranger)
-        assert response.json()["jobs"] == [own.json()["jobs"][0]["id"]]
+        assert_problem(await api.post(f"/v1/jobs/{job_id}/cancel", headers=stranger), 404)
         path = f"/v1/submissions/{submission['id']}"
         assert_problem(await api.post(f"{path}/cancel", headers=stranger), 404)
         assert_problem(await api.delete(path, params={"force": "true"}, headers=stranger), 404)

@@ -46,7 +46,7 @@ async def test_submissions_contain_jobs_and_metadata_on_request(api: httpx.Async
     assert_problem(await api.get("/v1/submissions", params={"include": "everything"}), 422, "INVALID")
 
 
-@pytest.mark.parametrize("path", ["/v1/submissions", "/v1/jobs", "/v1/agents", "/v1/runs"])
+@pytest.mark.parametrize("path", ["/v1/submissions", "/v1/jobs"])
 async def test_filters_select_by_agent_task_run_status_and_time(api: httpx.AsyncClient, path: str):
     await submit(api, agent="one", run="first")
     [job_id] = await submit(api, agent="two", task_id="broken", run="second")
@@ -79,30 +79,14 @@ async def test_invalid_time_returns_422(api: httpx.AsyncClient, time: str):
     assert [error["path"] for error in read["errors"]] == ["since"]
 
 
-async def test_agents_and_runs_count_their_jobs(api: httpx.AsyncClient):
-    await submit(api, agent="one", run="first")
-    await submit(api, agent="one", run="second", task_id="broken")
-    await submit(api, agent="two")
-    await submit(api, agent="one", run="second")
-    [one, two] = await listed(api, "/v1/agents", include=["tasks", "runs"])
-    assert (one["agent"], one["submissions"], one["answers"], one["job_counts"]["queued"]) == ("one", 3, 2, 3)
-    assert (one["tasks"], one["task_ids"], one["run_names"]) == (2, ["broken", "capital"], ["first", "second"])
-    assert (two["agent"], two["runs"], two["run_names"]) == ("two", 0, [])
-    runs = await listed(api, "/v1/runs")
-    assert [(run["agent"], run["run"], run["tasks"]) for run in runs] == [("one", "second", 2), ("one", "first", 1)]
-    assert runs[0]["task_ids"] is None
-
-
-async def test_results_are_listed_with_and_without_trees(working_api: httpx.AsyncClient):
+async def test_results_are_listed_by_run_and_status(working_api: httpx.AsyncClient):
     job = await wait_for_job(working_api, (await submit(working_api, run="nightly"))[0])
     await wait_for_job(working_api, (await submit(working_api, agent="other"))[0])
-    [found] = await listed(working_api, "/v1/results/origins", run="nightly")
-    assert found == (await working_api.get(f"/v1/results/{job['result_id']}/origin")).json()
     [full] = await listed(working_api, "/v1/results", run="nightly")
     assert full == (await working_api.get(f"/v1/results/{job['result_id']}")).json()
-    other = "incomplete" if found["status"] == "complete" else "complete"
+    other = "incomplete" if full["status"] == "complete" else "complete"
     assert await listed(working_api, "/v1/results", status=other) == []
-    assert len(await listed(working_api, "/v1/results/origins", status=found["status"])) == 2
+    assert len(await listed(working_api, "/v1/results", status=full["status"])) == 2
 
 
 async def test_tasks_are_listed_in_pages_and_by_status(api: httpx.AsyncClient):

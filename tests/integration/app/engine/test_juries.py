@@ -10,15 +10,12 @@ from typing import Any
 
 import pytest
 
-from app.features.bundles.replaying import first_difference, replay
-from app.features.bundles.rerunning import rerun
-from app.features.bundles.verifying import verify
 from judges.errors import LLMRejected
 from judges.llm.jury_client import JuryClient
 from judges.llm.provider_adapter import Access
 from judges.llm.providers import make_client
 from rubrics.result_fields import leaves_of
-from tests.fakes.bundled import LAMPS, InMemoryJudging
+from tests.fakes.bundled import LAMPS, InMemoryJudging, check_replay
 from tests.integration.app.judged_folder import SCRIPT, AnswerFolder, stored_result
 from tests.standin.faults import NO_ACCESS, UNKNOWN_MODEL, Fault
 from tests.standin.llm import StandInLLM
@@ -167,8 +164,5 @@ async def test_bundle_of_a_jury_is_replayed(tmp_path: Path, server: StandInLLM) 
     for client in clients.values():
         await client.aclose()
     sent = len(server.calls)
-    assert verify(bundle).valid
-    found = replay(bundle)
-    assert first_difference(found) is None
-    assert first_difference(await rerun(bundle, found, world.settings)) is None
+    await check_replay(bundle, world)
     assert len(server.calls) == sent

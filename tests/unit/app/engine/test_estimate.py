@@ -17,7 +17,10 @@ def result(
     calls: int, *, model: str = "gpt-4.1", answer: str = "other", claims: int = 0, **fields: Any
 ) -> dict[str, Any]:
     usage = {"calls": calls, "cached_calls": 0, "input_tokens": 1000 * calls, "output_tokens": 50 * calls}
-    leaves = [{"id": str(number), "claim": "It is so", "children": []} for number in range(claims)]
+    leaves = [
+        {"id": str(number), "claim": "It is so", "sources": ["https://a.example", "https://b.example"]}
+        for number in range(claims)
+    ]
     tree = {"id": "root", "children": leaves}
     return {
         "status": "complete",
@@ -64,7 +67,7 @@ def test_without_usable_results_claims_of_the_newest_and_page_sizes_count() -> N
     found = estimate(newest, pages=(PageSize(8_000, 2), PageSize(4_000, 0)))
     assert found.basis == "4 claims of the newest result; 2 of 2 pages captured"
     assert found.calls[0] == 2 * 4
-    assert found.calls[1] == pytest.approx(3 * 4 + 1 + 4 / 3)
+    assert found.calls[1] == pytest.approx(3 * 8 + 1 + 8 / 3), "each claim has two pages"
     low, high = (found.input_tokens[end] / found.calls[end] for end in (0, 1))
     assert high - low == pytest.approx((2_000 + 2 * 1_000) - 1_000), "the larger page with its images, and the smaller"
 

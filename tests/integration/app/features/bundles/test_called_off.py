@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from pathlib import Path
 
-from app.features.bundles.replaying import first_difference, replay
-from app.features.bundles.rerunning import rerun
-from app.features.bundles.verifying import verify
 from judges.errors import ReplyNotCached
 from judges.llm.client import LLMRequest
-from tests.fakes.bundled import LAMPS, MUSEUM, InMemoryJudging, read_member
+from tests.fakes.bundled import LAMPS, MUSEUM, InMemoryJudging, call_log, check_replay
 from tests.fakes.llm import RuleLLM
 
 JUDGE = f"""
@@ -40,11 +36,9 @@ async def test_cancelled_requests_are_recorded_and_not_needed_for_replay(tmp_pat
     assert result["status"] == "complete"
     assert llm.cancelled
     bundle, _ = await world.bundle()
-    assert verify(bundle).valid
-    calls = [json.loads(line) for line in read_member(bundle, f"calls/{world.results[0].id}.jsonl").splitlines()]
+    calls = call_log(bundle).calls
     assert len(calls) == sum(not request.cache_only for request in llm.requests)
     cancelled = [call for call in calls if call.get("called_off")]
     assert len(cancelled) == len(llm.cancelled)
     assert all("reply" not in call and "fault" not in call and call["messages"] for call in cancelled)
-    found = replay(bundle)
-    assert first_difference(await rerun(bundle, found, world.settings)) is None
+    await check_replay(bundle, world)

@@ -1,4 +1,4 @@
-"""Bundles of results in the database of a service, with recorded root hashes, overrides and retention."""
+"""Bundles of results in the database of a service, with overrides and retention."""
 
 from __future__ import annotations
 
@@ -10,13 +10,9 @@ from typing import Any
 import pytest
 
 from answers.submission import Answer
-from app.features.bundles.agent_results import from_database
-from app.features.bundles.errors import BundleRefused, NothingToBundle
-from app.features.bundles.exporting import ExportReport, export_bundle
-from app.features.bundles.recorded_roots import record_root
-from app.features.bundles.replaying import first_difference, replay
-from app.features.bundles.storage import roots_of
-from app.features.bundles.verifying import verify
+from app.features.bundles.archive import BundleRefused, NothingToBundle
+from app.features.bundles.exporting import ExportReport, export_bundle, from_database
+from app.features.bundles.verification import verify
 from app.maintenance.retention import prune
 from app.progress import ProgressCallback
 from app.storage.overrides import Override, insert_override
@@ -24,7 +20,7 @@ from app.storage.records import Job
 from cache.blobs import BlobArea
 from cache.errors import BlobMissing
 from judges.errors import JudgeBug
-from tests.fakes.bundled import ANSWER, InMemoryJudging, copy_with_changes, read_member
+from tests.fakes.bundled import ANSWER, InMemoryJudging, read_member, rebuilt
 from tests.fakes.llm import RuleLLM
 from tests.fakes.services import Rig
 
@@ -50,9 +46,7 @@ class Service:
 
     async def bundle(self, out: Path) -> ExportReport:
         evaluated = await from_database(self.rig.database, "otter", [])
-        report = await export_bundle(self.world.stores, evaluated, out)
-        await record_root(self.rig.database, report, content=True)
-        return report
+        return await export_bundle(self.world.stores, evaluated, out)
 
 
 @pytest.fixture
@@ -66,25 +60,11 @@ async def test_bundle_contains_newest_result_of_each_answer(service: Service, tm
     bundle = tmp_path / "bundle.zip"
     report = await service.bundle(bundle)
     assert list(report.results) == [jobs[0].result_id, jobs[1].result_id]
-    assert verify(bundle).valid
-    assert first_difference(replay(bundle)) is None
-    index = json.loads(read_member(bundle, "bundle.json"))
+    assert (verify(bundle).first_problem, verify(bundle).is_complete) == (None, True)
+    index = json.loads(read_member(bundle, "manifest.json"))
     assert index["without_result"] == [{"task_id": "museum", "answer_name": "answer_3.md", "error_code": "JUDGE_BUG"}]
     result = json.loads(read_member(bundle, f"results/{jobs[1].result_id}.json"))
     assert read_member(bundle, f"answers/{result['answer_sha256']}.md").decode().startswith("Better.")
-
-
-async def test_root_is_recorded_for_results_of_the_owner(service: Service, tmp_path: Path):
-    [job] = await service.judged(ANSWER)
-    first = await service.bundle(tmp_path / "one.zip")
-    second = await service.bundle(tmp_path / "two.zip")
-    assert first.root == second.root
-    assert job.result_id is not None
-    async with service.rig.database.begin() as connection:
-        [root] = await roots_of(connection, job.result_id) or []
-        assert (root.root_sha256, root.content) == (first.root, True)
-        assert await roots_of(connection, job.result_id, owner="somebody else") is None
-        assert await roots_of(connection, "res_unknown") is None
 
 
 def make_override(
@@ -108,28 +88,26 @@ def make_override(
 async def test_bundle_contains_overrides_and_recomputes_both_scores(service: Service, tmp_path: Path):
     [job] = await service.judged(ANSWER)
     assert job.result_id is not None
-    before = await service.bundle(tmp_path / "before.zip")
+    await service.bundle(tmp_path / "before.zip")
     overrides = [make_override(job.result_id, 1, "lamp", "failed"), make_override(job.result_id, 2, "said", "failed")]
     overrides.append(make_override(job.result_id, 3, "said", None, withdraws="ovr_2"))
     async with service.rig.database.begin() as connection:
         for override in overrides:
             await insert_override(connection, override)
     bundle = tmp_path / "after.zip"
-    report = await service.bundle(bundle)
-    assert report.root != before.root
-    assert verify(bundle).valid
+    await service.bundle(bundle)
     stored = json.loads(read_member(bundle, f"overrides/{job.result_id}.json"))
     assert [(override["leaf"], override["outcome"], override["in_force"]) for override in stored["overrides"]] == [
         ("lamp", "failed", True),
         ("said", "failed", False),
         ("said", None, False),
     ]
-    [replayed] = replay(bundle)
-    assert replayed.equal
-    assert replayed.with_overrides == stored["with_overrides"]
-    without, with_them = replayed.figures["final_score"], stored["with_overrides"]["final_score"]
+    [checked] = verify(bundle).results
+    assert checked.differences == ()
+    assert checked.with_overrides == stored["with_overrides"]
+    without, with_them = checked.figures["final_score"], stored["with_overrides"]["final_score"]
     assert with_them < without == json.loads(read_member(bundle, f"results/{job.result_id}.json"))["final_score"]
-    assert replay(tmp_path / "before.zip")[0].with_overrides is None
+    assert verify(tmp_path / "before.zip").results[0].with_overrides is None
 
     path = f"overrides/{job.result_id}.json"
     forgeries = {
@@ -137,32 +115,18 @@ async def test_bundle_contains_overrides_and_recomputes_both_scores(service: Ser
         path: stored | {"overrides": stored["overrides"][:2]},
     }
     for where, forgery in forgeries.items():
-        other = copy_with_changes(bundle, tmp_path / "other.zip", {path: json.dumps(forgery).encode()})
-        assert where in (first_difference(replay(other)) or "")
-    without_overrides = copy_with_changes(bundle, tmp_path / "silent.zip", {path: None})
-    assert path in (first_difference(replay(without_overrides)) or "")
+        other = rebuilt(bundle, tmp_path / "other.zip", {path: json.dumps(forgery).encode()})
+        assert where in (verify(other).first_problem or "")
+    without_overrides = rebuilt(bundle, tmp_path / "silent.zip", {path: None})
+    assert path in (verify(without_overrides).first_problem or "")
     result = f"results/{job.result_id}.json"
     unusual = json.loads(read_member(bundle, result))
     unusual["eval_breakdown"][0]["verification_tree"]["children"][0]["requires"] = 5
-    trees = json.dumps([part["verification_tree"] for part in unusual["eval_breakdown"]]).encode()
-    files = {result: json.dumps(unusual).encode(), f"trees/{job.result_id}.json": trees}
-    [unrecomputable] = replay(copy_with_changes(bundle, tmp_path / "odd.zip", files))
+    [unrecomputable] = verify(rebuilt(bundle, tmp_path / "odd.zip", {result: json.dumps(unusual).encode()})).results
     assert "cannot be recomputed" in str(unrecomputable.differences[0])
-    invalid = copy_with_changes(bundle, tmp_path / "nonsense.zip", {path: b'{"overrides": [1]}'})
+    invalid = rebuilt(bundle, tmp_path / "nonsense.zip", {path: b'{"overrides": [1]}'})
     with pytest.raises(BundleRefused, match="is invalid"):
-        replay(invalid)
-
-
-async def test_override_reason_is_shortened_without_content(service: Service, tmp_path: Path):
-    [job] = await service.judged(ANSWER)
-    assert job.result_id is not None
-    async with service.rig.database.begin() as connection:
-        await insert_override(connection, make_override(job.result_id, 1, "lamp", "failed"))
-    evaluated, bundle = await from_database(service.rig.database, "otter", []), tmp_path / "thin.zip"
-    await export_bundle(service.world.stores, evaluated, bundle, content=False)
-    [stored] = json.loads(read_member(bundle, f"overrides/{job.result_id}.json"))["overrides"]
-    assert len(stored["reason"]) == 300
-    assert first_difference(replay(bundle)) is None
+        verify(invalid)
 
 
 async def test_bundle_contains_only_the_given_tasks(service: Service):

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
 
-from app.features.bundles.replaying import first_difference, replay
-from app.features.bundles.rerunning import rerun
-from app.features.bundles.verifying import verify
-from tests.fakes.bundled import LAMPS, InMemoryJudging, read_member
+from tests.fakes.bundled import LAMPS, InMemoryJudging, call_log, check_replay
 from tests.fakes.judge_processes import open_process_pool, script
 from tests.fakes.llm import RuleLLM
 from tests.standin.llm import StandInLLM
@@ -59,9 +55,7 @@ async def test_bundle_contains_requests_of_both_client_kinds(world: InMemoryJudg
     source = script(tmp_path, ASKS, above=ABOVE).read_text("utf-8").replace("https://shop.example/one", LAMPS)
     await world.judge(source, task="t")
     bundle, _ = await world.bundle()
-    assert verify(bundle).valid
-    calls = [json.loads(line) for line in read_member(bundle, f"calls/{world.results[0].id}.jsonl").splitlines()]
-    own = [call for call in calls if call["purpose"] == "free"]
+    own = [call for call in call_log(bundle).calls if call["purpose"] == "free"]
     assert sorted(call["messages"][0]["content"] for call in own) == sorted(call.text for call in model.calls)
     assert {call["messages"][0]["content"] for call in own} == {
         "which colour?",
@@ -71,6 +65,4 @@ async def test_bundle_contains_requests_of_both_client_kinds(world: InMemoryJudg
     }
     assert all("reply" in call for call in own)
     await model.stop()
-    found = replay(bundle)
-    again = await rerun(bundle, found, world.settings)
-    assert first_difference(again) is None
+    await check_replay(bundle, world)

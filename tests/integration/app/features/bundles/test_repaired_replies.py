@@ -6,16 +6,12 @@ import asyncio
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from app.features.bundles.replaying import first_difference, replay
-from app.features.bundles.rerunning import rerun
-from app.features.bundles.verifying import verify
 from judges.llm.provider_adapter import Access
 from judges.llm.providers import make_client
-from tests.fakes.bundled import LAMPS, InMemoryJudging, read_member
+from tests.fakes.bundled import LAMPS, InMemoryJudging, call_log, check_replay
 from tests.standin.call import Call
 from tests.standin.faults import MALFORMED, Fault
 from tests.standin.llm import StandInLLM
@@ -56,14 +52,10 @@ def judge() -> str:
     )
 
 
-def calls_in(bundle: Path, world: InMemoryJudging) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in read_member(bundle, f"calls/{world.results[0].id}.jsonl").splitlines()]
-
-
 async def test_bundle_contains_both_exchanges_of_a_repaired_call(world: InMemoryJudging, model: StandInLLM):
     result = await world.judge(judge())
     bundle, _ = await world.bundle()
-    calls = calls_in(bundle, world)
+    calls = call_log(bundle).calls
     exchanges = sum(1 + len(call.get("unusable", ())) for call in calls if "reply" in call)
     exchanges += sum(len(call["unusable"]) for call in calls if "fault" in call)
     assert exchanges == len(model.calls) == result["usage"]["calls"]
@@ -77,22 +69,11 @@ async def test_bundle_contains_both_exchanges_of_a_repaired_call(world: InMemory
     lost = [call for call in calls if "fault" in call]
     assert lost
     assert {tuple(each["reply"] for each in call["unusable"]) for call in lost} == {(MALFORMED.content,) * 2}
-    assert b"could not be used: {{problem}}" in read_member(bundle, "prompts/repair@1.md")
+    assert "could not be used: {{problem}}" in call_log(bundle).prompts["repair@1"]
 
 
-async def test_bundle_is_sound_and_replays_with_and_without_scripts(world: InMemoryJudging):
+async def test_bundle_is_valid_and_replays(world: InMemoryJudging):
     result = await world.judge(judge())
     assert result["status"] == "incomplete"
     bundle, _ = await world.bundle()
-    assert verify(bundle).valid
-    found = replay(bundle)
-    assert first_difference(found) is None
-    assert first_difference(await rerun(bundle, found, world.settings)) is None
-
-
-async def test_replies_are_shortened_without_content(world: InMemoryJudging):
-    await world.judge(judge())
-    bundle, _ = await world.bundle(content=False)
-    replies = [each["reply"] for call in calls_in(bundle, world) for each in call["unusable"]]
-    assert max(map(len, replies)) <= 300 < len(WORDS)
-    assert verify(bundle).valid
+    await check_replay(bundle, world)

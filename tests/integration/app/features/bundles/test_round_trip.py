@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import random
-import re
-import sys
 import zipfile
-from dataclasses import replace
+from dataclasses import replace as replaced
 from pathlib import Path
 from typing import Any
 
 import pytest
-from rocrate.rocrate import ROCrate
 
-from app.features.bundles.errors import BundleRefused
-from app.features.bundles.replaying import first_difference, replay
-from app.features.bundles.rerunning import rerun
-from app.features.bundles.verifying import verify
+from app.features.bundles.archive import BundleRefused
+from app.features.bundles.replay import replay
+from app.features.bundles.verification import verify
 from cache.blobs import BlobArea
 from judges.llm.client import LLMRequest
 from tests.fakes.bundled import (
@@ -30,12 +25,13 @@ from tests.fakes.bundled import (
     PAGES,
     InMemoryJudging,
     PagesWithBodies,
-    copy_with_changes,
+    call_log,
+    check_replay,
+    payload,
     read_member,
+    rebuilt,
 )
 from tests.fakes.llm import RuleLLM
-
-RED = "The lamp is red"
 
 
 def quotes(request: LLMRequest) -> list[str]:
@@ -54,17 +50,6 @@ async def world(tmp_path: Path) -> InMemoryJudging:
     return world
 
 
-def unpacked(bundle: Path, to: Path) -> Path:
-    with zipfile.ZipFile(bundle) as archive:
-        archive.extractall(to)
-    return to / "assay-otter"
-
-
-def payload(bundle: Path) -> dict[str, bytes]:
-    with zipfile.ZipFile(bundle) as archive:
-        return {name.partition("/data/")[2]: archive.read(name) for name in archive.namelist() if "/data/" in name}
-
-
 async def test_bundle_contains_all_files_by_hash(world: InMemoryJudging):
     bundle, made = await world.bundle()
     files = payload(bundle)
@@ -72,88 +57,37 @@ async def test_bundle_contains_all_files_by_hash(world: InMemoryJudging):
     assert files[f"results/{result['id']}.json"] == world.results[0].body
     assert files[f"answers/{result['answer_sha256']}.md"] == ANSWER.encode()
     assert files[f"scripts/{result['script']['sha256']}.py"] == JUDGE.encode()
-    assert json.loads(files[f"trees/{result['id']}.json"])[0]["id"] == "root"
-    assert {f"prompts/{ref}.md" for ref in result["prompts"]} <= files.keys()
     for page in result["pages"]:
         record = json.loads(files[f"captures/{page['page_id']}.json"])
         assert record["url"] == page["url"]
         for blob in record["blobs"].values():
             [found] = [name for name in files if name.startswith(f"evidence/{blob['sha256']}.")]
             assert hashlib.sha256(files[found]).hexdigest() == blob["sha256"]
-    roles = {name.rpartition(".")[2] for name in files if name.startswith("evidence/")}
-    assert roles == {"txt", "html", "jpg", "json"}
+    assert {name.rpartition(".")[2] for name in files if name.startswith("evidence/")} == {"txt", "html", "jpg", "json"}
+    assert len(call_log(bundle).calls) == len(world.llm.requests) > 6  # type: ignore[attr-defined]
     assert made.absent == ()
+    assert made.files == len(files)
 
 
-async def test_bundle_contains_every_request_and_reply(world: InMemoryJudging):
+async def test_manifest_lists_size_and_hash_of_every_file(world: InMemoryJudging):
     bundle, _ = await world.bundle()
-    files = payload(bundle)
-    calls = [json.loads(line) for line in files[f"calls/{world.results[0].id}.jsonl"].splitlines()]
-    asked = world.llm.requests  # type: ignore[attr-defined]
-    assert len(calls) == len(asked) > 6
-
-    def text(content: Any) -> str:
-        if isinstance(content, str):
-            return content
-        if "pieces" in content:
-            return "".join(
-                p if isinstance(p, str) else files[f"texts/{p['sha256']}.txt"].decode() for p in content["pieces"]
-            )
-        raise AssertionError(content)
-
-    def message_texts(message: Any) -> list[str]:
-        content = message["content"]
-        parts = content if isinstance(content, list) else [{"text": content}]
-        return [text(part["text"]) for part in parts if "text" in part and part.get("type") != "image_url"]
-
-    sent = sorted(str([message_texts(message) for message in request.messages]) for request in asked)
-    assert sorted(str([message_texts(message) for message in call["messages"]]) for call in calls) == sent
-    pictures = re.findall(r'"picture": "([0-9a-f]{64})"', files[f"calls/{world.results[0].id}.jsonl"].decode())
-    assert pictures
-    assert {f"evidence/{sha256}.jpg" for sha256 in pictures} <= files.keys()
+    manifest = json.loads(read_member(bundle, "manifest.json"))
+    with zipfile.ZipFile(bundle) as archive:
+        assert archive.testzip() is None
+        others = {name: archive.read(name) for name in archive.namelist() if name != "manifest.json"}
+    assert manifest["files"] == [
+        {"path": path, "sha256": hashlib.sha256(data).hexdigest(), "bytes": len(data)}
+        for path, data in sorted(others.items())
+    ]
 
 
 async def test_bundles_are_reproducible(world: InMemoryJudging):
     first, second = await world.bundle("one.zip"), await world.bundle("two.zip")
-    assert first[1].root == second[1].root
     assert first[0].read_bytes() == second[0].read_bytes()
-    archives = [await world.bundle(name, wacz=True) for name in ("three.zip", "four.zip")]
-    assert archives[0][0].read_bytes() == archives[1][0].read_bytes()
-
-
-async def output_of(*command: str, cwd: Path) -> str:
-    """Run another program, check its exit status, and return its output."""
-    process = await asyncio.create_subprocess_exec(
-        *command, cwd=cwd, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.STDOUT
-    )
-    said, _ = await asyncio.wait_for(process.communicate(), 240)
-    assert process.returncode == 0, said
-    return said.decode()
-
-
-async def test_bundle_is_valid_for_external_tools(world: InMemoryJudging, tmp_path: Path):
-    bundle, made = await world.bundle(wacz=True)
-    folder = unpacked(bundle, tmp_path / "unpacked")
-    for manifest in ("manifest-sha256.txt", "tagmanifest-sha256.txt"):
-        assert "FAILED" not in await output_of("sha256sum", "-c", "--strict", manifest, cwd=folder)
-    assert "is valid" in await output_of(sys.executable, "-m", "bagit", "--validate", str(folder), cwd=tmp_path)
-    assert made.root == hashlib.sha256((folder / "tagmanifest-sha256.txt").read_bytes()).hexdigest()
-    crate = ROCrate(str(folder / "data"))
-    assert len(crate.root_dataset["hasPart"]) == made.files - 2  # without the description itself and its page
-    action = next(each for each in crate.get_entities() if each.type == "CreateAction")
-    assert {each.id.partition("/")[0] for each in action["result"]} == {"results", "trees", "calls"}
-
-
-async def test_wacz_archive_is_valid(world: InMemoryJudging, tmp_path: Path):
-    bundle, _ = await world.bundle(wacz=True)
-    path = tmp_path / "captures.wacz"
-    path.write_bytes(read_member(bundle, "evidence/captures.wacz"))
-    program = Path(sys.executable).with_name("wacz")
-    assert "is valid" in await output_of(str(program), "validate", "-f", str(path), cwd=tmp_path)
 
 
 async def test_random_bit_flips_are_detected(world: InMemoryJudging, tmp_path: Path):
-    bundle, made = await world.bundle()
+    bundle, _ = await world.bundle()
     data, place, rng = bytearray(bundle.read_bytes()), tmp_path / "flipped.zip", random.Random(20261121)
     undetected = []
     for _ in range(1000):
@@ -167,116 +101,76 @@ async def test_random_bit_flips_are_detected(world: InMemoryJudging, tmp_path: P
             pass
         data[at] ^= bit
     assert undetected == []
-    assert verify(bundle, expected_root=made.root).valid
+    assert verify(bundle).valid
 
 
-async def test_replay_recomputes_every_score(world: InMemoryJudging):
+async def test_every_score_is_recomputed_and_reproduced(world: InMemoryJudging):
     await world.judge(JUDGE.replace("critical=True", "critical=False"), name="answer_2.md")
     bundle, _ = await world.bundle()
-    found = replay(bundle)
-    assert first_difference(found) is None
     scores = [json.loads(judged.body)["score"] for judged in world.results]
-    assert [each.figures["score"] for each in found] == scores
-    assert all(each.equal for each in found)
+    assert [each.figures["score"] for each in verify(bundle).results] == scores
+    await check_replay(bundle, world)
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        (lambda result: result | {"final_score": 1.0}, "final_score: the result says 1.0, recomputed"),
-        (lambda result: result | {"score": {"value": 1, "low": 1, "high": 1}}, "score: the result says"),
-        (lambda result: result | {"answer_sha256": "0" * 64}, "answer_sha256: the result says '0000"),
-    ],
-)
-async def test_first_difference_is_reported(world: InMemoryJudging, tmp_path: Path, change: Any, says: str):
-    bundle, _ = await world.bundle()
-    path = f"results/{world.results[0].id}.json"
-    other = copy_with_changes(
-        bundle, tmp_path / "other.zip", {path: json.dumps(change(json.loads(read_member(bundle, path)))).encode()}
-    )
-    assert says in (first_difference(replay(other)) or "")
-
-
-async def test_changed_page_text_fails_its_quotes(world: InMemoryJudging, tmp_path: Path):
-    bundle, _ = await world.bundle()
-    text = PAGES[LAMPS].encode()
-    path = f"evidence/{hashlib.sha256(text).hexdigest()}.txt"
-    other = copy_with_changes(bundle, tmp_path / "other.zip", {path: text.replace(b"green", b"brown")})
-    with pytest.raises(BundleRefused, match="does not match its hash"):
-        replay(other)
-    capture = next(
-        name for name in payload(bundle) if name.startswith("captures/") and LAMPS in read_member(bundle, name).decode()
-    )
-    record = json.loads(read_member(bundle, capture))
-    brown = text.replace(b"green", b"brown")
-    record["blobs"]["text"]["sha256"] = hashlib.sha256(brown).hexdigest()
-    forged_files = {capture: json.dumps(record).encode(), path: None}
-    other = copy_with_changes(bundle, tmp_path / "lies.zip", forged_files)
-    with zipfile.ZipFile(other, "a") as archive:
-        archive.writestr(f"assay-otter/data/evidence/{hashlib.sha256(brown).hexdigest()}.txt", brown)
-    [replayed] = replay(other)
-    assert any("quote of leaf lamp" in difference.where for difference in replayed.differences)
-
-
-async def test_rerun_of_scripts_gives_the_same_results(world: InMemoryJudging):
-    bundle, _ = await world.bundle()
-    again = await rerun(bundle, replay(bundle), world.settings)
-    assert first_difference(again) is None
-
-
-async def test_rerun_uses_the_pages_that_only_the_owner_of_the_answer_uses(world: InMemoryJudging):
+async def test_replay_uses_the_pages_that_only_the_owner_of_the_answer_uses(world: InMemoryJudging):
     world.owner = "otter"
     seen = await PagesWithBodies({MUSEUM: "The museum opens at nine, and it closes at ten."}).capture(MUSEUM)
     await world.pages.add(MUSEUM, seen, owner="otter")
     result = await world.judge()
     assert "otter" in [page["owner"] for page in result["pages"]]
-    bundle, _ = await world.bundle()
-    assert first_difference(await rerun(bundle, replay(bundle), world.settings)) is None
+    await check_replay((await world.bundle())[0], world)
 
 
 async def test_request_that_is_not_in_the_bundle_is_reported(world: InMemoryJudging, tmp_path: Path):
     bundle, _ = await world.bundle()
-    other = JUDGE.replace("The lamp is green", RED).encode()
-    script = next(name for name in payload(bundle) if name.startswith("scripts/"))
-    index = json.loads(read_member(bundle, "bundle.json"))
-    index["results"][0]["script"] = hashlib.sha256(other).hexdigest()
-    forged = copy_with_changes(
-        bundle, tmp_path / "other.zip", {"bundle.json": json.dumps(index).encode(), script: None}
-    )
-    with zipfile.ZipFile(forged, "a") as archive:
-        archive.writestr(f"assay-otter/data/scripts/{hashlib.sha256(other).hexdigest()}.py", other)
-    again = await rerun(forged, replay(bundle), world.settings, timeout_s=0.05)
-    message_texts = first_difference(again) or ""
-    assert "not in the bundle" in message_texts
-    assert RED in message_texts
+    other = JUDGE.replace("The lamp is green", "The lamp is red").encode()
+    result = json.loads(world.results[0].body)
+    before, after = result["script"]["sha256"], hashlib.sha256(other).hexdigest()
+    path = f"results/{result['id']}.json"
+    changes: dict[str, bytes | None] = {
+        path: read_member(bundle, path).replace(before.encode(), after.encode()),
+        f"scripts/{before}.py": None,
+        f"scripts/{after}.py": other,
+    }
+    forged = rebuilt(bundle, tmp_path / "other.zip", changes)
+    found = (await replay(forged, world.settings, timeout_s=0.05)).first_problem or ""
+    assert "not in the bundle" in found
+    assert "The lamp is red" in found
 
 
-async def test_bundle_without_content_has_no_pages_and_replays(world: InMemoryJudging):
-    bundle, made = await world.bundle(content=False)
-    assert verify(bundle).valid
+async def test_nothing_runs_if_the_verification_finds_a_problem(world: InMemoryJudging, tmp_path: Path):
+    bundle, _ = await world.bundle()
+    path = f"results/{world.results[0].id}.json"
+    changed = json.loads(read_member(bundle, path)) | {"final_score": 1.0}
+    forged = rebuilt(bundle, tmp_path / "other.zip", {path: json.dumps(changed).encode()})
+    report = await replay(forged, world.settings)
+    assert report == verify(forged)
+    assert "final_score: the result says 1.0, recomputed" in (report.first_problem or "")
+
+
+async def test_bundle_without_content_has_no_pages_and_is_verified_as_far_as_possible(world: InMemoryJudging):
+    bundle, _ = await world.bundle(content=False)
     files = payload(bundle)
-    assert not any(name.startswith("evidence/") for name in files)
+    assert not [name for name in files if name.startswith(("evidence/", "call-logs/"))]
     everything = b"".join(files.values()).decode()
     assert "rooms on the second floor" not in everything
-    assert "Every lamp in this catalogue is green" in everything  # a short quote
-    assert MUSEUM in everything
+    assert "Every lamp in this catalogue is green" in everything  # a quote
     assert hashlib.sha256(PAGES[MUSEUM].encode()).hexdigest() in everything
-    assert first_difference(replay(bundle)) is None
-    assert (await world.bundle("again.zip", content=False))[1].root == made.root
-    [again] = await rerun(bundle, replay(bundle), world.settings)
+    report = verify(bundle)
+    assert (report.valid, report.is_complete) == (True, False)
+    [again] = (await replay(bundle, world.settings)).results
     assert "made without content" in (again.unchecked or "")
 
 
-async def test_result_from_before_pages_had_a_kind_replays(world: InMemoryJudging):
+async def test_result_from_before_pages_had_a_kind_is_valid(world: InMemoryJudging):
     result = json.loads(world.results[0].body)
     for page in result["pages"]:
         del page["kind"]
-    world.results[0] = replace(world.results[0], body=json.dumps(result).encode())
-    bundle, _ = await world.bundle()
-    assert first_difference(replay(bundle)) is None
+    world.results[0] = replaced(world.results[0], body=json.dumps(result).encode())
+    assert verify((await world.bundle())[0]).valid
 
 
-async def test_missing_files_are_listed_and_bundle_replays(world: InMemoryJudging):
+async def test_missing_files_are_listed(world: InMemoryJudging):
     result = json.loads(world.results[0].body)
     capture = await world.index.get(result["pages"][0]["page_id"])
     assert capture is not None
@@ -285,38 +179,34 @@ async def test_missing_files_are_listed_and_bundle_replays(world: InMemoryJudgin
     await world.blobs.remove_from_area(BlobArea.CALLS, result["calls"]["sha256"])
     await world.blobs.remove_from_area(BlobArea.SCRIPTS, result["script"]["sha256"])
     bundle, made = await world.bundle()
-    assert {each.path.partition("/")[0] for each in made.absent} == {"evidence", "calls", "scripts"}
-    assert {each["path"] for each in json.loads(read_member(bundle, "bundle.json"))["absent"]} == {
-        e.path for e in made.absent
-    }
-    assert verify(bundle).valid
-    assert first_difference(replay(bundle)) is None
-    [again] = await rerun(bundle, replay(bundle), world.settings)
+    assert {each.path.partition("/")[0] for each in made.absent} == {"evidence", "call-logs", "scripts"}
+    report = verify(bundle)
+    assert (report.first_problem, report.is_complete) == (None, False)
+    assert len(report.results[0].not_compared) == len(made.absent)
+    [again] = (await replay(bundle, world.settings)).results
     assert "is not in the bundle" in (again.unchecked or "")
 
 
-async def test_secrets_are_withheld(tmp_path: Path):
+async def test_secrets_are_withheld_or_masked(tmp_path: Path):
     canary = "sk-canary-0123456789abcdef"
     pages = {**PAGES, LAMPS: f"Every lamp in this catalogue is green. {canary}"}
     world = InMemoryJudging(tmp_path, model(), capturer=PagesWithBodies(pages), secrets=(canary,))
     await world.judge(JUDGE + f"\n# {canary}\n", answer=f"{ANSWER} {canary}")
-    bundle, made = await world.bundle(wacz=True)
+    bundle, made = await world.bundle()
     assert canary.encode() not in bundle.read_bytes()
-    assert not any(path.startswith("call-logs/") for path in payload(bundle))  # compressed: it could hide the secret
-    assert any(each.path.startswith("call-logs/") for each in made.absent)
     kinds = {each.path.partition("/")[0] for each in made.absent if "withheld" in each.reason}
-    assert {"evidence", "scripts", "answers"} <= kinds
-    assert verify(bundle).valid
+    assert kinds == {"evidence", "scripts", "answers", "call-logs"}  # a call log is compressed, but was searched
+    assert verify(bundle).first_problem is None
 
 
-async def test_path_traversal_in_a_hash_is_rejected(world: InMemoryJudging, tmp_path: Path):
+async def test_hash_of_a_body_is_no_path(world: InMemoryJudging, tmp_path: Path):
     bundle, _ = await world.bundle()
-    path = next(name for name in payload(bundle) if name.startswith("captures/"))
+    path = next(name for name, data in payload(bundle).items() if name.startswith("captures/") and b'"text"' in data)
     record = json.loads(read_member(bundle, path))
     record["blobs"]["text"]["sha256"] = "../../../../evil"
-    forged = copy_with_changes(bundle, tmp_path / "forged.zip", {path: json.dumps(record).encode()})
-    with pytest.raises(BundleRefused, match="by an invalid hash"):
-        await rerun(forged, [], world.settings)
+    forged = rebuilt(bundle, tmp_path / "forged.zip", {path: json.dumps(record).encode()})
+    report = await replay(forged, world.settings)
+    assert "evidence/../../../../evil.txt" in str(report.results[0].differences)
 
 
 def corrupt(value: Any, rng: random.Random) -> Any:
@@ -331,23 +221,26 @@ def corrupt(value: Any, rng: random.Random) -> Any:
     return rng.choice(replacements)
 
 
-@pytest.mark.parametrize("kind", ["results/", "trees/", "captures/", "calls/", "bundle.json"])
+@pytest.mark.parametrize("kind", ["results/", "captures/", "manifest"])
 async def test_corrupt_files_cause_a_difference_or_a_rejection(world: InMemoryJudging, tmp_path: Path, kind: str):
     bundle, _ = await world.bundle()
-    path = next(name for name in payload(bundle) if name.startswith(kind))
-    first, _, rest = read_member(bundle, path).partition(b"\n" if kind == "calls/" else b"\0")
+    manifest = json.loads(read_member(bundle, "manifest.json"))
+    path = next((name for name in payload(bundle) if name.startswith(kind)), None)
     rng = random.Random(kind)
     for number in range(60):
-        other = json.dumps(corrupt(json.loads(first), rng)).encode()
-        forged = copy_with_changes(bundle, tmp_path / "forged.zip", {path: other + b"\n" + rest})
+        if path is None:
+            other = corrupt(manifest, rng)
+            forged = rebuilt(bundle, tmp_path / "forged.zip", {}, **(other if isinstance(other, dict) else {}))
+        else:
+            other = json.dumps(corrupt(json.loads(read_member(bundle, path)), rng)).encode()
+            forged = rebuilt(bundle, tmp_path / "forged.zip", {path: other})
         try:
-            found = replay(forged)
+            verify(forged)
             if number < 12:
-                await rerun(forged, found, world.settings, timeout_s=0.0)
+                await replay(forged, world.settings, timeout_s=0.0)
         except BundleRefused:
             pass
-    left = {each.name for each in await asyncio.to_thread(lambda: list(tmp_path.iterdir()))}
-    assert left <= {
+    assert {each.name for each in tmp_path.iterdir()} <= {  # noqa: ASYNC240
         "bundle.zip",
         "forged.zip",
         "museum.py",

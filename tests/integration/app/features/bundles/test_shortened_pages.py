@@ -11,12 +11,7 @@ from typing import Any
 
 import pytest
 
-from app.features.bundles.exporting import call_files
-from app.features.bundles.replaying import first_difference, replay
-from app.features.bundles.rerunning import rerun
-from app.features.bundles.verifying import verify
-from cache.blobs import BlobArea
-from judges.llm.call_log_reader import read_calls
+from judges.llm.call_log_reader import ParsedCallLog
 from judges.llm.chat_body import response_format
 from judges.llm.context_windows import SHORTENED_PAGE_NOTICE
 from judges.llm.provider_adapter import Access
@@ -26,7 +21,7 @@ from judges.llm.response_cache import FolderReplyCache
 from judges.prompting.page_parts import PARTS_MARKER
 from judges.prompting.prompts.library import load_prompt
 from judges.prompting.verdict_reply import BinaryEvalResult
-from tests.fakes.bundled import LAMPS, InMemoryJudging, PagesWithBodies, read_member
+from tests.fakes.bundled import LAMPS, InMemoryJudging, PagesWithBodies, call_log, check_replay
 from tests.fakes.judge_processes import open_process_pool
 from tests.standin.call import Call
 from tests.standin.faults import MALFORMED, RATE_LIMITED, TOO_LONG, Fault
@@ -82,11 +77,7 @@ def judge(*claims: str) -> str:
     )
 
 
-def calls_in(bundle: Path, world: InMemoryJudging, which: int = 0) -> list[dict[str, Any]]:
-    return [json.loads(line) for line in read_member(bundle, f"calls/{world.results[which].id}.jsonl").splitlines()]
-
-
-def texts_of(bundle: Path, messages: list[dict[str, Any]]) -> str:
+def texts_of(log: ParsedCallLog, messages: list[dict[str, Any]]) -> str:
     """Return the text of a recorded request as the stand-in reads it."""
 
     def text(content: Any) -> str:
@@ -94,8 +85,7 @@ def texts_of(bundle: Path, messages: list[dict[str, Any]]) -> str:
             return content
         pieces = content["pieces"]
         return "".join(
-            piece if isinstance(piece, str) else read_member(bundle, f"texts/{piece['sha256']}.txt").decode()
-            for piece in pieces
+            piece if isinstance(piece, str) else log.piece(piece["sha256"]).data.decode() for piece in pieces
         )
 
     found = []
@@ -112,14 +102,14 @@ def as_sent(messages: str, form: str, *, is_repair: bool = False) -> str:
     return f"{messages}{separator}{WORDS}" if SCHEMA_IN_WORDS in form else messages
 
 
-def exchanges(bundle: Path, call: dict[str, Any]) -> list[tuple[str, str]]:
+def exchanges(log: ParsedCallLog, call: dict[str, Any]) -> list[tuple[str, str]]:
     """Return each request of a recorded call with its response: the reply or the error."""
     second = call.get("shortened", call)
     found: list[tuple[str, str]] = []
     if second is not call:
         assert "unusable" not in call  # the whole page was rejected first
-        found.append((as_sent(texts_of(bundle, call["messages"]), second.get("refused_form", "")), second["refusal"]))
-    messages, is_repair = texts_of(bundle, second["messages"]), False
+        found.append((as_sent(texts_of(log, call["messages"]), second.get("refused_form", "")), second["refusal"]))
+    messages, is_repair = texts_of(log, second["messages"]), False
     for each in second.get("unusable", ()):
         found.append((as_sent(messages, each.get("form", ""), is_repair=is_repair), each["reply"]))
         messages = "\n".join([messages, *(message["content"] for message in each["then"])])
@@ -131,16 +121,16 @@ def exchanges(bundle: Path, call: dict[str, Any]) -> list[tuple[str, str]]:
 async def test_bundle_contains_every_request_with_its_response(world: InMemoryJudging, model: StandInLLM):
     result = await world.judge(judge(GREEN, ODD, NEVER))
     bundle, _ = await world.bundle()
-    calls = calls_in(bundle, world)
-    recorded = [each for call in calls for each in exchanges(bundle, call)]
-    retried = [each for call in calls for each in call.get("retried", ())]
+    log = call_log(bundle)
+    recorded = [each for call in log.calls for each in exchanges(log, call)]
+    retried = [each for call in log.calls for each in call.get("retried", ())]
     assert len(retried) == 1 and "429 Rate limit reached" in retried[0]
     assert len(recorded) + len(retried) == len(model.calls)
     limited, *answered = model.calls
     assert sorted(sent for sent, _ in recorded) == sorted(call.text for call in answered)
     assert limited.text in {sent for sent, _ in recorded}
     assert any(WORDS in sent for sent, _ in recorded)
-    assert load_prompt("schema_words").text in read_member(bundle, "prompts/schema_words@1.md").decode()
+    assert load_prompt("schema_words").text in log.prompts["schema_words@1"]
     for sent, result_or_error in recorded:
         is_whole = SHORTENED_PAGE_NOTICE not in sent and PARTS_MARKER not in sent
         assert ("maximum context length" in result_or_error) == is_whole
@@ -155,13 +145,14 @@ async def test_recorded_calls_end_with_the_outcome_for_the_judge(world: InMemory
     await world.judge(judge(GREEN, RED, ODD, NEVER))
     bundle, _ = await world.bundle()
     ends: dict[str, set[tuple[Any, ...]]] = {}
-    for call in calls_in(bundle, world):
+    log = call_log(bundle)
+    for call in log.calls:
         if "shortened" not in call:  # a part of the page, which is sent after the beginning did not support the claim
             continue
         second = call["shortened"]
         result_or_error = json.loads(call["reply"])["result"] if "reply" in call else call["fault"]["error"]
         shortened_result = json.loads(second["reply"])["result"] if "reply" in second else None
-        sent = texts_of(bundle, call["messages"])
+        sent = texts_of(log, call["messages"])
         claim = next(each for each in (GREEN, RED, ODD, NEVER) if f"\n{each}\n" in sent)
         ends.setdefault(claim, set()).add((result_or_error, shortened_result, len(second.get("unusable", ()))))
     assert ends == {
@@ -175,17 +166,14 @@ async def test_recorded_calls_end_with_the_outcome_for_the_judge(world: InMemory
 @pytest.mark.parametrize(
     ("claim", "status"), [(GREEN, "complete"), (ODD, "complete"), (RED, "complete"), (NEVER, "incomplete")]
 )
-async def test_bundle_is_sound_and_reruns_without_a_model(
+async def test_bundle_is_valid_and_replays_without_a_model(
     world: InMemoryJudging, model: StandInLLM, claim: str, status: str
 ):
     result = await world.judge(judge(claim))
     assert result["status"] == status
     bundle, _ = await world.bundle()
-    assert verify(bundle).valid
-    found = replay(bundle)
-    assert first_difference(found) is None
     await model.stop()
-    assert first_difference(await rerun(bundle, found, world.settings)) is None
+    await check_replay(bundle, world)
 
 
 async def test_isolated_judge_records_shortened_pages(world: InMemoryJudging):
@@ -194,8 +182,7 @@ async def test_isolated_judge_records_shortened_pages(world: InMemoryJudging):
     [root] = [part["verification_tree"] for part in result["eval_breakdown"]]
     assert [leaf["outcome"] for leaf in root["children"]] == ["passed", "failed", "passed", "not_judged"]
     bundle, _ = await world.bundle()
-    found = replay(bundle)
-    assert first_difference(await rerun(bundle, found, world.settings)) is None
+    await check_replay(bundle, world)
 
 
 async def test_cached_reply_is_recorded_for_the_shortened_page(world: InMemoryJudging, model: StandInLLM):
@@ -204,28 +191,8 @@ async def test_cached_reply_is_recorded_for_the_shortened_page(world: InMemoryJu
     await world.judge(judge(GREEN), name="answer_2.md")
     assert len(model.calls) == asked
     bundle, _ = await world.bundle()
-    first, second = (calls_in(bundle, world, which) for which in range(2))
+    first, second = (call_log(bundle, result.id).calls for result in world.results)
     assert {call["cached"] for call in first} == {False}
     assert {call["cached"] for call in second} == {True}
     assert [call["shortened"] for call in second] == [call["shortened"] for call in first]
-    found = replay(bundle)
-    assert first_difference(await rerun(bundle, found, world.settings)) is None
-
-
-async def test_shortened_page_is_omitted_without_content(world: InMemoryJudging):
-    await world.judge(judge(GREEN, RED, NEVER))
-    bundle, _ = await world.bundle(content=False)
-    assert verify(bundle).valid
-    for call in calls_in(bundle, world):
-        assert "characters left out, sha256" in str(call.get("shortened", call)["messages"])
-        assert "One more lamp stands here" not in json.dumps(call)
-    assert first_difference(replay(bundle)) is None
-
-
-async def test_record_without_shortened_pages_is_readable(world: InMemoryJudging):
-    result = await world.judge(judge(GREEN))
-    record = read_calls(await world.blobs.get_from_area(BlobArea.CALLS, result["calls"]["sha256"]))
-    for call in record.calls:
-        del call["shortened"]
-    for content in (True, False):
-        assert any(file.path.startswith("calls/") for file in call_files("res_1", record, content=content))
+    await check_replay(bundle, world)

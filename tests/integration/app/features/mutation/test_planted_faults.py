@@ -174,7 +174,7 @@ def test_sound_task_has_no_findings_and_shows_what_an_answer_costs(assay: RunCom
     assert code == 0, output
     assert "lint:" not in output
     assert "The correct answer scores 1, and an empty answer scores 0." in output
-    assert re.search(r"One answer: 2 pages, with openai/\S+ about \d+ model calls, 0\.0\d+ usd\n", output)
+    assert re.search(r"One answer: 2 pages, with openai/\S+ \d+ to \d+ model calls, 0\.0\d+ to 0\.0\d+ usd\n", output)
 
 
 @pytest.mark.parametrize("fault", FAULTS)

@@ -1,4 +1,4 @@
-"""Adapters with the real trainers, each in an environment of its own: ``make trainers`` installs and runs them.
+"""Scripts of examples/trainers with the real trainers, each in its own environment: ``make trainers`` runs them.
 
 Without its environment in ``.trainers``, a test is skipped.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import shutil
 import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -18,9 +19,8 @@ import pytest
 from fastapi import FastAPI
 from prometheus_client.parser import text_string_to_metric_families
 
-from app.features.rewards.adapters.openrlhf import create_app
 from app.server.application import HttpServer, server_config
-from assay_client import AsyncClient
+from examples.trainers.openrlhf import create_app
 from tests.integration.app.features.rewards.rollouts import RUBRIC, grpo_script, rollout
 from tests.standin.call import Call
 from tests.standin.faults import Fault
@@ -49,7 +49,7 @@ async def run(trainer: str, folder: Path, **values: Any) -> Any:
         cwd=folder,
         env={
             "PATH": f"{python_of(trainer).parent}:/usr/bin:/bin",
-            "PYTHONPATH": f"{ROOT}:{ROOT / 'client'}",
+            "PYTHONPATH": f"{ROOT}:{folder}",
             "HOME": str(folder),
             "HF_HUB_OFFLINE": "1",
             "WANDB_MODE": "disabled",
@@ -111,7 +111,7 @@ async def test_harbor_trial_reads_the_reward_or_records_an_error(verifier_url: s
 
 @needs("openrlhf")
 async def test_openrlhf_executor_receives_rewards_and_no_reward_if_masked(verifier_url: str, tmp_path: Path) -> None:
-    async with AsyncClient(verifier_url) as client, serving(create_app(client)) as url:
+    async with serving(create_app(verifier_url)) as url:
         found = await run("openrlhf", tmp_path, reward_url=f"{url}/get_reward", rubric=RUBRIC, answers=CASES)
 
     assert found["good"] == {"reward": [1.0], "scores": [1.0], "extra_logs": {"strict_reward": [1.0]}}
@@ -147,6 +147,7 @@ async def test_documented_grpo_script_trains_on_rewards_without_the_masked_ones(
     for documented, small in ON_CPU.items():
         assert documented in script
         script = script.replace(documented, small)
+    shutil.copy(ROOT / "examples" / "trainers" / "trl.py", tmp_path / "assay_reward.py")
     found = await run("trl", tmp_path, script=script, rubric=rubric)
 
     async with httpx.AsyncClient(timeout=60) as client:

@@ -52,4 +52,4 @@ def test_outcome_that_contradicts_the_votes_is_reported():
     assert inconsistent_parts(leaf_with_claim(votes=[False, False])) == ["votes of leaf a"]
     assert inconsistent_parts(leaf_with_claim(FAILED, votes=[True, True])) == ["votes of leaf a"]
     assert inconsistent_parts(leaf_with_claim(FAILED, votes=[True, False, False])) == []
-    assert inconsistent_parts(leaf_with_claim(FAILED, votes=[None, None])) == []
+    assert inconsistent_parts(leaf_with_claim(FAILED, votes=[None, None])) == ["votes of leaf a"]

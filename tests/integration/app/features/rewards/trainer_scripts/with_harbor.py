@@ -17,7 +17,7 @@ from harbor.models.task.task import Task
 from harbor.models.trial.paths import TrialPaths
 from harbor.verifier.verifier import Verifier
 
-import app.features.rewards.adapters.harbor as adapter
+import examples.trainers.harbor as adapter
 
 given = json.loads(sys.argv[1])
 TEST = """#!/bin/sh

@@ -9,7 +9,7 @@ from nemo_gym.openai_utils import NeMoGymResponse, NeMoGymResponseOutputMessage,
 from nemo_gym.server_utils import ServerClient
 from responses_api_agents.simple_agent.app import SimpleAgentVerifyRequest, SimpleAgentVerifyResponse
 
-from app.features.rewards.adapters.nemo_gym import AssayConfig, AssayResourcesServer
+from examples.trainers.nemo_gym import AssayConfig, AssayResourcesServer
 
 given = json.loads(sys.argv[1])
 config = AssayConfig(host="127.0.0.1", port=8080, entrypoint="app.py", name="assay", assay_url=given["url"])

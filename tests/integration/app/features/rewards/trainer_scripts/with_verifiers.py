@@ -7,7 +7,7 @@ from pathlib import Path
 
 import verifiers.v1 as vf
 
-from app.features.rewards.adapters.verifiers import AssayTaskConfig, AssayTaskset, AssayTasksetConfig
+from examples.trainers.verifiers import AssayTaskConfig, AssayTaskset, AssayTasksetConfig
 
 given = json.loads(sys.argv[1])
 Path("tasks.jsonl").write_text(json.dumps({"prompt": "When?", "rubric": given["rubric"]}) + "\n")

@@ -1,7 +1,4 @@
-"""Taskset for ``verifiers``. In a package of your own, for example ``assay_tasks.py``:
-
-    from app.features.rewards.adapters.verifiers import AssayTaskset
-    __all__ = ["AssayTaskset"]
+"""Taskset for ``verifiers``. Copy this file into a package of your own, for example as ``assay_tasks.py``.
 
 ``tasks`` of its configuration is a file with one JSON object per line: ``prompt``, and ``task_id`` or ``rubric``. If a
 reward is masked, scoring fails: the trace has an error and no reward, and is not trained on.
@@ -11,37 +8,28 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from functools import cached_property
 from pathlib import Path
 from typing import Any
 
+import httpx
 import verifiers.v1 as vf
-from pydantic import Field
-
-from assay_client import AsyncClient
 
 __all__ = ["AssayTaskset"]
 
 
 class AssayTaskConfig(vf.TaskConfig):
-    """Where and how to verify. ``options`` are further fields of ``POST /v1/verify``, for example ``score``."""
-
     assay_url: str = "http://127.0.0.1:8000"
-    assay_api_key: str | None = None
+    assay_api_key: str = ""
     deadline_s: float = 120.0
-    options: dict[str, Any] = Field(default_factory=dict)
+    options: dict[str, Any] = {}  # noqa: RUF012 - further fields of POST /v1/verify, for example `score`
 
 
 class AssayTasksetConfig(vf.TasksetConfig):
-    """Configuration of the taskset. ``tasks`` is a file of JSON lines."""
-
     tasks: Path
     task: AssayTaskConfig = AssayTaskConfig()
 
 
 class AssayTaskData(vf.TaskData):
-    """Prompt with its task or rubric."""
-
     task_id: str | None = None
     rubric: dict[str, Any] | None = None
 
@@ -51,12 +39,6 @@ class RewardMasked(Exception):
 
 
 class AssayTask(vf.Task[AssayTaskData, vf.State, AssayTaskConfig]):
-    """Task whose reward comes from assay."""
-
-    @cached_property
-    def _client(self) -> AsyncClient:
-        return AsyncClient(self.config.assay_url, api_key=self.config.assay_api_key)
-
     @vf.reward
     async def assay(self, trace: vf.Trace) -> float:
         """Return the reward of the last reply, and record both scores as metrics.
@@ -64,13 +46,14 @@ class AssayTask(vf.Task[AssayTaskData, vf.State, AssayTaskConfig]):
         Raises:
             RewardMasked: There is no reliable reward.
         """
+        config = self.config
         rubric = {"task_id": self.data.task_id} if self.data.rubric is None else {"rubric": self.data.rubric}
         answer = trace.last_reply or "-"  # supports no claim
-        config = self.config
-        found = await self._client.verify_answer(
-            {"answer": answer, **rubric, **config.options, "deadline_s": config.deadline_s}
-        )
-        if found["mask"] or found["reward"] is None:
+        body = {"answer": answer, **rubric, **config.options, "deadline_s": config.deadline_s}
+        headers = {"Authorization": f"Bearer {config.assay_api_key}"} if config.assay_api_key else {}
+        async with httpx.AsyncClient(headers=headers, timeout=config.deadline_s + 30, trust_env=False) as client:
+            found = (await client.post(f"{config.assay_url}/v1/verify", json=body)).raise_for_status().json()
+        if found["mask"]:
             raise RewardMasked(f"{found['mask_reason']}: {found['mask_detail']}")
         for kind, score in found["scores"].items():
             if score["value"] is not None:
@@ -79,8 +62,6 @@ class AssayTask(vf.Task[AssayTaskData, vf.State, AssayTaskConfig]):
 
 
 class AssayTaskset(vf.Taskset[AssayTask, AssayTasksetConfig]):
-    """Tasks of a file."""
-
     def load(self) -> Iterator[AssayTask]:
         with self.config.tasks.open(encoding="utf-8-sig") as lines:
             for line in lines:

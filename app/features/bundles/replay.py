@@ -1,21 +1,17 @@
-"""Re-run of a bundle's judge scripts, with all pages and model replies served from the bundle.
+"""Replay of a bundle: its judges run again, with all pages and model replies served from the bundle.
 
-This reproduces the claims of the scripts, their order, and the use of the verdicts. The scripts are code of the
-bundle's author. Each one runs in a separate process without API keys, which limits accidents but is no protection
-against a malicious script.
-
-Each request that the bundle cannot answer is recorded.
+This reproduces the claims of the judges, their order, and the use of the verdicts. Judge files are code of the bundle's
+author: each one runs in a confined process without API keys, within the limits of judge files. There is no network and
+no model. Each request that the bundle cannot answer is a difference.
 """
 
 from __future__ import annotations
 
 import asyncio
 import hashlib
-import json
-import re
 import tempfile
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -30,22 +26,23 @@ from app.engine.judge_files import load_catalogue
 from app.engine.limits import Limits
 from app.engine.model_clients import ModelClients
 from app.engine.runtime import Runtime, create_fork_server_pool
-from app.features.bundles.bundle_reader import BundleReader, open_bundle
-from app.features.bundles.errors import BundleRefused
-from app.features.bundles.layout import (
-    IndexedResult,
-    answer_path,
-    calls_path,
-    capture_path,
+from app.features.bundles.archive import (
+    BundledResult,
+    BundleReader,
+    BundleRefused,
     evidence_path,
-    read_capture,
-    read_index,
-    read_json,
-    result_path,
-    script_path,
-    text_path,
+    open_bundle,
+    script_paths,
 )
-from app.features.bundles.replaying import MAX_CALLS_BYTES, ReplayedResult
+from app.features.bundles.verification import (
+    MALFORMED,
+    CheckedResult,
+    Report,
+    pages_by_id,
+    read_capture,
+    read_result,
+    verify_open,
+)
 from app.observability.redaction import Redactor
 from app.settings import Settings
 from cache.backends.documents import Document, read_document
@@ -68,7 +65,7 @@ from judges.errors import (
 )
 from judges.isolation.fork_server_pool import ForkServerPool
 from judges.llm.cached import parse_stored
-from judges.llm.call_log_reader import portable_request_key, recorded_request_key
+from judges.llm.call_log_reader import CallLogUnreadable, portable_request_key, read_calls, recorded_request_key
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
 from judges.llm.parameters import RunParameters
 from judges.llm.providers import LEXICAL
@@ -81,6 +78,7 @@ from mind2web2.external_services import use_services
 from mind2web2.live_browser import LiveBrowser
 from mind2web2.local_services import LocalServices
 from mind2web2.task_pages import TaskFolder
+from rubrics.result_fields import script_sha256_of
 from rubrics.verdict import Reason, Usage
 
 UNKNOWN_REQUEST_TIMEOUT_S: Final = 2.0
@@ -172,13 +170,6 @@ class ReplayLLM:
         """Do nothing: no connection was opened."""
 
 
-def group_by_key(calls: Iterable[tuple[str, RecordedCall]]) -> dict[str, list[RecordedCall]]:
-    grouped: dict[str, list[RecordedCall]] = defaultdict(list)
-    for key, call in calls:
-        grouped[key].append(call)
-    return dict(grouped)
-
-
 class OfflineBrowser:
     """``Capturer`` and ``LiveBrowser`` without network access."""
 
@@ -260,33 +251,29 @@ def _fault(fault: RecordedFault, usage: Usage) -> LLMError:
             return LLMUnavailable(message, usage=usage)
 
 
-MAX_SOURCE_BYTES = 4 * 1024 * 1024
 _NEVER_EXPIRES_S = timedelta(days=36_500).total_seconds()
 _NO_KEY = SecretStr("none")
-_SHA256 = re.compile(r"[0-9a-f]{64}")
 
 
-async def rerun(
-    path: Path,
-    replayed_results: Sequence[ReplayedResult],
-    settings: Settings,
-    *,
-    timeout_s: float = UNKNOWN_REQUEST_TIMEOUT_S,
-) -> list[ReplayedResult]:
-    """Return the replayed results extended by the differences found when the scripts run.
+async def replay(path: Path, settings: Settings, *, timeout_s: float = UNKNOWN_REQUEST_TIMEOUT_S) -> Report:
+    """Verify a bundle, judge its answers again, and return the report with the differences of trees and figures.
 
-    Script limits of ``settings`` apply.
+    Nothing runs if the verification finds a problem. Script limits of ``settings`` apply.
 
     Raises:
-        BundleRefused: the file is not a valid bundle, or a listed file is missing.
-        IsolationFailed: no process can be started for a script.
+        BundleRefused: the file is not a valid bundle or is unsafe.
+        IsolationFailed: no process can be started for a judge file.
     """
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="assay-replay-")))
         bundle = await asyncio.to_thread(stack.enter_context, open_bundle(path))
+        report = await asyncio.to_thread(verify_open, bundle)
+        if not report.valid:
+            return report
         settings = settings.model_copy(
             update={
                 "data_dir": folder,
+                "isolate": True,
                 "openai_api_key": _NO_KEY,
                 "openai_base_url": None,
                 "google_maps_api_key": None,
@@ -297,10 +284,10 @@ async def rerun(
         process_pool = create_fork_server_pool(settings)
         stack.push_async_callback(process_pool.aclose)
         stack.callback(use_services, LocalServices())
-        rerunner = _Rerun(bundle, folder, settings, process_pool, timeout_s)
-        await rerunner.unpack()
-        by_id = {result.result_id: result for result in replayed_results}
-        return [await rerunner.judge_again(indexed, by_id[indexed.result_id]) for indexed in rerunner.index.results]
+        replayer = _Replay(bundle, folder, settings, process_pool, timeout_s)
+        await replayer.load_judges()
+        entries = zip(bundle.manifest.results, report.results, strict=True)
+        return replace(report, results=tuple([await replayer.judge_again(*each) for each in entries]))
 
 
 def _recorded_folder(recorded: Mapping[str, Any], replayed: _ReplayRuntime) -> TaskFolder | None:
@@ -309,22 +296,21 @@ def _recorded_folder(recorded: Mapping[str, Any], replayed: _ReplayRuntime) -> T
         return None
     try:
         return TaskFolder.recorded(recorded["page_cache"], replayed.find)
-    except (LookupError, TypeError, AttributeError, ValueError) as error:
+    except MALFORMED as error:
         raise BundleRefused(f"the result {recorded.get('id')} has an invalid page_cache: {error}") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ReplayRuntime:
-    """Runtime that serves the pages and replies of one result."""
+    """Runtime that serves the pages and replies of one result. ``find`` returns the capture of a canonical key."""
 
     runtime: Runtime
     model: ReplayLLM
     missing: MissingRequests
     find: Callable[[str], Capture | None]
-    """Returns the capture of a canonical key."""
 
 
-class _Rerun:
+class _Replay:
     def __init__(
         self,
         bundle: BundleReader,
@@ -334,82 +320,52 @@ class _Rerun:
         timeout_s: float,
     ) -> None:
         self._bundle = bundle
-        self.index = read_index(bundle)
         self._folder = folder
         self._settings = settings
         self._process_pool = process_pool
         self._timeout_s = timeout_s
         self._blobs = BlobStore.open((folder / "blobs").as_uri())
-        self._catalogues: dict[str, JudgeCatalogue] = {}
-        self._absent = {each.path for each in self.index.absent}
+        self._catalogues: dict[tuple[str, str], JudgeCatalogue] = {}
 
-    async def unpack(self) -> None:
-        """Write bodies and scripts to files, and load the scripts.
-
-        Their names are the hash and the task; names from the zip are never used.
-        """
-        for number, scripts in enumerate(await asyncio.to_thread(self._unpack_files)):
-            folder = await asyncio.to_thread(self._unpack_scripts, scripts, number)
+    async def load_judges(self) -> None:
+        """Write the judge files to folders, and load them. Only one file of a task fits into a folder."""
+        folders: list[dict[str, str]] = []
+        for entry in self._bundle.manifest.results:
+            script = script_sha256_of(await asyncio.to_thread(read_result, self._bundle, entry))
+            if not isinstance(script, str) or self._script_path(script) is None:
+                continue
+            if all(folder.setdefault(entry.task_id, script) != script for folder in folders):
+                folders.append({entry.task_id: script})
+        for number, scripts in enumerate(folders):
+            folder = await asyncio.to_thread(self._write_scripts, scripts, number)
             settings = self._settings.model_copy(update={"judges": (folder,)})
             catalogue = await load_catalogue(settings, self._process_pool)
-            self._catalogues |= {f"{task_id}/{indexed.script}": catalogue for task_id, indexed in scripts.items()}
+            self._catalogues |= {(task_id, script): catalogue for task_id, script in scripts.items()}
 
-    def _unpack_files(self) -> list[dict[str, IndexedResult]]:
-        """Write bodies to files. Return a result for each script, by task; several times if a task has several."""
-        by_script: dict[str, dict[str, IndexedResult]] = defaultdict(dict)
-        for indexed in self.index.results:
-            if indexed.script is not None:
-                by_script[indexed.task_id].setdefault(indexed.script, indexed)
-            for page_id in indexed.pages:
-                for sha256, media_type in self._bodies(page_id):
-                    self._unpack_body(sha256, media_type)
-        variants = {task: list(each.values()) for task, each in by_script.items()}
-        return [
-            {task: each[number] for task, each in variants.items() if number < len(each)}
-            for number in range(max(map(len, variants.values()), default=0))
-        ]
+    def _script_path(self, sha256: str) -> str | None:
+        return next((path for path in script_paths(sha256) if path in self._bundle), None)
 
-    def _bodies(self, page_id: str) -> Iterator[tuple[str, str]]:
-        capture = self._capture(page_id)
-        if capture is not None and self.index.content:
-            for blob in capture.blobs.values():
-                yield blob.sha256, blob.media_type
-
-    def _unpack_body(self, sha256: str, media_type: str) -> None:
-        path = evidence_path(sha256, media_type)
-        target = self._folder / "blobs" / "sha256" / sha256[:2] / sha256
-        if path in self._absent or target.exists():
-            return
-        target.parent.mkdir(parents=True, exist_ok=True)
-        with target.open("wb") as file:
-            for chunk in self._bundle.chunks(f"data/{path}"):
-                file.write(chunk)
-
-    def _unpack_scripts(self, scripts: Mapping[str, IndexedResult], number: int) -> Path:
+    def _write_scripts(self, scripts: Mapping[str, str], number: int) -> Path:
         folder = self._folder / "judges" / str(number)
         folder.mkdir(parents=True)
-        for task_id, indexed in scripts.items():
-            path = script_path(str(indexed.script), indexed.script_suffix)
-            source = self._bundle.read(f"data/{path}", max_bytes=MAX_SOURCE_BYTES)
-            (folder / f"{task_id}.{indexed.script_suffix}").write_bytes(source)
+        for task_id, sha256 in scripts.items():
+            path = str(self._script_path(sha256))
+            (folder / f"{task_id}.{path.rpartition('.')[2]}").write_bytes(self._bundle.read(path))
         return folder
 
-    async def judge_again(self, indexed: IndexedResult, replayed_result: ReplayedResult) -> ReplayedResult:
+    async def judge_again(self, entry: BundledResult, checked: CheckedResult) -> CheckedResult:
         """Judge one result again and compare it with the recorded one."""
-        obstacle = self._obstacle(indexed)
+        recorded = await asyncio.to_thread(read_result, self._bundle, entry)
+        obstacle = self._obstacle(entry, recorded)
         if obstacle is not None:
-            return replace(replayed_result, unchecked=f"its script cannot be run again: {obstacle}")
-        recorded = await asyncio.to_thread(read_json, self._bundle, result_path(indexed.result_id))
-        replayed = await asyncio.to_thread(self._replay_runtime, indexed, recorded)
+            return replace(checked, unchecked=f"it cannot be judged again: {obstacle}")
+        replayed = await asyncio.to_thread(self._replay_runtime, entry, recorded)
         use_services(OfflineTools(replayed.model, replayed.missing))
         try:
-            judged = await self._judge(indexed, recorded, replayed)
+            differences = list(rejudged_differences(recorded, await self._judge(entry, recorded, replayed)))
         except JudgeError as error:
-            differences = [
-                ReplayDifference(where="its script", recorded="a result", recomputed=f"{type(error).__name__}: {error}")
-            ]
-        else:
-            differences = list(rejudged_differences(recorded, judged))
+            what = f"{type(error).__name__}: {error}"
+            differences = [ReplayDifference(where="its judge", recorded="a result", recomputed=what)]
         finally:
             await replayed.runtime.pages.aclose()
             await replayed.runtime.models.aclose()
@@ -417,30 +373,30 @@ class _Rerun:
             ReplayDifference(where="asked for", recorded="not in the bundle", recomputed=description)
             for description in replayed.missing.descriptions
         ]
-        return replace(
-            replayed_result,
-            differences=(*replayed_result.differences, *missing, *differences),
-            unchecked=None if not missing and not differences else replayed_result.unchecked,
-        )
+        if missing or differences:
+            return replace(checked, differences=(*missing, *differences))
+        return replace(checked, unchecked=None, not_compared=())  # everything that counts was reproduced
 
-    def _obstacle(self, indexed: IndexedResult) -> str | None:
-        if not self.index.content:
+    def _obstacle(self, entry: BundledResult, recorded: Mapping[str, Any]) -> str | None:
+        if not self._bundle.manifest.content:
             return "the bundle was made without content"
-        if indexed.script is None or indexed.answer is None or indexed.calls is None:
-            return "its script, its answer or its call record is not in the bundle"
-        catalogue = self._catalogues[f"{indexed.task_id}/{indexed.script}"]
-        return catalogue.broken.get(indexed.task_id)
+        catalogue = self._catalogues.get((entry.task_id, str(script_sha256_of(recorded))))
+        if catalogue is None or _answer_path(recorded) not in self._bundle or _log_path(recorded) not in self._bundle:
+            return "its judge file, its answer or its call log is not in the bundle"
+        if entry.task_id in catalogue.broken:
+            return catalogue.broken[entry.task_id]
+        return None if entry.task_id in catalogue.judges else f"its judge file has no judge of the task {entry.task_id}"
 
     async def _judge(
-        self, indexed: IndexedResult, recorded: Mapping[str, Any], replayed: _ReplayRuntime
+        self, entry: BundledResult, recorded: Mapping[str, Any], replayed: _ReplayRuntime
     ) -> dict[str, Any]:
-        answer = await asyncio.to_thread(self._bundle.read, f"data/{answer_path(str(indexed.answer))}")
+        answer = await asyncio.to_thread(self._bundle.read, _answer_path(recorded))
         members = members_in(str(recorded.get("model")))
         return await pipeline.evaluate(
             replayed.runtime,
-            judge=replayed.runtime.judge(indexed.task_id),
-            agent=self.index.agent,
-            answer=Answer(name=indexed.answer_name, text=answer.decode("utf-8", "replace")),
+            judge=replayed.runtime.judge(entry.task_id),
+            agent=self._bundle.manifest.agent,
+            answer=Answer(name=entry.answer_name, text=answer.decode("utf-8", "replace")),
             owner=_owner_of_pages(recorded),
             # The provider does not matter here: replies come from the bundle.
             model=",".join(LEXICAL if name == LEXICAL else f"openai/{name}" for name in members),
@@ -449,20 +405,20 @@ class _Rerun:
             folder=_recorded_folder(recorded, replayed),
         )
 
-    def _replay_runtime(self, indexed: IndexedResult, recorded: Mapping[str, Any]) -> _ReplayRuntime:
+    def _replay_runtime(self, entry: BundledResult, recorded: Mapping[str, Any]) -> _ReplayRuntime:
         missing = MissingRequests(timeout_s=self._timeout_s)
         index = MemoryIndex()
-        for page_id in indexed.pages:
-            capture = self._capture(page_id)
-            if capture is not None:
+        for page_id in pages_by_id(recorded):
+            if f"captures/{page_id}.json" in self._bundle:
+                capture = read_capture(self._bundle, page_id)
                 index.record_sync(capture)
+                self._write_bodies(capture)
         limits = Limits.from_settings(self._settings)
-        secret = hashlib.sha256(str(recorded.get("id")).encode("utf-8", "replace")).digest()
-        block_builder = BlockBuilder(secret)
+        block_builder = BlockBuilder(hashlib.sha256(entry.result_id.encode()).digest())
         runtime = Runtime(
             settings=self._settings,
             limits=limits,
-            catalogue=self._catalogues[f"{indexed.task_id}/{indexed.script}"],
+            catalogue=self._catalogues[entry.task_id, str(script_sha256_of(recorded))],
             pages=PageCache(OfflineBrowser(missing), self._blobs, index, failure_ttl_s=_NEVER_EXPIRES_S),
             blobs=self._blobs,
             index=index,
@@ -472,35 +428,41 @@ class _Rerun:
             redactor=Redactor(()),
             process_pool=self._process_pool,
         )
-        return _ReplayRuntime(
-            runtime=runtime,
-            model=ReplayLLM(group_by_key(self._calls(indexed)), missing),
-            missing=missing,
-            find=index.find_sync,
-        )
+        calls: dict[str, list[RecordedCall]] = defaultdict(list)
+        for key, call in self._calls(_log_path(recorded)):
+            calls[key].append(call)
+        return _ReplayRuntime(runtime=runtime, model=ReplayLLM(calls, missing), missing=missing, find=index.find_sync)
 
-    def _calls(self, indexed: IndexedResult) -> Iterator[tuple[str, RecordedCall]]:
-        path = f"data/{calls_path(indexed.result_id)}"
-        for line in self._bundle.read(path, max_bytes=MAX_CALLS_BYTES).splitlines():
-            try:
-                call = json.loads(line)
-                if call.get("called_off"):
-                    continue  # cancelled without a reply; a repeated request has a line of its own
-                yield recorded_request_key(call, self._text), RecordedCall.model_validate(call)
-            except (ValueError, LookupError, TypeError, AttributeError, RecursionError) as error:
-                raise BundleRefused(f"{path} contains a line that is not a call record: {error}") from error
+    def _write_bodies(self, capture: Capture) -> None:
+        """Write the bodies of a page to the store, under their hashes, which the verification has checked."""
+        for blob in capture.blobs.values():
+            path = evidence_path(blob.sha256, blob.media_type)
+            target = self._folder / "blobs" / "sha256" / blob.sha256[:2] / blob.sha256
+            if path in self._bundle and not target.exists():
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(self._bundle.read(path))
 
-    def _text(self, sha256: str) -> str:
-        if not isinstance(sha256, str) or not _SHA256.fullmatch(sha256):
-            raise BundleRefused("a call refers to a text by an invalid hash")
-        return self._bundle.read(f"data/{text_path(sha256)}").decode("utf-8", "replace")
+    def _calls(self, path: str) -> Iterator[tuple[str, RecordedCall]]:
+        try:
+            log = read_calls(self._bundle.read(path))
+            for call in log.calls:
+                if not call.get("called_off"):  # cancelled without a reply; a repeated request has its own entry
+                    key = recorded_request_key(call, lambda sha256: log.piece(sha256).data.decode("utf-8", "replace"))
+                    yield key, RecordedCall.model_validate(call)
+        except (CallLogUnreadable, *MALFORMED) as error:
+            raise BundleRefused(f"{path} contains an entry that is not a call: {error}") from error
 
-    def _capture(self, page_id: str) -> Capture | None:
-        return None if capture_path(page_id) in self._absent else read_capture(self._bundle, page_id)
+
+def _answer_path(recorded: Mapping[str, Any]) -> str:
+    return f"answers/{recorded.get('answer_sha256')}.md"
+
+
+def _log_path(recorded: Mapping[str, Any]) -> str:
+    calls = recorded.get("calls")
+    return f"call-logs/{calls.get('sha256') if isinstance(calls, Mapping) else None}.log"
 
 
 def _owner_of_pages(recorded: Mapping[str, Any]) -> str | None:
     """Return the owner whose own captures a result used; None if all of its captures are shared."""
-    pages = recorded.get("pages")
-    owners = [page.get("owner") for page in pages if isinstance(page, dict)] if isinstance(pages, list) else []
+    owners = [page.get("owner") for page in pages_by_id(recorded).values()]
     return next((owner for owner in owners if isinstance(owner, str)), None)

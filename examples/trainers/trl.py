@@ -1,4 +1,4 @@
-"""Reward function for ``GRPOTrainer`` of TRL.
+"""Reward function for ``GRPOTrainer`` of TRL. Copy this file beside the training script, as ``assay_reward.py``.
 
     trainer = GRPOTrainer(model, reward_funcs=assay_reward("http://127.0.0.1:8000"), train_dataset=dataset, args=config)
 
@@ -12,7 +12,7 @@ import json
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from assay_client import Client, types
+import httpx
 
 MAX_ITEMS = 1000
 
@@ -25,24 +25,25 @@ def assay_reward(
     The function returns one reward per completion, None for a masked one. It logs the share of masked rewards and the
     means of the compatible and the strict score.
     """
+    headers = {"Authorization": f"Bearer {api_key}"} if api_key else {}
 
     def reward(
-        prompts: Sequence[Any], completions: Sequence[Any], log_metric: Callable[[str, float], None] | None = None,
-        task_id: Sequence[str] | None = None, rubric: Sequence[Any] | None = None, **columns: Any
-    ) -> list[float | None]:  # fmt: skip
+        completions: Sequence[Any], log_metric: Callable[[str, float], None] | None = None, **columns: Any
+    ) -> list[float | None]:
+        # A column of the dataset cannot hold objects of different shapes, so a rubric may be JSON.
+        rubrics = [
+            {"rubric": json.loads(rubric) if isinstance(rubric, str) else rubric}
+            for rubric in columns.get("rubric", [])
+        ] or [{"task_id": task_id} for task_id in columns["task_id"]]
         items = [
-            {
-                **_answer(completion),
-                **_rubric(None if task_id is None else task_id[number], None if rubric is None else rubric[number]),
-                **options,
-            }
-            for number, completion in enumerate(completions)
+            {**_answer(completion), **rubric, **options}
+            for completion, rubric in zip(completions, rubrics, strict=True)
         ]
-        found: list[types.RewardOut] = []
-        with Client(url, api_key=api_key) as client:
+        found: list[dict[str, Any]] = []
+        with httpx.Client(headers=headers, timeout=deadline_s + 30, trust_env=False) as client:
             for start in range(0, len(items), MAX_ITEMS):
                 body = {"items": items[start : start + MAX_ITEMS], "deadline_s": deadline_s}
-                found += client.verify_answers(body)["items"]
+                found += client.post(f"{url}/v1/verify", json=body).raise_for_status().json()["items"]
         if log_metric is not None:
             _log(found, log_metric)
         return [item["reward"] for item in found]
@@ -52,22 +53,14 @@ def assay_reward(
 
 
 def _answer(completion: Any) -> dict[str, Any]:
-    """Return the fields of an answer: a text, or the messages of a conversation. An empty answer is a dash, which
-    supports no claim."""
+    """Return the fields of an answer: a text, or the messages of a conversation."""
     if isinstance(completion, str):
-        return {"answer": completion if completion.strip() else "-"}
+        return {"answer": completion if completion.strip() else "-"}  # supports no claim
     messages = [{"role": each["role"], "content": each.get("content")} for each in completion]
     return {"messages": messages} if any(each["content"] for each in messages) else {"answer": "-"}
 
 
-def _rubric(task_id: str | None, rubric: Any) -> dict[str, Any]:
-    """Return the fields of a rubric. A dataset cannot hold objects of different shapes, so a rubric may be JSON."""
-    if rubric is None:
-        return {"task_id": task_id}
-    return {"rubric": json.loads(rubric) if isinstance(rubric, str) else rubric}
-
-
-def _log(found: Sequence[types.RewardOut], log_metric: Callable[[str, float], None]) -> None:
+def _log(found: Sequence[dict[str, Any]], log_metric: Callable[[str, float], None]) -> None:
     log_metric("assay/masked", sum(item["mask"] for item in found) / len(found))
     for kind in ("compatible", "strict"):
         values = [item["scores"][kind]["value"] for item in found if not item["mask"]]

@@ -1,4 +1,4 @@
-"""Text of ``assay bundle replay``."""
+"""Text of ``assay bundle verify`` and ``assay bundle replay``."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from app.features.bundles.cli import _print_replay
-from app.features.bundles.replaying import ReplayedResult
+from app.features.bundles.cli import _print_report
+from app.features.bundles.verification import CheckedResult, Report
 
 OPEN = {"value": None, "low": 0.75, "high": 1.0}
 FAILED = {"value": 0.0, "low": 0.0, "high": 0.0}
@@ -25,8 +25,8 @@ FAILED = {"value": 0.0, "low": 0.0, "high": 0.0}
 def test_score_is_shown_with_its_bounds(
     figures: dict[str, Any], with_overrides: dict[str, Any] | None, text: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    result = ReplayedResult(
+    result = CheckedResult(
         result_id="r", task_id="pond", answer_name="b.md", figures=figures, with_overrides=with_overrides
     )
-    _print_replay([result], None, differs=False)
+    _print_report(Report(files=1, bytes=1, problems=(), results=(result,)))
     assert capsys.readouterr().out == f"equal  pond b.md  score {text}\n"

@@ -1,22 +1,27 @@
-"""Adapters that need no trainer: reward function of TRL, remote reward model of OpenRLHF, verifier of Harbor."""
+"""Scripts of examples/trainers with a real service and a stand-in model, without the trainers.
+
+Stand-ins replace the few classes of NeMo Gym and ``verifiers`` that the scripts use.
+"""
 
 from __future__ import annotations
 
 import ast
 import asyncio
+import importlib
 import json
 import sys
+from collections.abc import Callable
 from pathlib import Path
-from types import SimpleNamespace
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
+from pydantic import BaseModel
 
-from app.features.rewards.adapters import harbor
-from app.features.rewards.adapters.openrlhf import create_app
-from app.features.rewards.adapters.trl import assay_reward
-from assay_client import AsyncClient
+from examples.trainers import harbor
+from examples.trainers.openrlhf import create_app
+from examples.trainers.trl import assay_reward
 from tests.integration.app.features.rewards.rollouts import RUBRIC, grpo_script, rollout
 from tests.standin.faults import Fault
 from tests.standin.llm import StandInLLM
@@ -68,22 +73,16 @@ async def test_documented_grpo_script_asks_the_service_for_its_rewards(verifier_
 async def test_remote_reward_model_answers_in_the_format_of_openrlhf(verifier_url: str) -> None:
     prompt = "<user>When was it founded?</user><assistant>"
     label = json.dumps({"rubric": RUBRIC})
-    async with (
-        AsyncClient(verifier_url) as client,
-        httpx.AsyncClient(
-            transport=httpx.ASGITransport(app=create_app(client, task_id="unknown", strip=["</s>"])),
-            base_url="http://adapter",
-            timeout=120,
-        ) as trainer,
-    ):
+    transport = httpx.ASGITransport(app=create_app(verifier_url, strip=["</s>"]))
+    async with httpx.AsyncClient(transport=transport, base_url="http://adapter", timeout=120) as trainer:
 
-        async def ask(*answers: str, labels: list[str] | None) -> httpx.Response:
-            body = {"query": [f"{prompt}{answer}</s>" for answer in answers], "prompts": [prompt] * len(answers)}
-            return await trainer.post("/get_reward", json=body | ({} if labels is None else {"labels": labels}))
+        async def ask(*answers: str, labels: list[str]) -> httpx.Response:
+            queries, prompts = [f"{prompt}{answer}</s>" for answer in answers], [prompt] * len(answers)
+            return await trainer.post("/get_reward", json={"query": queries, "prompts": prompts, "labels": labels})
 
         found = await ask(rollout(), rollout(director="Tobias Quell"), labels=[label, label])
         masked = await ask(rollout(), MASKED, labels=[label, label])
-        unknown = await ask(rollout(), labels=None)
+        unknown = await ask(rollout(), labels=["unknown"])
 
     rewards = [1.0, 0.75]
     assert found.json() == {"rewards": rewards, "scores": rewards, "extra_logs": {"strict_reward": rewards}}
@@ -120,3 +119,96 @@ async def test_harbor_verifier_writes_a_reward_or_no_file(verifier_url: str, tmp
     model.always = Fault(status=503)
     assert (await run(rollout(note="During an outage. ")))[::2] == (1, None)
     assert (await run("   "))[::2] == (1, None)
+
+
+@pytest.fixture
+def with_stand_in(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Import a script of ``examples/trainers`` with a stand-in for a module of its trainer."""
+
+    def load(script: str, stand_in: str, **names: Any) -> Any:
+        module = ModuleType(stand_in)
+        vars(module).update(names)
+        parent = ModuleType(stand_in.partition(".")[0])
+        setattr(parent, stand_in.partition(".")[2], module)
+        monkeypatch.setitem(sys.modules, parent.__name__, parent)
+        monkeypatch.setitem(sys.modules, stand_in, module)
+        monkeypatch.delitem(sys.modules, f"examples.trainers.{script}", raising=False)
+        return importlib.import_module(f"examples.trainers.{script}")
+
+    return load
+
+
+class Response(BaseModel):
+    output: list[dict[str, Any]]
+
+
+class VerifyRequest(BaseModel):
+    response: Response
+
+
+class VerifyResponse(VerifyRequest):
+    reward: float
+
+
+class Configured:
+    def __init__(self, config: Any) -> None:
+        self.config = config
+
+
+async def test_nemo_gym_server_returns_rewards_and_masks(verifier_url: str, with_stand_in: Any) -> None:
+    script = with_stand_in(
+        "nemo_gym",
+        "nemo_gym.base_resources_server",
+        BaseResourcesServerConfig=BaseModel,
+        BaseVerifyRequest=VerifyRequest,
+        BaseVerifyResponse=VerifyResponse,
+        SimpleResourcesServer=Configured,
+    )
+    server = script.AssayResourcesServer(script.AssayConfig(assay_url=verifier_url))
+
+    async def verified(text: str) -> Any:
+        output: list[dict[str, Any]] = [{"type": "reasoning"}, {"type": "message", "content": [{"text": text}]}]
+        return await server.verify(script.AssayVerifyRequest(response=Response(output=output), rubric=RUBRIC))
+
+    half, masked = await verified(rollout(director="Tobias Quell")), await verified(MASKED)
+    assert (half.reward, half.mask_sample, half.failure_kind) == (0.75, False, None)
+    assert half.reward_components == {"compatible": 0.75, "strict": 0.75, "founded": 1.0, "director": 0.0}
+    assert (masked.reward, masked.mask_sample) == (0.875, True)  # the middle of the bounds, and not 0
+    assert masked.failure_kind == "assay:pages_unreadable"
+    assert masked.failure_reason.startswith("1 of 2 pages")
+
+
+class Task:
+    def __class_getitem__(cls, names: Any) -> type:
+        return cls
+
+    def __init__(self, data: Any, config: Any) -> None:
+        self.data, self.config = data, config
+
+
+class Taskset(Configured):
+    def __class_getitem__(cls, names: Any) -> type:
+        return cls
+
+
+async def test_verifiers_task_returns_the_reward_or_fails(
+    verifier_url: str, tmp_path: Path, with_stand_in: Any
+) -> None:
+    names = {"TaskConfig": BaseModel, "TasksetConfig": BaseModel, "TaskData": BaseModel, "State": None, "Trace": Any}
+    script = with_stand_in(
+        "verifiers", "verifiers.v1", **names, Task=Task, Taskset=Taskset, reward=lambda function: function
+    )
+    (tmp_path / "tasks.jsonl").write_text(json.dumps({"prompt": "When?", "rubric": RUBRIC}) + "\n\n")
+    config = script.AssayTasksetConfig(
+        tasks=tmp_path / "tasks.jsonl", task=script.AssayTaskConfig(assay_url=verifier_url)
+    )
+    [task] = script.AssayTaskset(config).load()
+    metrics: dict[str, float] = {}
+
+    async def reward(text: str) -> Any:
+        return await task.assay(SimpleNamespace(last_reply=text, record_metric=metrics.__setitem__))
+
+    assert await reward(rollout(director="Tobias Quell")) == 0.75
+    assert metrics == {"assay_compatible": 0.75, "assay_strict": 0.75}
+    with pytest.raises(script.RewardMasked, match="pages_unreadable: 1 of 2 pages"):
+        await reward(MASKED)
