@@ -98,7 +98,7 @@ def _submit(
     except ApiError as error:
         known = [str(one["task_id"]) for one in client.list_tasks()] if error.status in (404, 422) else []
         if known and task not in known:
-            raise WrongUsage(f"the server has no judge for task {task!r}", hint=suggestion(task, known)) from error
+            raise WrongUsage(f"the server has no task {task!r}", hint=suggestion(task, known)) from error
         raise
 
 

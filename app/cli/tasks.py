@@ -95,7 +95,7 @@ def _show(catalogue: JudgeCatalogue, task_id: str, *, as_json: bool) -> None:
 def new(
     task_id: Annotated[str, typer.Argument(help="Id of the new task, and name of its file.")],
     out: TaskFolderOption = None,
-    python: Annotated[bool, typer.Option("--python", help="Write a Python judge instead of YAML.")] = False,
+    python: Annotated[bool, typer.Option("--python", help="Write the task in Python instead of YAML.")] = False,
 ) -> None:
     """Create a task file and its test from a working example."""
     from importlib.resources import files
@@ -154,7 +154,7 @@ def _judge_json(judge: Judge, lint: LintReport | None) -> dict[str, Any]:
 
 
 def _print(catalogue: JudgeCatalogue, lint: Mapping[str, LintReport]) -> None:
-    """Print one line per task (cut at the terminal width), its lint findings, and problems of broken judge files."""
+    """Print one line per task (cut at the terminal width), its lint findings, and problems of broken task files."""
     from rich.markup import escape
 
     console = stdout_console()

@@ -74,7 +74,7 @@ def test_named_task_requires_a_judge(assay: RunCommand, answers: Path) -> None:
     ended = assay("evaluate", "--agent", "otter", "--task", "unheard_of")
 
     assert ended.code == 2
-    assert "no judge exists for task 'unheard_of'" in ended.err
+    assert "no task file exists for 'unheard_of'" in ended.err
     assert "karrow_visit" in ended.err
 
 
@@ -129,7 +129,7 @@ def test_dry_run_lists_the_plan_as_json_and_changes_nothing(assay: RunCommand, a
     }
     assert (unknown["judge"], unknown["reason"]) == (
         False,
-        "no judge exists for task unheard_of (--judges adds a folder)",
+        "no task file exists for unheard_of (--judges adds a folder)",
     )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["answers"]
 
