@@ -59,9 +59,9 @@ def decode(body: bytes) -> Frame:
     try:
         frame = _DECODER.decode(body.decode())
     except (ValueError, RecursionError) as error:
-        raise JudgeBug(f"the judge file's process sent an unreadable message: {error}") from error
+        raise JudgeBug(f"the task file's process sent an unreadable message: {error}") from error
     if not isinstance(frame, dict):
-        raise JudgeBug(f"the judge file's process sent {type(frame).__name__} instead of a JSON object")
+        raise JudgeBug(f"the task file's process sent {type(frame).__name__} instead of a JSON object")
     return frame
 
 
@@ -74,7 +74,7 @@ async def read_body(reader: asyncio.StreamReader, *, max_bytes: int = MAX_FRAME_
     try:
         (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
         if length > max_bytes:
-            raise JudgeBug(f"the judge file's process sent a message of {length} bytes (max {max_bytes})")
+            raise JudgeBug(f"the task file's process sent a message of {length} bytes (max {max_bytes})")
         return await reader.readexactly(length)
     except (asyncio.IncompleteReadError, ConnectionError):
         return None

@@ -102,14 +102,14 @@ def from_json_value(value: Any, kind: Any) -> Any:
     try:
         return _adapter(kind).validate_python(value)
     except ValidationError as error:
-        raise JudgeBug(f"the judge file's process sent an invalid {kind}: {error}") from error
+        raise JudgeBug(f"the task file's process sent an invalid {kind}: {error}") from error
 
 
 def error_to_json(error: Exception) -> dict[str, Any]:
     """Convert an error to JSON values, as the nearest base class that may be sent."""
     kind = next((each for each in type(error).__mro__ if each in _ERRORS), None)
     if kind is None:
-        raise TypeError(f"{type(error).__name__} cannot be sent to the judge file's process") from error
+        raise TypeError(f"{type(error).__name__} cannot be sent to the task file's process") from error
     data = {name: to_json_value(getattr(error, name), annotation) for name, annotation in _ERRORS[kind].items()}
     return {"kind": kind.__name__, "text": str(error), "data": data}
 
@@ -123,7 +123,7 @@ def error_from_json(value: Mapping[str, Any]) -> Exception:
     kind = _BY_NAME.get(str(value.get("kind")))
     data = value.get("data")
     if kind is None or not isinstance(data, Mapping) or not data.keys() >= _ERRORS[kind].keys():
-        raise JudgeBug(f"the judge file's process sent an unknown error: {str(value)[:200]}")
+        raise JudgeBug(f"the task file's process sent an unknown error: {str(value)[:200]}")
     error = kind.__new__(kind)
     Exception.__init__(error, str(value.get("text")))
     for name, annotation in _ERRORS[kind].items():
@@ -224,4 +224,4 @@ def from_base64(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (ValueError, TypeError) as error:
-        raise JudgeBug("the judge file's process sent bytes that are not valid base64") from error
+        raise JudgeBug("the task file's process sent bytes that are not valid base64") from error

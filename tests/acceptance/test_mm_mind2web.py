@@ -113,7 +113,7 @@ async def test_fault_is_not_scored_and_the_same_command_requests_only_that_step(
         return REFUSED if "Do what t4 says" in call.text and len(call.messages) > 2 else multimodal_reply(call)
 
     model.fault_for = faulty
-    command = ("--data", snapshot, "--output-dir", tmp_path / "run")
+    command = (RUN, "--data", snapshot, "--output-dir", tmp_path / "run")
     code, stdout, _ = await assay(tmp_path, *command, model=model)
     assert code == Exit.INCOMPLETE
     assert "1 steps were not judged (1 llm_output_unusable)" in stdout
