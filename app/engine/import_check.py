@@ -1,4 +1,4 @@
-"""Import check of judge files at startup: whether they can be imported, and what they declare.
+"""Import check of task files at startup: whether they can be imported, and what they declare.
 
 A child of the fork server imports the files one after the other. If a file takes too long or ends the process, it is
 reported, and a new child continues with the next file.
@@ -50,13 +50,13 @@ def with_description(judge: Judge, report: Mapping[str, Any]) -> Judge:
 async def import_reports(
     process_pool: ForkServerPool, scripts: Sequence[Path], *, script_s: float | None = None
 ) -> dict[Path, ImportReport]:
-    """Import the judge files in a child process and return its reports.
+    """Import the task files in a child process and return its reports.
 
     Files that are not checked within ``TOTAL_S``, or because no child starts, count as valid and have no report.
 
     Args:
         process_pool: Pool whose fork server starts the child.
-        scripts: The judge files.
+        scripts: The task files.
         script_s: Time limit of one import (default: SCRIPT_S).
     """
     by_path: dict[Path, ImportReport] = {}
@@ -70,9 +70,9 @@ async def import_reports(
             if ending is not None:
                 by_path[remaining.pop(0)] = ending
     except IsolationFailed as error:
-        _log.warning("no process for judge scripts", detail=str(error))
+        _log.warning("no process for task scripts", detail=str(error))
     if remaining:
-        _log.warning("judge scripts not checked", scripts=[path.stem for path in remaining])
+        _log.warning("task scripts not checked", scripts=[path.stem for path in remaining])
     return by_path
 
 
@@ -90,7 +90,7 @@ async def _run_child(
         try:
             writer.write(json.dumps([str(path) for path in scripts]).encode("ascii") + b"\n")
             if not await _line(reader, START_S):
-                raise IsolationFailed("the process that imports judge files does not start")
+                raise IsolationFailed("the process that imports task files does not start")
             reports: list[ImportReport] = []
             for _ in scripts:
                 allowed_s = max(0.1, min(script_s, give_up_at - time.monotonic()))
@@ -109,7 +109,7 @@ async def _run_child(
 
 
 def _report(line: bytes) -> ImportReport:
-    """Parse a report. A judge file can write to the connection, too.
+    """Parse a report. A task file can write to the connection, too.
 
     Raises:
         ValueError: It is not a report.

@@ -1,4 +1,4 @@
-"""Judge files of the settings: loading, and reloading of files that change while the service runs."""
+"""Task files of the settings: loading, and reloading of files that change while the service runs."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class LiveCatalogue(JudgeCatalogue):
     async def load(
         cls, settings: Settings, process_pool: ForkServerPool | None = None, *, in_process: bool = False
     ) -> LiveCatalogue:
-        """Load all judge files. For ``in_process``, see ``load_catalogue``."""
+        """Load all task files. For ``in_process``, see ``load_catalogue``."""
         found = await asyncio.to_thread(_file_states, settings.judges, None)
         loaded = await load_catalogue(settings, process_pool, in_process=in_process)
         return cls(
@@ -71,7 +71,7 @@ class LiveCatalogue(JudgeCatalogue):
                 self._loaded[task] = found.get(task, ())
             self.judges.update(loaded.judges)
             self.broken.update(loaded.broken)
-            _log.info("judge files reloaded", tasks=sorted(changed), broken=sorted(loaded.broken))
+            _log.info("task files reloaded", tasks=sorted(changed), broken=sorted(loaded.broken))
 
     async def _changes(
         self, wanted: frozenset[str] | None
@@ -83,7 +83,7 @@ class LiveCatalogue(JudgeCatalogue):
 
 
 def _file_states(folders: Sequence[Path], tasks: Collection[str] | None) -> dict[str, tuple[_FileState, ...]]:
-    """Return the states of the judge files by task. Blocks."""
+    """Return the states of the task files by task. Blocks."""
     states: dict[str, tuple[_FileState, ...]] = {}
     for folder in map(Path.expanduser, folders):
         if tasks is None:
@@ -106,7 +106,7 @@ async def load_catalogue(
     tasks: Collection[str] | None = None,
     in_process: bool = False,
 ) -> JudgeCatalogue:
-    """Load the judge files of ``tasks`` (None: of all) in the folders of the settings, then the shipped ones.
+    """Load the task files of ``tasks`` (None: of all) in the folders of the settings, then the shipped ones.
 
     The files of the settings are imported in a child process of ``process_pool`` (default: of a temporary pool). A file
     that cannot be imported is listed as broken. ``in_process`` imports native judges in this process.

@@ -186,7 +186,7 @@ class Operations(Sender):
         return self._json("GET", path("/v1/results/{}", result_id))
 
     def lint_result(self, result_id: str) -> Iterator[types.LintFindingOut]:
-        """Probable mistakes of the rubric that the result was scored with, for the author of the judge."""
+        """Probable mistakes of the rubric that the result was scored with, for the author of the task."""
         return self._items(path("/v1/results/{}/lint", result_id), given())
 
     def list_agent_history(self, agent: str, *, limit: int | None = None) -> Iterator[types.ResultOrigin]:
@@ -278,7 +278,7 @@ class Operations(Sender):
     def list_tasks(
         self, *, status: Literal["ready", "broken"] | None = None, limit: int | None = None
     ) -> Iterator[types.TaskOut]:
-        """List tasks that have a judge file, sorted by name.
+        """List tasks, sorted by name.
 
         The cursor is a name.
         """
@@ -795,7 +795,7 @@ class AsyncOperations(AsyncSender):
         return await self._json("GET", path("/v1/results/{}", result_id))
 
     def lint_result(self, result_id: str) -> AsyncIterator[types.LintFindingOut]:
-        """Probable mistakes of the rubric that the result was scored with, for the author of the judge."""
+        """Probable mistakes of the rubric that the result was scored with, for the author of the task."""
         return self._items(path("/v1/results/{}/lint", result_id), given())
 
     def list_agent_history(self, agent: str, *, limit: int | None = None) -> AsyncIterator[types.ResultOrigin]:
@@ -889,7 +889,7 @@ class AsyncOperations(AsyncSender):
     def list_tasks(
         self, *, status: Literal["ready", "broken"] | None = None, limit: int | None = None
     ) -> AsyncIterator[types.TaskOut]:
-        """List tasks that have a judge file, sorted by name.
+        """List tasks, sorted by name.
 
         The cursor is a name.
         """

@@ -614,7 +614,7 @@ class JobCountsOut(TypedDict):
 
 
 class JobError(TypedDict):
-    """Error of a failed or paused job. ``traceback`` is set only for errors in a judge file."""
+    """Error of a failed or paused job. ``traceback`` is set only for errors in a task file."""
 
     code: str
     detail: str
@@ -1642,7 +1642,7 @@ class TaskNodeOut(TypedDict):
 
 
 class TaskOut(TypedDict):
-    """A task with a judge. ``error``: why a broken judge file cannot be loaded."""
+    """A task. ``error``: why its file cannot be loaded."""
 
     task_id: str
     status: str

@@ -38,7 +38,7 @@ if TYPE_CHECKING:
 LEXICAL = "lexical"
 _MISSED = {
     "deaf": "the claim did not change: the judge does not read the changed text",
-    "fixed": "the claim did not change: it is constant in the judge file",
+    "fixed": "the claim did not change: it is constant in the task file",
     "unsourced": "judged without a page, because no page is cited any more",
     "lenient": "the changed claim still passed",
 }
@@ -69,7 +69,7 @@ def test_judge(
     per_kind: Annotated[int, typer.Option(min=0, help="Maximum changes per kind; 0 for all.")] = 3,
     as_json: JsonOption = False,
 ) -> None:
-    """Test a judge with edited values, citations and answers. Report undetected edits.
+    """Test a task with edited values, citations and answers. Report undetected edits.
 
     Exit code 100 if there are any.
     """

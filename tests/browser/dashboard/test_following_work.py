@@ -109,7 +109,7 @@ async def test_failed_jobs_need_attention_and_are_retried_together(
             await service.wait_for_job(await service.submit("walker", text, name=text.replace(" ", "_")))
         await reader.go("/")
         problem = await reader.text(".attention li")
-        assert problem.startswith("2 failed jobs The task's judge file raised an error. Fix the file")
+        assert problem.startswith("2 failed jobs The task file raised an error. Fix the file")
         assert await reader.violations() == []
         for text in ("broken first", "broken second"):
             steps.steps[text] = asyncio.Event()
@@ -176,12 +176,12 @@ async def test_failed_job_shows_the_error_and_what_to_do(served: Served, steps: 
     await served.wait_for_job(job)
     await reader.go(f"/jobs/{job}")
     fault = await reader.text(".fault")
-    assert "The task's judge file raised an error. Fix the file" in fault
+    assert "The task file raised an error. Fix the file" in fault
     assert "JUDGE_BUG" in fault and "ZeroDivisionError" in fault
     await reader.page.click("summary:has-text('Traceback')")
     assert "line 7" in await reader.text(".fault pre")
     await reader.go("/jobs?status=failed")
-    assert "judge file raised an error" in await reader.text("table.jobs tbody tr")
+    assert "task file raised an error" in await reader.text("table.jobs tbody tr")
 
 
 async def test_jobs_can_be_listed_and_filtered(served: Served, steps: StepByStep, reader: Reader):

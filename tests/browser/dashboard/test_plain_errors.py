@@ -74,9 +74,7 @@ async def test_wrong_key_pauses_the_job_with_an_instruction(
 
 async def test_judge_file_that_raises_shows_error_and_traceback(served: Served, reader: Reader):
     said = await fault(reader, await served.submit("walker", "It is Paris.", task="breaks"))
-    assert said.startswith(
-        "The task's judge file raised an error. Fix the file at the line in the traceback, then retry."
-    )
+    assert said.startswith("The task file raised an error. Fix the file at the line in the traceback, then retry.")
     assert "division by zero" in said
     await reader.page.click("summary:has-text('Traceback')")
     assert "breaks.py" in await reader.text(".fault pre") and "1 / 0" in await reader.text(".fault pre")
@@ -130,7 +128,7 @@ async def test_job_of_a_paused_provider_continues_after_resume(
     try:
         job = await served.submit("waiter", "It is Rome.", task="asks")
         said = await fault(reader, job)
-        assert said.startswith("An operator paused the model's provider. Run `assay admin providers resume NAME`")
+        assert said.startswith("An operator paused the model's provider. Run `assay admin providers --resume NAME`")
         assert "PROVIDER_PAUSED" in said
     finally:
         await served.http.post("/v1/providers/openai/resume")

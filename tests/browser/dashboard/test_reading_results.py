@@ -351,7 +351,7 @@ async def test_lint_findings_of_the_rubric_are_listed_with_their_fix(served: Ser
 
     served.judging.register("linted", rubric, pages=[page_entry(URL)])
     await reader.go(f"/results/{await served.result('linted', 'linted')}")
-    assert await reader.text(".lint summary") == "Rubric lint for the author of the judge"
+    assert await reader.text(".lint summary") == "Rubric lint for the author of the task"
     await reader.page.click(".lint summary")
     await reader.page.wait_for_selector(".lint tbody tr")
     assert await reader.text(".lint tbody tr") == (

@@ -118,12 +118,12 @@ async def test_cache_commands_list_and_clear_shared_replies(
         read: dict[str, Any] = json.loads(done.stdout)
         return read
 
-    listed = await asyncio.to_thread(run_json, "admin", "cache", "list")
+    listed = await asyncio.to_thread(run_json, "admin", "cache")
     assert (listed["replies"], listed["shared"]["replies"]) == (0, CALLS)
     assert [each["model"] for each in listed["shared"]["models"]] == ["gpt-6-luna"]
-    output = await asyncio.to_thread(run_command, tmp_path, environment, "admin", "cache", "list")
+    output = await asyncio.to_thread(run_command, tmp_path, environment, "admin", "cache")
     assert "shared by all workers:" in output.stdout
-    cleared = await asyncio.to_thread(run_json, "admin", "cache", "clear")
+    cleared = await asyncio.to_thread(run_json, "admin", "cache", "--clear")
     assert (cleared["removed"], cleared["shared"]["removed"]) == (0, CALLS)
     async with machine("two") as api:
         result = await judged(api)

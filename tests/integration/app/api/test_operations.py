@@ -40,7 +40,7 @@ async def test_readiness_names_failed_check(open_api: OpenApi, judges):
     assert response.status_code == 503
     checks = {check["name"]: check for check in response.json()["checks"]}
     assert (checks["judges"]["ok"], checks["database"]["ok"]) == (False, True)
-    assert checks["judges"]["detail"] == "0 tasks, 1 broken judge files"
+    assert checks["judges"]["detail"] == "0 tasks, 1 broken task files"
 
 
 async def test_lost_database_returns_503_until_it_is_back(open_api: OpenApi, postgres_url: str, database_url: str):

@@ -91,8 +91,8 @@ async def test_judge_bug_fails_only_its_job_with_traceback(rig: Rig):
 @pytest.mark.parametrize(
     ("limit", "code", "remedy"),
     [
-        ("time", "DEADLINE", ". Fix the judge file, or raise ASSAY_JOB_DEADLINE_S"),
-        ("memory", "SCRIPT_LIMIT", ". Fix the judge file, or raise ASSAY_SCRIPT_MEMORY_BYTES"),
+        ("time", "DEADLINE", ". Fix the task file, or raise ASSAY_JOB_DEADLINE_S"),
+        ("memory", "SCRIPT_LIMIT", ". Fix the task file, or raise ASSAY_SCRIPT_MEMORY_BYTES"),
         ("file size", "SCRIPT_LIMIT", ""),
         ("result", "SCRIPT_LIMIT", ""),
     ],

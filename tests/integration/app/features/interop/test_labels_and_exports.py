@@ -46,7 +46,7 @@ async def assay(folder: Path, *arguments: str, **more: str) -> subprocess.Comple
 async def submit_answers(url: str, folder: Path) -> None:
     """Submit both answers with the command, and wait until they are judged."""
     (folder / "answers.jsonl").write_text("".join(json.dumps(one) + "\n" for one in ANSWERS))
-    done = await assay(folder, "answers", "import", "answers.jsonl", "--submit", "--url", url, "--json")
+    done = await assay(folder, "results", "import", "answers.jsonl", "--submit", "--url", url, "--json")
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["submitted"] == 2
@@ -80,7 +80,7 @@ async def test_results_of_imported_answers_export_in_every_format(url: str, tmp_
     assert "--run" in refused.stderr
     await export("mind2web2", "m", "--run", "tuesday")
     assert (tmp_path / "m" / "otter" / "capital" / "answer_1" / "answer_1.md").read_text() == "It is Lyon."
-    summary = await assay(tmp_path, "summary", "--agent", "otter", "--results", "m", "--json")
+    summary = await assay(tmp_path, "results", "summary", "--agent", "otter", "--results", "m", "--json")
     assert json.loads(summary.stdout)["avg_score"] == 0.5
 
 
@@ -95,7 +95,7 @@ async def test_exported_labels_evaluate_a_judge(url: str, tmp_path: Path, databa
         (tmp_path / "labels.jsonl").write_bytes((await client.get("/v1/reviews/export")).content)
 
     stored = {"ASSAY_DATA_DIR": str(tmp_path / "data"), "ASSAY_DATABASE_URL": database_url}
-    call = ("meta-eval", "labels.jsonl", "--model", "lexical", "--json")
+    call = ("meta-eval", "measure", "labels.jsonl", "--model", "lexical", "--json")
     done = await assay(tmp_path, *call, **stored)
 
     assert done.returncode == 0, done.stderr
