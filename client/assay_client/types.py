@@ -157,37 +157,6 @@ class AverageBoundsOut(TypedDict):
     pass_at_k: ScoreOut | None
 
 
-class BenchOut(TypedDict):
-    """A bench report: one row per label set and judge."""
-
-    id: str
-    created_at: str
-    rule: str
-    sample: Any
-    sets: list[dict[str, Any]]
-    rows: list[BenchRowOut]
-
-
-class BenchRowOut(TypedDict):
-    """Figures of one judge on one label set."""
-
-    set: str
-    model: str
-    verdicts: str
-    n: int
-    per_claim: dict[str, Any]
-
-
-class BenchSummaryOut(TypedDict):
-    """A bench without its figures."""
-
-    id: str
-    created_at: str
-    rule: str
-    sets: list[str]
-    judges: list[str]
-
-
 class Blob(TypedDict):
     """Reference to a stored body: hash, size in bytes and media type."""
 

@@ -108,13 +108,6 @@ async def test_runs_are_listed_by_split_with_published_figures(runs: Runs, reade
     assert "\nmind2web,,test_task,MindAct Flan-T5-XL top 50,published,,,,0.551," in table
 
 
-@pytest.mark.parametrize(("path", "status"), [("/nowhere", 404), ("/jobs/job_x", 404), ("/suites?format=x", 422)])
-async def test_error_pages_have_the_menu_with_suites(runs: Runs, path: str, status: int):
-    page = await runs.served.http.get(path, headers={"Accept": "text/html"})
-    assert page.status_code == status
-    assert '<a href="/suites"' in page.text.partition("<main")[0]
-
-
 async def test_jobs_show_the_score_of_a_run_and_lead_to_it(runs: Runs, reader: Reader):
     await reader.go("/jobs")
     row = f"#job-{runs.plain.rpartition('/')[2]}"
@@ -194,7 +187,7 @@ async def test_every_table_can_be_downloaded(runs: Runs, reader: Reader):
     downloads = await find_tables_in_downloads(reader, runs.served, pages)
     assert downloads.missing == []
     assert downloads.tables == {
-        "suites": 2, "run": 5, "other": downloads.tables["other"], "step": 3, "compare": 3,
+        "suites": 2, "run": 5, "other": downloads.tables["other"], "step": 3, "compare": 2,
     }  # fmt: skip
 
 
@@ -205,13 +198,13 @@ async def test_two_runs_are_selected_and_compared(runs: Runs, reader: Reader):
     await reader.page.get_by_role("link", name="Compare with another run").click()
     await reader.page.get_by_label("Baseline").select_option(a)
     await reader.page.wait_for_url(f"**{path}?a={a}&b={b}")
-    await reader.page.get_by_role("heading", name="Only the baseline passes: 8 steps").wait_for()
+    await reader.page.get_by_role("heading", name="Only the baseline passes: 4 steps").wait_for()
     assert "Step success, mean over tasks 36.7 0.0 \N{MINUS SIGN}36.7" in await reader.text(
         '[aria-label="Differences"]'
     )
-    await reader.page.get_by_role("link", name="show T1_a@1 in the candidate").click()
+    await reader.page.get_by_role("link", name="show T1_a in the candidate").click()
     await reader.page.wait_for_url(f"**/suites/mind2web/runs/{b}/steps/*")
-    assert await reader.text("h1") == "Step T1_a@1 failed"
+    assert await reader.text("h1") == "Step T1_a failed"
 
 
 async def test_hostile_suite_data_runs_no_script_and_sends_no_request(runs: Runs, reader: Reader):
