@@ -61,55 +61,6 @@ async def run(command: list[str], folder: Path, **more: str) -> Ended:
     return Ended(done.returncode, done.stdout, done.stderr)
 
 
-async def test_exit_code_reports_gate_state(url: str, tmp_path: Path):
-    async def gate(name: str, *options: str) -> Ended:
-        return await run([warm_assay(), "gate", "--url", url, "--agent", "walker", "--run", name, *options], tmp_path)
-
-    passed = await gate("good", "--min-score", "0.8", "--baseline", "walker@worse")
-    assert (passed.code, passed.err) == (0, "")
-    failed = await gate("worse", "--min-score", "0.8", "--baseline", "walker@good", "--max-regression", "0.1")
-    assert failed.code == 100
-    assert "failed: score: the score is 0.3333, below 0.8" in failed.err
-    assert "failed: regression: the mean difference over 3 tasks is -0.5000" in failed.err
-    undecided = await gate("open", "--min-score", "0.8")
-    assert undecided.code == 3
-    assert "open: judged: 1 of 3 answers were not judged" in undecided.err
-    assert "open: score: the score is 0.6667 to 0.8333" in undecided.err
-    # The unjudged answers cannot change the result.
-    assert (await gate("open", "--min-score", "0.9")).code == 100
-    # With one unjudged answer of three allowed, the lower bound is enough.
-    assert (await gate("open", "--min-score", "0.6", "--max-not-judged", "0.34")).code == 0
-    assert (await gate("nightly", "--min-score", "0.8")).code == 2
-    unreachable = [warm_assay(), "gate", "--url", "http://127.0.0.1:9", "--agent", "walker", "--min-score", "0.8"]
-    assert (await run(unreachable, tmp_path)).code == 1
-
-
-async def test_gate_writes_junit_markdown_and_json_reports(url: str, tmp_path: Path):
-    (tmp_path / "summary.md").write_text("what stood there before\n")
-    reports = ["--junit", "reports/gate.xml", "--markdown", "summary.md", "--json"]
-    command = [
-        warm_assay(),
-        "gate",
-        "--url",
-        url,
-        "--agent",
-        "walker",
-        "--run",
-        "worse",
-        "--min-score",
-        "0.8",
-        *reports,
-    ]
-    ended = await run(command, tmp_path)
-    result = json.loads(ended.out)
-    assert (result["gate"], result["exit_code"], ended.code) == ("failed", 100, 100)
-    assert result["statistics"]["score"]["value"] == pytest.approx(1 / 3)
-    suite = ElementTree.fromstring((tmp_path / "reports" / "gate.xml").read_text()).find("testsuite")
-    assert suite is not None and suite.attrib["failures"] == "1"
-    summary = (tmp_path / "summary.md").read_text()
-    assert summary.startswith("what stood there before\n### assay gate, walker@worse: failed")
-
-
 # The action, run like a GitHub runner does
 
 
