@@ -54,30 +54,20 @@ async def test_submission_creates_one_job_per_answer(api: httpx.AsyncClient):
 @pytest.mark.parametrize(
     ("fields", "path"),
     [
-        ({"task_id": "a..b"}, "task_id"),
         ({"agent": "../etc"}, "agent"),
-        ({"agent": "a" * 101}, "agent"),
         ({"agent": 7}, "agent"),
         ({"task_id": None}, "task_id"),
         ({"answers": []}, "answers"),
         ({"answers": "text"}, "answers"),
-        ({"answers": [{"name": "answer_1", "text": ""}]}, "answers.0.text"),
-        ({"answers": [{"name": "a/b", "text": "x"}]}, "answers.0.name"),
         ({"answers": [{"name": "answer_1"}]}, "answers.0"),
         ({"answers": [{"name": "answer_1", "text": "x", "reply": {"output": []}}]}, "answers.0"),
         ({"answers": [{"name": "answer_1", "reply": "x"}]}, "answers.0.reply"),
-        ({"answers": [{"name": "answer_1", "reply": {"id": "x"}}]}, "answers.0.reply"),
         ({"answers": [{"name": "answer_1", "reply": {"output": []}}]}, "answers.0.reply"),
         (
             {"answers": [{"name": "a", "reply": reply("It is Paris.", start=3, end=99)}]},
             "answers.0.reply.output.0.content.0.annotations.0.end_index",
         ),
-        (
-            {"answers": [{"name": "a", "reply": reply("It is Paris.", start=-3, end=9)}]},
-            "answers.0.reply.output.0.content.0.annotations.0.start_index",
-        ),
         ({"answers": [{"name": "a", "text": "x"}, {"name": "a.md", "text": "y"}]}, "answers.1.name"),
-        ({"answers": [{"name": "a", "text": "nul \0"}]}, "answers.0.text"),
         ({"answers": [{"name": "a", "text": "x", "extra": 1}]}, "answers.0.extra"),
         ({"model": "nobody/gpt"}, "model"),
         ({"model": "not a model"}, "model"),
@@ -275,8 +265,6 @@ async def test_answers_of_an_archive_with_a_model_are_checked_once(
     [
         ("nobody/gpt", "unknown"),
         ("openai/a b", "must be 1 to 200 printable ASCII characters without spaces"),
-        ("openai/ü", "must be 1 to 200 printable ASCII characters without spaces"),
-        ("openai/" + "x" * 194, "must be 1 to 200 printable ASCII characters without spaces"),
     ],
 )
 async def test_archive_with_invalid_model_is_rejected_completely(api: httpx.AsyncClient, model: str, message: str):

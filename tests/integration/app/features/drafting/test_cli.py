@@ -277,12 +277,6 @@ async def test_draft_over_the_size_limit_is_not_parsed(tasks_draft: Any, folder:
     assert len(drafts_of(server)[1].block("draft")) == 100_000
 
 
-def test_lexical_model_is_rejected(assay: RunCommand) -> None:
-    ended = assay("tasks", "draft", QUESTION, "--model", "lexical")
-    assert ended.code == 2
-    assert "--model" in ended.err
-
-
 @pytest.mark.parametrize("question", ["", " ", "x" * 20_001, "???"])
 def test_question_without_text_or_id_is_rejected(assay: RunCommand, question: str) -> None:
     assert assay("tasks", "draft", question, "--model", "openai/o4-mini").code == 2
