@@ -155,10 +155,6 @@ async def test_chunked_body_over_limit_is_rejected(open_api: OpenApi):
         assert_problem(await api.post("/v1/submissions", content=endless(), headers=headers), 413)
 
 
-async def test_task_with_broken_judge_file_is_accepted(api: httpx.AsyncClient):
-    assert (await api.post("/v1/submissions", json=submission_body(task_id="broken"))).status_code == 202
-
-
 async def test_idempotency_key_returns_first_response_and_rejects_other_body(api: httpx.AsyncClient):
     key = {"Idempotency-Key": "once"}
     first = await api.post("/v1/submissions", json=submission_body(), headers=key)

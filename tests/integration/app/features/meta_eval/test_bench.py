@@ -233,15 +233,6 @@ async def test_wrong_arguments_are_explained(bench: Any, arguments: tuple[str, .
     assert message in ended.err
 
 
-async def test_invalid_lines_stop_the_bench_before_any_request(bench: Any, tmp_path: Path) -> None:
-    (tmp_path / "bad.jsonl").write_text(label_line(GAUGES[0]) + '{"human": "maybe", "claim": "x"}\n')
-    async with says_yes_below(7) as server:
-        ended = await bench("--model", MODEL, server=server, labels=("--labels", "gauges.labels.jsonl", "bad.jsonl"))
-        assert server.calls == []
-    assert ended.code == 2
-    assert "line 2: human" in ended.err
-
-
 def test_stored_report_of_another_shape_is_skipped(tmp_path: Path) -> None:
     folder = tmp_path / "benches"
     folder.mkdir()
