@@ -124,16 +124,6 @@ async def test_jobs_show_the_score_of_a_run_and_lead_to_it(runs: Runs, reader: R
     assert await reader.violations() == []
 
 
-async def test_run_shows_figures_with_intervals_and_by_website(runs: Runs, reader: Reader):
-    await reader.go("/suites")
-    await reader.page.locator(f'a[href="{runs.plain}"]').click()
-    await reader.page.wait_for_url(f"**{runs.plain}")
-    assert "mean over tasks 46.7" in await reader.text('[aria-label="Figures"]')
-    assert "alpha 100.0 96.4 75.0" in await reader.text('[aria-label="By website"]')
-    assert await reader.page.locator('[aria-label="By domain"] tbody tr').count() == 2
-    assert (await runs.served.http.get(f"/json/v1{runs.plain}")).json()["suite"] == "mind2web"
-
-
 async def test_steps_can_be_filtered_and_browsed_with_keys(runs: Runs, reader: Reader):
     await reader.go(runs.plain)
     assert await reader.page.locator('[aria-label="Steps"] tbody tr').count() == 9
