@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from patchright.async_api import Browser
 
-import judges as judges_package
 from answers.submission import Answer
-from app.demo.expected import page_texts
-from app.demo.site import DemoSite
 from app.progress import Progress, ProgressCallback, Stage
 from app.storage.records import Job
 from judges.errors import JudgeBug
@@ -80,26 +76,6 @@ async def test_answer_is_pasted_and_appears_in_the_matrix(
         assert reader.page_errors == []
 
 
-async def test_demo_is_loaded_and_judged(
-    open_dashboard: OpenDashboard, chromium: Browser, monkeypatch: pytest.MonkeyPatch
-):
-    # The port of the answers may be in use on this machine. The pages come from the capturer of the test.
-    monkeypatch.setattr("app.features.demo.api.DemoSite", lambda: DemoSite(0))
-    judges = Path(judges_package.__path__[0]) / "tasks"
-    async with (
-        open_dashboard(real_judges=True, judge_folder=judges) as service,
-        open_reader(chromium, service.url) as reader,
-    ):
-        service.capturer.texts.update(page_texts())
-        await reader.go("/")
-        await reader.page.click("button:text('Load the demo')")
-        await reader.page.wait_for_selector("table.agents tbody tr:nth-child(3)")
-        await reader.wait_until("!document.querySelector('#board .live')")
-        row = await reader.text("table.agents tbody tr")
-        assert row.startswith("demo") and "1.00" in row
-        assert await reader.violations() == []
-
-
 async def test_failed_jobs_need_attention_and_are_retried_together(
     open_dashboard: OpenDashboard, steps: StepByStep, chromium: Browser
 ):
@@ -131,17 +107,6 @@ async def test_job_page_updates_live_until_the_result(served: Served, steps: Ste
     await reader.page.click("text=Open the result")
     await reader.page.wait_for_url("**/results/**")
     assert reader.page_errors == [] and reader.external_requests == []
-
-
-async def test_running_submissions_appear_on_and_leave_the_first_page(
-    served: Served, steps: StepByStep, reader: Reader
-):
-    await reader.go("/")
-    job = await served.submit("runner", "two")
-    await reader.page.wait_for_selector('#board .live :text("runner")')
-    steps.proceed("two")
-    await served.wait_for_job(job)
-    await reader.wait_until("!document.querySelector('#board .live')?.textContent.includes('runner')")
 
 
 async def test_submission_page_updates_all_its_jobs_live(served: Served, steps: StepByStep, reader: Reader):

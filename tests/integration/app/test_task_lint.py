@@ -88,28 +88,12 @@ def test_unloadable_judge_file_fails_the_command(assay: RunCommand, tmp_path: Pa
     assert "karrow_visit" in ended.out
 
 
-def test_task_details_show_judge_and_findings(assay: RunCommand, tmp_path: Path) -> None:
-    judges_in(tmp_path / "mine", repeated=REPEATED)
-
-    ended = assay("tasks", "show", "repeated", "--judges", "mine")
-
-    assert ended.code == 0
-    assert "repeated.py" in ended.out and "Name three bridges." in ended.out
-    assert "lint: b3/built: repeats the claim of 'b1/built'" in ended.out
-
-
 async def test_doctor_warns_of_findings(tmp_path: Path) -> None:
     check = await doctor.check_judges(settings_for_tests(judges=(judges_in(tmp_path / "mine", repeated=REPEATED),)))
 
     assert check.state is State.WARNING
     assert "repeated: lint: b2/built: repeats the claim" in check.detail and "(1 more)" in check.detail
     assert check.facts["lint"]["repeated"][1]["node_id"] == "b3/built"
-
-
-async def test_doctor_passes_without_findings(tmp_path: Path) -> None:
-    check = await doctor.check_judges(settings_for_tests(judges=(judges_in(tmp_path / "mine", sound=SOUND),)))
-
-    assert check.state is State.OK
 
 
 def test_failed_lint_process_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import csv
-import io
 import json
 import subprocess
 from collections.abc import AsyncIterator
@@ -12,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import pyarrow.parquet as pq
 import pytest
 
 from app.server.application import create_app
@@ -54,34 +51,6 @@ async def submit_answers(url: str, folder: Path) -> None:
         for submission in report["submissions"]:
             for job in submission["jobs"]:
                 assert (await wait_for_job(client, job["id"]))["status"] == "succeeded"
-
-
-async def test_results_of_imported_answers_export_in_every_format(url: str, tmp_path: Path) -> None:
-    await submit_answers(url, tmp_path)
-
-    async def export(form: str, out: str, *more: str) -> None:
-        done = await assay(
-            tmp_path, "results", "export", "--agent", "otter", "--url", url, "--format", form, "--out", out, *more
-        )
-        assert done.returncode == 0, done.stderr
-
-    await export("csv", "r.csv")
-    rows = list(csv.DictReader(io.StringIO((tmp_path / "r.csv").read_text("utf-8-sig"))))
-    assert [(row["run"], row["final_score"], row["words"]) for row in rows] == [
-        ("monday", "1.0", "3"),
-        ("tuesday", "0.5", "3"),
-    ]
-    await export("parquet", "l.parquet", "--rows", "leaves")
-    assert pq.read_table(tmp_path / "l.parquet")["leaf"].to_pylist() == ["paris", "source"] * 2
-    refused = await assay(
-        tmp_path, "results", "export", "--agent", "otter", "--url", url, "--format", "mind2web2", "--out", "m"
-    )
-    assert refused.returncode == 2
-    assert "--run" in refused.stderr
-    await export("mind2web2", "m", "--run", "tuesday")
-    assert (tmp_path / "m" / "otter" / "capital" / "answer_1" / "answer_1.md").read_text() == "It is Lyon."
-    summary = await assay(tmp_path, "results", "summary", "--agent", "otter", "--results", "m", "--json")
-    assert json.loads(summary.stdout)["avg_score"] == 0.5
 
 
 async def test_exported_labels_evaluate_a_judge(url: str, tmp_path: Path, database_url: str) -> None:

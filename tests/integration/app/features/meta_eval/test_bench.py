@@ -213,12 +213,3 @@ async def test_wrong_arguments_are_explained(bench: Any, arguments: tuple[str, .
     ended = await bench(*arguments)
     assert (ended.code, ended.out) == (2, "")
     assert message in ended.err
-
-
-async def test_invalid_lines_stop_the_bench_before_any_request(bench: Any, tmp_path: Path) -> None:
-    (tmp_path / "bad.jsonl").write_text(label_line(GAUGES[0]) + '{"human": "maybe", "claim": "x"}\n')
-    async with says_yes_below(7) as server:
-        ended = await bench("--model", MODEL, server=server, labels=("--labels", "gauges.labels.jsonl", "bad.jsonl"))
-        assert server.calls == []
-    assert ended.code == 2
-    assert "line 2: human" in ended.err

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import csv
-import io
 import json
 import zipfile
 from datetime import UTC, datetime
@@ -42,19 +40,6 @@ def run_export(assay: RunCommand, *arguments: str) -> None:
     ended = assay("results", "export", "--agent", "otter", "--results", "eval_results", *arguments)
     assert ended.code == 0, ended.err
     assert ended.out == ""
-
-
-def test_csv_has_one_row_per_result_or_leaf(assay: RunCommand, results_folder: Path) -> None:
-    run_export(assay, "--out", "results.csv")
-    run_export(assay, "--out", "leaves.csv", "--rows", "leaves", "--task", "tower")
-
-    results = list(csv.DictReader(io.StringIO(Path("results.csv").read_text("utf-8-sig"))))
-    assert [(row["task_id"], row["answer_name"]) for row in results] == [
-        ("bridge", "answer_1.md"), ("bridge", "answer_2.md"), ("tower", "answer_1.md"), ("tower", "answer_2.md"),
-    ]  # fmt: skip
-    leaves = list(csv.DictReader(io.StringIO(Path("leaves.csv").read_text("utf-8-sig"))))
-    assert [(row["leaf"], row["claim"]) for row in leaves[:2]] == [("a", "'=1+1"), ("b", "No")]
-    assert len(leaves) == 4
 
 
 def test_other_formats_are_written(assay: RunCommand, results_folder: Path) -> None:
