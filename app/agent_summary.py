@@ -17,10 +17,10 @@ from typing import Any
 
 from judges import public_summary as public
 from judges.analysis.statistics.headline import Figure, Headline, PassEstimate, Trial, headline
-from judges.analysis.statistics.interval import LEVEL, Interval
-from judges.extras import installed
+from judges.analysis.statistics.intervals import LEVEL, Interval
+from judges.errors import installed
 from judges.public_summary import ScoredAnswer, Summary
-from rubrics.result_fields import leaves_of
+from rubrics.result_json import leaves_of
 from rubrics.scoring import Score, bounded_score
 from rubrics.verdict import Outcome, Usage
 

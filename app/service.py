@@ -11,20 +11,16 @@ from typing import Any, TypeAlias
 
 import structlog
 
-from app.access.keys import KeyAuthenticator
-from app.access.rate_limits import RateLimiter, StreamLimiter
+from app.access.keys import KeyAuthenticator, RateLimiter, StreamLimiter
 from app.clock import SystemClock
 from app.engine.runtime import Runtime, open_runtime
 from app.jobs.budget_ledger import BudgetLedger
-from app.jobs.control import JobControl
 from app.jobs.evaluator import JobEvaluator, JobRunner
 from app.jobs.events import JobEvents
-from app.jobs.execution import EvaluateJob, JobExecutor
+from app.jobs.execution import EvaluateJob, JobExecutor, Takeover
 from app.jobs.intake import Intake
-from app.jobs.pausing import JobPauser
-from app.jobs.queue import JobQueue, WorkerOptions
-from app.jobs.queue_limit import QueueLimit
-from app.jobs.takeover import Takeover
+from app.jobs.pausing import JobControl, JobPauser
+from app.jobs.queue import JobQueue, QueueLimit, WorkerOptions
 from app.jobs.webhooks import WebhookSender
 from app.jobs.worker import Worker
 from app.observability.metrics import Metrics, RequestMetrics

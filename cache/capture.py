@@ -40,7 +40,7 @@ class CaptureOutcome(StrEnum):
     REDIRECT_LOOP = "redirect_loop"
     DAMAGED = "damaged"
     """A PDF or image that cannot be decoded, is encrypted, or exceeds the limits of its child process; or binary data
-    that is declared as a page; or garbled text (see ``cache.page_text.garbled``)."""
+    that is declared as a page; or garbled text (see ``cache.page_text.sentences``)."""
     CRASH = "crash"
     CORRUPT = "corrupt"
     """The stored bodies are damaged, and the page could not be captured again."""

@@ -38,12 +38,10 @@ from cache.capture import (
 )
 from cache.capture_index import CaptureIndex, capture_to_bytes
 from cache.errors import BlobCorrupt, BlobMissing, CacheError, NoEvidence
-from cache.fair_limit import Askers
 from cache.image_jobs import run_image_job
-from cache.lru import LRUCache
+from cache.pacing import Askers, SlowHosts
 from cache.page_text.screenshot_parts import screenshot_parts
-from cache.single_flight import SingleFlight
-from cache.slow_hosts import SlowHosts
+from cache.single_flight import LRUCache, SingleFlight
 from cache.urls import canonical_key, unfetchable_reason
 
 

@@ -18,9 +18,8 @@ from answers.citations import unique_urls
 from answers.submission import Answer
 from cache.urls import is_fetchable
 from judges.errors import ExtractionFailed
-from rubrics.errors import InvalidNode
 from rubrics.node import RubricNode, Strategy
-from rubrics.rubric import ROOT_ID, Rubric
+from rubrics.rubric import ROOT_ID, InvalidNode, Rubric
 from rubrics.verdict import Claim, Outcome, Reason, Verdict
 
 S = TypeVar("S", bound=BaseModel)
@@ -83,7 +82,7 @@ class Group:
         """Add a group whose children are independent of each other.
 
         Raises:
-            rubrics.errors.InvalidNode: the id is taken or empty, a weight is not above zero, or a child of a
+            rubrics.rubric.InvalidNode: the id is taken or empty, a weight is not above zero, or a child of a
                 critical group is not critical. Also applies to ``sequential``, ``check`` and ``verify``.
         """
         return self._group(id, desc, Strategy.PARALLEL, critical=critical, weight=weight, requires=requires)

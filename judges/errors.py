@@ -1,4 +1,4 @@
-"""Exceptions raised while judging.
+"""Exceptions raised while judging, and messages for packages of extras that are not installed.
 
 None of these is ever a verdict. The code that settles a leaf turns them into ``not_judged`` with
 :attr:`JudgeError.reason`. The hierarchy::
@@ -19,6 +19,8 @@ None of these is ever a verdict. The code that settles a leaf turns them into ``
     └── JudgeBug                  the judge file itself failed; carries its traceback
         ├── JudgeNotLoadable      it cannot be imported, or lacks its function
         └── ScriptStopped         it exceeded a resource or time limit and was killed
+
+The packages of extras are large, and most users do not need them. They are imported where they are used.
 """
 
 from __future__ import annotations
@@ -26,8 +28,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
+from importlib.util import find_spec
 from types import MappingProxyType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 from rubrics.verdict import Reason, Usage
 
@@ -201,7 +204,7 @@ class ShorterPage:
     Attributes:
         refusal: Message of the provider.
         page_chars: Number of characters of the page that were kept, from its beginning. Together with the request, this
-            determines the shorter request (see ``judges.llm.context_windows``).
+            determines the shorter request (see ``judges.llm.remote``).
         unusable: Unusable replies to the full request, before it was rejected.
         text: Reply to the shorter request that does not count because the rest of the page was not shown.
         model: Model that sent ``text``.
@@ -280,3 +283,33 @@ class IsolationFailed(JudgeError):
 
 class ReplyNotCached(Exception):
     """No cached reply exists for a request that must be answered from the cache. Neither a fault nor a verdict."""
+
+
+EXTRAS: Final = {
+    "anthropic": "bedrock",
+    "numpy": "statistics",
+    "pyarrow": "suites",
+    "scipy": "statistics",
+}
+"""Extra of each optional package, by import name."""
+
+
+def installed(extra: str) -> bool:
+    """Return whether all packages of an extra are installed. Imports none of them."""
+    return all(find_spec(package) is not None for package, owner in EXTRAS.items() if owner == extra)
+
+
+def advice(extra: str) -> str:
+    """Return how to install an extra."""
+    return f"install the extra {extra!r}: `make setup-all` in a checkout, or pip install 'assay[{extra}]'"
+
+
+def missing_extra(error: BaseException) -> str | None:
+    """Return the message for a failed import of an optional package; None for any other error.
+
+    >>> missing_extra(ModuleNotFoundError(name="scipy.special"))[:35]
+    'The package scipy is not installed:'
+    """
+    package = (error.name or "").partition(".")[0] if isinstance(error, ModuleNotFoundError) else ""
+    extra = EXTRAS.get(package)
+    return None if extra is None else f"The package {package} is not installed: {advice(extra)}"

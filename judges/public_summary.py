@@ -2,7 +2,7 @@
 
 Pure functions over plain values. The only place that computes averages and rounds them: the compat package writes these
 summaries to folders, the service returns them over HTTP and the command line prints them. For folders and file names,
-see ``judges.result_files``.
+see ``judges.result``.
 """
 
 from __future__ import annotations

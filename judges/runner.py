@@ -2,16 +2,21 @@
 
 The judge's coroutine declares a rubric; the runner then settles every leaf. The runner is the only place that turns an
 exception of a judge file into ``JudgeBug``, and a failed extraction into leaves that are not judged.
+
+Equal requests are sent once, and which caller is charged depends on the order in which they arrive. In a result, the
+first leaf in tree order that needed a request carries its cost; every other leaf has a cached call. Costs move only
+between equal requests, so totals do not change.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
-from typing import Any, Final, TypeVar
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, TypeAlias, TypeVar
 
 from pydantic import BaseModel
 
@@ -22,8 +27,7 @@ from judges.context import JudgeContext, extraction_failed_verdict
 from judges.cpu_bound import run_on_leaves
 from judges.errors import ExtractionFailed, JudgeBug
 from judges.extractor import ExtractorBase
-from judges.leaf_usage import assign_usage_in_tree_order
-from judges.prompting.prompts.library import load_prompt
+from judges.prompting.prompts import load_prompt
 from judges.prompting.rendering import TRANSCRIBE
 from judges.registry import Judge
 from judges.settling import JudgeClaim, Progress, Settler
@@ -34,7 +38,65 @@ from rubrics.node import RubricNode
 from rubrics.rubric import Rubric
 from rubrics.scoring import Score, bounded_score, score, score_strict
 from rubrics.tree import leaves_below
-from rubrics.verdict import Claim, Outcome, QuoteOrigin, Reason, Usage, Verdict
+from rubrics.verdict import Claim, ModelRequest, Outcome, QuoteOrigin, Reason, Usage, Verdict, Vote
+
+_Costs: TypeAlias = dict[str, list[Usage]]
+"""Costs by request key, in the order of assignment."""
+
+
+def assign_usage_in_tree_order(
+    verdicts: Sequence[Verdict], requests: Iterable[ModelRequest] | None = None
+) -> list[Verdict]:
+    """Return the verdicts of an answer's leaves, given in tree order, with costs assigned in that order.
+
+    ``requests`` are all requests of the answer, if some belong to no leaf. Those, and the unneeded ones, get the costs
+    that no leaf takes.
+    """
+    if requests is None:
+        requests = [request for verdict in verdicts for request in (*verdict.requests, *verdict.unneeded)]
+    costs = _by_key(requests)
+    for cost in costs.values():
+        cost.sort(key=_size, reverse=True)
+    charged = [_charged(verdict, costs) if verdict.requests else verdict for verdict in verdicts]
+    return [
+        replace(verdict, unneeded=_assigned(verdict.unneeded, costs)) if verdict.unneeded else verdict
+        for verdict in charged
+    ]
+
+
+def _by_key(requests: Iterable[ModelRequest]) -> _Costs:
+    costs: _Costs = defaultdict(list)
+    for request in requests:
+        costs[request.key].append(request.usage)
+    return costs
+
+
+def _size(usage: Usage) -> tuple[int, int, int, float]:
+    return usage.calls, usage.input_tokens, usage.output_tokens, usage.usd or 0.0
+
+
+def _charged(verdict: Verdict, costs: _Costs) -> Verdict:
+    requests = _assigned(verdict.requests, costs)
+    own = _by_key(requests)
+    return replace(
+        verdict,
+        requests=requests,
+        votes=tuple(_vote(vote, own) for vote in verdict.votes),
+        usage=sum((request.usage for request in requests), Usage()),
+    )
+
+
+def _assigned(requests: Iterable[ModelRequest], costs: _Costs) -> tuple[ModelRequest, ...]:
+    return tuple(replace(request, usage=costs[request.key].pop(0)) if request.key else request for request in requests)
+
+
+def _vote(vote: Vote, own: _Costs) -> Vote:
+    """Return the vote, marked as cached if its request cost nothing in this verdict."""
+    if not vote.request or not own[vote.request]:
+        return vote
+    usage = own[vote.request].pop(0)
+    return replace(vote, cached=usage.cached_calls > 0 and usage.calls == 0)
+
 
 log = logging.getLogger(__name__)
 

@@ -13,8 +13,8 @@ from contextvars import ContextVar
 from typing import Final, TypeAlias
 
 from judges.errors import JudgeBug
+from rubrics.gating import decided_by_code, gating_leaf, prerequisites_of, wait_cycle
 from rubrics.node import RubricNode
-from rubrics.ordering import decided_by_code, gating_leaf, prerequisites_of, wait_cycle
 from rubrics.rubric import Rubric
 from rubrics.scoring import compatible_score, tree_score
 from rubrics.tree import leaves_below

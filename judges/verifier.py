@@ -2,6 +2,9 @@
 
 The model is shown the claim with its evidence. Code, not the model, checks the quotes. A fault costs one vote. If the
 remaining votes have no majority, the verdict is ``not_judged`` with the reason, never "failed".
+
+A jury of models is a claim judge, too. It combines the verdicts of its members. A member that could not judge a claim
+counts for neither side, see ``judges.voting.jury_verdict``.
 """
 
 from __future__ import annotations
@@ -18,16 +21,9 @@ from cache.errors import CacheError
 from judges.cpu_bound import run_cpu_bound
 from judges.errors import LLMError, ReplyNotCached, ShorterPage, UnusableKind
 from judges.grounding.quotes import find_quotes, needs_whole_sentence
-from judges.grounding.support import ClaimGrounds
-from judges.llm.client import LLMReply, LLMRequest
-from judges.llm.lexical import MAX_CHARS
-from judges.llm.lexical import MODEL as LEXICAL
-from judges.llm.remote import repair_request
-from judges.prompted_model import PromptedModel
-from judges.prompting.page_view import PreparedPage
-from judges.prompting.rendering import Question, Rendered, Style, render_claim, render_transcription
-from judges.prompting.transcription import (
+from judges.grounding.support import (
     TOO_LONG,
+    ClaimGrounds,
     Transcription,
     is_all_picture,
     lacks_quote,
@@ -35,10 +31,23 @@ from judges.prompting.transcription import (
     unseen_part,
     unseen_reasoning,
 )
-from judges.prompting.verdict_reply import BinaryEvalResult
-from judges.source_policy import check_of, combine_verdicts, no_source_verdict, verdict_without_evidence
-from judges.voting import NO_MAJORITY, decide_votes, votes_needed
-from rubrics.verdict import Claim, ModelRequest, Outcome, Quote, Reason, Usage, Verdict, Vote
+from judges.llm.client import LLMReply, LLMRequest
+from judges.llm.lexical import MAX_CHARS
+from judges.llm.lexical import MODEL as LEXICAL
+from judges.llm.remote import repair_request
+from judges.prompting.page_view import PreparedPage
+from judges.prompting.rendering import (
+    BinaryEvalResult,
+    PromptedModel,
+    Question,
+    Rendered,
+    Style,
+    render_claim,
+    render_transcription,
+)
+from judges.source_policy import check_of, combine_checks, combine_verdicts, no_source_verdict, verdict_without_evidence
+from judges.voting import NO_MAJORITY, decide_votes, jury_verdict, members_in, votes_needed
+from rubrics.verdict import Claim, MemberVerdict, ModelRequest, Outcome, Quote, Reason, Usage, Verdict, Vote
 
 log = logging.getLogger(__name__)
 
@@ -494,3 +503,88 @@ async def _without_traceback(judging: Coroutine[Any, Any, Verdict | None]) -> Ve
         return await judging
     except asyncio.CancelledError as cancelled:
         raise cancelled.with_traceback(None) from None
+
+
+_SIDES = {Outcome.PASSED: True, Outcome.FAILED: False}
+
+
+def judge_named(name: str, judge_of: Callable[[str], ClaimJudge]) -> ClaimJudge:
+    """Return the judge of a model, or of a jury (``a,b,c``) whose members ``judge_of`` creates."""
+    members = members_in(name)
+    if len(members) == 1:
+        return judge_of(name)
+    return JuryJudge(name, [judge_of(member) for member in members])
+
+
+class JuryJudge(ClaimJudge):
+    """Claim judge that asks all members of a jury concurrently. ``name`` is that of the jury."""
+
+    def __init__(self, name: str, members: Sequence[ClaimJudge]) -> None:
+        self.model = name
+        self._members = members
+
+    async def settle(self, question: ClaimQuestion, *, cache_only: bool = False) -> Verdict:
+        return await self._combined(lambda member: member.settle(question, cache_only=cache_only))
+
+    async def settle_any(self, question: ClaimQuestion, evidence_for: EvidenceLookup) -> Verdict:
+        """Settle a claim as the base class does. Each member decides about all sources, not the jury about each."""
+        return await self._combined(lambda member: member.settle_any(question, evidence_for))
+
+    async def before_result(self) -> None:
+        await self._members[0].before_result()
+
+    async def _combined(self, ask: Callable[[ClaimJudge], Coroutine[Any, Any, Verdict]]) -> Verdict:
+        verdicts = await asyncio.gather(*(ask(member) for member in self._members), return_exceptions=True)
+        for verdict in verdicts:
+            if isinstance(verdict, BaseException):
+                raise verdict
+        given = [verdict for verdict in verdicts if isinstance(verdict, Verdict)]
+        return combine_members(self.model, [member.model for member in self._members], given)
+
+
+def combine_members(jury: str, models: Sequence[str], verdicts: Sequence[Verdict]) -> Verdict:
+    """Return the verdict of a jury from those of its members, in their order.
+
+    Reasoning, prompt and quotes are those of a member of the winning side: the first whose quotes were found, else the
+    first. If no model decided (no source, no page), the verdicts are equal and the first is returned.
+    """
+    if all(verdict.model is None for verdict in verdicts):
+        return verdicts[0]
+    decided = jury_verdict([_SIDES.get(verdict.outcome) for verdict in verdicts])
+    winners = [verdict for verdict in verdicts if _SIDES.get(verdict.outcome) is decided and decided is not None]
+    deciding = next((verdict for verdict in winners if verdict.grounded), winners[0] if winners else None)
+    outcome = Outcome.NOT_JUDGED if deciding is None else deciding.outcome
+    asked = next(verdict for verdict in verdicts if verdict.model is not None)
+    return Verdict(
+        outcome=outcome,
+        reason=_shared_reason(verdicts) if deciding is None else deciding.reason,
+        reasoning=_losses(models, verdicts) if deciding is None else deciding.reasoning,
+        votes=tuple(vote for verdict in verdicts for vote in verdict.votes),
+        quotes=() if deciding is None else deciding.quotes,
+        evidence=tuple(dict.fromkeys(digest for verdict in verdicts for digest in verdict.evidence)),
+        prompt=(deciding and deciding.prompt) or asked.prompt,
+        model=jury,
+        usage=sum((verdict.usage for verdict in verdicts), Usage()),
+        requests=tuple(request for verdict in verdicts for request in verdict.requests),
+        unneeded=tuple(request for verdict in verdicts for request in verdict.unneeded),
+        grounded=None if deciding is None else deciding.grounded,
+        checks=combine_checks([verdict.checks for verdict in (winners or verdicts)], passed=outcome is Outcome.PASSED),
+        signals=tuple(sorted({signal for verdict in verdicts for signal in verdict.signals})),
+        members=tuple(
+            MemberVerdict(model=model, outcome=one.outcome, reason=one.reason, reasoning=one.reasoning)
+            for model, one in zip(models, verdicts, strict=True)
+        ),
+    )
+
+
+def _shared_reason(verdicts: Sequence[Verdict]) -> Reason:
+    """Return the common reason of all members without a verdict if no member has one, else ``NO_MAJORITY``."""
+    reasons = {verdict.reason for verdict in verdicts}
+    only = reasons.pop() if len(reasons) == 1 else None
+    return only or Reason.NO_MAJORITY
+
+
+def _losses(models: Sequence[str], verdicts: Sequence[Verdict]) -> str:
+    """Return what the members without a verdict report."""
+    lost = [(model, one) for model, one in zip(models, verdicts, strict=True) if one.outcome not in _SIDES]
+    return "\n".join(f"{model}: {one.reasoning or one.reason}" for model, one in lost)

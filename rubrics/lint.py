@@ -12,8 +12,8 @@ from collections.abc import Hashable, Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
+from rubrics.gating import wait_cycle
 from rubrics.node import RubricNode
-from rubrics.ordering import wait_cycle
 from rubrics.rubric import Rubric
 
 

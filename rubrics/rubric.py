@@ -5,9 +5,21 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from rubrics.errors import InvalidNode, UnknownNode
 from rubrics.node import RubricNode, Strategy
 from rubrics.tree import TreeStatistics, leaves_below, statistics, walk
+
+
+class RubricError(ValueError):
+    """Base of all rubric errors. The message names the problem and the node."""
+
+
+class InvalidNode(RubricError):
+    """A node that breaks a rule of the tree, or has a value that cannot be scored."""
+
+
+class UnknownNode(RubricError):
+    """An id that is not in the rubric."""
+
 
 ROOT_ID = "root"
 

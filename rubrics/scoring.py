@@ -12,9 +12,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from rubrics.errors import InvalidNode
 from rubrics.node import RubricNode, Status, Strategy
-from rubrics.rubric import Rubric
+from rubrics.rubric import InvalidNode, Rubric
 from rubrics.tree import N, TreeNode
 from rubrics.verdict import Outcome, Verdict
 

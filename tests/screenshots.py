@@ -21,7 +21,7 @@ import httpx
 from patchright.async_api import Browser, Page, async_playwright
 from PIL import Image, ImageDraw
 
-from answers.bundle import read_folder
+from answers.public_layout import read_folder
 from app.demo.expected import examples_dir, report_path
 from app.demo.run import MODEL, running_service
 from app.demo.site import DemoSite

@@ -13,11 +13,10 @@ from fastapi import FastAPI, Request, Response
 from fastapi.openapi.utils import get_openapi
 from fastapi.responses import JSONResponse
 
-from app.api.examples import example_for, example_of
+from app.api.examples import ALWAYS, HEADERS, OF_ERRORS, RATE_LIMIT, example_for, example_of, references
 from app.api.models import ProblemOut
 from app.api.problems import MEDIA_TYPE
 from app.api.request_fields import METADATA_VALUE, METADATA_VALUE_SCHEMA
-from app.api.response_headers import ALWAYS, HEADERS, OF_ERRORS, RATE_LIMIT, references
 from app.api.results import result_schema
 
 _REF = "#/components/schemas/"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from judges.analysis.statistics.interval import Interval
+from judges.analysis.statistics.intervals import Interval
 from rubrics.scoring import Score
 
 

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import Annotated, TypeVar
+from datetime import UTC, datetime
+from typing import Annotated, Any, TypeVar
 
 from fastapi import Depends, Path, Query, params
+from pydantic import BaseModel, BeforeValidator
 
 from app.clock import ID_ALPHABET, ID_CHARS
+from app.storage.listings import ListFilter
 
 T = TypeVar("T")
 MAX_LIMIT = 200
@@ -58,3 +62,43 @@ CapturesPageDep = Annotated[PageRequest, pages_by_id("page")]
 UrlsPageDep = Annotated[PageRequest, Depends(_page_request("^[0-9a-f]{64}$", "0" * 64))]
 PositionsPageDep = Annotated[PageRequest, Depends(_page_request("^[0-9]{1,9}$", "50"))]
 """Pagination of lists whose cursor is a number: a position or an offset."""
+
+
+_TIME = re.compile(r"\d{4}-\d\d-\d\d([Tt ]\d\d:\d\d(:\d\d(\.\d+)?)?([Zz]|[+-]\d\d:\d\d)?)?")
+
+
+def _time(value: Any) -> Any:
+    if not _TIME.fullmatch(str(value)):  # pydantic also accepts numbers
+        raise ValueError("is not a time: send 2026-03-01 or 2026-03-01T09:30:00Z")
+    return value
+
+
+TimeFilter = Annotated[datetime | None, BeforeValidator(_time)]
+
+
+async def _filter(
+    agent: NameFilter = None,
+    task_id: NameFilter = None,
+    run: NameFilter = None,
+    since: Annotated[TimeFilter, Query(description="Only what was created at this time or later")] = None,
+    until: Annotated[TimeFilter, Query(description="Only what was created before this time")] = None,
+) -> ListFilter:
+    return ListFilter(agent=agent, task_id=task_id, run=run, since=_in_utc(since), until=_in_utc(until))
+
+
+def _in_utc(time: datetime | None) -> datetime | None:
+    return time.replace(tzinfo=UTC) if time is not None and time.tzinfo is None else time
+
+
+FilterDep = Annotated[ListFilter, Depends(_filter)]
+"""Filters by agent, task, run and time, without the owner: call ``of_owner``."""
+
+
+class JobCountsOut(BaseModel):
+    """Number of jobs by status."""
+
+    queued: int
+    running: int
+    succeeded: int
+    failed: int
+    cancelled: int

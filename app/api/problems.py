@@ -21,8 +21,7 @@ from answers.errors import InvalidSubmission, ProblemCode
 from app.jobs.errors import JobNotFound, JobStateConflict, QueueFull
 from app.storage.errors import DatabaseUnavailable, KeyInProgress, KeyReused, StorageFull
 from cache.errors import BlobStoreFull, CacheError
-from judges.errors import ModelNotConfigured
-from judges.extras import missing_extra
+from judges.errors import ModelNotConfigured, missing_extra
 
 MEDIA_TYPE = "application/problem+json"
 _INVALID = "The request has invalid fields; see errors"

@@ -17,17 +17,16 @@ from fastapi import APIRouter, Header, Response
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.api.access import ReaderDep, ServiceDep
-from app.api.listings import FilterDep
+from app.api.examples import references
 from app.api.models import LintFindingOut, ListOut
-from app.api.overrides import override_fields
-from app.api.paging import IdPath, NamePath, ResultsPageDep
+from app.api.paging import FilterDep, IdPath, NamePath, ResultsPageDep
 from app.api.problems import not_found
-from app.api.response_headers import references
+from app.api.reviews import override_fields
 from app.storage import results as rows
 from app.storage.listings import ListFilter
 from app.storage.overrides import Override, overrides_of
 from app.storage.results import ResultOrigin
-from judges.analysis.result_lint import lint_of_result
+from judges.analysis.overrides import lint_of_result
 from judges.registry import Judge
 from rubrics.lint import LintFinding
 

@@ -6,13 +6,23 @@ reported next to them.
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from judges.analysis.overrides import OverrideLike, judged_tree, override_scores, overrides_in_force
+from judges.result import score_json
+from rubrics.result_json import may_lack_parts
+
+if TYPE_CHECKING:
+    # The replay of a bundle needs no database, and the database libraries are slow to import.
+    from app.storage.overrides import Override
+import asyncio
 import json
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable, Mapping, Sequence
-from datetime import datetime
-from typing import Annotated, Any, Literal, TypeAlias
+from collections.abc import AsyncIterator, Iterable
+from typing import Annotated, Literal, TypeAlias
 
 from fastapi import APIRouter, Path, Response
 from fastapi.responses import StreamingResponse
@@ -20,23 +30,63 @@ from pydantic import AfterValidator, BaseModel, ConfigDict, Field
 
 from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
-from app.api.examples import EXAMPLE_ID, EXAMPLE_TIME
+from app.api.examples import EXAMPLE_ID, EXAMPLE_TIME, references, sends
 from app.api.models import ListOut, RecordModel
-from app.api.overrides import override_json, overrides_json
 from app.api.paging import ID_PATTERN, IdPath, ModelFilter, NameFilter, PageRequest, pages_by_id
 from app.api.problems import Problem, not_found
-from app.api.request_fields import NOT_BLANK
-from app.api.response_headers import references, sends
-from app.api.strict_json import StrictJsonRoute
+from app.api.request_fields import NOT_BLANK, StrictJsonRoute
 from app.service import Service
 from app.storage import overrides as rows
 from app.storage.overrides import Override, Review, ReviewedResult
+from app.storage.records import storable_text
 from app.storage.results import get_result
-from app.storage.text_cleanup import storable_text
 from judges.analysis.labels import HumanDecision, label_from_leaf, label_line
-from judges.analysis.overrides import JudgedNode, judged_leaves, overrides_in_force
+from judges.analysis.overrides import JudgedNode, judged_leaves
 from judges.analysis.statistics.agreement import Agreement, confusion_of
 from judges.analysis.statistics.agreement import agreement as agreement_of
+
+
+def override_fields(result: Mapping[str, Any], rows: Sequence[Override]) -> dict[str, Any]:
+    """Return the fields ``overrides`` (oldest first) and ``with_overrides`` of a result."""
+    return {"overrides": overrides_json(rows), "with_overrides": scores_with_overrides(result, rows)}
+
+
+def override_json(row: Override, *, is_in_force: bool) -> dict[str, Any]:
+    """Return one override as results and lists show it. ``is_in_force``: the newest on its leaf, and not withdrawn."""
+    fields = dataclasses.asdict(row)
+    del fields["created_at"]
+    return {**fields, "in_force": is_in_force, "created_at": time_json(row.created_at)}
+
+
+def overrides_json(rows: Sequence[Override]) -> list[dict[str, Any]]:
+    """Return all overrides of one result, oldest first."""
+    ids = {row.id for row in overrides_in_force(rows).values()}
+    return [override_json(row, is_in_force=row.id in ids) for row in rows]
+
+
+def time_json(at: datetime) -> str:
+    """Format a time as the API does: ISO 8601 in UTC, ending in ``Z``."""
+    return at.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+def scores_with_overrides(result: Mapping[str, Any], overrides: Sequence[OverrideLike]) -> dict[str, Any] | None:
+    """Return the scores with the overrides in force instead of the verdicts; None if no override is in force.
+
+    Raises:
+        InvalidNode: A weight in the tree is not a finite number above zero.
+    """
+    root, effective = judged_tree(result), overrides_in_force(overrides)
+    if root is None or not effective:
+        return None
+    passed = {leaf: override.outcome == "passed" for leaf, override in effective.items()}
+    scores = override_scores(root, passed, is_whole=not may_lack_parts(result))
+    return {
+        "score": score_json(scores.score),
+        "score_strict": score_json(scores.score_strict),
+        "final_score": scores.final_score,
+        "leaves": len(effective),
+    }
+
 
 _FIGURE: dict[str, Any] = {"value": 0.8, "low": 0.49, "high": 0.94, "n": 10, "method": "Wilson (1927)", "reason": None}
 

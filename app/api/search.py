@@ -11,7 +11,7 @@ from pydantic import ConfigDict, Field
 from app.api.access import ReaderDep, ServiceDep
 from app.api.models import ListOut, RecordModel
 from app.service import Service
-from app.storage.search import Found, search
+from app.storage.results import Found, search
 
 router = APIRouter(prefix="/v1/search", tags=["results"])
 

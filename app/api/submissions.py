@@ -1,4 +1,4 @@
-"""Routes for submissions."""
+"""Routes for submissions, and for estimates of what judging them takes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import io
 import json
 from collections.abc import Sequence
 from dataclasses import replace
-from datetime import datetime
+from datetime import date, datetime
 from typing import Annotated, Any, Literal
 
 import structlog
@@ -16,11 +16,12 @@ from fastapi import APIRouter, File, Form, Header, Query, Request, Response, Upl
 from fastapi.responses import JSONResponse
 from pydantic import BaseModel, Field
 
-from answers.bundle import read_archive
-from answers.submission import Submission, checked_submission
+from answers.public_layout import read_archive
+from answers.submission import Answer, Submission, checked_submission
 from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
-from app.api.listings import FilterDep, JobCountsOut
+from app.api.examples import sends
+from app.api.jobs import WaitQuery, wait_for_end
 from app.api.models import (
     AcceptedArchiveOut,
     AcceptedSubmissionOut,
@@ -33,22 +34,25 @@ from app.api.models import (
     SubmissionIn,
     SubmissionOut,
 )
-from app.api.paging import IdPath, PageRequest, pages_by_id
+from app.api.paging import FilterDep, IdPath, JobCountsOut, PageRequest, pages_by_id
 from app.api.problems import Problem, not_found
-from app.api.request_fields import ModelText
-from app.api.response_headers import sends
-from app.api.strict_json import StrictJsonRoute
-from app.api.waiting import WaitQuery, wait_for_end
+from app.api.request_fields import ModelText, StrictJsonRoute
 from app.api.webhooks import new_webhook
+from app.engine.estimate import MAX_PAGES, MAX_PAST_RESULTS, AnswerFacts, PageSize, estimate_answer, total
 from app.jobs.intake import JobOptions, SubmissionReceipt
 from app.service import Service
 from app.storage import jobs as rows
 from app.storage.budgets import get_spent
 from app.storage.idempotency import IdempotencyKey
-from app.storage.listings import list_submission_ids
+from app.storage.listings import ListFilter, list_submission_ids
 from app.storage.records import TERMINAL, JobStatus
+from app.storage.results import list_results
 from app.storage.retention import remove_submission, reviewed_results
 from cache.blobs import BlobArea
+from cache.urls import canonical_key, is_fetchable
+from judges.cpu_bound import cited_urls
+from judges.llm.pricing import prices_as_of
+from judges.llm.providers import parse_judge
 
 
 class DeletedOut(BaseModel):
@@ -309,3 +313,71 @@ def key_of_request(owner: str, key: str | None, kind: str, request: bytes) -> Id
 
 def receipts_json(receipts: Sequence[SubmissionReceipt]) -> dict[str, Any]:
     return {"submissions": [receipt.as_json() for receipt in receipts]}
+
+
+estimate_router = APIRouter(prefix="/v1/estimates", tags=["estimates"], route_class=StrictJsonRoute)
+
+
+class RangeOut(BaseModel):
+    """Lowest and highest value."""
+
+    low: float
+    high: float
+
+
+class TotalEstimateOut(BaseModel):
+    """Estimated calls, tokens and cost. Cached replies are not subtracted."""
+
+    calls: RangeOut
+    input_tokens: RangeOut
+    output_tokens: RangeOut
+    usd: RangeOut | None = Field(description="Null if a price is unknown")
+
+
+class AnswerEstimateOut(TotalEstimateOut):
+    """Estimate of one answer."""
+
+    answer: str
+    basis: str = Field(description="What the estimate is based on, in words")
+
+
+class EstimateOut(BaseModel):
+    """Estimate of each answer, and the total."""
+
+    model: str
+    items: list[AnswerEstimateOut]
+    total: TotalEstimateOut
+    prices_as_of: date
+
+
+@estimate_router.post("")
+async def create_estimate(body: SubmissionIn, service: ServiceDep, caller: SubmitterDep) -> EstimateOut:
+    """Estimate calls, tokens and cost of a submission. Calls no model, captures no page and stores nothing."""
+    submission = await asyncio.to_thread(checked_body, body)
+    await check_tasks_exist(service, [submission])
+    model = str(parse_judge(submission.model or service.settings.model))
+    past = await _past(service, caller, submission.task_id)
+    estimates = [
+        estimate_answer(await _facts(service, caller, answer, past), model, service.settings.prices)
+        for answer in submission.answers
+    ]
+    items = [
+        AnswerEstimateOut(answer=answer.name, **estimate.as_json())
+        for answer, estimate in zip(submission.answers, estimates, strict=True)
+    ]
+    summed = TotalEstimateOut(**total(estimates).as_json())
+    return EstimateOut(model=model, items=items, total=summed, prices_as_of=prices_as_of())
+
+
+async def _past(service: Service, caller: Caller, task_id: str) -> list[dict[str, Any]]:
+    async with service.database.begin() as connection:
+        chosen = ListFilter(owner=caller.visible_owner, task_id=task_id)
+        found = await list_results(connection, limit=MAX_PAST_RESULTS, chosen=chosen)
+    return await asyncio.to_thread(lambda: [json.loads(one.body) for one in found])
+
+
+async def _facts(service: Service, caller: Caller, answer: Answer, past: list[dict[str, Any]]) -> AnswerFacts:
+    urls = [url for url in await cited_urls(answer.text) if is_fetchable(url)][:MAX_PAGES]
+    captures = [await service.runtime.index.find(canonical_key(url), caller.owner) for url in urls]
+    sizes = [None if capture is None else PageSize.of(capture) for capture in captures]
+    return AnswerFacts(text=answer.text, sha256=answer.sha256, pages=sizes, past=past)

@@ -1,29 +1,68 @@
-"""Routes for the summary of an agent and for the leaderboard."""
+"""Routes for the summary of an agent and for the leaderboard.
+
+Scores of different judges are not mixed in one figure without the caller's consent.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import json
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Annotated, Any
+from urllib.parse import quote
 
 from fastapi import APIRouter, Query
 from pydantic import ConfigDict, Field
 
+from answers.submission import MAX_LABEL_CHARS
 from app.access.keys import Caller
 from app.agent_summary import AnswerOutcome, agent_summary, by_judge, full_summary, judges_of
 from app.api.access import ReaderDep, ServiceDep
 from app.api.examples import EXAMPLE_ID, EXAMPLE_RESULT, EXAMPLE_TIME
 from app.api.figures import AgentSummaryOut, LeaderboardRowOut, ScoreOut, score_out
-from app.api.mixed_judges import JudgeQuery, MixQuery, refuse_to_mix, total_judges
 from app.api.models import ListOut, RecordModel
 from app.api.paging import NAME_PATTERN, NameFilter, NamePath
-from app.api.problems import not_found
+from app.api.problems import Problem, not_found
 from app.service import Service
 from app.storage import results as rows
 from app.storage.records import JudgedAnswer
+
+MixQuery = Annotated[bool, Query(description="Accept scores of different judges in one figure or comparison")]
+JudgeQuery = Annotated[
+    str | None,
+    Query(
+        min_length=1,
+        max_length=MAX_LABEL_CHARS,
+        pattern="^[!-~]+$",
+        description="Only answers of this judge, as named in `judges`. Answers without a result always count",
+    ),
+]
+_DETAIL = (
+    "The scores come from different judges: {judges}. Select one with judge, judge the answers again with "
+    "one model (POST /v1/rescores), or accept it with mix_judges=true"
+)
+
+
+def total_judges(counts: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """Return the number of answers by judge over several figures, most first."""
+    return dict(sum(map(Counter, counts), Counter[str]()).most_common())
+
+
+def refuse_to_mix(
+    judges: Mapping[str, int], figures: Mapping[str, Mapping[str, Any]], path: str | None = None
+) -> Problem:
+    """Return the refusal. ``figures`` has the figures of each judge, which ``path`` returns with ``judge=NAME``."""
+    offered: Sequence[Mapping[str, Any]] = [
+        {"judge": judge, "answers": answers, **figures.get(judge, {})}
+        | ({} if path is None else {"url": f"{path}{'&' if '?' in path else '?'}judge={quote(judge, safe='')}"})
+        for judge, answers in judges.items()
+    ]
+    listed = ", ".join(f"{judge} ({answers} answers)" for judge, answers in judges.items())
+    return Problem(409, "MIXED_JUDGES", _DETAIL.format(judges=listed), fields={"judges": offered})
+
 
 router = APIRouter(prefix="/v1", tags=["results"])
 

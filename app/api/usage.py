@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 
 from app.api.access import ReaderDep, ServiceDep
 from app.api.paging import ModelFilter, NameFilter
-from app.storage.model_usage import usage_by
+from app.storage.budgets import usage_by
 from judges.llm.pricing import prices_as_of
 
 router = APIRouter(prefix="/v1", tags=["usage"])

@@ -14,8 +14,7 @@ from app.api.access import ReaderDep, ServiceDep, SubmitterDep
 from app.api.models import ListOut, RecordModel
 from app.api.paging import ID_PATTERN, IdPath, PageRequest, PositionsPageDep, pages_by_id
 from app.api.problems import Problem, not_found
-from app.api.request_fields import WebhookUrl
-from app.api.strict_json import StrictJsonRoute
+from app.api.request_fields import StrictJsonRoute, WebhookUrl
 from app.jobs.webhooks import new_secret
 from app.service import Service
 from app.storage import webhooks as rows

@@ -20,7 +20,7 @@ from app.console.streams import print_json, stdout_console
 if TYPE_CHECKING:
     from app.settings import Settings
     from app.storage.database import Database
-    from judges.llm.response_cache import CachedModelReplies, CacheSize, FolderReplyCache
+    from judges.llm.cached import CachedModelReplies, CacheSize, FolderReplyCache
 
 CacheOption: TypeAlias = Annotated[
     Path | None, typer.Option("--cache", help="Page cache used with `assay evaluate` (default: the data folder).")
@@ -133,7 +133,7 @@ def _stores(cache: Path | None) -> list[FolderReplyCache]:
     from app.engine.model_clients import reply_folder
     from app.engine.public_cache import PublicCache
     from app.settings import load_settings
-    from judges.llm.response_cache import FolderReplyCache
+    from judges.llm.cached import FolderReplyCache
 
     if cache is None:
         return [FolderReplyCache(reply_folder(load_settings().data_dir))]
@@ -143,7 +143,7 @@ def _stores(cache: Path | None) -> list[FolderReplyCache]:
 
 def _joined(replies: list[CachedModelReplies]) -> list[CachedModelReplies]:
     """Merge the entries of all caches by model."""
-    from judges.llm.response_cache import CachedModelReplies
+    from judges.llm.cached import CachedModelReplies
 
     by_model: dict[str | None, list[CachedModelReplies]] = {}
     for each in replies:

@@ -272,7 +272,7 @@ def _write_public_files(
     with_metrics: bool,
 ) -> None:
     """Write what ``mind2web2 evaluate`` writes about a run: its log, the metrics and the report."""
-    from judges.result_files import agent_folder
+    from judges.result import agent_folder
     from mind2web2.metrics import agent_metrics, save_metrics
     from mind2web2.report import NoAnswers, write_report
     from mind2web2.utils.logging_setup import log_files

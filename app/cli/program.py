@@ -50,8 +50,7 @@ from app.features.suites import cli_compare_runs, cli_mind2web, cli_mm_mind2web
 from app.interruption import INTERRUPTION
 from cache.backends.browser_search import INSTALL_BROWSER
 from cache.errors import BrowserUnavailable, CacheError
-from judges.errors import JudgeBug, JudgeError
-from judges.extras import missing_extra
+from judges.errors import JudgeBug, JudgeError, missing_extra
 
 _UNWRITABLE = frozenset(
     {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.ENOTDIR, errno.EISDIR}

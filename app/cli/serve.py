@@ -91,8 +91,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 def _prepared() -> Settings:
     """Load the settings and configure logging."""
-    from app.observability.logs import configure_logging
-    from app.observability.redaction import Redactor
+    from app.observability.logs import Redactor, configure_logging
     from app.settings import load_settings
 
     settings = load_settings()

@@ -11,7 +11,7 @@ from app.console.connection import URL, JsonOption, ResultsOption, UrlOption
 from app.console.streams import counted, print_json, stdout_console
 from app.console.summaries import MixJudgesOption, judges_text, load_summary
 from app.console.tables import bounds_text, interval_text, number_text, plain_table
-from judges.extras import advice
+from judges.errors import advice
 
 
 def summary(

@@ -26,7 +26,7 @@ def read_answers(path: Path) -> list[tuple[str, str]]:
     Raises:
         WrongUsage: There are no answers, or one cannot be read as UTF-8 or as a reply.
     """
-    from answers.bundle import ANSWERS, is_answer, other_files
+    from answers.public_layout import ANSWERS, is_answer, other_files
 
     if path.is_dir():
         report_ignored(other_files(path))

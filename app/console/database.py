@@ -16,8 +16,7 @@ T = TypeVar("T")
 
 def run_in_database(work: Callable[[Settings, Database], Awaitable[T]], *, migrated: bool = True) -> T:
     """Open the database of the service, run ``work`` and return its result. Logs only warnings, to stderr."""
-    from app.observability.logs import configure_logging
-    from app.observability.redaction import Redactor
+    from app.observability.logs import Redactor, configure_logging
     from app.settings import load_settings
     from app.storage.database import open_database
 

@@ -107,8 +107,7 @@ def task_folder(out: Path | None) -> Path:
 
 def quiet_logging(settings: Settings) -> None:
     """Log only warnings and errors if the level is ``info``, because progress is displayed separately."""
-    from app.observability.logs import configure_logging
-    from app.observability.redaction import Redactor
+    from app.observability.logs import Redactor, configure_logging
 
     level = "warning" if settings.log_level == "info" else settings.log_level
     configure_logging(Redactor(settings.secrets), level=level)
@@ -120,8 +119,8 @@ def find_answers(root: Path, agent: str, task_ids: Sequence[str]) -> tuple[Submi
     Raises:
         WrongUsage: There are none, or they are invalid. The hint names similar agents or tasks.
     """
-    from answers.bundle import ignored_files, read_folder
     from answers.errors import AnswersNotFound, InvalidSubmission
+    from answers.public_layout import ignored_files, read_folder
 
     try:
         submissions = read_folder(root, agent, task_ids)

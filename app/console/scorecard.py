@@ -9,7 +9,7 @@ from rich.text import Text
 
 from app.agent_summary import AnswerOutcome, ScorecardRow, leaves_not_judged, score_of, seconds_of
 from app.console.tables import PlainTable, plain_table
-from rubrics.result_fields import leaves_of
+from rubrics.result_json import leaves_of
 from rubrics.scoring import Score
 from rubrics.verdict import Outcome
 

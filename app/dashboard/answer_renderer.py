@@ -22,8 +22,7 @@ import structlog
 
 from answers.markdown import MAX_CHARS
 from app.dashboard.answer_html import RenderedAnswer, render_answer
-from cache.lru import LRUCache
-from cache.single_flight import SingleFlight
+from cache.single_flight import LRUCache, SingleFlight
 
 SHORT_CHARS: Final = 20_000
 """Answers up to this length are rendered in a thread: 0.2 s in the worst case."""

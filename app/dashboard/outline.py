@@ -12,8 +12,8 @@ from functools import partial
 from typing import Any
 from weakref import ref
 
-from rubrics.errors import InvalidNode
 from rubrics.node import Status
+from rubrics.rubric import InvalidNode
 from rubrics.scoring import NodeScore, score_nodes, unknown_leaves
 from rubrics.tree import NodeKeys
 from rubrics.verdict import Outcome, Verdict

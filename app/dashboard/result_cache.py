@@ -20,7 +20,7 @@ from app.dashboard.errors import NotFound
 from app.dashboard.leaf_overrides import ResultOverrides, result_overrides
 from app.dashboard.outline import Node, Outline, outline
 from assay_client import wire
-from cache.lru import LRUCache
+from cache.single_flight import LRUCache
 from rubrics.scoring import Score, bounded_score
 from rubrics.verdict import Outcome
 

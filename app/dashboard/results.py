@@ -28,7 +28,7 @@ from app.dashboard.result_cache import Tree
 from app.dashboard.viewer import FormCheck, Viewer, ViewerDep
 from app.dashboard.wording import REASONS, remedy_words
 from rubrics.node import Strategy
-from rubrics.result_fields import script_of
+from rubrics.result_json import script_of
 from rubrics.scoring import NodeScore, Score, bounded_score, score_nodes, score_with
 from rubrics.verdict import Outcome, Reason
 

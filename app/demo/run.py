@@ -18,7 +18,7 @@ from math import isclose
 from pathlib import Path
 from typing import Any, Protocol
 
-from answers.bundle import read_folder
+from answers.public_layout import read_folder
 from answers.submission import Submission
 from app.agent_summary import AnswerOutcome, score_of
 from app.clock import SystemClock
@@ -32,7 +32,7 @@ from app.settings import Settings
 from app.storage.embedded import EmbeddedPostgres
 from assay_client import AsyncClient, ClientError, Job
 from judges.public_summary import word_count
-from judges.result_files import AnswerFolder
+from judges.result import AnswerFolder
 from rubrics.scoring import bounded_score
 
 MODEL = "lexical"

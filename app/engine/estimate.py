@@ -16,10 +16,10 @@ from cache.capture import Capture
 from judges.llm.families import is_reasoning_model
 from judges.llm.pricing import Prices
 from judges.llm.providers import LEXICAL, ModelName, parse_judge
-from judges.prompting.token_limit import MAX_TEXT_TOKENS
-from judges.result_files import judged_answers
+from judges.result import judged_answers
+from judges.tokenizers import MAX_TEXT_TOKENS
 from judges.voting import members_in
-from rubrics.result_fields import leaves_of
+from rubrics.result_json import leaves_of
 
 Result: TypeAlias = Mapping[str, Any]
 Range: TypeAlias = "tuple[float, float]"

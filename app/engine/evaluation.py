@@ -40,7 +40,7 @@ from judges.llm.providers import parse_judge
 from judges.loader import JudgeCatalogue
 from judges.public_summary import word_count
 from judges.registry import Judge
-from judges.result_files import AnswerFolder, supersede_results
+from judges.result import AnswerFolder, supersede_results
 from mind2web2.evidence import log_result
 from mind2web2.results import rules
 from mind2web2.task_pages import TaskFolder

@@ -25,22 +25,18 @@ from app.engine.estimate import PageSize, claims_of, estimate_claims
 from app.engine.runtime import Runtime, open_runtime
 from app.engine.text_judging import runtime_with_pages, text_judge, texts_of
 from app.errors import AppError
-from app.observability.logs import configure_logging
-from app.observability.redaction import Redactor
+from app.observability.logs import Redactor, configure_logging
 from app.settings import Settings, load_settings
 from cache.confinement.privileges import DEFAULT_UID
-from judges.analysis.mutation.answer_scores import EMPTY_ANSWER, scores_json
 from judges.analysis.mutation.field_test import observe
 from judges.analysis.mutation.findings import report
-from judges.analysis.mutation.judge_file import judge_file
-from judges.analysis.mutation.leaves import ObservedRun, observed_run
+from judges.analysis.mutation.judge_file import PAGE, ExtractionRecorder, GeneratedValuesClient, judge_file
+from judges.analysis.mutation.leaves import EMPTY_ANSWER, ObservedRun, observed_run, scores_json
 from judges.analysis.mutation.mutation_test import JudgeText, MutationResult, MutationTest, report_json
-from judges.analysis.mutation.replay import PAGE, ExtractionRecorder, GeneratedValuesClient
-from judges.analysis.result_lint import finding_json, lint_of_result
+from judges.analysis.overrides import finding_json, lint_of_result
 from judges.errors import JudgeBug, JudgeError
 from judges.isolation.fork_server_pool import clean_environment, sandbox_user
-from judges.isolation.limits import MIB, ScriptLimits
-from judges.isolation.process_limits import apply_limits, confine
+from judges.isolation.process_limits import MIB, ScriptLimits, apply_limits, confine
 from judges.llm.client import LLMClient
 from judges.llm.observed import ObservedLLM, RequestObserver
 from judges.llm.providers import LEXICAL

@@ -1,34 +1,89 @@
-"""Model clients by provider, created from the settings, with a circuit breaker per provider."""
+"""Model clients by provider, created from the settings, with a circuit breaker per provider.
+
+There is one semaphore per limited resource. Each adapter holds its semaphore only during its external call. Answers
+share the slots for page captures fairly, see ``cache.pacing``. If workers share a limit, the slot of this process is
+acquired before the shared one, so deadlocks are impossible.
+"""
 
 from __future__ import annotations
 
 import asyncio
 import hmac
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import AbstractAsyncContextManager, suppress
+from dataclasses import dataclass
 from pathlib import Path
+from types import TracebackType
 from typing import TYPE_CHECKING, Any, Final
 
 from pydantic import SecretStr
 
-from app.engine.limits import Limits
 from app.settings import Settings
+from cache.pacing import FairLimit
 from judges.errors import ModelNotConfigured
-from judges.llm.budget import ProcessBudget, unknown_price_message
+from judges.llm.cached import FolderReplyCache, JuryClient, ReplyCache
 from judges.llm.circuit import CircuitBreaker, CircuitState, not_sent_error
 from judges.llm.client import LLMClient
-from judges.llm.jury_client import JuryClient
 from judges.llm.learned_formats import FormatFile
 from judges.llm.missing_models import ListedModel, ModelList, shutdown_of, shutdown_warning
 from judges.llm.observed import rejects_all_requests
+from judges.llm.pricing import ProcessBudget, unknown_price_message
 from judges.llm.provider_adapter import Access, ProviderAdapter
 from judges.llm.providers import LEXICAL, REMOTE_PROVIDERS, ModelName, account_identity, make_client, parse_judge
-from judges.llm.response_cache import FolderReplyCache, ReplyCache
 from judges.llm.retry import RetryPolicy
 
 if TYPE_CHECKING:
     # A suite run uses models but no database, and the database libraries take seconds to import.
     from app.storage.provider_status import SharedProviderStatus
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """Semaphores of this process. ``answers()`` creates one per task."""
+
+    tasks: asyncio.Semaphore
+    pages: FairLimit
+    llm: AbstractAsyncContextManager[Any]
+    max_answers: int
+
+    @classmethod
+    def from_settings(cls, settings: Settings, *, shared_llm: AbstractAsyncContextManager[Any] | None = None) -> Limits:
+        """Create the limits. ``shared_llm`` is the model request limit that all workers share, if any."""
+        llm = asyncio.Semaphore(settings.max_llm)
+        return cls(
+            tasks=asyncio.Semaphore(settings.max_tasks),
+            pages=FairLimit(settings.max_pages, per_host=settings.max_pages_per_host),
+            llm=llm if shared_llm is None else CombinedLimit(llm, shared_llm),
+            max_answers=settings.max_answers,
+        )
+
+    def answers(self) -> asyncio.Semaphore:
+        """Create a semaphore for the answers of one task."""
+        return asyncio.Semaphore(self.max_answers)
+
+
+class CombinedLimit:
+    """Reentrant context manager that acquires a slot of the first limit, then one of the second."""
+
+    def __init__(self, first: AbstractAsyncContextManager[Any], second: AbstractAsyncContextManager[Any]) -> None:
+        self._first = first
+        self._second = second
+
+    async def __aenter__(self) -> None:
+        await self._first.__aenter__()
+        try:
+            await self._second.__aenter__()
+        except BaseException:  # cancellation too must release the first
+            await self._first.__aexit__(None, None, None)
+            raise
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        try:
+            await self._second.__aexit__(kind, error, trace)
+        finally:
+            await self._first.__aexit__(kind, error, trace)
 
 
 _LEAST_FAVOURABLE: Final = (CircuitState.OPEN, CircuitState.HALF_OPEN, CircuitState.UNTRIED, CircuitState.CLOSED)

@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from app.engine.estimate import PageSize
-from app.engine.public_cache import PublicCache
-from app.engine.stored_pages import read_shown_page, same_bodies, stored_bodies
+from app.engine.public_cache import PublicCache, read_shown_page, same_bodies, stored_bodies
 from cache.capture_index import FolderIndex
 from cache.urls import canonical_key
 from mind2web2.utils.cache_filesys import CacheFileSys

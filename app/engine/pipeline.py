@@ -24,31 +24,29 @@ from app.progress import Progress, ProgressCallback, Stage, ignore_progress
 from cache.blobs import BlobArea
 from cache.capture import Capture, Evidence
 from cache.errors import BlobCorrupt, BlobMissing, BlobStoreFailed, BrowserUnavailable, CacheError, NoEvidence
-from cache.fair_limit import on_behalf_of
+from cache.pacing import on_behalf_of
 from cache.pages import PageCache
 from cache.urls import canonical_key
 from judges.analysis.rejudging import with_rejudged
 from judges.cpu_bound import cited_urls, run_on_leaves
 from judges.errors import JudgeBug
 from judges.extractor import Extractor
-from judges.isolation.native import judge_isolated
-from judges.jury import judge_named
-from judges.llm.cached import CachedLLM
+from judges.isolation.judge_job import judge_isolated
+from judges.llm.cached import CachedLLM, JuryClient
 from judges.llm.call_recording import CallRecorder, recording_calls
 from judges.llm.client import LLMClient, LLMRequest
-from judges.llm.jury_client import JuryClient
 from judges.llm.observed import ObservedLLM, RejectionMonitor, RequestObserver, UsageMeter
 from judges.llm.parameters import TOOLKIT_DEFAULTS, RequestParameters, RunParameters
 from judges.llm.providers import JudgeName, parse_judge
 from judges.registry import Judge, JudgeKind
 from judges.result import build_result, native_summary, page_json
 from judges.runner import JudgeTools, run_judge
-from judges.verifier import Verifier
+from judges.verifier import Verifier, judge_named
 from mind2web2.external_services import services_of_run
 from mind2web2.host import run_script
 from mind2web2.results import rules
 from mind2web2.task_pages import TaskFolder
-from rubrics.result_fields import leaves_of
+from rubrics.result_json import leaves_of
 from rubrics.verdict import Reason, Usage
 
 _log = structlog.get_logger(__name__)

@@ -1,6 +1,6 @@
 """Result folders of ``assay evaluate`` in the public layout: reading and writing.
 
-``judges.result_files`` defines paths and names, ``judges.public_summary`` the calculations.
+``judges.result`` defines paths and names, ``judges.public_summary`` the calculations.
 """
 
 from __future__ import annotations
@@ -16,10 +16,18 @@ from answers.submission import Answer
 from app.agent_summary import AnswerOutcome, agent_summary, scored_answers
 from app.errors import AppError
 from cache.atomic_files import write_atomic
-from judges import result_files
 from judges.public_summary import task_summary, word_count
-from judges.result_files import AnswerFolder, write_json
-from rubrics.result_fields import parameters_of, script_of
+from judges.result import (
+    AGENT_SUMMARY,
+    TASK_SUMMARY,
+    AnswerFolder,
+    agent_folder,
+    judged_answers,
+    judged_tasks,
+    task_folder,
+    write_json,
+)
+from rubrics.result_json import parameters_of, script_of
 
 Result = Mapping[str, Any]
 
@@ -105,8 +113,8 @@ def read_outcomes(out: Path, agent: str) -> list[AnswerOutcome]:
             words=_words(folder.answer_copy),
             result=newest_result(folder),
         )
-        for task_id in result_files.judged_tasks(out, agent)
-        for folder in result_files.judged_answers(out, agent, task_id)
+        for task_id in judged_tasks(out, agent)
+        for folder in judged_answers(out, agent, task_id)
     ]
 
 
@@ -122,9 +130,9 @@ def write_summaries(out: Path, agent: str, failed: Iterable[AnswerOutcome] = ())
     for answer in scored_answers(outcomes):
         by_task.setdefault(answer.task_id, {})[answer.answer_name] = answer.score
     for task_id, scores in by_task.items():
-        folder = result_files.task_folder(out, agent, task_id)
-        write_json(folder / result_files.TASK_SUMMARY, task_summary(scores))
-    write_json(result_files.agent_folder(out, agent) / result_files.AGENT_SUMMARY, summary)
+        folder = task_folder(out, agent, task_id)
+        write_json(folder / TASK_SUMMARY, task_summary(scores))
+    write_json(agent_folder(out, agent) / AGENT_SUMMARY, summary)
     return summary
 
 
@@ -143,7 +151,7 @@ def read_attempts(out: Path, agent: str) -> list[AnswerOutcome]:
     """
     outcomes = read_outcomes(out, agent)
     known = {(one.task_id, one.answer_name) for one in outcomes}
-    failed = (one for one in _without_result(result_files.agent_folder(out, agent) / result_files.AGENT_SUMMARY))
+    failed = (one for one in _without_result(agent_folder(out, agent) / AGENT_SUMMARY))
     return [*outcomes, *(one for one in failed if (one.task_id, one.answer_name) not in known)]
 
 

@@ -26,30 +26,27 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from app.clock import Clock, IdGenerator, SortableIdGenerator, SystemClock
 from app.engine.judge_files import LiveCatalogue
-from app.engine.limits import Limits
-from app.engine.model_clients import ModelClients, folder_reply_cache
+from app.engine.model_clients import Limits, ModelClients, folder_reply_cache
 from app.errors import InvalidSettings, UnknownTask
-from app.observability.redaction import Redactor
+from app.observability.logs import Redactor
 from app.settings import Settings
 from app.storage.data_folder import prepare_data_folder
 from cache.backends.browser_search import INSTALL_BROWSER, find_browser
 from cache.backends.http import HttpCapturer
 from cache.backends.patchright import BrowserCapturer
-from cache.backends.router import RoutedCapturer
-from cache.backends.sibling_probe import PROBE_BYTES, PROBE_S, SiblingProbe
+from cache.backends.router import PROBE_BYTES, PROBE_S, RoutedCapturer, SiblingProbe
 from cache.blobs import BlobStore
 from cache.capture import Capturer, Observation
 from cache.capture_index import CaptureIndex, CombinedIndex, FolderIndex
 from cache.confinement.privileges import DEFAULT_UID
 from cache.egress.proxy import EgressProxy, parse_host_port
 from cache.errors import BrowserUnavailable
-from cache.pacing import HostPacing, PacedCapturer, ProcessHostPacing
+from cache.pacing import HostPacing, PacedCapturer, ProcessHostPacing, SlowHosts
 from cache.pages import Archive, PageCache
-from cache.slow_hosts import SlowHosts
 from cache.sources.wayback import Wayback
 from judges.errors import JudgeNotLoadable
 from judges.isolation.fork_server_pool import ForkServerPool
-from judges.isolation.limits import ScriptLimits
+from judges.isolation.process_limits import ScriptLimits
 from judges.llm.providers import parse_judge
 from judges.loader import JudgeCatalogue
 from judges.prompting.blocks import BlockBuilder
@@ -59,7 +56,7 @@ from mind2web2.isolated_run import PRELOADED
 
 if TYPE_CHECKING:
     # Only the service has a database, and its libraries take a third of the start-up time of a command.
-    from app.storage.capture_locks import PostgresCaptureLocks
+    from app.storage.captures import PostgresCaptureLocks
     from app.storage.database import Database
     from app.storage.reply_cache import DatabaseReplyCache
     from app.storage.shared_state import SharedState
@@ -240,7 +237,7 @@ def _capture_coordination(database: Database | None) -> tuple[HostPacing, Postgr
     """Return the pacing of requests per host, and the locks that make workers capture each page once."""
     if database is None:
         return ProcessHostPacing(), None
-    from app.storage.capture_locks import PostgresCaptureLocks, PostgresHostPacing
+    from app.storage.captures import PostgresCaptureLocks, PostgresHostPacing
 
     return PostgresHostPacing(database), PostgresCaptureLocks(database)
 

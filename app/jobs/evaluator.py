@@ -11,8 +11,7 @@ from typing import Any
 from answers.submission import Answer
 from app.engine import pipeline
 from app.engine.runtime import Runtime
-from app.jobs.attempt_accounting import AttemptAccounting
-from app.jobs.budget_ledger import BudgetLedger
+from app.jobs.budget_ledger import AttemptAccounting, BudgetLedger
 from app.jobs.errors import JobBudgetExhausted
 from app.observability.metrics import RequestMetrics
 from app.progress import ProgressCallback

@@ -15,8 +15,7 @@ from typing import Any, TypeAlias
 
 from answers.submission import Submission
 from app.clock import Clock, IdGenerator
-from app.jobs.queue import QUEUE, TASK
-from app.jobs.queue_limit import QueueLimit
+from app.jobs.queue import QUEUE, TASK, QueueLimit
 from app.storage.database import Database
 from app.storage.direct_pool import DirectConnection
 from app.storage.idempotency import IdempotencyKey, find_response, store_response

@@ -2,11 +2,16 @@
 
 A queue entry holds only a job ID. It is inserted in the caller's transaction and deleted when it is done. The state of
 the job is in its own row.
+
+The number of queued jobs is limited. The queued jobs are counted at most once per second. Jobs that this process
+accepts in between are added to the count. Several processes together can exceed the limit by the jobs they accept
+within that second.
 """
 
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -22,7 +27,9 @@ from sqlalchemy import text
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.async_tools import cancellable_sleep
+from app.jobs.errors import QueueFull
 from app.storage.database import QUEUE_CONNECTIONS, Database
+from app.storage.direct_pool import DirectConnection
 from app.storage.errors import DatabaseUnavailable
 
 QUEUE = "answers"
@@ -209,3 +216,54 @@ async def run_cancellable(working: Coroutine[Any, Any, None], *, is_draining: Ca
             raise error from None
         raise
     await running
+
+
+_INTERVAL_S = 1.0
+_ANALYZE_AFTER_JOBS = 1000
+
+
+class QueueLimit:
+    """Queue limit, checked per process."""
+
+    def __init__(self, max_queued: int) -> None:
+        """``max_queued``: maximum number of queued jobs; 0: no limit."""
+        self._max_queued = max_queued
+        self._waiting = 0
+        self._counted_at = float("-inf")
+        self._since_analyze = 0
+
+    async def admit(self, connection: DirectConnection, new: int) -> None:
+        """Check that ``new`` jobs fit into the queue, and count them.
+
+        Raises:
+            QueueFull: The limit would be exceeded.
+        """
+        if self._max_queued:
+            if time.monotonic() - self._counted_at > _INTERVAL_S:
+                self._counted_at = time.monotonic()
+                counted = await connection.execute(_COUNT, [self._max_queued])
+                row = await counted.fetchone()
+                self._waiting = 0 if row is None else int(row[0])
+            if self._waiting + new > self._max_queued:
+                raise QueueFull(f"{self._waiting} jobs are queued, the limit is {self._max_queued}: retry later")
+            self._waiting += new
+        self._since_analyze += new
+
+    async def analyze_periodically(self, database: Database) -> None:
+        """Run ``ANALYZE`` on the queue table after bulk inserts, until cancelled.
+
+        With outdated statistics the planner makes fetching from a long queue slow.
+        """
+        while True:
+            await cancellable_sleep(_INTERVAL_S)
+            if self._since_analyze < _ANALYZE_AFTER_JOBS:
+                continue
+            self._since_analyze = 0
+            try:
+                async with database.pooled_connection() as connection:
+                    await connection.execute("ANALYZE procrastinate_jobs")
+            except DatabaseUnavailable as error:
+                _log.warning("queue statistics not updated", detail=str(error))
+
+
+_COUNT = "SELECT count(*) FROM (SELECT FROM jobs WHERE status = 'queued' LIMIT %s) waiting"

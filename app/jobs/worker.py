@@ -8,10 +8,9 @@ import random
 import structlog
 
 from app.async_tools import cancellable_sleep
-from app.jobs.execution import JobExecutor
+from app.jobs.execution import JobExecutor, Takeover
 from app.jobs.pausing import JobPauser
 from app.jobs.queue import JobQueue, WorkerOptions
-from app.jobs.takeover import Takeover
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
 

@@ -21,12 +21,10 @@ from typing import TYPE_CHECKING, Any
 
 from app.engine.judge_files import load_catalogue
 from app.engine.judge_trials import lint_judges
-from app.engine.limits import Limits
-from app.engine.model_clients import ModelClients
+from app.engine.model_clients import Limits, ModelClients
 from app.engine.runtime import open_blobs, open_runtime
 from app.errors import AppError
-from app.observability.logs import configure_logging
-from app.observability.redaction import Redactor
+from app.observability.logs import Redactor, configure_logging
 from app.settings import Settings
 from app.storage.embedded import EmbeddedPostgres
 from cache.backends.browser_process import own_network_problem
@@ -34,11 +32,9 @@ from cache.backends.browser_search import INSTALL_BROWSER
 from cache.confinement.landlock import LANDLOCK_TCP, landlock_version
 from cache.confinement.privileges import DEFAULT_UID, user_change_problem
 from cache.errors import CacheError
-from judges.errors import JudgeError, LLMError
-from judges.extras import EXTRAS, installed
+from judges.errors import EXTRAS, JudgeError, LLMError, installed
 from judges.llm.missing_models import suggestions
-from judges.llm.probing import probe
-from judges.llm.providers import LEXICAL, ModelName, parse_judge
+from judges.llm.providers import LEXICAL, ModelName, parse_judge, probe
 
 if TYPE_CHECKING:
     from app.storage.database import Database

@@ -14,11 +14,9 @@ from fastapi import APIRouter, Depends, FastAPI
 from starlette.routing import BaseRoute
 
 from app.api import (
-    estimates,
     health,
     jobs,
     page_changes,
-    page_uploads,
     pages,
     providers,
     results,
@@ -32,8 +30,7 @@ from app.api import (
 )
 from app.api.access import authenticate
 from app.api.description import install_openapi
-from app.api.http_limits import LimitedHttpProtocol
-from app.api.middleware import BodyLimit, KeyGuard, OriginGuard, PreparedRoutes, ResponseHeaders
+from app.api.middleware import BodyLimit, KeyGuard, LimitedHttpProtocol, OriginGuard, PreparedRoutes, ResponseHeaders
 from app.api.problems import Problem, as_problem, check_parameters, install_problems
 from app.dashboard.install import PAGES, install_dashboard
 from app.dashboard.rendering import Renderer
@@ -69,9 +66,9 @@ ROUTERS: Final = (
     tasks.router,
     page_changes.router,
     pages.router,
-    page_uploads.router,
+    page_changes.upload_router,
     providers.router,
-    estimates.router,
+    submissions.estimate_router,
     usage.router,
     webhooks.router,
     health.router,

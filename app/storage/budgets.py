@@ -1,18 +1,26 @@
-"""Queries for budgets: spent amounts, and reservations for running requests.
+"""Queries for budgets, checkpoints and model usage.
 
-Call every function inside a transaction. A transaction that changes budgets must call ``add_spent`` first, because it
-locks the rows in a fixed order.
+A budget has a spent amount, and reservations for running requests. Call every function inside a transaction. A
+transaction that changes budgets must call ``add_spent`` first, because it locks the rows in a fixed order.
+
+Checkpoints are model replies of a job, stored until the job has a complete result. Model usage has calls, tokens and
+cost per day. Usage is written together with the replies, so it includes requests of jobs without a result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from datetime import date
+from typing import Any, NamedTuple
 
-from sqlalchemy import func, select, text
+from sqlalchemy import delete, func, select, text, update
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.storage.tables import budget_reservations, budgets, submissions
+from app.storage.listings import equal
+from app.storage.tables import budget_reservations, budgets, checkpoints, model_usage, submissions
+from rubrics.verdict import Usage
 
 INSTALLATION_BUDGET = "installation"
 """ID of the budget of ``ASSAY_BUDGET_USD``. A submission's budget has the ID of the submission."""
@@ -83,3 +91,147 @@ async def set_reservations(
                 set_={"amount": holding.excluded.amount, "expires_at": holding.excluded.expires_at},
             )
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Checkpoint:
+    """Model reply of a job as JSON text. ``key`` is the hash of the request."""
+
+    job_id: str
+    key: str
+    reply: str
+    counted: bool = False
+    """Whether a stored result of the job already includes the cost of this reply."""
+
+
+async def checkpoints_of(connection: AsyncConnection, job_id: str) -> Sequence[Checkpoint]:
+    query = select(checkpoints).where(checkpoints.c.job_id == job_id)
+    return [Checkpoint(**row) for row in (await connection.execute(query)).mappings()]
+
+
+async def insert_checkpoints(connection: AsyncConnection, new: Iterable[Checkpoint]) -> None:
+    """Store replies. Skip those of jobs that have ended."""
+    rows = list(new)
+    query = text(
+        "INSERT INTO checkpoints (job_id, key, reply)"
+        " SELECT new.job_id, new.key, new.reply"
+        " FROM unnest(CAST(:job_ids AS text[]), CAST(:keys AS text[]), CAST(:replies AS text[]))"
+        " AS new(job_id, key, reply)"
+        " JOIN jobs ON jobs.id = new.job_id AND jobs.status IN ('queued', 'running')"
+        " ON CONFLICT DO NOTHING"
+    )
+    await connection.execute(
+        query,
+        {
+            "job_ids": [row.job_id for row in rows],
+            "keys": [row.key for row in rows],
+            "replies": [row.reply for row in rows],
+        },
+    )
+
+
+async def mark_checkpoints_counted(connection: AsyncConnection, job_id: str) -> None:
+    """Mark the checkpoints of a job as counted, so its next result does not include their cost again."""
+    await connection.execute(update(checkpoints).where(checkpoints.c.job_id == job_id).values(counted=True))
+
+
+async def delete_checkpoints(connection: AsyncConnection, job_id: str) -> None:
+    await connection.execute(delete(checkpoints).where(checkpoints.c.job_id == job_id))
+
+
+class UsageKey(NamedTuple):
+    """Dimensions by which usage is recorded."""
+
+    owner: str
+    agent: str
+    task_id: str
+    model: str
+    role: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UsageTotals:
+    """Calls, tokens and cost. ``usd`` is the cost of the calls with a known price."""
+
+    calls: int = 0
+    input_tokens: int = 0
+    output_tokens: int = 0
+    usd: float = 0.0
+    unpriced_calls: int = 0
+
+    @classmethod
+    def of(cls, usage: Usage) -> UsageTotals:
+        return cls(
+            calls=usage.calls,
+            input_tokens=usage.input_tokens,
+            output_tokens=usage.output_tokens,
+            usd=usage.usd or 0.0,
+            unpriced_calls=usage.calls if usage.usd is None else 0,
+        )
+
+    def __add__(self, other: UsageTotals) -> UsageTotals:
+        return UsageTotals(
+            calls=self.calls + other.calls,
+            input_tokens=self.input_tokens + other.input_tokens,
+            output_tokens=self.output_tokens + other.output_tokens,
+            usd=self.usd + other.usd,
+            unpriced_calls=self.unpriced_calls + other.unpriced_calls,
+        )
+
+
+_SUMS = ("calls", "input_tokens", "output_tokens", "usd", "unpriced_calls")
+
+
+async def add_usage(connection: AsyncConnection, used: Mapping[UsageKey, UsageTotals], *, day: date) -> None:
+    """Add usage to a day. The rows are sorted to prevent deadlocks between writers."""
+    rows = [{"day": day, **key._asdict(), **asdict(totals)} for key, totals in sorted(used.items(), key=_key)]
+    if rows:
+        statement = insert(model_usage).values(rows)
+        sums = {name: model_usage.c[name] + statement.excluded[name] for name in _SUMS}
+        await connection.execute(statement.on_conflict_do_update(index_elements=["day", *UsageKey._fields], set_=sums))
+
+
+async def usage_by(
+    connection: AsyncConnection,
+    groups: Sequence[str],
+    *,
+    owner: str | None = None,
+    agent: str | None = None,
+    task_id: str | None = None,
+    model: str | None = None,
+    since: date | None = None,
+    until: date | None = None,
+) -> list[dict[str, Any]]:
+    """Return usage grouped by ``groups`` (column names), highest cost first.
+
+    ``since`` and ``until`` are inclusive.
+    """
+    columns = [model_usage.c[name] for name in groups]
+    sums = [func.sum(model_usage.c[name]).label(name) for name in _SUMS]
+    filters = {"owner": owner, "agent": agent, "task_id": task_id, "model": model}
+    chosen = equal(*((model_usage.c[name], value) for name, value in filters.items()))
+    query = select(*columns, *sums).where(*chosen).group_by(*columns)
+    if since is not None:
+        query = query.where(model_usage.c.day >= since)
+    if until is not None:
+        query = query.where(model_usage.c.day <= until)
+    query = query.order_by(func.sum(model_usage.c.usd).desc(), *columns)
+    return [_row(dict(row), groups) for row in (await connection.execute(query)).mappings()]
+
+
+def _key(item: tuple[UsageKey, UsageTotals]) -> UsageKey:
+    return item[0]
+
+
+def _row(row: dict[str, Any], groups: Sequence[str]) -> dict[str, Any]:
+    """Convert a row to JSON values. ``usd`` is None unless the price of every call is known."""
+    unpriced = int(row["unpriced_calls"])
+    return {
+        **{name: str(row[name]) for name in groups},
+        "calls": int(row["calls"]),
+        "input_tokens": int(row["input_tokens"]),
+        "output_tokens": int(row["output_tokens"]),
+        "usd": None if unpriced else float(row["usd"]),
+        "usd_known": float(row["usd"]),
+        "unpriced_calls": unpriced,
+    }

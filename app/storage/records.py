@@ -194,3 +194,8 @@ class KeyRecord:
 
     def usable(self, now: datetime) -> bool:
         return self.revoked_at is None and (self.expires_at is None or now < self.expires_at)
+
+
+def storable_text(text: str) -> str:
+    """Return ``text`` without NUL characters, and with each lone surrogate replaced by a question mark."""
+    return text.replace("\0", "").encode("utf-8", "replace").decode("utf-8")

@@ -24,9 +24,8 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 from app.async_tools import cancellable_sleep
 from app.storage.database import Database
 from app.storage.errors import DatabaseUnavailable
-from app.storage.text_cleanup import storable_text
-from judges.llm.client import LLMReply
-from judges.llm.response_cache import (
+from app.storage.records import storable_text
+from judges.llm.cached import (
     EVICTION_TARGET,
     CachedModelReplies,
     CacheSize,
@@ -34,6 +33,7 @@ from judges.llm.response_cache import (
     parse_entry,
     to_entry,
 )
+from judges.llm.client import LLMReply
 
 Event: TypeAlias = Literal["found", "missing", "damaged", "stored", "lost", "failed"]
 _Lookup: TypeAlias = asyncio.Future[StoredReply | None]

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 from dataclasses import replace
 
-from cache.backends.document_decoder import read_html_safely
-from cache.backends.documents import ByteKind, decode_html, read_document, sniff
+from cache.backends.documents import ByteKind, decode_html, read_document, read_html_safely, sniff
 from cache.backends.plain_html import PlainPage
 from cache.capture import CaptureOutcome, Observation
 from cache.classify.quality import PageFacts, classify

@@ -31,8 +31,8 @@ from cache.backends.inflating import ACCEPT_ENCODING, BoundedInflater
 from cache.capture import CaptureOutcome, Observation
 from cache.egress.proxy import EgressProxy, ProxyPort
 from cache.errors import DocumentRejected
+from cache.pacing import time_limit
 from cache.pages import utc_now
-from cache.slow_hosts import time_limit
 from cache.urls import unfetchable_reason
 
 DEADLINE_S = 60.0

@@ -19,8 +19,16 @@ from typing import TYPE_CHECKING, Any
 import structlog
 from patchright._impl._errors import Error  # async_api, which exports it, takes 0.1 s to import
 
-from cache.backends.browser_pool import BrowserLease, BrowserPool
-from cache.backends.browser_process import FLAGS, SANDBOX_ERRORS, Driver, Launch, MemoryLimiter, prepare_launch
+from cache.backends.browser_process import (
+    FLAGS,
+    SANDBOX_ERRORS,
+    BrowserLease,
+    BrowserPool,
+    Driver,
+    Launch,
+    MemoryLimiter,
+    prepare_launch,
+)
 from cache.backends.devtools import MainDocument, PageLost
 from cache.backends.failures import failure_from_refusal
 from cache.backends.readiness import HEIGHT_PX, MAX_GROWN_PX, WIDTH_PX, ClockStuck
@@ -30,10 +38,10 @@ from cache.confinement.own_network import PORTS
 from cache.confinement.privileges import DEFAULT_UID
 from cache.egress.proxy import EgressProxy, ProxyPort
 from cache.errors import BrowserUnavailable, SandboxUnavailable
+from cache.pacing import time_limit
 from cache.page_scripts import script
 from cache.page_text.visible_text import MAX_FRAMES, FrameLost, FrameView
 from cache.pages import utc_now
-from cache.slow_hosts import time_limit
 from cache.urls import unfetchable_reason
 
 if TYPE_CHECKING:

@@ -113,7 +113,7 @@ def read_html(html: str, base_url: str) -> PlainPage:
     """Extract title, headlines, markdown-like text, links and form facts. CPU-bound.
 
     The parser needs quadratic time and memory for some nested elements. Untrusted HTML of more than a few kilobytes
-    belongs into a child process: use ``cache.backends.document_decoder.read_html_safely``. All other steps take linear
+    belongs into a child process: use ``cache.backends.documents.read_html_safely``. All other steps take linear
     time: they examine a limited number of elements that may contain each other.
     """
     return page_of(parse(html), len(html), base_url)

@@ -33,10 +33,16 @@ from cache.egress.proxy import ProxyPort, Refusal
 from cache.errors import DocumentRejected
 from cache.image_jobs import run_image_job
 from cache.page_scripts import script
+from cache.page_text.screenshot_parts import MAX_TILE_PX, tile_spans
 from cache.page_text.text_boxes import ScreenshotArea, places_json
-from cache.page_text.tiles import MAX_TILE_PX, tile_spans
-from cache.page_text.unrendered_text import Box, hide_unrendered, shows_anything, visible_covered_texts
-from cache.page_text.visible_text import VisibleText, read_visible_text
+from cache.page_text.visible_text import (
+    Box,
+    VisibleText,
+    hide_unrendered,
+    read_visible_text,
+    shows_anything,
+    visible_covered_texts,
+)
 
 SHOT_QUALITY = 85
 _TILE_PX = int(MAX_TILE_PX / SHOT_SCALE)

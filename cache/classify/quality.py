@@ -12,29 +12,20 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from cache.capture import CaptureOutcome, Soft404Confidence
-from cache.classify.logins import (
-    is_login_address,
-    is_login_title,
-    is_registration_title,
-    may_be_login_address,
-    mentions_accounts,
-)
-from cache.classify.placeholders import (
+from cache.classify.soft_404 import (
     asks_for_age,
     error_in_title,
     has_crashed,
     is_browser_error,
     is_default_page,
-    is_parked,
-    requires_other_browser,
-    says_under_maintenance,
-)
-from cache.classify.soft_404 import (
     is_missing_headline,
+    is_parked,
     is_redirected_home,
     is_redirected_to_parent,
     is_status_code_only,
+    requires_other_browser,
     says_page_is_missing,
+    says_under_maintenance,
 )
 from cache.classify.walls import (
     AUTOMATION_CHECK,
@@ -44,8 +35,13 @@ from cache.classify.walls import (
     CHALLENGE_TITLE,
     CHALLENGE_URL,
     CHALLENGES,
+    is_login_address,
+    is_login_title,
+    is_registration_title,
+    may_be_login_address,
+    mentions_accounts,
 )
-from cache.page_text.garbled import garbled_reason
+from cache.page_text.sentences import garbled_reason
 from cache.urls import MAX_URL_CHARS
 
 GONE_STATUSES = frozenset({404, 410})

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from cache.urls import canonical_key
 from judges.llm.providers import LEXICAL
-from rubrics.result_fields import nodes_below, script_sha256_of
+from rubrics.result_json import nodes_below, script_sha256_of
 from rubrics.tree import NodeKeys
 
 Result: TypeAlias = Mapping[str, Any]

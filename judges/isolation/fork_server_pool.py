@@ -23,7 +23,7 @@ from cache.confinement.privileges import DEFAULT_UID, user_change_problem
 from cache.scratch import new_folder, remove_folder
 from judges.errors import IsolationFailed
 from judges.isolation.fork_server import READY
-from judges.isolation.limits import ScriptLimits
+from judges.isolation.process_limits import ScriptLimits
 
 _PROGRAM: Final = "judges.isolation.fork_server"
 START_TIMEOUT_S: Final = 60.0

@@ -1,4 +1,7 @@
-"""Run of one judge file in a child process, from the service's side: the job, its RPC connection and its result."""
+"""Run of one judge file in a child process, from the service's side: the job, its RPC connection and its result.
+
+The child's side of a native judge file is ``judge_main``.
+"""
 
 from __future__ import annotations
 
@@ -7,21 +10,27 @@ import base64
 import logging
 import marshal
 import signal
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any, Final
 
 from answers.submission import Answer
+from cache.capture import Evidence
 from judges.errors import JudgeBug, ScriptStopped
 from judges.isolation.fork_server_pool import ForkServerPool, JudgeProcess, ProcessExit
-from judges.isolation.limits import MIB, ScriptLimits
+from judges.isolation.process_limits import MAX_FILES, MIB, ScriptLimits
 from judges.isolation.rpc_connection import NotificationHandler, RpcConnection, RpcHandler
-from judges.isolation.serialization import error_from_json
-from judges.isolation.supervisor import MAX_FILES
+from judges.isolation.rpc_server import Bodies, RpcServer, RunServices
+from judges.isolation.serialization import error_from_json, from_json_value
+from judges.llm.client import LLMClient
+from judges.prompting.blocks import BlockBuilder
+from judges.prompting.page_view import PagePreparer
 from judges.registry import Judge
 from judges.settling import Progress
 from judges.source_code import compile_judge
+from judges.verifier import Verifier
+from rubrics.verdict import Usage
 
 MAX_LOG_CHARS: Final = 10_000
 """Maximum length of one log message of a judge file."""
@@ -171,3 +180,63 @@ def _take_progress(progress: Progress | None, params: Mapping[str, Any]) -> None
     done, total = params.get("done"), params.get("total")
     if progress is not None and isinstance(done, int) and isinstance(total, int) and 0 <= done <= total:
         progress(done, total)
+
+
+ENTRY = "judges.isolation.judge_main:run_native_judge"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IsolatedJudgement:
+    """Result of an isolated native judge: ``judges.result.native_summary``, prompts and usage."""
+
+    summary: Mapping[str, Any]
+    prompts: tuple[str, ...]
+    usage: Usage
+
+
+async def judge_isolated(
+    judge: Judge,
+    answer: Answer,
+    *,
+    agent: str,
+    llm: LLMClient,
+    model: str,
+    block_builder: BlockBuilder,
+    preparer: PagePreparer,
+    evidence_for: Callable[[str], Awaitable[Evidence]],
+    bodies: Bodies,
+    process_pool: ForkServerPool,
+    progress: Progress | None = None,
+    deadline_s: float | None = None,
+    verifier: Callable[..., Verifier] = Verifier,
+) -> IsolatedJudgement:
+    """Run a native judge file in a child process. All its requests are handled here.
+
+    Raises:
+        JudgeBug, JudgeError: see ``run_isolated``.
+    """
+    services = RunServices(
+        llm=llm,
+        block_builder=block_builder,
+        preparer=preparer,
+        own_preparer=PagePreparer(block_builder),
+        evidence_for=evidence_for,
+        verifier=verifier,
+    )
+    judge_job = JudgeJob(
+        entry=ENTRY,
+        judge=judge,
+        answer=answer,
+        agent=agent,
+        model=model,
+        handlers=RpcServer(services, answer=answer.text, bodies=bodies).handlers(),
+        deadline_s=deadline_s,
+        progress=progress,
+    )
+    result = await run_isolated(process_pool, judge_job)
+    match result:
+        case {"summary": dict(summary), "prompts": list(prompts), "usage": usage}:
+            return IsolatedJudgement(
+                summary=summary, prompts=tuple(map(str, prompts)), usage=from_json_value(usage, Usage)
+            )
+    raise JudgeBug(f"the judge of {judge.task!r} returned an invalid result")

@@ -20,23 +20,23 @@ from typing import Any, Final, TypeAlias
 from answers.submission import Answer
 from cache.errors import CacheError
 from judges.errors import JudgeBug, JudgeError, ScriptStopped
-from judges.isolation.remote import RemoteClaimJudge, RemoteExtractor, RemotePages
-from judges.isolation.rpc_client import RpcClient
-from judges.isolation.rpc_framing import (
+from judges.isolation.remote import RemoteClaimJudge, RemoteExtractor, RemotePages, RpcClient
+from judges.isolation.serialization import (
     MAX_CHILD_FRAME_BYTES,
     MAX_CHILD_VALUES,
     Frame,
     FrameTooLarge,
     encode,
+    error_to_json,
     max_values,
+    to_json_value,
 )
-from judges.isolation.serialization import error_to_json, to_json_value
-from judges.jury import judge_named
 from judges.loader import run_native_file
 from judges.prompting.rendering import Style
 from judges.result import native_summary
 from judges.runner import JudgeTools, run_judge
 from judges.source_code import judge_code, reserve_memory
+from judges.verifier import judge_named
 from rubrics.verdict import Usage
 
 MAX_LOG_LINES: Final = 5_000

@@ -13,9 +13,10 @@ import sys
 import threading
 from collections.abc import Sequence
 from contextlib import suppress
+from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from cache.confinement.landlock import restrict_files
 from cache.confinement.privileges import (
@@ -27,7 +28,33 @@ from cache.confinement.privileges import (
     set_dumpable,
 )
 from cache.confinement.seccomp import refuse_system_calls
-from judges.isolation.limits import MIB, ScriptLimits
+
+MIB: Final = 1024 * 1024
+MAX_FILES: Final = 5_000
+"""Maximum number of files and folders that a judge file's process may have."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScriptLimits:
+    """Limits in bytes, seconds and counts for one run. The deadline is the caller's concern.
+
+    ``memory_bytes`` limits address space, which is larger than resident memory. With ``processes`` = 0, the kernel
+    refuses to start any. ``output_bytes`` limits stdout and stderr together. ``disk_bytes`` and ``threads`` are
+    checked several times a second, so a process can exceed them for a moment before it is killed.
+    """
+
+    memory_bytes: int = 1024 * MIB
+    cpu_s: int = 60
+    file_bytes: int = 64 * MIB
+    open_files: int = 256
+    disk_bytes: int = 256 * MIB
+    threads: int = 256
+    processes: int = 0
+    output_bytes: int = 8 * MIB
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
 
 _PR_SET_CHILD_SUBREAPER: Final = 36
 

@@ -16,17 +16,17 @@ from typing import Any, Final, TypeAlias
 
 from cache.errors import CacheError
 from judges.errors import JudgeBug, JudgeError
-from judges.isolation.rpc_framing import (
+from judges.isolation.serialization import (
     LARGE_BYTES,
     MAX_CHILD_FRAME_BYTES,
     MAX_CHILD_VALUES,
     Frame,
     decode,
     encode,
+    error_to_json,
     max_values,
     read_body,
 )
-from judges.isolation.serialization import error_to_json
 
 MAX_CALLS: Final = 1000
 """Maximum number of concurrent calls. Further calls wait in the socket."""

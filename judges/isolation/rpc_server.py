@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
 from cache.capture import Evidence
-from cache.lru import LRUCache
+from cache.single_flight import LRUCache
 from judges.errors import JudgeBug, ReplyNotCached, UnusableKind
 from judges.extractor import ExtractionQuestion, Extractor
 from judges.isolation.rpc_connection import RpcHandler
@@ -31,8 +31,7 @@ from judges.llm.observed import ObservedLLM
 from judges.llm.remote import repair_request
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
-from judges.prompting.rendering import Style
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.prompting.rendering import BinaryEvalResult, Style
 from judges.settling import JUDGED_LEAF
 from judges.verifier import ClaimJudge, ClaimQuestion, Verifier
 from rubrics.verdict import Claim, Usage, Verdict

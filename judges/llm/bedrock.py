@@ -14,15 +14,21 @@ from dataclasses import replace
 from typing import Any
 
 from cache.backends.inflating import ACCEPT_ENCODING
-from judges.errors import ModelNotConfigured
-from judges.extras import advice
+from judges.errors import ModelNotConfigured, advice
 from judges.llm.chat_body import has_images, without_images
 from judges.llm.client import LLMRequest, Message
 from judges.llm.error_mapping import ErrorResponse, connection_error, error_for_response, images_rejected, timeout_error
 from judges.llm.json_schema import json_schema_of
 from judges.llm.learned_formats import Images, LearnedFormats
-from judges.llm.provider_adapter import CONNECT_TIMEOUT_S, Access, FinishReason, RawReply, broken_reply
-from judges.llm.reply_limit import ReplyTooLarge, limit_reply
+from judges.llm.provider_adapter import (
+    CONNECT_TIMEOUT_S,
+    Access,
+    FinishReason,
+    RawReply,
+    ReplyTooLarge,
+    broken_reply,
+    limit_reply,
+)
 from judges.llm.request_formats import says_no_images
 
 MAX_OUTPUT_TOKENS = 8192

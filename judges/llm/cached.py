@@ -1,23 +1,260 @@
 """Caching model client: checkpoints of the job, reply cache, and single flight for equal requests.
 
 Votes on the same claim have different indexes. They are therefore different requests and never share a reply.
+
+The reply cache is keyed by the hash of the request. Judging an unchanged answer again sends no requests.
+``FolderReplyCache`` is the cache of one machine: one small file per reply, because several processes share the folder
+and files are replaced atomically. Workers on several machines use ``app.storage.reply_cache``. Only usable replies are
+stored, and an unreadable entry counts as a cache miss. A full cache evicts the least recently used replies.
 """
 
 from __future__ import annotations
 
+import asyncio
+import hashlib
+import json
+import logging
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from typing import Protocol
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple, Protocol
 
+from cache.atomic_files import write_atomic
 from cache.single_flight import SingleFlight
 from judges.errors import LLMError, LLMOutputUnusable, ReplyNotCached, ShorterPage
-from judges.llm.client import CheckpointedReply, LLMReply, LLMRequest
-from judges.llm.encoding import request_key
+from judges.llm.chat_body import request_key
+from judges.llm.client import CheckpointedReply, LLMClient, LLMReply, LLMRequest
 from judges.llm.learned_formats import Images
 from judges.llm.provider_adapter import FinishReason, RawReply
 from judges.llm.remote import RemoteLLM, sent_params
 from judges.llm.replies import read_reply
-from judges.llm.response_cache import ReplyCache
 from rubrics.verdict import Usage
+
+log = logging.getLogger(__name__)
+
+DEFAULT_MAX_BYTES = 1024**3
+ENTRY_VERSION = 1
+EVICTION_TARGET = 0.9
+"""Fraction of the limit that eviction leaves, so that not every further reply triggers eviction."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredReply:
+    """Stored reply: text, model, and whether the page was shortened or the images were left out."""
+
+    text: str
+    model: str
+    shorter_page: ShorterPage | None = None
+    text_only: bool = False
+
+
+class ReplyCache(Protocol):
+    """Reply cache, keyed by the hash of the request."""
+
+    async def get(self, key: str) -> StoredReply | None: ...
+
+    async def put(self, key: str, reply: LLMReply) -> None: ...
+
+
+class CacheSize(NamedTuple):
+    """Size of the cache, or of the removed part of it."""
+
+    entries: int
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CachedModelReplies:
+    """Cached replies of one model. Times are times of last use, in seconds since the epoch.
+
+    ``model`` is None for unreadable files.
+    """
+
+    model: str | None
+    entries: int
+    bytes: int
+    oldest: float
+    newest: float
+
+
+class _Entry(NamedTuple):
+    path: Path
+    bytes: int
+    used_at: float
+
+
+class FolderReplyCache:
+    """Reply cache in a folder of at most ``max_bytes``. Files are read and written in a thread."""
+
+    def __init__(self, folder: Path, *, max_bytes: int = DEFAULT_MAX_BYTES) -> None:
+        self._folder = folder
+        self._max_bytes = max_bytes
+        self._bytes: int | None = None
+        self._accounting = asyncio.Lock()
+
+    async def get(self, key: str) -> StoredReply | None:
+        """Return the reply stored under ``key`` (hex); None if there is no readable one."""
+        return await asyncio.to_thread(self._read, key) if self._has(key) else None
+
+    async def put(self, key: str, reply: LLMReply) -> None:
+        """Store a reply. If the disk is full, read-only or damaged, log a warning and continue."""
+        try:
+            written = await asyncio.to_thread(self._write, key, reply)
+            async with self._accounting:
+                if self._bytes is None:
+                    self._bytes = (await self.size()).bytes
+                else:
+                    self._bytes += written
+                if self._bytes > self._max_bytes:
+                    self._bytes = await asyncio.to_thread(self._evict)
+        except OSError as error:
+            log.warning(
+                "llm reply not stored or none evicted", extra={"folder": str(self._folder), "error": str(error)}
+            )
+
+    async def size(self) -> CacheSize:
+        return await asyncio.to_thread(self._size)
+
+    async def by_model(self) -> tuple[CachedModelReplies, ...]:
+        """Return the cached replies by model, unreadable files last. Reads every file."""
+        return await asyncio.to_thread(self._by_model)
+
+    async def clear(self, *, model: str | None = None, used_before: float | None = None) -> CacheSize:
+        """Remove the replies of ``model`` that were last used before ``used_before`` (seconds since the epoch).
+
+        None: no restriction. Return the number and size of the removed replies.
+        """
+        async with self._accounting:
+            self._bytes = None  # the next put measures the size again
+            return await asyncio.to_thread(self._clear, model, used_before)
+
+    def _place(self, key: str) -> Path:
+        return self._folder / key[:2] / f"{key}.json"
+
+    def _has(self, key: str) -> bool:
+        """Return whether there is a file. It takes microseconds, a tenth of what a thread would cost."""
+        try:
+            return self._place(key).exists()
+        except OSError:  # for example a folder of another user
+            return False
+
+    def _read(self, key: str) -> StoredReply | None:
+        place = self._place(key)
+        try:
+            stored = parse_entry(place.read_bytes())
+            if stored is not None:
+                with suppress(OSError):  # the file belongs to another user, the disk is read-only, or it was evicted
+                    os.utime(place)
+            return stored
+        except FileNotFoundError:
+            return None
+        except (OSError, ValueError, TypeError, LookupError) as error:
+            log.warning("stored llm reply unreadable", extra={"key": key, "error": type(error).__name__})
+        return None
+
+    def _write(self, key: str, reply: LLMReply) -> int:
+        data = to_entry(reply).encode()
+        write_atomic(self._place(key), data)
+        return len(data)
+
+    def _entries(self) -> Iterator[_Entry]:
+        for path in self._folder.glob("??/*.json"):
+            with suppress(FileNotFoundError):  # another process may be evicting, too
+                facts = path.stat()
+                yield _Entry(path, facts.st_size, facts.st_mtime)
+
+    def _size(self) -> CacheSize:
+        sizes = [entry.bytes for entry in self._entries()]
+        return CacheSize(len(sizes), sum(sizes))
+
+    def _evict(self) -> int:
+        """Remove the least recently used replies. Return the remaining bytes."""
+        entries = sorted(self._entries(), key=lambda entry: entry.used_at)
+        remaining = sum(entry.bytes for entry in entries)
+        for entry in entries:
+            if remaining <= self._max_bytes * EVICTION_TARGET:
+                break
+            entry.path.unlink(missing_ok=True)
+            remaining -= entry.bytes
+        return remaining
+
+    def _by_model(self) -> tuple[CachedModelReplies, ...]:
+        by_model: dict[str | None, list[_Entry]] = {}
+        for entry in self._entries():
+            by_model.setdefault(_model_of(entry.path), []).append(entry)
+        return tuple(
+            CachedModelReplies(
+                model=model,
+                entries=len(entries),
+                bytes=sum(entry.bytes for entry in entries),
+                oldest=min(entry.used_at for entry in entries),
+                newest=max(entry.used_at for entry in entries),
+            )
+            for model, entries in sorted(by_model.items(), key=lambda item: (item[0] is None, item[0]))
+        )
+
+    def _clear(self, model: str | None, used_before: float | None) -> CacheSize:
+        removed = []
+        for entry in self._entries():
+            if used_before is not None and entry.used_at >= used_before:
+                continue
+            if model is not None and _model_of(entry.path) != model:
+                continue
+            entry.path.unlink(missing_ok=True)
+            removed.append(entry.bytes)
+        return CacheSize(len(removed), sum(removed))
+
+
+def _model_of(path: Path) -> str | None:
+    """Return the model of a stored reply; None if the file is unreadable."""
+    try:
+        return str(json.loads(path.read_bytes())["model"])
+    except (OSError, ValueError, TypeError, LookupError):
+        return None
+
+
+def to_entry(reply: LLMReply | StoredReply, *, at: str = "") -> str:
+    """Serialize a reply as ASCII JSON with a digest. ``at``: key of the storage location, which the digest covers."""
+    shorter = reply.shorter_page
+    cut = None if shorter is None else {"refusal": shorter.refusal, "page_chars": shorter.page_chars}
+    entry: dict[str, Any] = {
+        "version": ENTRY_VERSION,
+        "sha256": _digest(reply.model, reply.text, at, cut),
+        "model": reply.model,
+        "text": reply.text,
+    }
+    if reply.text_only:
+        # Part of the digest, so that a version without this field does not use it as a reply to the images.
+        entry |= {"text_only": True, "sha256": _digest(reply.model, reply.text, f"{at} text only", cut)}
+    return json.dumps(entry if cut is None else {**entry, "shorter_page": cut})
+
+
+def parse_entry(entry: str | bytes, *, at: str = "") -> StoredReply | None:
+    """Parse an entry. Return None if its version, its digest or its location ``at`` does not match.
+
+    Raises:
+        ValueError, TypeError, LookupError: the value is not an entry.
+    """
+    content = json.loads(entry)
+    if content["version"] != ENTRY_VERSION:
+        return None
+    cut, text_only = content.get("shorter_page"), content.get("text_only") is True
+    if content["sha256"] != _digest(content["model"], content["text"], f"{at} text only" if text_only else at, cut):
+        return None
+    shorter = None if cut is None else ShorterPage(refusal=cut["refusal"], page_chars=cut["page_chars"])
+    return StoredReply(text=content["text"], model=content["model"], shorter_page=shorter, text_only=text_only)
+
+
+def _digest(model: str, text: str, at: str, cut: Mapping[str, Any] | None) -> str:
+    bound = f"{at}\0{model}\0{text}" if at else f"{model}\0{text}"
+    if cut is not None:
+        # Part of the digest, so that a version without this field does not use it as a reply to the whole page.
+        bound = f"{json.dumps(cut, sort_keys=True)}\0{bound}"
+    return hashlib.sha256(bound.encode("utf-8", "surrogatepass")).hexdigest()
+
 
 CONFIGURATION_HASH_CHARS = 16
 
@@ -168,3 +405,32 @@ def _parse_checkpoint(request: LLMRequest, stored: CheckpointedReply) -> LLMRepl
         shorter_page=stored.shorter_page,
         retried=stored.retried,
     )
+
+
+class JuryClient:
+    """``LLMClient`` for the models of a jury. Each reply has the cache key that it has without a jury.
+
+    ``clients`` are the clients by model, the first one also for all other models. They stay open.
+    """
+
+    def __init__(self, clients: Mapping[str, LLMClient]) -> None:
+        self._clients = clients
+        self._first = next(iter(clients.values()))
+
+    def of(self, model: str) -> LLMClient:
+        """Return the client for requests to ``model``."""
+        return self._clients.get(model, self._first)
+
+    async def complete(self, request: LLMRequest) -> LLMReply:
+        return await self.of(request.model).complete(request)
+
+    async def aclose(self) -> None:
+        """Do nothing: the clients are shared."""
+
+    def configuration_hash(self, request: LLMRequest) -> str:
+        """Return a short hash of provider, address and parameters of each model. ``request`` has no messages."""
+        parts = []
+        for model, client in self._clients.items():
+            known = client.configuration_hash(request) if isinstance(client, CachedLLM) else ""
+            parts.append(f"{model} {known}")
+        return sha256("\n".join(parts).encode()).hexdigest()[:CONFIGURATION_HASH_CHARS]

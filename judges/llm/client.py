@@ -13,8 +13,8 @@ from typing import Any, Final, Literal, Protocol, TypeAlias
 from pydantic import BaseModel
 
 from judges.errors import ModelNotConfigured, ShorterPage, UnusableReply
-from judges.llm.budget import RequestBudget
 from judges.llm.json_schema import ReplySchema, ReplyType, schema_name
+from judges.llm.pricing import RequestBudget
 from judges.llm.request_formats import RequestFormat
 from rubrics.verdict import Usage
 

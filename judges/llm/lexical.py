@@ -25,7 +25,7 @@ from judges.llm import json_schema
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.json_schema import JSONSchema, ReplyType, as_reply, fit, json_schema_of, resolve
 from judges.llm.replies import empty_extraction
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.prompting.rendering import BinaryEvalResult
 from rubrics.verdict import Usage
 
 MODEL = "lexical"

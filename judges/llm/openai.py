@@ -28,9 +28,8 @@ import openai
 from cache.backends.inflating import ACCEPT_ENCODING
 from cache.urls import is_loopback
 from judges.errors import LLMError, LLMRejected, LLMUnavailable
-from judges.llm.chat_body import chat_body, has_images, request_parts
+from judges.llm.chat_body import JsonBody, chat_body, has_images, request_parts
 from judges.llm.client import LLMRequest
-from judges.llm.encoding import JsonBody
 from judges.llm.error_mapping import (
     ErrorResponse,
     connection_error,
@@ -41,16 +40,17 @@ from judges.llm.error_mapping import (
     timeout_error,
 )
 from judges.llm.learned_formats import Images, LearnedFormats
-from judges.llm.placeholder_keys import is_secret
 from judges.llm.provider_adapter import (
     CONNECT_TIMEOUT_S,
     MAX_BROKEN_CHARS,
     Access,
     FinishReason,
     RawReply,
+    ReplyTooLarge,
     broken_reply,
+    is_secret,
+    limit_reply,
 )
-from judges.llm.reply_limit import ReplyTooLarge, limit_reply
 from judges.llm.request_formats import (
     RequestFormat,
     RequestParts,

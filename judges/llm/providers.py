@@ -1,7 +1,12 @@
-"""Table of model providers, and construction of the client for a ``provider/model`` name."""
+"""Table of model providers, and construction of the client for a ``provider/model`` name.
+
+``probe`` finds the request format of a model server with two small requests.
+"""
 
 from __future__ import annotations
 
+import asyncio
+import io
 import re
 from collections.abc import Callable, Mapping
 from contextlib import AbstractAsyncContextManager
@@ -10,19 +15,22 @@ from difflib import get_close_matches
 from types import MappingProxyType
 from typing import Any, Final
 
-from judges.errors import ModelNotConfigured
-from judges.llm.budget import RequestBudget
-from judges.llm.cached import CachedLLM
+from PIL import Image
+from pydantic import BaseModel
+
+from judges.errors import LLMError, ModelNotConfigured
+from judges.llm.cached import CachedLLM, ReplyCache
 from judges.llm.circuit import CircuitBreaker
-from judges.llm.client import LLMClient
+from judges.llm.client import LLMClient, LLMRequest
 from judges.llm.direct import DirectLLM, RetryWindow
 from judges.llm.families import DEFAULT_MODEL
+from judges.llm.images import DataURI, image_part
 from judges.llm.lexical import LexicalClient
 from judges.llm.missing_models import ModelList
-from judges.llm.pricing import Prices
+from judges.llm.pricing import Prices, RequestBudget
 from judges.llm.provider_adapter import Access, ProviderAdapter
 from judges.llm.remote import RemoteLLM
-from judges.llm.response_cache import ReplyCache
+from judges.llm.request_formats import to_json
 from judges.llm.retry import RetryPolicy
 from judges.voting import check_members, members_in
 
@@ -278,3 +286,69 @@ def _backend(name: ModelName, access: Access) -> ProviderAdapter:
     if not all(any(getattr(access, field) for field in group) for group in row.required):
         raise ModelNotConfigured(f"{name} needs {row.needs}")
     return row.open(access)
+
+
+_WORD = "lighthouse"
+_ASK = f'Fill the form: "word" is the word {_WORD}, "holds" is true.'
+
+
+class Probe(BaseModel):
+    """What the model is asked to fill in."""  # part of the schema that is sent
+
+    word: str
+    holds: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProbeResult:
+    """Result of a probe. ``request_format`` is the name of the request format, ``facts`` its JSON value.
+
+    ``right``: the model filled in the correct values.
+    """
+
+    request_format: str
+    right: bool
+    images: bool
+    facts: dict[str, Any]
+
+
+async def probe(client: object, model: str) -> ProbeResult:
+    """Request a small JSON object from ``model``, first without and then with an image, and learn its request format.
+
+    Raises:
+        ModelNotConfigured: the provider has only one request format.
+        LLMError: the server accepts the first request in no format.
+    """
+    if not isinstance(client, CachedLLM) or client.remote.learned_formats is None:
+        raise ModelNotConfigured("this provider has only one request format, so it cannot be probed")
+    remote, formats = client.remote, client.remote.learned_formats
+    formats.forget(model)
+    reply = await remote.complete(
+        LLMRequest(
+            model=model,
+            messages=({"role": "system", "content": "You fill in forms."}, _user_message(_ASK)),
+            schema=Probe,
+        )
+    )
+    right = isinstance(reply.parsed, Probe) and reply.parsed.word.strip().lower() == _WORD and reply.parsed.holds
+    image = image_part(await asyncio.to_thread(_white_image))
+    message = _user_message([image, {"type": "text", "text": _ASK}])
+    images = formats.known(model).request_format.images
+    if images:
+        try:
+            images = not (await remote.complete(LLMRequest(model=model, messages=(message,), schema=Probe))).text_only
+        except LLMError:
+            images = False
+    request_format = formats.known(model).request_format
+    facts = {**to_json(request_format), "images": images, "calls": reply.usage.calls}
+    return ProbeResult(request_format=str(request_format), right=right, images=images, facts=facts)
+
+
+def _user_message(content: Any) -> dict[str, Any]:
+    return {"role": "user", "content": content}
+
+
+def _white_image() -> DataURI:
+    body = io.BytesIO()
+    Image.new("RGB", (64, 64), "white").save(body, "JPEG")
+    return DataURI.of_jpeg(body.getvalue())

@@ -1,6 +1,14 @@
 """Pages prepared for prompts: once per page, in a thread, with identical bytes for every claim and vote.
 
 Neutralising, encoding and hashing a page costs far more than rendering one request, and a page is used in many.
+
+A text that is too long for one request is divided into parts, the most relevant to a claim first. A part has as many
+passages as fit, in the order of the page: the first part those that share the most terms with the claim, the next part
+those that follow. Each part also has the beginning of the page and the headings above its passages. The same page,
+claim and limit always give the same parts, so that their requests are cached.
+
+The index of a page's text for grounding checks is computed on first use. Nothing of it goes into a prompt, so it can be
+computed while the model request is pending.
 """
 
 from __future__ import annotations
@@ -8,33 +16,207 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from threading import Lock
 from typing import Final, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
 from cache.capture import CaptureOutcome, Evidence, PageKind
 from cache.image_jobs import return_freed_memory, run_image_job
-from cache.lru import LRUCache
-from cache.page_text.garbled import garbled_reason
 from cache.page_text.screenshot_parts import may_continue, screenshot_parts
-from cache.single_flight import SingleFlight
+from cache.page_text.sentences import garbled_reason
+from cache.single_flight import LRUCache, SingleFlight
 from judges.cpu_bound import run_cpu_bound
-from judges.grounding.injection import Scan, are_wordings_compiled, compile_wordings, scan_url
-from judges.grounding.page_index import PageIndex
+from judges.grounding.folding import FoldedText, confusable_skeleton, fold
+from judges.grounding.injection import Scan, are_wordings_compiled, compile_wordings, scan, scan_url
 from judges.grounding.source_signals import SourceSignal, source_signals, url_texts
+from judges.grounding.term_overlap import distinct_tokens, relevance, stems_in, stems_of
 from judges.llm.images import DataURI
 from judges.prompting.blocks import BlockBuilder, neutralise
-from judges.prompting.page_parts import PARTS_MARKER, PagePart, page_parts
-from judges.prompting.token_limit import (
+from judges.tokenizers import (
     MAX_TEXT_TOKENS,
     TRUNCATION_MARKER,
     first_tokens,
     text_encoding,
     tokens_of,
+    unload_encodings,
 )
-from judges.tokenizers import unload_encodings
+
+_BYTES_PER_CHAR: Final = 6
+"""Bytes per character: the folded character and its original position. The stems are small in comparison."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Index:
+    folded: FoldedText
+    stems: frozenset[str]
+    unrendered: str
+    scan: Scan
+
+
+class PageIndex:
+    """Lazily computed index of a page's text. Thread-safe.
+
+    ``shown`` is the text as shown to the judge, ``extra_words`` further words that count as the page's, ``hidden`` the
+    part of a PDF's text that is not rendered. The first property access takes tens of milliseconds for a long page; do
+    it in a thread.
+    """
+
+    def __init__(self, shown: str, *, extra_words: str = "", hidden: str = "") -> None:
+        self._shown = shown
+        self._extra_words = extra_words
+        self._hidden = hidden
+        self._lock = Lock()
+        self._index: _Index | None = None
+
+    def of_part(self, part: str, *, whole: str) -> PageIndex:
+        """Return the index of a part of the page. The words of the ``whole`` page count as those of the part."""
+        words = " ".join(distinct_tokens(whole))
+        return PageIndex(part, extra_words=f"{self._extra_words}\n{words}", hidden=self._hidden)
+
+    @property
+    def folded(self) -> FoldedText:
+        """Folded text, for finding quotes."""
+        return self._get().folded
+
+    @property
+    def stems(self) -> frozenset[str]:
+        """Stems of all words and numbers of the page."""
+        return self._get().stems
+
+    @property
+    def unrendered(self) -> str:
+        """Text that is not rendered, folded."""
+        return self._get().unrendered
+
+    @property
+    def scan(self) -> Scan:
+        """Injection scan of the text."""
+        return self._get().scan
+
+    @property
+    def size(self) -> int:
+        """Approximate memory in bytes after the first use."""
+        return _BYTES_PER_CHAR * len(self._shown) + len(self._hidden)
+
+    def _get(self) -> _Index:
+        with self._lock:
+            if self._index is None:
+                folded = fold(self._shown)
+                plain = confusable_skeleton(folded)
+                self._index = _Index(
+                    folded=folded,
+                    stems=stems_in(plain.text) | stems_of(self._extra_words),
+                    unrendered=fold(self._hidden).text,
+                    scan=scan(self._shown, plain),
+                )
+            return self._index
+
+
+MAX_PARTS: Final = 4
+"""Maximum number of parts of a page that are shown for one claim."""
+MAX_READ_CHARS: Final = 8_000_000
+"""The rest of a longer text is not shown. Comparing a text of this length with a claim takes about three seconds."""
+PASSAGE_CHARS: Final = 4_000
+OVERLAP_CHARS: Final = 200
+"""Characters before a passage that are shown with it: the claim may depend on both sides of a division."""
+BEGINNING_CHARS: Final = 1_000
+GAP: Final = "\n\n[...]\n\n"
+PARTS_MARKER: Final = "\n[The page is long: these are parts of it, and [...] stands for text that is left out here.]"
+"""Follows the text of a part."""
+
+Span: TypeAlias = "tuple[int, int]"
+_HEADING = re.compile(r"^#{1,6} [^\n]{1,200}$|(?<=\n\n)[^\n]{1,100}(?=\n\n)", re.MULTILINE)
+_ENDS: Final = ("\n\n", "\n", ". ", " ")
+"""Where a text is divided: the last of the first that occurs."""
+
+
+@dataclass(frozen=True, slots=True)
+class PagePart:
+    """Part of a page's text. ``spans`` are its ranges in the text, and ``starts`` where they begin in ``text``."""
+
+    text: str
+    spans: tuple[Span, ...]
+    starts: tuple[int, ...]
+
+    @classmethod
+    def of(cls, text: str, spans: Sequence[Span]) -> PagePart:
+        """Return the part with these ranges of a text, which are sorted and do not overlap."""
+        starts, at = [], 0
+        for start, end in spans:
+            starts.append(at)
+            at += end - start + len(GAP)
+        return cls(GAP.join(text[start:end] for start, end in spans), tuple(spans), tuple(starts))
+
+    def locate(self, start: int, end: int) -> Span:
+        """Return the range of the page's text that ``text[start:end]`` comes from."""
+        place = max(0, bisect_right(self.starts, start) - 1)
+        offset = self.spans[place][0] - self.starts[place]
+        return start + offset, min(end + offset, self.spans[place][1])
+
+
+def page_parts(
+    text: str, claim: str, size_of: Callable[[int, int], int], limit: int
+) -> tuple[tuple[PagePart, ...], bool]:
+    """Return the parts of a text, the most relevant to a claim first, and whether they have all of the text.
+
+    ``size_of`` returns the size of a range, of which a part may have ``limit`` together. CPU-bound: call it in a
+    thread.
+    """
+    spans = _passages(text, min(len(text), MAX_READ_CHARS), min(PASSAGE_CHARS, limit // 4))
+    headings = [match.span() for match in _HEADING.finditer(text, 0, MAX_READ_CHARS)]
+    shown = [(max(0, start - min(OVERLAP_CHARS, limit // 16)), end) for start, end in spans]
+    above = [_heading_above(headings, start) for start, _ in shown]
+    scores = relevance(claim, text, spans)
+    left = sorted(range(len(spans)), key=lambda place: (place > 0, -scores[place], place))  # the beginning comes first
+    beginning = (0, min(BEGINNING_CHARS, limit // 8, len(text)))
+    gap = len(GAP)  # in characters: more than in tokens
+    parts: list[PagePart] = []
+    while left and len(parts) < MAX_PARTS:
+        room, count = limit - size_of(*beginning) - gap, 0
+        for place in left:
+            room -= size_of(*shown[place]) + gap + sum(size_of(*heading) + gap for heading in above[place])
+            if room < 0 and count:
+                break
+            count += 1
+        chosen = [span for place in left[:count] for span in (shown[place], *above[place])]
+        parts.append(PagePart.of(text, _merged([beginning, *chosen])))
+        left = left[count:]
+    return tuple(parts), not left and len(text) <= MAX_READ_CHARS
+
+
+def _heading_above(headings: Sequence[Span], start: int) -> tuple[Span, ...]:
+    """Return the last heading before a place of the text, if any."""
+    place = bisect_left(headings, (start, start))
+    return (headings[place - 1],) if place else ()
+
+
+def _passages(text: str, end: int, max_chars: int) -> list[Span]:
+    """Return the ranges of the passages of ``text[:end]``, divided between paragraphs, lines, sentences or words."""
+    spans: list[Span] = []
+    start = 0
+    while end - start > max_chars:
+        earliest, latest = start + max_chars // 2, start + max_chars
+        found = ((text.rfind(mark, earliest, latest), mark) for mark in _ENDS)
+        cut = next((at + len(mark) for at, mark in found if at >= 0), latest)
+        spans.append((start, cut))
+        start = cut
+    return [*spans, (start, end)] if start < end else spans
+
+
+def _merged(spans: Sequence[Span]) -> list[Span]:
+    """Return the union of ranges, sorted."""
+    union: list[Span] = []
+    for start, end in sorted(spans):
+        if union and start <= union[-1][1]:
+            union[-1] = (union[-1][0], max(end, union[-1][1]))
+        else:
+            union.append((start, end))
+    return union
+
 
 log = logging.getLogger(__name__)
 

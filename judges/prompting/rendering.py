@@ -12,12 +12,14 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final
 
-from judges.llm.client import LLMRequest, Message
+from pydantic import BaseModel, Field
+
+from judges.llm.client import LLMClient, LLMRequest, Message
 from judges.llm.images import image_part
 from judges.llm.json_schema import ReplyType
 from judges.prompting.blocks import BlockBuilder, neutralise
-from judges.prompting.page_view import PreparedPage, page_blocks
-from judges.prompting.prompts.library import Prompt, load_prompt
+from judges.prompting.page_view import PagePreparer, PreparedPage, page_blocks
+from judges.prompting.prompts import Prompt, load_prompt
 
 TRANSCRIBE: Final = "transcribe"
 """Id of the prompt that transcribes text from screenshots."""
@@ -159,3 +161,36 @@ def _parts(question: Question) -> dict[str, str]:
     if question.page is not None:
         parts |= {"url": question.page.url, "page": question.page.text, "page_links": question.page.links}
     return parts
+
+
+class BinaryEvalResult(BaseModel):
+    """One vote.
+
+    The public toolkit's class of this name has only the first two fields, and replacements of its client return only
+    those. ``quotes`` is therefore optional.
+    """
+
+    reasoning: str
+    result: bool
+    quotes: list[str] = Field(default_factory=list)
+
+
+class PromptedModel:
+    """Model with its client. ``params`` are sent with every request, on top of those of the model's family."""
+
+    def __init__(
+        self,
+        llm: LLMClient,
+        model: str,
+        *,
+        block_builder: BlockBuilder,
+        pages: PagePreparer,
+        style: Style = Style.NATIVE,
+        params: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._llm = llm
+        self.model = model
+        self._block_builder = block_builder
+        self._pages = pages
+        self.style = style
+        self._params = dict(params or {})

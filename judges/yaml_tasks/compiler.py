@@ -42,9 +42,8 @@ from judges.yaml_tasks.expressions import (
     parse_template,
 )
 from judges.yaml_tasks.model import ExtractedField, TaskFile, read_task
-from rubrics.errors import RubricError
-from rubrics.ordering import wait_cycle
-from rubrics.rubric import Rubric
+from rubrics.gating import wait_cycle
+from rubrics.rubric import Rubric, RubricError
 
 _LONG_WORK: Final = 1_000_000
 """Characters of expressions times characters of values: ``find(gauges, 'name', best)`` takes 20 ns for each."""

@@ -11,9 +11,8 @@ from typing import Any, TypeAlias
 from golden import pages, texts
 from golden.golden_case import MALFORMED, REMARKS, FieldDifference, GoldenCase, differences
 from judges.suites.errors import DataMissing, DataUnreadable
-from judges.suites.mind2web.parsing import gold_op_string
 from judges.suites.mind2web.report import official_results
-from judges.suites.mind2web.tournament import Prediction, score_prediction
+from judges.suites.mind2web.tournament import Prediction, gold_op_string, score_prediction
 from judges.suites.step_metrics import StepScore
 
 _PLACES = {"first": 0, "second": 1, "third": 2, "last": -1}

@@ -10,12 +10,20 @@ from typing import Any
 from lxml import etree
 
 from golden.golden_case import GoldenCase
-from judges.suites.mind2web.errors import PageUnusable
-from judges.suites.mind2web.page import Element, Page
-from judges.suites.mind2web.parsing import NONE_LETTER, gold_op_string, gold_text, parse_llm, parse_seq2seq
-from judges.suites.mind2web.ranker import RankingMetrics, ranker_document, ranker_query, ranks_of
-from judges.suites.mind2web.representation import show_page
-from judges.suites.mind2web.tournament import Prediction, Tournament, score_prediction, shuffled
+from judges.suites.errors import PageUnusable
+from judges.suites.mind2web.page import Element, Page, show_page
+from judges.suites.mind2web.ranks import RankingMetrics, ranker_document, ranker_query, ranks_of
+from judges.suites.mind2web.tournament import (
+    NONE_LETTER,
+    Prediction,
+    Tournament,
+    gold_op_string,
+    gold_text,
+    parse_llm,
+    parse_seq2seq,
+    score_prediction,
+    shuffled,
+)
 
 _FORMS = {"html_brackets": True, "round_brackets": False}
 _BETWEEN_TAGS = re.compile(r">\s+<")

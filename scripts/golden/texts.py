@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from golden.golden_case import GoldenCase
-from judges.suites.mind2web import guide
-from judges.suites.mind2web.parsing import op_f1, op_f1_without_punctuation, parse_llm, parse_seq2seq
+from judges.suites.mind2web import step_player
 from judges.suites.mind2web.questions import (
     demonstrations,
     last_message,
@@ -15,12 +14,11 @@ from judges.suites.mind2web.questions import (
     question_text,
     read_template,
 )
-from judges.suites.multimodal.options import option_lines, option_name
+from judges.suites.mind2web.tournament import op_f1, op_f1_without_punctuation, parse_llm, parse_seq2seq
+from judges.suites.multimodal.dialogue import parse_seeact
 from judges.suites.multimodal.readings import Counting, Reading
-from judges.suites.multimodal.report import report
-from judges.suites.multimodal.scoring import operation_f1, operation_string
-from judges.suites.multimodal.seeact_parse import parse_seeact
-from judges.suites.multimodal.vocabulary import token_ids
+from judges.suites.multimodal.scoring import operation_f1, operation_string, report, token_ids
+from judges.suites.questions import option_lines, option_name
 
 _F1 = {"f1_multichoice": op_f1, "f1_generation_variant": op_f1_without_punctuation}
 
@@ -88,16 +86,18 @@ def port_cases(golden: Mapping[str, Any]) -> Iterator[GoldenCase]:
         case = GoldenCase(str(inputs.get("id", f"parse {number}: {inputs['raw'][:40]!r}")))
         with case.running():
             if "seed_commit" in inputs:
-                case.expect("seed_commit", inputs["seed_commit"], guide.parse_reply(inputs["raw"], later=False)[:2])
+                case.expect(
+                    "seed_commit", inputs["seed_commit"], step_player.parse_reply(inputs["raw"], later=False)[:2]
+                )
             if "head" in inputs:
-                case.expect("head", inputs["head"], guide.parse_reply(inputs["raw"]))
+                case.expect("head", inputs["head"], step_player.parse_reply(inputs["raw"]))
             case.note_unchecked(inputs, frozenset({"raw", "seed_commit", "head"}))
         yield case
     for number, inputs in enumerate(golden.get("operation_f1_head", ())):
         case = GoldenCase(str(inputs.get("id", f"operation_f1_head {number}")))
         with case.running():
             args = (inputs["gold_op"], inputs["gold_value"], inputs["pred_op"], inputs["pred_value"])
-            case.expect("f1", inputs["f1"], guide.operation_f1(*args))
+            case.expect("f1", inputs["f1"], step_player.operation_f1(*args))
         yield case
     for index, label in golden.get("labels", {}).items():
         case = GoldenCase(f"label {index}")

@@ -11,7 +11,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from judges.extras import EXTRAS
+from judges.errors import EXTRAS
 from tests.fakes.environments import environment_with
 from tests.fakes.folders import service_folder
 from tests.fakes.program import environment_for, running_service

@@ -20,7 +20,7 @@ from typing import Any
 import httpx
 import pytest
 
-from rubrics.result_fields import leaves_of
+from rubrics.result_json import leaves_of
 from tests.fakes.loop_thread import entered_in_thread
 from tests.fakes.patient_http import PatientTransport
 from tests.fakes.processes import (

@@ -15,7 +15,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from rubrics.result_fields import leaves_of
+from rubrics.result_json import leaves_of
 from tests.fakes.loop_thread import entered_in_thread
 from tests.fakes.patient_http import PatientTransport
 from tests.fakes.program import environment_for, run_command, running_service

@@ -26,7 +26,7 @@ MAY_CATCH_EVERYTHING = {
     "cache.backends.patchright": "the browser library raises Exception when its driver has exited",
     "mind2web2.foreign_client": "a public script may use its own client, which may raise any exception",
     "mind2web2.cli": "an unexpected error ends a command with one line and exit code 1, as the toolkit's users expect",
-    "cache.daemon_threads": "a thread pool passes any exception of a call to the caller, through its future",
+    "cache.image_jobs": "a thread pool passes any exception of a call to the caller, through its future",
 }
 
 SOURCES = python_files(*PACKAGES)

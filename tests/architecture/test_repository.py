@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import yaml
 
-from judges.extras import EXTRAS
+from judges.errors import EXTRAS
 from tests.architecture.sources import PACKAGES, ROOT, STANDARD, parsed, python_files, texts
 
 LOCKS = sorted(ROOT.glob("requirements*.lock"))

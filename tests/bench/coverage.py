@@ -13,10 +13,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from judges.analysis.statistics.bounded_mean import bounded_mean
-from judges.analysis.statistics.headline import task_values
-from judges.analysis.statistics.student import mean_interval
-from judges.analysis.statistics.wilson import wilson
+from judges.analysis.statistics.headline import bounded_mean, task_values
+from judges.analysis.statistics.intervals import mean_interval, wilson
 from tests.bench import other_intervals
 
 Floats: TypeAlias = "np.ndarray[tuple[int, ...], np.dtype[np.float64]]"

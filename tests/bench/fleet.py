@@ -31,9 +31,8 @@ from app.jobs.evaluator import JobEvaluator
 from app.jobs.queue import JobQueue
 from app.observability.metrics import Metrics, RequestMetrics
 from app.service import create_ledger, create_worker, open_service, worker_options
-from app.storage.database import Database, connect_database
+from app.storage.database import Database, connect_database, migrate
 from app.storage.embedded import EmbeddedPostgres
-from app.storage.migrate import migrate
 from tests.bench.model import ROOT
 from tests.bench.row import Row
 from tests.fakes.runtimes import scripted_runtime

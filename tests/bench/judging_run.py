@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from answers.bundle import read_folder
+from answers.public_layout import read_folder
 from app.console import event_loop
 from app.console.judging_options import quiet_logging
 from app.engine.evaluation import AnswerEvaluation, PlannedAnswer, evaluate_all, plan
@@ -23,7 +23,7 @@ from judges import verifier, voting
 from judges.gc_tuning import freeze_loaded_objects, raise_gc_thresholds
 from mind2web2 import LLMClient
 from mind2web2.eval_runner import evaluate_task
-from rubrics.result_fields import leaves_of
+from rubrics.result_json import leaves_of
 from rubrics.verdict import Outcome as Outcomes
 from rubrics.verdict import Reason
 from tests.bench.inputs import AGENT, SCRIPTS, TASKS

@@ -150,7 +150,7 @@ async def _leases(database_url: str) -> list[float]:
             " SELECT 'answers', 'assay.judge_answer', 0, '{}' FROM generate_series(1, %s)",
             [QUEUED],
         )
-        await connection.execute("ANALYZE procrastinate_jobs")  # the service does this itself (app.jobs.queue_limit)
+        await connection.execute("ANALYZE procrastinate_jobs")  # the service does this itself (app.jobs.queue)
         row = await (await connection.execute("SELECT worker_id FROM procrastinate_register_worker_v1()")).fetchone()
         assert row is not None
         for _ in range(LEASES):

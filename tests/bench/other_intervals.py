@@ -9,7 +9,7 @@ import numpy as np
 from scipy import stats
 from scipy.optimize import brentq
 
-from judges.analysis.statistics.wilson import wilson
+from judges.analysis.statistics.intervals import wilson
 
 LEVEL = 0.95
 

@@ -10,8 +10,7 @@ from pathlib import Path
 from random import Random
 
 from app.features.suites.mindact_run import MindActOptions, score_file
-from judges.suites.mind2web.page import Page
-from judges.suites.mind2web.representation import show_page
+from judges.suites.mind2web.page import Page, show_page
 from judges.suites.mind2web.tournament import GROUP_SIZE
 from tests.fakes.mind2web import action, items, task
 

@@ -11,7 +11,7 @@ from PIL import Image
 
 from cache.backends.patchright import BrowserCapturer
 from cache.capture import CaptureOutcome, PageKind
-from cache.page_text.tiles import join_tiles
+from cache.page_text.screenshot_parts import join_tiles
 from tests.browser.conftest import Rig
 from tests.fakes.sandbox import is_sandbox_missing
 from tests.standin.documents import image_bytes, image_size, pdf_with_pages

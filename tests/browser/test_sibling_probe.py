@@ -9,8 +9,7 @@ import pytest
 
 from cache.backends.http import HttpCapturer
 from cache.backends.patchright import BrowserCapturer
-from cache.backends.router import RoutedCapturer
-from cache.backends.sibling_probe import PROBE_BYTES, SiblingProbe
+from cache.backends.router import PROBE_BYTES, RoutedCapturer, SiblingProbe
 from cache.capture import CaptureOutcome, Observation
 from cache.egress.proxy import EgressProxy
 from tests.fakes.sandbox import is_sandbox_missing

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from judges.analysis.replay.recomputation import score_differences
+from judges.analysis.recomputation import score_differences
 from judges.errors import LLMRejected
 from mind2web2 import Evaluator, VerificationNode
 from mind2web2.metrics import is_without_result

@@ -12,25 +12,24 @@ from typing import Any
 
 from answers.submission import Answer
 from app.engine import pipeline
-from app.engine.limits import Limits
-from app.engine.model_clients import ModelClients
+from app.engine.model_clients import Limits, ModelClients
 from app.engine.runtime import Runtime
 from app.features.bundles.archive import MANIFEST, new_bundle, open_bundle
 from app.features.bundles.exporting import AgentResults, EvidenceStores, ExportReport, SourceResult, export_bundle
 from app.features.bundles.replay import replay
 from app.features.bundles.verification import verify
-from app.observability.redaction import Redactor
+from app.observability.logs import Redactor
 from cache.blobs import BlobStore
 from cache.capture import CaptureOutcome, Capturer, Observation, PageKind
 from cache.capture_index import MemoryIndex
 from cache.pages import PageCache
 from judges.isolation.fork_server_pool import ForkServerPool
-from judges.llm.call_log_reader import ParsedCallLog, read_calls
+from judges.llm.call_recording import ParsedCallLog, read_calls
 from judges.llm.client import LLMClient
 from judges.loader import JudgeCatalogue, load_judge
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
-from judges.result_files import write_json
+from judges.result import write_json
 from tests.fakes.pages import jpeg
 from tests.fakes.settings import settings_for_tests
 

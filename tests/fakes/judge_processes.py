@@ -14,8 +14,8 @@ from cache.blobs import BlobStore
 from cache.capture_index import MemoryIndex
 from cache.pages import PageCache
 from judges.isolation.fork_server_pool import ForkServerPool
-from judges.isolation.limits import ScriptLimits
-from judges.isolation.native import judge_isolated
+from judges.isolation.judge_job import judge_isolated
+from judges.isolation.process_limits import ScriptLimits
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
 from judges.loader import load_judge
 from judges.prompting.blocks import BlockBuilder

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
+from judges.grounding.support import Transcription
 from judges.llm.circuit import CircuitBreaker
 from judges.llm.client import LLMReply, LLMRequest
-from judges.prompting.transcription import Transcription
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.prompting.rendering import BinaryEvalResult
 from rubrics.verdict import Usage
 
 Rule = Callable[[LLMRequest], "bool | BinaryEvalResult | Exception"]

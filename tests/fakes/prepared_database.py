@@ -12,9 +12,8 @@ import shutil
 import subprocess
 from pathlib import Path
 
-from app.storage.database import connect_database
+from app.storage.database import connect_database, migrate
 from app.storage.embedded import EmbeddedPostgres
-from app.storage.migrate import migrate
 from tests.fakes.folders import service_folder
 
 

@@ -8,19 +8,17 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from app.engine.judge_files import LiveCatalogue
-from app.engine.limits import Limits
-from app.engine.model_clients import ModelClients, folder_reply_cache
+from app.engine.model_clients import Limits, ModelClients, folder_reply_cache
 from app.engine.runtime import Runtime, open_blobs
-from app.observability.redaction import Redactor
+from app.observability.logs import Redactor
 from app.settings import Settings
-from app.storage.capture_locks import PostgresCaptureLocks
-from app.storage.captures import PostgresCaptureIndex
+from app.storage.captures import PostgresCaptureIndex, PostgresCaptureLocks
 from app.storage.database import Database
 from app.storage.shared_state import open_shared_state
 from cache.blobs import BlobStore
 from cache.capture import CaptureOutcome, Observation, PageKind
 from cache.pages import PageCache
-from judges.llm.response_cache import ReplyCache
+from judges.llm.cached import ReplyCache
 from judges.llm.retry import RetryPolicy
 from judges.loader import load_judges
 from judges.prompting.blocks import BlockBuilder

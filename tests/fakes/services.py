@@ -12,16 +12,13 @@ import pytest
 
 from answers.submission import Answer, Submission
 from app.clock import SortableIdGenerator, SystemClock
-from app.jobs.control import JobControl
-from app.jobs.execution import EvaluateJob, JobExecutor
+from app.jobs.execution import EvaluateJob, JobExecutor, Takeover
 from app.jobs.intake import Intake
-from app.jobs.pausing import JobPauser
-from app.jobs.queue import JobQueue, WorkerOptions
-from app.jobs.queue_limit import QueueLimit
-from app.jobs.takeover import Takeover
+from app.jobs.pausing import JobControl, JobPauser
+from app.jobs.queue import JobQueue, QueueLimit, WorkerOptions
 from app.jobs.worker import Worker
+from app.observability.logs import Redactor
 from app.observability.metrics import Metrics
-from app.observability.redaction import Redactor
 from app.storage import jobs as rows
 from app.storage.database import Database
 from app.storage.provider_status import SharedProviderStatus

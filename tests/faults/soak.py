@@ -24,9 +24,8 @@ import httpx
 import psutil
 from sqlalchemy import text
 
-from app.storage.database import Database, connect_database
+from app.storage.database import Database, connect_database, migrate
 from app.storage.embedded import EmbeddedPostgres
-from app.storage.migrate import migrate
 from tests.faults.fork_server import WorkerForkServer, worker_url
 from tests.standin.llm import StandInLLM
 from tests.standin.rules import seeded_rule

@@ -21,7 +21,7 @@ async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaph
     return {}
 """
 WITHOUT_IMPORT_LIMIT = """
-import app.engine.import_check as check
+import app.engine.judge_files as check
 check.SCRIPT_S = check.TOTAL_S = 100_000.0
 from app.cli import main
 main()

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from judges.prompting.token_limit import MAX_TEXT_TOKENS, text_encoding, tokens_of
+from judges.tokenizers import MAX_TEXT_TOKENS, text_encoding, tokens_of
 from tests.injection.cases import Case, Scenario
 from tests.injection.disguises import DISGUISES
 from tests.injection.paper import pdf_of, pdf_with_picture, pdf_with_secret, picture_of, tall_picture_of

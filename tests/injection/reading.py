@@ -14,11 +14,10 @@ from typing import Any
 from pydantic import BaseModel
 
 from judges.errors import UnusableKind
-from judges.grounding.confusables import confusable_skeleton
-from judges.grounding.folding import fold
+from judges.grounding.folding import confusable_skeleton, fold
 from judges.llm.client import LLMRequest
 from judges.llm.remote import repair_request
-from judges.prompting.prompts.library import load_prompt
+from judges.prompting.prompts import load_prompt
 
 _REPAIR = repair_request(LLMRequest(model="m", messages=(), schema=BaseModel), UnusableKind.CUT_QUOTE).messages[-1]
 _READ: OrderedDict[int, tuple[object, SentRequest]] = OrderedDict()

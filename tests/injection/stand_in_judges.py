@@ -17,10 +17,10 @@ from itertools import pairwise
 
 from pydantic import BaseModel
 
+from judges.grounding.support import Transcription
 from judges.grounding.term_overlap import terms
 from judges.llm.client import LLMReply, LLMRequest
-from judges.prompting.transcription import Transcription
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.prompting.rendering import BinaryEvalResult
 from rubrics.verdict import Usage
 from tests.injection.reading import SentRequest, can_read, folded, key, read_request
 

@@ -14,7 +14,7 @@ from judges.grounding.quotes import find_quotes
 from judges.llm.client import LLMRequest
 from judges.prompting.page_view import MAX_LINKS_CHARS
 from judges.prompting.rendering import Style
-from judges.prompting.token_limit import TRUNCATION_MARKER, first_tokens
+from judges.tokenizers import TRUNCATION_MARKER, first_tokens
 from tests.injection.cases import Case, load_cases
 from tests.injection.material import Material, Site, build
 from tests.injection.reading import SentRequest, can_read, read_request

@@ -48,52 +48,48 @@ from app.features.check.report_html import MarkedSpan, plain_report, report_html
 from app.features.check.splitting import SplitClaim, check_division, find_words, split_by_rules
 from app.features.check.statements import ReportStatement, Section
 from app.features.check.view import text_fragment_url
-from app.observability.redaction import Redactor
+from app.observability.logs import Redactor
 from cache.backends.document_child import MEMORY_BYTES, write_html
-from cache.backends.document_decoder import SHORT_HTML_CHARS, read_html_safely
-from cache.backends.documents import decode_html, decode_text, sniff
+from cache.backends.documents import SHORT_HTML_CHARS, decode_html, decode_text, read_html_safely, sniff
 from cache.backends.failures import failure_from_browser_error
 from cache.backends.plain_html import html_to_text, is_dense, read_html
-from cache.backends.sibling_probe import sibling_url, text_similarity
-from cache.classify import logins, placeholders, soft_404
+from cache.backends.router import sibling_url, text_similarity
+from cache.classify import soft_404, walls
 from cache.classify.quality import PageFacts, classify
 from cache.errors import DocumentRejected
 from cache.page_text.sentences import sentence_around
-from cache.sources.mhtml import is_mhtml, read_mhtml
+from cache.sources.uploads import is_mhtml, read_mhtml
 from cache.sources.wayback import _archivable_url
 from cache.terminal_text import escape_controls_in_json, strip_controls
 from cache.urls import canonical_key, unfetchable_reason
-from judges.analysis.mutation import text_parts
+from judges.analysis.mutation import mutations
 from judges.analysis.mutation.edits import other_urls, wrong_values
 from judges.errors import LLMOutputUnusable
+from judges.extractor import KnownUrls, drop_invented
 from judges.gc_tuning import freeze_loaded_objects
-from judges.grounding.confusables import confusable_skeleton
-from judges.grounding.folding import fold, fold_marks
+from judges.grounding.folding import confusable_skeleton, fold, fold_marks
 from judges.grounding.injection import scan, scan_url
-from judges.grounding.provenance import KnownUrls, drop_invented
 from judges.grounding.quotes import find_quote, is_substantial
 from judges.grounding.source_signals import looks_like_another, url_texts
 from judges.grounding.support import restates
 from judges.grounding.term_overlap import covers_terms, missing_terms, stems_of, terms
 from judges.llm import lexical, request_formats
-from judges.llm.context_windows import parse_token_counts
 from judges.llm.error_mapping import ErrorResponse, error_for_response, read_error_body
-from judges.llm.json_objects import NoSingleObject, parse_single_object
 from judges.llm.missing_models import missing_model_message, read_models
 from judges.llm.pricing import Prices
-from judges.llm.replies import MAX_REPLY_CHARS
+from judges.llm.remote import parse_token_counts
+from judges.llm.replies import MAX_REPLY_CHARS, NoSingleObject, parse_single_object
 from judges.llm.retry import parse_retry_after
 from judges.prompting.blocks import BlockBuilder, neutralise, read_blocks
-from judges.prompting.page_parts import page_parts
-from judges.prompting.token_limit import first_tokens, text_encoding, tokens_of
-from judges.suites.errors import DataUnreadable
+from judges.prompting.page_view import page_parts
+from judges.suites.errors import DataUnreadable, PageUnusable
 from judges.suites.json_items import read_items
-from judges.suites.mind2web import guide
-from judges.suites.mind2web.errors import PageUnusable
+from judges.suites.mind2web import step_player
 from judges.suites.mind2web.page import Page
-from judges.suites.mind2web.parsing import op_f1, parse_llm, parse_seq2seq
+from judges.suites.mind2web.tournament import op_f1, parse_llm, parse_seq2seq
+from judges.suites.multimodal.dialogue import parse_seeact
 from judges.suites.multimodal.scoring import root_id
-from judges.suites.multimodal.seeact_parse import parse_seeact
+from judges.tokenizers import first_tokens, text_encoding, tokens_of
 from judges.yaml_tasks.compiler import MAX_LEAVES, compile_task
 from judges.yaml_tasks.document import InvalidTask
 from judges.yaml_tasks.expressions import ExpressionError, Scalar, Variable, parse_condition, parse_template
@@ -540,13 +536,13 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "pages.classify refused": lambda text: _facts(text, status=403),
     "pages.classify urls": _in_url(lambda text: _facts("a", url=text, final_url=_URL + text)),
     "pages.logins": lambda text: (
-        logins.is_login_title(text), logins.is_registration_title(text), logins.mentions_accounts(text)
+        walls.is_login_title(text), walls.is_registration_title(text), walls.mentions_accounts(text)
     ),
-    "pages.login addresses": _in_url(logins.may_be_login_address),
+    "pages.login addresses": _in_url(walls.may_be_login_address),
     "pages.placeholders": lambda text: (
-        placeholders.is_parked("a.example", text), placeholders.is_browser_error(text),
-        placeholders.error_in_title(text), placeholders.is_default_page(text),
-        placeholders.has_crashed(text), placeholders.requires_other_browser(text),
+        soft_404.is_parked("a.example", text), soft_404.is_browser_error(text),
+        soft_404.error_in_title(text), soft_404.is_default_page(text),
+        soft_404.has_crashed(text), soft_404.requires_other_browser(text),
     ),
     "pages.soft_404": lambda text: (
         soft_404.is_missing_headline(text), soft_404.is_status_code_only(text),
@@ -605,13 +601,13 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "lexical.claim": _lexical_claim,
     "lexical.facts": lambda text: lexical.fill(_Links, text),
     # mutation tests of judges, on answers
-    "mutation.sections": lambda text: text_parts.sections(text[:MAX_TESTED_CHARS]),
-    "mutation.values": lambda text: [read(text[:MAX_TESTED_CHARS]) for read in (text_parts.numbers, text_parts.names)],
-    "mutation.without_citation": lambda text: text_parts.without_citation(text[:MAX_TESTED_CHARS], "http://a.b"),
-    "mutation.with_citation_of": lambda text: text_parts.with_citation_of(
+    "mutation.sections": lambda text: mutations.sections(text[:MAX_TESTED_CHARS]),
+    "mutation.values": lambda text: [read(text[:MAX_TESTED_CHARS]) for read in (mutations.numbers, mutations.names)],
+    "mutation.without_citation": lambda text: mutations.without_citation(text[:MAX_TESTED_CHARS], "http://a.b"),
+    "mutation.with_citation_of": lambda text: mutations.with_citation_of(
         text[:MAX_TESTED_CHARS], "http://a.b", "http://c.example"
     ),
-    "mutation.replace_value": lambda text: text_parts.replace_value(text[:MAX_TESTED_CHARS], text[:20] or "a", "b"),
+    "mutation.replace_value": lambda text: mutations.replace_value(text[:MAX_TESTED_CHARS], text[:20] or "a", "b"),
     "mutation.wrong_values": lambda text: wrong_values(text[:200], text),
     "mutation.other_urls": lambda text: other_urls(_URL + text, 1),
     # the public toolkit
@@ -632,7 +628,7 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "suites.parse_llm": lambda text: (parse_llm(text), parse_seq2seq(text), op_f1(text, text)),
     "suites.parse_seeact": parse_seeact,
     "suites.root_id": root_id,
-    "suites.guide": lambda text: (guide.parse_reply(text), guide.operation_f1("TYPE", text, "TYPE", text)),
+    "suites.guide": lambda text: (step_player.parse_reply(text), step_player.operation_f1("TYPE", text, "TYPE", text)),
     "json.loads": json.loads,
 }  # fmt: skip
 """Parsers of untrusted text, by the place where they are used."""

@@ -19,7 +19,7 @@ import pytest
 from app.features.bundles.archive import BundleRefused
 from app.features.bundles.replay import replay
 from app.features.bundles.verification import verify
-from judges.analysis.replay.recomputation import score_differences
+from judges.analysis.recomputation import score_differences
 from judges.llm.call_recording import HEAD, MAGIC
 from tests.fakes.bundled import JUDGE, LAMPS, MUSEUM, PAGES, InMemoryJudging, payload, rebuilt
 from tests.fakes.llm import RuleLLM

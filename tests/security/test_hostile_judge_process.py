@@ -26,7 +26,7 @@ MAX_HELD_S = 2.0
 
 FLOOD = """
 import gc, select, socket, struct
-from judges.isolation.rpc_client import RpcClient
+from judges.isolation.remote import RpcClient
 
 def flood(body, times=1):
     [client] = [each for each in gc.get_objects() if isinstance(each, RpcClient)]

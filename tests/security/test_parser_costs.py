@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from answers.binding import bind
 from answers.errors import InvalidSubmission, TooManyParts
 from answers.provider_replies import answer_from_reply
-from app.api.strict_json import StrictJsonRequest
+from app.api.request_fields import StrictJsonRequest
 from app.features.check.report import StatementKind
 from app.features.check.splitting import MAX_QUOTED_CHARS, SplitClaim, check_division
 from app.features.check.statements import LABEL_LINE, ReportStatement, Section
 from cache.backends.content import read_content
-from cache.backends.document_decoder import read_html_safely
+from cache.backends.documents import read_html_safely
 from cache.backends.plain_html import TextConverter, html_to_text, read_html
 from cache.capture import CaptureOutcome, Observation
 from cache.errors import DocumentRejected

@@ -14,8 +14,7 @@ from rich.table import Table
 
 from app.console import streams
 from app.console.safe_console import SafeConsole
-from app.observability.logs import configure_logging
-from app.observability.redaction import Redactor
+from app.observability.logs import Redactor, configure_logging
 from mind2web2.utils.logging_setup import cleanup_logger, create_logger
 from tests.architecture.sources import ROOT, python_files
 

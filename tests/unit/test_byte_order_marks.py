@@ -14,19 +14,19 @@ import click
 import pytest
 from golden.golden_files import check_file
 
-from answers.bundle import read_archive, read_folder
 from answers.jsonl import read_jsonl
+from answers.public_layout import read_archive, read_folder
 from app.console.answer_files import read_answers, read_pages, text_of_reply
 from app.features.suites.cli_suite_run import load_config
 from app.features.suites.run_comparison import read_run
-from judges.analysis.label_sets.rows import read_rows as read_label_rows
+from judges.analysis.label_formats import read_rows as read_label_rows
 from judges.analysis.labels import read_labels
 from judges.loader import load_judge
 from judges.suites.json_items import item_spans, read_item, read_items
-from judges.suites.mind2web import predictions as mind2web_predictions
+from judges.suites.mind2web import tournament as mind2web_predictions
 from judges.suites.mind2web.data import find_split
 from judges.suites.mind2web.questions import load_template
-from judges.suites.multimodal import predictions as tilde_predictions
+from judges.suites.multimodal import dialogue as tilde_predictions
 from judges.suites.multimodal.row_files import count_rows, read_row, read_rows
 from mind2web2.submission import AnswerFile, load_metadata, load_task_list
 from tests.fakes.mind2web import nine_steps

@@ -22,7 +22,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from app.errors import AppError
 from cache.atomic_files import atomic_path
 from cache.unicode_forms import nfc
-from judges.isolation.rpc_framing import max_values
+from judges.isolation.serialization import max_values
 
 FORMAT: Final = 1
 MANIFEST: Final = "manifest.json"

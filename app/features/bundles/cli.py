@@ -83,7 +83,7 @@ async def _export_from_service(
 
     from app.engine.runtime import open_blobs
     from app.features.bundles.exporting import EvidenceStores, export_bundle, from_database
-    from app.observability.redaction import Redactor
+    from app.observability.logs import Redactor
     from app.storage.captures import PostgresCaptureIndex
 
     blobs = await to_thread(open_blobs, settings)
@@ -100,7 +100,7 @@ def _export_from_folder(
     from app.engine.public_cache import PublicCache
     from app.engine.runtime import open_blobs
     from app.features.bundles.exporting import EvidenceStores, export_bundle, from_folder
-    from app.observability.redaction import Redactor
+    from app.observability.logs import Redactor
     from cache.capture_index import FolderIndex
 
     settings = judging_settings(evidence=None if cache is None else PublicCache(cache).evidence_folder(agent))

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from answers.submission import NAME_PATTERN, Answer
-from app.api.overrides import override_fields
+from app.api.reviews import override_fields
 from app.engine.result_folder import ResultUnreadable
 from app.features.bundles.archive import (
     AbsentFile,
@@ -29,7 +29,7 @@ from app.features.bundles.archive import (
     new_bundle,
     script_paths,
 )
-from app.observability.redaction import Redactor
+from app.observability.logs import Redactor
 from app.storage.database import Database
 from app.storage.overrides import Override, overrides_of
 from app.storage.results import answers_of, judged_text
@@ -37,10 +37,10 @@ from cache.blobs import BlobArea, BlobStore
 from cache.capture import Capture
 from cache.capture_index import capture_to_json
 from cache.errors import BlobCorrupt, BlobMissing
-from judges import result_files
-from judges.llm.call_log_reader import CallLogUnreadable, read_calls
+from judges.llm.call_recording import CallLogUnreadable, read_calls
+from judges.result import AnswerFolder, judged_answers, judged_tasks
 from judges.yaml_tasks.model import is_task_file
-from rubrics.result_fields import script_sha256_of
+from rubrics.result_json import script_sha256_of
 
 _MASKABLE = ("results/", "overrides/", "captures/")
 
@@ -122,14 +122,14 @@ async def from_folder(out: Path, agent: str, tasks: Collection[str]) -> AgentRes
 def _read_folder(out: Path, agent: str, tasks: Collection[str]) -> list[SourceResult]:
     return [
         _read_result(folder, path)
-        for task_id in result_files.judged_tasks(out, agent)
+        for task_id in judged_tasks(out, agent)
         if not tasks or task_id in tasks
-        for folder in result_files.judged_answers(out, agent, task_id)
+        for folder in judged_answers(out, agent, task_id)
         if (path := folder.newest_result()) is not None
     ]
 
 
-def _read_result(folder: result_files.AnswerFolder, path: Path) -> SourceResult:
+def _read_result(folder: AnswerFolder, path: Path) -> SourceResult:
     try:
         body = path.read_bytes()
         result = json.loads(body)

@@ -23,8 +23,7 @@ from pydantic import BaseModel, SecretStr
 from answers.submission import Answer
 from app.engine import pipeline
 from app.engine.judge_files import load_catalogue
-from app.engine.limits import Limits
-from app.engine.model_clients import ModelClients
+from app.engine.model_clients import Limits, ModelClients
 from app.engine.runtime import Runtime, create_fork_server_pool
 from app.features.bundles.archive import (
     BundledResult,
@@ -43,15 +42,14 @@ from app.features.bundles.verification import (
     read_result,
     verify_open,
 )
-from app.observability.redaction import Redactor
+from app.observability.logs import Redactor
 from app.settings import Settings
 from cache.backends.documents import Document, read_document
 from cache.blobs import BlobStore
 from cache.capture import Capture, CaptureOutcome, Observation
 from cache.capture_index import MemoryIndex
 from cache.pages import PageCache
-from judges.analysis.replay.recomputation import rejudged_differences
-from judges.analysis.replay.tree import ReplayDifference
+from judges.analysis.recomputation import ReplayDifference, rejudged_differences
 from judges.errors import (
     JudgeError,
     LLMBudgetExceeded,
@@ -64,12 +62,11 @@ from judges.errors import (
     UnusableKind,
 )
 from judges.isolation.fork_server_pool import ForkServerPool
-from judges.llm.cached import parse_stored
-from judges.llm.call_log_reader import CallLogUnreadable, portable_request_key, read_calls, recorded_request_key
+from judges.llm.cached import StoredReply, parse_stored
+from judges.llm.call_recording import CallLogUnreadable, portable_request_key, read_calls, recorded_request_key
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
 from judges.llm.parameters import RunParameters
 from judges.llm.providers import LEXICAL
-from judges.llm.response_cache import StoredReply
 from judges.loader import JudgeCatalogue
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
@@ -78,7 +75,7 @@ from mind2web2.external_services import use_services
 from mind2web2.live_browser import LiveBrowser
 from mind2web2.local_services import LocalServices
 from mind2web2.task_pages import TaskFolder
-from rubrics.result_fields import script_sha256_of
+from rubrics.result_json import script_sha256_of
 from rubrics.verdict import Reason, Usage
 
 UNKNOWN_REQUEST_TIMEOUT_S: Final = 2.0

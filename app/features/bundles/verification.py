@@ -17,7 +17,7 @@ from typing import Any
 from pydantic import BaseModel, ValidationError
 
 from answers.submission import NAME_PATTERN
-from app.api.overrides import scores_with_overrides
+from app.api.reviews import scores_with_overrides
 from app.features.bundles.archive import (
     MANIFEST,
     BundledResult,
@@ -30,19 +30,26 @@ from app.features.bundles.archive import (
 from cache.capture import Capture
 from cache.capture_index import capture_from_json
 from cache.errors import IndexFailed
-from judges.analysis.replay.recomputation import Ballot, inconsistent_leaves, score_differences, unmatched_replies
-from judges.analysis.replay.tree import NotRecomputable, ReplayDifference, tree_of
+from judges.analysis.recomputation import (
+    Ballot,
+    NotRecomputable,
+    ReplayDifference,
+    inconsistent_leaves,
+    score_differences,
+    tree_of,
+    unmatched_replies,
+)
 from judges.errors import LLMOutputUnusable
-from judges.llm.call_log_reader import CallLogUnreadable, ParsedCallLog, read_calls, recorded_blocks
+from judges.llm.call_recording import CallLogUnreadable, ParsedCallLog, read_calls, recorded_blocks
 from judges.llm.provider_adapter import FinishReason, RawReply
 from judges.llm.replies import read_reply
-from judges.prompting.prompts.library import locked_digests
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.prompting.prompts import locked_digests
+from judges.prompting.rendering import BinaryEvalResult
 from judges.registry import JudgeKind
 from judges.result import page_json
 from mind2web2.results import UNKNOWN_AGENT, UNKNOWN_ANSWER
-from rubrics.errors import RubricError
-from rubrics.result_fields import script_of, script_sha256_of
+from rubrics.result_json import script_of, script_sha256_of
+from rubrics.rubric import RubricError
 
 MALFORMED = (ValueError, LookupError, TypeError, AttributeError, RecursionError)
 """Errors of code that reads a record of another structure."""

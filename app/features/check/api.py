@@ -13,14 +13,12 @@ from answers.provider_replies import answer_from_reply
 from answers.submission import Submission
 from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
-from app.api.examples import EXAMPLE_ID
+from app.api.examples import EXAMPLE_ID, sends
 from app.api.models import BudgetUsd, JobStateOut, ListOut, Priority, ProgressOut
 from app.api.paging import IdPath, JobsPageDep
 from app.api.problems import Problem, not_found
-from app.api.request_fields import FETCHABLE_URL, NOT_BLANK, AnswerReply, Model
-from app.api.response_headers import sends
+from app.api.request_fields import FETCHABLE_URL, NOT_BLANK, AnswerReply, Model, StrictJsonRoute
 from app.api.results import JsonSchemaOut
-from app.api.strict_json import StrictJsonRoute
 from app.api.submissions import KeyHeader, accept_job, key_of_request
 from app.features.check.errors import ReportRejected
 from app.features.check.jobs import as_submission

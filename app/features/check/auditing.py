@@ -21,15 +21,13 @@ from app.features.check.statements import ReportStatement
 from cache.capture import Evidence
 from judges.errors import LLMError, LLMOutputUnusable, UnusableKind
 from judges.grounding.quotes import find_quotes, needs_whole_sentence
-from judges.grounding.support import ClaimGrounds
+from judges.grounding.support import TOO_LONG, ClaimGrounds, unseen_part, unseen_reasoning
 from judges.grounding.term_overlap import missing_terms
 from judges.llm.client import LLMClient, LLMRequest
 from judges.llm.remote import repair_request
 from judges.prompting.blocks import BlockBuilder
-from judges.prompting.page_parts import PagePart
-from judges.prompting.page_view import PagePreparer, PreparedPage
+from judges.prompting.page_view import PagePart, PagePreparer, PreparedPage
 from judges.prompting.rendering import render_texts
-from judges.prompting.transcription import TOO_LONG, unseen_part, unseen_reasoning
 from judges.verifier import Verifier
 from judges.voting import jury_verdict
 from rubrics.verdict import Claim as JudgedClaim

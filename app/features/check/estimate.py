@@ -15,12 +15,12 @@ from app.features.check.splitting import split_by_rules, split_request, statemen
 from app.settings import Settings
 from cache.capture_index import FolderIndex, MemoryIndex
 from cache.urls import canonical_key
-from judges.llm.budget import estimate_tokens
 from judges.llm.client import LLMRequest
+from judges.llm.pricing import estimate_tokens
 from judges.llm.providers import LEXICAL, parse_judge
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
-from judges.text_pages import evidence_of
+from judges.trial import evidence_of
 
 _TOKENS_PER_CLAIM: Final = 150
 _TOKENS_PER_REPLY: Final = 600

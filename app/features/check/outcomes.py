@@ -30,7 +30,7 @@ from app.features.check.report import (
     Statement,
     StatementOutcome,
 )
-from judges.analysis.statistics.wilson import wilson
+from judges.analysis.statistics.intervals import wilson
 
 LIU: Final = "Liu et al. 2023, Evaluating Verifiability in Generative Search Engines"
 ALCE: Final = "Gao et al. 2023, Enabling Large Language Models to Generate Text with Citations (ALCE)"

@@ -64,7 +64,7 @@ from judges.llm.client import LLMClient
 from judges.llm.observed import ObservedLLM, RejectionMonitor, UsageMeter
 from judges.llm.parameters import RequestParameters
 from judges.llm.providers import LEXICAL, JudgeName, ModelName, parse_judge
-from judges.prompting.prompts.library import load_prompt
+from judges.prompting.prompts import load_prompt
 from judges.result import LEXICAL_NOTICE, page_json
 from judges.source_policy import verdict_without_evidence
 from judges.verifier import Verifier

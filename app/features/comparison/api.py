@@ -18,17 +18,16 @@ from app.agent_summary import AnswerOutcome
 from app.api.access import ReaderDep, ServiceDep
 from app.api.examples import EXAMPLE_ID, EXAMPLE_RESULT
 from app.api.figures import OpenModel, ScoreOut
-from app.api.mixed_judges import MixQuery, refuse_to_mix, total_judges
 from app.api.models import ListOut
 from app.api.paging import NAME_PATTERN, PositionsPageDep
 from app.api.problems import Problem
-from app.api.summaries import parse_answer
+from app.api.summaries import MixQuery, parse_answer, refuse_to_mix, total_judges
 from app.features.comparison.paired_comparison import ComparisonSide, add_flips, comparison_json
 from app.service import Service
 from app.storage import results as rows
 from app.storage.records import JudgedAnswer
 from judges.analysis.flips import Cause, ComparableResult, Flip, FlipCause, comparable_result, flips
-from judges.analysis.statistics.interval import Interval
+from judges.analysis.statistics.intervals import Interval
 
 
 class SideOut(BaseModel):

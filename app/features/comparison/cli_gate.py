@@ -18,7 +18,7 @@ from app.console.tables import plain_table
 from app.features.comparison.cli_comparison_sides import SIDES, compare_sides
 from app.features.comparison.gate import Check, Gate, GateState, RegressionRule, Thresholds
 from app.features.comparison.gate import gate as run_gate
-from judges.extras import advice
+from judges.errors import advice
 
 if TYPE_CHECKING:
     from app.features.comparison.gate import Gate

@@ -9,7 +9,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Response
 
-from app.api.mixed_judges import total_judges
+from app.api.summaries import total_judges
 from app.csv_tables import Cell
 from app.dashboard.downloads import Format, csv_file
 from app.dashboard.html_route import HtmlRoute

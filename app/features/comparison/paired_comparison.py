@@ -14,9 +14,15 @@ from typing import Any
 
 from app.agent_summary import AnswerOutcome, interval_json, judges_of, score_of
 from judges.analysis.flips import ComparableResult, Flip
-from judges.analysis.statistics.interval import LEVEL
-from judges.analysis.statistics.paired import MIN_TASKS_FOR_T, Paired, interval_over_bounds, paired
-from judges.analysis.statistics.sign_flip import MIN_TASKS_FOR_TEST, holm
+from judges.analysis.statistics.intervals import LEVEL
+from judges.analysis.statistics.paired import (
+    MIN_TASKS_FOR_T,
+    MIN_TASKS_FOR_TEST,
+    Paired,
+    holm,
+    interval_over_bounds,
+    paired,
+)
 from judges.result import score_json
 from rubrics.scoring import Score, bounded_score, is_success
 

@@ -12,10 +12,10 @@ from fastapi import APIRouter, Request
 
 from app.access.keys import Caller
 from app.api.access import SubmitterDep
+from app.api.jobs import first_of, jobs_ended
 from app.api.models import AcceptedArchiveOut
 from app.api.problems import Problem
 from app.api.submissions import check_tasks_exist, receipts_json
-from app.api.waiting import first_of, jobs_ended
 from app.demo.run import MODEL, shipped_submissions
 from app.demo.site import DemoPortTaken, DemoSite
 from app.service import Service

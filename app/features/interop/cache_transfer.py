@@ -16,15 +16,14 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 
-from answers.archive import ArchiveLimits, read_members
+from answers.public_layout import ArchiveLimits, read_members
 from app.engine.public_cache import ImportSummary, PublicCache
 from app.engine.runtime import Runtime
 from app.errors import AppError
 from cache.atomic_files import atomic_path
 from cache.capture import Capture, CaptureSource
 from cache.errors import DocumentRejected
-from cache.sources.mhtml import is_mhtml, read_mhtml
-from cache.sources.uploads import UploadedPage, observe_upload
+from cache.sources.uploads import UploadedPage, is_mhtml, observe_upload, read_mhtml
 from cache.urls import unfetchable_reason
 
 INDEX = "index.json"

@@ -79,8 +79,8 @@ def _read(source: Path, agent: str | None) -> tuple[Submission, ...]:
 
 
 def _submissions(source: Path, agent: str | None) -> tuple[Submission, ...]:
-    from answers.bundle import read_archive, read_folder
     from answers.jsonl import read_jsonl
+    from answers.public_layout import read_archive, read_folder
 
     if source.is_dir():
         agents = [agent] if agent else sorted(path.name for path in source.iterdir() if _is_agent(path))
@@ -95,7 +95,7 @@ def _is_agent(path: Path) -> bool:
 
 def _write(submissions: Sequence[Submission], to: Path, *, overwrite: bool) -> dict[str, object]:
     """Write the answers. Nothing is written unless all of them can be."""
-    from answers.bundle import ANSWERS, is_answer
+    from answers.public_layout import ANSWERS, is_answer
     from cache.atomic_files import write_atomic
 
     files: dict[Path, Answer] = {}

@@ -8,12 +8,11 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from answers.bundle import natural_key
+from answers.public_layout import natural_key
 from answers.submission import with_suffix
 from app.engine.result_folder import newest_result
 from assay_client import Client
-from judges import result_files
-from judges.result_files import STAMP_FORMAT
+from judges.result import STAMP_FORMAT, judged_answers, judged_tasks
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,10 +47,10 @@ def from_folder(out: Path, agent: str, task_ids: Collection[str] = ()) -> list[E
         ResultUnreadable: a result cannot be read.
     """
     results = []
-    for task_id in result_files.judged_tasks(out, agent):
+    for task_id in judged_tasks(out, agent):
         if task_ids and task_id not in task_ids:
             continue
-        for folder in result_files.judged_answers(out, agent, task_id):
+        for folder in judged_answers(out, agent, task_id):
             path, result = folder.newest_result(), newest_result(folder)
             if path is None or result is None:
                 continue

@@ -10,7 +10,7 @@ from answers.submission import Answer, answer_name_problems, name_problems
 from app.engine.result_folder import write_result, write_summaries
 from app.errors import AppError
 from app.features.interop.exported_results import ExportedResult
-from judges.result_files import AnswerFolder
+from judges.result import AnswerFolder
 
 
 class NotExportable(AppError):

@@ -16,7 +16,7 @@ from app.csv_tables import Cell, to_csv
 from app.features.interop.exported_results import ExportedResult
 from cache.atomic_files import write_atomic
 from judges.public_summary import word_count
-from rubrics.result_fields import leaves_of, script_of
+from rubrics.result_json import leaves_of, script_of
 from rubrics.scoring import is_success
 
 Value: TypeAlias = str | int | float | bool | tuple[str, ...] | None

@@ -21,7 +21,7 @@ from app.console.judging_options import (
 from app.console.streams import counted, print_json, print_line, stderr_console, stdout_console
 from app.console.tables import plain_table
 from app.features.meta_eval.cli_bench import VOTES, BenchCommand, PartialOption, PartialSupport, bench
-from judges.analysis.label_sets import SetFormat
+from judges.analysis.label_formats import SetFormat
 
 if TYPE_CHECKING:
     from rich.progress import TaskID
@@ -29,11 +29,10 @@ if TYPE_CHECKING:
     from app.console.safe_console import SafeConsole
     from app.settings import Settings
     from judges.analysis.labels import LabelFile
-    from judges.analysis.meta_eval.ask import JudgedItem
-    from judges.analysis.meta_eval.items import Item
+    from judges.analysis.meta_eval.items import Item, JudgedItem
     from judges.analysis.meta_eval.judge_agreement import JudgeAgreement
 if TYPE_CHECKING:
-    from judges.analysis.label_sets.importing import ImportReport
+    from judges.analysis.label_import import ImportReport
 
 
 def program() -> typer.Typer:
@@ -65,9 +64,9 @@ def measure(
     models = list(dict.fromkeys(model or ()))
     file = _read(labels)
 
+    from judges.analysis.meta_eval.bench import report_json
     from judges.analysis.meta_eval.items import PartialRule, items_of
     from judges.analysis.meta_eval.judge_agreement import agreement_of_recorded
-    from judges.analysis.meta_eval.report import report_json
 
     rule = PartialRule.of(partial)
     items = items_of(file.labels, rule)
@@ -89,7 +88,7 @@ def measure(
 
 
 def _print_and_write(report: dict[str, Any], out: Path | None, *, as_json: bool) -> None:
-    from judges.result_files import write_json
+    from judges.result import write_json
 
     if as_json:
         print_json(report)
@@ -244,7 +243,7 @@ def _import(set_format: SetFormat, files: Sequence[Path], target: Path) -> Impor
         WrongUsage: a file cannot be read, no row can be used, or the target cannot be written.
     """
     from cache.atomic_files import atomic_path
-    from judges.analysis.label_sets.importing import import_set
+    from judges.analysis.label_import import import_set
     from judges.analysis.labels import LabelsUnreadable
 
     try:

@@ -38,8 +38,7 @@ if TYPE_CHECKING:
     from app.features.meta_eval.judging import LiveJudge
     from app.settings import Settings
     from judges.analysis.labels import Label
-    from judges.analysis.meta_eval.ask import JudgedItem
-    from judges.analysis.meta_eval.items import Item, PartialRule
+    from judges.analysis.meta_eval.items import Item, JudgedItem, PartialRule
     from judges.analysis.meta_eval.judge_agreement import JudgeAgreement
 
 _REPEATABLE: Final = ("--labels", "--model")
@@ -189,7 +188,7 @@ def _scan(path: Path, name: str, sample: int | None) -> _LabelSet:
     Raises:
         WrongUsage: the file cannot be read or has invalid lines.
     """
-    from judges.analysis.label_sets.grouping import row_key
+    from judges.analysis.label_import import row_key
     from judges.analysis.labels import LabelsUnreadable, each_label, label_lines
     from judges.analysis.meta_eval.items import item_key
 
@@ -228,7 +227,7 @@ def _scan(path: Path, name: str, sample: int | None) -> _LabelSet:
 
 def _batches(one: _LabelSet, rule: PartialRule) -> Iterator[tuple[Item, ...]]:
     """Yield the items of a set in batches of bounded size."""
-    from judges.analysis.label_sets.grouping import in_batches, row_key
+    from judges.analysis.label_import import in_batches, row_key
     from judges.analysis.labels import each_label, label_lines, parse_labels
     from judges.analysis.meta_eval.items import item_key, items_of
 
@@ -340,8 +339,8 @@ class _Bench:
 
     def _counted(self, one: _LabelSet, live: Sequence[LiveJudge]) -> Iterator[list[Item]]:
         """Yield the usable items of a set, count the recorded verdicts, and at the end store the measurement."""
+        from judges.analysis.meta_eval.bench import SetTally
         from judges.analysis.meta_eval.judge_agreement import RecordedTallies
-        from judges.analysis.meta_eval.report import SetTally
 
         summary, recorded = (
             SetTally(one.name),
@@ -372,7 +371,7 @@ def _progress(name: str) -> Iterator[Callable[[JudgedItem], None]]:
 
 def _output(report: Mapping[str, Any], out: Sequence[Path], *, as_json: bool) -> None:
     from judges.analysis.meta_eval.bench import bench_markdown
-    from judges.result_files import write_json
+    from judges.result import write_json
 
     try:
         for path in out:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from app.engine.label_judging import LabelJudge
 from app.engine.runtime import Runtime
-from judges.analysis.meta_eval.ask import JudgedItem
-from judges.analysis.meta_eval.items import Item
+from app.engine.text_judging import LabelJudge
+from judges.analysis.meta_eval.items import Item, JudgedItem
 from judges.analysis.meta_eval.judge_agreement import JudgeAgreement, JudgeTally
 
 

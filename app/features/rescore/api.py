@@ -13,13 +13,11 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
-from app.api.examples import EXAMPLE_ID
+from app.api.examples import EXAMPLE_ID, sends
 from app.api.models import BudgetUsd, ListOut, Priority
 from app.api.paging import ID_PATTERN, NAME_PATTERN, IdPath, PageRequest, pages_by_id
 from app.api.problems import Problem, not_found
-from app.api.request_fields import Model
-from app.api.response_headers import sends
-from app.api.strict_json import StrictJsonRoute
+from app.api.request_fields import Model, StrictJsonRoute
 from app.api.submissions import KeyHeader, key_of_request
 from app.features.rescore import storage
 from app.features.rescore.side_by_side import RescoredAnswer, comparison_json, rescored_answer

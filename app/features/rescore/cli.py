@@ -186,7 +186,7 @@ def _flip_text(flip: Mapping[str, Any]) -> str:
 
 def _judged_leaves(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
     """Yield the leaves that a model judged in this or the earlier result."""
-    from rubrics.result_fields import leaves_of
+    from rubrics.result_json import leaves_of
 
     return (leaf for leaf in leaves_of(result) if leaf.get("rejudged") is not None)
 

@@ -13,7 +13,7 @@ from app.storage.records import Job
 from judges.analysis.flips import Leaf, comparable_result, flips
 from judges.analysis.statistics.agreement import kappa
 from judges.result import score_json
-from rubrics.result_fields import script_sha256_of
+from rubrics.result_json import script_sha256_of
 from rubrics.scoring import Score
 from rubrics.verdict import Outcome
 

@@ -17,8 +17,7 @@ from app.api.access import ServiceDep, SubmitterDep
 from app.api.figures import ScoreOut
 from app.api.models import BudgetUsd
 from app.api.problems import Problem
-from app.api.request_fields import AnswerText, Model, Name
-from app.api.strict_json import StrictJsonRoute
+from app.api.request_fields import AnswerText, Model, Name, StrictJsonRoute
 from app.async_tools import first_exception
 from app.features.rewards.reward import MaskReason, ScoreKind
 from app.features.rewards.rubrics import InvalidRubric, RubricCompiler

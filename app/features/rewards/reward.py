@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from cache.capture import EVIDENCE_OUTCOMES
 from cache.urls import canonical_key
-from rubrics.result_fields import leaves_of
+from rubrics.result_json import leaves_of
 from rubrics.scoring import Score, bounded_score
 from rubrics.verdict import Outcome, Reason
 

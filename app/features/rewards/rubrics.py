@@ -9,8 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from cache.lru import LRUCache
-from cache.single_flight import SingleFlight
+from cache.single_flight import LRUCache, SingleFlight
 from judges.registry import MARK, Judge
 from judges.yaml_tasks.compiler import yaml_judge
 from judges.yaml_tasks.document import MAX_BYTES, MAX_PROBLEMS, InvalidTask, document_of

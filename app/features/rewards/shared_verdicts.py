@@ -15,7 +15,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from app.engine.pipeline import AnswerPages
-from cache.lru import LRUCache
+from cache.single_flight import LRUCache
 from judges.errors import ReplyNotCached
 from judges.prompting.rendering import Question
 from judges.verifier import ClaimQuestion, EvidenceLookup, PageOnlyVerifier

@@ -25,7 +25,7 @@ from app.engine.pipeline import AnswerPages, evaluate
 from app.features.rewards.reward import Mask, MaskReason, PageShare, Reward, ScoreKind, components, reward_of, scores
 from app.features.rewards.rubrics import RubricCompiler
 from app.features.rewards.shared_verdicts import SharedVerdicts, SharingVerifier, Turns
-from app.jobs.attempt_accounting import RequestAccounting
+from app.jobs.budget_ledger import RequestAccounting
 from app.observability.metrics import RequestMetrics
 from app.service import Service
 from app.storage.direct_pool import DirectConnection
@@ -35,14 +35,14 @@ from cache.errors import BrowserUnavailable
 from cache.single_flight import SingleFlight
 from judges.cpu_bound import cited_urls, run_on_leaves
 from judges.errors import JudgeError, LLMError, LLMRejected, ModelNotConfigured
-from judges.llm.budget import Estimate, ProcessBudget
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.observed import RequestObserver
+from judges.llm.pricing import Estimate, ProcessBudget
 from judges.registry import Judge
 from judges.result import score_json
 from judges.source_code import YAML_SUFFIX
 from judges.verifier import Verifier
-from rubrics.result_fields import leaves_of
+from rubrics.result_json import leaves_of
 from rubrics.scoring import Score
 from rubrics.verdict import Reason, Usage, Verdict
 

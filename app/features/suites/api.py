@@ -17,12 +17,11 @@ from pydantic import BaseModel, ConfigDict, Field
 
 from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
-from app.api.examples import EXAMPLE_ID
+from app.api.examples import EXAMPLE_ID, references, sends
 from app.api.models import JobStateOut, ListOut, RecordModel
 from app.api.paging import ID_PATTERN, IdPath, JobsPageDep, PositionsPageDep
 from app.api.problems import Problem, not_found
-from app.api.response_headers import references, sends
-from app.api.strict_json import StrictJsonRoute
+from app.api.request_fields import StrictJsonRoute
 from app.api.submissions import KeyHeader, accept_job, key_of_request
 from app.features.suites import storage as suite_steps
 from app.features.suites.boxes import draw_boxes
@@ -41,8 +40,8 @@ from app.storage import jobs as rows
 from app.storage.listings import ListFilter
 from app.storage.records import Job, JobKind, JobStatus
 from app.storage.results import get_result
-from judges.suites.comparison import compare_runs
 from judges.suites.errors import SuiteError
+from judges.suites.step_metrics import compare_runs
 
 _JOB = f"job_{EXAMPLE_ID}"
 _STEP: dict[str, Any] = {

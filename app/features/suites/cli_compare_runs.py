@@ -27,7 +27,7 @@ def compare(
 ) -> None:
     """Compare two runs over the same data, paired by step and task. Differences are B - A."""
     from app.features.suites.run_comparison import differing_settings, read_run
-    from judges.suites.comparison import compare_runs
+    from judges.suites.step_metrics import compare_runs
 
     for path in (first, second):
         if not path.exists():

@@ -152,7 +152,7 @@ def _score_file(
     from app.features.suites.multimodal import PredictionsPlan, figures
     from app.features.suites.records import without_trace
     from app.features.suites.reports import write_files
-    from judges.suites.multimodal.predictions import read_predictions
+    from judges.suites.multimodal.dialogue import read_predictions
 
     assert options.answers is not None  # noqa: S101 - only called with a file
     answers = read_predictions(options.answers)

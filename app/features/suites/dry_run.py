@@ -9,8 +9,8 @@ from app.console import event_loop
 from app.features.suites.journals import NoJournal
 from app.features.suites.step_loop import Plan, SuiteModel, run_steps
 from app.settings import Settings
-from judges.llm.budget import estimate_tokens
 from judges.llm.client import LLMReply, LLMRequest
+from judges.llm.pricing import estimate_tokens
 from judges.llm.providers import parse_model
 from rubrics.verdict import Usage
 

@@ -18,8 +18,7 @@ from app.settings import Settings
 from judges.suites.errors import DataMissing
 from judges.suites.mind2web.data import ROW_SUFFIXES, find_split
 from judges.suites.mind2web.scores import parquet_of
-from judges.suites.multimodal.row_files import count_rows, read_row
-from judges.suites.multimodal.source_rows import SourceStep, read_source_step
+from judges.suites.multimodal.row_files import SourceStep, count_rows, read_row, read_source_step
 
 
 class Mind2WebSuite:

@@ -12,13 +12,8 @@ from app.features.suites.records import Record, StepStatus
 from app.features.suites.step_loop import SuiteModel
 from judges.errors import LLMError
 from judges.llm.client import LLMRequest, Message
-from judges.suites.errors import DataUnreadable
-from judges.suites.mind2web.data import Split
-from judges.suites.mind2web.errors import PageUnusable, RankMissing
-from judges.suites.mind2web.guide import MAX_TOKENS as GUIDE_MAX_TOKENS
-from judges.suites.mind2web.guide import keep_candidates, operation_f1, parse_guide
-from judges.suites.mind2web.parsing import Parsed, gold_op_string, parse_llm
-from judges.suites.mind2web.predictions import RecordedPrediction, RecordedRounds
+from judges.suites.errors import DataUnreadable, PageUnusable, RankMissing
+from judges.suites.mind2web.data import Candidate, Split, Step
 from judges.suites.mind2web.questions import Template
 from judges.suites.mind2web.ranks import RankLookup, RankOrigin, ids_in_top_k, ranked, with_known_ranks
 from judges.suites.mind2web.rules import (
@@ -31,14 +26,27 @@ from judges.suites.mind2web.rules import (
     Unplayed,
 )
 from judges.suites.mind2web.step_player import (
+    GUIDE_MAX_TOKENS,
     MAX_TOKENS,
     PlayedStep,
     guide_questions,
+    keep_candidates,
+    operation_f1,
+    parse_guide,
     request_params,
     tournament_questions,
 )
-from judges.suites.mind2web.steps import Candidate, Step
-from judges.suites.mind2web.tournament import EMPTY_PREDICTION, Prediction, score_prediction, shuffled
+from judges.suites.mind2web.tournament import (
+    EMPTY_PREDICTION,
+    Parsed,
+    Prediction,
+    RecordedPrediction,
+    RecordedRounds,
+    gold_op_string,
+    parse_llm,
+    score_prediction,
+    shuffled,
+)
 from judges.suites.questions import Questions, ask_all, reply_or_empty
 from rubrics.verdict import Usage
 

@@ -20,8 +20,6 @@ from app.features.suites.step_loop import Plan
 from judges.llm.providers import parse_model
 from judges.suites.errors import DataMissing
 from judges.suites.mind2web.data import Split, find_split
-from judges.suites.mind2web.guide import shipped_guide_template
-from judges.suites.mind2web.predictions import RecordedPrediction, read_predictions
 from judges.suites.mind2web.questions import Template, load_template, shipped_template
 from judges.suites.mind2web.ranks import RankOrigin
 from judges.suites.mind2web.report import (
@@ -33,7 +31,8 @@ from judges.suites.mind2web.report import (
 )
 from judges.suites.mind2web.rules import STEP_RULES
 from judges.suites.mind2web.scores import ScoreTable
-from judges.suites.mind2web.step_player import request_params
+from judges.suites.mind2web.step_player import request_params, shipped_guide_template
+from judges.suites.mind2web.tournament import RecordedPrediction, read_predictions
 from rubrics.scoring import Score, bounded_score
 
 SCORES_FOLDER = "scores"

@@ -22,11 +22,9 @@ from app.features.suites.records import TRACE, Record
 from app.features.suites.run_options import MultimodalRunIn
 from app.features.suites.service_suite import Box, PreparedRun, StepView
 from app.settings import Settings
-from judges.suites.errors import DataMissing, DataUnreadable
-from judges.suites.mind2web.errors import PageUnusable
-from judges.suites.mind2web.page import ID, Page
-from judges.suites.mind2web.representation import show_page
-from judges.suites.multimodal.predictions import read_predictions
+from judges.suites.errors import DataMissing, DataUnreadable, PageUnusable
+from judges.suites.mind2web.page import ID, Page, show_page
+from judges.suites.multimodal.dialogue import read_predictions
 from judges.suites.multimodal.row_files import Row, read_row
 from judges.suites.multimodal.scoring import root_id
 from judges.suites.multimodal.tilde_rows import TildeRow, read_tilde_row

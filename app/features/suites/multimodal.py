@@ -18,25 +18,26 @@ from judges.errors import LLMError
 from judges.llm.client import LLMRequest, Message
 from judges.llm.providers import parse_model
 from judges.suites.errors import DataMissing, DataUnreadable
-from judges.suites.multimodal.messages import report_messages
-from judges.suites.multimodal.options import option_name
-from judges.suites.multimodal.predictions import RecordedAnswer
-from judges.suites.multimodal.protocol import Dialogue, dialogue_questions, request_params
+from judges.suites.multimodal.dialogue import (
+    Dialogue,
+    RecordedAnswer,
+    SeeActReply,
+    dialogue_questions,
+    parse_seeact,
+    request_params,
+)
 from judges.suites.multimodal.readings import Counting, Reading
-from judges.suites.multimodal.report import PUBLISHED, report
-from judges.suites.multimodal.row_files import data_files, read_rows
-from judges.suites.multimodal.scoring import operation_string, score_answer
-from judges.suites.multimodal.seeact_parse import SeeActReply, parse_seeact
-from judges.suites.multimodal.source_rows import check_layout
+from judges.suites.multimodal.row_files import check_layout, data_files, read_rows
+from judges.suites.multimodal.scoring import PUBLISHED, operation_string, report, score_answer, token_ids
 from judges.suites.multimodal.tilde_rows import (
     BOXES_COLUMN,
     PROMPT_COLUMNS,
     SCORED_COLUMNS,
     TildeRow,
     read_tilde_row,
+    report_messages,
 )
-from judges.suites.multimodal.vocabulary import token_ids
-from judges.suites.questions import ask_all, reply_or_empty
+from judges.suites.questions import ask_all, option_name, reply_or_empty
 from rubrics.scoring import Score, bounded_score
 from rubrics.verdict import Usage
 

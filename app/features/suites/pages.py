@@ -32,7 +32,7 @@ from app.features.suites.page_figures import (
     suite_run,
 )
 from app.features.suites.service_suite import SuiteName
-from judges.suites.multimodal.options import option_name
+from judges.suites.questions import option_name
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)
 

@@ -13,8 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol, TypeVar
 
 from app.async_tools import first_exception
-from app.engine.limits import Limits
-from app.engine.model_clients import ModelClients, folder_reply_cache
+from app.engine.model_clients import Limits, ModelClients, folder_reply_cache
 from app.errors import AppError
 from app.features.suites.records import Record, is_final, without_trace
 from app.settings import Settings

@@ -16,8 +16,8 @@ from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.storage.listings import equal
+from app.storage.records import storable_text
 from app.storage.tables import suite_runs, suite_steps
-from app.storage.text_cleanup import storable_text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -12,7 +12,7 @@ from judges.loader import JUDGE_SUFFIXES
 from judges.source_code import YAML_SUFFIX
 from judges.yaml_tasks.compiler import compile_task
 from judges.yaml_tasks.document import InvalidTask, Problem, read_document
-from judges.yaml_tasks.outline import TaskNode, task_nodes
+from judges.yaml_tasks.model import TaskNode, task_nodes
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from judges.analysis.labels import RecordedVerdict
-from judges.analysis.meta_eval.ask import JudgedItem
-from judges.analysis.meta_eval.items import DECIDED, Item, PartialRule, judged_as
+from judges.analysis.meta_eval.items import DECIDED, Item, JudgedItem, PartialRule, judged_as
 from judges.analysis.statistics.agreement import Agreement, agreement, confusion_of
 from judges.grounding.folding import FoldedText, fold
 from judges.grounding.quotes import find_quote

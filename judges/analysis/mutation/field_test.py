@@ -10,11 +10,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from judges.analysis.mutation.edits import Edit, EditKind, Edits
-from judges.analysis.mutation.fields import Field
-from judges.analysis.mutation.judge_file import JudgeFile
+from judges.analysis.mutation.edits import Edit, EditKind, Edits, Field
+from judges.analysis.mutation.judge_file import JudgeFile, Recordings, ReplayClient
 from judges.analysis.mutation.leaves import ObservedLeaf, ObservedRun, observed_run
-from judges.analysis.mutation.replay import Recordings, ReplayClient
 from judges.errors import JudgeBug, JudgeError
 from judges.llm.client import LLMClient
 

@@ -21,8 +21,16 @@ from typing import Any, Final, TypeAlias
 
 from cache.urls import canonical_key
 from judges.analysis.mutation.leaves import ObservedLeaf, ObservedRun, observed_run
-from judges.analysis.mutation.mutations import Mutation, MutationKind, mutations_of, read_count, values_of
-from judges.analysis.mutation.text_parts import cited_keys, count_value, without_urls
+from judges.analysis.mutation.mutations import (
+    Mutation,
+    MutationKind,
+    cited_keys,
+    count_value,
+    mutations_of,
+    read_count,
+    values_of,
+    without_urls,
+)
 from judges.grounding.term_overlap import missing_terms, stems_of
 from rubrics.verdict import Outcome
 

@@ -16,8 +16,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from judges.analysis.statistics.interval import Z_95
-from judges.analysis.statistics.wilson import wilson
+from judges.analysis.statistics.intervals import Z_95, wilson
 
 Table: TypeAlias = Sequence[Sequence[int]]
 """Square table: ``table[i][j]`` counts items that the first rater put into category i and the second into j."""

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
-from judges.analysis.statistics.interval import LEVEL, Interval
+from judges.analysis.statistics.intervals import LEVEL, Interval
 
 if TYPE_CHECKING:
     import numpy as np

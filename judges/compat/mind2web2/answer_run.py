@@ -20,8 +20,7 @@ from typing import Any
 from cache.errors import CacheError
 from judges import errors
 from judges.registry import Judge
-from judges.result import build_result
-from judges.result_files import AnswerFolder, supersede_results, write_json
+from judges.result import AnswerFolder, build_result, supersede_results, write_json
 from judges.source_code import judge_code, judge_import
 from mind2web2.breakdown import with_defaults
 from mind2web2.llm_client.judge import AnswerScope, HarnessError, answer_scope

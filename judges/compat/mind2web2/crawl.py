@@ -20,9 +20,9 @@ from typing import Any, Protocol, TypeVar
 
 from cache.capture import Observation
 from cache.errors import CacheError
-from cache.slow_hosts import SlowHosts
+from cache.pacing import SlowHosts
 from judges.errors import JudgeError, LLMOutputUnusable
-from judges.result_files import write_json
+from judges.result import write_json
 from mind2web2.llm_client.judge import HarnessError, JudgeContentError
 from mind2web2.page_source import store_observation
 from mind2web2.prompts.cache_prompts import llm_extraction_prompts

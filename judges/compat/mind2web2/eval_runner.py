@@ -14,11 +14,21 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from judges import result_files
 from judges.gc_tuning import raised_gc_thresholds
 from judges.public_summary import ScoredAnswer, Summary, agent_summary, merge, task_summary, word_count
 from judges.registry import Judge, JudgeKind
-from judges.result_files import AnswerFolder, write_json
+from judges.result import (
+    AGENT_SUMMARY,
+    FAILURE_FILE,
+    MERGED_RESULTS,
+    TASK_SUMMARY,
+    AnswerFolder,
+    agent_folder,
+    judged_answers,
+    judged_tasks,
+    task_folder,
+    write_json,
+)
 from mind2web2.answer_run import AnswerEvaluation, AnswerOutcome
 from mind2web2.browser_managers import shared_manager
 from mind2web2.environment import model_name
@@ -184,7 +194,7 @@ async def judge_answers(
     if not answers:
         return []
     judge = getattr(client, "judge", None)
-    main_logs = result_files.task_folder(folders.out, folders.agent, folders.task_id) / "main_logs"
+    main_logs = task_folder(folders.out, folders.agent, folders.task_id) / "main_logs"
     with log_files(main_logs, f"main_{folders.task_id}") if logger is None else nullcontext(logger) as run_logger:
         script = cache(lambda: load_eval_script(folders.script))
         pages = cache(lambda: CacheFileSys(folders.cache / folders.agent / folders.task_id))
@@ -232,7 +242,7 @@ def generate_result_summary(output_dir: str | Path, agent_name: str) -> Summary 
     out = Path(output_dir)
     scored: list[ScoredAnswer] = []
     failed: list[Summary] = []
-    for task_id in result_files.judged_tasks(out, agent_name):
+    for task_id in judged_tasks(out, agent_name):
         for entry in _entries(out, agent_name, task_id):
             place = AnswerFolder(out=out, agent=agent_name, task_id=task_id, answer_name=entry["answer_name"])
             scored.append(
@@ -243,13 +253,13 @@ def generate_result_summary(output_dir: str | Path, agent_name: str) -> Summary 
                     words=_words(place.answer_copy),
                 )
             )
-        folder = result_files.task_folder(out, agent_name, task_id)
+        folder = task_folder(out, agent_name, task_id)
         failed += [{"task_id": task_id} | note for note in _failures(folder)]
     summary = agent_summary(agent_name, scored)
     if summary is None:
         return None
     summary |= {"num_without_result": len(failed), "without_result": failed}
-    write_json(result_files.agent_folder(out, agent_name) / result_files.AGENT_SUMMARY, summary)
+    write_json(agent_folder(out, agent_name) / AGENT_SUMMARY, summary)
     return summary
 
 
@@ -260,10 +270,10 @@ def merge_all_results(output_dir: str | Path) -> dict[str, dict[str, list[Summar
     merged = merge(
         (agent, task_id, entries)
         for agent in agents
-        for task_id in result_files.judged_tasks(out, agent)
+        for task_id in judged_tasks(out, agent)
         if (entries := _entries(out, agent, task_id))
     )
-    write_json(out / result_files.MERGED_RESULTS, merged)
+    write_json(out / MERGED_RESULTS, merged)
     return merged
 
 
@@ -276,13 +286,13 @@ def _entries(out: Path, agent: str, task_id: str) -> list[Summary]:
 
     A folder of February without results has them in a ``summary.json``; it is not written any more.
     """
-    folders = result_files.judged_answers(out, agent, task_id)
+    folders = judged_answers(out, agent, task_id)
     results = {folder.answer_name: load_latest_result(folder.path) for folder in folders}
     scores = {name: float(result.get("final_score") or 0.0) for name, result in results.items() if result is not None}
     if scores:
         return task_summary(scores)
     try:
-        path = result_files.task_folder(out, agent, task_id) / result_files.TASK_SUMMARY
+        path = task_folder(out, agent, task_id) / TASK_SUMMARY
         entries = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return []
@@ -291,7 +301,7 @@ def _entries(out: Path, agent: str, task_id: str) -> list[Summary]:
 
 def _failures(task_folder: Path) -> Iterator[Summary]:
     """Return the failure notes of answers without a result."""
-    for path in sorted(task_folder.glob(f"*/{result_files.FAILURE_FILE}")):
+    for path in sorted(task_folder.glob(f"*/{FAILURE_FILE}")):
         note = read_object(path)
         if note is not None:
             yield {name: note[name] for name in ("answer_name", "error") if name in note}

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from cache.page_text.screenshot_parts import split_screenshot
+from judges import tokenizers
 from judges.llm.families import DEFAULT_MODEL
-from judges.prompting import token_limit
-from judges.prompting.token_limit import TEXT_ENCODING, TRUNCATION_MARKER
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.prompting.rendering import BinaryEvalResult
+from judges.tokenizers import TEXT_ENCODING, TRUNCATION_MARKER
 from mind2web2 import text_limits
 from mind2web2.browser_managers import default_manager
 from mind2web2.config import EvaluatorConfig
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 
-_text_encoding = token_limit.text_encoding
+_text_encoding = tokenizers.text_encoding
 """Returns the tokenizer for page texts. The name is that of the public toolkit, so that it can be replaced."""
 text_limits.current_encoding = lambda: _text_encoding
 

@@ -21,7 +21,7 @@ from judges.llm.families import DEFAULT_MODEL
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.prompting.rendering import Style
-from judges.prompting.token_limit import TRUNCATION_MARKER
+from judges.tokenizers import TRUNCATION_MARKER
 from judges.verifier import ClaimJudge
 from mind2web2.api_tools.tool_pdf import PDFParser
 from mind2web2.browser_managers import as_live_pages, default_manager

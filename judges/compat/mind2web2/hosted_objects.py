@@ -18,19 +18,17 @@ from typing import Any, Protocol
 from cache.capture import Capture, Evidence, PageKind
 from cache.errors import BlobError, NoEvidence
 from cache.image_jobs import run_image_job
-from cache.page_text.screenshot_parts import DEFAULT_LIMITS
-from cache.page_text.tiles import join_tiles
+from cache.page_text.screenshot_parts import DEFAULT_LIMITS, join_tiles
 from cache.urls import canonical_key
 from judges.errors import JudgeError, LLMError
 from judges.extractor import Extractor, ExtractorBase
-from judges.jury import judge_named
 from judges.llm.client import LLMClient
 from judges.llm.parameters import TOOLKIT_DEFAULTS
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.prompting.rendering import Style
 from judges.settling import Progress
-from judges.verifier import ClaimJudge
+from judges.verifier import ClaimJudge, judge_named
 from judges.voting import members_in
 from mind2web2.config import EvaluatorConfig
 from mind2web2.judging import StrictVerifier

@@ -14,14 +14,12 @@ from cache.backends.documents import Document
 from cache.capture import Capture, Observation, PageKind
 from judges.extractor import ExtractorBase
 from judges.isolation.judge_main import JobMessage, code_in, run_job
-from judges.isolation.remote import RemoteClaimJudge, RemoteExtractor, RemoteModel, RemotePages
-from judges.isolation.rpc_client import RpcClient
+from judges.isolation.remote import RemoteClaimJudge, RemoteExtractor, RemoteModel, RemotePages, RpcClient
 from judges.isolation.serialization import Content, from_base64, from_json_value, observation_from_json, to_base64
-from judges.jury import judge_named
 from judges.llm.client import LLMClient
 from judges.prompting.rendering import Style
 from judges.source_code import judge_import
-from judges.verifier import ClaimJudge
+from judges.verifier import ClaimJudge, judge_named
 from mind2web2.environment import set_value
 from mind2web2.external_services import use_services
 from mind2web2.hosted_objects import HostedClient, judge_of_run

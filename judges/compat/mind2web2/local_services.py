@@ -18,8 +18,7 @@ from cache.backends.documents import Document, read_document
 from cache.backends.http import HttpCapturer
 from cache.backends.patchright import BrowserCapturer
 from cache.backends.readiness import MAX_SCROLLED_PX
-from cache.backends.router import RoutedCapturer
-from cache.backends.sibling_probe import PROBE_BYTES, PROBE_S, SiblingProbe
+from cache.backends.router import PROBE_BYTES, PROBE_S, RoutedCapturer, SiblingProbe
 from cache.capture import CaptureOutcome, Observation
 from cache.egress.proxy import EgressProxy
 from cache.errors import BrowserUnavailable

@@ -16,7 +16,7 @@ from pathlib import Path
 from statistics import fmean, pstdev
 from typing import Any, TypeAlias
 
-from judges.result_files import write_json
+from judges.result import write_json
 from mind2web2.results import answer_output_dir, load_latest_result
 from mind2web2.submission import AnswerFile, TaskInfo, count_words, list_answer_files, load_metadata
 from rubrics.scoring import is_success

@@ -26,11 +26,8 @@ from cache.errors import (
     SandboxUnavailable,
 )
 from cache.image_jobs import run_image_job
-from cache.lru import LRUCache
-from cache.page_text.screenshot_parts import ScreenshotLimits, scaled_image, screenshot_parts
-from cache.page_text.tiles import join_tiles
-from cache.part_files import PartFiles
-from cache.single_flight import SingleFlight
+from cache.page_text.screenshot_parts import PartFiles, ScreenshotLimits, join_tiles, scaled_image, screenshot_parts
+from cache.single_flight import LRUCache, SingleFlight
 from cache.urls import canonical_key
 from judges.isolation.remote import EvidenceReference
 from mind2web2.config import EvaluatorConfig

@@ -7,9 +7,8 @@ from datetime import date
 from pathlib import Path
 from typing import Any, Final
 
-from judges import result_files
-from judges.result import SCORING_VERSION
-from judges.result_files import AnswerFolder
+from judges import result
+from judges.result import SCORING_VERSION, AnswerFolder, is_stamp, newest_result_file, result_name
 from mind2web2.config import EvaluatorConfig
 from mind2web2.environment import value_of
 from mind2web2.llm_client.judge import JudgeConfig, JudgeUsage, current_scope
@@ -47,9 +46,9 @@ def result_file_name(stamp: str, answer_name: str) -> str:
     >>> result_file_name("20261124_093000", "answer_2.md")
     '20261124_093000_answer_2.md.json'
     """
-    if not result_files.is_stamp(stamp) and result_files.is_stamp(answer_name):
+    if not is_stamp(stamp) and is_stamp(answer_name):
         stamp, answer_name = answer_name, stamp  # callers may pass the answer first
-    return result_files.result_name(stamp, f"{answer_name.removesuffix('.md')}.md")
+    return result_name(stamp, f"{answer_name.removesuffix('.md')}.md")
 
 
 def latest_result_file(answer_dir: str | Path) -> Path | None:
@@ -57,7 +56,7 @@ def latest_result_file(answer_dir: str | Path) -> Path | None:
 
     Superseded results do not count.
     """
-    return result_files.newest_result_file(_results(answer_dir))
+    return newest_result_file(_results(answer_dir))
 
 
 def load_latest_result(answer_dir: str | Path) -> dict[str, Any] | None:
@@ -71,7 +70,7 @@ def supersede_results(answer_dir: str | Path) -> list[Path]:
 
     Call it before judging an answer again, so that it has no result if that fails.
     """
-    return result_files.supersede_results(_results(answer_dir))
+    return result.supersede_results(_results(answer_dir))
 
 
 def run_description(client: Any) -> dict[str, Any]:

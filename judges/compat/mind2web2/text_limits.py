@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from judges.prompting import token_limit
-from judges.prompting.token_limit import TEXT_ENCODING, TRUNCATION_MARKER
+from judges import tokenizers
+from judges.tokenizers import TEXT_ENCODING, TRUNCATION_MARKER
 from mind2web2.foreign_client import foreign_object
 from mind2web2.llm_client.judge import HarnessError
 
-current_encoding: Callable[[], Callable[[], Any]] = lambda: token_limit.text_encoding  # noqa: E731
+current_encoding: Callable[[], Callable[[], Any]] = lambda: tokenizers.text_encoding  # noqa: E731
 """Returns the function that loads the tokenizer. ``eval_toolkit`` sets it, because scripts replace the name there."""
 
 
@@ -21,7 +21,7 @@ def count_tokens(text: str) -> int:
         HarnessError: the tokenizer cannot be used.
     """
     with foreign_object(_tokenizer_failed):
-        return len(token_limit.tokens_of(text, current_encoding()()))
+        return len(tokenizers.tokens_of(text, current_encoding()()))
 
 
 def truncate_to_tokens(text: str, max_tokens: int) -> str:
@@ -34,7 +34,7 @@ def truncate_to_tokens(text: str, max_tokens: int) -> str:
     """
     load = current_encoding()
     with foreign_object(_tokenizer_failed):
-        kept = token_limit.first_tokens(text, max_tokens, None if load is token_limit.text_encoding else load)
+        kept = tokenizers.first_tokens(text, max_tokens, None if load is tokenizers.text_encoding else load)
     return text if kept is None else kept + TRUNCATION_MARKER
 
 

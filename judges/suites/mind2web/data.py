@@ -3,6 +3,8 @@
 A data root is one file, the folder of a split, or a parent folder whose files are named after the split.
 
 The files are untrusted. Every used field is validated, and errors name file, task, action and field.
+
+A step has a page, a gold operation and candidate elements.
 """
 
 from __future__ import annotations
@@ -12,20 +14,64 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from judges.suites.errors import DataMissing, DataUnreadable
 from judges.suites.json_items import item_spans, read_item, read_items
-from judges.suites.mind2web.steps import Candidate, Step
-from judges.suites.multimodal import source_rows
-from judges.suites.multimodal.row_files import read_row, read_rows
-from judges.suites.multimodal.source_rows import OPS, SourceStep, read_source_step
+from judges.suites.multimodal import row_files
+from judges.suites.multimodal.row_files import OPS, SourceStep, read_row, read_rows, read_source_step
 from judges.suites.multimodal.tilde_rows import RowFields
+
+
+class Candidate(NamedTuple):
+    """Candidate element. ``rank`` starts at 0 for the best; None: not ranked.
+
+    ``box`` is ``x,y,w,h`` in page pixels, empty if unknown. ``attributes`` is JSON text. The class is a tuple to save
+    memory: a step has hundreds of candidates.
+    """
+
+    id: str
+    tag: str = ""
+    box: str = ""
+    rank: int | None = None
+    score: float | None = None
+    attributes: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One step of a task. ``number`` is its index in the task, ``position`` its index in the whole data, both from 0.
+
+    ``history`` contains the gold descriptions of all earlier steps of the task. ``place`` is the position in the
+    source, for error messages.
+    """
+
+    place: str
+    position: int
+    task_id: str
+    action_uid: str
+    number: int
+    website: str
+    domain: str
+    subdomain: str
+    task: str
+    history: tuple[str, ...]
+    page: str
+    op: str
+    value: str
+    positives: tuple[Candidate, ...]
+    negatives: tuple[Candidate, ...]
+
+    @property
+    def sample_id(self) -> str:
+        """The id of the step in scores and predictions files."""
+        return f"{self.task_id}_{self.action_uid}"
+
 
 ROW_SUFFIXES = frozenset({".parquet", ".jsonl"})
 SUFFIXES = frozenset({".json"}) | ROW_SUFFIXES
 KNOWN_SPLITS = ("train", "test_task", "test_website", "test_domain")
-_COLUMNS = (*(name for name in source_rows.COLUMNS if name != "screenshot"), *source_rows.LAYOUT_COLUMNS)
+_COLUMNS = (*(name for name in row_files.COLUMNS if name != "screenshot"), *row_files.LAYOUT_COLUMNS)
 _DIGITS = re.compile(r"(\d+)")
 
 
@@ -214,7 +260,7 @@ def _from_row(row: SourceStep, position: int) -> Step:
     )
 
 
-def _from_row_candidate(one: source_rows.Candidate) -> Candidate:
+def _from_row_candidate(one: row_files.Candidate) -> Candidate:
     return Candidate(id=one.id, tag=one.tag, box=one.box, attributes=one.attributes)
 
 

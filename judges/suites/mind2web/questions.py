@@ -18,10 +18,10 @@ from pathlib import Path
 from typing import Any
 
 from judges.llm.client import Message
-from judges.prompting.prompts.library import load_prompt
-from judges.suites.mind2web.errors import TemplateUnusable
-from judges.suites.mind2web.representation import ShownPage
-from judges.suites.multimodal.options import option_name
+from judges.prompting.prompts import load_prompt
+from judges.suites.errors import TemplateUnusable
+from judges.suites.mind2web.page import ShownPage
+from judges.suites.questions import option_name
 
 SHIPPED = "mindact"
 HISTORY = 5

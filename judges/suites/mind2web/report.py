@@ -12,8 +12,8 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from judges.suites.mind2web.errors import NoPlayedSteps
-from judges.suites.mind2web.ranker import RankingMetrics
+from judges.suites.errors import NoPlayedSteps
+from judges.suites.mind2web.ranks import RankingMetrics
 from judges.suites.mind2web.rules import DROPPABLE, Metric, NoPositive
 from judges.suites.step_metrics import (
     INTERVAL_METHOD,

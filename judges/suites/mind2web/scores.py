@@ -18,9 +18,8 @@ from pathlib import Path
 from typing import Any
 
 from cache.atomic_files import atomic_path
-from judges.suites.errors import DataMissing, DataUnreadable
+from judges.suites.errors import DataMissing, DataUnreadable, ScoresRejected
 from judges.suites.mind2web import scores_child
-from judges.suites.mind2web.errors import ScoresRejected
 
 CONVERSION_S = 900.0
 _CHILD = Path(scores_child.__file__)

@@ -2,31 +2,239 @@
 
 Tournament: prune, ask, parse, until at most one candidate is left. The rounds of a step run in sequence, because later
 rounds depend on earlier picks. Guide: one question. Steps run concurrently.
+
+The protocol of the integration guide has one question per step with all kept candidates (contracts/mind2web.md, 10.1).
+Options stand in document order, because any other order could give the answer away.
 """
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import cache
+from typing import Any, NamedTuple
 
+from judges.llm.client import Message
 from judges.llm.families import family_of
-from judges.suites.mind2web.guide import guide_messages, guide_question, parse_guide
-from judges.suites.mind2web.page import Page
-from judges.suites.mind2web.parsing import NONE_LETTER, Parsed
+from judges.prompting.prompts import load_prompt
+from judges.suites.errors import PageUnusable
+from judges.suites.mind2web.data import Candidate, Step
+from judges.suites.mind2web.page import (
+    ID,
+    OPTION_WORDS,
+    Page,
+    ShownPage,
+    attribute_words,
+    bracket_text,
+    first_words,
+    number_candidates,
+    show_page,
+)
 from judges.suites.mind2web.questions import (
     HISTORY,
     NO_HISTORY,
     Template,
     last_message,
     option_lines_after_none,
+    place_values,
     question,
+    read_template,
 )
-from judges.suites.mind2web.representation import ShownPage, show_page
-from judges.suites.mind2web.steps import Candidate, Step
-from judges.suites.mind2web.tournament import Prediction, Tournament
-from judges.suites.multimodal.options import option_name
-from judges.suites.questions import Question, Questions
+from judges.suites.mind2web.tournament import CLICK, NONE_LETTER, Parsed, Prediction, Tournament
+from judges.suites.questions import Question, Questions, option_index, option_name
+
+SHIPPED = "guide"
+GUIDE_MAX_TOKENS = 512
+TRUNCATED = "\n... (truncated)"
+NONE_OPTION = "None of the above"
+
+# The published parser matches anywhere in the reply, so none of these is anchored at a word.
+_ANSWER = re.compile(r"answer\s*[:\-]\s*([a-z]+)", re.IGNORECASE)
+_ACTION = re.compile(r"action\s*[:\-]\s*([a-z_ ]+)", re.IGNORECASE)
+_VALUE = re.compile(r"value\s*[:\-]\s*([^\n]*)", re.IGNORECASE)
+_ALIASES = {"PRESS": CLICK, "OPEN": CLICK, "CHOOSE": "SELECT", "INPUT": "TYPE", "ENTER": "TYPE"}
+_LATER_ALIASES = {**_ALIASES, "SELECTOPTION": "SELECT", "SELECTOPTIONAL": "SELECT"}
+_NO_VALUE = frozenset({"N/A", "NA", "NONE", "NULL"})
+_WORD = re.compile(r"\w+")
+_TAG = re.compile(r"<[^<>/ ]+")
+
+
+class GuideReply(NamedTuple):
+    """Parsed reply. ``answer`` are the letters of an option; None: the reply lacks the field."""
+
+    answer: str | None
+    action: str | None
+    value: str | None
+
+
+def parse_reply(raw: str, *, later: bool = True) -> GuideReply:
+    """Parse a reply. ``later``: by the later version of the guide's code, which also reads a value.
+
+    >>> parse_reply("answer - c\\nAction: SELECT OPTION\\nValue: '2'")
+    GuideReply(answer='C', action='SELECT', value='2')
+    >>> parse_reply("Answer: B.\\nAction: select_option", later=False)
+    GuideReply(answer='B', action='SELECT_OPTION', value=None)
+    >>> parse_reply("Answer: (B)").answer
+    """
+    answer, action = _ANSWER.search(raw), _ACTION.search(raw)
+    value = _VALUE.search(raw) if later else None
+    return GuideReply(
+        answer=None if answer is None else answer[1].upper(),
+        action=None if action is None else _action(action[1], later=later),
+        value=None if value is None else _value(value[1]),
+    )
+
+
+def parse_guide(raw: str) -> Parsed:
+    """Parse a reply to option and operation. A reply without an option counts as "none of the above".
+
+    >>> parse_guide("Answer: AB\\nAction: press")
+    Parsed(letter='AB', op_string='CLICK ')
+    """
+    reply = parse_reply(raw)
+    return Parsed(letter=reply.answer or NONE_LETTER, op_string=f"{reply.action or ''} {reply.value or ''}")
+
+
+def operation_f1(gold_op: str | None, gold_value: str | None, op: str | None, value: str | None) -> float:
+    """Return the operation F1 of the later version: over the multisets of words of the values, in lower case.
+
+    The value of a click is ignored. Operations other than TYPE and SELECT must be equal.
+
+    >>> operation_f1("TYPE", "St. Louis", "TYPE", "st louis"), operation_f1("TYPE", "a a b", "TYPE", "a b b")
+    (1.0, 0.6666666666666666)
+    """
+    if not gold_op or gold_op != op:
+        return 0.0
+    if gold_op not in ("TYPE", "SELECT"):
+        return 1.0
+    gold, predicted = (Counter(_WORD.findall((text or "").lower())) for text in (gold_value, value))
+    if not gold and not predicted:
+        return 1.0
+    return 2 * (gold & predicted).total() / (gold.total() + predicted.total())
+
+
+def _action(written: str, *, later: bool) -> str:
+    name = written.strip().upper().replace(" ", "")
+    return _LATER_ALIASES.get(stripped := name.replace("_", ""), stripped) if later else _ALIASES.get(name, name)
+
+
+def _value(written: str) -> str:
+    value = written.strip()
+    if value.upper() in _NO_VALUE:
+        return ""
+    return value[1:-1] if len(value) > 1 and value[0] == value[-1] and value[0] in "\"'" else value
+
+
+def keep_candidates(step: Step, top_k: int) -> list[Candidate]:
+    """Return the candidates to show.
+
+    With ranks, candidates with a rank below ``top_k`` are kept, positives like all others. Without any rank, the first
+    ``top_k`` listed ones and every positive are kept (contracts/mind2web.md, 10.1).
+    """
+    candidates = (*step.positives, *step.negatives)
+    if any(candidate.rank is not None for candidate in candidates):
+        ids = {candidate.id for candidate in candidates if candidate.rank is not None and candidate.rank < top_k}
+    else:
+        ids = {candidate.id for candidate in (*step.positives, *candidates[:top_k])}
+    return list({candidate.id: candidate for candidate in reversed(candidates) if candidate.id in ids}.values())[::-1]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GuideQuestion:
+    """Question of a step. ``options`` are (backend_node_id, text) in document order; the first one has the letter B."""
+
+    page: str
+    options: tuple[tuple[str, str], ...]
+    values: Mapping[str, str]
+
+    def picked(self, letter: str) -> str | None:
+        """Return the id of the option with these letters, or None for "none of the above" and unknown letters."""
+        index = option_index(letter)
+        return self.options[index - 1][0] if index and index <= len(self.options) else None
+
+
+def guide_question(step: Step, candidates: Sequence[Candidate], *, max_html_chars: int) -> GuideQuestion:
+    """Return the question of a step. Parses its page, so call it in a thread.
+
+    Raises:
+        PageUnusable: a candidate is a ``<text>`` element, which cannot be acted on.
+    """
+    options = tuple(_options(step, candidates))
+    page = step.page.strip()
+    if len(page) > max_html_chars:
+        page = page[:max_html_chars] + TRUNCATED
+    values = {
+        "task": step.task,
+        "step": str(step.number + 1),
+        "history": "\n".join(step.history) or NO_HISTORY,
+        "page": page,
+        "options": "\n".join(option_lines_after_none(NONE_OPTION, [text for _, text in options])),
+    }
+    return GuideQuestion(page=page, options=options, values=values)
+
+
+def guide_messages(template: Template, question: GuideQuestion) -> tuple[Message, ...]:
+    """Return the messages of a step.
+
+    A template whose last message has placeholders gets their values, any other one the shipped question.
+    """
+    shipped = shipped_guide_template()
+    wording = {**shipped.extra, **template.extra}
+    values = {**question.values, "ask": wording["question"], "answer_format": wording["answer_instructions"]}
+    return template.fill(place_values(shipped.messages[-1][1], values), values)
+
+
+@cache
+def shipped_guide_template() -> Template:
+    prompt = load_prompt(SHIPPED)
+    return read_template(prompt.text, name=prompt.ref, ref=prompt.ref)
+
+
+def _options(step: Step, candidates: Sequence[Candidate]) -> list[tuple[str, str]]:
+    by_id = {candidate.id: candidate for candidate in candidates}
+    try:
+        page = Page.parse(step.page)
+    except PageUnusable:
+        shown: list[tuple[str, str]] = []  # raw_html is not XML
+    else:
+        shown = _snippets(page, tuple(id for id in by_id if page.contains(id)))
+    placed = {id for id, _ in shown}
+    # The listed order would put positives first.
+    absent = sorted((one for one in candidates if one.id not in placed), key=lambda one: (len(one.id), one.id))
+    shown += [(one.id, _described(one)) for one in absent]
+    return [(id, text + _rank_note(by_id[id])) for id, text in shown]
+
+
+def _snippets(page: Page, ids: tuple[str, ...]) -> list[tuple[str, str]]:
+    """Return (id, first words) of these elements in document order.
+
+    Each has its id in the data, which the page contains. Numbers of candidates, also of nested ones, would have no
+    meaning here.
+    """
+    numbered = number_candidates(page.pruned(ids))
+    for _, element in numbered:
+        del element.attrib["id"]
+    texts = ((id, _with_data_id(bracket_text(element, html_brackets=True), id)) for id, element in numbered)
+    return [(id, first_words(text, OPTION_WORDS)) for id, text in texts]
+
+
+def _with_data_id(text: str, id: str) -> str:
+    return _TAG.sub(lambda match: f"{match[0]} {ID}={id}", text, count=1)
+
+
+def _described(candidate: Candidate) -> str:
+    """Return the snippet of a candidate that is not on the page, from its attributes in the data."""
+    words = attribute_words(candidate.attributes)
+    return first_words(f"<{candidate.tag or 'element'} backend_node_id={candidate.id} {words}".rstrip() + ">", 12)
+
+
+def _rank_note(candidate: Candidate) -> str:
+    notes = [] if candidate.rank is None else [f"rank {candidate.rank}"]
+    notes += [] if candidate.score is None else [f"score {candidate.score:.4g}"]
+    return f" ({', '.join(notes)})" if notes else ""
+
 
 MAX_TOKENS = 50
 

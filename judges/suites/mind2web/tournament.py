@@ -2,17 +2,126 @@
 
 Pure: the caller asks the model and passes in each reply. The quirks are those of the published evaluation, because
 scores depend on them.
+
+The parser of model replies and gold target texts (contracts/mind2web.md, 3.3 and 4.1) is deliberately strict: quotes,
+final dots, "None" and other variants are not normalized, because the published scores were computed this way.
+
+Precomputed predictions are scored without a model. Their format is detected: the published predictions ``[sample_id,
+node_id, op_string]``, the published outputs ``[sample_id, rounds]`` (raw replies are parsed again), or the predictions
+file of a suite report. A step without prediction has "" and "".
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import string
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from random import Random
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from judges.suites.mind2web.parsing import NONE_LETTER, Parsed, op_f1
-from judges.suites.multimodal.options import option_index
+from judges.suites.errors import PredictionsUnusable
+from judges.suites.json_items import read_items
+from judges.suites.questions import option_index
+from judges.suites.step_metrics import token_f1
+
+NONE_LETTER = "A"
+CLICK = "CLICK"
+
+_LETTER = re.compile(r"Answer: ([A-F])")
+_OP = re.compile(r"Action: (CLICK|SELECT|TYPE)")
+_VALUE = re.compile(r"Value: (.*)$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parsed:
+    """Parsed reply of one round.
+
+    ``letter`` is the chosen option, ``NONE_LETTER`` if none was chosen. ``op_string`` is the operation and its value,
+    separated by one blank; a missing part is empty.
+    """
+
+    letter: str
+    op_string: str
+
+
+def parse_llm(raw: str) -> Parsed:
+    """Parse the reply of a chat model. An unreadable reply counts as "none of the above".
+
+    >>> parse_llm("Answer: C.\\nAction: SELECT\\nValue: Queen")
+    Parsed(letter='C', op_string='SELECT Queen')
+    >>> parse_llm("Answer: **C**\\nAction: Click")
+    Parsed(letter='A', op_string=' ')
+    """
+    text = raw.strip()
+    letter = _LETTER.search(text)
+    return Parsed(letter=NONE_LETTER if letter is None else letter[1], op_string=_op_string(text))
+
+
+def parse_seq2seq(raw: str) -> Parsed:
+    """Parse the reply of a fine-tuned model, which starts with the letter.
+
+    Raises:
+        IndexError: the reply is empty. The published evaluation crashes in this case, too.
+
+    >>> parse_seq2seq("C.\\nAction: CLICK")
+    Parsed(letter='C', op_string='CLICK ')
+    """
+    text = raw.strip()
+    return Parsed(letter=text[0], op_string=_op_string(text))
+
+
+def gold_op_string(op: str, value: str) -> str:
+    """Return the gold operation, in the form of a predicted ``op_string``.
+
+    It passes through the parser of replies, so only the first line of a value counts.
+
+    >>> gold_op_string("TYPE", "boston\\nma"), gold_op_string("CLICK", "x")
+    ('TYPE boston', 'CLICK ')
+    """
+    return _op_string(gold_text("", op, value).strip())
+
+
+def gold_text(letter: str, op: str, value: str) -> str:
+    """Return the target text of fine-tuning.
+
+    >>> gold_text("C", "SELECT", "2 Guests"), gold_text("B", "CLICK", ""), gold_text("A", "CLICK", "")
+    ('C.\\nAction: SELECT\\nValue: 2 Guests', 'B.\\nAction: CLICK\\n', 'A.')
+    """
+    if letter == NONE_LETTER:
+        return f"{NONE_LETTER}."
+    return f"{letter}.\nAction: {op}\n{'' if op == CLICK else f'Value: {value}'}"
+
+
+def op_f1(predicted: str, gold: str) -> float:
+    """Return the F1 over the sets of words of two ``op_string``. Case and punctuation matter, order does not.
+
+    >>> op_f1("CLICK None", "CLICK ")
+    0.6666666666666666
+    """
+    return token_f1(predicted.split(), gold.split())
+
+
+def op_f1_without_punctuation(predicted: str, gold: str) -> float:
+    """Return the F1 variant of the generation baseline, Synapse and AWM.
+
+    It drops words that are substrings of ``string.punctuation``: a comma, but also "()".
+
+    >>> op_f1_without_punctuation("SELECT $3,000 - $5,000", "SELECT $3,000 $5,000")
+    1.0
+    """
+    return token_f1(_without_punctuation(predicted), _without_punctuation(gold))
+
+
+def _without_punctuation(text: str) -> list[str]:
+    return [word for word in text.split() if word not in string.punctuation]
+
+
+def _op_string(text: str) -> str:
+    op, value = _OP.search(text), _VALUE.search(text)
+    return f"{'' if op is None else op[1].strip()} {'' if value is None else value[1].strip()}"
+
 
 GROUP_SIZE = 5
 
@@ -92,3 +201,111 @@ def score_prediction(prediction: Prediction, positives: Sequence[str], gold: str
         return StepOutcome(element=0, op_f1=0.0, success=False)
     element, f1 = int(prediction.node_id in positives), op_f1(prediction.op_string, gold)
     return StepOutcome(element=element, op_f1=f1, success=element == 1 and f1 == 1.0)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedRound:
+    """One recorded question: its candidates, the ids of its options in document order, and the raw reply."""
+
+    candidate_ids: tuple[str, ...]
+    option_ids: tuple[str, ...]
+    raw: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RecordedRounds:
+    """Recorded rounds of a step, from which its prediction is computed."""
+
+    rounds: tuple[RecordedRound, ...]
+
+    def prediction(self, candidates: int, parse: Callable[[str], Parsed] = parse_llm) -> Prediction:
+        """Return the prediction of a step that started with this number of candidates."""
+        remaining = candidates
+        tournament = Tournament([])
+        for one in self.rounds:
+            tournament.queue.clear()
+            remaining -= len(one.candidate_ids)
+            remaining += tournament.reply(one.option_ids, parse(one.raw)) is not None
+        tournament.queue[:] = ["remaining"] * max(remaining, 0)
+        return tournament.prediction
+
+
+RecordedPrediction = Prediction | RecordedRounds
+
+
+def read_predictions(path: Path) -> dict[str, RecordedPrediction]:
+    """Return the predictions by step id. Blocks.
+
+    Raises:
+        DataMissing, DataUnreadable: the file does not exist, or is not a JSON list.
+        PredictionsUnusable: an entry has an unknown format, or its step occurs twice. The message names the entry.
+    """
+    predictions: dict[str, RecordedPrediction] = {}
+    for number, entry in enumerate(read_items(path)):
+        place = f"{path.name}, entry {number}"
+        id, prediction = _read(entry, place)
+        if id in predictions:
+            raise PredictionsUnusable(f"{place}: duplicate prediction for step {id!r}")
+        if prediction is not None:
+            predictions[id] = prediction
+    return predictions
+
+
+def _read(entry: Any, place: str) -> tuple[str, RecordedPrediction | None]:
+    if isinstance(entry, dict):
+        return _report_entry(entry, place)
+    if not isinstance(entry, list) or not entry or not isinstance(entry[0], str):
+        raise PredictionsUnusable(f"{place}: must be [sample_id, node_id, op_string] or [sample_id, rounds]")
+    if len(entry) == 3:
+        predicted = _prediction(entry[1], entry[2], place)
+        return entry[0], predicted if predicted.node_id else EMPTY_PREDICTION
+    if len(entry) == 2 and isinstance(entry[1], list):
+        rounds = tuple(_round(one, f"{place}, round {number}") for number, one in enumerate(entry[1]))
+        return entry[0], RecordedRounds(rounds=rounds)
+    raise PredictionsUnusable(f"{place}: must be [sample_id, node_id, op_string] or [sample_id, rounds]")
+
+
+def _report_entry(entry: dict[str, Any], place: str) -> tuple[str, RecordedPrediction | None]:
+    """Read an entry of a suite report. A step that was not judged has no prediction.
+
+    In the guide's protocol, an operation without an element is a prediction.
+    """
+    id, prediction = entry.get("id"), entry.get("prediction")
+    if not isinstance(id, str):
+        raise PredictionsUnusable(f"{place}: has no id")
+    if entry.get("status") == "not_judged":
+        return id, None
+    if not isinstance(prediction, list) or len(prediction) != 2:
+        raise PredictionsUnusable(f"{place}: prediction must be [node_id, op_string]")
+    return id, _prediction(prediction[0], prediction[1], place)
+
+
+def _prediction(node_id: Any, op_string: Any, place: str) -> Prediction:
+    if not isinstance(node_id, str) or not isinstance(op_string, str):
+        raise PredictionsUnusable(f'{place}: node_id and op_string must be strings ("" without a prediction)')
+    return Prediction(node_id, op_string)
+
+
+def _round(value: Any, place: str) -> RecordedRound:
+    """Read ``[candidate_ids, [page, question, options], raw]``."""
+    if not isinstance(value, list) or len(value) != 3 or not isinstance(value[2], str):
+        raise PredictionsUnusable(f"{place}: must be [candidate_ids, [page, question, options], raw]")
+    ids, question, raw = value
+    if not isinstance(question, list) or len(question) != 3 or not isinstance(question[2], list):
+        raise PredictionsUnusable(f"{place}: must contain [page, question, options]")
+    return RecordedRound(
+        candidate_ids=_texts(ids, f"{place}, candidate_ids"),
+        option_ids=_texts([_option_id(one) for one in question[2]], f"{place}, options"),
+        raw=raw,
+    )
+
+
+def _option_id(option: Any) -> Any:
+    """Return the id of an option, which may be written as (id, text)."""
+    return option[0] if isinstance(option, list) and option else option
+
+
+def _texts(value: Any, place: str) -> tuple[str, ...]:
+    if not isinstance(value, Sequence) or isinstance(value, str) or not all(isinstance(one, str) for one in value):
+        raise PredictionsUnusable(f"{place}: must be a list of ids as strings")
+    return tuple(value)

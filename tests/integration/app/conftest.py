@@ -11,9 +11,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from app.storage.database import Database, connect_database
+from app.storage.database import Database, connect_database, migrate
 from app.storage.embedded import EmbeddedPostgres
-from app.storage.migrate import migrate
 from tests.fakes.folders import service_folder
 from tests.fakes.services import Rig
 from tests.standin.llm import StandInLLM

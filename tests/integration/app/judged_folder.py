@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from answers.bundle import read_folder
+from answers.public_layout import read_folder
 from app.engine.evaluation import AnswerEvaluation, PlannedAnswer, evaluate_all, plan
 from app.engine.judge_files import load_catalogue
 from app.engine.page_freshness import CurrentPages

@@ -16,14 +16,13 @@ from pydantic import BaseModel, Field
 from answers.submission import Answer
 from judges.context import JudgeContext
 from judges.extractor import Extractor
+from judges.llm.cached import FolderReplyCache
 from judges.llm.client import LLMRequest
 from judges.llm.provider_adapter import Access
 from judges.llm.providers import make_client
-from judges.llm.response_cache import FolderReplyCache
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
-from judges.prompting.rendering import Style
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.prompting.rendering import BinaryEvalResult, Style
 from judges.registry import Judge
 from judges.runner import Judgement, JudgeTools, run_judge
 from judges.verifier import Verifier

@@ -16,10 +16,10 @@ import pytest_asyncio
 from answers.submission import Answer
 from judges.extractor import Extractor
 from judges.isolation.fork_server_pool import ForkServerPool
+from judges.llm.cached import FolderReplyCache
 from judges.llm.client import LLMClient
 from judges.llm.provider_adapter import Access
 from judges.llm.providers import make_client
-from judges.llm.response_cache import FolderReplyCache
 from judges.loader import load_judge
 from judges.prompting.page_view import PagePreparer
 from judges.result import native_summary

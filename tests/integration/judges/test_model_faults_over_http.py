@@ -18,18 +18,16 @@ from judges.errors import (
     LLMUnavailable,
 )
 from judges.llm import openai
-from judges.llm.budget import ProcessBudget, estimate_cost
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.openai import open_openai
-from judges.llm.pricing import Prices
+from judges.llm.pricing import Prices, ProcessBudget, estimate_cost
 from judges.llm.provider_adapter import Access
 from judges.llm.remote import RemoteLLM
 from judges.llm.request_formats import LADDER
 from judges.llm.retry import Retrier, RetryPolicy
 from judges.prompting.blocks import BlockBuilder
-from judges.prompting.page_parts import MAX_PARTS
-from judges.prompting.page_view import PagePreparer
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.prompting.page_view import MAX_PARTS, PagePreparer
+from judges.prompting.rendering import BinaryEvalResult
 from judges.verifier import Verifier
 from rubrics.verdict import Claim, Outcome, Reason, Verdict
 from tests.fakes.clock import FakeClock

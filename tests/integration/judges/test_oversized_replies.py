@@ -15,7 +15,7 @@ from judges.llm.provider_adapter import Access, ProviderAdapter
 from judges.llm.providers import REMOTE_PROVIDERS
 from judges.llm.remote import RemoteLLM
 from judges.llm.retry import Retrier, RetryPolicy
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.prompting.rendering import BinaryEvalResult
 from tests.fakes.clock import FakeClock
 from tests.standin.faults import Fault
 from tests.standin.flood import MIB, Flood, bodies, bounded_memory

@@ -21,7 +21,7 @@ from judges.llm.request_formats import DEFAULT_OUTPUT_LIMIT, RequestFormat, Sche
 from judges.llm.retry import Retrier, RetryPolicy
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.prompting.rendering import BinaryEvalResult
 from judges.verifier import Verifier
 from rubrics.verdict import Claim, Outcome
 from tests.fakes.clock import FakeClock

@@ -14,8 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from answers.archive import MAX_MEMBERS, MAX_TOTAL_BYTES, RATIO_FROM_BYTES, read_members
 from answers.errors import InvalidArchive, ProblemCode
+from answers.public_layout import MAX_MEMBERS, MAX_TOTAL_BYTES, RATIO_FROM_BYTES, read_members
 from answers.submission import MAX_ANSWER_BYTES
 
 FILES = {"demo/t1/a.md": b"first", "demo/t1/b.md": b"second " * 2000, "demo/t2/c.md": b""}

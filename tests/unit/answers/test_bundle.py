@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from answers.bundle import ignored_files, read_archive, read_folder
 from answers.errors import AnswersNotFound, InvalidArchive, InvalidSubmission, ProblemCode
+from answers.public_layout import ignored_files, read_archive, read_folder
 from answers.submission import MAX_ANSWER_BYTES, Submission
 
 

@@ -5,7 +5,7 @@ from concurrent.futures import CancelledError
 
 import pytest
 
-from cache.daemon_threads import DaemonThreadPool
+from cache.image_jobs import DaemonThreadPool
 
 
 def test_results_and_errors_reach_the_caller() -> None:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from cache.fair_limit import Askers, FairLimit, on_behalf_of
+from cache.pacing import Askers, FairLimit, on_behalf_of
 
 
 class Captures:

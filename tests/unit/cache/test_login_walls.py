@@ -10,8 +10,8 @@ import pytest
 from cache.backends.content import facts_of
 from cache.backends.plain_html import read_html
 from cache.capture import CaptureOutcome
-from cache.classify.logins import is_login_address, is_login_title, is_registration_title, may_be_login_address
 from cache.classify.quality import Finding, classify
+from cache.classify.walls import is_login_address, is_login_title, is_registration_title, may_be_login_address
 from tests.labelled.forms import FormPage, content_pages, login_pages
 
 pytestmark = pytest.mark.slow

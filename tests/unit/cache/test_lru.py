@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from cache.lru import LRUCache
+from cache.single_flight import LRUCache
 
 
 def test_least_recently_used_value_is_evicted_first():

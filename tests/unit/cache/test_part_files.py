@@ -8,8 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cache.page_text.screenshot_parts import DEFAULT_LIMITS, ScreenshotLimits, screenshot_parts
-from cache.part_files import PartFiles
+from cache.page_text.screenshot_parts import DEFAULT_LIMITS, PartFiles, ScreenshotLimits, screenshot_parts
 from tests.fakes.decodes import counted_decodes
 from tests.fakes.pages import jpeg
 

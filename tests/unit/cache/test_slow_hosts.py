@@ -8,7 +8,7 @@ from collections import Counter
 import pytest
 
 from cache.capture import CaptureOutcome, Observation
-from cache.slow_hosts import SlowHosts, time_limit
+from cache.pacing import SlowHosts, time_limit
 from tests.unit.cache.scripted import NOON
 
 OTHER = [outcome for outcome in CaptureOutcome if outcome is not CaptureOutcome.TIMEOUT]

@@ -6,9 +6,8 @@ from pydantic import BaseModel
 from answers.submission import Answer
 from judges.context import JudgeContext
 from judges.errors import ExtractionFailed
-from rubrics.errors import InvalidNode, UnknownNode
 from rubrics.node import RubricNode, Strategy
-from rubrics.rubric import Rubric
+from rubrics.rubric import InvalidNode, Rubric, UnknownNode
 from rubrics.verdict import Outcome, Reason
 
 

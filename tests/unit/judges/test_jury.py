@@ -8,16 +8,15 @@ import pytest
 
 from cache.capture import CaptureOutcome, Evidence
 from judges.errors import LLMUnavailable, ModelNotConfigured
-from judges.jury import JuryJudge, judge_named
+from judges.llm.cached import JuryClient
 from judges.llm.client import LLMRequest
-from judges.llm.jury_client import JuryClient
 from judges.llm.parameters import RequestParameters, RunParameters
 from judges.llm.providers import parse_judge
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
-from judges.prompting.verdict_reply import BinaryEvalResult
-from judges.verifier import Verifier
-from rubrics.schema import leaf_json
+from judges.prompting.rendering import BinaryEvalResult
+from judges.verifier import JuryJudge, Verifier, judge_named
+from rubrics.result_json import leaf_json
 from rubrics.verdict import Claim, Outcome, QuoteOrigin, Reason, Verdict
 from tests.fakes.llm import RuleLLM
 from tests.fakes.pages import FixedEvidence, missing, page

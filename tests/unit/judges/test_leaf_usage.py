@@ -7,7 +7,7 @@ from dataclasses import replace
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges.leaf_usage import assign_usage_in_tree_order
+from judges.runner import assign_usage_in_tree_order
 from rubrics.verdict import ModelRequest, Outcome, Usage, Verdict, Vote
 
 PAID = Usage(calls=1, input_tokens=100, output_tokens=10, usd=0.5)

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from judges import result_files
-from judges.result_files import AnswerFolder
+from judges.result import AnswerFolder, judged_answers, judged_tasks, write_json
 
 AT = datetime(2026, 3, 4, 5, 6, 7, tzinfo=UTC)
 
@@ -49,13 +48,13 @@ def test_answer_without_result_is_not_listed(tmp_path: Path) -> None:
     folder(tmp_path).result_path(AT).write_text("{}")
     (tmp_path / "otter" / "summary.json").write_text("{}")
 
-    assert result_files.judged_tasks(tmp_path, "otter") == ["bridge"]
-    assert [one.answer_name for one in result_files.judged_answers(tmp_path, "otter", "bridge")] == ["answer_2.md"]
+    assert judged_tasks(tmp_path, "otter") == ["bridge"]
+    assert [one.answer_name for one in judged_answers(tmp_path, "otter", "bridge")] == ["answer_2.md"]
 
 
 def test_unknown_agent_has_no_tasks_and_answers(tmp_path: Path) -> None:
-    assert result_files.judged_tasks(tmp_path, "nobody") == []
-    assert result_files.judged_answers(tmp_path, "nobody", "nothing") == []
+    assert judged_tasks(tmp_path, "nobody") == []
+    assert judged_answers(tmp_path, "nobody", "nothing") == []
 
 
 @pytest.mark.parametrize("levels", [10, 400])
@@ -64,7 +63,7 @@ def test_json_file_is_indented_at_any_depth(tmp_path: Path, levels: int) -> None
     for _ in range(levels):
         document = {"inner": document}
 
-    result_files.write_json(tmp_path / "result.json", document)
+    write_json(tmp_path / "result.json", document)
 
     text = (tmp_path / "result.json").read_text("utf-8")
     assert text == json.dumps(document, ensure_ascii=False, indent=2, default=str).replace("\ud800", "?") + "\n"

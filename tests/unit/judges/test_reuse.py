@@ -18,21 +18,20 @@ from hypothesis import strategies as st
 from pydantic import BaseModel
 
 from judges.extractor import Extractor
-from judges.llm.cached import CachedLLM
-from judges.llm.client import LLMReply, LLMRequest
-from judges.llm.remote import RemoteLLM
-from judges.llm.response_cache import (
+from judges.llm.cached import (
+    CachedLLM,
     FolderReplyCache,
     ReplyCache,
     StoredReply,
     parse_entry,
     to_entry,
 )
+from judges.llm.client import LLMReply, LLMRequest
+from judges.llm.remote import RemoteLLM
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
-from judges.prompting.rendering import Question, Style, render_claim
-from judges.prompting.token_limit import MAX_TEXT_TOKENS
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.prompting.rendering import BinaryEvalResult, Question, Style, render_claim
+from judges.tokenizers import MAX_TEXT_TOKENS
 from judges.verifier import Verifier
 from rubrics.verdict import Claim, Verdict
 from tests.fakes.backend import ScriptedBackend, raw

@@ -11,7 +11,7 @@ from pydantic import BaseModel, Field
 from answers.submission import Answer
 from cache.capture import CaptureOutcome, Evidence
 from cache.single_flight import SingleFlight
-from judges.analysis.replay.recomputation import score_differences
+from judges.analysis.recomputation import score_differences
 from judges.context import JudgeContext, Leaf
 from judges.errors import ExtractionFailed, JudgeBug, LLMUnavailable
 from judges.extractor import Extractor

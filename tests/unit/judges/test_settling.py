@@ -11,10 +11,10 @@ from hypothesis import strategies as st
 
 from judges.errors import JudgeBug
 from judges.settling import Settler
+from rubrics.gating import wait_cycle
 from rubrics.node import RubricNode, Strategy
-from rubrics.ordering import wait_cycle
+from rubrics.result_json import tree_json
 from rubrics.rubric import Rubric
-from rubrics.schema import tree_json
 from rubrics.scoring import Score, score
 from rubrics.verdict import Claim, Outcome, Reason, Verdict
 from tests.unit.rubrics.random_rubrics import QUICK, unjudged_rubrics

@@ -9,13 +9,12 @@ import pytest
 
 from cache.capture import CaptureOutcome, Evidence, PageKind
 from judges.errors import LLMUnavailable
+from judges.grounding.support import Transcription
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
 from judges.llm.lexical import LexicalClient
 from judges.prompting.blocks import BlockBuilder
-from judges.prompting.page_parts import MAX_PARTS
-from judges.prompting.page_view import PagePreparer
+from judges.prompting.page_view import MAX_PARTS, PagePreparer
 from judges.prompting.rendering import Style
-from judges.prompting.transcription import Transcription
 from judges.verifier import Verifier
 from rubrics.verdict import Claim, Outcome, Reason, Verdict
 from tests.fakes.llm import RuleLLM

@@ -9,8 +9,7 @@ from judges.errors import LLMCircuitOpen, LLMOutputUnusable, LLMTimeout, LLMUnav
 from judges.llm.client import LLMRequest
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
-from judges.prompting.rendering import Style
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.prompting.rendering import BinaryEvalResult, Style
 from judges.verifier import MAX_REASONING_CHARS, ClaimQuestion, Verifier
 from rubrics.verdict import Claim, Outcome, Reason, Usage, Verdict
 from tests.fakes.llm import Rule, RuleLLM

@@ -5,8 +5,8 @@ from random import Random
 from hypothesis import given
 from hypothesis import strategies as st
 
+from rubrics.gating import decided_by_code, gating_leaf, prerequisites_of, wait_cycle
 from rubrics.node import RubricNode, Strategy
-from rubrics.ordering import decided_by_code, gating_leaf, prerequisites_of, wait_cycle
 from rubrics.rubric import Rubric
 from rubrics.scoring import score
 from rubrics.tree import leaves_below

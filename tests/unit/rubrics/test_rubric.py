@@ -4,9 +4,8 @@ from math import inf, nan
 
 import pytest
 
-from rubrics.errors import InvalidNode, UnknownNode
 from rubrics.node import RubricNode, Strategy
-from rubrics.rubric import Rubric
+from rubrics.rubric import InvalidNode, Rubric, UnknownNode
 from rubrics.verdict import Claim
 
 

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from rubrics.errors import InvalidNode
 from rubrics.node import RubricNode, Status, Strategy
-from rubrics.rubric import Rubric
+from rubrics.rubric import InvalidNode, Rubric
 from rubrics.scoring import (
     NodeScore,
     Score,

@@ -10,7 +10,7 @@ from itertools import chain
 from pathlib import Path
 
 from judges.errors import JudgeError
-from judges.result_files import agent_folder
+from judges.result import agent_folder
 from mind2web2.answer_run import AnswerOutcome
 from mind2web2.browser_managers import shared_manager
 from mind2web2.cli import _common as common

@@ -25,7 +25,7 @@ from judges.llm.observed import ObservedLLM
 from judges.llm.provider_adapter import AZURE_API_VERSION, Access
 from judges.llm.providers import DEFAULT_PROVIDER, make_direct_client
 from judges.llm.retry import RetryPolicy
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.prompting.rendering import BinaryEvalResult
 from mind2web2.environment import model_name, value_of
 from mind2web2.external_services import external_services
 from mind2web2.llm_client.judge import (

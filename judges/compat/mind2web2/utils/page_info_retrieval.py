@@ -15,7 +15,7 @@ from cache.backends.plain_html import TextConverter, is_dense
 from cache.capture import CaptureOutcome, Observation, PageKind
 from cache.errors import BrowserUnavailable, CacheError
 from cache.image_jobs import run_image_job
-from cache.page_text.tiles import join_tiles
+from cache.page_text.screenshot_parts import join_tiles
 from mind2web2.api_tools.tool_pdf import arxiv_mirror, make_blank_png_b64
 from mind2web2.external_services import external_services
 from mind2web2.live_browser import DEADLINE_S

@@ -14,7 +14,7 @@ import uvicorn
 import uvloop
 from fastapi import FastAPI
 
-from app.api.http_limits import LimitedHttpProtocol
+from app.api.middleware import LimitedHttpProtocol
 
 
 class ShortTimeouts(LimitedHttpProtocol):

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from app.server.application import create_app
-from rubrics.result_fields import leaves_of
+from rubrics.result_json import leaves_of
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
 from tests.integration.app.api.api_calls import (

@@ -11,7 +11,7 @@ from typing import Any
 import httpx
 import pytest
 
-from answers import bundle, submission
+from answers import public_layout, submission
 from app.api import submissions
 from tests.fakes.threads import record_calls
 from tests.integration.app.api.api_calls import assert_problem, submission_body, submit, wait_for_job
@@ -247,7 +247,7 @@ async def test_answers_of_an_archive_with_a_model_are_checked_once(
     api: httpx.AsyncClient, monkeypatch: pytest.MonkeyPatch
 ):
     checks = record_calls(monkeypatch, submission, "text_problems")
-    monkeypatch.setattr(bundle, "text_problems", submission.text_problems)
+    monkeypatch.setattr(public_layout, "text_problems", submission.text_problems)
     data = {"model": "openai/gpt-4.1"}
     accepted = await api.post("/v1/submissions/archive", files={"file": ("a.zip", zipped(FILES))}, data=data)
     assert accepted.status_code == 202, accepted.text

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from answers.bundle import read_folder
+from answers.public_layout import read_folder
 from app.agent_summary import summary_fields
 from app.engine import pipeline
 from app.engine.precapture import CapturedPage, capture_pages, cited_in

@@ -16,9 +16,8 @@ from cache.capture import CaptureOutcome
 from cache.capture_index import MemoryIndex
 from cache.egress.proxy import EgressProxy
 from cache.errors import NoEvidence
-from cache.fair_limit import FairLimit
+from cache.pacing import FairLimit, SlowHosts
 from cache.pages import PageCache
-from cache.slow_hosts import SlowHosts
 from tests.standin.web import Reply, StandInWeb, Visit
 
 ARTICLE = Reply.html("<title>Ada</title><h1>Ada Lovelace</h1><p>" + "She wrote the first program in 1843. " * 20)

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from app.engine import import_check
-from app.engine.import_check import import_reports
-from app.engine.judge_files import load_catalogue
+from app.engine import judge_files
+from app.engine.judge_files import import_reports, load_catalogue
 from app.maintenance.doctor import State, check_judges
 from judges.isolation.fork_server_pool import ForkServerPool
 from tests.fakes.judge_processes import open_process_pool
@@ -83,15 +82,15 @@ async def test_no_scripts_give_no_reports(process_pool: ForkServerPool):
     assert await import_reports(process_pool, []) == {}
 
 
-def judge_files(folder: Path) -> list[Path]:
+def files_in(folder: Path) -> list[Path]:
     return sorted(folder.glob("*.py"))
 
 
 async def test_more_files_than_one_child_imports_are_all_checked(
     folder: Path, process_pool: ForkServerPool, monkeypatch: pytest.MonkeyPatch
 ):
-    monkeypatch.setattr(import_check, "FILES_OF_CHILD", 2)
-    paths = judge_files(folder)
+    monkeypatch.setattr(judge_files, "FILES_OF_CHILD", 2)
+    paths = files_in(folder)
     reports = await import_reports(process_pool, paths)
     assert {path.stem for path, report in reports.items() if report} == FAULTS.keys()
     assert reports.keys() == set(paths)

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from judges.errors import LLMRejected
-from rubrics.result_fields import leaves_of
+from rubrics.result_json import leaves_of
 from tests.integration.app.judged_folder import SCRIPT, AnswerFolder, stored_result
 from tests.standin.faults import NO_ACCESS, UNKNOWN_MODEL, Fault
 from tests.standin.llm import StandInLLM

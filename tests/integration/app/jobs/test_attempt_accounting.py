@@ -10,16 +10,15 @@ import pytest
 
 from answers.submission import Answer
 from app.jobs import budget_ledger
-from app.jobs.attempt_accounting import AttemptAccounting
-from app.jobs.budget_ledger import BudgetLedger
-from app.storage.model_usage import UsageKey
+from app.jobs.budget_ledger import AttemptAccounting, BudgetLedger
+from app.storage.budgets import UsageKey
 from judges.context import JudgeContext
 from judges.errors import LLMBudgetExceeded, ShorterPage, UnusableKind, UnusableReply
 from judges.extractor import Extractor
-from judges.llm.budget import Estimate
 from judges.llm.cached import CachedLLM
 from judges.llm.client import CheckpointedReply, LLMReply, LLMRequest, for_job
 from judges.llm.observed import ObservedLLM
+from judges.llm.pricing import Estimate
 from judges.llm.provider_adapter import RawReply
 from judges.llm.remote import RemoteLLM
 from judges.prompting.blocks import BlockBuilder

@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from app.storage.database import connect_database
+from app.storage.database import connect_database, migrate
 from app.storage.embedded import EmbeddedPostgres
-from app.storage.migrate import migrate
 from app.storage.records import JobStatus
 from tests.fakes.evaluating import ScriptedEvaluation
 from tests.fakes.services import Rig

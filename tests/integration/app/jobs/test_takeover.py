@@ -10,11 +10,10 @@ from sqlalchemy import text
 
 from answers.submission import Answer
 from app.clock import SystemClock
-from app.jobs import takeover as takeover_module
+from app.jobs import execution as takeover_module
 from app.jobs.errors import JobSuperseded
-from app.jobs.execution import ProgressWriter
+from app.jobs.execution import ATTEMPTS_EXHAUSTED, ProgressWriter, Takeover
 from app.jobs.queue import JobQueue
-from app.jobs.takeover import ATTEMPTS_EXHAUSTED, Takeover
 from app.progress import Progress, ProgressCallback, Stage
 from app.storage import jobs as rows
 from app.storage.database import Database, connect_database

@@ -16,8 +16,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from app.storage.capture_locks import LOCK_TTL_S, PostgresCaptureLocks, PostgresHostPacing
-from app.storage.captures import PostgresCaptureIndex
+from app.storage.captures import LOCK_TTL_S, PostgresCaptureIndex, PostgresCaptureLocks, PostgresHostPacing
 from app.storage.database import Database, connect_database
 from cache.blobs import BlobStore
 from cache.capture import CaptureOutcome, Observation

@@ -13,9 +13,8 @@ from app.errors import InvalidSettings
 from app.observability.metrics import Metrics
 from app.service import open_service
 from app.settings import MIN_CONNECTIONS
-from app.storage.database import Database, connect_database, open_database
+from app.storage.database import Database, connect_database, migrate, open_database
 from app.storage.errors import DatabaseUnavailable, OtherSchema
-from app.storage.migrate import migrate
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
 

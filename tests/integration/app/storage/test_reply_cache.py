@@ -22,8 +22,8 @@ from app.storage.reply_cache import (
     clear_cache,
 )
 from cache.blobs import BlobStore
+from judges.llm.cached import StoredReply
 from judges.llm.client import LLMReply
-from judges.llm.response_cache import StoredReply
 from rubrics.verdict import Usage
 
 pytestmark = pytest.mark.postgres

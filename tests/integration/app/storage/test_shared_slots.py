@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import text
 
 from app.storage.database import Database, connect_database
-from app.storage.shared_slots import SharedSemaphore, SharedSlots
+from app.storage.shared_state import SharedSemaphore, SharedSlots
 
 pytestmark = pytest.mark.postgres
 

@@ -14,10 +14,11 @@ import psutil
 import pymupdf
 import pytest
 
-from cache.backends.document_decoder import ChildOutput, Frame
 from cache.backends.documents import (
     MAX_TEXT_CHARS,
     ByteKind,
+    ChildOutput,
+    Frame,
     decode_html,
     decode_text,
     document_from_output,

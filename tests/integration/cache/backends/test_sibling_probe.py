@@ -8,8 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from cache.backends.http import HttpCapturer
-from cache.backends.router import RoutedCapturer
-from cache.backends.sibling_probe import SiblingProbe
+from cache.backends.router import RoutedCapturer, SiblingProbe
 from cache.capture import CaptureOutcome, Observation
 from cache.egress.proxy import EgressProxy
 from cache.pacing import PacedCapturer

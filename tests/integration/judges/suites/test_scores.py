@@ -10,8 +10,7 @@ from typing import Any
 
 import pytest
 
-from judges.suites.errors import DataMissing, DataUnreadable
-from judges.suites.mind2web.errors import ScoresRejected
+from judges.suites.errors import DataMissing, DataUnreadable, ScoresRejected
 from judges.suites.mind2web.scores import ScoreTable, convert_pickle, parquet_of
 from tests.fakes.mind2web import ranks_of_nine_steps, write_scores
 

@@ -7,7 +7,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from app.access.keys import new_key
-from app.observability.redaction import MASK, Redactor
+from app.observability.logs import MASK, Redactor
 from app.storage.records import Scope
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)

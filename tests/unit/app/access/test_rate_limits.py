@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.access.rate_limits import RateLimiter, StreamLimiter
+from app.access.keys import RateLimiter, StreamLimiter
 
 
 class ManualClock:

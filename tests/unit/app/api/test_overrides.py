@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from app.api.overrides import scores_with_overrides
+from app.api.reviews import scores_with_overrides
 from tests.fakes.judged import FAILED, NOT_JUDGED, judged_fields, leaf, rubric_of
 
 OPEN = {"value": None, "low": 0.0, "high": 1.0}

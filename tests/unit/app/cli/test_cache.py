@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from judges.llm.cached import FolderReplyCache
 from judges.llm.client import LLMReply
-from judges.llm.response_cache import FolderReplyCache
 from rubrics.verdict import Usage
 from tests.unit.app.conftest import RunCommand
 

@@ -9,8 +9,8 @@ import httpx
 import pymupdf
 import pytest
 
-from answers.bundle import read_folder
 from answers.citations import unique_urls
+from answers.public_layout import read_folder
 from answers.submission import Submission
 from app.demo import EXPECTED, examples_dir
 from app.demo.site import HOST, PORT, SITE_FOLDER, demo_app

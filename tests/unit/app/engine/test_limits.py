@@ -2,8 +2,8 @@ from __future__ import annotations
 
 import asyncio
 
-from app.engine.limits import Limits
-from cache.fair_limit import FairLimit
+from app.engine.model_clients import Limits
+from cache.pacing import FairLimit
 from tests.fakes.settings import settings_for_tests
 
 

@@ -18,7 +18,7 @@ from app.engine.result_folder import (
     write_result,
     write_summaries,
 )
-from judges.result_files import AnswerFolder
+from judges.result import AnswerFolder
 
 AT = datetime(2026, 3, 4, 5, 6, 7).astimezone()  # in local time, as file names are
 BASIS = ResultInputs(

@@ -7,8 +7,7 @@ import logging
 import pytest
 import structlog
 
-from app.observability.logs import configure_logging
-from app.observability.redaction import MASK, Redactor
+from app.observability.logs import MASK, Redactor, configure_logging
 from judges.settling import JUDGED_LEAF
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from app.observability.redaction import MASK, Redactor
+from app.observability.logs import MASK, Redactor
 
 
 def test_known_secrets_are_masked_anywhere_in_a_text():

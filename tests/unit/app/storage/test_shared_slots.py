@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from hypothesis import given
 from hypothesis import strategies as st
 
-from app.storage.shared_slots import slot_share
+from app.storage.shared_state import slot_share
 
 
 @dataclass

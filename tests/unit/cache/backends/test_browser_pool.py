@@ -6,7 +6,7 @@ import asyncio
 
 import pytest
 
-from cache.backends.browser_pool import BrowserPool
+from cache.backends.browser_process import BrowserPool
 from cache.errors import BrowserUnavailable
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cache.backends.request_tracker import MAX_RETRIES, MAX_RETRIES_PER_HOST, RequestTracker
+from cache.backends.navigation import MAX_RETRIES, MAX_RETRIES_PER_HOST, RequestTracker
 
 
 class Session:

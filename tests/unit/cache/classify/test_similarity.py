@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cache.backends.sibling_probe import MIN_SIMILARITY, random_segment, sibling_url, text_similarity
+from cache.backends.router import MIN_SIMILARITY, random_segment, sibling_url, text_similarity
 
 AT, BESIDE = "https://a.example/news/harbour-lamps", "https://a.example/news/3f9c0d2a77e1b465"
 SORRY = "Sorry, there is nothing here. You may have followed an old link. Look into the index, or ask the editors."

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cache.egress.addresses import denial_reason
+from cache.egress.proxy import denial_reason
 
 _DENIED_TEXT = """
 0.0.0.0 0.1.2.3 10.0.0.1 10.255.255.255 100.64.0.1 100.100.100.200 100.127.255.255 127.0.0.1 127.255.255.254

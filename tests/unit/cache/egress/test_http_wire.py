@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from cache.egress.http_wire import BadMessage, Head, parse_request
+from cache.egress.proxy_port import BadMessage, Head, parse_request
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 
-from cache.page_text.garbled import garbled_reason, unreadable_chars
+from cache.page_text.sentences import garbled_reason, unreadable_chars
 
 ENGLISH = "The Halden Bridge opened in 1931. It crosses the river near the old mill and the market square. "
 FRENCH = "Le pont a été ouvert en 1931 près du vieux moulin, à côté de l’hôtel de la place du marché. "

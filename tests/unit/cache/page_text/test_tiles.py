@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from cache.page_text.tiles import join_tiles, tile_spans
+from cache.page_text.screenshot_parts import join_tiles, tile_spans
 from tests.standin.documents import image_bytes, image_size
 
 

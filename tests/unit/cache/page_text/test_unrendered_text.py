@@ -8,8 +8,7 @@ import json
 from PIL import Image, ImageDraw
 
 from cache.page_text.text_boxes import Line, Piece, ScreenshotArea, places_json
-from cache.page_text.unrendered_text import hide_unrendered, shows_anything, visible_covered_texts
-from cache.page_text.visible_text import VisibleText
+from cache.page_text.visible_text import VisibleText, hide_unrendered, shows_anything, visible_covered_texts
 
 SHEETS = (
     ScreenshotArea(number=0, top=0, width=1280, height=800),

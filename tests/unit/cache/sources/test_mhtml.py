@@ -12,7 +12,7 @@ import pytest
 
 from cache.capture import CaptureOutcome
 from cache.errors import DocumentRejected
-from cache.sources.mhtml import MAX_PARTS, is_mhtml, read_mhtml
+from cache.sources.uploads import MAX_PARTS, is_mhtml, read_mhtml
 
 HTML = "<!doctype html><title>Bänke</title><h1>Bänke = Stühle</h1><p>Two of them.</p>"
 

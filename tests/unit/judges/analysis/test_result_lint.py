@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from judges.analysis.result_lint import finding_json, lint_of_result
+from judges.analysis.overrides import finding_json, lint_of_result
 
 
 def leaf(node_id: str, **facts: Any) -> dict[str, Any]:

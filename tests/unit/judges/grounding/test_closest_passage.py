@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges.grounding.closest_passage import (
+from judges.grounding.term_overlap import (
     MAX_CHARS,
     MAX_PASSAGE_CHARS,
     MAX_SENTENCES,

@@ -9,10 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges.grounding.injection import REACH_CHARS
-from judges.grounding.injection_patterns import wordings
-from judges.grounding.injection_signals import InjectionSign, SignPattern
-from judges.grounding.pattern_search import Hit, PatternSearch, beginnings
+from judges.grounding.injection import REACH_CHARS, Hit, PatternSearch, beginnings
+from judges.grounding.injection_patterns import InjectionSign, SignPattern, wordings
 
 WORDINGS = wordings()
 SEARCH = PatternSearch(WORDINGS)

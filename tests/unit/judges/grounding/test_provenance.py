@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 from pydantic import BaseModel, Field, HttpUrl, ValidationError
 
-from judges.grounding.provenance import KnownUrls, drop_invented
+from judges.extractor import KnownUrls, drop_invented
 
 ANSWER = """Ida Norrstad, see [her page](https://www.velm.example/ida?utm_source=x) and https://velm.example/list.
 Also www.karrow.example/plain."""

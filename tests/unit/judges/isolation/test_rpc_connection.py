@@ -13,8 +13,8 @@ from typing import Any
 import pytest
 
 from judges.errors import JudgeBug, LLMRejected
-from judges.isolation import rpc_framing
-from judges.isolation.rpc_client import RpcClient
+from judges.isolation import serialization
+from judges.isolation.remote import RpcClient
 from judges.isolation.rpc_connection import RpcConnection
 
 
@@ -160,9 +160,9 @@ async def test_unexpected_error_of_a_handler_ends_the_run():
         b"\x00\x00\x00\x02[]",
         b"\x00\x00\x00\x03{x}",
         b"\x00\x00\x00\x0a" + b'{"a": NaN}',
-        struct.pack(">I", rpc_framing.MAX_FRAME_BYTES + 1),
-        rpc_framing.encode({"call": 3, "id": 1, "with": {}}),
-        rpc_framing.encode({"what": "ever"}),
+        struct.pack(">I", serialization.MAX_FRAME_BYTES + 1),
+        serialization.encode({"call": 3, "id": 1, "with": {}}),
+        serialization.encode({"what": "ever"}),
         struct.pack(">I", 200_000) + b"[" * 200_000,
     ],
 )
@@ -190,26 +190,26 @@ async def test_closed_connection_has_no_result():
 
 
 def test_frame_is_a_length_and_json():
-    data = rpc_framing.encode({"text": "é\ud800"})
+    data = serialization.encode({"text": "é\ud800"})
     assert struct.unpack(">I", data[:4]) == (len(data) - 4,)
     assert json.loads(data[4:]) == {"text": "é\ud800"}
     with pytest.raises(ValueError, match="too long"):
-        rpc_framing.encode({"x": "y" * (rpc_framing.MAX_FRAME_BYTES + 1)})
+        serialization.encode({"x": "y" * (serialization.MAX_FRAME_BYTES + 1)})
 
 
 async def test_late_messages_of_the_service_do_not_lose_the_final_message():
     (main_socket, service), (side_socket, unused) = socket.socketpair(), socket.socketpair()
     service.settimeout(240.0)
-    rpc_framing.send_blocking(service, {"task": "t"})
+    serialization.send_blocking(service, {"task": "t"})
     left: list[None] = []
     rpc = RpcClient(main_socket, side_socket, on_disconnect=lambda: left.append(None))
     await rpc.open()
     ending = asyncio.create_task(rpc.end({"done": 1}))
     assert not (await asyncio.wait({ending}, timeout=0.2))[0]
     for _ in range(3):
-        rpc_framing.send_blocking(service, {"re": 99})
+        serialization.send_blocking(service, {"re": 99})
         await asyncio.sleep(0.05)
-    assert rpc_framing.receive_blocking(service) == {"done": 1}
+    assert serialization.receive_blocking(service) == {"done": 1}
     service.close()
     await asyncio.wait_for(ending, 240)
     for each in (side_socket, unused):

@@ -14,7 +14,7 @@ from judges.llm.client import LLMRequest
 from judges.llm.images import DataURI, image_part
 from judges.llm.learned_formats import Images
 from judges.llm.provider_adapter import Access, FinishReason
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.prompting.rendering import BinaryEvalResult
 
 REQUEST = LLMRequest(
     model="claude",

@@ -8,13 +8,12 @@ from typing import Any
 import pytest
 
 from judges.errors import LLMBudgetExceeded, LLMOutputUnusable, LLMRejected, LLMTimeout, RejectionScope
-from judges.llm.budget import Estimate, ProcessBudget, estimate_cost
 from judges.llm.client import LLMRequest
-from judges.llm.pricing import Prices, price_of
+from judges.llm.pricing import Estimate, Prices, ProcessBudget, estimate_cost, price_of
 from judges.llm.provider_adapter import FinishReason, RawReply
 from judges.llm.remote import RemoteLLM
 from judges.llm.retry import RetryPolicy
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.prompting.rendering import BinaryEvalResult
 from rubrics.verdict import Reason, Usage
 from tests.fakes.backend import ScriptedBackend
 

@@ -8,11 +8,10 @@ import pytest
 from pydantic import create_model
 
 from judges.errors import LLMOutputUnusable, LLMRejected
-from judges.llm.cached import CachedLLM
+from judges.llm.cached import CachedLLM, FolderReplyCache, StoredReply
 from judges.llm.client import LLMRequest
 from judges.llm.remote import RemoteLLM
-from judges.llm.response_cache import FolderReplyCache, StoredReply
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.prompting.rendering import BinaryEvalResult
 from rubrics.verdict import Usage
 from tests.fakes.backend import ScriptedBackend, long_page, raw
 

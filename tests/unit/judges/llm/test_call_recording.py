@@ -14,22 +14,24 @@ from typing import Any
 import pytest
 
 from judges.errors import LLMOutputUnusable, LLMUnavailable, ShorterPage, UnusableKind, UnusableReply
-from judges.llm.call_log_reader import (
+from judges.llm.call_recording import (
+    ActiveRecorder,
     CallLogUnreadable,
+    CallRecorder,
     ParsedCallLog,
     join_pieces,
     portable_request_key,
     read_calls,
     recorded_request_key,
+    recording_calls,
 )
-from judges.llm.call_recording import ActiveRecorder, CallRecorder, recording_calls
 from judges.llm.client import LLMReply, LLMRequest
-from judges.llm.context_windows import SHORTENED_PAGE_NOTICE, with_shortened_page
 from judges.llm.images import DataURI, image_part
 from judges.llm.observed import ObservedLLM
+from judges.llm.remote import SHORTENED_PAGE_NOTICE, with_shortened_page
 from judges.prompting.blocks import BlockBuilder
-from judges.prompting.prompts.library import load_prompt
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.prompting.prompts import load_prompt
+from judges.prompting.rendering import BinaryEvalResult
 from rubrics.verdict import Usage
 from tests.fakes.llm import RuleLLM
 

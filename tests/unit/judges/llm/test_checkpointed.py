@@ -6,13 +6,13 @@ from dataclasses import replace
 import pytest
 
 from judges.errors import LLMRejected, LLMUnavailable
-from judges.llm.budget import ProcessBudget, RequestBudget
 from judges.llm.cached import CachedLLM
 from judges.llm.client import CheckpointedReply, LLMReply, LLMRequest, for_job
 from judges.llm.observed import ObservedLLM
+from judges.llm.pricing import ProcessBudget, RequestBudget
 from judges.llm.remote import RemoteLLM
 from judges.llm.retry import Retrier, RetryPolicy
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.prompting.rendering import BinaryEvalResult
 from rubrics.verdict import Usage
 from tests.fakes.backend import ScriptedBackend, long_page, raw
 from tests.fakes.clock import FakeClock

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from judges.llm.client import LLMRequest
-from judges.llm.context_windows import ContextWindows, TokenCounts, parse_token_counts
+from judges.llm.remote import ContextWindows, TokenCounts, parse_token_counts
 
 
 def request(tokens: int) -> LLMRequest:

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, create_model
 
+from judges.llm.chat_body import JsonBody, request_key
 from judges.llm.client import LLMRequest
-from judges.llm.encoding import JsonBody, request_key
 from judges.llm.images import DataURI, image_part
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.prompting.rendering import BinaryEvalResult
 
 IMAGE = DataURI.of_jpeg(b"jpeg bytes")
 MESSAGES = (

@@ -14,7 +14,7 @@ from judges.grounding.folding import fold
 from judges.grounding.quotes import find_quote
 from judges.llm.client import LLMRequest
 from judges.llm.lexical import MODEL, LexicalClient, decide
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.prompting.rendering import BinaryEvalResult
 
 BRIDGE = """# The Aldermoor Bridge
 The Aldermoor Bridge crosses the river Tarn at Wexcombe. It was opened to traffic on 3 September 1884 by the engineer \

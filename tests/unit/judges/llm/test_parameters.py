@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from judges.errors import ModelNotConfigured
+from judges.llm.chat_body import request_key
 from judges.llm.client import LLMRequest
-from judges.llm.encoding import request_key
 from judges.llm.parameters import Parameters, RequestParameters, RunParameters
 from judges.llm.remote import sent_params
 

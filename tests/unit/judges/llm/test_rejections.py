@@ -5,7 +5,7 @@ import pytest
 from judges.errors import LLMCircuitOpen, LLMError, LLMQuotaExhausted, LLMRejected, LLMUnavailable, RejectionScope
 from judges.llm.client import LLMRequest
 from judges.llm.observed import ObservedLLM, RejectionMonitor
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.prompting.rendering import BinaryEvalResult
 from tests.fakes.llm import RuleLLM
 
 ENDPOINT, MODEL, REQUEST = RejectionScope.ENDPOINT, RejectionScope.MODEL, RejectionScope.REQUEST

@@ -9,11 +9,10 @@ from pydantic import BaseModel
 
 from judges.errors import LLMCircuitOpen, LLMOutputUnusable, LLMRejected, LLMUnavailable, RejectionScope, UnusableKind
 from judges.llm.client import LLMRequest
-from judges.llm.context_windows import with_shortened_page
 from judges.llm.provider_adapter import FinishReason
-from judges.llm.remote import RemoteLLM
+from judges.llm.remote import RemoteLLM, with_shortened_page
 from judges.llm.retry import Retrier, RetryPolicy
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.prompting.rendering import BinaryEvalResult
 from rubrics.verdict import Usage
 from tests.fakes.backend import ScriptedBackend, long_page, raw
 from tests.fakes.clock import FakeClock

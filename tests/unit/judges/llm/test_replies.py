@@ -12,7 +12,7 @@ from judges.errors import LLMOutputUnusable, UnusableKind
 from judges.llm.json_schema import ReplySchema
 from judges.llm.provider_adapter import FinishReason, RawReply
 from judges.llm.replies import MAX_REPLY_CHARS, read_reply
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.prompting.rendering import BinaryEvalResult
 
 GOOD = '{"reasoning": "so", "result": true, "quotes": ["a"]}'
 

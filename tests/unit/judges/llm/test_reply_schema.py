@@ -15,9 +15,8 @@ from pydantic import AnyUrl, BaseModel, Field
 
 from judges.errors import JudgeBug, LLMOutputUnusable
 from judges.llm.call_recording import schema_of
-from judges.llm.chat_body import response_format
+from judges.llm.chat_body import request_key, response_format
 from judges.llm.client import LLMRequest
-from judges.llm.encoding import request_key
 from judges.llm.json_schema import ReplySchema, ReplyType, as_reply, json_schema_of
 from judges.llm.provider_adapter import FinishReason, RawReply
 from judges.llm.replies import read_reply

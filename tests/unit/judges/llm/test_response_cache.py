@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judges.errors import ShorterPage, UnusableKind, UnusableReply
+from judges.llm.cached import CacheSize, FolderReplyCache, StoredReply, parse_entry, to_entry
 from judges.llm.client import LLMReply
-from judges.llm.response_cache import CacheSize, FolderReplyCache, StoredReply, parse_entry, to_entry
 from rubrics.verdict import Usage
 
 KEY = "ab" * 32

@@ -6,7 +6,7 @@ import pytest
 from pydantic import BaseModel
 
 from judges.llm.chat_body import response_format
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.prompting.rendering import BinaryEvalResult
 
 T = TypeVar("T")
 

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from judges.llm.chat_body import KEY_VERSION
 from judges.llm.client import LLMRequest
-from judges.llm.context_windows import SHORTENED_PAGE_NOTICE, ContextWindows, page_chars_allowed, with_shortened_page
-from judges.llm.encoding import KEY_VERSION
+from judges.llm.remote import SHORTENED_PAGE_NOTICE, ContextWindows, page_chars_allowed, with_shortened_page
 from judges.prompting.blocks import BlockBuilder
 
 BLOCK_BUILDER = BlockBuilder(b"the secret of a test")

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges.llm.json_objects import NoSingleObject, parse_single_object
+from judges.llm.replies import NoSingleObject, parse_single_object
 from judges.prompting import blocks
 from judges.prompting.blocks import BlockBuilder, neutralise
 

@@ -20,7 +20,7 @@ from judges.prompting.page_view import (
     link_lines,
     prepare_page,
 )
-from judges.prompting.token_limit import TRUNCATION_MARKER
+from judges.tokenizers import TRUNCATION_MARKER
 from tests.fakes.decodes import counted_decodes
 from tests.fakes.pages import jpeg, page
 

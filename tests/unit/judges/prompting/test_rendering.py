@@ -9,7 +9,7 @@ from judges.llm.client import LLMRequest
 from judges.llm.images import DataURI
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PreparedPage, prepare_page
-from judges.prompting.prompts.library import load_prompt
+from judges.prompting.prompts import load_prompt
 from judges.prompting.rendering import Question, Rendered, Style, render_claim, render_extraction
 from tests.fakes.pages import jpeg, page
 from tests.injection.reading import read_request

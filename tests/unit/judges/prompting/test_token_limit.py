@@ -4,17 +4,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges.prompting import token_limit
-from judges.prompting.token_limit import TEXT_ENCODING, first_tokens, text_encoding, tokens_of
-from judges.tokenizers import load_encoding
+from judges import tokenizers
+from judges.tokenizers import TEXT_ENCODING, first_tokens, load_encoding, text_encoding, tokens_of
 
 
-def unusable(*_: object) -> token_limit.Encoding:
+def unusable(*_: object) -> tokenizers.Encoding:
     raise AssertionError("the tokenizer was loaded")
 
 
 def test_text_within_the_limit_in_bytes_needs_no_tokenizer(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(token_limit, "load_encoding", unusable)
+    monkeypatch.setattr(tokenizers, "load_encoding", unusable)
     assert first_tokens("a" * 50 + "ü" * 25, 100) is None
     with pytest.raises(AssertionError, match="loaded"):
         first_tokens("a" * 51 + "ü" * 25, 100)
@@ -25,7 +24,7 @@ def test_text_of_fewer_tokens_than_bytes_is_not_cut():
 
 
 def test_text_within_the_limit_in_a_part_of_the_vocabulary_needs_no_other(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(token_limit, "text_encoding", unusable)
+    monkeypatch.setattr(tokenizers, "text_encoding", unusable)
     assert first_tokens("hello world " * 10, 30) is None
     with pytest.raises(AssertionError, match="loaded"):
         first_tokens("hello world " * 10, 10)

@@ -5,12 +5,12 @@ from typing import Any
 import pytest
 
 from judges.errors import LLMUnavailable
+from judges.grounding.support import ALMOST_NO_TEXT_CHARS, Transcription
 from judges.llm.client import LLMReply, LLMRequest
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
-from judges.prompting.prompts.library import load_prompt
+from judges.prompting.prompts import load_prompt
 from judges.prompting.rendering import TRANSCRIBE, Style
-from judges.prompting.transcription import ALMOST_NO_TEXT_CHARS, Transcription
 from judges.verifier import Verifier
 from rubrics.verdict import Claim, Outcome, Quote, QuoteOrigin, Usage, Verdict
 from tests.fakes.llm import RuleLLM

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from judges.suites.comparison import compare_runs
+from judges.suites.step_metrics import compare_runs
 
 
 def record(id: str, step: int | None, *, element: float = 1.0, operation: float = 1.0, **more: Any) -> dict[str, Any]:

@@ -12,7 +12,7 @@ import judges.tasks
 from app.demo import EXPECTED, examples_dir
 from judges.trial import try_judge
 from rubrics.lint import lint
-from rubrics.schema import tree_json
+from rubrics.result_json import tree_json
 
 FOLDER = Path(judges.tasks.__path__[0])
 PAGES = json.loads((files("app.demo") / "page_texts.json").read_text("utf-8"))

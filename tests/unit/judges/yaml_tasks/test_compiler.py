@@ -9,7 +9,7 @@ from typing import Any, cast
 import pytest
 
 from answers.submission import Answer
-from judges.analysis.replay.recomputation import score_differences
+from judges.analysis.recomputation import score_differences
 from judges.context import JudgeContext
 from judges.cpu_bound import MANY_LEAVES
 from judges.errors import JudgeBug
@@ -21,8 +21,7 @@ from judges.prompting.page_view import PagePreparer
 from judges.registry import MARK, JudgeKind, judge
 from judges.result import native_summary
 from judges.runner import Judgement, JudgeTools, run_judge
-from judges.text_pages import TextPages
-from judges.trial import try_judge
+from judges.trial import TextPages, try_judge
 from judges.verifier import Verifier
 from judges.yaml_tasks.compiler import MAX_LEAVES, compile_task, yaml_judge
 from judges.yaml_tasks.document import InvalidTask

@@ -10,8 +10,8 @@ import pytest
 
 from app.features.bundles.replay import replay
 from app.features.bundles.verification import verify
-from judges.analysis.replay.recomputation import score_differences
-from rubrics.result_fields import nodes_below
+from judges.analysis.recomputation import score_differences
+from rubrics.result_json import nodes_below
 from tests.compat.fixed_pages import FixedPages
 from tests.compat.script_cases import CASES, PAGES
 from tests.compat.test_scripts import Hosted

@@ -11,16 +11,16 @@ from typing import Any
 
 import pytest
 
-from judges.llm.call_log_reader import ParsedCallLog
+from judges.llm.cached import FolderReplyCache
+from judges.llm.call_recording import ParsedCallLog
 from judges.llm.chat_body import response_format
-from judges.llm.context_windows import SHORTENED_PAGE_NOTICE
 from judges.llm.provider_adapter import Access
 from judges.llm.providers import make_client
+from judges.llm.remote import SHORTENED_PAGE_NOTICE
 from judges.llm.request_formats import SCHEMA_IN_WORDS
-from judges.llm.response_cache import FolderReplyCache
-from judges.prompting.page_parts import PARTS_MARKER
-from judges.prompting.prompts.library import load_prompt
-from judges.prompting.verdict_reply import BinaryEvalResult
+from judges.prompting.page_view import PARTS_MARKER
+from judges.prompting.prompts import load_prompt
+from judges.prompting.rendering import BinaryEvalResult
 from tests.fakes.bundled import LAMPS, InMemoryJudging, PagesWithBodies, call_log, check_replay
 from tests.standin.call import Call
 from tests.standin.faults import MALFORMED, RATE_LIMITED, TOO_LONG, Fault

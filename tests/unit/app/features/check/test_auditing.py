@@ -14,8 +14,7 @@ from app.features.check.statements import ReportStatement
 from cache.capture import CaptureOutcome
 from judges.llm.client import LLMRequest
 from judges.prompting.blocks import BlockBuilder
-from judges.prompting.page_parts import MAX_PARTS
-from judges.prompting.page_view import PagePreparer
+from judges.prompting.page_view import MAX_PARTS, PagePreparer
 from rubrics.verdict import Reason
 from tests.fakes.llm import RuleLLM
 from tests.fakes.pages import long_text, page

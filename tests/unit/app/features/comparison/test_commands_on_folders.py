@@ -10,7 +10,7 @@ import pytest
 
 from app.agent_summary import AnswerOutcome
 from app.engine.result_folder import write_summaries
-from judges.result_files import AnswerFolder, write_json
+from judges.result import AnswerFolder, write_json
 from tests.fakes.judged import FAILED, NOT_JUDGED, PASSED, leaf, result_of, rubric_of
 from tests.unit.app.conftest import RunCommand
 

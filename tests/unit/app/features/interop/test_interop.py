@@ -14,7 +14,7 @@ import pytest
 from app.features.interop.exported_results import ExportedResult, from_folder, sorted_results
 from app.features.interop.public_layout import NotExportable, write_layout
 from app.features.interop.tables import leaf_table, result_table, write_csv, write_json_lines, write_parquet
-from judges.result_files import AnswerFolder
+from judges.result import AnswerFolder
 from rubrics.verdict import Outcome
 from tests.fakes.judged import group, leaf, result_of, rubric_of
 

@@ -7,7 +7,7 @@ from rich.console import Console
 from app.features.suites.cli_mm_mind2web import tilde_table
 from app.features.suites.cli_suite_run import not_judged_lines
 from judges.suites.multimodal.readings import Reading
-from judges.suites.multimodal.report import report
+from judges.suites.multimodal.scoring import report
 
 
 def metrics(*unknown: str) -> dict[str, Any]:

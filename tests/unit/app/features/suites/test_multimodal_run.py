@@ -7,7 +7,7 @@ import pytest
 
 from app.features.suites.multimodal import TildeInput, TildeOptions, figures, read_input
 from judges.suites.errors import DataMissing
-from judges.suites.multimodal.protocol import request_params
+from judges.suites.multimodal.dialogue import request_params
 
 
 @pytest.mark.parametrize("named", ["gpt-6-luna", "openai/gpt-6-luna", "azure:gpt-6-luna"])

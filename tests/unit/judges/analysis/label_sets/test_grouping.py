@@ -3,7 +3,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges.analysis.label_sets.grouping import in_batches, row_key
+from judges.analysis.label_import import in_batches, row_key
 
 ROWS = st.lists(st.tuples(st.binary(max_size=3), st.binary(max_size=50)), max_size=60)
 

@@ -13,8 +13,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from judges.analysis.label_sets import SetFormat, grouping
-from judges.analysis.label_sets.importing import ImportReport, import_set
+from judges.analysis import label_import
+from judges.analysis.label_formats import SetFormat
+from judges.analysis.label_import import ImportReport, import_set
 from judges.analysis.labels import HumanDecision, Label, LabelsUnreadable, label_line, parse_labels
 from rubrics.verdict import Outcome
 from tests.fakes.label_sets import (
@@ -239,7 +240,7 @@ def test_long_lines_with_a_column_of_their_own_are_not_one_document(tmp_path) ->
 
 
 def test_line_that_is_too_long_is_skipped_without_reading_it_whole(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("judges.analysis.label_sets.rows.MAX_LINE_BYTES", 500)
+    monkeypatch.setattr("judges.analysis.label_formats.MAX_LINE_BYTES", 500)
     rows = [factcheck_row(1), factcheck_row(2, evidence="x" * 5000), factcheck_row(3)]
     report, labels = imported(SetFormat.FACTCHECK_GPT, write(tmp_path, "rows.jsonl", rows))
     assert len(labels) == 2
@@ -301,10 +302,8 @@ def test_large_set_is_imported_in_parts_with_the_same_result(tmp_path, monkeypat
     verdicts = [verdict_row(str(n), model=model) for n in range(300) for model in ("heron-1", "heron-2")]
     paths = write(tmp_path, "dataset.json", rows), write(tmp_path, "results.json", verdicts)
     whole, in_order = imported(SetFormat.WIKIPEDIA, *paths)
-    whole_batches = grouping.in_batches
-    monkeypatch.setattr(
-        "judges.analysis.label_sets.importing.in_batches", lambda rows: whole_batches(rows, max_bytes=10_000)
-    )
+    whole_batches = label_import.in_batches
+    monkeypatch.setattr("judges.analysis.label_import.in_batches", lambda rows: whole_batches(rows, max_bytes=10_000))
 
     parts, unordered = imported(SetFormat.WIKIPEDIA, *paths)
 

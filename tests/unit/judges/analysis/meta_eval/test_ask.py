@@ -7,12 +7,11 @@ import pytest
 from cache.capture import CaptureOutcome, Evidence
 from cache.errors import NoEvidence
 from judges.analysis.labels import HumanDecision, Label, LabelledPage
-from judges.analysis.meta_eval.ask import MAX_CONCURRENT_ITEMS, ask_all
-from judges.analysis.meta_eval.items import items_of
+from judges.analysis.meta_eval.items import MAX_CONCURRENT_ITEMS, ask_all, items_of
 from judges.errors import LLMUnavailable
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
-from judges.text_pages import evidence_of
+from judges.trial import evidence_of
 from judges.verifier import Verifier
 from rubrics.verdict import Outcome, Reason
 from tests.fakes.llm import RuleLLM

@@ -6,10 +6,9 @@ from dataclasses import replace
 import pytest
 
 from judges.analysis.labels import HumanDecision, Label, LabelFile, LabelledPage, RecordedVerdict
-from judges.analysis.meta_eval.ask import JudgedItem
-from judges.analysis.meta_eval.items import Exclusion, PartialRule, items_of
+from judges.analysis.meta_eval.bench import report_json
+from judges.analysis.meta_eval.items import Exclusion, JudgedItem, PartialRule, items_of
 from judges.analysis.meta_eval.judge_agreement import agreement_of_asked, agreement_of_recorded
-from judges.analysis.meta_eval.report import report_json
 from rubrics.verdict import Outcome, Reason, Usage, Verdict, Vote
 
 PASSED, FAILED = HumanDecision.PASSED, HumanDecision.FAILED

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from judges.analysis.mutation.answer_scores import not_judged, scores_json
-from judges.analysis.mutation.leaves import observed_run
+from judges.analysis.mutation.leaves import not_judged, observed_run, scores_json
 
 CHANGES = {"leaves": {"never_tested": ["a"]}, "mutations": []}
 FIELDS = {"unmoved": ["a"]}

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 import pytest
 from pydantic import BaseModel, Field
 
-from judges.analysis.mutation.replay import GeneratedValuesClient, generate_values
+from judges.analysis.mutation.judge_file import GeneratedValuesClient, generate_values
 from judges.errors import LLMOutputUnusable
 from judges.llm.client import LLMRequest
 

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges.analysis.mutation.text_parts import (
+from judges.analysis.mutation.mutations import (
     cited_keys,
     count_value,
     names,

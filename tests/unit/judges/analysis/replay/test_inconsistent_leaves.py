@@ -5,8 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from judges.analysis.replay.recomputation import inconsistent_leaves
-from judges.analysis.replay.tree import tree_of
+from judges.analysis.recomputation import inconsistent_leaves, tree_of
 from rubrics.verdict import Quote, QuoteOrigin
 from tests.fakes.judged import FAILED, leaf, result_of, rubric_of
 

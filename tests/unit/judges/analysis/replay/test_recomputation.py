@@ -11,8 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges.analysis.replay.recomputation import score_differences
-from judges.analysis.replay.tree import MAX_DEPTH, NotRecomputable
+from judges.analysis.recomputation import MAX_DEPTH, NotRecomputable, score_differences
 from rubrics.rubric import Rubric
 from rubrics.tree import statistics
 from tests.fakes.judged import FAILED, NOT_JUDGED, PASSED, SKIPPED, group, leaf, many_leaves, result_of, rubric_of

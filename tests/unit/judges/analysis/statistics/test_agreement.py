@@ -22,7 +22,7 @@ from judges.analysis.statistics.agreement import (
     kappa,
     share_estimate,
 )
-from judges.analysis.statistics.interval import Z_95
+from judges.analysis.statistics.intervals import Z_95
 
 DERMATOLOGISTS = ((10, 4, 1, 0), (5, 10, 12, 2), (2, 4, 12, 5), (0, 2, 6, 13))
 """SAS/STAT User's Guide, the FREQ procedure, "Cohen's kappa coefficient": two raters of 88 patients."""

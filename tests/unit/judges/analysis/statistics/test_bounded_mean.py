@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import binomtest
 
-from judges.analysis.statistics.bounded_mean import bounded_mean
+from judges.analysis.statistics.headline import bounded_mean
 from tests.bench.coverage import DEFAULT_METHOD, SHAPES, measured, samples
 
 pytestmark = pytest.mark.slow

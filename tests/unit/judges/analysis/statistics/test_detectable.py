@@ -7,7 +7,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.stats import nct, t
 
-from judges.analysis.statistics.student import paired_detectable, unpaired_detectable
+from judges.analysis.statistics.intervals import paired_detectable, unpaired_detectable
 
 
 @pytest.mark.parametrize(("difference", "tasks"), [(0.2, 393.4057), (0.5, 63.76576), (0.8, 25.52458)])

@@ -6,8 +6,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from judges.analysis.statistics.bounded_mean import bounded_mean
-from judges.analysis.statistics.headline import Figure, Headline, PassEstimate, Trial, headline, task_values
+from judges.analysis.statistics.headline import (
+    Figure,
+    Headline,
+    PassEstimate,
+    Trial,
+    bounded_mean,
+    headline,
+    task_values,
+)
 from judges.public_summary import ScoredAnswer, mean_over_runs, pass_at_k
 
 

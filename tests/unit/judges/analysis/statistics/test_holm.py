@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges.analysis.statistics.sign_flip import holm
+from judges.analysis.statistics.paired import holm
 
 P_VALUES = st.lists(st.floats(0, 1), max_size=12)
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges.analysis.statistics.sign_flip import EXACT_UP_TO, sign_flip
+from judges.analysis.statistics.paired import EXACT_UP_TO, sign_flip
 from tests.unit.judges.analysis.statistics.test_student import DARWIN
 
 DIFFERENCES = st.lists(st.sampled_from([-1.0, -0.5, -1 / 3, -0.1, 0.0, 0.1, 0.2, 0.3, 1 / 3, 0.5, 1.0]), max_size=9)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges.analysis.statistics.student import mean_interval, quantile
+from judges.analysis.statistics.intervals import mean_interval, quantile
 
 DARWIN = [49, -67, 8, 16, 6, 23, 28, 41, 14, 29, 56, 24, 75, 60, -48]
 """Eighths of an inch: heights of crossed minus self-fertilised maize. C. Darwin (1876), in R. A. Fisher, "The Design of

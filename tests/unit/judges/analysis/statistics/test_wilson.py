@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from judges.analysis.statistics.wilson import wilson
+from judges.analysis.statistics.intervals import wilson
 
 
 @pytest.mark.parametrize(

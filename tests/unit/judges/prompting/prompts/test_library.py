@@ -5,7 +5,7 @@ from importlib import resources
 import pytest
 
 from judges.errors import PromptDamaged
-from judges.prompting.prompts.library import load_prompt, locked_digests, parse_prompt
+from judges.prompting.prompts import load_prompt, locked_digests, parse_prompt
 
 IDS = sorted(
     entry.name.removesuffix(".md")

@@ -11,8 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from judges.suites.errors import DataMissing, DataUnreadable
-from judges.suites.mind2web.data import find_split, index_tasks, read_task
-from judges.suites.mind2web.steps import Candidate
+from judges.suites.mind2web.data import Candidate, find_split, index_tasks, read_task
 from tests.fakes.mind2web import action, items, nine_steps, task, write_split
 
 

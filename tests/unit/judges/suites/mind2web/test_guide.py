@@ -9,8 +9,10 @@ from typing import Any
 
 import pytest
 
-from judges.suites.mind2web.errors import PageUnusable
-from judges.suites.mind2web.guide import (
+from judges.suites.errors import PageUnusable
+from judges.suites.mind2web.data import Candidate, Step
+from judges.suites.mind2web.questions import demonstrations, read_template
+from judges.suites.mind2web.step_player import (
     guide_messages,
     guide_question,
     keep_candidates,
@@ -19,8 +21,6 @@ from judges.suites.mind2web.guide import (
     parse_reply,
     shipped_guide_template,
 )
-from judges.suites.mind2web.questions import demonstrations, read_template
-from judges.suites.mind2web.steps import Candidate, Step
 from tests.fakes.mind2web import items, page
 
 

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from judges.suites.mind2web.errors import NoPlayedSteps
+from judges.suites.errors import NoPlayedSteps
 from judges.suites.mind2web.report import official_results
 from judges.suites.step_metrics import StepScore
 

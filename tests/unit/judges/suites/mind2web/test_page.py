@@ -5,9 +5,8 @@ from __future__ import annotations
 import pytest
 from lxml import etree
 
-from judges.suites.mind2web.errors import PageUnusable
-from judges.suites.mind2web.page import Page
-from judges.suites.mind2web.representation import show_page
+from judges.suites.errors import PageUnusable
+from judges.suites.mind2web.page import Page, show_page
 
 
 def pruned(html: str, *ids: str) -> str:

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from judges.suites.mind2web.parsing import (
+from judges.suites.mind2web.tournament import (
     gold_op_string,
     op_f1,
     op_f1_without_punctuation,

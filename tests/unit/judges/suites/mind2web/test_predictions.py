@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from judges.suites.errors import DataMissing, SuiteError
-from judges.suites.mind2web.predictions import RecordedRounds, read_predictions
-from judges.suites.mind2web.tournament import EMPTY_PREDICTION, Prediction
+from judges.suites.mind2web.tournament import EMPTY_PREDICTION, Prediction, RecordedRounds, read_predictions
 
 PROMPT = ["<html/>", "question", [["1", "<a id=0>"], ["2", "<a id=1>"]]]
 

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from judges.suites.mind2web.errors import TemplateUnusable
-from judges.suites.mind2web.parsing import parse_llm
+from judges.suites.errors import TemplateUnusable
+from judges.suites.mind2web.page import ShownPage
 from judges.suites.mind2web.questions import (
     Wording,
     demonstrations,
@@ -18,7 +18,7 @@ from judges.suites.mind2web.questions import (
     read_template,
     shipped_template,
 )
-from judges.suites.mind2web.representation import ShownPage
+from judges.suites.mind2web.tournament import parse_llm
 
 SHOWN = ShownPage(context="<html> <a id=0>x</a> </html>", options=(("7", "<a id=0>x</a>"), ("9", "<b id=1 />")))
 WORDING = Wording(ask="Do this:", choose="Which one?", none="None of the above")

@@ -5,11 +5,19 @@ from dataclasses import dataclass, replace
 
 import pytest
 
-from judges.suites.mind2web.errors import RankMissing
+from judges.suites.errors import RankMissing
+from judges.suites.mind2web.data import Candidate, Step
 from judges.suites.mind2web.page import Page
-from judges.suites.mind2web.ranker import RankingMetrics, ranker_document, ranker_query, ranks_of
-from judges.suites.mind2web.ranks import RankOrigin, ids_in_top_k, ranked, with_known_ranks
-from judges.suites.mind2web.steps import Candidate, Step
+from judges.suites.mind2web.ranks import (
+    RankingMetrics,
+    RankOrigin,
+    ids_in_top_k,
+    ranked,
+    ranker_document,
+    ranker_query,
+    ranks_of,
+    with_known_ranks,
+)
 
 STEP = Step(
     place="f.json, task T, action 0 (a)",

@@ -2,8 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from judges.suites.mind2web.page import Page
-from judges.suites.mind2web.representation import show_page
+from judges.suites.mind2web.page import Page, show_page
 
 
 def context(inner: str, *ids: str, html_brackets: bool = True) -> str:

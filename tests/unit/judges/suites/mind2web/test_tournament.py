@@ -6,8 +6,14 @@ import random
 
 import pytest
 
-from judges.suites.mind2web.parsing import Parsed
-from judges.suites.mind2web.tournament import EMPTY_PREDICTION, Prediction, Tournament, score_prediction, shuffled
+from judges.suites.mind2web.tournament import (
+    EMPTY_PREDICTION,
+    Parsed,
+    Prediction,
+    Tournament,
+    score_prediction,
+    shuffled,
+)
 
 NONE = "A"
 

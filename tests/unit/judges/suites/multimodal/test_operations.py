@@ -5,8 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from judges.suites.multimodal.readings import Counting, Reading
-from judges.suites.multimodal.scoring import operation_f1, operation_string
-from judges.suites.multimodal.vocabulary import token_ids
+from judges.suites.multimodal.scoring import operation_f1, operation_string, token_ids
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges.suites.multimodal.options import NONE_OF_THESE, option_index, option_lines, option_name
+from judges.suites.questions import NONE_OF_THESE, option_index, option_lines, option_name
 
 
 @pytest.mark.parametrize(

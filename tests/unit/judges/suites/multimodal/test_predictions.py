@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from judges.suites.errors import DataMissing, DataUnreadable
-from judges.suites.multimodal.predictions import read_predictions
+from judges.suites.multimodal.dialogue import read_predictions
 
 ENTRIES = [
     {"task_id": "t1", "step": 0, "raw_output": "ELEMENT: B\nACTION: CLICK\nVALUE: None"},

@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from judges.suites.multimodal.dialogue import SeeActReply
 from judges.suites.multimodal.readings import Reading
 from judges.suites.multimodal.scoring import score_answer
-from judges.suites.multimodal.seeact_parse import SeeActReply
 from judges.suites.multimodal.tilde_rows import TildeRow
 
 A, B, C = (f"<a bnid={n}><text bnid={n}9>{n}</text></a>" for n in (1, 2, 3))

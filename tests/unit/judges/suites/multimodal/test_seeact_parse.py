@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges.suites.multimodal.seeact_parse import INVALID, NO_ACTION, parse_seeact
+from judges.suites.multimodal.dialogue import INVALID, NO_ACTION, parse_seeact
 
 
 def parsed(text: str) -> tuple[str, str, str]:

@@ -10,9 +10,9 @@ import pytest
 
 from judges.suites.errors import DataUnreadable
 from judges.suites.mind2web.page import Page
+from judges.suites.multimodal.row_files import SourceStep, read_source_step
 from judges.suites.multimodal.scoring import root_id
 from judges.suites.multimodal.snapshot import SamplingOptions, element_text, sample_candidates, tilde_values
-from judges.suites.multimodal.source_rows import SourceStep, read_source_step
 from judges.suites.multimodal.tilde_rows import read_tilde_row
 from tests.fakes.multimodal import LABELS, element_id, page, picture, source_row
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from judges.suites.errors import DataUnreadable
-from judges.suites.multimodal.source_rows import read_source_step
+from judges.suites.multimodal.row_files import read_source_step
 from tests.fakes.multimodal import picture, source_row
 
 

@@ -6,8 +6,7 @@ from typing import Any
 import pytest
 
 from judges.suites.errors import DataUnreadable
-from judges.suites.multimodal.messages import ImagePart, api_messages, report_messages
-from judges.suites.multimodal.tilde_rows import read_tilde_row
+from judges.suites.multimodal.tilde_rows import ImagePart, api_messages, read_tilde_row, report_messages
 
 PICTURE = "data:image/png;base64,AAAA"
 
