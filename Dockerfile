@@ -1,4 +1,4 @@
-# Image for `assay serve` and `assay worker`: Python and Chromium, without a compiler, running as a non-root user.
+# Image for `assay serve`, also with `--worker-only`: Python and Chromium, without a compiler, running as a non-root user.
 # Chromium's sandbox needs user namespaces, which Docker's default seccomp profile denies. docker-compose.yml
 # therefore uses scripts/container/chromium-seccomp.json; see docs/operations.md.
 

@@ -27,7 +27,7 @@ class InvalidSettings(AppError):
 
 
 class UnknownTask(AppError):
-    """No judge file has this task ID, not even one that failed to load."""
+    """No task file has this ID, not even one that failed to load."""
 
 
 class InputRejected(AppError):
@@ -46,5 +46,5 @@ _LIMIT_SETTINGS = {
 def script_error(stopped: ScriptStopped) -> tuple[str, str]:
     """Return the public error code and the message for a judge process that was stopped at a limit."""
     setting = _LIMIT_SETTINGS.get(stopped.limit)
-    remedy = "" if setting is None else f". Fix the judge file, or raise ASSAY_{setting}"
+    remedy = "" if setting is None else f". Fix the task file, or raise ASSAY_{setting}"
     return "DEADLINE" if stopped.limit == "time" else "SCRIPT_LIMIT", f"{stopped}{remedy}"

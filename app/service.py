@@ -63,7 +63,7 @@ class Service:
         """Return the readiness checks, except the database check."""
         tasks = len(self.runtime.catalogue.judges)
         broken = len(self.runtime.catalogue.broken)
-        reports = [{"name": "judges", "ok": tasks > 0, "detail": f"{tasks} tasks, {broken} broken judge files"}]
+        reports = [{"name": "judges", "ok": tasks > 0, "detail": f"{tasks} tasks, {broken} broken task files"}]
         if self.stopping.is_set():
             reports.append({"name": "stopping", "ok": False, "detail": "the service is shutting down"})
         elif self.worker is not None:

@@ -99,7 +99,7 @@ class Settings(BaseSettings):
     images: Images = Images.AUTO
     """Whether models receive page screenshots: ``auto`` (until a server rejects them), ``on`` or ``off``."""
     judges: Folders = ()
-    """Folders of judge scripts, in addition to the shipped ones."""
+    """Folders of task files, in addition to the shipped ones."""
 
     max_tasks: int = Field(2, ge=1, le=1000)
     max_answers: int = Field(3, ge=1, le=1000)
@@ -156,10 +156,10 @@ class Settings(BaseSettings):
     job_deadline_s: float = Field(1800.0, gt=0)
     """Time limit for judging one answer."""
     script_memory_bytes: int = Field(1024**3, ge=256 * 1024**2)
-    """Maximum address space of a judge process."""
+    """Maximum address space of the process of a task file."""
     max_body_bytes: int = Field(16 * 1024 * 1024, ge=1024)
     metrics_bind: str = Field("", pattern=r"^(|[^\s:]+:[0-9]{1,5})$")
-    """``host:port`` on which ``assay worker`` serves Prometheus metrics. Empty: disabled."""
+    """``host:port`` on which ``assay serve --worker-only`` serves Prometheus metrics. Empty: disabled."""
     log_level: str = "info"
 
     openai_api_key: SecretStr | None = Field(None, validation_alias="OPENAI_API_KEY")

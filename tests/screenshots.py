@@ -25,11 +25,9 @@ from answers.public_layout import read_folder
 from app.demo.expected import examples_dir, report_path
 from app.demo.run import MODEL, running_service
 from app.demo.site import DemoSite
-from app.features.meta_eval.stored_benches import write_bench
 from assay_client import AsyncClient
 from judges.analysis.overrides import judged_leaves
 from judges.suites.multimodal.snapshot import SamplingOptions, build_snapshot
-from tests.fakes.benches import bench_of
 from tests.fakes.mind2web import (
     mind2web_reply,
     nine_steps,
@@ -80,7 +78,6 @@ async def main() -> None:
                 httpx.AsyncClient(base_url=url, timeout=120) as http,
             ):
                 await _shoot(url, {"first-run": "/"})
-                write_bench(bench_of(1, ["wikipedia", "wice"]), Path(folder) / "data")
                 await _judge(url)
                 pages = await _pages(http)
                 print(*pages.items(), sep="\n", file=sys.stderr)
@@ -161,7 +158,6 @@ async def _pages(http: httpx.AsyncClient) -> dict[str, str]:
         "page": f"/pages/{capture}",
         "checks": "/checks",
         "check": f"{await _check(http)}#s0",
-        "benches": "/benches",
         "suites": "/suites",
         "suite-run": suites["mind2web"],
         "suite-step": f"{suites['mm-mind2web']}/steps/3",

@@ -280,7 +280,7 @@ class PageOut(RecordModel):
 
 
 class TaskOut(BaseModel):
-    """A task with a judge. ``error``: why a broken judge file cannot be loaded."""
+    """A task. ``error``: why its file cannot be loaded."""
 
     task_id: str
     status: str = Field(description="ready or broken")
@@ -289,7 +289,7 @@ class TaskOut(BaseModel):
     version: str | None
     sha256: str | None
     description: str
-    file: str | None = Field(description="Name of the judge file; null if the judge was not loaded from a file")
+    file: str | None = Field(description="Name of the task file; null if the task was not loaded from a file")
     error: str | None = None
 
 

@@ -114,7 +114,7 @@ async def get_result(
 
 @router.get("/results/{result_id}/lint")
 async def lint_result(result_id: IdPath, service: ServiceDep, caller: ReaderDep) -> ListOut[LintFindingOut]:
-    """Probable mistakes of the rubric that the result was scored with, for the author of the judge."""
+    """Probable mistakes of the rubric that the result was scored with, for the author of the task."""
     async with service.database.begin() as connection:
         stored = await rows.get_result(connection, result_id, owner=caller.visible_owner)
     if stored is None:

@@ -456,7 +456,7 @@ def _new_row(
 
 
 def _model(leaf: JudgedNode) -> str | None:
-    """Return the model of the verdict, cut to the column size because judge files can write any text there."""
+    """Return the model of the verdict, cut to the column size because task files can write any text there."""
     model = leaf.data.get("model")
     return None if model is None else storable_text(str(model))[:_MODEL_CHARS]
 

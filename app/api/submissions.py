@@ -259,7 +259,7 @@ def checked_body(body: SubmissionIn) -> Submission:
 
 
 async def check_tasks_exist(service: Service, submissions: Sequence[Submission]) -> None:
-    """Raise Problem for tasks without a judge file. A broken judge file counts: its job reports the error."""
+    """Raise Problem for tasks without a task file. A broken task file counts: its job reports the error."""
     await service.runtime.reload_judges({submission.task_id for submission in submissions})
     has_several = len(submissions) > 1
     errors = []
@@ -268,7 +268,7 @@ async def check_tasks_exist(service: Service, submissions: Sequence[Submission])
             location = f"{submission.agent}/{submission.task_id}" if has_several else "task_id"
             errors.append((location, f"task {submission.task_id!r} does not exist; GET /v1/tasks lists all tasks"))
     if errors:
-        raise Problem(404, "UNKNOWN_TASK", "This task has no judge", errors=errors)
+        raise Problem(404, "UNKNOWN_TASK", "This task does not exist", errors=errors)
 
 
 def _read_upload(upload: UploadFile) -> tuple[Sequence[Submission], str]:

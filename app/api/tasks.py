@@ -26,7 +26,7 @@ async def list_tasks(
     cursor: NameFilter = None,
     limit: Annotated[int, Query(ge=1, le=MAX_TASKS)] = MAX_TASKS,
 ) -> ListOut[TaskOut]:
-    """List tasks that have a judge file, sorted by name. The cursor is a name."""
+    """List tasks, sorted by name. The cursor is a name."""
     await service.runtime.reload_judges()
     catalogue = service.runtime.catalogue
     of_status = {"ready": catalogue.judges.keys(), "broken": catalogue.broken.keys() - catalogue.judges.keys()}

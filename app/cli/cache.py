@@ -1,4 +1,4 @@
-"""``assay admin cache``: list and clear the reply cache."""
+"""``assay admin cache``: count and clear the cached replies."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from app.console import event_loop
 from app.console.connection import JsonOption
 from app.console.database import run_in_database
 from app.console.durations import duration
-from app.console.errors import require_folder
+from app.console.errors import reject_given, require_folder
 from app.console.streams import print_json, stdout_console
 
 if TYPE_CHECKING:
@@ -27,16 +27,28 @@ CacheOption: TypeAlias = Annotated[
 ]
 
 
-def program() -> typer.Typer:
-    """Build the ``cache`` command with its subcommands."""
-    group = typer.Typer(help="List or clear the reply cache.", no_args_is_help=True)
-    group.command("list")(list_)
-    group.command("clear")(clear)
-    return group
+def cache(
+    context: typer.Context,
+    clear: Annotated[
+        bool, typer.Option("--clear", help="Remove the replies. Their requests are sent again when needed.")
+    ] = False,
+    model: Annotated[str | None, typer.Option(help="With --clear: only replies of this model.")] = None,
+    older_than: Annotated[
+        str | None,
+        typer.Option(help="With --clear: only replies that were not used for this long: 90m, 12h, 30d, 2w."),
+    ] = None,
+    folder: CacheOption = None,
+    as_json: JsonOption = False,
+) -> None:
+    """Count the cached replies by model, or remove them."""
+    if clear:
+        _clear(model, older_than, folder, as_json=as_json)
+        return
+    reject_given(context, "requires --clear", "--model", "--older-than")
+    _list(folder, as_json=as_json)
 
 
-def list_(cache: CacheOption = None, as_json: JsonOption = False) -> None:
-    """Count the cached replies by model. Show the times of their last use."""
+def _list(cache: Path | None, *, as_json: bool) -> None:
     replies = [each for store in _stores(cache) for each in event_loop.run(store.by_model())]
     models, shared = _joined(replies), _shared_by_model() if _is_shared(cache) else None
     if as_json:
@@ -70,15 +82,7 @@ def _print_listed(models: Sequence[CachedModelReplies]) -> None:
     console.print(f"{total['replies']} replies, {_size(total['bytes'])}", markup=False)
 
 
-def clear(
-    model: Annotated[str | None, typer.Option(help="Only replies of this model, as named by `list`.")] = None,
-    older_than: Annotated[
-        str | None, typer.Option(help="Only replies that were not used for this long: 90m, 12h, 30d, 2w.")
-    ] = None,
-    cache: CacheOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Remove cached replies. Their requests are sent again when needed."""
+def _clear(model: str | None, older_than: str | None, cache: Path | None, *, as_json: bool) -> None:
     age = None if older_than is None else duration(older_than, option="--older-than")
     used_before = None if age is None else (datetime.now(UTC) - age).timestamp()
     # Clear the shared cache first. Otherwise removed replies would return from it.

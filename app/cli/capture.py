@@ -1,4 +1,4 @@
-"""``assay capture``: capture all cited pages before judging."""
+"""``assay pages capture``: capture all cited pages before judging."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from app.cli.reindex import reindex
 from app.console import event_loop
 from app.console.connection import JsonOption
-from app.console.errors import Exit, WrongUsage
+from app.console.errors import Exit
 from app.console.judging_options import (
+    AgentOption,
     AnswersOption,
     CacheOption,
     MaxPagesOption,
@@ -38,17 +38,8 @@ if TYPE_CHECKING:
     from app.settings import Settings
 
 
-def program() -> typer.Typer:
-    """Build the ``capture`` command with its subcommands."""
-    group = typer.Typer(help="Capture all pages that the answers of an agent cite. Import and export page caches.")
-    group.callback(invoke_without_command=True)(capture)
-    group.command("reindex")(reindex)
-    return group
-
-
 def capture(
-    context: typer.Context,
-    agent: Annotated[str | None, typer.Option("--agent", help="Agent that wrote the answers.")] = None,
+    agent: AgentOption,
     task: TaskOption = None,
     answers: AnswersOption = Path("answers"),
     cache: CacheOption = None,
@@ -63,10 +54,6 @@ def capture(
     as_json: JsonOption = False,
 ) -> None:
     """Capture all pages that the answers of an agent cite. Skips captured pages unless --refresh is given."""
-    if context.invoked_subcommand is not None:
-        return
-    if agent is None:
-        raise WrongUsage("missing option --agent")
     submissions = find_answers(answers, agent, task or ())
     from app.engine.public_cache import PublicCache
 

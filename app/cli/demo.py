@@ -182,8 +182,8 @@ def _end(console: SafeConsole, finished: DemoRun) -> None:
         raise ToolFailed("some scores are not as expected", hint="\n".join(problems))
     if any(page["outcome"] == CaptureOutcome.EGRESS_DENIED for page in _pages(finished)):
         problems.append(
-            "The egress proxy denied pages of the demo. If another `assay serve` or `assay worker` uses the same data\n"
-            "folder, it judged some of the answers. Stop it, or set another folder in ASSAY_DATA_DIR."
+            "The egress proxy denied pages of the demo. If another `assay serve` uses the same data folder,\n"
+            "it judged some of the answers. Stop it, or set another folder in ASSAY_DATA_DIR."
         )
     raise Incomplete("some answers could not be judged as expected", hint="\n".join(problems))
 

@@ -1,4 +1,4 @@
-"""``assay doctor``: check everything that judging needs, one line per check, with a remedy for each problem."""
+"""``assay admin doctor``: check everything that judging needs, one line per check, with a remedy for each problem."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ ModelOption = Annotated[
 
 
 def doctor(model: ModelOption = None, as_json: JsonOption = False) -> None:
-    """Check browser, database, API keys, judges and disk."""
+    """Check browser, database, API keys, tasks and disk."""
     from app.maintenance.doctor import State, run_checks
     from app.settings import load_settings
 

@@ -58,7 +58,7 @@ _DebugOption = Annotated[
     bool,
     typer.Option(
         "--debug-judge",
-        help="Let judge files use the terminal, so that breakpoint() works: one answer at a time, without a deadline.",
+        help="Let task files use the terminal, so that breakpoint() works: one answer at a time, without a deadline.",
     ),
 ]
 _NO_DEADLINE_S = 365 * 86400

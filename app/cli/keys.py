@@ -11,7 +11,7 @@ import typer
 from app.console.connection import JsonOption
 from app.console.database import run_in_database
 from app.console.durations import duration
-from app.console.errors import WrongUsage
+from app.console.errors import WrongUsage, reject_given
 from app.console.streams import print_json, print_line, stderr_console, stdout_console
 from app.console.tables import plain_table
 
@@ -20,32 +20,35 @@ if TYPE_CHECKING:
 
 _OWNER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
-ScopeOption = Annotated[
-    str, typer.Option(help="Scope: read, submit, operator or admin. Each includes the ones before it.")
-]
-ExpiresOption = Annotated[str | None, typer.Option(help="Validity, for example 12h or 90d (default: until revoked).")]
-KeyArgument = Annotated[str, typer.Argument(metavar="ID", help="Id of the key, as shown by `assay admin keys list`.")]
-
-
-def program() -> typer.Typer:
-    """Build the ``keys`` command with its subcommands."""
-    group = typer.Typer(help="Create, list, rotate and revoke API keys.", no_args_is_help=True)
-    group.command("create")(create)
-    group.command("list")(list_)
-    group.command("rotate")(rotate)
-    group.command("revoke")(revoke)
-    return group
-
 
 def create(
-    owner: Annotated[str, typer.Option(help="Owner. All keys of an owner give access to the same submissions.")],
-    scope: ScopeOption = "submit",
-    expires: ExpiresOption = None,
+    context: typer.Context,
+    owner: Annotated[
+        str | None, typer.Option(help="Owner. All keys of an owner give access to the same submissions.")
+    ] = None,
+    scope: Annotated[
+        str, typer.Option(help="Scope: read, submit, operator or admin. Each includes the ones before it.")
+    ] = "submit",
+    replaces: Annotated[
+        str | None,
+        typer.Option(metavar="ID", help="Take owner and scope from this key, which expires after --overlap."),
+    ] = None,
+    overlap: Annotated[str, typer.Option(help="With --replaces: time during which the old key remains valid.")] = "24h",
+    expires: Annotated[
+        str | None, typer.Option(help="Validity, for example 12h or 90d (default: until revoked).")
+    ] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Create a key. It is shown only once, because only its hash is stored."""
+    if replaces is not None:
+        reject_given(context, "cannot be used with --replaces: it is that of the replaced key", "--owner", "--scope")
+        _replace(replaces, overlap, expires, as_json=as_json)
+        return
     from app.access.keys import create_key
 
+    reject_given(context, "requires --replaces", "--overlap")
+    if owner is None:
+        raise WrongUsage("--owner is missing", hint="For a key that replaces another one, give --replaces ID.")
     if not _OWNER.fullmatch(owner):
         raise WrongUsage(f"--owner {owner!r}: use 1 to 100 letters, digits, . _ or -, starting with a letter or digit")
     now = datetime.now(UTC)
@@ -71,13 +74,7 @@ def list_(as_json: JsonOption = False) -> None:
     stdout_console().print(table if keys else "no keys")
 
 
-def rotate(
-    key_id: KeyArgument,
-    overlap: Annotated[str, typer.Option(help="Time during which the old key remains valid.")] = "24h",
-    expires: ExpiresOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Create a key with the same owner and scope. The old key expires after the overlap."""
+def _replace(key_id: str, overlap: str, expires: str | None, *, as_json: bool) -> None:
     from app.access.keys import replace_key
 
     now = datetime.now(UTC)
@@ -93,7 +90,10 @@ def rotate(
     _show_new(key, record, as_json=as_json)
 
 
-def revoke(key_id: KeyArgument, as_json: JsonOption = False) -> None:
+def revoke(
+    key_id: Annotated[str, typer.Argument(metavar="ID", help="Id of the key, as shown by `assay admin keys list`.")],
+    as_json: JsonOption = False,
+) -> None:
     """Revoke a key. All processes reject it within 5 seconds."""
     from app.access.keys import revoke_stored_key
 

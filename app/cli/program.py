@@ -10,7 +10,7 @@ import errno
 import functools
 import sys
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from typing import Annotated, NamedTuple
 
@@ -28,6 +28,7 @@ from app.cli import (
     keys,
     providers,
     prune,
+    results,
     serve,
     submit,
     summary,
@@ -45,7 +46,7 @@ from app.features.interop import cli_export, cli_import, cli_page_caches
 from app.features.meta_eval import cli as meta_eval
 from app.features.mutation import cli as mutation
 from app.features.rescore import cli as rescore
-from app.features.suites import cli_mind2web, cli_mm_mind2web
+from app.features.suites import cli_compare_runs, cli_mind2web, cli_mm_mind2web
 from app.interruption import INTERRUPTION
 from cache.backends.browser_search import INSTALL_BROWSER
 from cache.errors import BrowserUnavailable, CacheError
@@ -97,59 +98,94 @@ def program() -> typer.Typer:
         context_settings={"help_option_names": ["-h", "--help"]},
     )
     top.callback()(_options)
-    groups = {
-        "capture": capture.program(),
-        "jobs": jobs.jobs_program(),
-        "results": jobs.results_program(),
-        "tasks": tasks.program(),
-        "admin": _admin(),
-    }
     for section, name, command in (
         ("Evaluate", "demo", demo.demo),
         ("Evaluate", "evaluate", evaluate.evaluate),
         ("Evaluate", "submit", submit.submit),
-        ("Inspect", "summary", summary.summary),
+        ("Evaluate", "check", check.check),
         ("Operate", "serve", serve.serve),
-        ("Operate", "worker", serve.worker),
-        ("Operate", "doctor", doctor.doctor),
     ):
         # The command itself reports arguments without an option: the folder of answers.
         extra = {"allow_extra_args": name == "evaluate"}
         top.command(name, rich_help_panel=section, context_settings=extra)(command)
-    for section, name in (
-        ("Evaluate", "capture"),
-        ("Inspect", "jobs"),
-        ("Inspect", "results"),
-        ("Author", "tasks"),
-        ("Operate", "admin"),
+    for section, name, group in (
+        ("Evaluate", "pages", _pages()),
+        ("Inspect", "results", _results()),
+        ("Inspect", "bundle", bundles.program()),
+        ("Author", "tasks", _tasks()),
+        ("Operate", "admin", _admin()),
+        ("Benchmarks", "meta-eval", meta_eval.program()),
+        ("Benchmarks", "suites", _suites()),
     ):
-        top.add_typer(groups[name], name=name, rich_help_panel=section)
-    top.command("check", rich_help_panel="Evaluate")(check.check)
-    top.command("compare", rich_help_panel="Inspect")(cli_compare.compare)
-    top.command("gate", rich_help_panel="Inspect")(cli_gate.gate)
-    groups["results"].command("rescore")(rescore.rescore)
-    top.add_typer(bundles.program(), name="bundle", rich_help_panel="Inspect")
-    top.add_typer(cli_import.program(), name="answers", rich_help_panel="Evaluate")
-    groups["results"].command("export")(cli_export.export)
-    groups["capture"].command("import")(cli_page_caches.import_)
-    groups["capture"].command("export")(cli_page_caches.export)
-    top.add_typer(meta_eval.program(), name="meta-eval", rich_help_panel="Benchmarks")
-    groups["tasks"].command("draft")(drafting.draft)
-    groups["tasks"].command("test")(mutation.test_judge)
-    top.add_typer(cli_mind2web.program(), name="mind2web", rich_help_panel="Benchmarks")
-    top.add_typer(cli_mm_mind2web.program(), name="mm-mind2web", rich_help_panel="Benchmarks")
+        top.add_typer(group, name=name, rich_help_panel=section)
     return top
 
 
+def _group(description: str, commands: Mapping[str, Callable[..., None]]) -> typer.Typer:
+    group = typer.Typer(help=description, no_args_is_help=True)
+    for name, command in commands.items():
+        group.command(name)(command)
+    return group
+
+
+def _pages() -> typer.Typer:
+    return _group(
+        "Capture, import and export the pages that answers cite.",
+        {"capture": capture.capture, "import": cli_page_caches.import_, "export": cli_page_caches.export},
+    )
+
+
+def _results() -> typer.Typer:
+    return _group(
+        "List, summarize, compare, export and rescore results.",
+        {
+            "show": results.show,
+            "summary": summary.summary,
+            "compare": cli_compare.compare,
+            "gate": cli_gate.gate,
+            "rescore": rescore.rescore,
+            "export": cli_export.export,
+            "import": cli_import.import_,
+        },
+    )
+
+
+def _tasks() -> typer.Typer:
+    return _group(
+        "List, create, draft and test task files.",
+        {"show": tasks.show, "new": tasks.new, "draft": drafting.draft, "test": mutation.test_judge},
+    )
+
+
+def _suites() -> typer.Typer:
+    return _group(
+        "Run models over Mind2Web and Multimodal-Mind2Web~.",
+        {
+            "mind2web": cli_mind2web.mind2web,
+            "mm-mind2web": cli_mm_mind2web.mm_mind2web,
+            "compare": cli_compare_runs.compare,
+            "build": cli_mm_mind2web.build,
+        },
+    )
+
+
 def _admin() -> typer.Typer:
-    """Build the ``admin`` command with its subcommands."""
-    group = typer.Typer(help="API keys, providers, reply cache, clean-up, backups.", no_args_is_help=True)
-    group.add_typer(keys.program(), name="keys")
-    group.add_typer(providers.program(), name="providers")
-    group.add_typer(cache.program(), name="cache")
-    group.command("prune")(prune.prune)
-    group.command("backup")(backup.backup)
-    group.command("restore")(backup.restore)
+    group = _group(
+        "Doctor, jobs, keys, providers, reply cache, clean-up, backups.",
+        {
+            "doctor": doctor.doctor,
+            "jobs": jobs.jobs,
+            "providers": providers.providers,
+            "cache": cache.cache,
+            "prune": prune.prune,
+            "backup": backup.backup,
+            "restore": backup.restore,
+        },
+    )
+    group.add_typer(
+        _group("Create, list and revoke API keys.", {"create": keys.create, "list": keys.list_, "revoke": keys.revoke}),
+        name="keys",
+    )
     return group
 
 
@@ -223,7 +259,7 @@ def _ending_of(error: Exception) -> _Ending | None:
         return _Ending(str(error), error.traceback)
     if isinstance(error, BrowserUnavailable):
         hint = "" if INSTALL_BROWSER in str(error) else f"{INSTALL_BROWSER}. "
-        return _Ending(str(error), f"{hint}`assay doctor` tests the browser.")
+        return _Ending(str(error), f"{hint}`assay admin doctor` tests the browser.")
     if isinstance(error, AppError | JudgeError | CacheError | AnswersError):
         return _Ending(str(error))
     if isinstance(error, OSError) and (failed := _failed_operation(error)) is not None:

@@ -1,4 +1,4 @@
-"""``assay serve`` and ``assay worker``: the long-running processes. Both drain on SIGTERM and exit with 0."""
+"""``assay serve``: the service, or only a worker of it. Both drain on SIGTERM and exit with 0."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from app.console import event_loop
-from app.console.errors import ToolFailed, WrongUsage
+from app.console.errors import ToolFailed, WrongUsage, reject_given
 from app.console.streams import counted, stderr_console
 
 if TYPE_CHECKING:
@@ -18,13 +18,23 @@ BACKLOG = 2048
 
 
 def serve(
+    context: typer.Context,
     host: Annotated[str, typer.Option(help="Address to listen on. A public address requires API keys.")] = "127.0.0.1",
     port: Annotated[int, typer.Option(min=0, max=65535, help="Port to listen on; 0 selects a free port.")] = 8000,
     workers: Annotated[
         int | None, typer.Option(min=0, help="Number of embedded workers; 0 for none (default: ASSAY_MAX_TASKS).")
     ] = None,
+    worker_only: Annotated[
+        bool, typer.Option("--worker-only", help="Run an additional worker on a shared database, without the API.")
+    ] = False,
+    jobs: Annotated[int, typer.Option(min=1, help="With --worker-only: maximum concurrent jobs.")] = 8,
 ) -> None:
     """Run the service: API, dashboard and embedded workers."""
+    if worker_only:
+        reject_given(context, "cannot be used with --worker-only", "--host", "--port", "--workers")
+        _work(jobs)
+        return
+    reject_given(context, "requires --worker-only", "--jobs")
     from app.server import processes as serving
 
     settings = _prepared()
@@ -41,19 +51,16 @@ def serve(
     stderr_console().print("assay has stopped")
 
 
-def worker(
-    jobs: Annotated[int, typer.Option(min=1, help="Maximum concurrent jobs.")] = 8,
-) -> None:
-    """Run an additional worker on a shared database."""
+def _work(jobs: int) -> None:
     from app.server import processes as serving
 
     settings = _prepared()
 
     def print_ready() -> None:
-        stderr_console().print_line(f"assay worker is ready: {counted(jobs, 'concurrent job')}, model {settings.model}")
+        stderr_console().print_line(f"worker is ready: {counted(jobs, 'concurrent job')}, model {settings.model}")
 
     event_loop.run(serving.run_worker(settings, jobs=jobs, on_ready=print_ready))
-    stderr_console().print("assay worker has stopped")
+    stderr_console().print("worker has stopped")
 
 
 def listen(host: str, port: int) -> socket.socket:

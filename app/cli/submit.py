@@ -56,7 +56,7 @@ def follow(client: Client, labels: Mapping[str, str], *, timeout_s: float | None
     from app.console.not_judged import print_not_judged
     from app.console.progress import JobBoard, ProgressBoard
 
-    again = f"assay jobs wait {' '.join(labels)}"
+    again = f"assay admin jobs --wait {' '.join(labels)}"
     interrupted = resumable(f"The jobs continue on the server. To wait again: {again}")
     with interrupted, ProgressBoard(stderr_console(), len(labels)) as board:
         jobs = client.wait(labels, timeout_s=timeout_s, on_update=JobBoard(board, labels).show)
@@ -66,9 +66,8 @@ def follow(client: Client, labels: Mapping[str, str], *, timeout_s: float | None
     else:
         _print_scores(ended, client.url)
     incomplete = [job.id for job, result in ended if result is None or result.get("status") != "complete"]
-    retry = (
-        f"Then judge again what is open: assay jobs retry {' '.join(incomplete[:5])}{' ...' * (len(incomplete) > 5)}"
-    )
+    ids = f"{' '.join(incomplete[:5])}{' ...' * (len(incomplete) > 5)}"
+    retry = f"Then judge again what is open: assay admin jobs --retry {ids}"
     print_not_judged((result for _, result in ended), again=retry)
     if incomplete:
         raise typer.Exit(Exit.INCOMPLETE)
@@ -99,7 +98,7 @@ def _submit(
     except ApiError as error:
         known = [str(one["task_id"]) for one in client.list_tasks()] if error.status in (404, 422) else []
         if known and task not in known:
-            raise WrongUsage(f"the server has no judge for task {task!r}", hint=suggestion(task, known)) from error
+            raise WrongUsage(f"the server has no task {task!r}", hint=suggestion(task, known)) from error
         raise
 
 
@@ -112,7 +111,8 @@ def _print_receipt(receipt: Receipt, base: str, *, as_json: bool) -> None:
     console.print(f"submission {receipt.id}: {counted(len(receipt.jobs), 'job')}", soft_wrap=True)
     for job in receipt.jobs:
         console.print_line(f"{job.answer}  {job.status}  {base}/jobs/{job.id}")
-    console.print(f"wait for the scores: assay jobs wait {' '.join(job.id for job in receipt.jobs)}", soft_wrap=True)
+    ids = " ".join(job.id for job in receipt.jobs)
+    console.print(f"wait for the scores: assay admin jobs --wait {ids}", soft_wrap=True)
 
 
 def _print_scores(ended: Sequence[tuple[Job, Mapping[str, Any] | None]], base: str) -> None:

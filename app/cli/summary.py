@@ -1,4 +1,4 @@
-"""``assay summary``: figures of an agent with confidence intervals and counts of unjudged answers."""
+"""``assay results summary``: figures of an agent with confidence intervals and counts of unjudged answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``assay tasks``: list and show tasks, create a file for a new task, and print the schema of task files."""
+"""``assay tasks show`` and ``assay tasks new``: tasks and the schema of their files, and a file for a new task."""
 
 from __future__ import annotations
 
@@ -14,8 +14,7 @@ import typer
 from app.console import event_loop
 from app.console.answer_files import check_name
 from app.console.connection import JsonOption
-from app.console.errors import Exit, WrongUsage
-from app.console.groups import DefaultGroup
+from app.console.errors import Exit, WrongUsage, reject_given
 from app.console.judging_options import JudgesOption, TaskFolderOption, judging_settings, no_judge, task_folder
 from app.console.streams import print_json, stderr_console, stdout_console
 
@@ -25,22 +24,42 @@ if TYPE_CHECKING:
     from judges.registry import Judge
 
 
-def program() -> typer.Typer:
-    """Build the ``tasks`` command with its subcommands."""
-    group = typer.Typer(cls=DefaultGroup, help="List the tasks that have a judge; create and test judges.")
-    group.command("list")(list_tasks)
-    group.command("show")(show)
-    group.command("new")(new)
-    group.command("schema")(schema)
-    return group
+def show(
+    context: typer.Context,
+    task_id: Annotated[
+        str | None, typer.Argument(metavar="TASK", help="Id of a task (default: list the tasks).")
+    ] = None,
+    judges: JudgesOption = None,
+    schema: Annotated[
+        bool,
+        typer.Option("--schema", help="Print the JSON Schema of task files in YAML, for editors and other programs."),
+    ] = False,
+    as_json: JsonOption = False,
+) -> None:
+    """List tasks, or show one: description, task file and version.
 
+    The list shows lint findings of rubrics, and task files that do not load.
+    """
+    if schema:
+        from judges.yaml_tasks.model import task_schema
 
-def list_tasks(judges: JudgesOption = None, as_json: JsonOption = False) -> None:
-    """List the tasks that have a judge. Show lint findings of their rubrics, and judge files that do not load."""
+        if task_id is not None:
+            raise WrongUsage("--schema cannot be used with a task: all tasks have the same schema")
+        reject_given(context, "cannot be used with --schema", "--judges")
+        print_json(task_schema())
+        return
     from app.engine.judge_files import load_catalogue
-    from app.engine.judge_trials import lint_judges
 
     catalogue = event_loop.run(load_catalogue(judging_settings(judges=judges)))
+    if task_id is None:
+        _list(catalogue, as_json=as_json)
+    else:
+        _show(catalogue, task_id, as_json=as_json)
+
+
+def _list(catalogue: JudgeCatalogue, *, as_json: bool) -> None:
+    from app.engine.judge_trials import lint_judges
+
     lint = event_loop.run(lint_judges(catalogue.judges.values()))
     if as_json:
         listed = [_judge_json(catalogue.judges[task_id], lint.get(task_id)) for task_id in sorted(catalogue.judges)]
@@ -51,23 +70,15 @@ def list_tasks(judges: JudgesOption = None, as_json: JsonOption = False) -> None
         raise typer.Exit(Exit.FAILED)
 
 
-def show(
-    task_id: Annotated[str, typer.Argument(help="Id of the task.")],
-    judges: JudgesOption = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Show one task: description, judge file and version of the judge."""
-    from app.engine.judge_files import load_catalogue
+def _show(catalogue: JudgeCatalogue, task_id: str, *, as_json: bool) -> None:
+    from app.engine.judge_trials import lint_judges
 
-    catalogue = event_loop.run(load_catalogue(judging_settings(judges=judges)))
     console = stdout_console()
     if task_id in catalogue.broken:
         console.print_line(catalogue.broken[task_id])
         raise typer.Exit(Exit.FAILED)
     if task_id not in catalogue.judges:
         raise no_judge(task_id, catalogue.judges)
-    from app.engine.judge_trials import lint_judges
-
     judge = catalogue.judges[task_id]
     lint = event_loop.run(lint_judges([judge])).get(task_id)
     if as_json:
@@ -84,7 +95,7 @@ def show(
 def new(
     task_id: Annotated[str, typer.Argument(help="Id of the new task, and name of its file.")],
     out: TaskFolderOption = None,
-    python: Annotated[bool, typer.Option("--python", help="Write a Python judge instead of YAML.")] = False,
+    python: Annotated[bool, typer.Option("--python", help="Write the task in Python instead of YAML.")] = False,
 ) -> None:
     """Create a task file and its test from a working example."""
     from importlib.resources import files
@@ -128,13 +139,6 @@ def _python_files(folder: Path, task_id: str, name: str) -> dict[Path, str]:
     }
 
 
-def schema() -> None:
-    """Print the JSON Schema of task files in YAML. Editors and other programs use it."""
-    from judges.yaml_tasks.model import task_schema
-
-    print_json(task_schema())
-
-
 def _judge_json(judge: Judge, lint: LintReport | None) -> dict[str, Any]:
     """Return one task as JSON. ``lint`` is a list of findings, or null if the rubric was not checked."""
     return {
@@ -150,7 +154,7 @@ def _judge_json(judge: Judge, lint: LintReport | None) -> dict[str, Any]:
 
 
 def _print(catalogue: JudgeCatalogue, lint: Mapping[str, LintReport]) -> None:
-    """Print one line per task (cut at the terminal width), its lint findings, and problems of broken judge files."""
+    """Print one line per task (cut at the terminal width), its lint findings, and problems of broken task files."""
     from rich.markup import escape
 
     console = stdout_console()

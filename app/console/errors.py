@@ -11,6 +11,10 @@ from __future__ import annotations
 
 from enum import IntEnum
 from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import typer
 
 
 class Exit(IntEnum):
@@ -44,6 +48,14 @@ def require_folder(option: str, folder: Path) -> None:
     """Raise WrongUsage unless ``folder``, the value of ``option``, exists."""
     if not folder.is_dir():
         raise WrongUsage(f"{option} {folder}: no such folder")
+
+
+def reject_given(context: typer.Context, problem: str, *options: str) -> None:
+    """Raise WrongUsage if one of ``options`` is given on the command line. ``problem`` follows its name."""
+    for parameter in context.command.params:
+        source = context.get_parameter_source(parameter.name or "")
+        if parameter.opts[0] in options and source is not None and source.name == "COMMANDLINE":
+            raise WrongUsage(f"{parameter.opts[0]} {problem}")
 
 
 class Incomplete(CliError):

@@ -31,7 +31,7 @@ CacheOption: TypeAlias = Annotated[
     Path | None,
     typer.Option("--cache", help="Page cache in the public layout to read and update (default: the data folder)."),
 ]
-JudgesOption: TypeAlias = Annotated[Path | None, typer.Option("--judges", help="Additional folder with judge files.")]
+JudgesOption: TypeAlias = Annotated[Path | None, typer.Option("--judges", help="Additional folder with task files.")]
 EffortOption: TypeAlias = Annotated[
     str | None,
     typer.Option(
@@ -133,7 +133,7 @@ def find_answers(root: Path, agent: str, task_ids: Sequence[str]) -> tuple[Submi
 
 
 def check_tasks(task_ids: Sequence[str], catalogue: JudgeCatalogue) -> None:
-    """Check that every task has a judge file.
+    """Check that every task has a task file.
 
     Raises:
         WrongUsage: A task has none.
@@ -157,9 +157,9 @@ def baseline_suggested() -> Iterator[None]:
 
 
 def no_judge(task_id: str, known: Iterable[str]) -> WrongUsage:
-    """Return the error for a task without a judge."""
+    """Return the error for a task without a task file."""
     folders = "Set the folder of other task files with --judges or ASSAY_JUDGES."
-    return WrongUsage(f"no judge exists for task {task_id!r}", hint=f"{suggestion(task_id, known)}\n{folders}")
+    return WrongUsage(f"no task file exists for {task_id!r}", hint=f"{suggestion(task_id, known)}\n{folders}")
 
 
 def _problem_lines(error: Exception) -> list[str]:

@@ -21,8 +21,8 @@ _BLOCKED = {
     "consent_wall": "behind a consent dialog",
     "blocked": "blocked by their site",
 }
-_BY_HAND = "Save each page in a browser as MHTML or PDF and import it: assay capture import FILE --page-url URL"
-_DOCTOR = "assay doctor --model MODEL"
+_BY_HAND = "Save each page in a browser as MHTML or PDF and import it: assay pages import FILE --page-url URL"
+_DOCTOR = "assay admin doctor --model MODEL"
 _PAGE_REMEDIES = {
     "egress_denied": "No setting allows it: the answer must cite another address.",
     "capture_blocked": _BY_HAND,

@@ -40,7 +40,6 @@ SECTIONS: Final[Mapping[str, Sequence[tuple[str, str, str]]]] = {
         ("doubt", "/review", "Open questions"),
         ("overrides", "/review/overrides", "Overrides"),
         ("agreement", "/review/agreement", "Agreement"),
-        ("benches", "/benches", "Judges on label sets"),
     ),
 }
 """Pages of a menu entry: the name that pages pass as ``tab``, path, label."""

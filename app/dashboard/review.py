@@ -197,7 +197,7 @@ def _reasons(leaf: Node) -> Iterable[tuple[float, str]]:
     if leaf.outcome == Outcome.PASSED and leaf.fields.get("grounded") is False:
         yield 0.6, "it has no valid quote, so the strict score differs"
     if leaf.outcome == Outcome.UNDECIDED:
-        yield 0.5, "the judge script never settled it"
+        yield 0.5, "the task script never settled it"
 
 
 def _clause(sentence: str) -> str:

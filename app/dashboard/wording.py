@@ -76,32 +76,32 @@ REMEDIES: Mapping[str, str] = {
 }
 
 JOB_ERRORS: Mapping[str, tuple[str, str]] = {
-    "JUDGE_BUG": ("The task's judge file raised an error.", "Fix the file at the line in the traceback, then retry."),
+    "JUDGE_BUG": ("The task file raised an error.", "Fix the file at the line in the traceback, then retry."),
     "SCRIPT_LIMIT": (
-        "The judge file exceeded a resource limit.",
+        "The task file exceeded a resource limit.",
         "Fix the file or raise the limit named below, then retry.",
     ),
     "REPORT_REJECTED": ("The report cannot be checked.", "Fix the problem named below, then start a new check."),
     "SUITE_DATA": ("The data of the suite are missing or damaged.", "Fix the problem named below, then retry."),
     "BUDGET": ("The budget for model requests is used up.", "Raise the budget named below; the job then continues."),
     "UNKNOWN_TASK": (
-        "The task's judge file no longer exists.",
+        "The task file no longer exists.",
         "Restore it in a folder of ASSAY_JUDGES, then retry.",
     ),
     "MODEL_NOT_CONFIGURED": (
         "The model is not configured.",
         "Set the key and address of its provider, restart the service, then retry.",
     ),
-    "BROWSER_UNAVAILABLE": ("No browser starts on the worker.", "Run `assay doctor` there to find the cause."),
+    "BROWSER_UNAVAILABLE": ("No browser starts on the worker.", "Run `assay admin doctor` there to find the cause."),
     "DEADLINE": ("The job exceeded its deadline.", "Retry, or raise the time limit that is named below."),
     "ATTEMPTS_EXHAUSTED": ("Its workers failed repeatedly.", "Find the cause in the log of the worker, then retry."),
     "LLM_UNAVAILABLE": (
-        "A request of the task's judge file got no usable reply.",
+        "A request of the task file got no usable reply.",
         "Retry when the model replies again. Replies that were received are not requested again.",
     ),
     "PROVIDER_PAUSED": (
         "An operator paused the model's provider.",
-        "Run `assay admin providers resume NAME`; the job then continues.",
+        "Run `assay admin providers --resume NAME`; the job then continues.",
     ),
     "LLM_REJECTED": (
         "The model's provider rejects all requests.",

@@ -176,7 +176,7 @@ def _is_measured(result: Result, members: int) -> bool:
     usage = result.get("usage")
     if result.get("status") != "complete" or not isinstance(usage, Mapping):
         return False
-    is_same_size = len(members_in(str(result.get("model")))[0]) == members
+    is_same_size = len(members_in(str(result.get("model")))) == members
     return is_same_size and usage.get("calls", 0) > 0 and usage.get("input_tokens", 0) > 0
 
 

@@ -158,7 +158,7 @@ def _planned(
     if judge is None:
         broken = catalogue.broken.get(task_id)
         problem = (
-            (NO_JUDGE, f"no judge exists for task {task_id} (--judges adds a folder)")
+            (NO_JUDGE, f"no task file exists for {task_id} (--judges adds a folder)")
             if broken is None
             else (BROKEN_JUDGE, broken)
         )

@@ -1,6 +1,6 @@
-"""Judge files of the settings: loading, and reloading of files that change while the service runs.
+"""Task files of the settings: loading, and reloading of files that change while the service runs.
 
-At startup, it is checked whether judge files can be imported, and what they declare. A child of the fork server imports
+At startup, it is checked whether task files can be imported, and what they declare. A child of the fork server imports
 the files one after the other. If a file takes too long or ends the process, it is reported, and a new child continues
 with the next file.
 """
@@ -58,13 +58,13 @@ def with_description(judge: Judge, report: Mapping[str, Any]) -> Judge:
 async def import_reports(
     process_pool: ForkServerPool, scripts: Sequence[Path], *, script_s: float | None = None
 ) -> dict[Path, ImportReport]:
-    """Import the judge files in a child process and return its reports.
+    """Import the task files in a child process and return its reports.
 
     Files that are not checked within ``TOTAL_S``, or because no child starts, count as valid and have no report.
 
     Args:
         process_pool: Pool whose fork server starts the child.
-        scripts: The judge files.
+        scripts: The task files.
         script_s: Time limit of one import (default: SCRIPT_S).
     """
     by_path: dict[Path, ImportReport] = {}
@@ -78,9 +78,9 @@ async def import_reports(
             if ending is not None:
                 by_path[remaining.pop(0)] = ending
     except IsolationFailed as error:
-        _log.warning("no process for judge scripts", detail=str(error))
+        _log.warning("no process for task scripts", detail=str(error))
     if remaining:
-        _log.warning("judge scripts not checked", scripts=[path.stem for path in remaining])
+        _log.warning("task scripts not checked", scripts=[path.stem for path in remaining])
     return by_path
 
 
@@ -98,7 +98,7 @@ async def _run_child(
         try:
             writer.write(json.dumps([str(path) for path in scripts]).encode("ascii") + b"\n")
             if not await _line(reader, START_S):
-                raise IsolationFailed("the process that imports judge files does not start")
+                raise IsolationFailed("the process that imports task files does not start")
             reports: list[ImportReport] = []
             for _ in scripts:
                 allowed_s = max(0.1, min(script_s, give_up_at - time.monotonic()))
@@ -117,7 +117,7 @@ async def _run_child(
 
 
 def _report(line: bytes) -> ImportReport:
-    """Parse a report. A judge file can write to the connection, too.
+    """Parse a report. A task file can write to the connection, too.
 
     Raises:
         ValueError: It is not a report.
@@ -160,7 +160,7 @@ class LiveCatalogue(JudgeCatalogue):
     async def load(
         cls, settings: Settings, process_pool: ForkServerPool | None = None, *, in_process: bool = False
     ) -> LiveCatalogue:
-        """Load all judge files. For ``in_process``, see ``load_catalogue``."""
+        """Load all task files. For ``in_process``, see ``load_catalogue``."""
         found = await asyncio.to_thread(_file_states, settings.judges, None)
         loaded = await load_catalogue(settings, process_pool, in_process=in_process)
         return cls(
@@ -190,7 +190,7 @@ class LiveCatalogue(JudgeCatalogue):
                 self._loaded[task] = found.get(task, ())
             self.judges.update(loaded.judges)
             self.broken.update(loaded.broken)
-            _log.info("judge files reloaded", tasks=sorted(changed), broken=sorted(loaded.broken))
+            _log.info("task files reloaded", tasks=sorted(changed), broken=sorted(loaded.broken))
 
     async def _changes(
         self, wanted: frozenset[str] | None
@@ -202,7 +202,7 @@ class LiveCatalogue(JudgeCatalogue):
 
 
 def _file_states(folders: Sequence[Path], tasks: Collection[str] | None) -> dict[str, tuple[_FileState, ...]]:
-    """Return the states of the judge files by task. Blocks."""
+    """Return the states of the task files by task. Blocks."""
     states: dict[str, tuple[_FileState, ...]] = {}
     for folder in map(Path.expanduser, folders):
         if tasks is None:
@@ -225,7 +225,7 @@ async def load_catalogue(
     tasks: Collection[str] | None = None,
     in_process: bool = False,
 ) -> JudgeCatalogue:
-    """Load the judge files of ``tasks`` (None: of all) in the folders of the settings, then the shipped ones.
+    """Load the task files of ``tasks`` (None: of all) in the folders of the settings, then the shipped ones.
 
     The files of the settings are imported in a child process of ``process_pool`` (default: of a temporary pool). A file
     that cannot be imported is listed as broken. ``in_process`` imports native judges in this process.

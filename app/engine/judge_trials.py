@@ -1,7 +1,7 @@
-"""Trial runs of judge files in a child process without keys: field tests and lint.
+"""Trial runs of task files in a child process without keys: field tests and lint.
 
 ``field_test`` and ``lint_judges`` start this module as a program. It reads one request as JSON from stdin and writes
-its report to the file that its argument names, because judge files may print to stdout.
+its report to the file that its argument names, because task files may print to stdout.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ async def field_test(
     refuted: Iterable[str] = (),
     answer_changes: tuple[int, int | None] | None = None,
 ) -> dict[str, Any]:
-    """Test the judge file at ``path`` on an answer and the texts of its pages.
+    """Test the task file at ``path`` on an answer and the texts of its pages.
 
     ``replies`` are extractions recorded with a model, ``refuted`` the leaves that failed with it. ``answer_changes`` is
     a seed and a maximum per kind: if given, the lexical judge also judges mutations of the answer's text.
@@ -113,7 +113,7 @@ async def model_test(
     change_answer: ChangeAnswer | None = None,
     seed: int = 0,
 ) -> tuple[ObservedRun, dict[str, Any]]:
-    """Judge an answer and an empty one with a model, then test the judge file with the extracted values.
+    """Judge an answer and an empty one with a model, then test the task file with the extracted values.
 
     Returns the run on the answer, and the report of ``field_test`` with the scores. ``seed`` is only reported.
 
@@ -323,7 +323,7 @@ async def judge_empty_and_estimate(
 
 
 async def _lint(runtime: Runtime, path: Path) -> dict[str, Any]:
-    """Return the fields of a ``LintReport`` for one judge file."""
+    """Return the fields of a ``LintReport`` for one task file."""
     try:
         async with asyncio.timeout(LINT_ONE_S):
             judge, client = load_judge(path), GeneratedValuesClient()

@@ -129,7 +129,7 @@ async def evaluate(
         is_stored: Whether the result is stored. If not, it has no call log, warnings or comparison.
 
     Raises:
-        JudgeBug: The judge file failed. The subclass ScriptStopped means that it exceeded its limits.
+        JudgeBug: The task file failed. The subclass ScriptStopped means that it exceeded its limits.
         ModelNotConfigured, BrowserUnavailable: The model or the browser cannot be used on this machine.
         LLMRejected: The provider rejects every request. Replies that were paid for are in the reply cache.
     """
@@ -324,7 +324,7 @@ async def _run_native(case: _Case) -> _Judged:
 
 
 async def _run_script(case: _Case) -> _Judged:
-    """Run a public judge script with our implementation of the public toolkit."""
+    """Run a public task script with our implementation of the public toolkit."""
     summary = await run_script(
         case.judge,
         answer=case.answer,

@@ -81,7 +81,7 @@ class Runtime:
     page_preparer: PagePreparer
     redactor: Redactor
     process_pool: ForkServerPool | None = None
-    """Fork server pool for judge files. None: they run in this process."""
+    """Fork server pool for task files. None: they run in this process."""
     shared_replies: DatabaseReplyCache | None = None
     """Reply cache of workers on several machines. None: a single machine, which has its cache in the data folder."""
     sandboxed: Callable[[], bool | None] = field(default=lambda: None)
@@ -92,27 +92,27 @@ class Runtime:
     ids: IdGenerator = field(default_factory=lambda: SortableIdGenerator(SystemClock()))
 
     async def reload_judges(self, tasks: Iterable[str] | None = None) -> None:
-        """Load the judge files of ``tasks`` (None: of all tasks) again that were added, changed or removed."""
+        """Load the task files of ``tasks`` (None: of all tasks) again that were added, changed or removed."""
         if isinstance(self.catalogue, LiveCatalogue):
             await self.catalogue.refresh(tasks)
 
     def has_task(self, task_id: str) -> bool:
-        """Return whether there is a judge file for this task, even one that does not load."""
+        """Return whether there is a task file for this task, even one that does not load."""
         return task_id in self.catalogue.judges or task_id in self.catalogue.broken
 
     def judge(self, task_id: str) -> Judge:
         """Return the judge of a task.
 
         Raises:
-            UnknownTask: There is no judge file for the task.
-            JudgeNotLoadable: The judge file does not load.
+            UnknownTask: There is no task file for the task.
+            JudgeNotLoadable: The task file does not load.
         """
         loaded = self.catalogue.judges.get(task_id)
         if loaded is not None:
             return loaded
         broken = self.catalogue.broken.get(task_id)
         if broken is None:
-            raise UnknownTask(f"no judge exists for task {task_id!r}")
+            raise UnknownTask(f"no task file exists for {task_id!r}")
         raise JudgeNotLoadable(broken.partition("\n")[0], traceback=broken)
 
 
@@ -130,7 +130,7 @@ async def open_runtime(
 
     If there is a ``database``, captures are recorded in it. ``record_in_folder`` records them also in the data folder,
     for commands that work without a server. ``catalogue`` contains judges that are already loaded. The caller closes
-    ``process_pool`` (default: a new one). ``in_process``: judge files run in this process, which is confined itself.
+    ``process_pool`` (default: a new one). ``in_process``: task files run in this process, which is confined itself.
 
     Raises:
         InvalidSettings: A folder or store of the settings cannot be used.
@@ -208,7 +208,7 @@ def _limits(settings: Settings, sharing: SharedState | None) -> Limits:
 
 
 def create_fork_server_pool(settings: Settings, *, terminal: bool = False) -> ForkServerPool:
-    """Create the fork server pool for judge files. With ``terminal``, they keep the terminal of this process."""
+    """Create the fork server pool for task files. With ``terminal``, they keep the terminal of this process."""
     limits = ScriptLimits(memory_bytes=settings.script_memory_bytes)
     return ForkServerPool(PRELOADED, limits=limits, uid=DEFAULT_UID, terminal=terminal)
 

@@ -331,7 +331,7 @@ class JobExecutor:
             await self._retry_write(lambda: self._pausing.pause(job.fence, refusal, detail))
             return "paused"
         except IsolationFailed as error:
-            problem = f"No process for the judge file could be run: {self._redactor.redact(str(error))}"
+            problem = f"No process for the task file could be run: {self._redactor.redact(str(error))}"
             return await self._retry_write(lambda: self._takeover.try_again(job, problem))
         except JobBudgetExhausted as error:
             reached = error

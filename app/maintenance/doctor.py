@@ -1,4 +1,4 @@
-"""Environment checks of ``assay doctor``. Each failed check says how to fix it. The checks leave no files behind."""
+"""Checks of ``assay admin doctor``. Each failed check says how to fix it. The checks leave no files behind."""
 
 from __future__ import annotations
 
@@ -342,7 +342,7 @@ async def check_judges(settings: Settings) -> Check:
 
 
 def check_confinement(settings: Settings) -> Check:
-    """Say what separates judge files and the browser from the service (docs/decisions/0047-confined-processes.md)."""
+    """Say what separates task files and the browser from the service (docs/decisions/0047-confined-processes.md)."""
     landlock, problem = landlock_version(), user_change_problem(DEFAULT_UID)
     separated = f"Landlock {landlock}" if landlock else ""
     if not problem:
@@ -351,10 +351,10 @@ def check_confinement(settings: Settings) -> Check:
         return Check(
             name="isolation",
             state=State.WARNING,
-            detail=f"judge files and the browser can read the files of the service: no Landlock, and {problem}",
+            detail=f"task files and the browser can read the files of the service: no Landlock, and {problem}",
             remedy="Use Linux 5.13 or newer.",
         )
-    detail = f"judge files and the browser: {separated}; "
+    detail = f"task files and the browser: {separated}; "
     if shared := own_network_problem(None if problem else DEFAULT_UID + 1):
         bounds = "only to temporary ports" if landlock >= LANDLOCK_TCP else "anywhere"
         return Check(

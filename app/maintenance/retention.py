@@ -49,8 +49,8 @@ async def prune(
     a record but no row come from commands that ran without the service; they and their bodies are kept.
 
     Rows are removed before records and bodies, so no row ever refers to a removed body. After an interruption, the next
-    run removes the remaining bodies. If records remained, run ``assay capture reindex`` to create their rows again,
-    then prune again.
+    run removes the remaining bodies. If records remained, run ``assay admin restore --index-only`` to create their rows
+    again, then prune again.
 
     Args:
         dry_run: Count only; remove nothing.

@@ -40,8 +40,6 @@ from app.features.comparison import api as comparison
 from app.features.comparison import pages as comparison_pages
 from app.features.demo import api as demo
 from app.features.demo import pages as demo_pages
-from app.features.meta_eval import api as meta_eval
-from app.features.meta_eval import pages as meta_eval_pages
 from app.features.rescore import api as rescore
 from app.features.rescore import pages as rescore_pages
 from app.features.rewards import api as rewards
@@ -80,7 +78,6 @@ ROUTERS: Final = (
     comparison.router,
     rescore.router,
     rewards.router,
-    meta_eval.router,
     suites.router,
 )
 """Operations of the API, in the order of its description."""
@@ -90,13 +87,12 @@ _PAGES: Final = (
     check_pages.router,
     comparison_pages.router,
     rescore_pages.router,
-    meta_eval_pages.router,
     suite_pages.router,
     suite_comparison_page.router,
     *PAGES,
 )
 TEMPLATES: Final = tuple(
-    f"app.features.{feature}" for feature in ("check", "comparison", "demo", "meta_eval", "rescore", "suites", "tasks")
+    f"app.features.{feature}" for feature in ("check", "comparison", "demo", "rescore", "suites", "tasks")
 )
 """Packages of features with templates of dashboard pages."""
 _SHUTDOWN_GRACE_S = 2

@@ -7,7 +7,6 @@ transaction under one lock. Many processes can start at once, and an interrupted
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
@@ -27,7 +26,7 @@ from app.settings import DEFAULT_CONNECTIONS, Settings
 from app.storage.direct_pool import DISK_FULL, DirectConnection, DirectPool
 from app.storage.embedded import EmbeddedPostgres
 from app.storage.errors import DatabaseUnavailable, OtherSchema, StorageFull, database_unavailable
-from app.storage.tables import queue_migrations
+from app.storage.tables import queue_migrations, schema_revision
 
 _LOCK = 0x61737361  # "assa"
 _log = structlog.get_logger(__name__)
@@ -37,19 +36,6 @@ _SCRIPTS = Path(__file__).with_name("migrations")
 _VERSION_TABLE = "alembic_version"
 
 
-def revision_of(script: Path) -> str:
-    """Return the revision of a migration script: the SHA-256 of its text, shortened.
-
-    A database that another version of a script has created is therefore recognised.
-    """
-    return hashlib.sha256(script.read_bytes()).hexdigest()[:12]
-
-
-def newest_revision() -> str:
-    """Return the revision of the last script by name, such as ``m0001_initial.py``."""
-    return revision_of(max((_SCRIPTS / "versions").glob("m*.py")))
-
-
 async def migrate(connection: AsyncConnection) -> None:
     """Apply missing migrations. Call in a separate transaction.
 
@@ -57,7 +43,7 @@ async def migrate(connection: AsyncConnection) -> None:
         OtherSchema: Another version of assay has created or migrated the database.
     """
     await connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _LOCK})
-    if await _revision(connection) != newest_revision():
+    if await _revision(connection) != await asyncio.to_thread(schema_revision):
         await connection.run_sync(_migrate_tables)
     await _migrate_queue(connection)
 

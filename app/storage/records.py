@@ -41,7 +41,7 @@ TERMINAL = frozenset({JobStatus.SUCCEEDED, JobStatus.FAILED, JobStatus.CANCELLED
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobError:
-    """Error of a failed or paused job. ``traceback`` is set only for errors in a judge file."""
+    """Error of a failed or paused job. ``traceback`` is set only for errors in a task file."""
 
     code: str
     detail: str

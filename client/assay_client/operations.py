@@ -186,7 +186,7 @@ class Operations(Sender):
         return self._json("GET", path("/v1/results/{}", result_id))
 
     def lint_result(self, result_id: str) -> Iterator[types.LintFindingOut]:
-        """Probable mistakes of the rubric that the result was scored with, for the author of the judge."""
+        """Probable mistakes of the rubric that the result was scored with, for the author of the task."""
         return self._items(path("/v1/results/{}/lint", result_id), given())
 
     def list_agent_history(self, agent: str, *, limit: int | None = None) -> Iterator[types.ResultOrigin]:
@@ -278,7 +278,7 @@ class Operations(Sender):
     def list_tasks(
         self, *, status: Literal["ready", "broken"] | None = None, limit: int | None = None
     ) -> Iterator[types.TaskOut]:
-        """List tasks that have a judge file, sorted by name.
+        """List tasks, sorted by name.
 
         The cursor is a name.
         """
@@ -562,17 +562,6 @@ class Operations(Sender):
         """
         return self._json("POST", path("/v1/rescores/{}/cancel", rescore_id))
 
-    def list_benches(self, *, limit: int | None = None) -> Iterator[types.BenchSummaryOut]:
-        """List the judge benches, newest first: id, time, rule, label sets and judges.
-
-        The cursor is an offset.
-        """
-        return self._items("/v1/benches", given(limit=limit))
-
-    def get_bench(self, bench_id: str) -> types.BenchOut:
-        """Return a bench report: one row per label set and judge, with agreement and costs."""
-        return self._json("GET", path("/v1/benches/{}", bench_id))
-
     def create_mind2web_run(
         self, body: types.Mind2WebRunIn | Mapping[str, Any], *, idempotency_key: str | None = None
     ) -> types.AcceptedRunOut:
@@ -806,7 +795,7 @@ class AsyncOperations(AsyncSender):
         return await self._json("GET", path("/v1/results/{}", result_id))
 
     def lint_result(self, result_id: str) -> AsyncIterator[types.LintFindingOut]:
-        """Probable mistakes of the rubric that the result was scored with, for the author of the judge."""
+        """Probable mistakes of the rubric that the result was scored with, for the author of the task."""
         return self._items(path("/v1/results/{}/lint", result_id), given())
 
     def list_agent_history(self, agent: str, *, limit: int | None = None) -> AsyncIterator[types.ResultOrigin]:
@@ -900,7 +889,7 @@ class AsyncOperations(AsyncSender):
     def list_tasks(
         self, *, status: Literal["ready", "broken"] | None = None, limit: int | None = None
     ) -> AsyncIterator[types.TaskOut]:
-        """List tasks that have a judge file, sorted by name.
+        """List tasks, sorted by name.
 
         The cursor is a name.
         """
@@ -1187,17 +1176,6 @@ class AsyncOperations(AsyncSender):
         Their answers keep their earlier results.
         """
         return await self._json("POST", path("/v1/rescores/{}/cancel", rescore_id))
-
-    def list_benches(self, *, limit: int | None = None) -> AsyncIterator[types.BenchSummaryOut]:
-        """List the judge benches, newest first: id, time, rule, label sets and judges.
-
-        The cursor is an offset.
-        """
-        return self._items("/v1/benches", given(limit=limit))
-
-    async def get_bench(self, bench_id: str) -> types.BenchOut:
-        """Return a bench report: one row per label set and judge, with agreement and costs."""
-        return await self._json("GET", path("/v1/benches/{}", bench_id))
 
     async def create_mind2web_run(
         self, body: types.Mind2WebRunIn | Mapping[str, Any], *, idempotency_key: str | None = None

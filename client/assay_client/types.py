@@ -157,37 +157,6 @@ class AverageBoundsOut(TypedDict):
     pass_at_k: ScoreOut | None
 
 
-class BenchOut(TypedDict):
-    """A bench report: one row per label set and judge."""
-
-    id: str
-    created_at: str
-    rule: str
-    sample: Any
-    sets: list[dict[str, Any]]
-    rows: list[BenchRowOut]
-
-
-class BenchRowOut(TypedDict):
-    """Figures of one judge on one label set."""
-
-    set: str
-    model: str
-    verdicts: str
-    n: int
-    per_claim: dict[str, Any]
-
-
-class BenchSummaryOut(TypedDict):
-    """A bench without its figures."""
-
-    id: str
-    created_at: str
-    rule: str
-    sets: list[str]
-    judges: list[str]
-
-
 class Blob(TypedDict):
     """Reference to a stored body: hash, size in bytes and media type."""
 
@@ -645,7 +614,7 @@ class JobCountsOut(TypedDict):
 
 
 class JobError(TypedDict):
-    """Error of a failed or paused job. ``traceback`` is set only for errors in a judge file."""
+    """Error of a failed or paused job. ``traceback`` is set only for errors in a task file."""
 
     code: str
     detail: str
@@ -1673,7 +1642,7 @@ class TaskNodeOut(TypedDict):
 
 
 class TaskOut(TypedDict):
-    """A task with a judge. ``error``: why a broken judge file cannot be loaded."""
+    """A task. ``error``: why its file cannot be loaded."""
 
     task_id: str
     status: str

@@ -88,7 +88,7 @@ def tree_of(result: Mapping[str, Any]) -> RecordedNode:
     """
     breakdown = result.get("eval_breakdown")
     if not isinstance(breakdown, list) or not breakdown:
-        raise NotRecomputable("the judge script returned a score without a tree")
+        raise NotRecomputable("the task script returned a score without a tree")
     if len(breakdown) != 1 or not isinstance(breakdown[0], Mapping):
         raise NotRecomputable(f"the result has {len(breakdown)} trees, and it is undefined how they form one score")
     document = breakdown[0].get("verification_tree")

@@ -83,11 +83,11 @@ class JudgeProcess:
                 while piece := await loop.sock_recv(self._life, 64 * 1024):
                     received += piece
         except (TimeoutError, OSError) as error:
-            raise IsolationFailed("a judge file's process did not exit") from error
+            raise IsolationFailed("a task file's process did not exit") from error
         finally:
             kill_timer.cancel()
         if not received:
-            raise IsolationFailed("the fork server died, and a judge file's process with it")
+            raise IsolationFailed("the fork server died, and a task file's process with it")
         return ProcessExit(**json.loads(received))
 
     async def terminate(self) -> None:
@@ -95,7 +95,7 @@ class JudgeProcess:
         try:
             await self.wait_for_exit()
         except IsolationFailed as error:
-            _log.warning("a judge file's process may still be running", detail=str(error))
+            _log.warning("a task file's process may still be running", detail=str(error))
         finally:
             for each in (self._life, self.main_socket, self.side_socket):
                 each.close()
@@ -211,7 +211,7 @@ class ForkServerPool:
             for each in (life, main_socket, side_socket):
                 each.setblocking(False)
             return JudgeProcess(main_socket=main_socket, side_socket=side_socket, life=life)
-        raise IsolationFailed("the fork server for judge files died twice in a row")
+        raise IsolationFailed("the fork server for task files died twice in a row")
 
     async def _warm(self) -> None:
         try:
@@ -239,7 +239,7 @@ class ForkServerPool:
         except (OSError, TimeoutError) as error:
             ours.close()
             await self._end_server()
-            raise IsolationFailed(f"the fork server for judge files does not start: {error}") from error
+            raise IsolationFailed(f"the fork server for task files does not start: {error}") from error
         except asyncio.CancelledError:
             ours.close()
             await self._end_server()
@@ -249,7 +249,7 @@ class ForkServerPool:
         if received != READY:
             ours.close()
             await self._end_server()
-            raise IsolationFailed("the fork server for judge files exited during start-up; see its error output")
+            raise IsolationFailed("the fork server for task files exited during start-up; see its error output")
         return ours
 
     async def _end_server(self) -> None:

@@ -158,5 +158,5 @@ class _Handler(logging.Handler):
         if self._left <= 0:
             return
         self._left -= 1
-        text = self.format(record)[:MAX_LOG_CHARS] if self._left else "further log lines of this judge file are dropped"
+        text = self.format(record)[:MAX_LOG_CHARS] if self._left else "further log lines of this task file are dropped"
         self._rpc.notify("log", level=record.levelno, name=record.name, text=text)

@@ -131,7 +131,7 @@ class RpcConnection:
                 case {"done": _} | {"failed": dict()}:
                     return frame
                 case _:
-                    raise JudgeBug(f"the judge file's process sent an unknown message: {shortened(frame)}")
+                    raise JudgeBug(f"the task file's process sent an unknown message: {shortened(frame)}")
         return None
 
     def _on_side_socket_closed(self, side: asyncio.Task[Frame | None]) -> None:
@@ -200,7 +200,7 @@ class _Usage:
             (values, MAX_CHILD_VALUES, "values in one message"),
         ):
             if amount > limit:
-                raise JudgeBug(f"the judge file's process sent more than {limit} {subject}")
+                raise JudgeBug(f"the task file's process sent more than {limit} {subject}")
         return values
 
     async def wait_for_memory(self, size: int) -> None:

@@ -110,14 +110,14 @@ def from_json_value(value: Any, kind: Any) -> Any:
     try:
         return _adapter(kind).validate_python(value)
     except ValidationError as error:
-        raise JudgeBug(f"the judge file's process sent an invalid {kind}: {error}") from error
+        raise JudgeBug(f"the task file's process sent an invalid {kind}: {error}") from error
 
 
 def error_to_json(error: Exception) -> dict[str, Any]:
     """Convert an error to JSON values, as the nearest base class that may be sent."""
     kind = next((each for each in type(error).__mro__ if each in _ERRORS), None)
     if kind is None:
-        raise TypeError(f"{type(error).__name__} cannot be sent to the judge file's process") from error
+        raise TypeError(f"{type(error).__name__} cannot be sent to the task file's process") from error
     data = {name: to_json_value(getattr(error, name), annotation) for name, annotation in _ERRORS[kind].items()}
     return {"kind": kind.__name__, "text": str(error), "data": data}
 
@@ -131,7 +131,7 @@ def error_from_json(value: Mapping[str, Any]) -> Exception:
     kind = _BY_NAME.get(str(value.get("kind")))
     data = value.get("data")
     if kind is None or not isinstance(data, Mapping) or not data.keys() >= _ERRORS[kind].keys():
-        raise JudgeBug(f"the judge file's process sent an unknown error: {str(value)[:200]}")
+        raise JudgeBug(f"the task file's process sent an unknown error: {str(value)[:200]}")
     error = kind.__new__(kind)
     Exception.__init__(error, str(value.get("text")))
     for name, annotation in _ERRORS[kind].items():
@@ -232,7 +232,7 @@ def from_base64(text: str) -> bytes:
     try:
         return base64.b64decode(text, validate=True)
     except (ValueError, TypeError) as error:
-        raise JudgeBug("the judge file's process sent bytes that are not valid base64") from error
+        raise JudgeBug("the task file's process sent bytes that are not valid base64") from error
 
 
 MAX_FRAME_BYTES: Final = 64 * 1024 * 1024
@@ -281,9 +281,9 @@ def decode(body: bytes) -> Frame:
     try:
         frame = _DECODER.decode(body.decode())
     except (ValueError, RecursionError) as error:
-        raise JudgeBug(f"the judge file's process sent an unreadable message: {error}") from error
+        raise JudgeBug(f"the task file's process sent an unreadable message: {error}") from error
     if not isinstance(frame, dict):
-        raise JudgeBug(f"the judge file's process sent {type(frame).__name__} instead of a JSON object")
+        raise JudgeBug(f"the task file's process sent {type(frame).__name__} instead of a JSON object")
     return frame
 
 
@@ -296,7 +296,7 @@ async def read_body(reader: asyncio.StreamReader, *, max_bytes: int = MAX_FRAME_
     try:
         (length,) = _LENGTH.unpack(await reader.readexactly(_LENGTH.size))
         if length > max_bytes:
-            raise JudgeBug(f"the judge file's process sent a message of {length} bytes (max {max_bytes})")
+            raise JudgeBug(f"the task file's process sent a message of {length} bytes (max {max_bytes})")
         return await reader.readexactly(length)
     except (asyncio.IncompleteReadError, ConnectionError):
         return None

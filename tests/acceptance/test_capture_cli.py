@@ -1,4 +1,4 @@
-"""`assay capture` with a real browser and web server, including kill and interruption."""
+"""`assay pages capture` with a real browser and web server, including kill and interruption."""
 
 from __future__ import annotations
 
@@ -60,6 +60,9 @@ def site() -> Iterator[Served]:
         yield served
 
 
+CAPTURE = ("pages", "capture", "--agent", "otter")
+
+
 @pytest.fixture
 def home(site: Served, service_home: Path) -> Path:
     """Folder with an answer that cites all pages of the site."""
@@ -79,7 +82,7 @@ def command(home: Path, site: Served, *arguments: str, **more: str) -> dict[str,
         **sandbox_variables(),
         **more,
     }
-    return {"args": [warm_assay(), "capture", *arguments], "cwd": home, "env": outside | mine, "text": True}
+    return {"args": [warm_assay(), *arguments], "cwd": home, "env": outside | mine, "text": True}
 
 
 def run(home: Path, site: Served, *arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
@@ -87,10 +90,10 @@ def run(home: Path, site: Served, *arguments: str, **more: str) -> subprocess.Co
 
 
 def test_killed_capture_continues_where_it_stopped(home: Path, site: Served) -> None:
-    arguments = ("--agent", "otter", "--max-pages", "1")
+    arguments = (*CAPTURE, "--max-pages", "1")
     log = home / "first.log"
     site.limit = 4  # the rest is left for the second run
-    cold = command(home, site) | {"args": [*COLD, "capture", *arguments]}
+    cold = command(home, site) | {"args": [*COLD, *arguments]}
     with log.open("w") as output:
         first = subprocess.Popen(**cold, stderr=output)
     try:
@@ -121,7 +124,7 @@ def test_killed_capture_continues_where_it_stopped(home: Path, site: Served) -> 
 
 def test_ctrl_c_ends_a_capture(home: Path, site: Served) -> None:
     """As in a terminal, all processes of the command's group receive the signal."""
-    cold = command(home, site) | {"args": [*COLD, "capture", "--agent", "otter"]}
+    cold = command(home, site) | {"args": [*COLD, *CAPTURE]}
     with subprocess.Popen(**cold, stderr=subprocess.PIPE, start_new_session=True) as process:
         try:
             deadline = time.monotonic() + 240
@@ -137,21 +140,21 @@ def test_ctrl_c_ends_a_capture(home: Path, site: Served) -> None:
 
 
 def test_captures_can_be_exported_imported_and_indexed_again(home: Path, site: Served) -> None:
-    captured = run(home, site, "--agent", "otter", ASSAY_WAYBACK=site.archive.url(""))
+    captured = run(home, site, *CAPTURE, ASSAY_WAYBACK=site.archive.url(""))
     assert captured.returncode == 3, captured.stderr
     assert site.archive.hits["/wayback/available"] == 2  # for the missing page and for the login wall
-    exported = run(home, site, "export", "--agent", "otter", "--out", "ours.zip", "--json")
+    exported = run(home, site, "pages", "export", "--agent", "otter", "--out", "ours.zip", "--json")
     assert exported.returncode == 3, exported.stderr
     [task] = json.loads(exported.stdout)["tasks"]
     assert (task["pages"], task["without"]) == (PAGES + 1, [site.web.url("/login")])
 
     elsewhere = {"ASSAY_DATA_DIR": str(home / "elsewhere")}
-    imported = run(home, site, "import", "ours.zip", "--json", **elsewhere)
+    imported = run(home, site, "pages", "import", "ours.zip", "--json", **elsewhere)
     assert imported.returncode == 0, imported.stderr
     [row] = json.loads(imported.stdout)["imported"]
     assert (row["new"], row["same"], row["damaged"]) == (PAGES + 1, 0, 0)
     shutil.rmtree(home / "elsewhere" / "captures")
-    indexed = run(home, site, "reindex", "--check", "--json", **elsewhere)
+    indexed = run(home, site, "admin", "restore", "--index-only", "--check", "--json", **elsewhere)
     assert indexed.returncode == 0, indexed.stderr
     [index] = json.loads(indexed.stdout)["indices"].values()
     assert (index["sound"], index["captures"], index["rows"]) == (True, PAGES + 1, PAGES + 1)
@@ -160,11 +163,12 @@ def test_captures_can_be_exported_imported_and_indexed_again(home: Path, site: S
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((), "missing option --agent"),
-        (("--agent", "nobody"), "otter"),
-        (("import", "nothing.zip"), "no such file"),
-        (("import", "answers"), "nothing to import"),
-        (("reindex", "--cache", "answers"), "contains no captures"),
+        (("pages", "capture"), "Missing option '--agent'"),
+        (("pages", "capture", "--agent", "nobody"), "otter"),
+        (("pages", "import", "nothing.zip"), "no such file"),
+        (("pages", "import", "answers"), "nothing to import"),
+        (("admin", "restore", "--index-only", "answers"), "contains no captures"),
+        (("admin", "restore", "--index-only", "nowhere"), "no such folder"),
     ],
 )
 def test_wrong_usage_exits_with_2_and_a_message(

@@ -144,7 +144,7 @@ def test_generated_python_task_and_its_test_run_unchanged(home: Path) -> None:
     )
     assert tested.returncode == 0, tested.stderr
     assert "Ran 4 tests" in tested.stderr
-    listed = json.loads(assay(home, "tasks", "--json").stdout)
+    listed = json.loads(assay(home, "tasks", "show", "--json").stdout)
     assert "old_light" in [task["id"] for task in listed["tasks"]]
 
 
@@ -221,12 +221,12 @@ def test_submit_waits_for_scores_of_a_running_server(home: Path) -> None:
 
 def check_providers(home: Path, url: str) -> None:
     assert (
-        assay(home, "admin", "providers", "pause", "azure", "--reason", "a test", "--url", url).stdout
+        assay(home, "admin", "providers", "--pause", "azure", "--reason", "a test", "--url", url).stdout
         == "azure is paused\n"
     )
-    listed = assay(home, "admin", "providers", "list", "--url", url).stdout
+    listed = assay(home, "admin", "providers", "--url", url).stdout
     assert re.search(r"^ *azure +paused +local .* a test *$", listed, re.MULTILINE), listed
-    assert assay(home, "admin", "providers", "resume", "azure", "--url", url).stdout == "azure is in use\n"
+    assert assay(home, "admin", "providers", "--resume", "azure", "--url", url).stdout == "azure is in use\n"
 
 
 @pytest.mark.postgres
@@ -239,7 +239,7 @@ def test_separate_worker_executes_jobs_of_a_server_without_workers(home: Path) -
         assert alone.returncode == 1
         assert "not finished in time: job_" in alone.stderr
 
-        with running(home, "worker", "--jobs", "1", says="assay worker is ready: (1) concurrent job") as (
+        with running(home, "serve", "--worker-only", "--jobs", "1", says="worker is ready: (1) concurrent job") as (
             worker,
             _jobs,
         ):
@@ -251,18 +251,18 @@ def test_separate_worker_executes_jobs_of_a_server_without_workers(home: Path) -
 
 
 def check_lists(home: Path, url: str, output: dict[str, Any]) -> None:
-    jobs = json.loads(assay(home, "jobs", "--url", url, "--json").stdout)["items"]
+    jobs = json.loads(assay(home, "admin", "jobs", "--url", url, "--json").stdout)["items"]
     assert {job["id"] for job in jobs} == {job["id"] for job in output["jobs"]}
-    results = json.loads(assay(home, "results", "--agent", "otter", "--url", url, "--json").stdout)["items"]
+    results = json.loads(assay(home, "results", "show", "--agent", "otter", "--url", url, "--json").stdout)["items"]
     assert {result["id"] for result in results} == {result["id"] for result in output["results"]}
-    summary = json.loads(assay(home, "summary", "--agent", "otter", "--url", url, "--json").stdout)
+    summary = json.loads(assay(home, "results", "summary", "--agent", "otter", "--url", url, "--json").stdout)
     assert (summary["avg_score"], summary["num_answers"]) == (0.5, 2)
 
 
 @pytest.mark.postgres
 @pytest.mark.browser
 def test_doctor_checks_browser_and_database_and_leaves_no_files(home: Path) -> None:
-    ended = assay(home, "doctor", "--json")
+    ended = assay(home, "admin", "doctor", "--json")
 
     assert ended.returncode == 0, ended.stdout
     checks = {check["name"]: check for check in json.loads(ended.stdout)["checks"]}
@@ -275,7 +275,7 @@ def test_doctor_checks_browser_and_database_and_leaves_no_files(home: Path) -> N
 
 @pytest.mark.browser
 def test_doctor_without_a_browser_fails_and_names_the_setting(home: Path) -> None:
-    ended = assay(home, "doctor", ASSAY_BROWSER="/nonexistent/chromium")
+    ended = assay(home, "admin", "doctor", ASSAY_BROWSER="/nonexistent/chromium")
 
     assert ended.returncode == 1
     (line,) = [line for line in ended.stdout.splitlines() if line.split()[1:2] == ["browser"]]

@@ -63,12 +63,12 @@ def test_commands_work_or_name_the_missing_extra(python: Path, home: Path):
     for agent in ("me", "you"):
         evaluated = run(python, home, "evaluate", "--agent", agent, "--json")
         assert evaluated.returncode == 0, evaluated.stderr
-    summary = run(python, home, "summary", "--agent", "me", "--results", "eval_results", "--json")
+    summary = run(python, home, "results", "summary", "--agent", "me", "--results", "eval_results", "--json")
     assert summary.returncode == 0, summary.stderr
     document = json.loads(summary.stdout)
     assert (document["avg_score"], document["statistics"]) == (1.0, None)
 
-    compared = run(python, home, "compare", "eval_results/me", "eval_results/you")
+    compared = run(python, home, "results", "compare", "eval_results/me", "eval_results/you")
     assert compared.returncode != 0
     assert "install the extra 'statistics'" in compared.stderr
     assert "Traceback" not in compared.stderr

@@ -96,15 +96,15 @@ def test_service_names_denied_pages_and_captures_them_at_a_retry(home: Path, sit
         assert denied.returncode == 3
         assert_denied(denied.stderr, site)
         result = re.search(rf"{service.url}/results/(res_\w+)", denied.stdout)
-        command = re.search(r"assay (jobs retry (job_\w+))", denied.stderr)
+        command = re.search(r"assay (admin jobs --retry (job_\w+))", denied.stderr)
         assert result is not None and command is not None, denied.stdout + denied.stderr
-        assert_denied(assay(home, "", "jobs", command[2], "--url", service.url).stderr, site)
-        shown = assay(home, "", "results", result[1], "--url", service.url)
+        assert_denied(assay(home, "", "admin", "jobs", command[2], "--url", service.url).stderr, site)
+        shown = assay(home, "", "results", "show", result[1], "--url", service.url)
         assert (shown.stderr, json.loads(shown.stdout)["id"]) == (f"{result[0]}\n", result[1])
 
     with running_service(home, environment(home, site)) as service:
         retried = assay(home, site, *command[1].split(), "--url", service.url)
         assert retried.stdout == f"{command[2]} is queued\n"
-        judged = assay(home, site, "jobs", "wait", command[2], "--url", service.url)
+        judged = assay(home, site, "admin", "jobs", "--wait", command[2], "--url", service.url)
         assert judged.returncode == 0, judged.stderr
         assert "1.00" in judged.stdout

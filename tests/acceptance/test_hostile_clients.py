@@ -112,14 +112,15 @@ def test_public_address_requires_an_api_key(home: Path):
         listed = run_command(home, environment, "admin", "keys", "list", "--json")
         assert [item["state"] for item in json.loads(listed.stdout)["items"]] == ["good"]
         assert key["key"] not in listed.stdout
-        for command in ("revoke", "rotate"):
-            unknown = run_command(home, environment, "admin", "keys", command, "nothing")
+        for command in (("revoke",), ("create", "--replaces")):
+            unknown = run_command(home, environment, "admin", "keys", *command, "nothing")
             assert (unknown.returncode, len(unknown.stderr.splitlines())) == (2, 1), unknown.stderr
         assert run_command(home, environment, "admin", "keys", "revoke", key["id"]).returncode == 0
         revoked = time.monotonic()
         while httpx.get(url, headers=headers, trust_env=False).status_code == 200:
             assert time.monotonic() - revoked <= 240
             time.sleep(0.1)
-        asked_by_command = run_command(home, environment | {"ASSAY_API_KEY": key["key"]}, "jobs", "--url", service.url)
+        with_key = environment | {"ASSAY_API_KEY": key["key"]}
+        asked_by_command = run_command(home, with_key, "admin", "jobs", "--url", service.url)
         assert asked_by_command.returncode == 2
         assert "ASSAY_API_KEY" in asked_by_command.stderr

@@ -135,9 +135,10 @@ def test_each_job_has_one_correct_result_after_a_kill_and_a_stopped_worker(
         )
         machines.start("api", "serve", "--port", "0", "--workers", "0")
         programs = {"first": COLD, "second": COLD, "third": None}  # the first two are killed and stopped
-        workers = [machines.start(name, "worker", "--jobs", "2", program=each) for name, each in programs.items()]
+        command = ("serve", "--worker-only", "--jobs", "2")
+        workers = [machines.start(name, *command, program=each) for name, each in programs.items()]
         for name in programs:
-            machines.wait_for_log(name, "assay worker is ready: 2 concurrent job")
+            machines.wait_for_log(name, "worker is ready: 2 concurrent job")
         api = httpx.Client(
             base_url=machines.wait_for_log("api", r"http://127\.0\.0\.1:\d+"),
             timeout=240,

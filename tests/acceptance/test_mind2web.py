@@ -1,4 +1,4 @@
-"""``assay mind2web`` against a stand-in model over HTTP, with manually computed figures."""
+"""``assay suites mind2web`` against a stand-in model over HTTP, with manually computed figures."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ from tests.standin.call import Call
 from tests.standin.faults import TOO_LONG, Fault
 from tests.standin.llm import StandInLLM
 
-COMMAND = ("mind2web", "--data-root", "data", "--split", "test_task")
+COMMAND = ("suites", "mind2web", "--data-root", "data", "--split", "test_task")
 
 
 @dataclass
@@ -257,9 +257,9 @@ def test_damaged_data_ends_the_run_with_its_location(world: World):
 
 
 def test_scores_are_converted_and_hostile_pickles_rejected(world: World):
-    code, out, _ = world.run("scores.pkl", "--out", "scores.parquet", command=("mind2web", "scores"))
-    assert (code, "9 steps" in out) == (0, True)
-    code, out, _ = world.run("--scores-pickle", "scores.parquet", "--json")
+    assert world.run(*SCORED)[0] == 0
+    [converted] = world.folder.rglob("*.parquet")
+    code, out, _ = world.run("--scores-pickle", str(converted), "--json")
     assert (code, json.loads(out)["rank_origin"]) == (0, {"scores": 9})
     (world.folder / "scores.pkl").write_bytes(b"cposix\nsystem\n(S'touch canary'\ntR.")
     code, _, err = world.run(*SCORED)
@@ -331,7 +331,7 @@ def test_guide_takes_its_flags_from_a_config_file(world: World):
         "protocol: guide\ndata-root: data\ntop_k: 2\nmax-tokens: 9\nmax-examples: 3\nprompt-template: own.json\n"
         "output-dir: out\nno-positive: zero\nseed:\n"
     )
-    code, _, err = world.run("--config", "config.yaml", "--max-examples", "1", command=("mind2web",))
+    code, _, err = world.run("--config", "config.yaml", "--max-examples", "1", command=("suites", "mind2web"))
     assert (code, "1 steps of test_task" in err) == (0, True)
     [call] = world.model.calls
     assert call.params["max_tokens"] == 9
@@ -422,7 +422,7 @@ def test_two_runs_are_compared_by_step_and_task(world: World):
         Fault(content="Answer: A.") if "Do what T1" in call.text.rpartition("'''")[2] else mind2web_reply(call)
     )
     world.run(*SCORED, "--output-dir", "b", "--no-cache")
-    code, out, _ = world.run("a", "b", "--json", command=("mind2web", "compare"))
+    code, out, _ = world.run("a", "b", "--json", command=("suites", "compare"))
     document = json.loads(out)
     assert (code, document["settings"], document["steps"], document["tasks"]) == (0, [], 9, 5)
     assert document["micro"]["step"]["difference"] == pytest.approx(-2 / 9)
@@ -432,7 +432,7 @@ def test_two_runs_are_compared_by_step_and_task(world: World):
     )
     assert [step["id"] for step in document["changes"]["lost"]] == ["T1_a", "T1_b"]
     world.run(*SCORED, "--output-dir", "c", "--metric", "action")
-    code, out, _ = world.run("a", "c/mind2web_predictions.json", command=("mind2web", "compare"))
+    code, out, _ = world.run("a", "c/mind2web_predictions.json", command=("suites", "compare"))
     assert (code, "metric: A mindact, B action" in out, "only in A" in out) == (0, True, True)
 
 
@@ -455,7 +455,7 @@ def test_two_runs_are_compared_by_step_and_task(world: World):
 def test_file_that_is_no_run_is_named(world: World, name: str, content: str | None, code: int, words: str):
     if content is not None:
         (world.folder / name).write_text(content)
-    found, _, err = world.run(name, name, command=("mind2web", "compare"))
+    found, _, err = world.run(name, name, command=("suites", "compare"))
     assert (found, words in " ".join(err.split()), "Traceback" in err) == (code, True, False)
 
 

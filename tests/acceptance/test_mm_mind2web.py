@@ -1,4 +1,4 @@
-"""``assay mm-mind2web``: build a snapshot, run a model, resume, and score predictions."""
+"""``assay suites mm-mind2web``: build a snapshot, run a model, resume, and score predictions."""
 
 from __future__ import annotations
 
@@ -26,13 +26,16 @@ async def model() -> AsyncIterator[StandInLLM]:
         yield server
 
 
+RUN = "mm-mind2web"
+
+
 async def assay(home: Path, *arguments: str | Path, model: StandInLLM | None = None) -> tuple[int, str, str]:
-    """Return exit code, standard output and standard error of ``assay mm-mind2web``."""
+    """Return exit code, standard output and standard error of a command of ``assay suites``."""
     environment = environment_for(home, ASSAY_MODEL="openai/gpt-4o", COLUMNS="120")
     if model is not None:
         environment |= {"OPENAI_BASE_URL": model.base_url, "OPENAI_API_KEY": "key-of-the-tests"}
     process = await asyncio.create_subprocess_exec(
-        *(warm_assay(), "mm-mind2web", *map(str, arguments)),
+        *(warm_assay(), "suites", *map(str, arguments)),
         env=environment,
         cwd=home,
         stdout=asyncio.subprocess.PIPE,
@@ -67,7 +70,7 @@ def figures(read: dict[str, Any]) -> dict[str, Any]:
 
 async def test_run_has_the_expected_figures(tmp_path: Path, snapshot: Path, model: StandInLLM):
     out = tmp_path / "run"
-    code, stdout, stderr = await assay(tmp_path, "--data", snapshot, "--output-dir", out, model=model)
+    code, stdout, stderr = await assay(tmp_path, RUN, "--data", snapshot, "--output-dir", out, model=model)
     assert code == Exit.DONE, stderr
     assert "60.0" in stdout and "gemini-1.5-flash" in stdout
     assert "5/5 steps  ele 0.600  f1 0.971  step 0.400" in stderr
@@ -79,11 +82,11 @@ async def test_run_has_the_expected_figures(tmp_path: Path, snapshot: Path, mode
     assert all(step["prompt"] and step["raw_output"] and step["gold"] for step in steps)
 
     # The same command sends no request. Its output is also a valid predictions file.
-    code, _, stderr = await assay(tmp_path, "--data", snapshot, "--output-dir", out, model=model)
+    code, _, stderr = await assay(tmp_path, RUN, "--data", snapshot, "--output-dir", out, model=model)
     assert (code, len(model.calls)) == (Exit.DONE, 10)
     assert "5 reused" in stderr
     given = out / "mind2web_predictions.json"
-    code, stdout, _ = await assay(tmp_path, "--data", snapshot, "--predictions", given, "--json")
+    code, stdout, _ = await assay(tmp_path, RUN, "--data", snapshot, "--predictions", given, "--json")
     assert code == Exit.DONE
     assert figures(json.loads(stdout)) == pytest.approx(EXPECTED)
 
@@ -91,7 +94,7 @@ async def test_run_has_the_expected_figures(tmp_path: Path, snapshot: Path, mode
 async def test_second_request_contains_the_first_request_and_its_reply(
     tmp_path: Path, snapshot: Path, model: StandInLLM
 ):
-    await assay(tmp_path, "--data", snapshot, "--max-examples", "1", model=model)
+    await assay(tmp_path, RUN, "--data", snapshot, "--max-examples", "1", model=model)
     first, second = model.calls
     assert second.messages[: len(first.messages)] == first.messages
     assert second.messages[-2] == {"role": "assistant", "content": "\n\nI have looked at the page."}
@@ -110,7 +113,7 @@ async def test_fault_is_not_scored_and_the_same_command_requests_only_that_step(
         return REFUSED if "Do what t4 says" in call.text and len(call.messages) > 2 else multimodal_reply(call)
 
     model.fault_for = faulty
-    command = ("--data", snapshot, "--output-dir", tmp_path / "run")
+    command = (RUN, "--data", snapshot, "--output-dir", tmp_path / "run")
     code, stdout, _ = await assay(tmp_path, *command, model=model)
     assert code == Exit.INCOMPLETE
     assert "1 steps were not judged (1 llm_output_unusable)" in stdout
@@ -132,20 +135,20 @@ async def test_empty_reply_chooses_nothing(tmp_path: Path, snapshot: Path, model
         return EMPTY if "Do what t4 says" in call.text and len(call.messages) > 2 else multimodal_reply(call)
 
     model.fault_for = empty_reply
-    code, _, _ = await assay(tmp_path, "--data", snapshot, "--output-dir", tmp_path / "run", model=model)
+    code, _, _ = await assay(tmp_path, RUN, "--data", snapshot, "--output-dir", tmp_path / "run", model=model)
     assert code == Exit.DONE
     assert metrics(tmp_path / "run")["element_accuracy_micro"] == pytest.approx(2 / 5)
 
 
 async def test_transient_faults_are_retried(tmp_path: Path, snapshot: Path, model: StandInLLM):
     model.faults.extend([RATE_LIMITED, None])
-    code, _, _ = await assay(tmp_path, "--data", snapshot, "--max-examples", "1", "--max-llm", "1", model=model)
+    code, _, _ = await assay(tmp_path, RUN, "--data", snapshot, "--max-examples", "1", "--max-llm", "1", model=model)
     assert code == Exit.DONE
 
 
 async def test_wrong_key_ends_the_run_without_more_requests(tmp_path: Path, snapshot: Path, model: StandInLLM):
     model.fault_for, model.always = None, WRONG_KEY
-    code, _, stderr = await assay(tmp_path, "--data", snapshot, "--max-llm", "1", model=model)
+    code, _, stderr = await assay(tmp_path, RUN, "--data", snapshot, "--max-llm", "1", model=model)
     assert code == Exit.FAILED
     assert "error:" in stderr
     assert len(model.calls) <= 2
@@ -153,10 +156,10 @@ async def test_wrong_key_ends_the_run_without_more_requests(tmp_path: Path, snap
 
 async def test_wrong_arguments_are_named(tmp_path: Path, snapshot: Path, model: StandInLLM):
     wrong = [
-        ((), Exit.USAGE, "--data is missing"),
-        (("--data", "nothing.parquet"), Exit.USAGE, "no such file"),
-        (("--data", snapshot, "--split", "test_moon"), Exit.FAILED, "existing splits: test_website"),
-        (("--data", tmp_path / "test_website.parquet"), Exit.FAILED, "assay mm-mind2web build"),
+        ((RUN,), Exit.USAGE, "--data is missing"),
+        ((RUN, "--data", "nothing.parquet"), Exit.USAGE, "no such file"),
+        ((RUN, "--data", snapshot, "--split", "test_moon"), Exit.FAILED, "existing splits: test_website"),
+        ((RUN, "--data", tmp_path / "test_website.parquet"), Exit.FAILED, "assay suites build"),
         (("build", "--from", "nothing", "--out", "x.parquet"), Exit.USAGE, "no such file"),
         (("build", "--from", snapshot, "--raw", "none", "--out", "x.parquet"), Exit.USAGE, "--raw none: no such file"),
         (("build", "--from", snapshot, "--out", "x.parquet"), Exit.FAILED, "is a row of Multimodal-Mind2Web~"),
@@ -165,7 +168,7 @@ async def test_wrong_arguments_are_named(tmp_path: Path, snapshot: Path, model: 
             Exit.FAILED,
             "no row of the split train; existing splits: test_website",
         ),
-        (("--data", snapshot, "--dry-run", "--predictions", snapshot), Exit.USAGE, "sends no request"),
+        ((RUN, "--data", snapshot, "--dry-run", "--predictions", snapshot), Exit.USAGE, "sends no request"),
     ]
     for arguments, expected, words in wrong:
         code, _, stderr = await assay(tmp_path, *arguments, model=model)
@@ -173,7 +176,7 @@ async def test_wrong_arguments_are_named(tmp_path: Path, snapshot: Path, model: 
 
 
 async def test_requests_have_the_id_of_their_sample(tmp_path: Path, snapshot: Path, model: StandInLLM):
-    await assay(tmp_path, "--data", snapshot, "--output-dir", tmp_path / "run", model=model)
+    await assay(tmp_path, RUN, "--data", snapshot, "--output-dir", tmp_path / "run", model=model)
     assert len(model.calls) == 10
     assert {call.params["metadata"]["sample_id"] for call in model.calls} == {"t1:0", "t1:1", "t2:0", "t2:1", "t4:0"}
     read = metrics(tmp_path / "run")
@@ -182,7 +185,7 @@ async def test_requests_have_the_id_of_their_sample(tmp_path: Path, snapshot: Pa
 
 
 async def test_dry_run_estimates_calls_tokens_and_price(tmp_path: Path, snapshot: Path, model: StandInLLM):
-    code, stdout, _ = await assay(tmp_path, "--data", snapshot, "--dry-run", "--json", model=model)
+    code, stdout, _ = await assay(tmp_path, RUN, "--data", snapshot, "--dry-run", "--json", model=model)
     assert (code, model.calls) == (Exit.DONE, [])
     estimate = json.loads(stdout)
     assert (estimate["steps"], estimate["calls"]) == (5, {"low": 10, "high": 10})
@@ -196,6 +199,6 @@ async def test_damaged_prompt_is_found_before_the_first_request(tmp_path: Path, 
     rows[-1]["prompt_1"] = "not JSON"
     damaged = tmp_path / "damaged.jsonl"
     damaged.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    code, _, stderr = await assay(tmp_path, "--data", damaged, model=model)
+    code, _, stderr = await assay(tmp_path, RUN, "--data", damaged, model=model)
     assert (code, model.calls) == (Exit.FAILED, [])
     assert "damaged.jsonl, row 6, field prompt_1: is not valid JSON" in " ".join(stderr.split())

@@ -129,7 +129,7 @@ async def test_rescoring_requests_only_changed_claims_and_usage_counts_calls(hom
             assert len(model.calls) == first, same
             assert "reused" in same and " 0 leaves flipped, 0 calls" in same
 
-            used = await assay_json(home, model, "results", "usage", "--url", url)
+            used = await assay_json(home, model, "results", "show", "--usage", "--url", url)
             assert sum(row["calls"] for row in used["items"]) == first
             for wrong in ((), (*named, "rescore_1"), ("--cancel", *named), ("--task", "unknown")):
                 await assay(home, model, "results", "rescore", *wrong, "--url", url, code=2)

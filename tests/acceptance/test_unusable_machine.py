@@ -36,7 +36,7 @@ def run(home: Path, *command: str, **variables: str) -> str:
 EVALUATE = ("evaluate", "--agent", "otter")
 
 
-@pytest.mark.parametrize("arguments", [EVALUATE, ("capture", "--agent", "otter"), ("check", "report.md")])
+@pytest.mark.parametrize("arguments", [EVALUATE, ("pages", "capture", "--agent", "otter"), ("check", "report.md")])
 def test_missing_browser_names_the_setting_and_how_to_install_one(home: Path, arguments: tuple[str, ...]) -> None:
     errors = run(home, warm_assay(), *arguments, ASSAY_BROWSER="/nonexistent/chromium", ASSAY_MODEL="lexical")
 
@@ -45,7 +45,7 @@ def test_missing_browser_names_the_setting_and_how_to_install_one(home: Path, ar
 
 
 @pytest.mark.parametrize(
-    "arguments", [EVALUATE, ("capture", "--agent", "otter"), ("check", "report.md"), ("serve", "--port", "0")]
+    "arguments", [EVALUATE, ("pages", "capture", "--agent", "otter"), ("check", "report.md"), ("serve", "--port", "0")]
 )
 def test_data_folder_that_cannot_be_written_names_it_and_the_setting(home: Path, arguments: tuple[str, ...]) -> None:
     errors = run(home, warm_assay(), *arguments, ASSAY_DATA_DIR=str(home / "file" / "data"))

@@ -92,9 +92,22 @@ def test_every_command_is_documented_and_exists():
     assert len(known) > 5
     table = OPERATIONS.partition("## Commands")[2].partition("\n## ")[0]
     assert [command for command in sorted(known) if f"`{command}" not in table] == []
-    first_words = {" ".join(command.split()[:2]) for command in known}
-    mentioned = set(re.findall(r"`(?:\S*/)?(assay [a-z][a-z0-9-]*)\b", _all_documents()))
-    assert mentioned - first_words == set()
+    code = "\n".join(re.findall(r"(?s)```sh\n.*?```|`[^`\n]+`", _all_documents()))
+    mentioned = re.findall(r"(?:^ *|`)(?:\S*/)?assay ((?: ?[a-z][a-z0-9-]*)+)", code, re.MULTILINE)
+    assert {words for words in mentioned if _is_unknown(words)} == set()
+
+
+def _is_unknown(words: str) -> bool:
+    """Return whether ``words`` after ``assay`` name no command. The arguments of a command may follow its name."""
+    command: Any = typer.main.get_command(program())
+    for word in words.split():
+        below = getattr(command, "commands", None)
+        if below is None:
+            return False
+        if word not in below:
+            return True
+        command = below[word]
+    return False
 
 
 def test_every_http_endpoint_is_documented_and_exists():
@@ -125,12 +138,6 @@ def test_every_decision_is_listed_in_order():
     assert listed == files
     numbers = [int(name[:4]) for name in files]  # branches reserve numbers, so there can be gaps
     assert len(set(numbers)) == len(numbers)
-
-
-def test_each_decision_fits_on_a_page_and_has_a_status():
-    pages = list((ROOT / "docs" / "decisions").glob("[0-9]*.md"))
-    assert [path.name for path in pages if len(path.read_text("utf-8").splitlines()) > 60] == []
-    assert [path.name for path in pages if not re.search(r"\b(Accepted|Replaced)\b", path.read_text("utf-8"))] == []
 
 
 def test_changelog_has_the_current_version_and_only_known_sections():

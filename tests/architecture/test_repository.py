@@ -135,22 +135,6 @@ def test_no_file_names_a_registry_or_a_local_path():
     assert found == []
 
 
-def test_no_file_contains_a_todo_marker():
-    marks = re.compile(r"\b(?:TO" + r"DO|FIX" + r"ME|X" + r"XX)\b")
-    assert [name for name, text in texts() if not name.endswith(".lock") and marks.search(text)] == []
-
-
-def test_images_are_pinned_by_tag_and_digest():
-    dockerfile = (ROOT / "Dockerfile").read_text("utf-8")
-    images = [service["image"] for service in SERVICES.values() if "build" not in service]
-    images += re.findall(r"^ARG PYTHON=(\S+)", dockerfile, re.MULTILINE)
-    assert len(images) == 3
-    assert [
-        image for image in images if not re.fullmatch(r"[\w./-]+:[\w.-]*\d[\w.-]*@sha256:[0-9a-f]{64}", image)
-    ] == []
-    assert set(re.findall(r"^FROM (\S+)", dockerfile, re.MULTILINE)) == {"${PYTHON}"}
-
-
 def test_compose_file_references_exist():
     for name, service in SERVICES.items():
         assert set(service.get("depends_on", {})) <= set(SERVICES), name
@@ -174,12 +158,6 @@ def test_every_service_has_a_health_check_and_minimal_privileges():
             assert service["read_only"] is True, name
             assert "no-new-privileges:true" in service["security_opt"], name
     assert re.search(r"^USER assay$", (ROOT / "Dockerfile").read_text("utf-8"), re.MULTILINE)
-
-
-def test_compose_publishes_on_loopback_only():
-    ports = [port for service in SERVICES.values() for port in service.get("ports", [])]
-    assert ports
-    assert [port for port in ports if not port.startswith("127.0.0.1:")] == []
 
 
 def test_image_copies_existing_files():

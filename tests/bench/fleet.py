@@ -274,7 +274,7 @@ async def _work(options: dict[str, Any]) -> None:
         ledger = await stack.enter_async_context(create_ledger(database, settings).running())
         evaluate = JobEvaluator(service.runtime, database, ledger, RequestMetrics(metrics), {})
         working = await stack.enter_async_context(asyncio.TaskGroup())
-        pace = worker_options(settings, concurrency=JOBS, listens=False)  # as ``assay worker``
+        pace = worker_options(settings, concurrency=JOBS, listens=False)  # as ``assay serve --worker-only``
         for _ in range(options["workers"]):
             queue = await stack.enter_async_context(JobQueue(database).open())
             worker = create_worker(service.runtime, database, queue, evaluate, metrics, {}, pace)

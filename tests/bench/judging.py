@@ -28,7 +28,7 @@ class Run:
 
     ``route``: as ``assay evaluate``, or the public API with given page cache, client and semaphores and without a
     service. ``quotes``: the model quotes the page, so each quote is searched and verified; models of the public
-    toolkit give none. ``in_process``: judge files run in the process of the service. ``votes_in_turn``: one vote after
+    toolkit give none. ``votes_in_turn``: one vote after
     the other, the sequence in which the toolkit was measured, with our scripts. ``ticks``: measure the delay of the
     event loop, which uses processor time itself.
     """
@@ -41,7 +41,6 @@ class Run:
     max_answers: int = 3
     max_llm: int = 30
     quotes: bool = False
-    in_process: bool = False
     votes_in_turn: bool = False
     ticks: bool = False
 
@@ -51,9 +50,8 @@ class Outcome:
     """Outcome of a run in seconds and bytes. ``late_s`` is the delay of the event loop, ``held_s`` the part in which
     its own thread was computing: maximum and 99th percentile.
 
-    ``trees`` is a digest of all verification trees, ``missing`` the number of answers with a leaf that was not judged
-    although its page is in the page cache, ``most_at_once`` the maximum of concurrent requests (known for the
-    toolkit's route only). Memory is that above the start: at most, at the end, and during the run.
+    ``missing`` is the number of answers with a leaf that was not judged although its page is in the page cache. Memory
+    is that above the start: at most, at the end, and during the run.
     """
 
     wall_s: float
@@ -63,10 +61,7 @@ class Outcome:
     curve: Sequence[int]
     late_s: tuple[float, float]
     held_s: tuple[float, float]
-    trees: str
-    nodes: int
     missing: int
-    most_at_once: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 from answers.public_layout import read_folder
 from app.console import event_loop
@@ -47,7 +46,7 @@ async def _service(run: Run, answers: Path, work: Path) -> AsyncIterator[Judging
     settings = load_settings(data_dir=work / "data", judges=(SCRIPTS,), model=f"openai/{MODEL}", **limits)
     quiet_logging(settings)
     raise_gc_thresholds()
-    async with open_runtime(settings, in_process=run.in_process) as runtime:
+    async with open_runtime(settings) as runtime:
         planned = plan(read_folder(answers, AGENT), runtime.catalogue, out=work / "out", model=MODEL, overwrite=True)
 
         # as in a service that has been running for a while
@@ -105,26 +104,7 @@ class _Silent:
         pass
 
 
-class _CountingSemaphore(asyncio.Semaphore):
-    """Semaphore that records its maximum of concurrent holders."""
-
-    def __init__(self, value: int) -> None:
-        super().__init__(value)
-        self.held = self.most_held = 0
-
-    async def acquire(self) -> Literal[True]:
-        await super().acquire()
-        self.held += 1
-        self.most_held = max(self.most_held, self.held)
-        return True
-
-    def release(self) -> None:
-        self.held -= 1
-        super().release()
-
-
-def _outcome(cost: MeasuredCost, results: Sequence[Result], run: Run, most_at_once: int) -> Outcome:
-    shapes = sorted(json.dumps(_shape(result["eval_breakdown"][0]["verification_tree"])) for result in results)
+def _outcome(cost: MeasuredCost, results: Sequence[Result], run: Run) -> Outcome:
     return Outcome(
         wall_s=cost.wall_s,
         cpu_s=cost.cpu_s,
@@ -133,10 +113,7 @@ def _outcome(cost: MeasuredCost, results: Sequence[Result], run: Run, most_at_on
         curve=[used - cost.start_bytes for used in cost.curve],
         late_s=(max(cost.late_s, default=0.0), quantile(cost.late_s, 0.99)),
         held_s=(max(cost.held_s, default=0.0), quantile(cost.held_s, 0.99)),
-        trees=hashlib.sha256("\n".join(shapes).encode()).hexdigest(),
-        nodes=sum(result["tree_statistics"]["total_nodes"] for result in results),
         missing=run.answers - sum(map(_judged, results)),
-        most_at_once=most_at_once,
     )
 
 
@@ -146,18 +123,12 @@ def _judged(result: Result) -> bool:
     return all(leaf.get("reason") == Reason.CAPTURE_FAILED for leaf in open_leaves)
 
 
-def _shape(node: Mapping[str, Any]) -> list[Any]:
-    """Return the parts of a tree that must not depend on timing."""
-    public = ("id", "desc", "critical", "strategy", "score", "status", "outcome")
-    return [*(node.get(name) for name in public), [_shape(child) for child in node["children"]]]
-
-
 async def _carry_out(run: Run, answers: Path, work: Path) -> Outcome:
-    llm = _CountingSemaphore(run.max_llm)
+    llm = asyncio.Semaphore(run.max_llm)
     way = _service(run, answers, work) if run.route == "service" else _toolkit(run, answers, work, llm)
     async with way as judge, measured_cost(ticks=run.ticks) as cost:
         results = await judge()
-    return _outcome(cost, results(), run, llm.most_held)
+    return _outcome(cost, results(), run)
 
 
 if __name__ == "__main__":

@@ -13,7 +13,6 @@ import asyncio
 import json
 import re
 import sys
-from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -37,10 +36,9 @@ _ASKED_FOR = re.compile(r"number (\d+)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """Counts of requests to a model. ``needed``: one request per extraction, two equal votes per other question."""
+    """Counts of requests to a model."""
 
     requests: int
-    needed: int
     sent_tokens: float
     fresh_tokens: float
     fresh_tokens_until_answered: float
@@ -54,7 +52,6 @@ class BenchModel(StandInLLM):
         quoting = first_sentence_quotes if quotes else no_quotes
         super().__init__(rule=is_supported, delay_s=delay_s, quotes=quoting)
         self._prefixes = PrefixCache()
-        self._questions: Counter[tuple[bytes, bool]] = Counter()
 
     async def _answer(self, request: HttpRequest, writer: asyncio.StreamWriter) -> bytes:
         if request.path == "/tally":
@@ -63,7 +60,6 @@ class BenchModel(StandInLLM):
 
     async def _reply(self, call: Call, writer: asyncio.StreamWriter) -> bytes:
         digests = self._prefixes.add_request(call)
-        self._questions[digests[-1], _is_extraction(call)] += 1
         reply = await super()._reply(call, writer)
         self._prefixes.add_reply(digests)
         self.calls[call.index] = Call(index=call.index, model=call.model, messages=(), params={})
@@ -76,7 +72,6 @@ class BenchModel(StandInLLM):
         prefixes = self._prefixes
         return {
             "requests": len(self.calls),
-            "needed": sum(1 if is_extraction else 2 for _, is_extraction in self._questions),
             "sent_tokens": prefixes.sent,
             "fresh_tokens": prefixes.fresh,
             "fresh_tokens_until_answered": prefixes.fresh_until_answered,

@@ -7,14 +7,12 @@ figure. Ours come from the current machine, so the ratio is more informative tha
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
 
-from tests.bench import inputs, isolation, load, lookups, rewards, sdk, suites
-from tests.bench.durability import kills, leases, scaling
+from tests.bench import inputs, load, rewards, sdk, suites
 from tests.bench.evidence import capture, detector, forms
 from tests.bench.fleet import fleet
 from tests.bench.judging import NO_LIMIT, Run, measure
@@ -25,9 +23,7 @@ from tests.bench.startup import startup
 FULL = Run()
 TINY = Run(tiny=True)
 UNLIMITED = Run(tiny=True, delay_s=1.0, max_tasks=NO_LIMIT, max_answers=NO_LIMIT, max_llm=NO_LIMIT)
-AT_ONCE = Run(route="toolkit", tiny=True, delay_s=0.0)
 MANY = Run(answers=300, delay_s=0.05)
-THOUSAND = Run(answers=1000, delay_s=0.05)
 
 
 FULL_TOOLKIT_S = 64.8
@@ -99,17 +95,6 @@ def unlimited() -> Iterator[Row]:
     yield _wall("wall without limits, 1000 ms, tiny pages", UNLIMITED, 30.6, None)
 
 
-def at_once() -> Iterator[Row]:
-    most = run_once(AT_ONCE).outcome.most_at_once
-    yield Row(
-        what="LLM calls in flight at zero latency",
-        toolkit="1",
-        target=f"the limit: {AT_ONCE.max_llm}",
-        ours=str(most),
-        met=most == AT_ONCE.max_llm,
-    )
-
-
 def tokens() -> Iterator[Row]:
     tally = run_once(FULL).tally
     savings = ", ".join(
@@ -135,18 +120,6 @@ def tokens() -> Iterator[Row]:
     )
 
 
-def requests() -> Iterator[Row]:
-    tally, nodes = run_once(FULL).tally, run_once(FULL).outcome.nodes
-    yield Row(
-        what=f"LLM requests for the same trees ({nodes} nodes)",
-        toolkit="466-537",
-        target=f"<= {tally.needed}",
-        ours=str(tally.requests),
-        met=tally.requests <= tally.needed,
-        note="target: 1 request per extraction and 2 equal votes per claim and page",
-    )
-
-
 def memory() -> Iterator[Row]:
     for run, toolkit_mib, target_mib in ((FULL, 241, 150), (MANY, 518, 200)):
         for name, variant in _entry_points(run):
@@ -165,73 +138,6 @@ def memory() -> Iterator[Row]:
 
 def _entry_points(run: Run) -> tuple[tuple[str, Run], ...]:
     return ("evaluate_task", replace(run, route="toolkit")), ("assay evaluate", run)
-
-
-def thousand() -> Iterator[Row]:
-    seen = run_once(THOUSAND)
-    minutes = seen.outcome.wall_s / 60
-    yield Row(
-        what="1,000 answers, 50 ms, full-size pages, one process",
-        toolkit="24-28 min",
-        target="<= 4 min",
-        ours=f"{minutes:.1f} min",
-        met=minutes <= 4,
-        note=f"peak memory above start {seen.outcome.memory_bytes / MIB:.0f} MiB, {seen.tally.requests} requests",
-    )
-
-
-def lookup() -> Iterator[Row]:
-    lookup_functions = (
-        ("mind2web2 CacheFileSys", "1.6 / 87008 / 211249 us", lookups.of_the_public_layout),
-        ("cache.urls", "", lookups.of_our_key),
-    )
-    for name, toolkit, measure_lookups in lookup_functions:
-        measured = measure_lookups()
-        figures = (measured.exact_us, measured.variant_us, measured.miss_us)
-        yield Row(
-            what=f"page look-up at 10,000 URLs, {name}: exact / utm variant / miss",
-            toolkit=toolkit,
-            target="<= 20 us each",
-            ours=f"{' / '.join(f'{figure:.1f}' for figure in figures)} us",
-            met=max(figures) <= 20,
-        )
-
-
-def isolated() -> Iterator[Row]:
-    seen = asyncio.run(isolation.children())
-    yield Row(
-        what="CPU per judge process",
-        toolkit="",
-        target="<= 20 ms",
-        ours=f"{seen.cpu_ms_each:.1f} ms",
-        met=seen.cpu_ms_each <= 20,
-        note=f"start of the fork server, once: {seen.start_s:.1f} s",
-    )
-    yield Row(
-        what=f"{isolation.CHILDREN} judge processes, one after the other",
-        toolkit="",
-        target="<= 3 s",
-        ours=f"{seen.wall_s:.1f} s",
-        met=seen.wall_s <= 3,
-    )
-    trips = asyncio.run(isolation.round_trips_per_s())
-    yield Row(
-        what="round trips between a judge process and the service",
-        toolkit="",
-        target=">= 5,000/s",
-        ours=f"{trips:,.0f}/s",
-        met=trips >= 5000,
-    )
-    isolated_run, in_process = run_once(TINY), run_once(replace(TINY, in_process=True))
-    difference = isolated_run.cpu_ms_per_request - in_process.cpu_ms_per_request
-    yield Row(
-        what="CPU of isolation per LLM call, tiny pages",
-        toolkit="",
-        target="",
-        ours=f"{difference:+.1f} ms",
-        met=None if isolated_run.outcome.trees == in_process.outcome.trees else False,
-        note=f"{isolated_run.cpu_ms_per_request:.1f} ms with, {in_process.cpu_ms_per_request:.1f} ms without",
-    )
 
 
 def step_suites() -> Iterator[Row]:
@@ -357,27 +263,19 @@ ROWS: Mapping[str, Measuring] = MappingProxyType(
         "loop": loop,
         "wall": wall,
         "unlimited": unlimited,
-        "at-once": at_once,
         "tokens": tokens,
-        "requests": requests,
         "memory": memory,
         "startup": startup,
-        "lookup": lookup,
         "suites": step_suites,
         "load": loads,
-        "isolation": isolated,
         "capture": capture,
         "detector": detector,
         "forms": forms,
-        "thousand": thousand,
-        "leases": leases,
-        "scaling": scaling,
-        "kills": kills,
         "fleet": fleet,
         "rewards": verified_rewards,
         "reward-rates": reward_rates,
         "reward-waits": reward_waits,
     }
 )
-LONG = frozenset({"thousand", "fleet", "rewards", "reward-rates", "reward-waits"})
+LONG = frozenset({"fleet", "rewards", "reward-rates", "reward-waits"})
 """Measured only by name or with ``--full``."""

@@ -24,7 +24,7 @@ from tests.fakes.folders import service_folder
 from tests.fakes.sandbox import sandbox_variables
 
 ASSAY = (sys.executable, "-m", "app.cli")
-READY = "assay worker is ready"
+READY = "worker is ready"
 _END_S = 60.0
 
 
@@ -103,7 +103,7 @@ def until_worker_is_ready(env: Mapping[str, str]) -> Start:
         RuntimeError: The worker ended before it was ready.
     """
     began = time.perf_counter()
-    with subprocess.Popen([*ASSAY, "worker"], env=env, stderr=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen([*ASSAY, "serve", "--worker-only"], env=env, stderr=subprocess.PIPE, text=True) as process:
         assert process.stderr is not None
         said = ""
         try:
@@ -141,12 +141,12 @@ def startup() -> Iterator[Row]:
             met=seen.cpu_s <= 1.5,
             note=f"all processes; {seen.wall_s:.1f} s in all",
         )
-        yield _wall_row("assay doctor", of_command("doctor", env=env), 3.0)
+        yield _wall_row("assay admin doctor", of_command("admin", "doctor", env=env), 3.0)
         server = EmbeddedPostgres(Path(env["ASSAY_DATA_DIR"]))
         try:
             shared = {**env, "ASSAY_DATABASE_URL": server.start()}
             until_worker_is_ready(shared)  # creates the tables
-            yield _wall_row("assay worker, until it is ready", until_worker_is_ready(shared), 2.0)
+            yield _wall_row("assay serve --worker-only, until it is ready", until_worker_is_ready(shared), 2.0)
         finally:
             server.stop()
 

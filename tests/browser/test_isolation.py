@@ -18,11 +18,10 @@ from cache.backends.patchright import BrowserCapturer
 from cache.capture import CaptureOutcome
 from cache.confinement.privileges import DEFAULT_UID
 from cache.egress.proxy import EgressProxy
-from cache.errors import BrowserUnavailable, SandboxUnavailable
+from cache.errors import SandboxUnavailable
 from tests.browser.conftest import Rig, counting_packets
 from tests.fakes.processes import command_line, is_running
 from tests.fakes.sandbox import browser_without_sandbox, is_sandbox_missing, sandbox_problem
-from tests.standin.tls import untrusted_server_context
 from tests.standin.web import Reply, StandInWeb, Visit
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
@@ -126,19 +125,6 @@ async def test_unsafe_port_error_names_the_setting_that_allows_it(rig: Rig) -> N
     assert allowed.outcome is not CaptureOutcome.EGRESS_DENIED
 
 
-async def test_untrusted_certificate_is_rejected(rig: Rig, tmp_path: Path) -> None:
-    async with StandInWeb({"/": Reply.html(PROSE)}, tls=untrusted_server_context(tmp_path)) as site:
-        place = f"localhost:{site.port}"
-        async with EgressProxy(frozenset({place})) as proxy:
-            capturer = _new_capturer(rig, proxy)
-            try:
-                seen = await capturer.capture(f"https://{place}/")
-            finally:
-                await capturer.aclose()
-        assert seen.outcome is CaptureOutcome.TLS_ERROR
-        assert sum(site.hits.values()) == 0
-
-
 async def test_pages_share_no_cookies(rig: Rig) -> None:
     script = "<script>document.write(document.cookie || 'no cookie yet'); document.cookie = 'seen=1'</script>"
     for _ in range(2):
@@ -176,21 +162,6 @@ async def test_renderer_is_sandboxed_and_does_not_run_as_root(rig: Rig) -> None:
     assert not [command for command in commands if "--no-sandbox" in command]
 
 
-async def test_browser_processes_do_not_inherit_our_environment(rig: Rig, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "canary-key")
-    async with EgressProxy(frozenset({rig.site.host_port})) as proxy:
-        others = set(_browser_processes())
-        capturer = _new_capturer(rig, proxy)
-        try:
-            await capturer.start()
-            processes = set(_browser_processes()) - others
-            texts = [text for process in processes if (text := _environment(process))]
-        finally:
-            await capturer.aclose()
-    assert texts
-    assert not [text for text in texts if b"canary-key" in text]
-
-
 async def test_closing_leaves_no_processes(rig: Rig) -> None:
     before = {process.pid for process in psutil.Process().children(recursive=True)}
     async with EgressProxy(frozenset({rig.site.host_port})) as proxy:
@@ -220,16 +191,6 @@ async def test_page_is_captured_although_the_browser_is_killed(rig: Rig) -> None
     finally:
         await capturer.aclose()
     assert rig.site.hits["/while-killed"] == 2
-
-
-async def test_missing_browser_is_named_in_the_error() -> None:
-    async with EgressProxy() as proxy:
-        capturer = BrowserCapturer(Path("/nowhere/chromium"), proxy, semaphore=asyncio.Semaphore(1))
-        with pytest.raises(BrowserUnavailable, match="/nowhere/chromium"):
-            await capturer.capture("https://93.184.216.34/")  # needs no name server
-        broken = BrowserCapturer(Path("/bin/false"), proxy, semaphore=asyncio.Semaphore(1))
-        with pytest.raises(BrowserUnavailable, match="does not start"):
-            await broken.start()
 
 
 @pytest.fixture
@@ -310,14 +271,6 @@ def _browser_processes() -> list[psutil.Process]:
         for process in children
         if "--user-data-dir" in command_line(process) or "--type=" in command_line(process)
     ]
-
-
-def _environment(process: psutil.Process) -> bytes:
-    """Return the environment of a process, empty if the process has ended."""
-    try:
-        return Path(f"/proc/{process.pid}/environ").read_bytes()
-    except OSError:
-        return b""
 
 
 async def _until(holds: Callable[[], bool], *, seconds: float = 120.0) -> None:

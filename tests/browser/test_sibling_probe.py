@@ -10,7 +10,7 @@ import pytest
 from cache.backends.http import HttpCapturer
 from cache.backends.patchright import BrowserCapturer
 from cache.backends.router import PROBE_BYTES, RoutedCapturer, SiblingProbe
-from cache.capture import CaptureOutcome, Observation, Soft404Confidence
+from cache.capture import CaptureOutcome, Observation
 from cache.egress.proxy import EgressProxy
 from tests.fakes.sandbox import is_sandbox_missing
 from tests.standin.web import Reply, StandInWeb, Visit
@@ -18,10 +18,6 @@ from tests.standin.web import Reply, StandInWeb, Visit
 pytestmark = pytest.mark.browser
 
 CITED = "/songs/2020/a-song-of-ours"
-SONG = (
-    "<title>Not Found</title><h1>Not Found</h1><p>The second single of the quartet, written on a night train. "
-    "It was recorded in a barn near the coast and came out in 2019."
-)
 NOTHING = (
     "<title>Not Found</title><style>nav::before{content:'Menu'} aside{display:none}</style><nav><a href='/'>Songs</a> "
     "<a href='/x'>People</a></nav><h1>Not Found</h1><aside>Nobody sees this.</aside><p>Nothing is kept under PLACE "
@@ -53,21 +49,3 @@ async def test_page_equal_to_a_random_sibling_is_a_soft_404(browser_program: Pat
     assert seen.outcome is CaptureOutcome.SOFT_404
     assert "a random sibling URL shows the same content" in seen.detail
     assert seen.screenshots
-
-
-async def test_short_page_is_evidence_if_a_random_sibling_returns_404(browser_program: Path) -> None:
-    async with StandInWeb({CITED: Reply.html(SONG)}) as site:
-        seen = await _seen(site, browser_program)
-    assert (seen.outcome, seen.soft_404_confidence) == (CaptureOutcome.OK, Soft404Confidence.LIKELY)
-    assert "returns 404" in seen.detail
-
-
-async def test_redirect_to_a_section_that_siblings_also_reach_is_a_soft_404(browser_program: Path) -> None:
-    def redirect_to_section(visit: Visit) -> Reply:
-        section = "<title>Songs</title><h1>Songs</h1><p>" + "All that the quartet ever played, by year. " * 20
-        return Reply.html(section) if visit.path == "/songs" else Reply.redirect("/songs")
-
-    async with StandInWeb(default_answer=redirect_to_section) as site:
-        seen = await _seen(site, browser_program)
-    assert seen.outcome is CaptureOutcome.SOFT_404
-    assert "redirects to the same URL" in seen.detail

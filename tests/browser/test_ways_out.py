@@ -166,22 +166,6 @@ async def test_dns_rebinding_to_an_internal_address_is_denied(
         assert direct[-1].outcome is hops[-1].outcome is CaptureOutcome.EGRESS_DENIED
 
 
-NOT_THE_WEB = """
-file:///etc/passwd data:text/html,<h1>x chrome://version view-source:http://a.com/ ftp://a.com/x javascript:1 about:blank
-blob:http://a.com/1
-"""
-
-
-@pytest.mark.parametrize("url", NOT_THE_WEB.split())
-@pytest.mark.parametrize("kind", ["browser", "http"])
-async def test_unsupported_schemes_are_rejected_before_anything_is_opened(rig: Rig, kind: str, url: str) -> None:
-    capturer = rig.capturer if kind == "browser" else HttpCapturer(rig.proxy, semaphore=asyncio.Semaphore(1))
-    seen = await capturer.capture(url)
-    assert seen.outcome is CaptureOutcome.UNSUPPORTED
-    assert seen.detail
-    assert (seen.text, seen.screenshots, seen.chain) == ("", (), ())
-
-
 def _commands() -> list[str]:
     """Return the command lines of all processes below this one."""
     return [command_line(process) for process in descendants()]

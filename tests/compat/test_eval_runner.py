@@ -168,15 +168,6 @@ async def test_answers_are_judged_concurrently_up_to_the_limit(layout: Layout):
     assert asked.most == 1
 
 
-async def test_unchanged_result_is_reused(layout: Layout):
-    layout.answer("right")
-    first = await layout.run(client())
-    asked = client()
-    assert await layout.run(asked) == first
-    assert asked.calls == []
-    assert len(results(layout.folder())) == 1
-
-
 async def test_overwrite_judges_again_and_supersedes_the_old_result(layout: Layout):
     layout.answer("right")
     await layout.run(client())
@@ -370,19 +361,6 @@ async def test_changed_page_is_not_looked_at(layout: Layout):
     assert asked.calls == []
 
 
-async def test_reused_result_is_that_of_the_same_evaluation_date(layout: Layout, monkeypatch: pytest.MonkeyPatch):
-    layout.answer("right")
-    monkeypatch.setenv("MIND2WEB2_EVAL_DATE", "2026-10-31")
-    [first] = await layout.run(client())
-    assert first["eval_date"] == "2026-10-31"
-    asked = client()
-    await layout.run(asked)
-    assert asked.calls == []
-    monkeypatch.delenv("MIND2WEB2_EVAL_DATE")
-    [second] = await layout.run(asked)
-    assert second["eval_date"] is None and asked.calls
-
-
 async def test_result_contains_what_it_depends_on(layout: Layout):
     layout.answer("right")
     [result] = await layout.run(client())
@@ -554,60 +532,6 @@ def test_summary_of_february_is_read_where_there_are_no_results(layout: Layout):
     merged = merge_all_results(layout.out)
     assert merged["old"]["me"] == entries
     assert [entry["score"] for entry in merged["new"]["me"]] == [1.0]
-
-
-def test_agent_summary_has_the_public_fields_and_values(layout: Layout):
-    scored(layout, "me", "t1", {1: (1.0, "one two three"), 2: (0.0, "one")})
-    scored(layout, "me", "t2", {1: (1 / 3, "one  two\nthree four")})
-    summary = generate_result_summary(layout.out, "me")
-    assert summary is not None
-    assert read(layout.out / "me" / "summary.json") == summary
-    public = {name: value for name, value in summary.items() if "without_result" not in name}
-    # run 1: mean of 1 and 1/3; run 2: 0, only t1
-    assert public == {
-        "agent_name": "me",
-        "num_tasks": 2,
-        "num_runs": 2,
-        "avg_score": 0.3333,
-        "avg_score_std": 0.3333,
-        "success_rate": 0.25,
-        "success_rate_std": 0.25,
-        "pass_at_2": 0.5,
-        "avg_answer_word_count": 2.2,
-        "avg_answer_word_count_std": 1.2,
-        "per_run": {
-            "answer_1.md": {"num_tasks": 2, "avg_score": 0.6667, "success_rate": 0.5, "avg_word_count": 3.5},
-            "answer_2.md": {"num_tasks": 1, "avg_score": 0.0, "success_rate": 0.0, "avg_word_count": 1.0},
-        },
-        "tasks": {
-            "t1": {
-                "answers": [
-                    {"answer_name": "answer_1.md", "score": 1.0, "success": True, "word_count": 3},
-                    {"answer_name": "answer_2.md", "score": 0.0, "success": False, "word_count": 1},
-                ],
-                "best_score": 1.0,
-                "avg_score": 0.5,
-                "pass": True,
-            },
-            "t2": {
-                "answers": [{"answer_name": "answer_1.md", "score": 1 / 3, "success": False, "word_count": 4}],
-                "best_score": 1 / 3,
-                "avg_score": 0.333333,
-                "pass": False,
-            },
-        },
-    }
-    assert list(public)[:10] == [
-        "agent_name", "num_tasks", "num_runs", "avg_score", "avg_score_std", "success_rate", "success_rate_std",
-        "pass_at_2", "avg_answer_word_count", "avg_answer_word_count_std",
-    ]  # fmt: skip
-
-
-def test_one_run_has_a_standard_deviation_of_zero(layout: Layout):
-    scored(layout, "me", "t1", {1: (0.5, "x")})
-    summary = generate_result_summary(layout.out, "me")
-    assert summary is not None
-    assert (summary["avg_score_std"], summary["success_rate_std"], summary["pass_at_1"]) == (0.0, 0.0, 0.0)
 
 
 def test_results_of_all_agents_are_merged_by_task(layout: Layout):

@@ -169,7 +169,7 @@ async def test_answers_of_a_script_that_cannot_be_loaded_have_no_result(
     assert load_latest_result(project / "eval_results/otter/bridge/answer_1") is not None
     assert load_latest_result(project / "eval_results/otter/gauge/answer_1") is None
     assert metrics(project)["missing_results"] == [{"task_id": "gauge", "run": 1}]
-    assert "gauge answer_1.md: no result: loading the judge script of gauge failed: " in capsys.readouterr().err
+    assert "gauge answer_1.md: no result: loading the task script of gauge failed: " in capsys.readouterr().err
 
 
 async def test_answers_above_the_number_of_runs_are_not_judged(project: Path, model: StandInLLM):

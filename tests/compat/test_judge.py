@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import time
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,6 @@ from pydantic import BaseModel, Field, RootModel
 
 import mind2web2
 from mind2web2 import (
-    BatchBrowserManager,
     CacheFileSys,
     Capture,
     ContextLengthError,
@@ -210,34 +208,6 @@ async def test_permanent_error_is_a_judge_error_after_one_request(server: StandI
     assert fault.message in str(raised.value)
     assert len(server.calls) == 1
     assert (client.usage.requests, client.usage.failed_requests) == (1, 1)
-
-
-@pytest.mark.parametrize(
-    ("status", "code", "header", "calls"),
-    [
-        (400, "invalid_value", "true", 2),
-        (401, "invalid_api_key", "true", 2),
-        (503, None, "false", 1),
-        (429, "rate_limit_exceeded", "false", 1),
-        (429, "insufficient_quota", "true", 1),
-    ],
-)
-async def test_x_should_retry_decides(server: StandInLLM, status: int, code: str | None, header: str, calls: int):
-    server.faults.append(Fault(status=status, code=code, headers={"x-should-retry": header}))
-    client = client_of(server)
-    if calls == 1:
-        with pytest.raises(JudgeError):
-            await client.async_response(**ASK)
-    else:
-        await client.async_response(**ASK)
-    assert len(server.calls) == calls
-
-
-async def test_retry_after_is_honoured(server: StandInLLM):
-    server.faults.append(Fault(status=429, headers={"retry-after": "0.4"}))
-    began = time.monotonic()
-    await client_of(server).async_response(**ASK)
-    assert time.monotonic() - began >= 0.4
 
 
 async def test_retries_end_with_the_window(server: StandInLLM):
@@ -457,14 +427,6 @@ async def test_batch_verify_raises_a_judge_error_and_cancels_the_other_claims(se
             await e.batch_verify([(claim, None, e.add_leaf(claim, claim), None) for claim in ("slow", "bad")])
 
 
-async def test_batch_verify_returns_other_exceptions_in_place(server: StandInLLM):
-    e = initialized_evaluator(client_of(server))
-    results = await e.batch_verify([("it is right", None, None, None), (None, None, None, None)])  # type: ignore[list-item]
-    assert results[0] is True
-    assert isinstance(results[1], TypeError)
-    assert await e.batch_verify([]) == []
-
-
 async def test_no_request_for_an_answer_after_a_judge_error_that_the_script_swallows(server: StandInLLM):
     server.faults.append(WRONG_KEY)
     client = client_of(server)
@@ -510,14 +472,6 @@ async def test_what_a_script_decides_after_its_own_rejected_request_is_not_judge
     decided = {leaf: outcome for leaf, (outcome, _) in outcomes(summary).items()}
     assert decided == {"before": "passed", "vote": "passed", "after": "not_judged"}
     assert (summary["final_score"], summary["score"]["value"]) == (0.0, None)
-
-
-async def test_summary_has_the_usage_of_its_answer(server: StandInLLM):
-    server.faults.append(REFUSED)
-    e = initialized_evaluator(client_of(server))
-    assert await e.verify("it is right", e.add_leaf("a", "a"))
-    usage = e.get_summary()["judge_usage"]
-    assert (usage["requests"], usage["failed_requests"], len(usage["rejections"])) == (3, 1, 1)
 
 
 async def test_errors_of_a_custom_client_have_the_same_consequences(tmp_path: Path):
@@ -614,40 +568,6 @@ async def test_index_that_breaks_during_a_run_is_a_harness_error(cache: CacheFil
     e = initialized_evaluator(ScriptedClient(), cache, browser_manager=Browser(PAGE))
     with pytest.raises(HarnessError, match=r"index\.json"):
         await e.verify("it is right", None, "https://a.com/new")
-
-
-@pytest.mark.parametrize(
-    ("captured", "asked", "reason"),
-    [
-        (PAGE, 2, None),
-        (Capture(error="timeout after 90 s"), 0, "capture_failed"),
-        (Capture(error="Just a moment", blocked=True, status=403), 0, "capture_blocked"),
-        (Capture(), 0, "capture_failed"),
-    ],
-)
-async def test_page_that_a_custom_browser_cannot_capture_fails_the_check_without_a_request(
-    captured: Capture, asked: int, reason: str | None
-):
-    client = ScriptedClient()
-    e = initialized_evaluator(client, browser_manager=Browser(captured))
-    leaf = e.add_leaf("a", "a")
-    assert await e.verify("it is right", leaf, URL) == (reason is None)
-    assert len(client.calls) == asked
-    assert leaf.status == ("failed" if reason else "passed")
-    assert outcomes(e.get_summary())["a"] == ("not_judged" if reason else "passed", reason)
-
-
-@pytest.mark.parametrize("replaces", ["subclass", "instance"])
-async def test_replaced_capture_of_our_own_manager_is_used(replaces: str, monkeypatch: pytest.MonkeyPatch):
-    class Replaced(BatchBrowserManager):
-        async def capture(self, url: str, logger: Any) -> Capture:
-            return PAGE
-
-    manager = Replaced() if replaces == "subclass" else BatchBrowserManager()
-    if replaces == "instance":
-        monkeypatch.setattr(manager, "capture", Browser(PAGE).capture)
-    e = initialized_evaluator(ScriptedClient(), browser_manager=manager)
-    assert await e.extractor.get_page_info(URL) == ([], PAGE.text)
 
 
 class Words:

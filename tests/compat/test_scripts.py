@@ -110,12 +110,6 @@ async def test_script_called_directly(case: Case, tmp_path: Path):
 
 
 @case_by_case
-async def test_script_called_with_a_plain_semaphore(case: Case, tmp_path: Path):
-    result = await run_directly(case, tmp_path, asyncio.Semaphore(1))
-    assert tree_of(result) == case.tree
-
-
-@case_by_case
 async def test_script_run_by_evaluate_task(case: Case, tmp_path: Path):
     fill(CacheFileSys(tmp_path / "cache" / "me" / case.name)).save()
     answer = tmp_path / "answers" / "me" / case.name / "answer_1.md"

@@ -263,39 +263,6 @@ async def result_of_skipped_claim(e: Evaluator, leaf: VerificationNode) -> bool:
     return await e.verify("d", e.add_leaf("d", "d"), extra_prerequisites=[leaf])
 
 
-async def result_within_time_limit(e: Evaluator, leaf: VerificationNode) -> bool:
-    async with asyncio.timeout(60):
-        return await result_of(e, leaf)
-
-
-async def result_of_gathered_tasks(e: Evaluator, leaf: VerificationNode) -> bool:
-    return all(await asyncio.gather(e.verify("c", leaf)))
-
-
-async def result_of_gathered_helpers(e: Evaluator, leaf: VerificationNode) -> bool:
-    tasks = []
-    tasks.append(result_of(e, leaf))
-    results = await asyncio.gather(*tasks)
-    return all(results)
-
-
-async def result_of_a_task(e: Evaluator, leaf: VerificationNode) -> bool:
-    async with asyncio.TaskGroup() as group:
-        task = group.create_task(e.verify("c", leaf))
-    return task.result()
-
-
-async def result_of_the_first_task(e: Evaluator, leaf: VerificationNode) -> bool:
-    for first in asyncio.as_completed([e.verify("c", leaf)]):
-        return await first
-    raise AssertionError
-
-
-async def result_of_a_task_with_a_time_limit(e: Evaluator, leaf: VerificationNode) -> bool:
-    is_right = await asyncio.wait_for(e.verify("c", leaf), 60)
-    return is_right
-
-
 async def result_of_an_assertion(e: Evaluator, leaf: VerificationNode) -> bool:
     with pytest.raises(AssertionError):
         assert await e.verify("c", leaf)
@@ -323,12 +290,6 @@ USES = [
     result_of,
     results_of_all,
     result_of_skipped_claim,
-    result_within_time_limit,
-    result_of_gathered_tasks,
-    result_of_gathered_helpers,
-    result_of_a_task,
-    result_of_the_first_task,
-    result_of_a_task_with_a_time_limit,
 ]
 
 

@@ -153,26 +153,6 @@ def test_aggregated_score_stays_until_it_is_computed_again():
     assert parent.aggregated_score == 1.0
 
 
-def test_single_node_is_a_leaf():
-    made = node("a", score=1.0, status="passed")
-    assert made.compute_score() == made.aggregated_score == 1.0
-
-
-def test_passed_critical_children_give_the_full_score():
-    parent = node("p", children=[node(name, critical=True, score=1.0, status="passed") for name in "ab"])
-    assert (parent.compute_score(mutate=True), parent.status) == (1.0, "passed")
-
-
-def test_weights_apply_to_the_mean():
-    parent = node("p", children=[node("a", score=1.0, status="passed", weight=3.0), node("b")])
-    assert parent.compute_score() == 0.75
-
-
-def test_three_passed_children_give_exactly_one():
-    parent = node("p", children=[node(f"n{n}", score=1.0, status="passed") for n in range(3)])
-    assert parent.compute_score() == 1.0
-
-
 def test_zero_score_is_failed_only_with_a_failed_direct_child():
     skipped = node("p", children=[node("q", children=[node("a", status="failed")])])
     skipped.compute_score(mutate=True)

@@ -10,9 +10,13 @@ import asyncio
 import itertools
 import os
 import random
+import shutil
 import signal
 import sys
+import tempfile
 import time
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,8 +24,8 @@ import httpx
 import psutil
 from sqlalchemy import text
 
-from app.storage.database import Database
-from tests.bench.durability import private_database
+from app.storage.database import Database, connect_database, migrate
+from app.storage.embedded import EmbeddedPostgres
 from tests.faults.fork_server import WorkerForkServer, worker_url
 from tests.standin.llm import StandInLLM
 from tests.standin.rules import seeded_rule
@@ -44,6 +48,29 @@ TEXTS = {
     for number in range(PAGES)
 }
 WITHIN_S = 1800.0
+
+
+@asynccontextmanager
+async def private_database() -> AsyncIterator[tuple[Database, Path]]:
+    """Open the database of a private PostgreSQL server, with the folder that is removed with it."""
+    folder = _folder()
+    server = EmbeddedPostgres(folder)
+    url = await asyncio.to_thread(server.start)
+    try:
+        async with connect_database(url) as database:
+            async with database.begin() as connection:
+                await migrate(connection)
+            yield database, folder
+    finally:
+        await asyncio.to_thread(server.stop)
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _folder() -> Path:
+    """Return a new folder that the database account can enter."""
+    folder = Path(tempfile.mkdtemp(prefix="assay-bench-"))
+    folder.chmod(0o755)
+    return folder
 
 
 async def soak(database: Database, folder: Path) -> bool:

@@ -72,7 +72,7 @@ def importing_process(command: subprocess.Popen[str]) -> psutil.Process:
 
 @pytest.mark.parametrize(
     "arguments",
-    [("evaluate", "--agent", "otter", "--model", "lexical"), ("capture", "--agent", "otter")],
+    [("evaluate", "--agent", "otter", "--model", "lexical"), ("pages", "capture", "--agent", "otter")],
     ids=lambda arguments: arguments[0],
 )
 def test_ctrl_c_ends_a_command_while_a_judge_file_is_imported(home: Path, arguments: tuple[str, ...]) -> None:

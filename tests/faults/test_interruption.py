@@ -212,7 +212,7 @@ def test_command_ends_while_a_model_does_not_reply(
 def test_command_ends_while_it_follows_a_job_of_a_silent_server(
     start: Callable[..., Command], silent: SilentServer
 ) -> None:
-    command = start("jobs", "wait", "job_1", "--url", silent.url)
+    command = start("admin", "jobs", "--wait", "job_1", "--url", silent.url)
     command.wait_until(silent.requested.is_set)
 
     assert_ended(command, command.interrupt(), 130)
@@ -222,7 +222,7 @@ def test_command_ends_while_it_follows_a_job_of_a_silent_server(
     ("arguments", "says"),
     [
         (("serve", "--port", "0"), "assay serves at"),
-        (("worker",), "assay worker is ready"),
+        (("serve", "--worker-only"), "worker is ready"),
     ],
     ids=["serve", "worker"],
 )

@@ -119,7 +119,7 @@ def evidence_path(sha256: str, media_type: str) -> str:
 
 
 def script_paths(sha256: str) -> tuple[str, str]:
-    """Return both possible paths of a judge file: Python, or a task in YAML."""
+    """Return both possible paths of a task file: Python, or a task in YAML."""
     return f"scripts/{sha256}.py", f"scripts/{sha256}.yaml"
 
 

@@ -116,16 +116,16 @@ def _export_from_folder(
 
 
 def verify(file: BundleArgument, as_json: JsonOption = False) -> None:
-    """Check every file, and recompute verdicts and scores from the recorded replies and pages. Runs no judge."""
+    """Check every file, and recompute verdicts and scores. Uses recorded replies and pages, and runs no task file."""
     from app.features.bundles.verification import verify as verify_bundle
 
     _report(file, verify_bundle(file), as_json=as_json)
 
 
 def replay(file: BundleArgument, as_json: JsonOption = False) -> None:
-    """Verify a bundle, then judge its answers again with its pages and replies. Needs no network and no API key.
+    """Verify a bundle, then judge its answers again. Uses its pages and replies, and needs no network and no API key.
 
-    This executes judge files of the bundle's author, in confined processes.
+    This executes task files of the bundle's author, in confined processes.
     """
     from app.console.judging_options import quiet_logging
     from app.features.bundles.replay import replay as replay_bundle

@@ -1,7 +1,7 @@
 """Replay of a bundle: its judges run again, with all pages and model replies served from the bundle.
 
-This reproduces the claims of the judges, their order, and the use of the verdicts. Judge files are code of the bundle's
-author: each one runs in a confined process without API keys, within the limits of judge files. There is no network and
+This reproduces the claims of the judges, their order, and the use of the verdicts. Task files are code of the bundle's
+author: each one runs in a confined process without API keys, within the limits of task files. There is no network and
 no model. Each request that the bundle cannot answer is a difference.
 """
 
@@ -187,7 +187,7 @@ class OfflineBrowser:
 
 
 class OfflineTools:
-    """Tools of judge scripts without network access.
+    """Tools of task scripts without network access.
 
     Documents are parsed locally; model requests go to the replay client.
     """
@@ -259,7 +259,7 @@ async def replay(path: Path, settings: Settings, *, timeout_s: float = UNKNOWN_R
 
     Raises:
         BundleRefused: the file is not a valid bundle or is unsafe.
-        IsolationFailed: no process can be started for a judge file.
+        IsolationFailed: no process can be started for a task file.
     """
     async with AsyncExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="assay-replay-")))
@@ -325,7 +325,7 @@ class _Replay:
         self._catalogues: dict[tuple[str, str], JudgeCatalogue] = {}
 
     async def load_judges(self) -> None:
-        """Write the judge files to folders, and load them. Only one file of a task fits into a folder."""
+        """Write the task files to folders, and load them. Only one file of a task fits into a folder."""
         folders: list[dict[str, str]] = []
         for entry in self._bundle.manifest.results:
             script = script_sha256_of(await asyncio.to_thread(read_result, self._bundle, entry))
@@ -379,10 +379,10 @@ class _Replay:
             return "the bundle was made without content"
         catalogue = self._catalogues.get((entry.task_id, str(script_sha256_of(recorded))))
         if catalogue is None or _answer_path(recorded) not in self._bundle or _log_path(recorded) not in self._bundle:
-            return "its judge file, its answer or its call log is not in the bundle"
+            return "its task file, its answer or its call log is not in the bundle"
         if entry.task_id in catalogue.broken:
             return catalogue.broken[entry.task_id]
-        return None if entry.task_id in catalogue.judges else f"its judge file has no judge of the task {entry.task_id}"
+        return None if entry.task_id in catalogue.judges else f"its task file does not define the task {entry.task_id}"
 
     async def _judge(
         self, entry: BundledResult, recorded: Mapping[str, Any], replayed: _ReplayRuntime

@@ -1,7 +1,7 @@
 """Verification of a bundle: its zip, its files, and every figure and verdict that follows from recorded replies.
 
 No code from the bundle runs. A manifest can be rebuilt after a file was changed, so the verification starts at the
-results: they name their answer, judge file, call log and pages by hash, and their scores follow from their verdicts.
+results: they name their answer, task file, call log and pages by hash, and their scores follow from their verdicts.
 This shows that the bundle agrees with itself, not who made it.
 """
 
@@ -225,7 +225,7 @@ class _ResultCheck:
         return False
 
     def _named_differences(self, result: Mapping[str, Any]) -> list[ReplayDifference]:
-        """Check the names in the manifest, and that answer and judge file are in the bundle."""
+        """Check the names in the manifest, and that answer and task file are in the bundle."""
         differences: list[ReplayDifference] = []
         names = {"task_id": (self._entry.task_id, None), "answer_name": (self._entry.answer_name, UNKNOWN_ANSWER)}
         names |= {"agent_name": (self._bundle.manifest.agent, UNKNOWN_AGENT)}
@@ -289,7 +289,7 @@ class _ResultCheck:
             if sha256 in pictures or script_of(result).get("kind") == JudgeKind.NATIVE:
                 yield ReplayDifference(where="a page in the call log", recorded=sha256, recomputed="not in the bundle")
             else:
-                self._not_compared.setdefault(f"a page with the hash {sha256}: the judge script created it")
+                self._not_compared.setdefault(f"a page with the hash {sha256}: the task script created it")
 
     def _override_differences(self, result: Mapping[str, Any]) -> Iterator[ReplayDifference]:
         """Check the number of overrides against the manifest, and the scores with them against a recomputation."""

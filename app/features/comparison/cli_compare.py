@@ -1,4 +1,4 @@
-"""``assay compare``: compare agents, runs or results on shared tasks, with significance tests."""
+"""``assay results compare``: compare agents, runs or results on shared tasks, with significance tests."""
 
 from __future__ import annotations
 

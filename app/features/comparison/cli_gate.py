@@ -1,4 +1,4 @@
-"""``assay gate``: pass or fail an agent in CI. Exit code 0: passed, 100: failed, 3: not decided."""
+"""``assay results gate``: pass or fail an agent in CI. Exit code 0: passed, 100: failed, 3: not decided."""
 
 from __future__ import annotations
 
@@ -82,7 +82,7 @@ def gate(
         place = "here" if folder is not None else "on the server"
         raise ToolFailed(f"a gate needs confidence intervals: {place}, {advice('statistics')}")
     if summary.get("statistics") is None:
-        raise WrongUsage(f"{name}: no answer has been judged yet", hint="See the state of its jobs: assay jobs")
+        raise WrongUsage(f"{name}: no answer has been judged yet", hint="See the state of its jobs: assay admin jobs")
     _report(
         run_gate(name, summary, thresholds, comparison=comparison),
         summary, comparison, junit=junit, markdown=markdown, as_json=as_json,
@@ -194,7 +194,7 @@ def gate_junit(gate: Gate) -> str:
         "errors": str(states.count(GateState.OPEN)),
     }
     top = Element("testsuites", counts)
-    suite = SubElement(top, "testsuite", {"name": _xml_text(f"assay gate {gate.agent}"), **counts})
+    suite = SubElement(top, "testsuite", {"name": _xml_text(f"assay results gate {gate.agent}"), **counts})
     for check in gate.checks:
         _add_test_case(suite, gate, check)
     return '<?xml version="1.0" encoding="UTF-8"?>\n' + tostring(top, encoding="unicode") + "\n"
@@ -221,7 +221,7 @@ def gate_markdown(gate: Gate) -> str:
         rows.append(f"| {' | '.join(cells)} | {_STATE_WORDS[check.state]} | {_markdown_cell(check.reason)} |")
     return "\n".join(
         [
-            f"### assay gate, {_markdown_cell(gate.agent)}: {_HEADING[gate.state]}",
+            f"### assay results gate, {_markdown_cell(gate.agent)}: {_HEADING[gate.state]}",
             "",
             "| check | wanted | found | | reason |",
             "|---|---|---|---|---|",

@@ -1,4 +1,4 @@
-"""``assay export``: write results in formats of other programs."""
+"""``assay results export``: write results in formats of other programs."""
 
 from __future__ import annotations
 

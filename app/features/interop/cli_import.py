@@ -1,4 +1,4 @@
-"""``assay answers import``: import answers into a folder of the public layout or submit them to a server."""
+"""``assay results import``: import answers into a folder of the public layout or submit them to a server."""
 
 from __future__ import annotations
 
@@ -16,14 +16,6 @@ if TYPE_CHECKING:
     from answers.submission import Answer, Submission
 
 _ARCHIVES = (".zip", ".tar", ".tgz", ".gz")
-
-
-def program() -> typer.Typer:
-    """Return the ``answers`` command group."""
-    group = typer.Typer(help="Import answers from JSON lines or the public layout.", no_args_is_help=True)
-    group.callback()(lambda: None)
-    group.command("import")(import_)
-    return group
 
 
 def import_(

@@ -1,4 +1,4 @@
-"""``assay capture import`` and ``assay capture export``: page caches in the public layout, and saved pages (MHTML)."""
+"""``assay pages import`` and ``assay pages export``: page caches in the public layout, and saved pages (MHTML)."""
 
 from __future__ import annotations
 

@@ -7,12 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-import typer.core
 
 from app.console import event_loop
 from app.console.connection import JsonOption
 from app.console.errors import Exit, WrongUsage
-from app.console.groups import DefaultGroup
 from app.console.judging_options import (
     EffortOption,
     MaxOutputOption,
@@ -37,20 +35,8 @@ if TYPE_CHECKING:
     from judges.analysis.label_import import ImportReport
 
 
-class _MeasureGroup(DefaultGroup):
-    """Group whose command ``measure`` is implied by a file or an option."""
-
-    def implied(self, args: list[str]) -> str | None:
-        is_file = bool(args) and (args[0].startswith("-") or "." in args[0] or "/" in args[0])
-        return "measure" if is_file else None
-
-
 def program() -> typer.Typer:
-    group = typer.Typer(
-        cls=_MeasureGroup,
-        no_args_is_help=True,
-        help="Measure judges against labels of people. `assay meta-eval LABELS.jsonl` is short for measure.",
-    )
+    group = typer.Typer(help="Measure judges against labels of people.", no_args_is_help=True)
     group.command("measure")(measure)
     group.command("import")(import_labels)
     group.command("bench", cls=BenchCommand)(bench)

@@ -149,7 +149,7 @@ def bench(
             return
         failures = event_loop.run(run.measure(settings)) if models else run.measure_recorded()
     report = run.report(settings)
-    _output(report, settings, out or (), as_json=as_json)
+    _output(report, out or (), as_json=as_json)
     for failure in failures:
         stderr_console().print_line(f"stopped: {failure}")
     is_incomplete = any(row["verdicts"] == "asked" and row["not_judged"]["by_reason"] for row in report["rows"])
@@ -314,15 +314,12 @@ class _Bench:
 
     def report(self, settings: Settings) -> dict[str, Any]:
         """Return the bench report."""
-        from app.features.meta_eval.stored_benches import read_benches
-        from judges.analysis.meta_eval.bench import bench_report, bench_row, with_earlier_costs
+        from judges.analysis.meta_eval.bench import bench_report, bench_row
 
         now = datetime.now(UTC)
-        earlier = read_benches(settings.data_dir)
         rows: list[dict[str, Any]] = []
         for summary, judges in self.measured:
-            measured = (bench_row(summary["name"], one, settings.prices.of) for one in judges)
-            rows += with_earlier_costs(measured, earlier)
+            rows += (bench_row(summary["name"], one, settings.prices.of) for one in judges)
         sets = [summary for summary, _ in self.measured]
         identity = hashlib.sha256(repr((now, sets, rows)).encode()).hexdigest()
         return bench_report(
@@ -372,8 +369,7 @@ def _progress(name: str) -> Iterator[Callable[[JudgedItem], None]]:
         yield lambda _: progress.advance(bar)
 
 
-def _output(report: Mapping[str, Any], settings: Settings, out: Sequence[Path], *, as_json: bool) -> None:
-    from app.features.meta_eval.stored_benches import write_bench
+def _output(report: Mapping[str, Any], out: Sequence[Path], *, as_json: bool) -> None:
     from judges.analysis.meta_eval.bench import bench_markdown
     from judges.result import write_json
 
@@ -387,11 +383,6 @@ def _output(report: Mapping[str, Any], settings: Settings, out: Sequence[Path], 
                 )
     except OSError as error:
         raise WrongUsage(f"Cannot write --out {path}: {error.strerror}") from error
-    try:
-        stored = write_bench(report, settings.data_dir)
-    except OSError as error:
-        raise WrongUsage(f"Cannot store the report in {settings.data_dir}: {error.strerror}") from error
-    stderr_console().print_line(f"stored: {stored}")
     if as_json:
         print_json(report)
     else:

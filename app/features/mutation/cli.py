@@ -37,8 +37,8 @@ if TYPE_CHECKING:
 
 LEXICAL = "lexical"
 _MISSED = {
-    "deaf": "the claim did not change: the judge does not read the changed text",
-    "fixed": "the claim did not change: it is constant in the judge file",
+    "deaf": "the claim did not change: the task does not read the changed text",
+    "fixed": "the claim did not change: it is constant in the task file",
     "unsourced": "judged without a page, because no page is cited any more",
     "lenient": "the changed claim still passed",
 }
@@ -58,8 +58,8 @@ class _TestInputs:
 
 
 def test_judge(
-    task_id: Annotated[str, typer.Argument(help="Task whose judge is tested.")],
-    answer: Annotated[Path | None, typer.Option(help="Answer file (.md) that the judge should pass.")] = None,
+    task_id: Annotated[str, typer.Argument(help="Task to test.")],
+    answer: Annotated[Path | None, typer.Option(help="Answer file (.md) that should get the full score.")] = None,
     agent: Annotated[str | None, typer.Option(help="Use the first answer of this agent instead.")] = None,
     answers: Annotated[Path, typer.Option(help="Folder of <agent>/<task>/answer_<k>.md.")] = Path("answers"),
     pages: PageTextsOption = None,
@@ -69,7 +69,7 @@ def test_judge(
     per_kind: Annotated[int, typer.Option(min=0, help="Maximum changes per kind; 0 for all.")] = 3,
     as_json: JsonOption = False,
 ) -> None:
-    """Test a judge with edited values, citations and answers. Report undetected edits.
+    """Test a task with edited values, citations and answers. Report undetected edits.
 
     Exit code 100 if there are any.
     """
@@ -96,7 +96,7 @@ def test_judge(
             _print_changes(task_id, changes)
         else:
             print_line(
-                "\nNo claim of this answer passes, so its text was not changed. Fix the judge, then test it again."
+                "\nNo claim of this answer passes, so its text was not changed. Fix the task, then test it again."
             )
     if changes["missed"] or changes["strays"] or fields["findings"] or scores["findings"]:
         raise typer.Exit(Exit.GATE_FAILED)
@@ -113,7 +113,7 @@ def _run_test(settings: Settings, inputs: _TestInputs) -> dict[str, Any]:
     from app.engine.judge_trials import field_test
 
     if inputs.judge.path is None:
-        raise WrongUsage(f"the judge of {inputs.judge.task!r} was not loaded from a file")
+        raise WrongUsage(f"the task {inputs.judge.task!r} was not loaded from a file")
     if inputs.model == LEXICAL and inputs.pages is not None:
         changes = (inputs.seed, inputs.per_kind)
         return event_loop.run(field_test(inputs.judge.path, inputs.answer, inputs.pages, answer_changes=changes))
@@ -130,7 +130,7 @@ def _refuse_without_passing_claim(base: dict[str, Any]) -> None:
     if not base["with_pages"]:
         raise WrongUsage(
             "no claim of this answer passes, and none is shown a page: the model extracted no values or no citations",
-            hint="Use --model to choose another model, or --answer to give an answer that the judge passes.",
+            hint="Use --model to choose another model, or --answer to give an answer that passes.",
         )
 
 

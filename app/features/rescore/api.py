@@ -327,7 +327,7 @@ async def _check_judges(service: Service, task_ids: set[str]) -> None:
     for task_id in sorted(task_ids):
         if not service.runtime.has_task(task_id):
             detail = f"task {task_id!r} does not exist; GET /v1/tasks lists all tasks"
-            raise Problem(404, "UNKNOWN_TASK", "This task has no judge", errors=[("task_id", detail)])
+            raise Problem(404, "UNKNOWN_TASK", "This task does not exist", errors=[("task_id", detail)])
         broken = service.runtime.catalogue.broken.get(task_id)
         if broken is not None:
             detail = f"The judge of task {task_id!r} does not load: {broken.partition(chr(10))[0]}"

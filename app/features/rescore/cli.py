@@ -30,7 +30,7 @@ _MAX_FLIPS = 50
 
 def rescore(
     rescore_id: Annotated[
-        str | None, typer.Argument(metavar="[ID]", help="Print an earlier rescore instead of starting one.")
+        str | None, typer.Argument(metavar="ID", help="Print an earlier rescore instead of starting one.")
     ] = None,
     task: Annotated[str | None, typer.Option(help="Rescore the newest answers to this task.")] = None,
     agent: Annotated[str | None, typer.Option(help="Rescore the newest answers of this agent.")] = None,

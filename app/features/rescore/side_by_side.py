@@ -184,7 +184,7 @@ def _difference_json(before: Score | None, after: Score | None) -> dict[str, Any
 
 
 def _is_judge_changed(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> bool | None:
-    """Return whether another judge file judged the new result; None if a side is missing."""
+    """Return whether another task file judged the new result; None if a side is missing."""
     if before is None or after is None:
         return None
     return bool(script_sha256_of(before) != script_sha256_of(after))

@@ -312,7 +312,7 @@ async def _judge(service: Service, compiler: RubricCompiler, item: VerifyItemIn,
     task_id = item.task_id or ""
     if not service.runtime.has_task(task_id):
         detail = f"task {task_id!r} does not exist; GET /v1/tasks lists all tasks"
-        raise Problem(404, "UNKNOWN_TASK", "This task has no judge", errors=[(f"{prefix}task_id", detail)])
+        raise Problem(404, "UNKNOWN_TASK", "This task does not exist", errors=[(f"{prefix}task_id", detail)])
     try:
         return service.runtime.judge(task_id)
     except JudgeNotLoadable as error:

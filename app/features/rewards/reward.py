@@ -34,7 +34,7 @@ class MaskReason(StrEnum):
     STORAGE_UNAVAILABLE = "storage_unavailable"
     """The database could not be reached."""
     JUDGE_FAILED = "judge_failed"
-    """The judge file itself failed."""
+    """The task file itself failed."""
     NOTHING_APPLIES = "nothing_applies"
     """No part of the rubric applies to the answer."""
     NOT_JUDGED = "not_judged"

@@ -98,7 +98,7 @@ class RewardVerifier:
         self._service = service
         self._keep_time = timedelta(seconds=KEEP_S)
         self._slots = asyncio.Semaphore(_MAX_AT_ONCE)
-        # Each judge file in Python runs in a process of its own, so fewer of them can run than task files.
+        # Each task file in Python runs in a process of its own, so fewer of them can run than files in YAML.
         self._processes = asyncio.Semaphore(service.settings.max_tasks * service.settings.max_answers)
         self._lookups: Batches[IdempotencyKey, str | None] = Batches(self._find)
         self._writes: Batches[tuple[IdempotencyKey, str], str | None] = Batches(self._keep)

@@ -1,4 +1,4 @@
-"""``assay mind2web compare`` and ``assay mm-mind2web compare``: compare two runs step by step and task by task."""
+"""``assay suites compare``: compare two runs of a suite step by step and task by task."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``assay mind2web``: run a model over Mind2Web, score predictions from a file, convert candidate scores."""
+"""``assay suites mind2web``: run a model over Mind2Web, or score predictions from a file."""
 
 from __future__ import annotations
 
@@ -12,9 +12,8 @@ import typer
 from app.console.connection import JsonOption
 from app.console.errors import WrongUsage
 from app.console.judging_options import judging_settings, quiet_logging
-from app.console.streams import print_json, print_line, stderr_console
+from app.console.streams import stderr_console
 from app.console.tables import PlainTable, plain_table
-from app.features.suites.cli_compare_runs import compare
 from app.features.suites.cli_suite_run import (
     ConfigOption,
     DryRunOption,
@@ -44,7 +43,7 @@ DataRootOption: TypeAlias = Annotated[
 ]
 ScoresOption: TypeAlias = Annotated[
     Path | None,
-    typer.Option(help="Candidate scores of the ranker: scores_all_data.pkl, or Parquet converted from it."),
+    typer.Option(help="Candidate scores of the ranker: scores_all_data.pkl. A restricted child process converts it."),
 ]
 TemplateOption: TypeAlias = Annotated[
     Path | None,
@@ -88,17 +87,7 @@ PredictionsOption: TypeAlias = Annotated[
 ]
 
 
-def program() -> typer.Typer:
-    """Return the ``mind2web`` command group."""
-    group = typer.Typer(invoke_without_command=True, help="Mind2Web: single web steps as multiple-choice questions.")
-    group.callback()(mind2web)
-    group.command("compare")(compare)
-    group.command("scores")(scores)
-    return group
-
-
 def mind2web(
-    context: typer.Context,
     config: ConfigOption = None,
     protocol: ProtocolOption = Protocol.TOURNAMENT,
     data_root: DataRootOption = None,
@@ -124,9 +113,7 @@ def mind2web(
     no_cache: NoCacheOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a model over Mind2Web: multiple-choice questions with the published scoring, or with that of the guide."""
-    if context.invoked_subcommand is not None:
-        return
+    """Run a model over Mind2Web. Multiple-choice questions are scored as published, or as in the guide."""
     root, split = _check_data(data_root, split, protocol)
 
     from app.features.suites.mindact import PlayOptions
@@ -158,29 +145,9 @@ def mind2web(
     run_and_print(lambda: compute(options, run_input, settings, output_dir), _summary, output_dir, as_json=as_json)
 
 
-def scores(
-    pickle: Annotated[Path, typer.Argument(help="scores_all_data.pkl of the candidate ranker.")],
-    out: Annotated[Path, typer.Option(help="Parquet file to write.")],
-    sha256: Annotated[str | None, typer.Option(help="Expected SHA-256 of the pickle.")] = None,
-    as_json: JsonOption = False,
-) -> None:
-    """Convert a pickle of candidate scores to Parquet. A restricted child process reads the pickle."""
-    from judges.suites.mind2web.scores import convert_pickle
-
-    with stderr_console().status("converting"):
-        table = convert_pickle(pickle, out, sha256=sha256)
-    if as_json:
-        print_json(
-            {"path": str(table.path), "sha256": table.sha256, "steps": table.steps, "candidates": table.candidates}
-        )
-        return
-    line = f"{table.path}: {table.steps} steps, {table.candidates} candidates; SHA-256 of the pickle {table.sha256}"
-    print_line(line)
-
-
 def _check_data(root: Path | None, split: str | None, protocol: Protocol) -> tuple[Path, str]:
     if root is None:
-        raise WrongUsage("--data-root is missing", hint="assay mind2web --data-root DATA --split test_task")
+        raise WrongUsage("--data-root is missing", hint="assay suites mind2web --data-root DATA --split test_task")
     if not root.exists():
         raise WrongUsage(f"--data-root {root}: no such file or folder")
     if split is None and root.is_dir() and protocol is Protocol.GUIDE:

@@ -1,4 +1,4 @@
-"""``assay mm-mind2web``: run a model over Multimodal-Mind2Web~, score answers from a file, build a snapshot."""
+"""``assay suites mm-mind2web`` and ``assay suites build``: runs over Multimodal-Mind2Web~, and its snapshots."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from app.console.errors import WrongUsage
 from app.console.judging_options import judging_settings, quiet_logging
 from app.console.streams import print_json, print_line, stderr_console
 from app.console.tables import PlainTable, plain_table
-from app.features.suites.cli_compare_runs import compare
 from app.features.suites.cli_suite_run import (
     DryRunOption,
     MaxLlmOption,
@@ -39,17 +38,7 @@ if TYPE_CHECKING:
 JOURNAL_NAME = "mm_mind2web_steps.jsonl"
 
 
-def program() -> typer.Typer:
-    """Return the ``mm-mind2web`` command group."""
-    group = typer.Typer(invoke_without_command=True, help="Multimodal-Mind2Web~: single web steps with screenshots.")
-    group.callback()(mm_mind2web)
-    group.command("compare")(compare)
-    group.command("build")(build)
-    return group
-
-
 def mm_mind2web(
-    context: typer.Context,
     data: Annotated[
         Path | None, typer.Option(help="Rows in ~ format: a .parquet or .jsonl file, or a folder of them.")
     ] = None,
@@ -67,13 +56,11 @@ def mm_mind2web(
     no_cache: NoCacheOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Run a model over Multimodal-Mind2Web~: two questions per step, scored as on its dataset card."""
-    if context.invoked_subcommand is not None:
-        return
+    """Run a model over Multimodal-Mind2Web~. Two questions per step are scored as on its dataset card."""
     if data is None:
         raise WrongUsage(
             "--data is missing",
-            hint="assay mm-mind2web --data FILE.parquet. Create the file with `assay mm-mind2web build`.",
+            hint="assay suites mm-mind2web --data FILE.parquet. Create the file with `assay suites build`.",
         )
     if not data.exists():
         raise WrongUsage(f"--data {data}: no such file or folder")

@@ -1,4 +1,4 @@
-"""Parts of ``assay mind2web`` and ``assay mm-mind2web``: options, a run with a journal, and output."""
+"""Parts of ``assay suites mind2web`` and ``assay suites mm-mind2web``: options, a run with a journal, and output."""
 
 from __future__ import annotations
 

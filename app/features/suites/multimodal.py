@@ -91,7 +91,7 @@ def read_input(
         if _SOURCE_COLUMN in source.values and "task_id" not in source.values:
             raise DataUnreadable(
                 source.place,
-                "is a Multimodal-Mind2Web row; build a snapshot of such rows with `assay mm-mind2web build`",
+                "is a Multimodal-Mind2Web row; build a snapshot of such rows with `assay suites build`",
             )
         row = read_tilde_row(source.values, place=source.place, position=source.position, prompts=prompts)
         if split is None or row.split == split:

@@ -8,12 +8,6 @@ from dataclasses import dataclass
 from typing import Any
 
 from sqlalchemy import (
-    Column,
-    Float,
-    ForeignKey,
-    Integer,
-    Table,
-    Text,
     delete,
     func,
     select,
@@ -23,32 +17,7 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.storage.listings import equal
 from app.storage.records import storable_text
-from app.storage.tables import metadata
-
-# Suite runs, and their steps in ``suite_steps``.
-suite_runs = Table(
-    "suite_runs",
-    metadata,
-    Column("job_id", Text, ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
-    # Steps of an earlier attempt are reused only if the identity is equal.
-    Column("identity", Text, nullable=False),
-    Column("total", Integer, nullable=False),
-)
-
-suite_steps = Table(
-    "suite_steps",
-    metadata,
-    Column("job_id", Text, ForeignKey("jobs.id", ondelete="CASCADE"), primary_key=True),
-    Column("position", Integer, primary_key=True),
-    Column("task_id", Text, nullable=False),
-    Column("status", Text, nullable=False),
-    Column("element_acc", Float),
-    Column("action_f1", Float),
-    Column("step_acc", Float),
-    # The trace is stored apart from the record because it is long.
-    Column("record", Text, nullable=False),
-    Column("trace", Text, nullable=False),
-)
+from app.storage.tables import suite_runs, suite_steps
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -52,7 +52,7 @@ async def task(task_id: NamePath, viewer: ViewerDep, format: Format = Format.HTM
     """Show one task: question, version, rubric, file, and scores per agent."""
     found = await viewer.api.get_or_none(f"/v1/tasks/{task_id}")
     if found is None:
-        raise NotFound(f"Task {task_id!r} has no judge file")
+        raise NotFound(f"No task file exists for {task_id!r}")
     file = await viewer.api.get_or_none(f"/v1/tasks/{task_id}/file")
     scores = (await viewer.api.get("/v1/task-scores", task_id=task_id))["items"]
     if format is Format.CSV:

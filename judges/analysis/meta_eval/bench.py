@@ -6,7 +6,7 @@ The bench report is JSON: ``sets`` summarizes the label sets and ``rows`` has on
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Final
@@ -132,7 +132,7 @@ def _unjudged(one: UnjudgedItem) -> dict[str, Any]:
 
 
 BENCH_VERSION: Final = 1
-MEASURED, RECORDED, PRICE_LIST, EARLIER = "measured", "recorded", "price list", "earlier bench"
+MEASURED, RECORDED, PRICE_LIST = "measured", "recorded", "price list"
 """Where the price of a row comes from."""
 _COSTS: Final = ("usd", "input_tokens", "output_tokens", "seconds")
 
@@ -205,28 +205,6 @@ def _per_claim(one: JudgeAgreement, price_of: Callable[[str], Price | None]) -> 
         "usd_source": None if usd is None else source,
         "n": max(mean.n for mean in known.values()),
     }
-
-
-def with_earlier_costs(
-    rows: Iterable[dict[str, Any]], earlier: Iterable[Mapping[str, Any]]
-) -> Iterator[dict[str, Any]]:
-    """Yield the rows. A judge whose replies all came from the cache gets the costs that an earlier bench measured.
-
-    ``earlier`` are bench reports, newest first.
-    """
-    known: dict[tuple[Any, ...], Mapping[str, Any]] = {}
-    for report in earlier:
-        for row in report["rows"]:
-            if row["per_claim"]["usd_source"] in (MEASURED, EARLIER):
-                known.setdefault(_judge_and_set(row), row["per_claim"])
-    for row in rows:
-        if row["verdicts"] == "asked" and row["per_claim"]["usd"] is None and _judge_and_set(row) in known:
-            row = {**row, "per_claim": {**known[_judge_and_set(row)], "usd_source": EARLIER}}
-        yield row
-
-
-def _judge_and_set(row: Mapping[str, Any]) -> tuple[Any, ...]:
-    return row["set"], row["model"], row["votes"], tuple(row["prompts"])
 
 
 def judge_name(row: Mapping[str, Any]) -> str:

@@ -444,7 +444,7 @@ class _Finder:
         for section in sections(self._observed.answer):
             section_urls = [url for url, start in cited if section.start <= start < section.end]
             if section_urls and not any(canonical_key(url) in used for url in section_urls):
-                message = f"The judge uses no citation of this section ({section_urls[0]})."
+                message = f"The task uses no citation of this section ({section_urls[0]})."
                 fix = "Extract its values and pages and declare claims about them, or remove it from the test answer."
                 yield Finding(code=FindingCode.SECTION_NOT_READ, subject=section.title, message=message, fix=fix)
 

@@ -97,7 +97,7 @@ class AnswerEvaluation:
             judges.errors.JudgeError: there can be no result.
         """
         began = time.monotonic()
-        with judge_import(f"loading the judge script of {folder.task_id} failed"):
+        with judge_import(f"loading the task script of {folder.task_id} failed"):
             script = self.script()
         try:
             cache = self.cache()

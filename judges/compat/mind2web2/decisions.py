@@ -19,8 +19,8 @@ from rubrics.node import Status
 from rubrics.scoring import compatible_score
 from rubrics.verdict import Claim, ModelRequest, Outcome, Reason, Usage, Verdict
 
-PENDING: Final = "the judge script did not wait for the end of a request"
-_USED: Final = "the judge script used the result of a claim that was not judged:"
+PENDING: Final = "the task script did not wait for the end of a request"
+_USED: Final = "the task script used the result of a claim that was not judged:"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

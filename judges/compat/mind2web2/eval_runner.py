@@ -72,7 +72,7 @@ def resolve_scripts_dir(root: str | Path, version: str | None = None) -> Path:
     if version is not None:
         if version in ("", ".", "..") or Path(version).name != version or not _has_scripts(root / version):
             raise ScriptsNotFound(
-                f"{root / version} contains no judge scripts: choose another version "
+                f"{root / version} contains no task scripts: choose another version "
                 f"({', '.join(path.name for path in _script_versions(root)) or 'there is none'})"
             )
         return root / version

@@ -103,5 +103,5 @@ async def _load_in_thread(judge: Judge) -> EvaluateAnswer:
 def _load(judge: Judge) -> EvaluateAnswer:
     if judge.path is None or judge.source is None:
         raise JudgeBug(f"the judge of {judge.task!r} was not loaded from a file")
-    with judge_import(f"loading the judge script of {judge.task!r} failed"):
+    with judge_import(f"loading the task script of {judge.task!r} failed"):
         return script_in(compile_judge(judge.source, str(judge.path)), judge.path)

@@ -52,7 +52,7 @@ async def _run(rpc: RpcClient, job: JobMessage) -> Any:
     code, path = code_in(job), Path(job["path"])
 
     async def load() -> EvaluateAnswer:
-        with judge_import(f"loading the judge script of {arguments.task_id!r} failed"):
+        with judge_import(f"loading the task script of {arguments.task_id!r} failed"):
             return script_in(code, path)
 
     client = HostedClient(

@@ -87,7 +87,7 @@ class IsolatedScriptRun:
             )
             result = await run_isolated(process_pool, judge_job)
         if not isinstance(result, dict):
-            raise JudgeBug(f"the judge script of {self.judge.task!r} returned {type(result).__name__}, not a dict")
+            raise JudgeBug(f"the task script of {self.judge.task!r} returned {type(result).__name__}, not a dict")
         return result
 
     def _page_handlers(self) -> dict[str, RpcHandler]:

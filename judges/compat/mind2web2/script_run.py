@@ -52,7 +52,7 @@ class ScriptArguments:
             with (
                 _errors_of_the_service(),
                 answer_scope(client.scope),
-                judge_code(f"the judge script of {self.task_id!r} raised"),
+                judge_code(f"the task script of {self.task_id!r} raised"),
             ):
                 return await script(
                     client=client,
@@ -107,7 +107,7 @@ async def run_loaded(
         except TimeoutError as error:
             if not limit.expired():
                 raise
-            explanation = f"the judge script of {arguments.task_id!r} did not return within {deadline_s:g} s"
+            explanation = f"the task script of {arguments.task_id!r} did not return within {deadline_s:g} s"
             returned = _partial_summary(client, explanation, error)
         except JudgeBug as error:
             is_after_fault = any(evaluator.extraction_failed for evaluator in client.evaluators)
@@ -125,13 +125,13 @@ def checked_result(returned: Any, task_id: str) -> dict[str, Any]:
         JudgeBug: it is not a dict, or its ``final_score`` is not a number.
     """
     if not isinstance(returned, dict):
-        raise JudgeBug(f"the judge script of {task_id!r} returned {type(returned).__name__}, not a dict")
-    with judge_code(f"the result of the judge script of {task_id!r} cannot be written as JSON"):
+        raise JudgeBug(f"the task script of {task_id!r} returned {type(returned).__name__}, not a dict")
+    with judge_code(f"the result of the task script of {task_id!r} cannot be written as JSON"):
         text = json.dumps(returned, default=str, skipkeys=True, ensure_ascii=False).encode("utf-8", errors="replace")
         plain: dict[str, Any] = json.loads(text, parse_constant=str, object_pairs_hook=_sharing_strings())
     score = plain.get("final_score", 0.0)
     if isinstance(score, bool) or not isinstance(score, int | float):
-        raise JudgeBug(f"the judge script of {task_id!r} returned an invalid final_score: {score!r}")
+        raise JudgeBug(f"the task script of {task_id!r} returned an invalid final_score: {score!r}")
     return plain
 
 

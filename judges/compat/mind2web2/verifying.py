@@ -142,7 +142,7 @@ class Verifier(BaseEvaluator):
             node.decide(0.0, "skipped")
             node.evidence = None
             self.session.decisions.record_existing(
-                node, not_judged(Reason.TIMEOUT, "the judge script cancelled this claim"), claim
+                node, not_judged(Reason.TIMEOUT, "the task script cancelled this claim"), claim
             )
 
 

@@ -290,11 +290,12 @@ def check_layout(values: Mapping[str, Any], place: str) -> None:
         raise DataUnreadable(
             place,
             "is a whole task of Mind2Web, as in the Parquet files that the hub makes of it: use its JSON files "
-            "(data/<split>/<split>_0.json) with `assay mind2web`",
+            "(data/<split>/<split>_0.json) with `assay suites mind2web`",
         )
     if "task_id" in values and "annotation_id" not in values:
         raise DataUnreadable(
-            place, "is a row of Multimodal-Mind2Web~: use it with `assay mm-mind2web --data`, which needs no other file"
+            place,
+            "is a row of Multimodal-Mind2Web~: use it with `assay suites mm-mind2web`, which needs no other file",
         )
 
 

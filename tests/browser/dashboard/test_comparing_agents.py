@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import csv
 from functools import partial
-from typing import Any
 
 import pytest
 
 from rubrics.rubric import Rubric
-from rubrics.verdict import Outcome
 from tests.browser.dashboard.conftest import TASKS, Reader, Served
 from tests.fakes.judged import FAILED, NOT_JUDGED, PASSED, leaf, page_entry, rubric_of
 
@@ -103,31 +101,6 @@ async def test_two_runs_are_compared_leaf_by_leaf_with_causes(served: Served, re
     assert "failed passed" in row_by_leaf["said"] and "answer the claim in the answer changed" in row_by_leaf["said"]
     assert "passed failed" in row_by_leaf["page"] and f"page {URL}: its text changed" in row_by_leaf["page"]
     assert "passed not judged" in row_by_leaf["third"]
-
-
-async def test_causes_distinguish_model_judge_and_vote(served: Served, reader: Reader):
-    def rubric(outcome: Outcome) -> Rubric:
-        return rubric_of(leaf("said", outcome, claim="x", sources=[URL]), task_id="rivers")
-
-    new_script = {"sha256": "e" * 64, "name": "rivers", "version": "4"}
-    same: dict[str, Any] = {"answer_sha256": "c" * 64, "pages": [page_entry(URL)]}
-    sides: dict[str, dict[str, Any]] = {
-        "first": {},
-        "other-model": {"model": "openai/gpt-6-luna"},
-        "other-judge": {"script": new_script},
-        "once-more": {},
-    }
-    for run, changes in sides.items():
-        outcome = PASSED if run == "first" else FAILED
-        text = served.judging.register(f"steady {run}", partial(rubric, outcome), **same, **changes)
-        await served.result("steady", text, run=run)
-    causes = {}
-    for run in list(sides)[1:]:
-        await reader.go(f"/compare?a=steady@first&b=steady@{run}&mix_judges=true")
-        causes[run] = await reader.text("#task-rivers td.causes")
-    assert causes["other-model"].startswith("model ") and causes["other-model"].endswith("→ openai/gpt-6-luna")
-    assert causes["other-judge"] == "judge the judge's file changed"
-    assert causes["once-more"] == "vote same claim, pages, judge and model"
 
 
 async def test_two_agents_can_be_selected_and_swapped(served: Served, reader: Reader):

@@ -83,7 +83,6 @@ async def screens(served: Served, known: dict[str, str]) -> dict[str, str]:
             "overrides": "/review/overrides",
             "agreement": "/review/agreement",
             "suites": "/suites",
-            "benches": "/benches",
             "pages": "/pages",
             "captures": "/pages/captures",
             "page": f"/pages/{page}?mark=0-6",

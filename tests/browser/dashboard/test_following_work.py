@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 import pytest_asyncio
 from patchright.async_api import Browser
 
-import judges as judges_package
 from answers.submission import Answer
-from app.demo.expected import page_texts
-from app.demo.site import DemoSite
 from app.progress import Progress, ProgressCallback, Stage
 from app.storage.records import Job
 from judges.errors import JudgeBug
@@ -80,26 +76,6 @@ async def test_answer_is_pasted_and_appears_in_the_matrix(
         assert reader.page_errors == []
 
 
-async def test_demo_is_loaded_and_judged(
-    open_dashboard: OpenDashboard, chromium: Browser, monkeypatch: pytest.MonkeyPatch
-):
-    # The port of the answers may be in use on this machine. The pages come from the capturer of the test.
-    monkeypatch.setattr("app.features.demo.api.DemoSite", lambda: DemoSite(0))
-    judges = Path(judges_package.__path__[0]) / "tasks"
-    async with (
-        open_dashboard(real_judges=True, judge_folder=judges) as service,
-        open_reader(chromium, service.url) as reader,
-    ):
-        service.capturer.texts.update(page_texts())
-        await reader.go("/")
-        await reader.page.click("button:text('Load the demo')")
-        await reader.page.wait_for_selector("table.agents tbody tr:nth-child(3)")
-        await reader.wait_until("!document.querySelector('#board .live')")
-        row = await reader.text("table.agents tbody tr")
-        assert row.startswith("demo") and "1.00" in row
-        assert await reader.violations() == []
-
-
 async def test_failed_jobs_need_attention_and_are_retried_together(
     open_dashboard: OpenDashboard, steps: StepByStep, chromium: Browser
 ):
@@ -109,7 +85,7 @@ async def test_failed_jobs_need_attention_and_are_retried_together(
             await service.wait_for_job(await service.submit("walker", text, name=text.replace(" ", "_")))
         await reader.go("/")
         problem = await reader.text(".attention li")
-        assert problem.startswith("2 failed jobs The task's judge file raised an error. Fix the file")
+        assert problem.startswith("2 failed jobs The task file raised an error. Fix the file")
         assert await reader.violations() == []
         for text in ("broken first", "broken second"):
             steps.steps[text] = asyncio.Event()
@@ -131,17 +107,6 @@ async def test_job_page_updates_live_until_the_result(served: Served, steps: Ste
     await reader.page.click("text=Open the result")
     await reader.page.wait_for_url("**/results/**")
     assert reader.page_errors == [] and reader.external_requests == []
-
-
-async def test_running_submissions_appear_on_and_leave_the_first_page(
-    served: Served, steps: StepByStep, reader: Reader
-):
-    await reader.go("/")
-    job = await served.submit("runner", "two")
-    await reader.page.wait_for_selector('#board .live :text("runner")')
-    steps.proceed("two")
-    await served.wait_for_job(job)
-    await reader.wait_until("!document.querySelector('#board .live')?.textContent.includes('runner')")
 
 
 async def test_submission_page_updates_all_its_jobs_live(served: Served, steps: StepByStep, reader: Reader):
@@ -176,12 +141,12 @@ async def test_failed_job_shows_the_error_and_what_to_do(served: Served, steps: 
     await served.wait_for_job(job)
     await reader.go(f"/jobs/{job}")
     fault = await reader.text(".fault")
-    assert "The task's judge file raised an error. Fix the file" in fault
+    assert "The task file raised an error. Fix the file" in fault
     assert "JUDGE_BUG" in fault and "ZeroDivisionError" in fault
     await reader.page.click("summary:has-text('Traceback')")
     assert "line 7" in await reader.text(".fault pre")
     await reader.go("/jobs?status=failed")
-    assert "judge file raised an error" in await reader.text("table.jobs tbody tr")
+    assert "task file raised an error" in await reader.text("table.jobs tbody tr")
 
 
 async def test_jobs_can_be_listed_and_filtered(served: Served, steps: StepByStep, reader: Reader):

@@ -254,19 +254,3 @@ async def test_cells_of_csv_files_are_not_formulas(served: Served):
     result = await served.result("speller", served.judging.register("formulas", rubric))
     text = (await served.http.get(f"/results/{result}?format=csv")).text
     assert "'=HYPERLINK(1)" in text and "'@SUM(1)" in text and "'+1" in text
-
-
-async def test_leaves_that_depend_on_a_page_can_be_downloaded_as_csv(served: Served):
-    url = "https://hanging.example/"
-    page = await served.capture(url, "The river Ahne flows here.")
-
-    def rubric() -> Rubric:
-        return rubric_of(leaf("a", claim="=HYPERLINK(1)", sources=[url]), task_id="rivers")
-
-    result = await served.result("taker", served.judging.register("hanging", rubric))
-    answer = await served.http.get(f"/pages/{page}?format=csv")
-    assert answer.headers["content-type"].startswith("text/csv")
-    head, *rows = answer.text.removeprefix("\ufeff").splitlines()
-    assert head == "result_id,agent,task_id,answer,leaf,state,usd"
-    assert [row.split(",")[:3] for row in rows] == [[result, "taker", "rivers"]]
-    assert f'href="/pages/{page}?format=csv"' in (await served.http.get(f"/pages/{page}")).text

@@ -26,18 +26,6 @@ LEAVES = 10_000
 OPEN = LEAVES // 5
 OUTCOMES = (PASSED, FAILED, NOT_JUDGED, PASSED, PASSED)
 STEPS, STEP_PX = 120, 90
-SCROLL = f"""async () => {{
-  const tree = document.getElementById("tree"), times = [];
-  const frame = () => new Promise(requestAnimationFrame);
-  let before = await frame();
-  for (let step = 0; step < {STEPS}; step++) {{
-    tree.scrollTop += {STEP_PX};
-    const now = await frame();
-    times.push(now - before);
-    before = now;
-  }}
-  return times;
-}}"""
 """Scrolls the tree by one step per frame, and returns the milliseconds between frames."""
 
 
@@ -138,25 +126,3 @@ async def test_open_claims_are_shown_in_parts(served: Served, large: str, chromi
         assert reader.page_errors == []
     table = await served.http.get(f"/results/{large}?format=csv&table=open")
     assert len(list(csv.reader(io.StringIO(table.text)))) == 1 + OPEN
-
-
-async def test_scrolling_loads_rows_in_order_and_few_nodes(served: Served, large: str, chromium: Browser):
-    async with open_reader(chromium, served.url) as reader:
-        await reader.go(f"/results/{large}")
-        await reader.page.wait_for_selector("#tree .leaf")
-        times = sorted([each for _ in range(5) for each in await reader.page.evaluate(SCROLL)])
-        count = "document.querySelectorAll('#tree .leaf').length"
-        loaded, nodes = await reader.page.evaluate(f"[{count}, document.querySelectorAll('*').length]")
-        print(
-            f"frames while scrolling: median {times[len(times) // 2]:.1f} ms, 95th percentile "
-            f"{times[len(times) * 95 // 100]:.1f} ms, longest {times[-1]:.1f} ms; {loaded} rows, {nodes} elements",
-            file=sys.stderr,
-        )
-        keys = await reader.page.evaluate("[...document.querySelectorAll('#tree .leaf')].map((row) => row.id)")
-        assert keys == [f"claim{number}" for number in range(loaded)]
-        assert SECTION < loaded < LEAVES and loaded % SECTION == 0
-        assert nodes < 16 * loaded + 2_000
-        # The end of the tree is one request away, not ten thousand rows.
-        await reader.go(f"/results/{large}?leaf=claim{LEAVES - 1}")
-        assert await reader.page.evaluate(count) == SECTION
-        assert reader.page_errors == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 from pathlib import Path
 from urllib.parse import quote
@@ -24,7 +23,6 @@ from tests.browser.dashboard.pages_panel import (
     wait_for_message,
     wait_for_preview,
 )
-from tests.standin.documents import pdf_with_pages
 
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
 
@@ -39,18 +37,6 @@ DROP = """(files) => {
   target.dispatchEvent(new DragEvent("dragover", { dataTransfer: data, cancelable: true, bubbles: true }));
   target.dispatchEvent(new DragEvent("drop", { dataTransfer: data, cancelable: true, bubbles: true }));
 }"""
-MHTML = """From: <Saved by Blink>
-MIME-Version: 1.0
-Content-Type: multipart/related; type="text/html"; boundary="----cut"
-
-------cut
-Content-Type: text/html
-Content-Transfer-Encoding: 8bit
-Content-Location: https://many.example/
-
-<!doctype html><title>Tower</title><p>{said}</p>
-------cut--
-"""
 LISTEN = """(() => {
   globalThis.told = [];
   const line = document.querySelector("[data-progress]");
@@ -187,15 +173,6 @@ async def test_url_can_be_corrected_and_the_correction_undone(shop):
     assert (await page_state(served, MANY))["problem"]
 
 
-async def test_correction_to_a_page_without_evidence_is_rejected(shop):
-    _, reader, _ = shop
-    await reader.go("/pages")
-    await press_keys(reader, "e")
-    await reader.page.fill('#preview details.edit input[name="to"]', "https://wall.example/")
-    await press_keys(reader, "Enter")
-    await wait_for_message(reader, "The page at the corrected URL is not evidence")
-
-
 async def test_url_can_be_added_to_a_task(shop):
     served, reader, _ = shop
     await reader.go("/pages")
@@ -235,23 +212,6 @@ async def test_page_is_captured_again_with_one_key(shop):
     await wait_for_message(reader, "Repaired, captured")
     await wait_for_preview(reader, MANY)
     assert (await listed_rows(reader))[0].startswith(FEW)
-
-
-@pytest.mark.parametrize(
-    ("name", "type", "kind", "words"),
-    [("a.pdf", "application/pdf", "pdf", "Page number 1"), ("a.mhtml", "multipart/related", "mhtml", "41 metres high")],
-)
-async def test_pdf_or_saved_page_can_be_dropped(shop, name: str, type: str, kind: str, words: str):
-    served, reader, _ = shop
-    await reader.go("/pages")
-    body = pdf_with_pages(2) if kind == "pdf" else MHTML.format(said=PAGE_TEXT).replace("\n", "\r\n").encode()
-    dropped = [[name, type, None, base64.b64encode(body).decode()]]
-    await reader.page.evaluate(f"({DROP})({json.dumps(dropped)})")
-    await wait_for_message(reader, "Repaired")
-    page = (await served.http.get(f"/v1/pages/{(await page_state(served, MANY))['page_id']}")).json()
-    assert (page["source"], page["provenance"]["as"]) == ("upload", kind)
-    await press_keys(reader, "2")
-    await reader.page.wait_for_selector(f'#preview pre:has-text("{words}")')
 
 
 async def test_html_file_or_text_with_its_picture_can_be_dropped(shop):

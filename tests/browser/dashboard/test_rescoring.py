@@ -100,8 +100,7 @@ async def test_answers_can_be_downloaded(reader: Reader):
     assert {row["flipped"] for row in table} == {"1", "2"}
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("size", [LAPTOP, PHONE])
+@pytest.mark.parametrize(("size", "dark"), [(LAPTOP, False), (PHONE, True)], ids=["wide-light", "narrow-dark"])
 async def test_pages_are_accessible_and_fit(
     chromium: Browser, rescored: tuple[Served, str], size: tuple[int, int], dark: bool
 ):

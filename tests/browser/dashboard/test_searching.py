@@ -56,7 +56,7 @@ async def test_arrows_choose_an_entry(searched: Served, chromium: Browser):
         await reader.page.keyboard.press("/")
         await reader.page.wait_for_selector("#palette [role=option]")
         await reader.page.keyboard.press("ArrowDown")
-        assert await reader.text("#palette [aria-selected=true]") == "Go to Jobs"
+        assert await reader.text("#palette [aria-selected=true]") == "Go to Tasks"
         await reader.page.keyboard.press("ArrowUp")
         await reader.page.keyboard.press("ArrowUp")
         assert await reader.text("#palette [aria-selected=true]") == "Go to Submit an answer"

@@ -92,22 +92,6 @@ async def test_override_form_requires_all_fields_and_a_token(served: Served, rea
     assert refused.status_code == 403  # no form token
 
 
-async def test_agreement_of_people_and_judge_is_shown(served: Served, reader: Reader):
-    for nth in range(4):
-        text = served.judging.register(f"agreement {nth}", rubric)
-        result = await served.result("agreed", text, name=f"answer_{nth}")
-        for key, outcome in (("gate", "passed" if nth == 0 else "failed"), ("fine", "passed"), ("open", "passed")):
-            body = {"leaf": key, "outcome": outcome, "reason": WHY, "by": "Ada"}
-            assert (await served.http.post(f"/v1/results/{result}/overrides", json=body)).status_code == 201
-    await reader.go("/review/agreement?agent=agreed")
-    told = await reader.text("main")
-    assert "Based on 8 claims" in told and "4 overridden claims have no verdict and are excluded" in told
-    row = await reader.text('tbody tr:has(th:text-is("rivers"))')
-    assert row.startswith("rivers scripted 8 0.88") and "0.75" in row  # raw 7 of 8, kappa 0.75
-    csv = (await served.http.get("/review/agreement?agent=agreed&format=csv")).text
-    assert csv.startswith("\ufefftask_id,model,leaves") and "rivers,scripted,8,4,4,0,1,3" in csv
-
-
 async def test_overrides_are_listed_and_exported_as_labels(served: Served, reader: Reader):
     result = await judged(served, "labeller")
     body = {"leaf": "fine", "outcome": "passed", "reason": WHY, "by": "Ada"}

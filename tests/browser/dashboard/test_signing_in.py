@@ -9,9 +9,8 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 import pytest_asyncio
-from patchright.async_api import Browser
 
-from tests.browser.dashboard.conftest import OpenDashboard, Reader, Served, open_reader
+from tests.browser.dashboard.conftest import OpenDashboard, Reader, Served
 from tests.fakes.judged import leaf, rubric_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
@@ -57,22 +56,6 @@ async def test_sign_in_returns_to_the_requested_page(served: Served, reader: Rea
     await reader.page.wait_for_url("**/sign-in**")
     await reader.go("/")
     assert "/sign-in" in reader.page.url
-
-
-async def test_results_of_other_owners_return_404(served: Served, chromium: Browser):
-    result = await result_of_first_owner(served)
-    async with open_reader(chromium, served.url) as mine:
-        await mine.go(f"/results/{result}")
-        await sign_in(mine, KEY)
-        await mine.page.wait_for_selector("#tree")
-    async with open_reader(chromium, served.url) as yours:
-        await yours.go("/sign-in")
-        await sign_in(yours, OTHER)
-        answer = await yours.page.goto(f"{served.url}/results/{result}")
-        assert answer is not None and answer.status == 404
-        assert "result not found" in (await yours.text("h1")).lower()
-        await yours.go("/agents/walker")
-        assert "has no judged answers" in await yours.text("h1")
 
 
 async def test_live_updates_work_when_signed_in(served: Served, reader: Reader):

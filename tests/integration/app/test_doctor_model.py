@@ -1,4 +1,4 @@
-"""Check of the configured model by ``assay doctor``, with a stand-in server that lists models."""
+"""Check of the configured model by ``assay admin doctor``, with a stand-in server that lists models."""
 
 from __future__ import annotations
 

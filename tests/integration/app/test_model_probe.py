@@ -1,4 +1,4 @@
-"""``assay doctor --model``: results of a model probe, over a real socket."""
+"""``assay admin doctor --model``: results of a model probe, over a real socket."""
 
 from __future__ import annotations
 

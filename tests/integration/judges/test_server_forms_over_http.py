@@ -23,7 +23,7 @@ from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.prompting.rendering import BinaryEvalResult
 from judges.verifier import Verifier
-from rubrics.verdict import Claim, Outcome, Reason
+from rubrics.verdict import Claim, Outcome
 from tests.fakes.clock import FakeClock
 from tests.fakes.pages import long_text, page
 from tests.standin import faults
@@ -72,18 +72,6 @@ async def connect(server: StandInLLM) -> AsyncIterator[Connect]:
     yield make
     for client in made:
         await client.aclose()
-
-
-@pytest.mark.parametrize(
-    ("images", "shown"), [(Images.AUTO, [True, True]), (Images.ON, [True, True]), (Images.OFF, [False, False])]
-)
-async def test_images_setting_controls_whether_images_are_sent(
-    server: StandInLLM, connect: Connect, images: Images, shown: list[bool]
-):
-    client = connect(images=images)
-    replies = [await client.complete(SHOWN), await client.complete(SHOWN)]
-    assert [bool(call.images) for call in server.calls] == shown
-    assert [reply.text_only for reply in replies] == [not each for each in shown]
 
 
 @pytest.mark.parametrize(("images", "shown"), [(Images.AUTO, [True, False, False]), (Images.OFF, [False, False])])
@@ -229,21 +217,6 @@ async def test_truncated_reply_raises_output_limit(server: StandInLLM, connect: 
         DEFAULT_OUTPUT_LIMIT,
         DEFAULT_OUTPUT_LIMIT,
     ]
-
-
-async def test_json_generation_errors_keep_circuit_closed(server: StandInLLM, connect: Connect):
-    client = connect()
-    await client.complete(PLAIN)
-    error = {"message": "Failed to generate JSON.", "code": "json_validate_failed", "failed_generation": "{no"}
-    failed = Fault(status=400, error_body=json.dumps({"error": error}))
-    server.faults.append(failed)
-    assert (await client.complete(PLAIN)).parsed is not None
-    server.faults.extend([failed] * 12)
-    verifier = Verifier(client, MODEL, block_builder=BLOCK_BUILDER, pages=PagePreparer(BLOCK_BUILDER))
-    verdict = await verifier.judge(Claim(text="So it is."), task="t", answer="a", trials=1)
-    assert (verdict.outcome, verdict.reason) == (Outcome.NOT_JUDGED, Reason.LLM_OUTPUT_UNUSABLE)
-    server.faults.clear()
-    assert (await client.complete(PLAIN)).parsed is not None
 
 
 async def test_request_format_is_cached_until_max_age(server: StandInLLM, connect: Connect, tmp_path: Path):

@@ -18,14 +18,6 @@ def clean_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
         monkeypatch.delenv(name, raising=False)
 
 
-def test_defaults_match_the_contract():
-    settings = load_settings()
-    assert (settings.data_dir, settings.model) == (Path("data"), "openai/gpt-6-luna")
-    assert (settings.max_tasks, settings.max_answers, settings.max_pages, settings.max_llm) == (2, 3, 5, 30)
-    assert settings.database_url is None
-    assert settings.api_keys == ()
-
-
 def test_environment_variables_have_the_names_of_the_contract(monkeypatch: pytest.MonkeyPatch):
     values = {
         "ASSAY_JUDGES": "/one:/two",

@@ -20,14 +20,6 @@ def _classify_page(page: LabelledPage) -> Finding:
     return classify(facts_of(plain, page.html, url=page.url, final_url=page.final_url, status=page.status))
 
 
-def test_there_are_as_many_pages_as_promised() -> None:
-    pages = labelled_pages()
-    assert sum(page.is_good for page in pages) >= 100
-    assert sum(page.hard for page in pages) >= 30
-    assert sum(not page.is_good for page in pages) >= 100
-    assert len({page.url for page in pages}) == len(pages)
-
-
 def test_precision_and_recall_of_classification_meet_their_targets() -> None:
     found = compare_with_labels({page.name: _classify_page(page).outcome for page in labelled_pages()})
     assert found.precision >= 0.98, found.false_alarms

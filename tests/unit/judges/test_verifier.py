@@ -296,21 +296,6 @@ async def test_quote_in_any_source_grounds_the_claim_in_whatever_order_they_are_
     )  # fmt: skip
 
 
-async def test_refuted_claim_with_a_blocked_source_is_not_judged():
-    llm = RuleLLM(lambda request: False)
-    blocked = missing("https://b.example/", CaptureOutcome.CAPTCHA)
-    shelf = FixedEvidence({"https://a.example/": page("https://a.example/"), "https://b.example/": blocked})
-    verdict = await judged_any(llm, shelf, "https://a.example/", "https://b.example/")
-    assert (verdict.outcome, verdict.reason) == (Outcome.NOT_JUDGED, Reason.CAPTURE_BLOCKED)
-
-
-async def test_blocked_source_does_not_prevent_support_by_another():
-    blocked = missing("https://b.example/", CaptureOutcome.CAPTCHA)
-    shelf = FixedEvidence({"https://a.example/": page("https://a.example/"), "https://b.example/": blocked})
-    verdict = await judged_any(RuleLLM(), shelf, "https://b.example/", "https://a.example/")
-    assert verdict.outcome is Outcome.PASSED
-
-
 async def test_very_long_answer_is_rendered_in_full():
     llm = RuleLLM()
     await verifier(llm, Style.COMPAT).judge(Claim(text="x"), task="t", answer="lorem " * 20_000)

@@ -40,9 +40,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         type=Path,
         default=Path("eval_scripts"),
         metavar="DIR",
-        help="folder of judge scripts, or of versions named YYYY_MM_DD (default: eval_scripts)",
+        help="folder of task scripts, or of versions named YYYY_MM_DD (default: eval_scripts)",
     )
-    parser.add_argument("--eval-version", metavar="NAME", help="version of the judge scripts (default: the newest)")
+    parser.add_argument("--eval-version", metavar="NAME", help="version of the task scripts (default: the newest)")
     common.add_task_list(parser, or_task=True)
     common.add_num_runs(parser)
     parser.add_argument(
@@ -137,7 +137,7 @@ class _Evaluation:
         arguments, script = self._arguments, self._scripts / f"{task_id}.py"
         if not is_script(script):
             for answer in answers:
-                self._report(answer, f"no result: there is no judge script {script}")
+                self._report(answer, f"no result: there is no task script {script}")
             return
         folders = TaskFolders(
             agent=arguments.agent,

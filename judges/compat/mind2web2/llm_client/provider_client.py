@@ -234,7 +234,7 @@ def _open(provider: str, access: Access, options: ClientOptions) -> LLMClient:
     if remote is not None:
         if options.base_url is not None:
             raise ModelNotConfigured(
-                "base_url of LLMClient cannot be used in the process of a judge file, which has no network: "
+                "base_url of LLMClient cannot be used in the process of a task file, which has no network: "
                 "set the address of the model server for the service"
             )
         return ObservedLLM(remote, (ActiveRecorder(),), owns_inner=True)

@@ -31,7 +31,7 @@ def load_eval_script(path: str | Path) -> EvaluateAnswer:
     # Symbolic links are not resolved: download tools store files under hashes, with links that have the real names.
     file = Path(path).expanduser().absolute()
     if not file.is_file():
-        raise FileNotFoundError(f"judge script not found: {file}")
+        raise FileNotFoundError(f"task script not found: {file}")
     if file.suffix != ".py":
         raise ImportError(f"{file} is not a Python file")
     return script_in(compile_judge(file.read_bytes(), str(file)), file)

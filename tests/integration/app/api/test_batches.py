@@ -6,33 +6,8 @@ import httpx
 import pytest
 
 from tests.integration.app.api.api_calls import assert_problem, submission_body, submit, wait_for_job
-from tests.integration.app.api.conftest import OpenApi
 
 pytestmark = pytest.mark.postgres
-KEYS = {"otter": "0b9ad5f2c1e84736a5d0", "heron": "77c3e1f0492bd86a1e5c"}
-API_KEYS = ",".join(f"{owner}:submit:{key}" for owner, key in KEYS.items())
-
-
-def as_owner(name: str) -> dict[str, str]:
-    return {"Authorization": f"Bearer {KEYS[name]}"}
-
-
-async def statuses(api: httpx.AsyncClient, **query: str) -> dict[str, str]:
-    items = (await api.get("/v1/jobs", params=query)).json()["items"]
-    return {job["id"]: job["status"] for job in items}
-
-
-async def test_jobs_of_other_owners_are_neither_cancelled_nor_deleted(open_api: OpenApi):
-    async with open_api(workers=0, api_keys=API_KEYS) as api:
-        made = await api.post("/v1/submissions", json=submission_body(run="nightly"), headers=as_owner("otter"))
-        submission, stranger = made.json(), as_owner("heron")
-        job_id = submission["jobs"][0]["id"]
-        assert_problem(await api.post(f"/v1/jobs/{job_id}/cancel", headers=stranger), 404)
-        path = f"/v1/submissions/{submission['id']}"
-        assert_problem(await api.post(f"{path}/cancel", headers=stranger), 404)
-        assert_problem(await api.delete(path, params={"force": "true"}, headers=stranger), 404)
-        kept = await api.get(f"/v1/jobs/{job_id}", headers=as_owner("otter"))
-        assert kept.json()["status"] == "queued"
 
 
 async def test_submission_is_cancelled_and_deleted(api: httpx.AsyncClient):

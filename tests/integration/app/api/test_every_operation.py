@@ -143,7 +143,7 @@ EXEMPTIONS = (
         code="INVALID",
         path=r"(items\.\d+\.)?(rubric(\..+)?|messages)",
         message="",
-        reason="the rules of task files are published as `assay tasks schema`, and one message must be an answer",
+        reason="the rules of task files are those of `assay tasks show --schema`, and one message must be an answer",
     ),
     Exemption(
         operations="POST /v1/verify$",

@@ -7,9 +7,6 @@ from typing import Any
 
 import httpx
 
-from tests.fakes.evaluating import ScriptedEvaluation
-from tests.integration.app.api.conftest import OpenApi
-
 ANSWER = "Paris, of course: [source](https://example.org/france). \u00dcber \u2028 all.\n"
 
 
@@ -58,14 +55,3 @@ async def test_judged_answer_is_returned_unchanged(working_api: httpx.AsyncClien
 async def test_parts_of_unknown_results_return_404(api: httpx.AsyncClient):
     for path in ("/v1/results/res_none/origin", "/v1/results/res_none/answer", "/v1/results/res_none/lint"):
         assert (await api.get(path)).status_code == 404
-
-
-async def test_results_of_other_owners_return_404(open_api: OpenApi):
-    async with open_api(evaluate=ScriptedEvaluation(), api_keys="mine,yours") as api:
-        api.headers["Authorization"] = "Bearer mine"
-        job = await judge_answer(api, run="monday")
-        paths = [f"/v1/results/{job['result_id']}/{part}" for part in ("origin", "answer")]
-        assert [(await api.get(path)).status_code for path in paths] == [200, 200]
-        api.headers["Authorization"] = "Bearer yours"
-        assert [(await api.get(path)).status_code for path in paths] == [404, 404]
-        assert (await api.get("/v1/agents/demo/history")).json()["items"] == []

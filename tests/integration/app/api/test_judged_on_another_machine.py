@@ -4,7 +4,6 @@ Each machine has its own data directory. The model is a stand-in server over HTT
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -17,7 +16,6 @@ from pydantic import SecretStr
 from app.server.application import create_app
 from app.storage.database import Database
 from app.storage.reply_cache import cache_size
-from tests.fakes.program import environment_for, run_command
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
 from tests.integration.app.api.api_calls import result_of, running_app, submit
@@ -99,36 +97,6 @@ async def test_resubmission_on_other_machine_costs_no_request(machine: Machine, 
     assert (second["usage"]["calls"], second["usage"]["cached_calls"]) == (0, CALLS)
     assert second["score"] == first["score"]
     assert second["rejudged"]["of"] == first["id"]
-
-
-async def test_cache_commands_list_and_clear_shared_replies(
-    machine: Machine, model: StandInLLM, database_url: str, tmp_path: Path
-):
-    async with machine("one") as api:
-        await judged(api)
-    environment = environment_for(tmp_path) | {
-        "ASSAY_DATABASE_URL": database_url,
-        "ASSAY_BLOBS": "s3://evidence/of/all",
-        "ASSAY_DATA_DIR": str(tmp_path / "one"),
-    }
-
-    def run_json(*arguments: str) -> dict[str, Any]:
-        done = run_command(tmp_path, environment, *arguments, "--json")
-        assert done.returncode == 0, done.stderr
-        read: dict[str, Any] = json.loads(done.stdout)
-        return read
-
-    listed = await asyncio.to_thread(run_json, "admin", "cache", "list")
-    assert (listed["replies"], listed["shared"]["replies"]) == (0, CALLS)
-    assert [each["model"] for each in listed["shared"]["models"]] == ["gpt-6-luna"]
-    output = await asyncio.to_thread(run_command, tmp_path, environment, "admin", "cache", "list")
-    assert "shared by all workers:" in output.stdout
-    cleared = await asyncio.to_thread(run_json, "admin", "cache", "clear")
-    assert (cleared["removed"], cleared["shared"]["removed"]) == (0, CALLS)
-    async with machine("two") as api:
-        result = await judged(api)
-    assert len(model.calls) == 2 * CALLS
-    assert rejudged(result) == [{"reused": False, "because": ["not_kept"]}] * len(CLAIMS)
 
 
 @pytest.mark.parametrize("overrides", [{"blobs": ""}, {"reply_cache_bytes": 0}], ids=["folder", "off"])

@@ -15,10 +15,8 @@ from rubrics.result_json import leaves_of
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
 from tests.integration.app.api.api_calls import (
-    assert_problem,
     result_of,
     running_app,
-    submission_body,
     submit,
 )
 from tests.standin.llm import StandInLLM
@@ -76,26 +74,3 @@ async def test_jury_is_named_as_a_list_or_with_commas(api: httpx.AsyncClient, mo
     assert "jury</span>" in page
     judges = (await api.get("/v1/agents/demo/summary")).json()["judges"]
     assert judges == {NAME: 1}, "only the newest result of an answer counts"
-
-
-@pytest.mark.parametrize(
-    ("judge", "message"),
-    [
-        ("gpt-4.1,gpt-4o", "odd number of members"),
-        (["gpt-4.1", "openai/gpt-4.1", "lexical"], "twice"),
-        (["gpt-4.1"], "odd number of members"),
-        ("gpt-4.1,,lexical", "invalid model"),
-    ],
-)
-async def test_invalid_juries_are_refused(api: httpx.AsyncClient, judge: str | list[str], message: str) -> None:
-    response = await api.post("/v1/submissions", json=submission_body(task_id="paris", model=judge))
-    problem = assert_problem(response, 422, "INVALID")
-    [error] = problem["errors"]
-    assert error["path"] == "model" and message in error["message"]
-
-
-async def test_forecast_of_a_submission_counts_all_members(api: httpx.AsyncClient, model: StandInLLM) -> None:
-    response = await api.post("/v1/forecasts", json=submission_body(task_id="paris", model=MODELS))
-    assert response.status_code == 200, response.text
-    assert response.json()["total"]["calls"]["expected"] >= 4
-    assert model.calls == []

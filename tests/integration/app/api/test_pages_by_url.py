@@ -251,12 +251,6 @@ async def test_unlisted_url_cannot_be_changed_and_listed_url_cannot_be_added(api
     assert_problem(await api.post("/v1/pages/changes", json=body), 409, "LISTED_ALREADY")
 
 
-async def test_changes_require_a_key(open_api: OpenApi):
-    async with open_api(workers=0, api_keys=["k" * 40]) as api:
-        assert (await api.post("/v1/pages/changes", json={"action": "flag", "url": GONE})).status_code == 401
-        assert (await api.get("/v1/pages/urls")).status_code == 401
-
-
 async def test_database_rejects_updates_of_page_changes(api: httpx.AsyncClient, database_url: str):
     async with connect_database(database_url) as database:
         with pytest.raises(DBAPIError, match="never changed"):

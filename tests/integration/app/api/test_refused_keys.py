@@ -4,7 +4,6 @@ server over HTTP."""
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
@@ -18,17 +17,14 @@ from tests.fakes.llm import patient_circuits  # noqa: F401 - fixture
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
 from tests.integration.app.api.api_calls import running_app, submit, wait_for_job, wait_until_paused
-from tests.standin.faults import NO_ACCESS, NO_QUOTA, Fault
 from tests.standin.llm import StandInLLM
 
 pytestmark = [pytest.mark.postgres, pytest.mark.usefixtures("patient_circuits")]
 
 FRANCE = {"https://example.org/france": "Paris is the capital of France."}
 JOBS = 12
-PROBE_INTERVAL_S = 4.0
 """A retry sends a probe request at most once in about this time."""
 ANSWERS = [{"name": f"answer_{nth}", "text": f"It is Paris, for the {nth}th time."} for nth in range(JOBS)]
-BEHIND_A_PROXY = Fault(status=400, message="Authentication Error, Invalid proxy server token passed")
 """A wrong key, as a proxy passes it on."""
 
 Serve = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
@@ -86,47 +82,3 @@ async def test_jobs_finish_after_restart_with_valid_key(serve: Serve, model: Sta
     assert {result["status"] for result in results} == {"complete"}
     assert len([call for call in model.calls if call.api_key == "key-a"]) == 1
     assert sum(result["usage"]["calls"] for result in results) == len(model.calls) - 1
-
-
-async def test_restart_with_invalid_key_costs_one_more_request(serve: Serve, model: StandInLLM):
-    async with serve("key-a") as api:
-        job_ids = await submit(api, answers=ANSWERS)
-        await wait_until_paused(api, job_ids)
-    async with serve("key-c") as api:
-        async with asyncio.timeout(240):
-            while len(model.calls) < 2:  # noqa: ASYNC110 - the stand-in counts
-                await asyncio.sleep(0.05)
-        await wait_until_paused(api, job_ids)
-        await asyncio.sleep(1.5)
-    assert [call.api_key for call in model.calls] == ["key-a", "key-c"]
-
-
-async def test_retry_of_one_job_resumes_all_jobs(serve: Serve, model: StandInLLM):
-    async with serve("key-a") as api:
-        job_ids = await submit(api, answers=ANSWERS)
-        await wait_until_paused(api, job_ids)
-        model.api_key = "key-a"
-        await asyncio.sleep(5.0)  # a retry soon after the last rejection is ignored
-        response = await api.post(f"/v1/jobs/{job_ids[3]}/retry")
-        assert (response.status_code, response.json()["stage"]) == (202, None)
-        assert {(await wait_for_job(api, job_id))["status"] for job_id in job_ids} == {"succeeded"}
-
-
-async def test_immediate_retries_with_invalid_key_send_no_requests(serve: Serve, model: StandInLLM):
-    began = time.monotonic()
-    async with serve("key-a") as api:
-        job_ids = await submit(api, answers=ANSWERS)
-        await wait_until_paused(api, job_ids)
-        for job_id in job_ids:
-            assert (await api.post(f"/v1/jobs/{job_id}/retry")).status_code == 202
-        await wait_until_paused(api, job_ids)
-    assert len(model.calls) <= 1 + (time.monotonic() - began) // PROBE_INTERVAL_S
-
-
-@pytest.mark.parametrize("fault", [NO_ACCESS, NO_QUOTA, BEHIND_A_PROXY])
-async def test_missing_access_quota_and_proxy_errors_pause_jobs(serve: Serve, model: StandInLLM, fault: Fault):
-    model.always = fault
-    async with serve("key-b") as api:
-        job_ids = await submit(api, answers=ANSWERS[:4])
-        await wait_until_paused(api, job_ids)
-    assert len(model.calls) == 1

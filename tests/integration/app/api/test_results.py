@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 
 import httpx
 import pytest
@@ -45,15 +44,6 @@ async def test_pipeline_result_matches_published_schema(open_api: OpenApi):
     assert PAGE[quote["start"] : quote["end"]] == quote["text"]
     assert quote["page_id"] == page["page_id"]
     assert {"capture_s", "judge_s", "total_s"} <= result["timing"].keys()
-
-
-async def test_missing_cited_page_fails_its_claim(open_api: OpenApi):
-    async with open_api(pages={}) as api:
-        [result] = await results(api)
-    [paris, source] = result["eval_breakdown"][0]["verification_tree"]["children"]
-    assert paris["outcome"] == "passed"
-    assert (source["outcome"], source["reason"]) == ("failed", "source_gone")
-    assert result["final_score"] == 0.5
 
 
 async def test_broken_judge_file_fails_only_its_jobs(open_api: OpenApi):
@@ -129,10 +119,3 @@ async def test_leaderboard_is_sorted_by_score(open_api: OpenApi):
 async def test_summary_of_unknown_agent_returns_404(api: httpx.AsyncClient):
     assert_problem(await api.get("/v1/agents/nobody/summary"), 404, "NOT_FOUND")
     assert (await api.get("/v1/leaderboard")).json() == {"items": [], "next_cursor": None}
-
-
-async def test_listed_results_match_published_schema(working_api: httpx.AsyncClient):
-    await wait_for_job(working_api, (await submit(working_api))[0])
-    schema = (await working_api.get("/v1/schema/result.json")).json()
-    for result in json.loads((await working_api.get("/v1/results")).text)["items"]:
-        Draft202012Validator(schema).validate(result)

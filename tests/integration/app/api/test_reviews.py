@@ -141,24 +141,6 @@ async def test_override_of_unknown_leaf_returns_404(open_api: OpenApi, leaf: str
     assert [error["path"] for error in refused["errors"]] == ["leaf"]
 
 
-async def test_results_of_other_owners_cannot_be_overridden(open_api: OpenApi):
-    judging = JudgedByText()
-    keys = ["first-key-of-sixteen-chars", "second-key-of-sixteen-chars"]
-    mine, other = ({"Authorization": f"Bearer {key}"} for key in keys)
-    async with open_api(evaluate=judging, api_keys=keys) as api:
-        api.headers.update(mine)
-        result = await judged(api, judging)
-        created = await override(api, result, "gate")
-        api.headers.update(other)
-        body = {"leaf": "gate", "outcome": "failed", **SAYS}
-        assert_problem(await api.post(f"/v1/results/{result}/overrides", json=body), 404, "NOT_FOUND")
-        assert_problem(await api.post(f"/v1/results/{result}/overrides/{created['id']}/withdraw", json=SAYS), 404)
-        assert_problem(await api.get(f"/v1/results/{result}/overrides"), 404, "NOT_FOUND")
-        assert (await api.get("/v1/reviews")).json()["items"] == []
-        assert (await api.get("/v1/reviews/agreement")).json()["whole"]["leaves"] == 0
-        assert (await api.get("/v1/reviews/export")).text == ""
-
-
 async def test_agreement_is_reported_in_total_and_by_task_and_model(open_api: OpenApi):
     judging = JudgedByText()
     async with open_api(evaluate=judging) as api:

@@ -143,14 +143,6 @@ async def test_aborted_clients_are_removed(app: FastAPI, open_stream: OpenStream
     assert (await api.get(f"/v1/jobs/{job_id}")).status_code == 200
 
 
-async def test_all_streams_get_the_terminal_event(open_stream: OpenStream, api: httpx.AsyncClient):
-    job_id = await new_job(api)
-    streams = await open_many(open_stream, job_id)
-    await api.post(f"/v1/jobs/{job_id}/cancel")
-    ends = [await stream.events() for stream in streams]
-    assert {events[-1][1]["status"] for events in ends} == {"cancelled"}
-
-
 async def test_slow_client_gets_fewer_events_and_the_last_one(
     open_stream: OpenStream, api: httpx.AsyncClient, database: Database
 ):

@@ -86,11 +86,3 @@ async def test_result_warns_of_model_shutdown(api: httpx.AsyncClient, model: Sta
     assert f"shuts down on {SOON}" in page
     assert (await api.get("/v1/providers")).json()["warnings"] == [warning]
     assert f"shuts down on {SOON}" in (await api.get("/")).text
-
-
-async def test_result_reports_reasoning_effort_of_default_model(api: httpx.AsyncClient, model: StandInLLM) -> None:
-    [job_id] = await submit(api, answers=ANSWERS[:1], model="openai/gpt-6-luna")
-    result = (await api.get(f"/v1/results/{(await wait_for_job(api, job_id))['result_id']}")).json()
-    assert result["judge"]["reasoning_effort"] == "max"
-    assert result["warnings"] == []
-    assert {call.params.get("reasoning_effort") for call in model.calls} == {"max"}

@@ -465,31 +465,3 @@ async def test_rejected_key_is_not_reported_as_judge_bug(folder: AnswerFolder) -
         (judged,) = await folder.evaluate(**settings, openai_api_key="key-b")
 
     assert judged.outcome.error_code == "JUDGE_BUG"
-
-
-async def test_disabled_reply_cache_stores_and_reuses_nothing(folder: AnswerFolder) -> None:
-    async with StandInLLM() as server:
-        settings: dict[str, Any] = {"model": "openai/gpt-6-luna", "openai_base_url": server.base_url}
-        await folder.evaluate(**settings, reply_cache_bytes=0)
-        assert not (folder.public.evidence_folder("otter") / "replies").exists()
-        await folder.evaluate(**settings)
-        await folder.evaluate(**settings, reply_cache_bytes=0, overwrite=True)
-
-    assert len(server.calls) == 8
-
-
-async def test_exhausted_budget_leaves_leaves_unjudged_and_uses_cached_replies(folder: AnswerFolder) -> None:
-    async with StandInLLM() as server:
-        settings: dict[str, Any] = {"model": "openai/gpt-6-luna", "openai_base_url": server.base_url, "max_llm": 1}
-        (limited,) = await folder.evaluate(**settings, budget_usd=0.0001)
-        checks = stored_result(limited)["eval_breakdown"][0]["verification_tree"]["children"]
-        lost = {vote["fault"] for leaf in checks if leaf["outcome"] == "not_judged" for vote in leaf["votes"]}
-        assert "budget" in lost <= {"budget", None}
-        paid = len(server.calls)
-        (funded,) = await folder.evaluate(**settings, budget_usd=1.0)
-        assert funded.outcome.complete
-        (reused,) = await folder.evaluate(**settings, budget_usd=0.0001, overwrite=True)
-
-    assert 0 < paid < 4
-    assert len(server.calls) == 4
-    assert reused.outcome.complete

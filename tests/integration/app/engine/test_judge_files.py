@@ -72,14 +72,6 @@ async def test_broken_file_is_reported_until_it_is_repaired(runtime: Runtime, fo
     assert runtime.judge("data").version == "3"
 
 
-async def test_added_and_removed_files(runtime: Runtime, folder: Path):
-    (folder / "added.yaml").write_text(YAML.format(version="1"))
-    (folder / "other.yaml").unlink()
-    await runtime.reload_judges()
-    assert runtime.has_task("added")
-    assert not runtime.has_task("other")
-
-
 async def test_shipped_judge_returns_when_the_file_that_replaced_it_is_removed(runtime: Runtime, folder: Path):
     shipped = runtime.judge("karrow_visit")
     (folder / "karrow_visit.yaml").write_text(YAML.format(version="7"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator, Iterator
 from pathlib import Path
@@ -11,11 +10,7 @@ from typing import Any
 import pytest
 
 from judges.errors import LLMRejected
-from judges.llm.cached import JuryClient
-from judges.llm.provider_adapter import Access
-from judges.llm.providers import make_client
 from rubrics.result_json import leaves_of
-from tests.fakes.bundled import LAMPS, InMemoryJudging, check_replay
 from tests.integration.app.judged_folder import SCRIPT, AnswerFolder, stored_result
 from tests.standin.faults import NO_ACCESS, UNKNOWN_MODEL, Fault
 from tests.standin.llm import StandInLLM
@@ -25,13 +20,6 @@ YEAR, ARCHES = "The old bridge of Vellmar was built in 1764", "The old bridge of
 NO = {("gpt-4.1", ARCHES), ("gpt-4o", YEAR), ("gpt-4o", ARCHES)}
 """Claims that a member fails: the year passes by two votes to one, the arches fail by two to one."""
 DOWN = Fault(status=503)
-JUDGED = f"""
-from judges.registry import judge
-
-@judge(task="museum", description="Of lamps.")
-async def museum(ctx):
-    ctx.verify("lamp", "Every lamp in this catalogue is green", sources=["{LAMPS}"])
-"""
 
 
 @pytest.fixture
@@ -145,24 +133,3 @@ async def test_public_script_gets_the_verdicts_of_the_jury(folder: AnswerFolder,
     folder.write_judge("bridge", default)
     result = await judged(folder, server)
     assert list(by_leaf(result)) == [("year", "passed", ["passed", "failed", "passed"])]
-
-
-async def test_bundle_of_a_jury_is_replayed(tmp_path: Path, server: StandInLLM) -> None:
-    access = Access(openai_base_url=server.base_url)
-    clients = {
-        name: make_client(f"openai/{name}", semaphore=asyncio.Semaphore(4), access=access)[0]
-        for name in ("gpt-4.1", "gpt-6-luna", "gpt-4o")
-    }
-    world = InMemoryJudging(tmp_path, JuryClient(clients))
-    world.settings = world.settings.model_copy(update={"model": JURY})
-    server.rule = lambda call: call.model != "gpt-4o" or "lamp" not in call.claim
-    result = await world.judge(JUDGED)
-    assert [(leaf["id"], [one["outcome"] for one in leaf["jury"]]) for leaf in leaves_of(result)] == [
-        ("lamp", ["passed", "failed", "passed"])
-    ]
-    bundle, _ = await world.bundle()
-    for client in clients.values():
-        await client.aclose()
-    sent = len(server.calls)
-    await check_replay(bundle, world)
-    assert len(server.calls) == sent

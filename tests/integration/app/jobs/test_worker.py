@@ -65,15 +65,6 @@ async def test_long_result_is_encoded_by_short_calls(rig: Rig, monkeypatch: pyte
     assert (await load_result(rig.database, job.result_id))["document"] == document
 
 
-async def test_each_answer_is_a_separate_job(rig: Rig):
-    jobs = await rig.submit("one", "two", "three")
-    evaluation = ScriptedEvaluation()
-    async with rig.running_worker(evaluation):
-        ended = [await rig.wait_for_job(job_id) for job_id in jobs]
-    assert sorted(evaluation.started) == sorted(jobs)
-    assert len({job.result_id for job in ended}) == 3
-
-
 async def test_judge_bug_fails_only_its_job_with_traceback(rig: Rig):
     jobs = await rig.submit("one", "two")
     bug = JudgeBug(f"ZeroDivisionError: {CANARY}", traceback=f"File task.py, line 3 {CANARY}")
@@ -91,8 +82,8 @@ async def test_judge_bug_fails_only_its_job_with_traceback(rig: Rig):
 @pytest.mark.parametrize(
     ("limit", "code", "remedy"),
     [
-        ("time", "DEADLINE", ". Fix the judge file, or raise ASSAY_JOB_DEADLINE_S"),
-        ("memory", "SCRIPT_LIMIT", ". Fix the judge file, or raise ASSAY_SCRIPT_MEMORY_BYTES"),
+        ("time", "DEADLINE", ". Fix the task file, or raise ASSAY_JOB_DEADLINE_S"),
+        ("memory", "SCRIPT_LIMIT", ". Fix the task file, or raise ASSAY_SCRIPT_MEMORY_BYTES"),
         ("file size", "SCRIPT_LIMIT", ""),
         ("result", "SCRIPT_LIMIT", ""),
     ],

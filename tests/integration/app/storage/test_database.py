@@ -3,23 +3,18 @@ from __future__ import annotations
 import asyncio
 from datetime import timedelta
 from pathlib import Path
-from typing import Any
 
 import psycopg
 import pytest
-from alembic.autogenerate import compare_metadata
-from alembic.migration import MigrationContext
-from sqlalchemy import Connection, text
+from sqlalchemy import text
 from sqlalchemy.exc import ProgrammingError
 
 from app.errors import InvalidSettings
-from app.features.suites import storage
 from app.observability.metrics import Metrics
 from app.service import open_service
 from app.settings import MIN_CONNECTIONS
 from app.storage.database import Database, connect_database, migrate, open_database
 from app.storage.errors import DatabaseUnavailable, OtherSchema
-from app.storage.tables import metadata
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
 
@@ -33,18 +28,6 @@ def empty_url(postgres_url: str):
     yield postgres_url.replace("/postgres?", "/empty?")
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute("DROP DATABASE empty WITH (FORCE)")
-
-
-async def test_migrations_match_the_metadata(database: Database):
-    assert {"jobs", storage.suite_steps.name} <= set(metadata.tables)
-
-    def differences(connection: Connection) -> Any:
-        ours = {"include_name": lambda name, kind, parents: kind != "table" or name in metadata.tables}
-        options = {**ours, "compare_server_default": True}
-        return compare_metadata(MigrationContext.configure(connection, opts=options), metadata)
-
-    async with database.begin() as connection:
-        assert await connection.run_sync(differences) == []
 
 
 async def test_migration_is_idempotent(database: Database):

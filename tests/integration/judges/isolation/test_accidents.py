@@ -106,7 +106,7 @@ async def test_faults_while_loading_a_file_are_reported(process_pool: ForkServer
     with pytest.raises(ScriptStopped) as raised:
         await run_public_script(script(tmp_path, above="while True: pass"), process_pool, deadline_s=DEADLINE_S)
     assert raised.value.limit == "time"
-    with pytest.raises(JudgeBug, match="loading the judge script of 't' failed: ZeroDivisionError") as broken:
+    with pytest.raises(JudgeBug, match="loading the task script of 't' failed: ZeroDivisionError") as broken:
         await run_public_script(script(tmp_path, above="1 / 0"), process_pool)
     assert "t.py" in broken.value.traceback
 

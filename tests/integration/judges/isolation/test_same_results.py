@@ -15,11 +15,10 @@ import pytest_asyncio
 
 from cache.capture_index import MemoryIndex
 from cache.pages import PageCache
-from judges.errors import JudgeBug, LLMRejected, LLMUnavailable, RejectionScope
+from judges.errors import LLMRejected, LLMUnavailable, RejectionScope
 from judges.isolation.fork_server_pool import ForkServerPool
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.json_schema import ReplySchema, json_schema_of
-from judges.llm.lexical import LexicalClient
 from judges.loader import load_judge
 from judges.trial import try_judge
 from rubrics.verdict import Usage
@@ -244,28 +243,6 @@ async def test_native_judge_runs_in_child_process(process_pool: ForkServerPool, 
     assert judged.prompts
 
 
-async def test_failing_native_judge_is_a_bug_with_traceback(process_pool: ForkServerPool, tmp_path: Path):
-    path = tmp_path / "lamps.py"
-    path.write_text(dedent(NATIVE).replace("    if await", "    1 / 0\n    if await"))
-    llm = SupportingLLM(lambda request: {"name": "Lux", "url": PAGE})
-    with pytest.raises(JudgeBug, match="ZeroDivisionError") as raised:
-        await run_native_judge(path, process_pool, llm=llm)
-    assert "lamps.py" in raised.value.traceback
-    path.write_text("import nothing_of_that_name")
-    with pytest.raises(JudgeBug, match="nothing_of_that_name"):
-        await run_native_judge(path, process_pool)
-
-
-async def test_lexical_model_extracts_classes_of_a_judge_file(process_pool: ForkServerPool, tmp_path: Path):
-    path = tmp_path / "lamps.py"
-    path.write_text(dedent(NATIVE))
-    judged = await run_native_judge(
-        path, process_pool, llm=LexicalClient(), answer="Name: Lux\nURL: https://shop.example/one\n"
-    )
-    info = judged.summary["eval_breakdown"][0]["info"][0]
-    assert info == {"extraction": {"name": "Lux", "url": "https://shop.example/one"}}
-
-
 YAML = f"""
 format: 1
 description: Which lamp?
@@ -297,21 +274,6 @@ async def test_yaml_task_has_the_same_result_in_a_child_process(process_pool: Fo
     ]
     assert claims == expected
     assert tree["strategy"] == "sequential"
-
-
-@pytest.mark.parametrize("client", [LexicalClient(), SupportingLLM(lambda _: {})], ids=["lexical", "model"])
-async def test_answer_that_says_nothing_scores_zero_in_and_out_of_process(
-    process_pool: ForkServerPool, tmp_path: Path, client: Any
-):
-    path = tmp_path / "lamps.yaml"
-    path.write_text(YAML)
-
-    here = await try_judge(path, "I do not know.", {})
-    there = await run_native_judge(path, process_pool, llm=client, answer="I do not know.")
-
-    assert (here.score.low, here.score.high) == (0.0, 0.0)
-    assert there.summary["score"] == {"value": 0.0, "low": 0.0, "high": 0.0}
-    assert there.summary["status"] == "complete"
 
 
 def page_cache() -> PageCache:

@@ -74,7 +74,7 @@ def test_named_task_requires_a_judge(assay: RunCommand, answers: Path) -> None:
     ended = assay("evaluate", "--agent", "otter", "--task", "unheard_of")
 
     assert ended.code == 2
-    assert "no judge exists for task 'unheard_of'" in ended.err
+    assert "no task file exists for 'unheard_of'" in ended.err
     assert "karrow_visit" in ended.err
 
 
@@ -129,7 +129,7 @@ def test_dry_run_lists_the_plan_as_json_and_changes_nothing(assay: RunCommand, a
     }
     assert (unknown["judge"], unknown["reason"]) == (
         False,
-        "no judge exists for task unheard_of (--judges adds a folder)",
+        "no task file exists for unheard_of (--judges adds a folder)",
     )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["answers"]
 
@@ -162,7 +162,7 @@ def test_summary_is_read_from_result_files(assay: RunCommand, tmp_path: Path) ->
     (folder / "answer_1.md").write_text("three words here")
     (folder / "results" / "20260101_000000_answer_1.md.json").write_text('{"final_score": 0.5}')
 
-    ended = assay("summary", "--agent", "otter", "--results", "eval_results", "--json")
+    ended = assay("results", "summary", "--agent", "otter", "--results", "eval_results", "--json")
 
     assert ended.code == 0
     summary = json.loads(ended.out)

@@ -49,18 +49,18 @@ def test_replies_are_stored_in_the_data_folder_and_reused(
 ) -> None:
     assert evaluate().code == evaluate().code == 0
     assert len(model.calls) == VOTES
-    assert json.loads(assay("admin", "cache", "list", "--json").out)["replies"] == VOTES
+    assert json.loads(assay("admin", "cache", "--json").out)["replies"] == VOTES
 
 
 def test_no_cache_requests_again_and_stores_nothing(evaluate: RunCommand, assay: RunCommand, model: StandInLLM) -> None:
     assert evaluate("--no-cache").code == evaluate("--no-cache").code == 0
     assert len(model.calls) == 2 * VOTES
-    assert json.loads(assay("admin", "cache", "list", "--json").out)["replies"] == 0
+    assert json.loads(assay("admin", "cache", "--json").out)["replies"] == 0
 
 
 def test_cleared_cache_is_filled_again(evaluate: RunCommand, assay: RunCommand, model: StandInLLM) -> None:
     evaluate()
-    assay("admin", "cache", "clear")
+    assay("admin", "cache", "--clear")
     evaluate()
     assert len(model.calls) == 2 * VOTES
 

@@ -21,8 +21,16 @@ COMMANDS = tuple(name for name, command in get_group(program()).commands.items()
 
 
 def test_core_commands_are_registered() -> None:
-    expected = {"demo", "serve", "worker", "submit", "evaluate", "capture", "tasks", "jobs", "results", "summary"}
-    assert expected | {"admin", "doctor"} <= set(COMMANDS)
+    assert {"demo", "evaluate", "submit", "check", "results", "tasks", "pages", "serve", "admin"} <= set(COMMANDS)
+
+
+def test_there_are_at_most_12_commands_and_40_with_subcommands() -> None:
+    def invocable(command: Any) -> int:
+        below = getattr(command, "commands", {})
+        return sum(map(invocable, below.values())) + (not below or command.invoke_without_command)
+
+    assert len(COMMANDS) <= 12
+    assert invocable(get_group(program())) <= 40
 
 
 def test_help_lists_every_command_with_a_description(assay: RunCommand) -> None:
@@ -115,17 +123,63 @@ def section_of(lines: list[str], command: str) -> str:
     return next(line.removesuffix(":") for line in reversed(above) if line and not line.startswith(" "))
 
 
-def test_results_prints_one_result_and_has_subcommands(assay: RunCommand) -> None:
-    for arguments in (("results",), ("results", "res_1"), ("results", "show", "res_1"), ("results", "--agent", "a")):
-        assert "no server answers at http://127.0.0.1:9" in assay(*arguments, "--url", "http://127.0.0.1:9").err
-    assert {"show", "usage", "export"} <= {
-        line.split()[0] for line in assay("results", "--help").out.splitlines() if line.startswith("  ")
-    }
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("results", "show"),
+        ("results", "show", "res_1"),
+        ("results", "show", "--usage", "--by", "model"),
+        ("admin", "jobs"),
+        ("admin", "jobs", "job_1"),
+        ("admin", "jobs", "job_1", "job_2", "--wait"),
+        ("admin", "jobs", "job_1", "--retry"),
+        ("admin", "providers", "--pause", "azure", "--reason", "outage"),
+    ],
+    ids=" ".join,
+)
+def test_commands_of_a_server_ask_it(assay: RunCommand, arguments: tuple[str, ...]) -> None:
+    assert "no server answers at http://127.0.0.1:9" in assay(*arguments, "--url", "http://127.0.0.1:9").err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("results", "show", "res_1", "--limit", "3"), "--limit cannot be used with the ID of a result"),
+        (("results", "show", "res_1", "--usage"), "--usage cannot be used with the ID of a result"),
+        (("results", "show", "--by", "model"), "--by requires --usage"),
+        (("results", "show", "--usage", "--limit", "3"), "--limit cannot be used with --usage"),
+        (("tasks", "show", "sky", "--schema"), "--schema cannot be used with a task"),
+        (("admin", "jobs", "--retry"), "--retry requires the ID of a job"),
+        (("admin", "jobs", "job_1", "--agent", "otter"), "--agent cannot be used with the ID of a job"),
+        (("admin", "jobs", "job_1", "--wait", "--cancel"), "use only one of --wait, --retry and --cancel"),
+        (("admin", "jobs", "job_1", "--timeout", "3"), "--timeout requires --wait"),
+        (("admin", "jobs", "job_1", "job_2"), "several jobs require --wait, --retry or --cancel"),
+        (("admin", "providers", "--pause", "azure"), "--pause requires --reason"),
+        (("admin", "providers", "--reason", "outage"), "--reason requires --pause"),
+        (("admin", "providers", "--pause", "a", "--reason", "b", "--resume", "c"), "--pause cannot be used with"),
+        (("admin", "cache", "--model", "small"), "--model requires --clear"),
+        (("admin", "keys", "create"), "--owner is missing"),
+        (("admin", "keys", "create", "--replaces", "k", "--scope", "read"), "--scope cannot be used with --replaces"),
+        (("admin", "keys", "create", "--owner", "a", "--overlap", "2h"), "--overlap requires --replaces"),
+        (("admin", "restore"), "DIR is missing"),
+        (("admin", "restore", "backup", "--check"), "--check requires --index-only"),
+        (("serve", "--jobs", "2"), "--jobs requires --worker-only"),
+        (("serve", "--worker-only", "--port", "0"), "--port cannot be used with --worker-only"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_options_that_do_not_belong_together_are_named(
+    assay: RunCommand, arguments: tuple[str, ...], problem: str
+) -> None:
+    ended = assay(*arguments)
+
+    assert ended.code == 2
+    assert problem in ended.err
 
 
 @pytest.mark.parametrize(
     ("typed", "completed"),
-    [("assay evalu", ["evaluate"]), ("assay evaluate --mod", ["--model"]), ("assay admin pr", ["prune", "providers"])],
+    [("assay evalu", ["evaluate"]), ("assay evaluate --mod", ["--model"]), ("assay admin pr", ["providers", "prune"])],
 )
 def test_shell_completes_commands_and_options(typed: str, completed: list[str]) -> None:
     request = {"_ASSAY_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
@@ -148,7 +202,7 @@ def test_version_is_printed_with_the_commit_of_the_checkout(assay: RunCommand) -
 def test_invalid_setting_is_reported_in_one_line(assay: RunCommand, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("ASSAY_MAX_LLM", "none")
 
-    ended = assay("doctor")
+    ended = assay("admin", "doctor")
 
     assert ended.code == 1
     assert "ASSAY_MAX_LLM" in ended.err
@@ -175,7 +229,7 @@ def test_folder_that_cannot_be_written_is_named_without_a_traceback(
         raise ExceptionGroup("", [ExceptionGroup("", [error])])
 
     monkeypatch.setattr("app.maintenance.doctor.run_checks", fail)
-    ended = assay("doctor")
+    ended = assay("admin", "doctor")
 
     assert (ended.code, "Traceback" in ended.err) == (1, False)
     assert problem.format(tmp_path / folder) in " ".join(ended.err.split())
@@ -188,7 +242,7 @@ def test_missing_file_is_a_bug_with_a_traceback(
     monkeypatch.setattr("app.maintenance.doctor.run_checks", lambda *_, **__: (tmp_path / "missing").read_text())
 
     with pytest.raises(FileNotFoundError):
-        assay("doctor")
+        assay("admin", "doctor")
 
 
 @pytest.mark.parametrize(
@@ -196,18 +250,18 @@ def test_missing_file_is_a_bug_with_a_traceback(
     [
         (("evaluat",), "'evaluate'"),
         (("admin", "kyes"), "'keys'"),
-        (("jobs", "lst"), "'list'"),
+        (("results", "sumary"), "'summary'"),
         (("meta-eval", "bnch"), "'bench'"),
         (("evaluate", "--agnt", "otter"), "--agent"),
         (("evaluate", "--agent", "oter"), "otter"),
         (("evaluate", "--agent", "otter", "--answers", "answer"), "answers"),
         (("evaluate", "--agent", "otter", "--task", "karow_visit"), "karrow_visit"),
         (("tasks", "show", "karow_visit"), "karrow_visit"),
-        (("summary", "--agent", "oter", "--results", "answers"), "otter"),
+        (("results", "summary", "--agent", "oter", "--results", "answers"), "otter"),
         (("submit", "reprot.md", "--agent", "a", "--task", "b"), "report.md"),
         (("check", "reprot.md"), "report.md"),
-        (("meta-eval", "lables.jsonl"), "labels.jsonl"),
-        (("mind2web", "--data-root", "answer"), "answers"),
+        (("meta-eval", "measure", "lables.jsonl"), "labels.jsonl"),
+        (("suites", "mind2web", "--data-root", "answer"), "answers"),
         (("evaluate", "--agent", "otter", "--model", "opnai/gpt-6-luna"), "'openai/gpt-6-luna'"),
         (("evaluate", "--agent", "otter", "--model", "lexcal"), "'lexical'"),
     ],

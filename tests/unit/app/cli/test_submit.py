@@ -118,7 +118,9 @@ def test_unreachable_server_error_says_how_to_start_one(assay: RunCommand, tmp_p
     assert "assay serve" in ended.err
 
 
-@pytest.mark.parametrize("command", [("jobs",), ("results",), ("summary", "--agent", "otter")])
+@pytest.mark.parametrize(
+    "command", [("admin", "jobs"), ("results", "show"), ("results", "summary", "--agent", "otter")]
+)
 def test_every_client_command_reports_an_unreachable_server(assay: RunCommand, command: tuple[str, ...]) -> None:
     ended = assay(*command, "--url", UNUSED_URL)
 

@@ -92,7 +92,7 @@ def test_yaml_task_is_listed_and_shown_with_its_lint(assay: RunCommand, tmp_path
     file = tmp_path / "mine" / "old_bridge.yaml"
     file.write_text(file.read_text().replace("weight: 2", "weight: 2, critical: true"))
 
-    listed, shown = assay("tasks", "--judges", "mine"), assay("tasks", "show", "old_bridge", "--judges", "mine")
+    listed, shown = assay("tasks", "show", "--judges", "mine"), assay("tasks", "show", "old_bridge", "--judges", "mine")
 
     assert listed.code == shown.code == 0
     assert "old_bridge" in listed.out
@@ -120,7 +120,7 @@ def test_group_that_is_all_or_nothing_by_declaration_is_no_finding(assay: RunCom
     file.write_text(text)
 
     assert "all_or_nothing" in text
-    assert "lint:" not in assay("tasks", "--judges", "mine").out
+    assert "lint:" not in assay("tasks", "show", "--judges", "mine").out
 
 
 @pytest.mark.slow
@@ -129,7 +129,7 @@ def test_all_problems_of_a_yaml_task_are_listed(assay: RunCommand, tmp_path: Pat
     file = tmp_path / "mine" / "old_bridge.yaml"
     file.write_text(file.read_text().replace("{builder} built", "{bilder} built").replace("in {year}", "in {yaer}"))
 
-    for command in (("tasks",), ("tasks", "test", "old_bridge")):
+    for command in (("tasks", "show"), ("tasks", "test", "old_bridge")):
         ended = assay(*command, "--judges", "mine")
         assert ended.code == 1
         assert "old_bridge.yaml:17:28: no field 'bilder'" in ended.err
@@ -138,7 +138,7 @@ def test_all_problems_of_a_yaml_task_are_listed(assay: RunCommand, tmp_path: Pat
 
 
 def test_schema_of_task_files_accepts_the_shipped_tasks(assay: RunCommand) -> None:
-    ended = assay("tasks", "schema")
+    ended = assay("tasks", "show", "--schema")
     schema = json.loads(ended.out)
 
     assert schema["$id"] == "urn:assay:task-file:1"

@@ -26,7 +26,7 @@ class InterruptedClient:
 
 
 def test_waiting_for_jobs():
-    with pytest.raises(Interrupted, match=r"continue on the server\. To wait again: assay jobs wait job_1 job_2$"):
+    with pytest.raises(Interrupted, match=r"continue on the server\. .* again: assay admin jobs --wait job_1 job_2$"):
         follow(InterruptedClient(), {"job_1": "a", "job_2": "b"}, timeout_s=None, as_json=False)  # type: ignore[arg-type]
 
 

@@ -64,7 +64,7 @@ def test_each_cause_has_its_remedy_and_the_most_frequent_is_first() -> None:
     ]
     assert "  1 page behind a sign-in form" in lines
     assert "  1 page not captured: connect error (ERR_FAILED)" in lines
-    assert sum("assay capture import" in line for line in lines) == 2
+    assert sum("assay pages import" in line for line in lines) == 2
 
 
 def test_failed_extraction_names_its_cause_and_a_command() -> None:
@@ -73,7 +73,7 @@ def test_failed_extraction_names_its_cause_and_a_command() -> None:
 
     assert not_judged_lines([unread], again="Again.")[1:3] == [
         "  1 claim because extraction failed: openai: 503 busy",
-        "    Check the model: assay doctor --model MODEL",
+        "    Check the model: assay admin doctor --model MODEL",
     ]
 
 

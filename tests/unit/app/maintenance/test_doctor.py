@@ -1,4 +1,4 @@
-"""Checks of ``assay doctor`` that need no browser and no database."""
+"""Checks of ``assay admin doctor`` that need no browser and no database."""
 
 from __future__ import annotations
 

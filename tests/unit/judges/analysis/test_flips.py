@@ -38,45 +38,30 @@ def test_only_answers_of_a_task_are_paired_under_any_name():
     assert flip.answer_name == "final.md"
 
 
-def test_different_claim_is_caused_by_the_answer():
-    before, after = leaf("a", claim="It is 5", sources=[URL]), leaf("a", FAILED, claim="It is 6", sources=[URL])
-    assert causes_of(side(before), side(after, answer_sha256="d" * 64)) == {Cause.ANSWER}
-
-
-def test_different_sources_are_caused_by_the_answer():
-    before, after = leaf("a", claim="x", sources=[URL]), leaf("a", FAILED, claim="x", sources=["https://b.example/"])
-    assert causes_of(side(before), side(after, answer_sha256="d" * 64)) == {Cause.ANSWER}
-
-
-@pytest.mark.parametrize("changed", [{"sha256": "e" * 64}, {"outcome": "login_wall"}])
-def test_different_content_of_a_page_is_caused_by_the_page(changed: dict[str, str]):
-    before = side(leaf("a", claim="x", sources=[URL]), pages=[page_entry(URL)])
-    after = side(leaf("a", FAILED, claim="x", sources=[URL]), pages=[page_entry(URL, **changed)])
-    assert causes_of(before, after) == {Cause.PAGE}
-
-
-def test_different_judge_file_or_prompt_is_caused_by_the_judge():
-    failed = leaf("a", FAILED, claim="x", sources=[URL])
-    before = side(leaf("a", claim="x", sources=[URL]))
-    assert causes_of(before, side(failed, script={"sha256": "f" * 64, "version": "2"})) == {Cause.JUDGE}
-    prompted = leaf("a", FAILED, claim="x", sources=[URL], prompt="verify_page@2")
-    assert causes_of(before, side(prompted)) == {Cause.JUDGE}
-
-
-def test_different_model_is_the_cause():
-    before, after = leaf("a", claim="x", sources=[URL]), leaf("a", FAILED, claim="x", sources=[URL])
-    assert causes_of(side(before), side(after, model="other")) == {Cause.MODEL}
+@pytest.mark.parametrize(
+    ("changed", "changes", "cause"),
+    [
+        ({"claim": "y"}, {"answer_sha256": "d" * 64}, Cause.ANSWER),
+        ({"sources": ["https://b.example/"]}, {"answer_sha256": "d" * 64}, Cause.ANSWER),
+        ({}, {"pages": [page_entry(URL, sha256="e" * 64)]}, Cause.PAGE),
+        ({}, {"pages": [page_entry(URL, outcome="login_wall")]}, Cause.PAGE),
+        ({}, {"script": {"sha256": "f" * 64, "version": "2"}}, Cause.JUDGE),
+        ({"prompt": "verify_page@2"}, {}, Cause.JUDGE),
+        ({}, {"model": "other"}, Cause.MODEL),
+        ({}, {}, Cause.VOTE),
+    ],
+)
+def test_cause_is_what_changed(changed: dict[str, Any], changes: dict[str, Any], cause: Cause):
+    same: dict[str, Any] = {"claim": "x", "sources": [URL]}
+    pages: dict[str, Any] = {"pages": [page_entry(URL)]} if "pages" in changes else {}
+    before = side(leaf("a", **same), **pages)
+    assert causes_of(before, side(leaf("a", FAILED, **(same | changed)), **changes)) == {cause}
 
 
 def test_gate_is_the_cause():
     before = side(leaf("g"), leaf("a", claim="x", sources=[URL]))
     after = side(leaf("g"), leaf("a", SKIPPED, claim="x", sources=[URL], blocked_by="g"))
     assert causes_of(before, after) == {Cause.GATE}
-
-
-def test_vote_is_the_cause_if_nothing_else_changed():
-    before, after = leaf("a", claim="x", sources=[URL]), leaf("a", FAILED, claim="x", sources=[URL])
-    assert causes_of(side(before), side(after)) == {Cause.VOTE}
 
 
 def test_leaves_of_only_one_side_are_flips():

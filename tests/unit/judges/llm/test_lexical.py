@@ -3,22 +3,18 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-import judges.llm
 from judges.errors import LLMOutputUnusable
 from judges.grounding.folding import fold
 from judges.grounding.quotes import find_quote
 from judges.llm.client import LLMRequest
 from judges.llm.lexical import MODEL, LexicalClient, decide
 from judges.prompting.rendering import BinaryEvalResult
-
-MAX_LINES = 350
 
 BRIDGE = """# The Aldermoor Bridge
 The Aldermoor Bridge crosses the river Tarn at Wexcombe. It was opened to traffic on 3 September 1884 by the engineer \
@@ -256,11 +252,6 @@ async def test_long_page_does_not_block_the_event_loop():
     await LexicalClient().complete(request(parts={"claim": "Lake Brann is 87 m deep", "page": page}))
     counting.cancel()
     assert turns > 0  # work in the event loop's thread would block it
-
-
-def test_source_code_stays_below_the_line_limit():
-    folder = Path(judges.llm.__path__[0])
-    assert sum(len(path.read_text("utf-8").splitlines()) for path in folder.glob("lexical*.py")) < MAX_LINES
 
 
 @given(claim=st.text(max_size=200), page=st.text(max_size=400))

@@ -157,7 +157,7 @@ async def test_first_task_of_the_documentation_is_scored_as_described(tmp_path: 
 
 def test_published_schema_is_that_of_the_models() -> None:
     published = (Path(__file__).parents[4] / "docs" / "task.schema.json").read_text("utf-8")
-    assert json.loads(published) == task_schema(), "run `assay tasks schema > docs/task.schema.json`"
+    assert json.loads(published) == task_schema(), "run `assay tasks show --schema > docs/task.schema.json`"
 
 
 @given(st.lists(st.sets(st.integers(0, 4)), min_size=5, max_size=5))

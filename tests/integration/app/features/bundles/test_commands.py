@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from app.console.errors import Exit
-from tests.fakes.bundled import read_member, rebuilt
 from tests.fakes.program import environment_for, run_command
 from tests.integration.app.judged_folder import SCRIPT_OF_TWO, AnswerFolder
 
@@ -54,15 +53,6 @@ def test_verify_reports_every_result_and_that_the_author_is_unknown(home: Path):
     }
 
 
-def test_next_export_has_equal_bytes(home: Path):
-    files = sorted((home / "results").glob("otter/*/*/results/*.json"))
-    before = [file.read_bytes() for file in files]
-    again = run_command(home, environment_for(home), *EXPORT, "--out", "again.zip")
-    assert again.returncode == Exit.DONE, again.stderr
-    assert (home / "again.zip").read_bytes() == (home / "bundle.zip").read_bytes()
-    assert [file.read_bytes() for file in files] == before
-
-
 def offline(home: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Run a command without network and settings."""
     unshare = shutil.which("unshare")
@@ -95,17 +85,6 @@ def test_replay_needs_no_network_key_or_service_data(home: Path):
     assert not (home / "data" / "postgres").exists()
 
 
-def test_changed_score_is_reported(home: Path):
-    path = next(f"results/{each}.json" for each in json.loads((home / "made.json").read_text())["results"])
-    result = json.loads(read_member(home / "bundle.zip", path))
-    changes: dict[str, bytes | None] = {path: json.dumps(result | {"final_score": 0.123}).encode()}
-    rebuilt(home / "bundle.zip", home / "other.zip", changes)
-    for command in ("verify", "replay"):
-        ended = run_command(home, environment_for(home), "bundle", command, "other.zip")
-        assert ended.returncode == Exit.FAILED
-        assert "final_score: the result says 0.123" in ended.stderr
-
-
 def test_bundle_without_content_is_valid_as_far_as_it_can_be_compared(home: Path):
     environment = environment_for(home)
     made = run_command(home, environment, *EXPORT, "--out", "thin.zip", "--no-content")
@@ -114,19 +93,3 @@ def test_bundle_without_content_is_valid_as_far_as_it_can_be_compared(home: Path
         ended = run_command(home, environment, "bundle", command, "thin.zip")
         assert ended.returncode == Exit.INCOMPLETE
         assert "made without content" in ended.stderr
-
-
-def test_agent_without_results_fails(home: Path):
-    made = run_command(home, environment_for(home), *EXPORT[:3], "nobody", *EXPORT[4:], "--out", "x.zip")
-    assert made.returncode == Exit.FAILED
-    assert "agent nobody has no results" in made.stderr
-    assert not (home / "x.zip").exists()
-
-
-def test_file_that_is_not_a_bundle_fails(home: Path):
-    (home / "no.zip").write_bytes(b"nothing")
-    for command in ("verify", "replay"):
-        ended = run_command(home, environment_for(home), "bundle", command, "no.zip")
-        assert ended.returncode == Exit.FAILED
-        assert "the file is not a zip" in ended.stderr
-        assert "Traceback" not in ended.stderr

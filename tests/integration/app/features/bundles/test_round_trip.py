@@ -6,7 +6,6 @@ import hashlib
 import json
 import random
 import zipfile
-from dataclasses import replace as replaced
 from pathlib import Path
 from typing import Any
 
@@ -160,14 +159,6 @@ async def test_bundle_without_content_has_no_pages_and_is_verified_as_far_as_pos
     assert (report.valid, report.is_complete) == (True, False)
     [again] = (await replay(bundle, world.settings)).results
     assert "made without content" in (again.unchecked or "")
-
-
-async def test_result_from_before_pages_had_a_kind_is_valid(world: InMemoryJudging):
-    result = json.loads(world.results[0].body)
-    for page in result["pages"]:
-        del page["kind"]
-    world.results[0] = replaced(world.results[0], body=json.dumps(result).encode())
-    assert verify((await world.bundle())[0]).valid
 
 
 async def test_missing_files_are_listed(world: InMemoryJudging):

@@ -22,7 +22,6 @@ from judges.prompting.page_view import PARTS_MARKER
 from judges.prompting.prompts import load_prompt
 from judges.prompting.rendering import BinaryEvalResult
 from tests.fakes.bundled import LAMPS, InMemoryJudging, PagesWithBodies, call_log, check_replay
-from tests.fakes.judge_processes import open_process_pool
 from tests.standin.call import Call
 from tests.standin.faults import MALFORMED, RATE_LIMITED, TOO_LONG, Fault
 from tests.standin.llm import StandInLLM
@@ -141,28 +140,6 @@ async def test_bundle_contains_every_request_with_its_response(world: InMemoryJu
     )
 
 
-async def test_recorded_calls_end_with_the_outcome_for_the_judge(world: InMemoryJudging):
-    await world.judge(judge(GREEN, RED, ODD, NEVER))
-    bundle, _ = await world.bundle()
-    ends: dict[str, set[tuple[Any, ...]]] = {}
-    log = call_log(bundle)
-    for call in log.calls:
-        if "shortened" not in call:  # a part of the page, which is sent after the beginning did not support the claim
-            continue
-        second = call["shortened"]
-        result_or_error = json.loads(call["reply"])["result"] if "reply" in call else call["fault"]["error"]
-        shortened_result = json.loads(second["reply"])["result"] if "reply" in second else None
-        sent = texts_of(log, call["messages"])
-        claim = next(each for each in (GREEN, RED, ODD, NEVER) if f"\n{each}\n" in sent)
-        ends.setdefault(claim, set()).add((result_or_error, shortened_result, len(second.get("unusable", ()))))
-    assert ends == {
-        GREEN: {(True, True, 0)},
-        RED: {("LLMRejected", False, 0)},
-        ODD: {(True, True, 1)},
-        NEVER: {("LLMOutputUnusable", None, 2)},
-    }
-
-
 @pytest.mark.parametrize(
     ("claim", "status"), [(GREEN, "complete"), (ODD, "complete"), (RED, "complete"), (NEVER, "incomplete")]
 )
@@ -173,26 +150,4 @@ async def test_bundle_is_valid_and_replays_without_a_model(
     assert result["status"] == status
     bundle, _ = await world.bundle()
     await model.stop()
-    await check_replay(bundle, world)
-
-
-async def test_isolated_judge_records_shortened_pages(world: InMemoryJudging):
-    async with open_process_pool() as world.process_pool:
-        result = await world.judge(judge(GREEN, RED, ODD, NEVER))
-    [root] = [part["verification_tree"] for part in result["eval_breakdown"]]
-    assert [leaf["outcome"] for leaf in root["children"]] == ["passed", "failed", "passed", "not_judged"]
-    bundle, _ = await world.bundle()
-    await check_replay(bundle, world)
-
-
-async def test_cached_reply_is_recorded_for_the_shortened_page(world: InMemoryJudging, model: StandInLLM):
-    await world.judge(judge(GREEN))
-    asked = len(model.calls)
-    await world.judge(judge(GREEN), name="answer_2.md")
-    assert len(model.calls) == asked
-    bundle, _ = await world.bundle()
-    first, second = (call_log(bundle, result.id).calls for result in world.results)
-    assert {call["cached"] for call in first} == {False}
-    assert {call["cached"] for call in second} == {True}
-    assert [call["shortened"] for call in second] == [call["shortened"] for call in first]
     await check_replay(bundle, world)

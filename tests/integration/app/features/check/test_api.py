@@ -104,16 +104,6 @@ async def test_published_page_and_reply_are_reports(open_api: OpenApi) -> None:
     assert "supported" in documents[1]["counts"]
 
 
-async def test_idempotency_key_starts_one_check(open_api: OpenApi) -> None:
-    async with open_api(workers=0) as api:
-        key = {"Idempotency-Key": "one"}
-        first, second = await start(api, {"text": REPORT}, **key), await start(api, {"text": REPORT}, **key)
-        other = await api.post("/v1/checks", json={"text": f"{REPORT}More."}, headers=key)
-
-    assert first == second
-    assert_problem(other, 422, "IDEMPOTENCY_KEY_REUSED")
-
-
 async def test_budget_stops_the_job_with_the_document_so_far(open_api: OpenApi) -> None:
     async with StandInLLM(extractions={"SplitReply": split, "PageAudit": audit}) as model:
         settings = {"model": MODEL, "openai_base_url": model.base_url, "openai_api_key": "key", "max_llm": 1}
@@ -126,15 +116,6 @@ async def test_budget_stops_the_job_with_the_document_so_far(open_api: OpenApi) 
     assert document["status"] == "stopped"
     assert document["not_judged"]["budget"] > 0
     assert document["budget"] == {"limit_usd": 0.0001, "exhausted": True}
-
-
-async def test_queued_check_can_be_cancelled(open_api: OpenApi) -> None:
-    async with open_api(workers=0) as api:
-        accepted = await start(api, {"text": REPORT})
-        await api.post(f"/v1/jobs/{accepted['id']}/cancel")
-        check = (await api.get(accepted["url"])).json()
-
-    assert (check["status"], check["document"]) == ("cancelled", None)
 
 
 async def test_checks_of_another_owner_do_not_exist(open_api: OpenApi) -> None:

@@ -174,18 +174,3 @@ def test_dry_run_counts_without_a_key(report: Path, capsys: pytest.CaptureFixtur
     assert (estimate["calls"], estimate["unknown_pages"]) == (4, 0)
     assert estimate["input_tokens"] > 1_000
     assert estimate["usd"] > 0
-
-
-def test_report_of_two_megabytes_is_estimated(report: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    sentence = "The tide museum is closed on Mondays, and the harbour master keeps a long list of the boats [2]. "
-    body = "\n\n".join(f"## Part {number}\n\n{sentence * 400}" for number in range(55))
-    report.write_text(f"{body}\n\nReferences:\n[2] {SITE}/museum\n", "utf-8")
-    assert report.stat().st_size > 2_000_000
-    assert check(report, "--dry-run", "--model", "lexical", "--json") == 1
-    assert "22,000 citations (maximum 10,000)" in capsys.readouterr().err
-
-    report.write_text(report.read_text("utf-8").replace(" [2]. ", ". "), "utf-8")
-    assert check(report, "--dry-run", "--model", "openai/gpt-6-luna", "--json") == 0
-    estimate = json.loads(capsys.readouterr().out)
-    assert estimate["sentences"] == 22_000
-    assert estimate["calls"] == 550

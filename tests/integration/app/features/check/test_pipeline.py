@@ -161,13 +161,6 @@ async def test_partly_supported_claims_show_the_words_that_the_page_lacks(tmp_pa
     assert [document.report.text[span.start : span.end] for span in founded.unsupported] == ["in 1931"]
 
 
-async def test_second_check_is_answered_by_the_reply_cache(tmp_path: Path) -> None:
-    await check(tmp_path)
-    document, calls = await check(tmp_path)
-
-    assert not calls or document.usage.cached_calls + len(calls) == 3
-
-
 async def test_contradiction_without_a_quote_in_the_page_does_not_count(tmp_path: Path) -> None:
     def invented(call: Call) -> Mapping[str, Any]:
         claims = [

@@ -1,4 +1,4 @@
-"""``assay gate`` and its GitHub Action, as real processes against a real service with judged runs."""
+"""``assay results gate`` and its GitHub Action, as real processes against a real service with judged runs."""
 
 from __future__ import annotations
 
@@ -63,7 +63,9 @@ async def run(command: list[str], folder: Path, **more: str) -> Ended:
 
 async def test_exit_code_reports_gate_state(url: str, tmp_path: Path):
     async def gate(name: str, *options: str) -> Ended:
-        return await run([warm_assay(), "gate", "--url", url, "--agent", "walker", "--run", name, *options], tmp_path)
+        return await run(
+            [warm_assay(), "results", "gate", "--url", url, "--agent", "walker", "--run", name, *options], tmp_path
+        )
 
     passed = await gate("good", "--min-score", "0.8", "--baseline", "walker@worse")
     assert (passed.code, passed.err) == (0, "")
@@ -80,7 +82,7 @@ async def test_exit_code_reports_gate_state(url: str, tmp_path: Path):
     # With one unjudged answer of three allowed, the lower bound is enough.
     assert (await gate("open", "--min-score", "0.6", "--max-not-judged", "0.34")).code == 0
     assert (await gate("nightly", "--min-score", "0.8")).code == 2
-    unreachable = [warm_assay(), "gate", "--url", "http://127.0.0.1:9", "--agent", "walker", "--min-score", "0.8"]
+    unreachable = [warm_assay(), "results", "gate", "--url", "http://127.0.0.1:9", "--agent", "a", "--min-score", "0.8"]
     assert (await run(unreachable, tmp_path)).code == 1
 
 
@@ -89,6 +91,7 @@ async def test_gate_writes_junit_markdown_and_json_reports(url: str, tmp_path: P
     reports = ["--junit", "reports/gate.xml", "--markdown", "summary.md", "--json"]
     command = [
         warm_assay(),
+        "results",
         "gate",
         "--url",
         url,
@@ -107,7 +110,7 @@ async def test_gate_writes_junit_markdown_and_json_reports(url: str, tmp_path: P
     suite = ElementTree.fromstring((tmp_path / "reports" / "gate.xml").read_text()).find("testsuite")
     assert suite is not None and suite.attrib["failures"] == "1"
     summary = (tmp_path / "summary.md").read_text()
-    assert summary.startswith("what stood there before\n### assay gate, walker@worse: failed")
+    assert summary.startswith("what stood there before\n### assay results gate, walker@worse: failed")
 
 
 # The action, run like a GitHub runner does
@@ -178,7 +181,7 @@ async def test_action_outputs_match_the_command(url: str, tmp_path: Path):
     common = {"url": url, "agent": "walker", "assay": warm_assay(), "min_score": "0.8"}
     passed = await run_action(tmp_path, **common, run="good", baseline="walker@worse", max_regression="0.1")
     assert (passed.code, passed.outputs["state"], passed.outputs["exit-code"]) == (0, "passed", "0")
-    assert "### assay gate, walker@good: passed" in passed.summary
+    assert "### assay results gate, walker@good: passed" in passed.summary
     assert json.loads((tmp_path / passed.outputs["json"]).read_text())["gate"] == "passed"
     assert ElementTree.parse(tmp_path / passed.outputs["junit"]).getroot().tag == "testsuites"
     failed = await run_action(tmp_path, **common, run="worse", reports="elsewhere/reports")

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import csv
-import io
 import json
 import subprocess
 from collections.abc import AsyncIterator
@@ -12,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import httpx
-import pyarrow.parquet as pq
 import pytest
 
 from app.server.application import create_app
@@ -46,7 +43,7 @@ async def assay(folder: Path, *arguments: str, **more: str) -> subprocess.Comple
 async def submit_answers(url: str, folder: Path) -> None:
     """Submit both answers with the command, and wait until they are judged."""
     (folder / "answers.jsonl").write_text("".join(json.dumps(one) + "\n" for one in ANSWERS))
-    done = await assay(folder, "answers", "import", "answers.jsonl", "--submit", "--url", url, "--json")
+    done = await assay(folder, "results", "import", "answers.jsonl", "--submit", "--url", url, "--json")
     assert done.returncode == 0, done.stderr
     report = json.loads(done.stdout)
     assert report["submitted"] == 2
@@ -54,34 +51,6 @@ async def submit_answers(url: str, folder: Path) -> None:
         for submission in report["submissions"]:
             for job in submission["jobs"]:
                 assert (await wait_for_job(client, job["id"]))["status"] == "succeeded"
-
-
-async def test_results_of_imported_answers_export_in_every_format(url: str, tmp_path: Path) -> None:
-    await submit_answers(url, tmp_path)
-
-    async def export(form: str, out: str, *more: str) -> None:
-        done = await assay(
-            tmp_path, "results", "export", "--agent", "otter", "--url", url, "--format", form, "--out", out, *more
-        )
-        assert done.returncode == 0, done.stderr
-
-    await export("csv", "r.csv")
-    rows = list(csv.DictReader(io.StringIO((tmp_path / "r.csv").read_text("utf-8-sig"))))
-    assert [(row["run"], row["final_score"], row["words"]) for row in rows] == [
-        ("monday", "1.0", "3"),
-        ("tuesday", "0.5", "3"),
-    ]
-    await export("parquet", "l.parquet", "--rows", "leaves")
-    assert pq.read_table(tmp_path / "l.parquet")["leaf"].to_pylist() == ["paris", "source"] * 2
-    refused = await assay(
-        tmp_path, "results", "export", "--agent", "otter", "--url", url, "--format", "mind2web2", "--out", "m"
-    )
-    assert refused.returncode == 2
-    assert "--run" in refused.stderr
-    await export("mind2web2", "m", "--run", "tuesday")
-    assert (tmp_path / "m" / "otter" / "capital" / "answer_1" / "answer_1.md").read_text() == "It is Lyon."
-    summary = await assay(tmp_path, "summary", "--agent", "otter", "--results", "m", "--json")
-    assert json.loads(summary.stdout)["avg_score"] == 0.5
 
 
 async def test_exported_labels_evaluate_a_judge(url: str, tmp_path: Path, database_url: str) -> None:
@@ -95,7 +64,7 @@ async def test_exported_labels_evaluate_a_judge(url: str, tmp_path: Path, databa
         (tmp_path / "labels.jsonl").write_bytes((await client.get("/v1/reviews/export")).content)
 
     stored = {"ASSAY_DATA_DIR": str(tmp_path / "data"), "ASSAY_DATABASE_URL": database_url}
-    call = ("meta-eval", "labels.jsonl", "--model", "lexical", "--json")
+    call = ("meta-eval", "measure", "labels.jsonl", "--model", "lexical", "--json")
     done = await assay(tmp_path, *call, **stored)
 
     assert done.returncode == 0, done.stderr

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from app.features.meta_eval.stored_benches import read_benches
 from judges.analysis.labels import HumanDecision, Label, LabelledPage, RecordedVerdict, label_line
 from rubrics.verdict import Outcome
 from tests.fakes.label_sets import PAGE
@@ -100,21 +99,6 @@ async def test_live_and_recorded_judges_are_compared_side_by_side(bench: Any) ->
     assert rows["prices", MODEL, "asked"]["confusion"]["false_negative"] == 2
 
 
-async def test_replies_from_the_cache_keep_the_price_of_the_earlier_bench(bench: Any) -> None:
-    async with says_yes_below(7) as server:
-        first = rows_of(await bench("--model", MODEL, "--json", server=server))
-        calls = len(server.calls)
-        second = rows_of(await bench("--model", MODEL, "--json", server=server))
-        assert len(server.calls) == calls
-    before, now = (rows["gauges", MODEL, "asked"] for rows in (first, second))
-    assert now["usage"]["calls"] == 0
-    assert now["per_claim"] == before["per_claim"] | {"usd_source": "earlier bench"}
-    assert [report["rows"][0]["per_claim"]["usd_source"] for report in read_benches(Path("data"))] == [
-        "earlier bench",
-        "measured",
-    ]
-
-
 async def test_unreadable_replies_and_other_faults_are_separate_shares(bench: Any) -> None:
     def fault(call: Call) -> Fault | None:
         if "Claim 1:" in call.claim:
@@ -171,9 +155,7 @@ async def test_table_is_written_as_markdown_csv_and_json(bench: Any) -> None:
     first, second = csv.DictReader(io.StringIO(text_of("table.csv").removeprefix("\ufeff")))
     assert (first["set"], first["model"], first["n"], first["raw"]) == ("gauges", "old-judge", "10", "0.6")
     assert second["usd_source"] == "price list"
-    report = json.loads(text_of("table.json"))
-    [stored] = read_benches(Path("data"))
-    assert stored == report
+    assert len(json.loads(text_of("table.json"))["rows"]) == 2
 
 
 async def test_labels_of_one_class_and_missing_verdicts_are_explained(bench: Any, tmp_path: Path) -> None:
@@ -231,37 +213,3 @@ async def test_wrong_arguments_are_explained(bench: Any, arguments: tuple[str, .
     ended = await bench(*arguments)
     assert (ended.code, ended.out) == (2, "")
     assert message in ended.err
-
-
-async def test_invalid_lines_stop_the_bench_before_any_request(bench: Any, tmp_path: Path) -> None:
-    (tmp_path / "bad.jsonl").write_text(label_line(GAUGES[0]) + '{"human": "maybe", "claim": "x"}\n')
-    async with says_yes_below(7) as server:
-        ended = await bench("--model", MODEL, server=server, labels=("--labels", "gauges.labels.jsonl", "bad.jsonl"))
-        assert server.calls == []
-    assert ended.code == 2
-    assert "line 2: human" in ended.err
-
-
-def test_stored_report_of_another_shape_is_skipped(tmp_path: Path) -> None:
-    folder = tmp_path / "benches"
-    folder.mkdir()
-    complete = {
-        "bench_version": 1,
-        "id": "bench_1",
-        "created_at": "",
-        "rule": "",
-        "sample": None,
-        "sets": [],
-        "rows": [],
-    }
-    for name, content in (
-        ("a", "{"),
-        ("b", "[1]"),
-        ("c", json.dumps(complete | {"bench_version": 99})),
-        ("d", "[" * 9**6),
-    ):
-        (folder / f"{name}.json").write_text(content)
-    (folder / "e.json").write_text(json.dumps({name: value for name, value in complete.items() if name != "rows"}))
-    (folder / "f.json").write_text(json.dumps(complete))
-    assert [report["id"] for report in read_benches(tmp_path)] == ["bench_1"]
-    assert read_benches(tmp_path / "none") == []

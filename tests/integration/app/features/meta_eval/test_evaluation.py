@@ -74,6 +74,7 @@ def meta_eval(folder: Path, *arguments: str, **environment: str) -> dict[str, An
     call = [
         warm_assay(),
         "meta-eval",
+        "measure",
         "labels.jsonl",
         "--model",
         "lexical",

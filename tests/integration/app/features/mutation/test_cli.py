@@ -68,7 +68,7 @@ def test_missed_leaf_fails_the_command(assay: RunCommand, mine: Path) -> None:
 
     assert ended.code == 100, ended.out
     assert "MISSED" in ended.out
-    assert "missed: price (the claim did not change: it is constant in the judge file" in ended.out
+    assert "missed: price (the claim did not change: it is constant in the task file" in ended.out
 
 
 def test_answer_without_passing_claims_is_rejected(assay: RunCommand, mine: Path) -> None:

@@ -56,33 +56,10 @@ def added(node: str) -> str:
 
 FAULTS = {
     "unknown field in a template": (planted("{price}", "{prize}"), INVALID, r"heron.yaml:10:\d+: .*no field 'prize'"),
-    "template without field": (planted("{price}", "430 crowns"), INVALID, r":10:\d+: the claim names no field"),
-    "unknown key": (planted("sources: price_s", "source: price_s"), INVALID, r":10:\d+: unknown key 'source'"),
-    "weight of 0": (
-        planted("sources: price_s", "weight: 0, sources: price_s"),
-        INVALID,
-        r":10:\d+: weight is 0; use a number above 0",
-    ),
-    "all children critical": (
-        SOUND.replace("{claim", "{critical: true, claim"),
-        INVALID,
-        "every child of this parallel group is critical",
-    ),
-    "constant check": (added("long: {check: 1 < 2}"), INVALID, r":12:\d+: the check reads no field"),
-    "cycle": (
-        added("a: {claim: '{price}', requires: [b]}\n    b: {claim: '{hours}', requires: [a]}"),
-        INVALID,
-        r":12:\d+: cycle: a \(line 12\) waits for b \(line 13\), which waits for a",
-    ),
     "unsourced claim": (
         planted(", sources: price_sources", ""),
         FOUND,
         r"NOT PROTECTED  price .*heron.yaml:10\n.*no sources",
-    ),
-    "source that is always the same": (
-        planted("sources: price_sources", f"sources: '{URL}'"),
-        FOUND,
-        r"NOT PROTECTED  price .*\n.*source is always",
     ),
     "source of another value": (
         planted("sources: price_sources", "sources: hours_sources"),
@@ -94,11 +71,6 @@ FAULTS = {
         planted(HOURS, '    hours: {check: "given(hours, hours_sources)"}\n'),
         FOUND,
         r"NOT PROTECTED  hours .*\n.*a wrong one is not",
-    ),
-    "only a part is compared": (
-        added(r"exact: {check: 'matches(price, ''430.*'')'}"),
-        FOUND,
-        r"NOT PROTECTED  exact .*\n.*only a part is compared",
     ),
     "check that passes on the empty answer": (
         added("""short: {check: "words(answer) < 500"}"""),
@@ -124,26 +96,6 @@ FAULTS = {
         planted("The Heron gauge costs {price}", "The Heron gauge costs {price} and it is made by Pellard"),
         LINT,
         "lint: price: makes more than one statement",
-    ),
-    "vague claim": (
-        added('clear: {claim: "The page with the price of {price} is relevant", sources: price_sources}'),
-        LINT,
-        "lint: clear: 'is relevant' cannot be verified",
-    ),
-    "repeated claim": (
-        added('again: {claim: "The Heron gauge costs {price}", sources: price_sources}'),
-        LINT,
-        "lint: again: repeats the claim of 'price'",
-    ),
-    "group with one child": (
-        planted(HOURS, "    time:\n      parallel:\n    " + HOURS),
-        LINT,
-        "lint: time: has a single child, 'time/hours'",
-    ),
-    "weight without effect": (
-        SOUND.replace("{claim", "{weight: 2, claim"),
-        LINT,
-        "lint: price: weight 2 has no effect",
     ),
 }
 

@@ -6,7 +6,6 @@ import asyncio
 import io
 import json
 from collections.abc import AsyncIterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,8 +13,6 @@ import httpx
 import pytest
 from PIL import Image
 
-from app.features.suites.runner import SUITE_RUNNER
-from app.server import application
 from judges.suites.multimodal.snapshot import SamplingOptions, build_snapshot
 from tests.fakes.multimodal import EXPECTED, STEPS, colour, multimodal_reply, write_rows
 from tests.integration.app.api.api_calls import assert_problem, wait_for_job, wait_until_paused
@@ -160,17 +157,6 @@ async def test_model_fault_is_not_zero_and_retry_requests_only_missing_steps(
     assert len(model.calls) == before + 2
 
 
-async def test_invalid_key_pauses_the_run(open_api: OpenApi, model: StandInLLM, data: Path):
-    model.always, model.fault_for = WRONG_KEY, None
-    async with open_api(**settings(model, data)) as api:
-        accepted = await start(api)
-        async with asyncio.timeout(240):
-            while (run := (await api.get(accepted["url"])).json())["stage"] != "paused":  # noqa: ASYNC110
-                await asyncio.sleep(0.02)
-    assert run["error"]["code"] == "LLM_REJECTED"
-    assert len(model.calls) <= 5
-
-
 async def test_run_of_concurrent_steps_resumes_when_its_key_is_accepted_again(
     open_api: OpenApi, model: StandInLLM, data: Path
 ):
@@ -221,14 +207,6 @@ async def test_data_outside_allowed_folders_returns_404(
         assert [error["path"] for error in assert_problem(both, 404)["errors"]] == ["predictions"]
 
 
-async def test_no_data_is_accessible_without_allowed_folders(open_api: OpenApi, data: Path):
-    async with open_api(workers=0) as api:
-        refused = assert_problem(
-            await api.post(RUNS, json={"data": str(data / "snapshot.parquet")}), 404, "DATA_NOT_FOUND"
-        )
-    assert "ASSAY_SUITE_DATA" in refused["errors"][0]["message"]
-
-
 @pytest.mark.parametrize(
     "order",
     [
@@ -257,27 +235,6 @@ async def test_damaged_data_fails_the_run_with_location(open_api: OpenApi, model
     assert "broken.jsonl, row 0, field candidates" in job["error"]["detail"]
 
 
-async def test_run_that_takes_longer_than_its_deadline_fails(
-    open_api: OpenApi, model: StandInLLM, data: Path, monkeypatch: pytest.MonkeyPatch
-):
-    runners = {"suite": replace(SUITE_RUNNER, deadline_s=0.001)}
-    monkeypatch.setattr(application, "JOB_RUNNERS", runners)
-    async with open_api(**settings(model, data)) as api:
-        accepted = await start(api)
-        job = await wait_for_job(api, accepted["id"])
-    assert (job["status"], job["error"]["code"]) == ("failed", "DEADLINE")
-
-
-async def test_repeated_idempotency_key_starts_one_run(open_api: OpenApi, model: StandInLLM, data: Path):
-    async with open_api(workers=0, **settings(model, data)) as api:
-        headers = {"Idempotency-Key": "once"}
-        made = [await api.post(RUNS, json={"data": "snapshot.parquet"}, headers=headers) for _ in range(2)]
-        other = await api.post(RUNS, json={"data": "snapshot.parquet", "seed": 1}, headers=headers)
-        assert len((await api.get(RUNS)).json()["items"]) == 1
-    assert made[0].json() == made[1].json()
-    assert_problem(other, 422, "IDEMPOTENCY_KEY_REUSED")
-
-
 async def test_unknown_runs_steps_and_suites_return_404(open_api: OpenApi, model: StandInLLM, data: Path):
     async with open_api(workers=0, **settings(model, data)) as api:
         accepted = await start(api)
@@ -292,27 +249,6 @@ async def test_unknown_runs_steps_and_suites_return_404(open_api: OpenApi, model
         ):
             assert_problem(await api.get(path), 404)
         assert_problem(await api.get(f"{accepted['url']}/steps", params={"cursor": "abc"}), 422)
-
-
-async def test_run_can_be_cancelled(open_api: OpenApi, model: StandInLLM, data: Path):
-    reply, model.fault_for = model.fault_for, None
-    model.fault_for = lambda call: reply(call) if call.index < 2 and reply else Fault(delay_s=3600)
-    async with open_api(**settings(model, data) | {"max_llm": 1}) as api:
-        accepted = await start(api)
-        async with asyncio.timeout(240):
-            while len(model.calls) < 3:  # noqa: ASYNC110 - the model is another server
-                await asyncio.sleep(0.02)
-        assert (await api.post(f"/v1/jobs/{accepted['id']}/cancel")).json()["status"] == "cancelled"
-        await asyncio.sleep(0.5)
-    assert len(model.calls) == 3
-
-
-async def test_run_has_an_event_stream(open_api: OpenApi, model: StandInLLM, data: Path):
-    async with open_api(**settings(model, data)) as api:
-        accepted = await start(api)
-        events = (await api.get(f"/v1/jobs/{accepted['id']}/events")).text
-    last = json.loads(events.rstrip().rpartition("data: ")[2].partition("\n")[0])
-    assert (last["kind"], last["status"], last["progress"]["leaves_done"]) == ("suite", "succeeded", 5)
 
 
 async def test_runs_of_other_owners_return_404(open_api: OpenApi, model: StandInLLM, data: Path):

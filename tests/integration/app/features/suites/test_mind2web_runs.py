@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-import io
-import json
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from PIL import Image
 
 from tests.fakes.mind2web import (
     FIGURES_SCORED_ZERO,
@@ -20,7 +17,6 @@ from tests.fakes.mind2web import (
     write_scores,
     write_split,
 )
-from tests.fakes.multimodal import picture, source_row, write_rows
 from tests.integration.app.api.api_calls import assert_problem, wait_for_job
 from tests.integration.app.api.conftest import OpenApi
 from tests.standin.llm import StandInLLM
@@ -84,44 +80,11 @@ async def test_step_contains_page_boxes_and_rounds(open_api: OpenApi, model: Sta
     assert {box["role"] for box in found["boxes"]} == {"gold", "picked"}
 
 
-async def test_step_serves_its_screenshot(open_api: OpenApi, model: StandInLLM, data: Path):
-    rows = [source_row(f"t{n}", 0, "CLICK", screenshot=picture(400, 300)) for n in range(3)]
-    write_rows(data / "rows_test_website.parquet", rows)
-    async with open_api(**settings(model, data)) as api:
-        order = {"data": "rows_test_website.parquet", "split": "test_website"}
-        accepted = (await api.post(RUNS, json=order)).json()
-        job = await wait_for_job(api, accepted["id"])
-        assert job["status"] == "succeeded", job
-        found = (await api.get(f"{accepted['url']}/steps/2")).json()
-        drawn = await api.get(found["screenshot"])
-    assert Image.open(io.BytesIO(drawn.content)).size == (400, 300)
-
-
-async def test_predictions_file_is_scored_without_a_model(open_api: OpenApi, model: StandInLLM, data: Path):
-    given = [["T1_a", "1", "CLICK"], ["T9_z", "1", "CLICK"]]
-    (data / "given.json").write_text(json.dumps(given))
-    async with open_api(**settings(model, data)) as api:
-        accepted = (await api.post(RUNS, json=ORDER | {"predictions": "given.json"})).json()
-        job = await wait_for_job(api, accepted["id"])
-        assert (job["status"], job["error"]) == ("succeeded", None)
-        result = (await api.get(f"/v1/results/{job['result_id']}")).json()
-    assert (result["status"], result["unknown_ids"]) == ("incomplete", ["T9_z"])
-    assert model.calls == []
-
-
 @pytest.mark.parametrize("field", ["data", "scores", "prompt_template", "predictions"])
 async def test_path_outside_suite_data_returns_404(field: str, open_api: OpenApi, model: StandInLLM, data: Path):
     async with open_api(workers=0, **settings(model, data)) as api:
         refused = assert_problem(await api.post(RUNS, json=ORDER | {field: "/etc/hostname"}), 404, "DATA_NOT_FOUND")
     assert [error["path"] for error in refused["errors"]] == [field]
-
-
-async def test_missing_split_fails_the_run(open_api: OpenApi, model: StandInLLM, data: Path):
-    async with open_api(**settings(model, data)) as api:
-        accepted = (await api.post(RUNS, json=ORDER | {"split": "test_moon"})).json()
-        job = await wait_for_job(api, accepted["id"])
-    assert (job["status"], job["error"]["code"]) == ("failed", "SUITE_DATA")
-    assert job["error"]["detail"].startswith(".: no file of split 'test_moon'")
 
 
 async def test_guide_runs_over_http(open_api: OpenApi, model: StandInLLM, data: Path):

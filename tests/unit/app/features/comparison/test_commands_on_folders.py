@@ -1,4 +1,4 @@
-"""``assay summary``, ``compare`` and ``gate`` on result folders, without server and model."""
+"""``assay results summary``, ``compare`` and ``gate`` on result folders, without server and model."""
 
 from __future__ import annotations
 
@@ -38,12 +38,12 @@ def write(out: Path, agent: str, task: str, result: dict[str, Any]) -> Path:
 
 
 def test_summary_has_intervals_and_the_public_figures(assay: RunCommand, folder: Path) -> None:
-    ended = assay("summary", "--agent", "half", "--results", str(folder))
+    ended = assay("results", "summary", "--agent", "half", "--results", str(folder))
     assert ended.code == 0
     assert "Gaffke over 8 tasks" in " ".join(ended.out.split())
     assert "avg_score" in ended.out and "pass^1" in ended.out
     assert "0 of 8 answers not judged" in ended.out
-    document = json.loads(assay("summary", "--agent", "half", "--results", str(folder), "--json").out)
+    document = json.loads(assay("results", "summary", "--agent", "half", "--results", str(folder), "--json").out)
     assert document["statistics"]["success"]["value"] == 0.0
     assert document["num_tasks"] == 8
 
@@ -51,8 +51,8 @@ def test_summary_has_intervals_and_the_public_figures(assay: RunCommand, folder:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("summary", "--agent", "half", "--results", "nowhere"),
-        ("compare", "nowhere/half", "nowhere/right"),
+        ("results", "summary", "--agent", "half", "--results", "nowhere"),
+        ("results", "compare", "nowhere/half", "nowhere/right"),
         ("bundle", "export", "--agent", "half", "--results", "nowhere", "--out", "half.zip"),
     ],
     ids=lambda arguments: arguments[0],
@@ -64,11 +64,11 @@ def test_missing_result_folder_is_named(assay: RunCommand, arguments: tuple[str,
 
 
 def test_comparison_names_the_higher_side_and_its_p_value(assay: RunCommand, folder: Path) -> None:
-    ended = assay("compare", str(folder / "half"), str(folder / "right"))
+    ended = assay("results", "compare", str(folder / "half"), str(folder / "right"))
     assert ended.code == 0
     assert f"{folder}/right is higher than {folder}/half" in ended.out
     assert "exact sign-flip of 8 tasks" in ended.out
-    document = json.loads(assay("compare", str(folder / "half"), str(folder / "right"), "--json").out)
+    document = json.loads(assay("results", "compare", str(folder / "half"), str(folder / "right"), "--json").out)
     assert document["comparisons"][0]["score"]["sign_flip"]["p"] == 2 / 256
 
 
@@ -83,10 +83,10 @@ def mixed(folder: Path) -> Path:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("summary", "--agent", "half", "--results", "out"),
-        ("compare", "out/right", "out/half"),
-        ("gate", "--agent", "half", "--results", "out", "--min-score", "0.1"),
-        ("gate", "--agent", "right", "--results", "out", "--baseline", "out/half"),
+        ("results", "summary", "--agent", "half", "--results", "out"),
+        ("results", "compare", "out/right", "out/half"),
+        ("results", "gate", "--agent", "half", "--results", "out", "--min-score", "0.1"),
+        ("results", "gate", "--agent", "right", "--results", "out", "--baseline", "out/half"),
     ],
 )
 def test_scores_of_different_judges_are_mixed_only_on_request(
@@ -102,21 +102,21 @@ def test_scores_of_different_judges_are_mixed_only_on_request(
 
 def test_judges_of_a_figure_are_named(assay: RunCommand, mixed: Path) -> None:
     model = result_of(rubric_of(leaf("a", claim="x"), task_id="x"), agent_name="right")["model"]
-    summary = ("summary", "--agent", "half", "--results", "out", "--mix-judges")
+    summary = ("results", "summary", "--agent", "half", "--results", "out", "--mix-judges")
     assert f"judged by {model} (7 answers), another-judge (1 answer)" in assay(*summary).out
     assert json.loads(assay(*summary, "--json").out)["judges"] == {model: 7, "another-judge": 1}
-    compared = ("compare", "out/right", "out/half", "--mix-judges")
+    compared = ("results", "compare", "out/right", "out/half", "--mix-judges")
     assert f"out/right: judged by {model} (8 answers)" in assay(*compared).out
     document = json.loads(assay(*compared, "--json").out)
     assert (document["a"]["judges"], document["comparisons"][0]["b"]["judges"]) == (
         {model: 8}, {model: 7, "another-judge": 1},
     )  # fmt: skip
-    gate = assay("gate", "--agent", "right", "--results", "out", "--min-score", "0.1", "--json")
+    gate = assay("results", "gate", "--agent", "right", "--results", "out", "--min-score", "0.1", "--json")
     assert json.loads(gate.out)["judges"] == {model: 8}
 
 
 def test_folder_and_server_cannot_be_compared(assay: RunCommand, folder: Path) -> None:
-    ended = assay("compare", str(folder / "half"), "walker")
+    ended = assay("results", "compare", str(folder / "half"), "walker")
     assert ended.code == 2
     assert "folders can only be compared with folders" in ended.err
 
@@ -139,30 +139,33 @@ def test_folder_and_server_cannot_be_compared(assay: RunCommand, folder: Path) -
 def test_gate_exit_code_and_message(
     assay: RunCommand, folder: Path, wanted: list[str], code: int, message: str
 ) -> None:
-    ended = assay("gate", "--results", str(folder), *wanted)
+    ended = assay("results", "gate", "--results", str(folder), *wanted)
     assert ended.code == code
     assert message in ended.err
 
 
 def test_gate_compares_with_a_result_folder(assay: RunCommand, folder: Path) -> None:
-    lost = assay("gate", "--results", str(folder), "--agent", "half", "--baseline", str(folder / "right"))
+    lost = assay("results", "gate", "--results", str(folder), "--agent", "half", "--baseline", str(folder / "right"))
     assert lost.code == 100
     assert "failed: regression: the mean difference over 8 tasks is -0.7714" in lost.err
-    assert assay("gate", "--results", str(folder), "--agent", "right", "--baseline", str(folder / "half")).code == 0
+    assert (
+        assay("results", "gate", "--results", str(folder), "--agent", "right", "--baseline", str(folder / "half")).code
+        == 0
+    )
 
 
 def test_answers_without_a_result_count_in_a_gate(assay: RunCommand, folder: Path) -> None:
     """They have no result file. The summary that `assay evaluate` writes lists them."""
     crashed = AnswerOutcome(task_id="crashed", answer_name="answer_1.md", error_code="JUDGE_BUG")
     write_summaries(folder, "right", [crashed])
-    ended = assay("gate", "--results", str(folder), "--agent", "right", "--min-score", "0.9")
+    ended = assay("results", "gate", "--results", str(folder), "--agent", "right", "--min-score", "0.9")
     assert ended.code == 3
     assert "1 of 9 answers were not judged" in ended.err
 
 
 def test_report_that_cannot_be_written_is_named(assay: RunCommand, folder: Path) -> None:
     wanted = ["--agent", "right", "--min-score", "0.9", "--junit", str(folder / "right" / "task_0")]
-    ended = assay("gate", "--results", str(folder), *wanted)
+    ended = assay("results", "gate", "--results", str(folder), *wanted)
     assert ended.code == 1
     assert "Cannot write" in ended.err
 
@@ -174,7 +177,7 @@ def test_gate_without_intervals_says_where_to_install_the_extra(
     summary = {"avg_score": 1.0, "statistics": None}
     monkeypatch.setattr("app.features.comparison.cli_gate.load_summary", lambda *_, **__: summary)
 
-    ended = assay("gate", "--agent", "right", "--min-score", "0.5", *options)
+    ended = assay("results", "gate", "--agent", "right", "--min-score", "0.5", *options)
 
     assert ended.code == 1
     assert f"a gate needs confidence intervals: {place}, install the extra 'statistics'" in ended.err

@@ -199,7 +199,7 @@ def test_reports_are_well_formed_for_any_folder_name():
 def test_markdown_report_is_a_heading_and_a_table():
     found = evaluate({"a": 1.0, "b": 0.0}, min_score=0.8)
     lines = gate_markdown(found).splitlines()
-    assert lines[0] == "### assay gate, walker: failed"
+    assert lines[0] == "### assay results gate, walker: failed"
     assert {line.count("|") - line.count("\\|") for line in lines if line.startswith("|")} == {6}
     assert any("FAILED" in line and "0.5000" in line for line in lines)
 

@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import csv
-import io
 import json
 import zipfile
 from datetime import UTC, datetime
@@ -42,19 +40,6 @@ def run_export(assay: RunCommand, *arguments: str) -> None:
     ended = assay("results", "export", "--agent", "otter", "--results", "eval_results", *arguments)
     assert ended.code == 0, ended.err
     assert ended.out == ""
-
-
-def test_csv_has_one_row_per_result_or_leaf(assay: RunCommand, results_folder: Path) -> None:
-    run_export(assay, "--out", "results.csv")
-    run_export(assay, "--out", "leaves.csv", "--rows", "leaves", "--task", "tower")
-
-    results = list(csv.DictReader(io.StringIO(Path("results.csv").read_text("utf-8-sig"))))
-    assert [(row["task_id"], row["answer_name"]) for row in results] == [
-        ("bridge", "answer_1.md"), ("bridge", "answer_2.md"), ("tower", "answer_1.md"), ("tower", "answer_2.md"),
-    ]  # fmt: skip
-    leaves = list(csv.DictReader(io.StringIO(Path("leaves.csv").read_text("utf-8-sig"))))
-    assert [(row["leaf"], row["claim"]) for row in leaves[:2]] == [("a", "'=1+1"), ("b", "No")]
-    assert len(leaves) == 4
 
 
 def test_other_formats_are_written(assay: RunCommand, results_folder: Path) -> None:
@@ -100,24 +85,24 @@ def json_lines(*answers: dict[str, object]) -> str:
 def test_json_lines_become_a_folder_for_evaluate(assay: RunCommand, tmp_path: Path) -> None:
     Path("a.jsonl").write_text(json_lines({}, {"text": "New."}, {"task_id": "tower", "name": "mine"}))
 
-    ended = assay("answers", "import", "a.jsonl", "--out", "in")
+    ended = assay("results", "import", "a.jsonl", "--out", "in")
     assert (ended.code, ended.out) == (0, "3 written, 0 unchanged: in\n")
     assert ended.err.startswith("warning: in/otter/tower/mine.md will not be judged")
     assert (tmp_path / "in/otter/bridge/answer_2.md").read_text() == "New."
     assert (tmp_path / "in/otter/tower/mine.md").is_file()
-    assert assay("answers", "import", "a.jsonl", "--out", "in").out == "0 written, 3 unchanged: in\n"
+    assert assay("results", "import", "a.jsonl", "--out", "in").out == "0 written, 3 unchanged: in\n"
 
 
 def test_existing_answer_that_differs_is_replaced_only_with_overwrite(assay: RunCommand, tmp_path: Path) -> None:
     Path("a.jsonl").write_text(json_lines({}))
-    assay("answers", "import", "a.jsonl")
+    assay("results", "import", "a.jsonl")
     Path("a.jsonl").write_text(json_lines({"text": "Other."}, {"task_id": "tower"}))
 
-    refused = assay("answers", "import", "a.jsonl")
+    refused = assay("results", "import", "a.jsonl")
     assert refused.code == 2
     assert "answers/otter/bridge/answer_1.md" in refused.err
     assert not Path("answers/otter/tower").exists()  # all or nothing
-    assert assay("answers", "import", "a.jsonl", "--overwrite").code == 0
+    assert assay("results", "import", "a.jsonl", "--overwrite").code == 0
     assert Path("answers/otter/bridge/answer_1.md").read_text() == "Other."
 
 
@@ -128,9 +113,9 @@ def test_public_layout_is_imported_from_a_folder_and_an_archive(assay: RunComman
     with zipfile.ZipFile("theirs.zip", "w") as archive:
         archive.writestr("otter/bridge/answer_1.md", "By otter.")
 
-    assert assay("answers", "import", "theirs").out.startswith("2 written")
-    assert assay("answers", "import", "theirs.zip", "--out", "zipped").out.startswith("1 written")
-    assert assay("answers", "import", "theirs", "--agent", "heron", "--out", "one").out.startswith("1 written")
+    assert assay("results", "import", "theirs").out.startswith("2 written")
+    assert assay("results", "import", "theirs.zip", "--out", "zipped").out.startswith("1 written")
+    assert assay("results", "import", "theirs", "--agent", "heron", "--out", "one").out.startswith("1 written")
     assert Path("zipped/otter/bridge/answer_1.md").read_text() == "By otter."
     assert [path.name for path in Path("one").iterdir()] == ["heron"]
 
@@ -138,7 +123,7 @@ def test_public_layout_is_imported_from_a_folder_and_an_archive(assay: RunComman
 def test_names_that_are_paths_are_rejected_by_line(assay: RunCommand, tmp_path: Path) -> None:
     Path("a.jsonl").write_text(json_lines({"agent": "../../x"}, {}, {"task_id": "/etc"}, {"name": "..", "text": "x"}))
 
-    ended = assay("answers", "import", "a.jsonl")
+    ended = assay("results", "import", "a.jsonl")
 
     assert ended.code == 2
     assert "line 1.agent" in ended.err and "line 3.task_id" in ended.err and "line 4.name" in ended.err
@@ -147,7 +132,7 @@ def test_names_that_are_paths_are_rejected_by_line(assay: RunCommand, tmp_path: 
 
 def test_two_runs_cannot_be_imported_into_one_folder(assay: RunCommand) -> None:
     Path("a.jsonl").write_text(json_lines({"run": "a"}, {"run": "b", "text": "New."}))
-    ended = assay("answers", "import", "a.jsonl")
+    ended = assay("results", "import", "a.jsonl")
     assert ended.code == 2
     assert "--submit" in ended.err
 
@@ -156,4 +141,4 @@ def test_two_runs_cannot_be_imported_into_one_folder(assay: RunCommand) -> None:
 def test_source_without_answers_is_a_usage_error(assay: RunCommand, tmp_path: Path, source: str) -> None:
     (tmp_path / "empty.jsonl").write_text("\n")
     (tmp_path / "empty").mkdir()
-    assert assay("answers", "import", source).code == 2
+    assert assay("results", "import", source).code == 2

@@ -47,7 +47,7 @@ def labels(tmp_path: Path) -> str:
 
 
 def test_recorded_verdicts_are_measured_without_a_model(assay: RunCommand, labels: str, tmp_path: Path) -> None:
-    ended = assay("meta-eval", labels, "--json")
+    ended = assay("meta-eval", "measure", labels, "--json")
 
     assert ended.code == 0
     (judge,) = json.loads(ended.out)["judges"]
@@ -57,7 +57,7 @@ def test_recorded_verdicts_are_measured_without_a_model(assay: RunCommand, label
 
 
 def test_model_is_called_and_measured(assay: RunCommand, labels: str) -> None:
-    ended = assay("meta-eval", labels, "--model", "lexical", "--out", "report.json")
+    ended = assay("meta-eval", "measure", labels, "--model", "lexical", "--out", "report.json")
 
     assert ended.code == 0, ended.err
     report = json.loads(Path("report.json").read_text())
@@ -73,7 +73,7 @@ def test_claims_not_judged_make_the_measurement_incomplete(assay: RunCommand, tm
     lost = label("It is blue", HumanDecision.PASSED, pages=(LabelledPage(url=URL, page_id="page_unknown"),))
     (tmp_path / "labels.jsonl").write_text("".join(map(label_line, (*LABELS, lost))))
 
-    ended = assay("meta-eval", "labels.jsonl", "--model", "lexical", "--json")
+    ended = assay("meta-eval", "measure", "labels.jsonl", "--model", "lexical", "--json")
 
     assert ended.code == 3
     (unjudged,) = json.loads(ended.out)["judges"][0]["not_judged"]
@@ -83,7 +83,7 @@ def test_claims_not_judged_make_the_measurement_incomplete(assay: RunCommand, tm
 def test_every_invalid_line_is_named(assay: RunCommand, tmp_path: Path) -> None:
     (tmp_path / "labels.jsonl").write_text('{"human": "passed", "claim": "x"}\n{"human": "maybe", "claim": "x"}\n{\n')
 
-    ended = assay("meta-eval", "labels.jsonl")
+    ended = assay("meta-eval", "measure", "labels.jsonl")
 
     assert (ended.code, ended.out) == (2, "")
     assert "line 2: human" in ended.err
@@ -96,13 +96,13 @@ def test_default_number_of_votes_is_that_of_judging() -> None:
 
 def test_report_that_cannot_be_written_is_reported(assay: RunCommand, labels: str, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    ended = assay("meta-eval", labels, "--out", "file/report.json")
+    ended = assay("meta-eval", "measure", labels, "--out", "file/report.json")
     assert ended.code == 2
     assert "--out" in ended.err
 
 
 def test_model_without_its_key_stops_before_any_call(assay: RunCommand, labels: str) -> None:
-    ended = assay("meta-eval", labels, "--model", "lexical", "--model", "openai/gpt-6-luna")
+    ended = assay("meta-eval", "measure", labels, "--model", "lexical", "--model", "openai/gpt-6-luna")
     assert ended.code == 1
     assert "OPENAI_API_KEY" in ended.err
 
@@ -119,7 +119,7 @@ def test_imported_set_is_measured_with_all_its_judges(assay: RunCommand, tmp_pat
     assert "dataset.labels.jsonl: 2 labels of 3 rows" in ended.out
     assert "1 unknown label" in ended.out
     assert "dataset.json, row 3" in ended.out
-    measured = json.loads(assay("meta-eval", "dataset.labels.jsonl", "--json").out)
+    measured = json.loads(assay("meta-eval", "measure", "dataset.labels.jsonl", "--json").out)
     assert [(judge["model"], judge["n"]) for judge in measured["judges"]] == [("heron-1", 2), ("heron-2", 1)]
 
 

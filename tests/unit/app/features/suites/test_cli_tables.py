@@ -4,10 +4,10 @@ from typing import Any
 
 from rich.console import Console
 
-from app.features.suites.cli_mm_mind2web import PUBLISHED_TITLE, tilde_table
-from app.features.suites.cli_suite_run import not_judged_lines, published_table
+from app.features.suites.cli_mm_mind2web import tilde_table
+from app.features.suites.cli_suite_run import not_judged_lines
 from judges.suites.multimodal.readings import Reading
-from judges.suites.multimodal.scoring import PUBLISHED, report
+from judges.suites.multimodal.scoring import report
 
 
 def metrics(*unknown: str) -> dict[str, Any]:
@@ -54,15 +54,6 @@ def test_every_reading_has_two_means_and_the_chosen_one_is_marked():
 def test_steps_not_judged_show_as_ranges():
     text = printed(tilde_table(metrics("t8")))
     assert "40.0 .. 60.0" in text
-
-
-def test_published_table_has_all_figures_of_the_seven_models_of_the_card():
-    text = printed(published_table({"published": [row.as_json() for row in PUBLISHED]}, PUBLISHED_TITLE))
-    rows = [line.split() for line in text.splitlines() if line.strip().startswith(("claude", "gemini", "gpt"))]
-    assert len(rows) == 7
-    assert rows[0] == ["claude-3-5-sonnet-20240620", "50.0", "81.0", "38.5", "3.5"]
-    assert ["gpt-4o", "36.0", "62.4", "27.0", "2.1"] in rows
-    assert ["claude-3-haiku-20240307", "25.8", "78.3", "20.7", "0.0"] in rows
 
 
 def test_steps_not_judged_and_unknown_answers_are_named():

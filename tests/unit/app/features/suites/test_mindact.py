@@ -23,7 +23,7 @@ from judges.errors import LLMOutputUnusable, LLMUnavailable, UnusableKind
 from judges.llm.client import LLMReply, LLMRequest
 from judges.suites.errors import DataUnreadable
 from judges.suites.mind2web.data import find_split
-from judges.suites.mind2web.questions import read_template, shipped_template
+from judges.suites.mind2web.questions import shipped_template
 from judges.suites.mind2web.rules import DROPPABLE, Metric, NoPositive, Protocol, Shuffle
 from rubrics.verdict import Usage
 from tests.fakes.mind2web import (
@@ -133,15 +133,6 @@ def test_correct_element_and_operation_score_the_step(tmp_path: Path):
     assert record["usage"]["calls"] == 3
 
 
-def test_every_positive_within_top_k_is_correct(tmp_path: Path):
-    ranks = RankTable({"T_a": {"1": 55, "2": 3, "3": 4, "4": 0, "5": 1, "6": 2, "7": 5}})
-    assert flags(record_of_one_step(tmp_path, picking("item 3 "), positives=("1", "2", "3"), ranks=ranks)) == (
-        1,
-        1.0,
-        1,
-    )
-
-
 def test_positive_outside_top_k_is_not_an_option(tmp_path: Path):
     ranks = RankTable({"T_a": {"1": 10, "2": 0, "3": 1, "4": 2, "5": 3, "6": 4, "7": 5}})
     record = record_of_one_step(tmp_path, picking("item 1 "), ranks=ranks, top_k=10)
@@ -159,66 +150,6 @@ def test_unranked_candidates_give_no_recall_of_a_ranker(tmp_path: Path):
     found = figures(options, options.open_input(), records)
     assert found["candidates"] == {"recall_cap": None, "top_k": 50, "steps": 0}
     assert (found["rank_origin"], found["gold_always_included"]) == ({"listed": 9}, True)
-
-
-def test_step_without_positives_scores_zero_without_a_call(tmp_path: Path):
-    record = record_of_one_step(tmp_path, picking("item 1 "), positives=())
-    assert (flags(record), record["unplayed"], record["prediction"]) == ((0, 0.0, 0), "no_positive", ["", ""])
-    assert (record["status"], record["usage"]["calls"]) == ("scored", 0)
-
-
-def test_step_without_positives_can_be_skipped(tmp_path: Path):
-    record = record_of_one_step(tmp_path, picking("item 1 "), positives=(), no_positive=NoPositive.SKIP)
-    assert (record["status"], record["step_acc"]) == ("skipped", None)
-
-
-def test_single_candidate_scores_zero_without_a_call(tmp_path: Path):
-    record = record_of_one_step(tmp_path, picking("item 1 "), count=1)
-    assert (flags(record), record["unplayed"], record["usage"]["calls"]) == ((0, 0.0, 0), "single_candidate", 0)
-
-
-def test_none_of_the_above_in_every_round_scores_zero(tmp_path: Path):
-    assert flags(record_of_one_step(tmp_path, lambda message: "Answer: A.\nAction: CLICK", count=6)) == (0, 0.0, 0)
-
-
-def test_withdrawn_pick_discards_its_operation(tmp_path: Path):
-    answers = iter(["Answer: B.\nAction: CLICK", "Answer: A."])
-    assert flags(record_of_one_step(tmp_path, lambda message: next(answers))) == (0, 0.0, 0)
-
-
-def test_last_round_with_a_pick_gives_the_operation(tmp_path: Path):
-    answers = iter(["Answer: B.\nAction: TYPE\nValue: wrong", "Answer: B.\nAction: TYPE\nValue: right"])
-    record = record_of_one_step(tmp_path, lambda message: next(answers), op="TYPE", value="right")
-    assert record["prediction"][1] == "TYPE right"
-
-
-def test_letter_beyond_the_options_in_the_last_round_discards_the_prediction(tmp_path: Path):
-    answers = iter(["Answer: F.\nAction: CLICK", "Answer: F.\nAction: CLICK"])
-    assert record_of_one_step(tmp_path, lambda message: next(answers), count=6)["prediction"] == ["", ""]
-
-
-def test_operation_counts_even_if_the_element_is_wrong(tmp_path: Path):
-    assert flags(record_of_one_step(tmp_path, picking("item 2 "))) == (0, 1.0, 0)
-
-
-@pytest.mark.parametrize(
-    ("reply_text", "op", "value", "f1"),
-    [
-        ("Answer: {}.\nAction: CLICK\nValue: None", "CLICK", "", 2 / 3),
-        ("Answer: {}.\nAction: TYPE\nValue: Boston", "TYPE", "boston", 0.5),
-        ("Answer: {}.\nAction: TYPE\nValue: york new york", "TYPE", "new york", 1.0),
-        ("Answer: {}.\nAction: SELECT\nValue: boston", "TYPE", "boston", 0.5),
-        ("Answer: {}.", "CLICK", "", 0.0),
-    ],
-)
-def test_operations_are_compared_by_tokens(tmp_path: Path, reply_text: str, op: str, value: str, f1: float):
-    def reply(message: str) -> str:
-        letter = picking("item 1 ")(message)
-        assert isinstance(letter, str)
-        return letter if letter == "Answer: A." else reply_text.format(letter[8])
-
-    record = record_of_one_step(tmp_path, reply, op=op, value=value)
-    assert flags(record) == (1, pytest.approx(f1), int(f1 == 1))
 
 
 def test_action_metric_ignores_the_value(tmp_path: Path):
@@ -407,16 +338,6 @@ def test_run_identity_contains_what_determines_the_steps(tmp_path: Path):
     assert first != run_identity(other, other.open_input())
     longer = MindActOptions(data=tmp_path, split="test_task", model="openai/gpt-4o", max_examples=3)
     assert first == run_identity(longer, longer.open_input())  # records of three steps can be reused for all nine
-
-
-def test_object_template_has_the_parts_of_the_question(tmp_path: Path):
-    template = read_template('{"template": "{task}|{step}|{history}|{page}|{options}"}', name="t", ref="t")
-    split = find_split(write_split(tmp_path, [task("T", [action("a", items("click"))])]), "test_task")
-    model = Model()
-    run(MindActPlan(split, 1, play_options=PlayOptions(), ranks=None, template=template), model)
-    text = str(model.requests[0].messages[-1]["content"])
-    assert text.startswith("Do what T asks for|1|None|<html>")
-    assert "|A. None of the above\nB. <button id=0 button>" in text
 
 
 def guide_options(**more: Any) -> PlayOptions:

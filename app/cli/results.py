@@ -1,0 +1,156 @@
+"""``assay results show``: the results of a server, and tokens and cost."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from enum import StrEnum
+from itertools import islice
+from pathlib import Path
+from typing import Annotated, Any, Literal, TypeAlias
+
+import typer
+
+from app.console.connection import URL, JsonOption, UrlOption, connect
+from app.console.errors import reject_given
+from app.console.streams import print_json, stderr_console, stdout_console
+from app.console.tables import plain_table
+
+
+class By(StrEnum):
+    """Dimensions by which usage can be grouped."""
+
+    AGENT = "agent"
+    TASK = "task"
+    MODEL = "model"
+    ROLE = "role"
+
+
+Dimension: TypeAlias = Literal["agent", "task_id", "model", "role"]
+_DIMENSIONS: dict[By, Dimension] = {By.AGENT: "agent", By.TASK: "task_id", By.MODEL: "model", By.ROLE: "role"}
+_SUMS = ("calls", "input_tokens", "output_tokens")
+
+
+def show(
+    context: typer.Context,
+    result_id: Annotated[
+        str | None, typer.Argument(metavar="ID", help="Id of a result (default: list the results).")
+    ] = None,
+    agent: Annotated[str | None, typer.Option(help="Only this agent.")] = None,
+    task: Annotated[str | None, typer.Option(help="Only this task.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of listed results, newest first.")] = 20,
+    usage: Annotated[
+        bool, typer.Option("--usage", help="Show model requests, tokens and cost of the results instead.")
+    ] = False,
+    by: Annotated[
+        list[By] | None, typer.Option("--by", help="With --usage: group by this. Repeatable (default: all).")
+    ] = None,
+    folder: Annotated[
+        Path | None,
+        typer.Option(
+            "--results",
+            metavar="DIR",
+            help="With --usage: read result files of `assay evaluate` from this folder instead of a server.",
+        ),
+    ] = None,
+    url: UrlOption = URL,
+    as_json: JsonOption = False,
+) -> None:
+    """List results, or print the page and JSON of one."""
+    if result_id is not None:
+        reject_given(context, "cannot be used with the ID of a result", "--agent", "--task", "--limit", "--usage")
+    if usage:
+        reject_given(context, "cannot be used with --usage", "--limit")
+        _show_usage(by or list(By), agent, task, folder, url, as_json=as_json)
+        return
+    reject_given(context, "requires --usage", "--by", "--results")
+    if result_id is None:
+        _list(agent, task, limit, url, as_json=as_json)
+        return
+    with connect(url) as client:
+        result = client.get_result(result_id)
+    if not as_json:
+        stderr_console().print(f"{client.url}/results/{result['id']}", soft_wrap=True)
+    print_json(result)
+
+
+def _list(agent: str | None, task: str | None, limit: int, url: str, *, as_json: bool) -> None:
+    with connect(url) as client:
+        listed = list(islice(client.list_results(agent=agent, task_id=task), limit))
+    if as_json:
+        print_json({"items": listed})
+        return
+    from app.agent_summary import score_of
+    from app.console.scorecard import score_text
+
+    table = plain_table("result", "agent", "task", "answer", "score", "status")
+    for result in listed:
+        cells = (str(result.get(key, "")) for key in ("id", "agent_name", "task_id"))
+        answer = str(result.get("answer_name", "")).removesuffix(".md")
+        table.add_row(*cells, answer, score_text(score_of(result)), str(result.get("status", "")))
+    stdout_console().print(table if listed else "no results")
+
+
+def _show_usage(
+    by: Sequence[By], agent: str | None, task: str | None, folder: Path | None, url: str, *, as_json: bool
+) -> None:
+    groups = [_DIMENSIONS[one] for one in dict.fromkeys(by)]
+    if folder is None:
+        with connect(url) as client:
+            report: Mapping[str, Any] = client.get_usage(by=groups, agent=agent, task_id=task)
+    else:
+        report = _of_files(folder, groups, agent, task)
+    if as_json:
+        print_json(report)
+    else:
+        _print_usage(report, groups)
+
+
+def _of_files(folder: Path, groups: Sequence[str], agent: str | None, task: str | None) -> dict[str, Any]:
+    """Compute the usage from the newest result of each answer in a folder."""
+    sums: dict[tuple[str, ...], dict[str, Any]] = {}
+    for row in _rows(folder, agent, task):
+        key = tuple(str(row[name]) for name in groups)
+        group_sums = sums.setdefault(key, {**dict.fromkeys(_SUMS, 0), "usd_known": 0.0, "unpriced_calls": 0})
+        for name in _SUMS:
+            group_sums[name] += row[name]
+        group_sums["usd_known"] += row["usd"] or 0.0
+        group_sums["unpriced_calls"] += row["calls"] if row["usd"] is None else 0
+    items = [{**dict(zip(groups, key, strict=True)), **_priced(values)} for key, values in sums.items()]
+    items.sort(key=lambda item: (-item["usd_known"], *(item[name] for name in groups)))
+    total = {name: sum(item[name] for item in items) for name in (*_SUMS, "usd_known", "unpriced_calls")}
+    return {"items": items, "total": _priced(total)}
+
+
+def _rows(folder: Path, agent: str | None, task: str | None) -> Iterator[dict[str, Any]]:
+    from app.engine.result_folder import read_outcomes
+
+    agents = sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
+    for name in agents if agent is None else [agent]:
+        for one in read_outcomes(folder, name):
+            if task is not None and one.task_id != task:
+                continue
+            for row in (one.result or {}).get("usage_by") or ():
+                yield {"agent": name, "task_id": one.task_id, **row}
+
+
+def _priced(values: Mapping[str, Any]) -> dict[str, Any]:
+    return {**values, "usd": None if values["unpriced_calls"] else values["usd_known"]}
+
+
+def _print_usage(report: Mapping[str, Any], groups: Sequence[str]) -> None:
+    from rich.markup import escape
+
+    from app.console.scorecard import usd_text
+
+    numbers = ("calls", "tokens in", "out", "usd")
+    table = plain_table(*(name.removesuffix("_id") for name in groups), *numbers, right=numbers)
+    for item in report["items"]:
+        table.add_row(*(escape(str(item[name])) for name in groups), *_cells(item, usd_text))
+    if len(report["items"]) > 1:
+        table.add_section()
+        table.add_row("all", *[""] * (len(groups) - 1), *_cells(report["total"], usd_text))
+    stdout_console().print(table if report["items"] else "no model requests")
+
+
+def _cells(item: Mapping[str, Any], usd_text: Any) -> list[str]:
+    return [*(str(item[name]) for name in _SUMS), usd_text(item["usd"])]
