@@ -258,7 +258,7 @@ _log = structlog.get_logger(__name__)
 
 
 class PostgresCaptureLocks:
-    """Locks of page captures. Implements ``cache.capture_locks.CaptureLocks`` for all processes on one database."""
+    """Locks of page captures. Implements ``cache.pages.CaptureLocks`` for all processes on one database."""
 
     def __init__(self, database: Database, *, ttl_s: float = LOCK_TTL_S, renew_s: float = RENEW_S) -> None:
         """``ttl_s``: time to live of a lock. It is renewed every ``renew_s`` while it is held."""
@@ -344,7 +344,7 @@ class PostgresCaptureLocks:
 
 
 class PostgresHostPacing:
-    """Pacing of visits to hosts. Implements ``cache.capture_locks.HostPacing`` for all processes on one database."""
+    """Pacing of visits to hosts. Implements ``cache.pacing.HostPacing`` for all processes on one database."""
 
     def __init__(self, database: Database) -> None:
         self._database = database

@@ -55,8 +55,8 @@ async def poll_job(connection: DirectConnection, job_id: str, *, owner: str | No
     return None if row is None else _job(row)
 
 
-async def get_jobs(connection: AsyncConnection, job_ids: Iterable[str], *, owner: str | None = None) -> list[Job]:
-    query = select(jobs).where(jobs.c.id.in_(list(job_ids)), *equal((jobs.c.owner, owner)))
+async def get_jobs(connection: AsyncConnection, job_ids: Iterable[str]) -> list[Job]:
+    query = select(jobs).where(jobs.c.id.in_(list(job_ids)))
     return [_job(row) for row in (await connection.execute(query)).mappings()]
 
 

@@ -228,10 +228,9 @@ async def list_origins(
     limit: int,
     chosen: ListFilter = ALL,
     before: str | None = None,
-    status: str | None = None,
 ) -> list[ResultOrigin]:
     """Return the results of ``list_results`` without their bodies."""
-    query = _origins().where(*_listed(chosen, before, status)).order_by(results.c.id.desc()).limit(limit)
+    query = _origins().where(*_listed(chosen, before, None)).order_by(results.c.id.desc()).limit(limit)
     return [_origin(row) for row in (await connection.execute(query)).mappings()]
 
 

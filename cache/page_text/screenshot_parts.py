@@ -100,12 +100,12 @@ def screenshot_parts(screenshots: Sequence[bytes], limits: ScreenshotLimits = DE
     return ()
 
 
-def may_continue(parts: Sequence[bytes], limits: ScreenshotLimits = DEFAULT_LIMITS) -> bool:
+def may_continue(parts: Sequence[bytes]) -> bool:
     """Return whether the page may continue below its parts: they are as many and as tall as the limits allow."""
-    if len(parts) < limits.max_parts:
+    if len(parts) < DEFAULT_LIMITS.max_parts:
         return False
-    section = _Section.of(parts[-1], limits.max_width)
-    return section is not None and section.height >= limits.part_height
+    section = _Section.of(parts[-1], DEFAULT_LIMITS.max_width)
+    return section is not None and section.height >= DEFAULT_LIMITS.part_height
 
 
 def scaled_image(data: bytes, limits: ScreenshotLimits = DEFAULT_LIMITS) -> bytes | None:

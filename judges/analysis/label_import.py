@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
-from typing import Any, BinaryIO, Final, Protocol, TypeAlias
+from typing import Any, BinaryIO, Final, TypeAlias
 
 from judges.analysis.label_formats import (
     Problem,
@@ -91,12 +91,6 @@ def _read(path: Path) -> Iterator[Row]:
 
 
 MAX_EXAMPLES: Final = 20
-
-
-class _Sink(Protocol):
-    """Binary file that is written to."""
-
-    def write(self, data: bytes, /) -> int: ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -189,7 +183,7 @@ class ImportReport:
         }
 
 
-def import_set(set_format: SetFormat, paths: Sequence[Path], out: _Sink) -> ImportReport:
+def import_set(set_format: SetFormat, paths: Sequence[Path], out: BinaryIO) -> ImportReport:
     """Write the labels of a set to ``out`` as JSON lines and return the report.
 
     Raises:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from judges.analysis.mutation.edits import Edit, EditKind, Edits, Field
 from judges.analysis.mutation.judge_file import JudgeFile, Recordings, ReplayClient
@@ -25,10 +25,8 @@ MAX_CONSTANT_RUNS = 120
 _WRONG_RUNS = (EditKind.WRONG, EditKind.OTHER_URL)
 
 
-class JudgeWithClient(Protocol):
-    """Judges the text of an answer and returns the result. ``wrap`` wraps the model client."""
-
-    def __call__(self, text: str, wrap: Callable[[LLMClient], LLMClient]) -> Awaitable[Mapping[str, Any]]: ...
+JudgeWithClient: TypeAlias = Callable[[str, Callable[[LLMClient], LLMClient]], Awaitable[Mapping[str, Any]]]
+"""Judges the text of an answer and returns the result. The second argument wraps the model client."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -173,7 +173,7 @@ def test_raw_page_is_used_if_there_is_no_cleaned_one(tmp_path: Path):
         (nine_steps()[0], "row 0: is a whole task of Mind2Web, as in the Parquet files that the hub makes of it"),
         (
             {"task_id": "T", "step": 0, "prompt_0": "[]"},
-            "row 0: is a row of Multimodal-Mind2Web~: use it with `assay mm",
+            "row 0: is a row of Multimodal-Mind2Web~: use it with `assay suites mm",
         ),
         (
             multimodal_row(1) | {"operation": '{"op": "HOVER"}'},
