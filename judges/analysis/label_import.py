@@ -19,7 +19,6 @@ from typing import Any, BinaryIO, Final, TypeAlias
 
 from judges.analysis.label_formats import (
     Problem,
-    SetFormat,
     SourceRow,
     UnusableRow,
     is_verdict,
@@ -29,6 +28,7 @@ from judges.analysis.label_formats import (
 )
 from judges.analysis.labels import HumanDecision, Label, RecordedVerdict, label_line, parse_labels
 from judges.analysis.meta_eval.items import one_per_judge
+from judges.analysis.set_format import SetFormat
 
 Row: TypeAlias = tuple[bytes, bytes]
 """Key and content of a row."""

@@ -21,7 +21,7 @@ from app.console.judging_options import (
 from app.console.streams import counted, print_json, print_line, stderr_console, stdout_console
 from app.console.tables import plain_table
 from app.features.meta_eval.cli_bench import VOTES, BenchCommand, PartialOption, PartialSupport, bench
-from judges.analysis.label_formats import SetFormat
+from judges.analysis.set_format import SetFormat
 
 if TYPE_CHECKING:
     from rich.progress import TaskID

@@ -14,9 +14,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from judges.analysis import label_import
-from judges.analysis.label_formats import SetFormat
 from judges.analysis.label_import import ImportReport, import_set
 from judges.analysis.labels import HumanDecision, Label, LabelsUnreadable, label_line, parse_labels
+from judges.analysis.set_format import SetFormat
 from rubrics.verdict import Outcome
 from tests.fakes.label_sets import (
     PAGE,
