@@ -178,7 +178,7 @@ class EvidenceStores:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExportReport:
-    """Summary of an exported bundle. ``bytes`` is the size of its files, ``absent`` lists what is not available."""
+    """What a bundle contains. ``bytes`` is the size of its files; ``absent`` lists files that were not available."""
 
     bytes: int
     files: int
