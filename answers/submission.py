@@ -114,7 +114,7 @@ def _checked_text(content: AnswerContent, path: str) -> str:
 
 
 def with_suffix(name: str) -> str:
-    """Return the name of an answer with exactly one ``.md`` at the end, as judge scripts expect it.
+    """Return the name of an answer with exactly one ``.md`` at the end, as task scripts expect it.
 
     >>> with_suffix("answer_1"), with_suffix("answer_1.md")
     ('answer_1.md', 'answer_1.md')

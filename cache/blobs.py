@@ -7,7 +7,7 @@ body that does not match its hash is moved to ``quarantine/`` and never returned
     sha256/<ab>/<hash>      bodies
     records/<id>/<hash>     capture records, to rebuild a lost index
     calls/<ab>/<hash>       call logs of results
-    scripts/<ab>/<hash>     sources of the judge files of results
+    scripts/<ab>/<hash>     sources of the task files of results
     drafts/<random>         temporary files (folders only); left over after a crash
     quarantine/<hash>       bodies that do not match their hash
 """

@@ -1,4 +1,4 @@
-"""API for native judge files: the answer, extraction, and the rubric being declared.
+"""API for native task files: the answer, extraction, and the rubric being declared.
 
 ``check`` and ``verify`` only declare leaves. Nothing is judged until the coroutine returns or calls ``settle``. Judge
 files therefore need no concurrency, ordering or logging, and the rubric can be printed, linted and priced before any

@@ -15,8 +15,8 @@ None of these is ever a verdict. The code that settles a leaf turns them into ``
     ├── ExtractionFailed          no values could be extracted from the answer or a page
     ├── ModelNotConfigured        no client for this model name or key
     ├── PromptDamaged             a shipped prompt file does not match its front matter
-    ├── IsolationFailed           the process of a judge file could not be started; not a fault of the file
-    └── JudgeBug                  the judge file itself failed; carries its traceback
+    ├── IsolationFailed           the process of a task file could not be started; not a fault of the file
+    └── JudgeBug                  the task file itself failed; carries its traceback
         ├── JudgeNotLoadable      it cannot be imported, or lacks its function
         └── ScriptStopped         it exceeded a resource or time limit and was killed
 
@@ -55,7 +55,7 @@ class LLMError(JudgeError):
     """
 
     reason = Reason.LLM_UNAVAILABLE
-    # Not sent to the process of a judge file.
+    # Not sent to the process of a task file.
     unusable: tuple[UnusableReply, ...] = ()
     shorter_page: ShorterPage | None = None
     retried: tuple[str, ...] = ()
@@ -255,7 +255,7 @@ class PromptDamaged(JudgeError):
 
 
 class JudgeBug(JudgeError):
-    """The judge file raised, or declared a rubric that cannot be settled. ``traceback`` is for the file's author."""
+    """The task file raised, or declared a rubric that cannot be settled. ``traceback`` is for the file's author."""
 
     def __init__(self, message: str, *, traceback: str = "") -> None:
         super().__init__(message)
@@ -263,14 +263,14 @@ class JudgeBug(JudgeError):
 
 
 class JudgeNotLoadable(JudgeBug):
-    """The judge file cannot be imported or does not define a judge."""
+    """The task file cannot be imported or does not define a judge."""
 
     names_lines = False
     """Whether the message names the file and its lines."""
 
 
 class ScriptStopped(JudgeBug):
-    """The process of a judge file was killed because it exceeded ``limit``: "time" or the name of another limit."""
+    """The process of a task file was killed because it exceeded ``limit``: "time" or the name of another limit."""
 
     def __init__(self, message: str, *, limit: str, traceback: str = "") -> None:
         super().__init__(message, traceback=traceback)
@@ -278,7 +278,7 @@ class ScriptStopped(JudgeBug):
 
 
 class IsolationFailed(JudgeError):
-    """The process of a judge file could not be started, or the service's side of it failed."""
+    """The process of a task file could not be started, or the service's side of it failed."""
 
 
 class ReplyNotCached(Exception):

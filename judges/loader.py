@@ -1,7 +1,7 @@
-"""Loader for folders of judge files. The file name is the task id.
+"""Loader for folders of task files. The file name is the task id.
 
 A native Python file is imported, because its rubric is known only then. A YAML file is parsed and checked; it contains
-no code. A public judge script is only parsed; the mind2web2 host runs it. A file that is none of these, or that cannot
+no code. A public task script is only parsed; the mind2web2 host runs it. A file that is none of these, or that cannot
 be read, is listed as broken with the reason, so that operators see the problem before the first submission.
 """
 
@@ -39,7 +39,7 @@ class JudgeCatalogue:
 def load_judges(
     folders: Iterable[Path], *, importing: bool = True, tasks: Collection[str] | None = None
 ) -> JudgeCatalogue:
-    """Load every judge file directly inside ``folders``. If a task occurs twice, the earlier folder takes precedence.
+    """Load every task file directly inside ``folders``. If a task occurs twice, the earlier folder takes precedence.
 
     ``tasks`` limits this to the files of these tasks.
 
@@ -62,7 +62,7 @@ def load_judges(
 
 
 def judge_files(folder: Path) -> list[Path]:
-    """Return the paths of the judge files directly inside a folder, sorted, with those of a misspelt suffix. Blocks."""
+    """Return the paths of the task files directly inside a folder, sorted, with those of a misspelt suffix. Blocks."""
     return [
         path
         for path in sorted(folder.expanduser().glob("*"))
@@ -78,7 +78,7 @@ def _files_by_task(folder: Path) -> dict[str, list[Path]]:
 
 
 def load_judge(path: Path, *, importing: bool = True) -> Judge:
-    """Load one judge file, native or public.
+    """Load one task file, native or public.
 
     With ``importing=False``, a native Python file is not executed, so its description, version and coroutine stay
     unknown.

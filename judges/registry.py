@@ -1,6 +1,6 @@
 """Judges and the ``@judge`` decorator.
 
-``@judge`` only marks a coroutine function. There is no global registry, so importing a judge file changes no state
+``@judge`` only marks a coroutine function. There is no global registry, so importing a task file changes no state
 outside of it. ``judges.loader`` finds the marks.
 """
 
@@ -29,12 +29,12 @@ F = TypeVar("F", bound=Callable[..., Awaitable[None]])
 
 
 class JudgeKind(StrEnum):
-    """Kind of a judge file."""
+    """Kind of a task file."""
 
     NATIVE = "native"
     """``@judge`` coroutine; run by ``judges.runner``."""
     MIND2WEB2 = "mind2web2"
-    """Public judge script with ``evaluate_answer``; run by the mind2web2 host, never imported by the loader."""
+    """Public task script with ``evaluate_answer``; run by the mind2web2 host, never imported by the loader."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,7 +1,7 @@
 """Runner for native judges: one judge, one answer.
 
 The judge's coroutine declares a rubric; the runner then settles every leaf. The runner is the only place that turns an
-exception of a judge file into ``JudgeBug``, and a failed extraction into leaves that are not judged.
+exception of a task file into ``JudgeBug``, and a failed extraction into leaves that are not judged.
 
 Equal requests are sent once, and which caller is charged depends on the order in which they arrive. In a result, the
 first leaf in tree order that needed a request carries its cost; every other leaf has a cached call. Costs move only
@@ -199,7 +199,7 @@ async def run_judge(
     """Judge ``answer``. Leaves that are not settled within ``deadline_s`` are not judged (``timeout``).
 
     Raises:
-        JudgeBug: the judge file raised, did not return in time, or declared a rubric that cannot be settled.
+        JudgeBug: the task file raised, did not return in time, or declared a rubric that cannot be settled.
     """
     if judge.coroutine is None:
         raise JudgeBug(f"the judge of {judge.task!r} is a public script; run it with the mind2web2 host")

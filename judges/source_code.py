@@ -1,7 +1,7 @@
-"""Compilation and execution of judge files. The code of a YAML file only calls the compiler of ``judges.yaml_tasks``.
+"""Compilation and execution of task files. The code of a YAML file only calls the compiler of ``judges.yaml_tasks``.
 
 One of the two places that catch all exceptions. Cancellation of the run and Ctrl-C pass through, as does
-``JudgeError``, which is not the judge file's fault (for example a failed extraction).
+``JudgeError``, which is not the task file's fault (for example a failed extraction).
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def run_as_module(code: CodeType, path: str, *, prefix: str) -> ModuleType:
     module = module_from_spec(spec)
     sys.modules[name] = module
     try:
-        exec(code, module.__dict__)  # noqa: S102 - judge files are trusted operator code
+        exec(code, module.__dict__)  # noqa: S102 - task files are trusted operator code
     except BaseException:
         del sys.modules[name]
         raise
@@ -92,7 +92,7 @@ def _is_being_cancelled() -> bool:
 
 @contextmanager
 def judge_import(subject: str) -> Iterator[None]:
-    """Like ``judge_code``, for importing a judge file.
+    """Like ``judge_code``, for importing a task file.
 
     Raises:
         JudgeNotLoadable: the file raised while it was imported.

@@ -1,4 +1,4 @@
-"""Trial run of a judge file with a given answer and page texts: no model, no browser, no network.
+"""Trial run of a task file with a given answer and page texts: no model, no browser, no network.
 
 For tests that judge authors keep next to their files. The lexical judge decides: a page supports a claim if it contains
 the claim's names, numbers and most of its words.

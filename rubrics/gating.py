@@ -1,6 +1,6 @@
 """Gates: rules that skip a leaf because another leaf did not pass, and the order in which they settle leaves.
 
-Public judge scripts and native judges share these rules. A public script settles its leaves in any order, so
+Public task scripts and native judges share these rules. A public script settles its leaves in any order, so
 ``first_blocker`` looks at all leaves that are settled at that moment. A native judge declares its whole rubric first:
 ``settled_before`` returns what must be settled before a leaf, and ``settled_blocker`` looks only at that. Leaves
 decided by code are settled before any claim is sent to a model. Equal verdicts therefore give equal trees, in whichever

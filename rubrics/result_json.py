@@ -108,7 +108,7 @@ def _vote_json(vote: Vote) -> dict[str, Any]:
 
 
 def script_of(result: Mapping[str, Any]) -> Mapping[str, Any]:
-    """Return ``name``, ``version``, ``kind`` and ``sha256`` of the judge script; a missing value is left out.
+    """Return ``name``, ``version``, ``kind`` and ``sha256`` of the task script; a missing value is left out.
 
     Results of the public toolkit have only the hash.
     """
@@ -122,7 +122,7 @@ def script_of(result: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def script_sha256_of(result: Mapping[str, Any]) -> Any:
-    """Return the SHA-256 (hex) of the judge script; None if the result does not contain it."""
+    """Return the SHA-256 (hex) of the task script; None if the result does not contain it."""
     return script_of(result).get("sha256")
 
 

@@ -64,7 +64,7 @@ def bounded_score(low: float, high: float) -> Score:
 def score_nodes(root: N, leaf: Callable[[N], NodeScore]) -> dict[int, NodeScore]:
     """Return score and status of every node. ``leaf`` returns those of a leaf.
 
-    The keys are ``id(node)`` and not the ids of the nodes, because a public judge script can create two nodes with the
+    The keys are ``id(node)`` and not the ids of the nodes, because a public task script can create two nodes with the
     same id.
 
     Raises:

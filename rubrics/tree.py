@@ -53,7 +53,7 @@ def leaves_below(node: N) -> Iterator[N]:
 def find_path(root: N, node: N) -> list[N]:
     """Return the nodes from ``root`` down to ``node``; empty if ``node`` is not in the tree.
 
-    Nodes are compared by identity, because a public judge script can create two nodes with the same id.
+    Nodes are compared by identity, because a public task script can create two nodes with the same id.
     """
     if root is node:
         return [root]
@@ -89,7 +89,7 @@ def statistics(root: TreeNode) -> TreeStatistics:
 class NodeKeys:
     """Generator of unique keys for the nodes of a stored tree, for URLs and HTML attributes.
 
-    A key is the id of the node. Because public judge scripts may give two nodes the same id, later ones get a suffix.
+    A key is the id of the node. Because public task scripts may give two nodes the same id, later ones get a suffix.
     Pass the nodes in tree order: parents before children.
     """
 

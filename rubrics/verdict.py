@@ -22,7 +22,7 @@ class Outcome(StrEnum):
     NOT_JUDGED = "not_judged"
     """A fault prevented judging. It widens the bounds of the score and never counts as a failed claim."""
     UNDECIDED = "undecided"
-    """The judge script never settled the leaf. It counts 0."""
+    """The task script never settled the leaf. It counts 0."""
 
 
 class Reason(StrEnum):

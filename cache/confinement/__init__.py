@@ -1,4 +1,4 @@
-"""Restrictions that a process applies to itself before it handles untrusted data or runs a judge file.
+"""Restrictions that a process applies to itself before it handles untrusted data or runs a task file.
 
 ``privileges`` changes the user and drops capabilities, ``seccomp`` refuses system calls, ``landlock`` limits the files
 that can be opened. For Linux; other systems apply what they support. See docs/decisions/0047-confined-processes.md.

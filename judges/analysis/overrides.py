@@ -180,7 +180,7 @@ def _outcome(data: Mapping[str, Any]) -> Outcome:
 def lint_of_result(result: Mapping[str, Any], *, file: str | None = None) -> list[LintFinding]:
     """Return the lint findings of a result's rubric, or none if the result has no readable tree.
 
-    ``file`` is the name of the judge file, if known. A task in YAML has groups with only critical children only if it
+    ``file`` is the name of the task file, if known. A task in YAML has groups with only critical children only if it
     says so (``all_or_nothing``), so these are no findings.
     """
     tree = judged_tree(result)

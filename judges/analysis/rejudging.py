@@ -30,7 +30,7 @@ class Cause(StrEnum):
     PAGE = "page"
     """A page that the leaf is judged by has another content, or became readable."""
     SCRIPT = "script"
-    """The judge file asks another question."""
+    """The task file asks another question."""
     PROMPT = "prompt"
     """A prompt has another version."""
     MODEL = "model"

@@ -1,11 +1,11 @@
-"""Fork server for judge file processes. It starts once, imports what they need, and forks on request.
+"""Fork server for task file processes. It starts once, imports what they need, and forks on request.
 
 It is a separate program, not a fork of the service, and has a minimal environment. Its memory therefore never contained
 a key. The file descriptor of its control socket is its first argument. Each message on the socket requests one child
 and carries three descriptors: the ``life`` socket and the two sockets of the RPC connection. The server exits when the
 control socket is closed.
 
-A judge file that must not start processes is forked and supervised by the server itself, because every fork takes
+A task file that must not start processes is forked and supervised by the server itself, because every fork takes
 milliseconds. If the file may start processes, or the system cannot forbid it, a guardian process is forked in between.
 The guardian is the subreaper of the file's descendants, so even a grandchild in its own session is found and killed.
 
@@ -53,9 +53,9 @@ from judges.source_code import YAML_SUFFIX
 TAIL_BYTES: Final = 16 * 1024
 READ_BYTES: Final = 64 * 1024
 MEASURE_INTERVAL_S: Final = 0.2
-"""Interval at which threads and files of judge files' processes are measured."""
+"""Interval at which threads and files of task files' processes are measured."""
 COUNT_INTERVAL_S: Final = 0.05
-"""Interval at which the processes started by judge files are counted."""
+"""Interval at which the processes started by task files are counted."""
 KILL_TIMEOUT_S: Final = 5.0
 _BLOCK_BYTES: Final = 512
 """Unit of ``st_blocks``, whatever the file system uses."""
@@ -353,7 +353,7 @@ class _Server:
     def serve(self) -> None:
         """Handle requests until the control socket is closed.
 
-        Judge files that still run are then killed with their parent.
+        Task files that still run are then killed with their parent.
         """
         self._supervisor.watch(self._control, self._handle_request)
         while self._is_open:
@@ -400,7 +400,7 @@ def _succeeds_in_child(action: Callable[[], bool]) -> bool:
 def start_script(
     job: Mapping[str, Any], uid: int | None, limits: ScriptLimits, life_fd: int, main_fd: int, side_fd: int
 ) -> SupervisedProcess:
-    """Fork the process of a judge file. The returned process owns ``life_fd``; other descriptors are closed here."""
+    """Fork the process of a task file. The returned process owns ``life_fd``; other descriptors are closed here."""
     output_end, output = os.pipe()
     parent = os.getpid()
     pid = os.fork()
@@ -420,7 +420,7 @@ def _guard(
     main_fd: int,
     side_fd: int,
 ) -> None:
-    """Run one judge file and kill every process that it leaves behind."""
+    """Run one task file and kill every process that it leaves behind."""
     os.setsid()
     exit_with_parent(server)
     become_subreaper()

@@ -38,7 +38,7 @@ class ProcessExit:
 
     Attributes:
         stopped: Limit that was exceeded, or "told" if the service killed the child.
-        cpu_s: CPU time of the judge file's process.
+        cpu_s: CPU time of the task file's process.
         printed: Bytes of output.
         tail: End of the output.
     """
@@ -52,7 +52,7 @@ class ProcessExit:
 
 
 class JudgeProcess:
-    """Process of one judge file: the two sockets of its RPC, and the ``life`` socket, which keeps it alive."""
+    """Process of one task file: the two sockets of its RPC, and the ``life`` socket, which keeps it alive."""
 
     def __init__(self, *, life: socket.socket, main_socket: socket.socket, side_socket: socket.socket) -> None:
         self.main_socket = main_socket
@@ -266,7 +266,7 @@ class ForkServerPool:
 
 
 def sandbox_user(uid: int) -> int | None:
-    """Return ``uid`` if processes of judge files can change to it, else None. If this process is root, log why not."""
+    """Return ``uid`` if processes of task files can change to it, else None. If this process is root, log why not."""
     problem = user_change_problem(uid)
     if problem and os.geteuid() == 0:
         _log.warning("judge processes keep the user of the service", why=problem)
@@ -292,13 +292,13 @@ def _launch(
 
 
 def clean_environment() -> dict[str, str]:
-    """Return the environment of a process that runs judge files: enough to find our packages, and no secrets."""
+    """Return the environment of a process that runs task files: enough to find our packages, and no secrets."""
     return {
         "PATH": os.defpath,
         "LANG": "C.UTF-8",
         "PYTHONPATH": os.pathsep.join(path for path in sys.path if path),
         "PYTHONDONTWRITEBYTECODE": "1",
-        # Libraries reserve address space per thread, and a judge file's address space is limited.
+        # Libraries reserve address space per thread, and a task file's address space is limited.
         "MALLOC_ARENA_MAX": "2",
         "OPENBLAS_NUM_THREADS": "1",
         "OMP_NUM_THREADS": "1",

@@ -1,6 +1,6 @@
-"""Run of one judge file in a child process, from the service's side: the job, its RPC connection and its result.
+"""Run of one task file in a child process, from the service's side: the job, its RPC connection and its result.
 
-The child's side of a native judge file is ``judge_main``.
+The child's side of a native task file is ``judge_main``.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from judges.verifier import Verifier
 from rubrics.verdict import Usage
 
 MAX_LOG_CHARS: Final = 10_000
-"""Maximum length of one log message of a judge file."""
+"""Maximum length of one log message of a task file."""
 DEADLINE_GRACE_S: Final = 3.0
 """Time after the deadline for the child to return a partial result. Then it is killed."""
 _MIN_DEADLINE_S: Final = 1.0
@@ -65,7 +65,7 @@ class JudgeJob:
 
 
 async def run_isolated(process_pool: ForkServerPool, judge_job: JudgeJob) -> Any:
-    """Run a judge file and return its result as JSON values.
+    """Run a task file and return its result as JSON values.
 
     Raises:
         ScriptStopped: it exceeded a resource limit, or did not return in time.
@@ -210,7 +210,7 @@ async def judge_isolated(
     deadline_s: float | None = None,
     verifier: Callable[..., Verifier] = Verifier,
 ) -> IsolatedJudgement:
-    """Run a native judge file in a child process. All its requests are handled here.
+    """Run a native task file in a child process. All its requests are handled here.
 
     Raises:
         JudgeBug, JudgeError: see ``run_isolated``.

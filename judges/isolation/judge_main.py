@@ -1,4 +1,4 @@
-"""Main program of a judge file's process, from its first frame to its last."""
+"""Main program of a task file's process, from its first frame to its last."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ _LIMITS: Final = {errno.EFBIG: "file size", errno.EMFILE: "open files"}
 
 
 def run_native_judge(main_socket: socket.socket, side_socket: socket.socket) -> None:
-    """Run a native judge file. Entry point of ``fork_server.run_script_process``."""
+    """Run a native task file. Entry point of ``fork_server.run_script_process``."""
     run_job(main_socket, side_socket, _judge)
 
 
@@ -71,7 +71,7 @@ async def _serve(rpc: RpcClient, work: JobFunction) -> None:
         last = {"failed": error_to_json(error)}
     await rpc.end(last)
     sys.stdout.flush()
-    # Threads of the judge file are not joined.
+    # Threads of the task file are not joined.
     os._exit(0)
 
 

@@ -1,6 +1,6 @@
-"""Restrictions that a process applies to itself before it runs a judge file: resource limits and confinement.
+"""Restrictions that a process applies to itself before it runs a task file: resource limits and confinement.
 
-For Linux; other systems apply what they support. Runs after ``fork`` and before the judge file, when all imports are
+For Linux; other systems apply what they support. Runs after ``fork`` and before the task file, when all imports are
 done.
 """
 
@@ -31,7 +31,7 @@ from cache.confinement.seccomp import refuse_system_calls
 
 MIB: Final = 1024 * 1024
 MAX_FILES: Final = 5_000
-"""Maximum number of files and folders that a judge file's process may have."""
+"""Maximum number of files and folders that a task file's process may have."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -96,16 +96,16 @@ def confine(
     processes: bool,
     network: bool,
 ) -> None:
-    """Give up everything that judge files do not need, permanently. Call this after ``apply_limits``.
+    """Give up everything that task files do not need, permanently. Call this after ``apply_limits``.
 
-    The process can read program files (see ``program_files``), the judge files and the files beside them. If its user
+    The process can read program files (see ``program_files``), the task files and the files beside them. If its user
     cannot, because Python is installed below ``/root`` for example, and Landlock limits it to these files, it keeps the
     capability to read them.
 
     Args:
         uid: User to change to. None: stay the same user.
         parent: Process with which this one exits.
-        judge_files: Judge files that it will run.
+        judge_files: Task files that it will run.
         writable: Folder in which files may be created, changed and deleted. It is given to the user.
         processes: Whether it may start processes.
         network: Whether it may open sockets.
@@ -171,7 +171,7 @@ def _is_importable(path: Path) -> bool:
 
 
 def _files_beside(judge_files: Sequence[Path]) -> list[Path]:
-    """Return the judge files and the data files in their folders: no folders, no hidden files, 500 of each folder."""
+    """Return the task files and the data files in their folders: no folders, no hidden files, 500 of each folder."""
     found = dict.fromkeys(judge_files)
     for folder in {path.parent for path in judge_files}:
         with suppress(OSError), os.scandir(folder) as entries:

@@ -1,4 +1,4 @@
-"""Proxies in a judge file's process: pages, claim judge, extractor and model client that call the service.
+"""Proxies in a task file's process: pages, claim judge, extractor and model client that call the service.
 
 The RPC client makes calls that wait for a reply, and sends notifications. One socket is for the event loop, the other
 for code that cannot await. Errors of the service are raised here as the same classes.
@@ -298,7 +298,7 @@ class RemoteClaimJudge(_ServiceCaller, ClaimJudge):
 
 
 class RemoteExtractor(_ServiceCaller, ExtractorBase):
-    """Extractor that calls the service and parses the replies into the judge file's classes."""
+    """Extractor that calls the service and parses the replies into the task file's classes."""
 
     async def ask(self, question: ExtractionQuestion) -> ExtractionReply:
         params = self._params(question) | {

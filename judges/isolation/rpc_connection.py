@@ -1,4 +1,4 @@
-"""RPC connection to one judge file's process, from the service's side: reads calls, answers them, returns the result.
+"""RPC connection to one task file's process, from the service's side: reads calls, answers them, returns the result.
 
 Messages of the child may be invalid or hostile, so they are validated before and after they are decoded. Limits per
 child bound the memory, disk and time that it can use in the service, so that it affects no other job.

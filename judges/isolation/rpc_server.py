@@ -1,7 +1,7 @@
-"""RPC methods that the service offers to a judge file's process: ``judge``, ``complete`` and ``evidence``.
+"""RPC methods that the service offers to a task file's process: ``judge``, ``complete`` and ``evidence``.
 
 Prompts and votes stay in the service; only claims and verdicts are exchanged. The process refers to a page by its URL.
-It sends a whole page only if the judge file created it.
+It sends a whole page only if the task file created it.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ MAX_TRIALS: Final = 99
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunServices:
-    """Services of one run of a judge file.
+    """Services of one run of a task file.
 
-    Pages that the judge file created are prepared by ``own_preparer``, because they must not be cached as other pages
+    Pages that the task file created are prepared by ``own_preparer``, because they must not be cached as other pages
     of the same URL.
     """
 
@@ -74,7 +74,7 @@ class Bodies(Protocol):
 class RpcServer:
     """RPC methods for one process.
 
-    ``provider_client`` returns the client of a provider, for judge files that may choose one.
+    ``provider_client`` returns the client of a provider, for task files that may choose one.
     """
 
     def __init__(
@@ -112,7 +112,7 @@ class RpcServer:
             return None
 
     async def _complete(self, params: Mapping[str, Any]) -> Any:
-        """Return the reply to the messages of a judge file, or to an extraction, whose prompt is written here."""
+        """Return the reply to the messages of a task file, or to an extraction, whose prompt is written here."""
         if params.get("provider") is not None and self._provider_client is not None:
             return _reply_value(await self._provider_client(_text(params, "provider")).complete(_request_in(params)))
         llm = _repairing(self._services.llm, params)
@@ -143,7 +143,7 @@ class RpcServer:
         return evidence_to_json(replace(evidence, text="", links=(), hidden_text=""))
 
     async def _page_in(self, params: Mapping[str, Any]) -> Evidence | None:
-        """Return the page of a call: one of the service, or one that the judge file created."""
+        """Return the page of a call: one of the service, or one that the task file created."""
         page = params.get("page")
         if page is None:
             return None
@@ -172,12 +172,12 @@ class RpcServer:
 
 
 def _is_own_page(params: Mapping[str, Any]) -> bool:
-    """Return whether the judge file created the page that it refers to."""
+    """Return whether the task file created the page that it refers to."""
     return isinstance(params.get("page"), dict)
 
 
 def _request_in(params: Mapping[str, Any]) -> LLMRequest:
-    """Return the model request of a judge file.
+    """Return the model request of a task file.
 
     Raises:
         JudgeBug: a field has the wrong type.
@@ -194,7 +194,7 @@ def _request_in(params: Mapping[str, Any]) -> LLMRequest:
 
 
 def _reply_value(reply: LLMReply) -> dict[str, Any]:
-    """Return a reply as JSON values. The judge file's process parses the text into its own class."""
+    """Return a reply as JSON values. The task file's process parses the text into its own class."""
     return {
         "text": reply.text,
         "model": reply.model,
@@ -204,7 +204,7 @@ def _reply_value(reply: LLMReply) -> dict[str, Any]:
 
 
 def _repairing(llm: LLMClient, params: Mapping[str, Any]) -> LLMClient:
-    """Return a client that tells the model if its previous reply did not match the judge file's class."""
+    """Return a client that tells the model if its previous reply did not match the task file's class."""
     if params.get("unusable") is None:
         return llm
     kind = from_json_value(params["unusable"], UnusableKind)
@@ -212,7 +212,7 @@ def _repairing(llm: LLMClient, params: Mapping[str, Any]) -> LLMClient:
 
 
 def _page_from_script(page: Mapping[str, Any]) -> Evidence:
-    """Return a page that the judge file created. Digests are computed here, so it cannot pass for another page."""
+    """Return a page that the task file created. Digests are computed here, so it cannot pass for another page."""
     evidence = Evidence(**evidence_from_json(page))
     bodies = (evidence.text.encode("utf-8", errors="replace"), *evidence.screenshots)
     return replace(evidence, digests=tuple(hashlib.sha256(body).hexdigest() for body in bodies))

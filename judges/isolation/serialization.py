@@ -1,4 +1,4 @@
-"""Messages between the service and a judge file's process: a length prefix, then values and errors as JSON.
+"""Messages between the service and a task file's process: a length prefix, then values and errors as JSON.
 
 A received value that does not match its type raises. JSON, because the child runs code that may be faulty: its messages
 must be data only.
@@ -140,7 +140,7 @@ def error_from_json(value: Mapping[str, Any]) -> Exception:
 
 
 class Content(StrEnum):
-    """Content that the judge file's process requests with ``evidence``.
+    """Content that the task file's process requests with ``evidence``.
 
     Without any, the reply has only the capture and the digests.
     """
@@ -276,7 +276,7 @@ def decode(body: bytes) -> Frame:
     """Return the frame in a message body.
 
     Raises:
-        JudgeBug: the body is not a frame. Our own client never sends one, so the judge file wrote to the socket itself.
+        JudgeBug: the body is not a frame. Our own client never sends one, so the task file wrote to the socket itself.
     """
     try:
         frame = _DECODER.decode(body.decode())

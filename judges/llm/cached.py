@@ -373,7 +373,7 @@ class ReplyFields(Protocol):
 def parse_stored(request: LLMRequest, paid: ReplyFields) -> LLMReply | None:
     """Return a stored reply, parsed into the class of the request; None if it does not match the class.
 
-    Equal requests may have different class objects, because each answer loads its judge file again, and a class may
+    Equal requests may have different class objects, because each answer loads its task file again, and a class may
     have changed since the reply was stored. ``shorter_page`` keeps only the fields that distinguish the requests.
     """
     raw = RawReply(text=paid.text, finish=FinishReason.STOP, model=paid.model)

@@ -61,7 +61,7 @@ class LLMRequest:
 
     @property
     def reply_class(self) -> type[BaseModel] | None:
-        """Class of the reply; None for free text, or if the class exists only in a judge file's process."""
+        """Class of the reply; None for free text, or if the class exists only in a task file's process."""
         return None if isinstance(self.schema, ReplySchema) else self.schema
 
 
@@ -118,7 +118,7 @@ def for_job(checkpoints: Checkpoints, budget: RequestBudget | None = None) -> Ca
 
 
 OWN_ROLE: Final = "own"
-"""Role of requests with messages that a judge file writes itself."""
+"""Role of requests with messages that a task file writes itself."""
 
 
 def role_of(request: LLMRequest) -> str:

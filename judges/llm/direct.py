@@ -1,6 +1,6 @@
 """Client that sends each request as it is given: retries after transient faults, and nothing else.
 
-For judge scripts that bring their own model client. There is no cache, no repair request, no circuit breaker, no
+For task scripts that bring their own model client. There is no cache, no repair request, no circuit breaker, no
 shortened page and no parameter of a model family, so that a script gets exactly the reply to what it sends.
 """
 

@@ -35,7 +35,7 @@ _LAX_TYPES: Final[Mapping[str, Any]] = {"integer": int, "number": float, "boolea
 
 @dataclass(frozen=True, slots=True)
 class ReplySchema:
-    """Name and JSON Schema (as JSON text) of a reply class that exists only in a judge file's process.
+    """Name and JSON Schema (as JSON text) of a reply class that exists only in a task file's process.
 
     That process parses the replies into the class. Here they are only checked to be an object with a field of it.
     """

@@ -410,7 +410,7 @@ def _fitted(value: Any, schema: ReplyType, *, strict: bool) -> BaseModel | None:
     if strict and isinstance(value, dict):
         value = {key: _as_boolean(each) if _is_boolean(schema, key) else each for key, each in value.items()}
     try:
-        # The class comes from a judge file, and its validators may raise any exception for an unexpected value.
+        # The class comes from a task file, and its validators may raise any exception for an unexpected value.
         with judge_code(f"a validator of {schema.__name__} raised"):
             model = schema.model_validate_json(json.dumps(value), strict=strict)
     except JudgeBug as bug:

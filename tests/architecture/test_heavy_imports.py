@@ -32,7 +32,7 @@ from app.server.job_runners import JOB_RUNNERS
 assert "suite" in JOB_RUNNERS
 """,
     "doctor": "import app.maintenance.doctor",
-    "import check of judge files": "import mind2web2.script_check",
+    "import check of task files": "import mind2web2.script_check",
     "fork server": """
 import importlib
 from mind2web2.isolated_run import PRELOADED

@@ -17,7 +17,7 @@ MAY_READ_ENVIRONMENT = {
     "mind2web2.environment": "public scripts create clients without a key and expect it in the environment",
 }
 MAY_CATCH_EVERYTHING = {
-    "judges.source_code": "a judge file may raise any exception when it is imported or run",
+    "judges.source_code": "a task file may raise any exception when it is imported or run",
     "app.cli.program": "errors of a task group are in an exception group; those that are not expected are raised again",
     "app.cli": "an error of a command that was interrupted is not shown",
     "app.interruption": "a failed action must not prevent the end of the process",

@@ -2,7 +2,7 @@
 
 Each worker is the one of the service, with a registration, heartbeats, sweeps and queue connections of its own. The
 workers of a process share what the jobs of a process share: the connection pool, the budget ledger and the runtime. The
-model answers at once, pages are fixed, and judge files run without isolation, so the workers do everything that reaches
+model answers at once, pages are fixed, and task files run without isolation, so the workers do everything that reaches
 the database as fast as this machine permits. The figures of the database (CPU time, WAL,
 connections) do not depend on how fast the workers are; the rate does, because all share the processors.
 

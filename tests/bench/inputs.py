@@ -85,7 +85,7 @@ SEED: Final = 0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Task:
-    """Work of one judge script: ``answers`` different answers, each of ``entries`` entries with ``sources`` pages."""
+    """Work of one task script: ``answers`` different answers, each of ``entries`` entries with ``sources`` pages."""
 
     id: str
     answers: int

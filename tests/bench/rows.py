@@ -48,7 +48,7 @@ def cpu() -> Iterator[Row]:
                 target=f"<= {target_ms:.1f} ms" if not is_service else f"<= {target_ms:.1f} ms, evaluate_task + 2 ms",
                 ours=f"{ours:.1f} ms",
                 met=ours <= target_ms,
-                note=f"also imports {inputs.PAGES} pages, records every call, runs each judge file in a process"
+                note=f"also imports {inputs.PAGES} pages, records every call, runs each task file in a process"
                 if is_service
                 else "",
             )

@@ -1,1 +1,1 @@
-"""Tests of the public toolkit's interface, as judge scripts use it."""
+"""Tests of the public toolkit's interface, as task scripts use it."""

@@ -1,4 +1,4 @@
-"""Imports of public judge scripts in a fresh interpreter, without key, browser or network."""
+"""Imports of public task scripts in a fresh interpreter, without key, browser or network."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loading of judge scripts by path, and the paths of a public-toolkit project."""
+"""Loading of task scripts by path, and the paths of a public-toolkit project."""
 
 from __future__ import annotations
 

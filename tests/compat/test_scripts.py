@@ -1,4 +1,4 @@
-"""Whole judge scripts, run in every supported way, with their expected trees."""
+"""Whole task scripts, run in every supported way, with their expected trees."""
 
 from __future__ import annotations
 

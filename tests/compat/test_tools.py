@@ -1,4 +1,4 @@
-"""Tools of judge scripts, against local stand-ins of their services."""
+"""Tools of task scripts, against local stand-ins of their services."""
 
 from __future__ import annotations
 

@@ -108,7 +108,7 @@ class InMemoryJudging:
         self.owner: str | None = None
         """Owner of the answers."""
         self.process_pool: ForkServerPool | None = None
-        """Fork servers for judge files; None: judges run in this process."""
+        """Fork servers for task files; None: judges run in this process."""
 
     @property
     def stores(self) -> EvidenceStores:
@@ -121,7 +121,7 @@ class InMemoryJudging:
     async def judge(
         self, source: str = JUDGE, *, task: str = "museum", answer: str = ANSWER, name: str = "answer_1.md"
     ) -> dict[str, Any]:
-        """Judge one answer with a judge file of this source."""
+        """Judge one answer with a task file of this source."""
         given = Answer(name=name, text=answer)
         result = await self.evaluate(given, source=source, task=task, result_id=f"res_{len(self.results):026d}")
         file = self.folder / "result.json"

@@ -1,4 +1,4 @@
-"""Judge files in child processes, with a fixed model and fixed pages."""
+"""Task files in child processes, with a fixed model and fixed pages."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ class SupportingLLM:
 
 
 def script(folder: Path, body: str = "pass", *, above: str = "", name: str = "t") -> Path:
-    """Write a public judge script whose coroutine runs ``body`` (indented once) after its only claim."""
+    """Write a public task script whose coroutine runs ``body`` (indented once) after its only claim."""
     path = folder / f"{name}.py"
     path.write_text(dedent(SCRIPT).format(body=_indented(body), above=dedent(above)), "utf-8")
     return path
@@ -114,7 +114,7 @@ async def run_loaded_script(
 async def run_native_judge(
     path: Path, process_pool: ForkServerPool, *, llm: LLMClient | None = None, answer: str = "x"
 ) -> Any:
-    """Return the judgement of a native judge file."""
+    """Return the judgement of a native task file."""
     blobs = BlobStore.open("memory://")
     pages = PageCache(FixedPages({PAGE: f"The lamp on this page is green. See {PAGE}/more"}), blobs, MemoryIndex())
     return await judge_isolated(

@@ -72,7 +72,7 @@ def scripted_runtime(
     data_folder: Path | None = None,
     locks_captures: bool = False,
 ) -> Callable[[Settings, Database], AbstractAsyncContextManager[Runtime]]:
-    """Return an ``OpenRuntime`` with the judge files of one folder and fixed pages.
+    """Return an ``OpenRuntime`` with the task files of one folder and fixed pages.
 
     ``data_folder`` is the folder for page bodies and model replies that survive a restart; None: nothing survives.
     ``locks_captures``: workers on one database capture each page once, as in the service.

@@ -2,7 +2,7 @@
 
 A command spends one to two seconds of CPU time on imports, and the tests start hundreds. A warm command differs from a
 real one in nothing else: it is a process with its own files, environment, folder, arguments and signals. It starts the
-trials of judge files in the same way. Tests of kills, memory and imports start the real command.
+trials of task files in the same way. Tests of kills, memory and imports start the real command.
 
 ``python -m tests.fakes.warm_start SOCKET`` serves ``warm_client`` until its standard input ends.
 """
@@ -88,7 +88,7 @@ def warm_mind2web2() -> str:
 
 
 def warm_judge_trials() -> str:
-    """Return the path of the program that commands start for a trial of a judge file, warm."""
+    """Return the path of the program that commands start for a trial of a task file, warm."""
     return str(_folder_of_programs() / "judge_trials")
 
 

@@ -1,4 +1,4 @@
-"""Fixture for commands in this process that test judge files."""
+"""Fixture for commands in this process that test task files."""
 
 import pytest
 
@@ -8,5 +8,5 @@ from tests.fakes.warm_start import warm_judge_trials
 
 @pytest.fixture
 def warm_trials(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Start the trials of judge files as forks. Tests of their limits start the real program."""
+    """Start the trials of task files as forks. Tests of their limits start the real program."""
     monkeypatch.setattr(judge_trials, "PROGRAM", (warm_judge_trials(),))

@@ -75,7 +75,7 @@ class KillOutcome:
 
 
 class RandomKillTest:
-    """One random kill test on one fresh database. ``folder`` is for judge files, pages and logs."""
+    """One random kill test on one fresh database. ``folder`` is for task files, pages and logs."""
 
     def __init__(self, database: Database, folder: Path, *, seed: int, workers: int = 3) -> None:
         self._database = database

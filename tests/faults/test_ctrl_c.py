@@ -50,7 +50,7 @@ event_loop.run(resolve())
 
 @pytest.fixture
 def home(tmp_path: Path) -> Path:
-    """Folder with an answer, and a judge file whose import creates a temporary file and never returns."""
+    """Folder with an answer, and a task file whose import creates a temporary file and never returns."""
     (tmp_path / "answers" / "otter" / "hangs").mkdir(parents=True)
     (tmp_path / "answers" / "otter" / "hangs" / "answer_1.md").write_text("A bridge. See https://a.invalid/bridge.")
     (tmp_path / "judges").mkdir()
@@ -59,7 +59,7 @@ def home(tmp_path: Path) -> Path:
 
 
 def importing_process(command: subprocess.Popen[str]) -> psutil.Process:
-    """Return the process that imports the judge file, as soon as the file has created its temporary file."""
+    """Return the process that imports the task file, as soon as the file has created its temporary file."""
     while command.poll() is None:
         for server in psutil.Process(command.pid).children():
             with suppress(psutil.Error):

@@ -132,7 +132,7 @@ def nonce_of_another_run(material: Material) -> str:
 
 
 def _rubric_of(material: Material) -> object:
-    """Return the coroutine that a judge file for this material would contain."""
+    """Return the coroutine that a task file for this material would contain."""
 
     @judge(task="injection", description=material.case.scenario.task)
     async def one_claim(ctx: JudgeContext) -> None:

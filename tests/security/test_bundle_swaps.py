@@ -252,7 +252,7 @@ def test_forged_tree_with_recomputed_scores_is_named(bundle: Path, files: Files,
 
 
 async def test_forged_structure_is_found_when_it_is_replayed(bundle: Path, files: Files, tmp_path: Path):
-    """Weights, critical nodes and checks by code follow only from the judge file."""
+    """Weights, critical nodes and checks by code follow only from the task file."""
     changes: list[Callable[[Nodes], object]] = [
         lambda n: n["lamp"].update(weight=5.0),
         lambda n: n["hours/opens"].update(critical=False),

@@ -1,4 +1,4 @@
-"""Attack: a judge file that tries to leave its process, to reach data of the service, or to exhaust the machine.
+"""Attack: a task file that tries to leave its process, to reach data of the service, or to exhaust the machine.
 
 No attempt does any harm if it succeeds: signals are 0, files are opened but not written, and mounted file systems do
 not exist.
@@ -122,18 +122,18 @@ FILES = {
 ONLY_LANDLOCK = {
     "reads .env of the working directory": "read(DOT_ENV)",
     "reads /etc/hosts": "read('/etc/hosts')",
-    "reads a folder beside the judge file": "read(BELOW)",
+    "reads a folder beside the task file": "read(BELOW)",
     "fills /dev/shm": "create_in('/dev/shm')",
     "fills /tmp": "create_in('/tmp')",
 }
 ALLOWED = {
-    "reads data beside the judge file": "read(BESIDE)",
+    "reads data beside the task file": "read(BESIDE)",
     "writes temporary files": "__import__('tempfile').TemporaryFile().write(b'x')",
     "starts a thread": "threading.Thread(target=print).start()",
     "uses a socket pair": "socket.socketpair()",
     "signals itself": "os.kill(os.getpid(), 0)",
     "imports a module": "__import__('wave')",
-    "imports a module beside the judge file": "import_beside('sibling')",
+    "imports a module beside the task file": "import_beside('sibling')",
     "imports a package": "__import__('pymupdf')",
     "finds its own processes": "os.listdir('/proc/self/task')",
     "reads the time zone": "__import__('zoneinfo').ZoneInfo('Europe/Paris')",
@@ -153,7 +153,7 @@ def status_of(text: str) -> dict[str, str]:
 
 @pytest.fixture(scope="module", params=["open", "closed"])
 def is_open(request: pytest.FixtureRequest) -> bool:
-    """Whether every user can read the judge files and enter the folder of the evidence."""
+    """Whether every user can read the task files and enter the folder of the evidence."""
     return bool(request.param == "open")
 
 
@@ -161,7 +161,7 @@ def is_open(request: pytest.FixtureRequest) -> bool:
 async def outcomes(
     process_pool: ForkServerPool, tmp_path_factory: pytest.TempPathFactory, judge_folder: Path, is_open: bool
 ) -> AsyncIterator[dict[str, Any]]:
-    """What each attempt of a hostile judge file led to: the class of an exception, or "done"."""
+    """What each attempt of a hostile task file led to: the class of an exception, or "done"."""
     private = tmp_path_factory.mktemp("data")
     evidence, database = private / "evidence", private / "database"
     evidence.write_text("what a page said")
@@ -204,7 +204,7 @@ async def outcomes(
 
 @pytest.fixture(scope="module")
 def judge_folder(tmp_path_factory: pytest.TempPathFactory, is_open: bool) -> Path:
-    """Folder of judge files."""
+    """Folder of task files."""
     folder = tmp_path_factory.mktemp("judges")
     for each in (folder, *folder.parents[:-2]):
         each.chmod(0o755 if is_open else 0o700)

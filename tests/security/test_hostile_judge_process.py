@@ -1,4 +1,4 @@
-"""Attack: a judge file that writes to the sockets of its process to exhaust the service.
+"""Attack: a task file that writes to the sockets of its process to exhaust the service.
 
 Each attack costs its own job and no other: the service's memory, its event loop and a job that runs at the same time
 are hardly affected.

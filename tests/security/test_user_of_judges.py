@@ -57,7 +57,7 @@ WITHOUT = {
 def run(
     path: Path, prefix: tuple[str, ...] = (), *, processes: int = 0, import_from: Path | None = None
 ) -> dict[str, Any]:
-    """Return what a judge file saw. The service is started by ``prefix``."""
+    """Return what a task file saw. The service is started by ``prefix``."""
     if prefix and subprocess.run([*prefix, "true"], capture_output=True, check=False).returncode != 0:
         pytest.skip(f"{prefix[0]} is missing or not permitted")
     paths = [str(each) for each in (import_from, Path.cwd(), *sys.path) if each]
@@ -113,7 +113,7 @@ def assert_unprivileged(seen: dict[str, Any]) -> None:
 @pytest.mark.skipif(not landlock_version(), reason="the kernel has no Landlock")
 @pytest.mark.parametrize("processes", [0, 8])
 def test_closed_program_and_judge_files_are_read_without_opening_them(tmp_path: Path, processes: int) -> None:
-    """As with a virtual environment and judge files below ``/root``, installed with umask 077."""
+    """As with a virtual environment and task files below ``/root``, installed with umask 077."""
     (packages := tmp_path / "packages").mkdir()
     (packages / "late").mkdir()
     (packages / "late" / "__init__.py").write_text("from pathlib import Path\nTEXT = Path(__file__).parent / 'text'\n")

@@ -189,7 +189,7 @@ class EditKind(StrEnum):
     OTHER_URL = "other_url"
     """Another page is cited."""
     CONSTANT = "constant"
-    """The value is a constant of the judge file."""
+    """The value is a constant of the task file."""
     ITEM = "item"
     """An object or a list entry is emptied, removed or duplicated."""
     NO_CITATIONS = "no_citations"
@@ -244,7 +244,7 @@ class Edits:
             yield from self._set(EditKind.SHORTER, each, shorter)
 
     def constants(self, values: Iterable[Any]) -> Iterator[Edit]:
-        """Yield edits that put constants of the judge file into every field of the same type."""
+        """Yield edits that put constants of the task file into every field of the same type."""
         for field in self.fields:
             for value in values:
                 if not field.urls and isinstance(value, type(field.value)) and value != field.value:

@@ -53,9 +53,9 @@ class FindingCode(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """Finding. ``subject`` names the leaf, field or citation, ``line`` is its line in the judge file.
+    """Finding. ``subject`` names the leaf, field or citation, ``line`` is its line in the task file.
 
-    ``exempt`` is the reason for an exemption in the judge file.
+    ``exempt`` is the reason for an exemption in the task file.
     """
 
     code: FindingCode

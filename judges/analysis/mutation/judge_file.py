@@ -1,4 +1,4 @@
-"""Judge file in a field test: its declarations of leaves and fields, its exemptions, and the model client of its runs.
+"""Task file in a field test: its declarations of leaves and fields, its exemptions, and the model client of its runs.
 
 An exemption is a comment with a reason, on a line of the declaration or on the line above it:
 ``# untested: the ministry's own page is the reference``.
@@ -44,7 +44,7 @@ _REPEATED = re.compile(r"_\d+$")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SourceRange:
-    """Range of lines of the judge file, both ends included."""
+    """Range of lines of the task file, both ends included."""
 
     first: int
     last: int
@@ -60,12 +60,12 @@ class _Call:
 
 
 def judge_file(source: bytes, suffix: str) -> JudgeFile:
-    """Parse the source of a judge file, Python or YAML."""
+    """Parse the source of a task file, Python or YAML."""
     return TaskFileSource(source) if suffix == YAML_SUFFIX else JudgeFile(source)
 
 
 class JudgeFile:
-    """Parsed source of a Python judge file."""
+    """Parsed source of a Python task file."""
 
     def __init__(self, source: bytes) -> None:
         tree = ast.parse(source)

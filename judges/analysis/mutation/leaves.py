@@ -1,4 +1,4 @@
-"""Leaves and scores of a result as tests of judge files compare them. Pure.
+"""Leaves and scores of a result as tests of task files compare them. Pure.
 
 Leaves have a request, an outcome, and the extracted values. Scores of a correct and of an empty answer show wrong
 scores, votes that disagree, and leaves that never fail.

@@ -1,4 +1,4 @@
-"""Compatibility package for judge scripts of the public Mind2Web 2 toolkit, with that toolkit's names.
+"""Compatibility package for task scripts of the public Mind2Web 2 toolkit, with that toolkit's names.
 
 Gating, voting and scoring are the same as for native judges. Differences from the toolkit are documented in the
 contract that the tests follow. The import needs no key, no browser and no network.

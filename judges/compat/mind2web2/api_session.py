@@ -1,4 +1,4 @@
-"""HTTP session of the tools for judge scripts, which limits the size of responses."""
+"""HTTP session of the tools for task scripts, which limits the size of responses."""
 
 from __future__ import annotations
 

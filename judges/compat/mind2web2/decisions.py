@@ -50,7 +50,7 @@ class LeafState:
 
 @dataclass(slots=True)
 class Decisions:
-    """Decisions of one run of a judge script, in all of its trees."""
+    """Decisions of one run of a task script, in all of its trees."""
 
     roots: list[VerificationNode] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)

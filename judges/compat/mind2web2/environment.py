@@ -1,4 +1,4 @@
-"""Environment variables that objects of judge scripts use.
+"""Environment variables that objects of task scripts use.
 
 ``LLMClient("openai")`` and ``GoogleMapsTool()`` have no arguments for their keys. The public toolkit reads the keys
 from the environment, so this module does too, when such an object is created and never on import. The service itself
@@ -22,7 +22,7 @@ def value_of(name: str) -> str | None:
 
 
 def set_value(name: str, value: str | None) -> None:
-    """Set an environment variable of this process for judge scripts; None leaves it as it is."""
+    """Set an environment variable of this process for task scripts; None leaves it as it is."""
     if value is not None:
         os.environ[name] = value
 

@@ -56,11 +56,11 @@ _VERSION_DATE = re.compile(r"[0-9]{4}_[0-9]{2}_[0-9]{2}")
 
 
 class ScriptsNotFound(Exception):
-    """There is no folder with judge scripts, or not the requested version. The message names folder and solution."""
+    """There is no folder with task scripts, or not the requested version. The message names folder and solution."""
 
 
 def resolve_scripts_dir(root: str | Path, version: str | None = None) -> Path:
-    """Return the folder of judge scripts below ``root``.
+    """Return the folder of task scripts below ``root``.
 
     A version is a subfolder with scripts (``.py``). Without ``version``, it is the newest one whose name is a date
     (YYYY_MM_DD), else the only one, else ``root`` itself if it contains scripts.
@@ -100,7 +100,7 @@ def _has_scripts(folder: Path) -> bool:
 
 
 def is_script(path: Path) -> bool:
-    """Return whether a file may be a judge script, named after its task."""
+    """Return whether a file may be a task script, named after its task."""
     return path.suffix == ".py" and not path.name.startswith(("_", ".")) and path.is_file()
 
 

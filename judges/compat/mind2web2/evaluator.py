@@ -1,4 +1,4 @@
-"""Evaluator that public judge scripts use: builds the tree, extracts, verifies and summarizes."""
+"""Evaluator that public task scripts use: builds the tree, extracts, verifies and summarizes."""
 
 from __future__ import annotations
 

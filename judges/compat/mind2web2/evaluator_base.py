@@ -57,7 +57,7 @@ class PageImages(list[str]):
 
 
 class BaseEvaluator:
-    """Stores the arguments of a judge script under the public names."""
+    """Stores the arguments of a task script under the public names."""
 
     def __init__(
         self,

@@ -1,4 +1,4 @@
-"""Interface of the external services that judge scripts' tools use: keys, web, browser, decoding programs.
+"""Interface of the external services that task scripts' tools use: keys, web, browser, decoding programs.
 
 An isolated child process has no keys, so it calls ``use_services`` once at its start to route all of them through the
 service. Other processes use them directly (``local_services``).

@@ -1,4 +1,4 @@
-"""Extractor for judge scripts: values from the answer or a page."""
+"""Extractor for task scripts: values from the answer or a page."""
 
 from __future__ import annotations
 

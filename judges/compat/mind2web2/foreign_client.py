@@ -1,4 +1,4 @@
-"""Adapter for the client object of a judge script, and error translation for foreign objects.
+"""Adapter for the client object of a task script, and error translation for foreign objects.
 
 Any object with ``async_response`` is accepted as a client. It is called with exactly the keyword arguments that the
 public toolkit uses. Whatever a foreign object raises is translated into an error of this project. Our own ``LLMClient``

@@ -1,4 +1,4 @@
-"""Host for public judge scripts inside the service: runs a script with the service's model and pages."""
+"""Host for public task scripts inside the service: runs a script with the service's model and pages."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Client and cache objects that the service passes to a judge script.
+"""Client and cache objects that the service passes to a task script.
 
 The script sees the public interfaces. The evaluators of this package recognise these objects and use the service's
 model and page cache directly, which apply their own limits.

@@ -1,4 +1,4 @@
-"""Run of a public judge script in a child process: the child's side. The service's side is ``isolated_run``."""
+"""Run of a public task script in a child process: the child's side. The service's side is ``isolated_run``."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ _log = logging.getLogger("mind2web2.host")
 
 
 def run_script(main_socket: socket.socket, side_socket: socket.socket) -> None:
-    """Run a public judge script. Entry point of ``fork_server.run_script_process``."""
+    """Run a public task script. Entry point of ``fork_server.run_script_process``."""
     run_job(main_socket, side_socket, _run)
 
 

@@ -1,4 +1,4 @@
-"""Run of a public judge script in a child process: the service's side. The child's side is ``isolated_child``."""
+"""Run of a public task script in a child process: the service's side. The child's side is ``isolated_child``."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ PRELOADED = (
     "mind2web2.prompts.cache_prompts",
     "mind2web2.utils.path_config",
 )
-"""Modules that the fork server imports before it forks, for public and native judge files in Python."""
+"""Modules that the fork server imports before it forks, for public and native task files in Python."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""Cleanup at the end of an event loop, for resources that judge scripts leave open.
+"""Cleanup at the end of an event loop, for resources that task scripts leave open.
 
 The public interfaces have no way to close a client, and scripts do not close evaluators. ``asyncio.run`` cancels
 pending tasks at its end and waits for them, so a waiting task can clean up.

@@ -1,4 +1,4 @@
-"""Evidence for the claims of a judge script: from the script's page cache, then from the live web.
+"""Evidence for the claims of a task script: from the script's page cache, then from the live web.
 
 The cache may be ours or any object with the same methods. A page is prepared once per run, in a thread, and the same
 bytes are used for every claim and vote.

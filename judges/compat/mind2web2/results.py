@@ -28,7 +28,7 @@ UNKNOWN_AGENT: Final = "unknown_agent"
 UNKNOWN_ANSWER: Final = "unknown_answer"
 """Names in the result of a script that passes none to ``initialize``."""
 EVAL_DATE_VARIABLE: Final = "MIND2WEB2_EVAL_DATE"
-"""Environment variable with the date that date-dependent judge scripts use instead of today (YYYY-MM-DD)."""
+"""Environment variable with the date that date-dependent task scripts use instead of today (YYYY-MM-DD)."""
 
 
 def answer_output_dir(output_dir: str | Path, agent_name: str, task_id: str, answer_name: str) -> Path:
@@ -101,7 +101,7 @@ def rules() -> dict[str, Any]:
 
 
 def eval_date() -> str | None:
-    """Return the date that date-dependent judge scripts use, None if it is unset and they use today.
+    """Return the date that date-dependent task scripts use, None if it is unset and they use today.
 
     Raises:
         ValueError: the variable is not a date.

@@ -1,4 +1,4 @@
-"""Import of judge files one after the other, with a report of their problems. Runs in a child of the fork server.
+"""Import of task files one after the other, with a report of their problems. Runs in a child of the fork server.
 
 The child receives a JSON line with the paths. It sends a JSON line when it is ready and one per file: the problem as
 text, the declaration of a native judge, or null for a valid public script.
@@ -28,7 +28,7 @@ def check_files(main_socket: socket.socket, side_socket: socket.socket) -> None:
 
 
 def report_on(path: str) -> str | dict[str, Any] | None:
-    """Return a judge file's problem with its traceback, a native judge's declaration, or None for a valid script."""
+    """Return a task file's problem with its traceback, a native judge's declaration, or None for a valid script."""
     try:
         judge = load_judge(Path(path))
         if judge.kind is JudgeKind.NATIVE:

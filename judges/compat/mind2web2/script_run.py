@@ -1,4 +1,4 @@
-"""Execution of a judge script, in any process."""
+"""Execution of a task script, in any process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Concurrency limits that the caller of a judge script passes: separate or common semaphores for pages and models."""
+"""Concurrency limits that the caller of a task script passes: separate or common semaphores for pages and models."""
 
 from __future__ import annotations
 

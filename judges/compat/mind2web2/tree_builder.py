@@ -37,7 +37,7 @@ class NodeIds:
 
 
 class TreeBuilder:
-    """Verification tree of one judge script."""
+    """Verification tree of one task script."""
 
     def __init__(self) -> None:
         self.root: VerificationNode | None = None

@@ -1,4 +1,4 @@
-"""Verifier for judge scripts. Prerequisites are not checked here but in ``Evaluator.verify``."""
+"""Verifier for task scripts. Prerequisites are not checked here but in ``Evaluator.verify``."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Ten judge scripts for the benchmarks, in the public API and in the style of public scripts."""
+"""Ten task scripts for the benchmarks, in the public API and in the style of public scripts."""

@@ -150,7 +150,7 @@ def fresh_database(server: str) -> Iterator[str]:
 def open_dashboard(postgres_url: str, tmp_path_factory: pytest.TempPathFactory) -> OpenDashboard:  # noqa: F811
     """Function that opens an empty service on a free port.
 
-    ``settings`` are overrides, ``real_judges`` runs real judges, ``judge_folder`` is a folder of judge files that
+    ``settings`` are overrides, ``real_judges`` runs real judges, ``judge_folder`` is a folder of task files that
     replaces ours.
     """
     folder = tmp_path_factory.mktemp("dashboard")

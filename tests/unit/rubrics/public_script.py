@@ -1,4 +1,4 @@
-"""Model of a public judge script, which settles the leaves of its tree in any order.
+"""Model of a public task script, which settles the leaves of its tree in any order.
 
 Its node is not a RubricNode: gating and scoring accept any node of the same shape.
 """

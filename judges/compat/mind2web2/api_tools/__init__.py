@@ -1,4 +1,4 @@
-"""Tools with which judge scripts query external services."""
+"""Tools with which task scripts query external services."""
 
 from __future__ import annotations
 

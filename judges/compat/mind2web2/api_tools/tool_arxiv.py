@@ -1,4 +1,4 @@
-"""arXiv search for judge scripts, by id or title."""
+"""arXiv search for task scripts, by id or title."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Google Maps for judge scripts: places, distances and travel times."""
+"""Google Maps for task scripts: places, distances and travel times."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""PDF tools for judge scripts: text and page images of a PDF, and detection of PDF URLs.
+"""PDF tools for task scripts: text and page images of a PDF, and detection of PDF URLs.
 
 Decoding runs in a child process with limits; fetching goes through the egress proxy.
 """

@@ -201,7 +201,7 @@ def _open_client(arguments: argparse.Namespace, judge: JudgeConfig) -> LLMClient
 def _selected_answers(
     arguments: argparse.Namespace, listed: Sequence[TaskInfo] | None, scripts: Path
 ) -> dict[str, list[AnswerFile]]:
-    """Return the answers to judge by task. By default, tasks without a judge script are left out."""
+    """Return the answers to judge by task. By default, tasks without a task script are left out."""
     agent, root = arguments.agent, arguments.answers_dir
     if arguments.task or listed is not None:
         names = list(dict.fromkeys(arguments.task or [task.task_id for task in listed or ()]))

@@ -1,4 +1,4 @@
-"""Model client for judge scripts."""
+"""Model client for task scripts."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Prompts under the names that public judge scripts import."""
+"""Prompts under the names that public task scripts import."""

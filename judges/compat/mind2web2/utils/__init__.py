@@ -1,4 +1,4 @@
-"""Utilities that judge scripts import, under the public toolkit's names."""
+"""Utilities that task scripts import, under the public toolkit's names."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loader for public judge scripts."""
+"""Loader for public task scripts."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ REQUIRED: Final = ("client", "answer", "agent_name", "answer_name", "cache", "se
 
 
 def load_eval_script(path: str | Path) -> EvaluateAnswer:
-    """Run a judge script as a new module and return its ``evaluate_answer``.
+    """Run a task script as a new module and return its ``evaluate_answer``.
 
     Raises:
         FileNotFoundError: the file does not exist.

@@ -1,4 +1,4 @@
-"""Text and image utilities under the names that public judge scripts import."""
+"""Text and image utilities under the names that public task scripts import."""
 
 from __future__ import annotations
 

@@ -33,7 +33,7 @@ class PathConfig:
         self.run_eval_script = self.project_root / "run_eval.py"
 
     def default_script_for(self, task_id: str) -> Path:
-        """Return the judge script of a task in ``eval_version``."""
+        """Return the task script of a task in ``eval_version``."""
         return self.eval_scripts_root / self.eval_version / f"{task_id}.py"
 
     def apply_overrides(

@@ -1,4 +1,4 @@
-"""URL functions under the names that public judge scripts import. Pure functions.
+"""URL functions under the names that public task scripts import. Pure functions.
 
 Our own cache uses ``cache.urls`` to decide whether two URLs are the same page. The rules here are those of the public
 toolkit, on which scripts and the public page-cache layout rely.

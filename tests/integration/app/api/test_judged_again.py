@@ -1,4 +1,4 @@
-"""Reuse of replies: retried jobs, repeated submissions, and changed judge files. The model is a stand-in server over
+"""Reuse of replies: retried jobs, repeated submissions, and changed task files. The model is a stand-in server over
 HTTP; the tests count its calls."""
 
 from __future__ import annotations

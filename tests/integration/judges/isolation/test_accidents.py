@@ -1,4 +1,4 @@
-"""Faulty judge scripts: each run ends with a reason and in time, without effect on other runs."""
+"""Faulty task scripts: each run ends with a reason and in time, without effect on other runs."""
 
 from __future__ import annotations
 

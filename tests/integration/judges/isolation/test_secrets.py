@@ -1,4 +1,4 @@
-"""Secrets of the service are out of reach for the process of a judge file."""
+"""Secrets of the service are out of reach for the process of a task file."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tools of judge scripts. The service executes the parts that need a key, a browser or another program."""
+"""Tools of task scripts. The service executes the parts that need a key, a browser or another program."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Run of a judge file in a child process, seen from the service."""
+"""Run of a task file in a child process, seen from the service."""
 
 from __future__ import annotations
 

@@ -59,7 +59,7 @@ async def test_concurrent_equal_requests_are_joined(tmp_path: Path, stored: bool
 
 
 async def test_each_joined_request_gets_an_object_of_its_own_class():
-    """A judge script is loaded once per answer, so equal classes of two answers are two class objects."""
+    """A task script is loaded once per answer, so equal classes of two answers are two class objects."""
     gate = asyncio.Event()
     joining = client(ScriptedBackend(raw('{"name": "Ada"}'), gate=gate))
     classes = [create_model("Person", name=(str, ...)) for _ in range(3)]

@@ -159,7 +159,7 @@ def test_empty_object_is_an_extraction_that_finds_nothing(text: str, schema: typ
     assert (found.name, found.urls) == ("", [])
     if isinstance(found, Required):
         assert (found.year, found.nested) == (None, None)
-    # In the service, a class of a judge file is only a schema.
+    # In the service, a class of a task file is only a schema.
     assert read_reply(raw(text), ReplySchema("Plan", json.dumps(schema.model_json_schema())), purpose="extract") is None
 
 

@@ -1,4 +1,4 @@
-"""Replies whose class exists only in a judge file's process."""
+"""Replies whose class exists only in a task file's process."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Replay and rerun of bundles of public judge scripts."""
+"""Replay and rerun of bundles of public task scripts."""
 
 from __future__ import annotations
 

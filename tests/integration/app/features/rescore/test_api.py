@@ -77,7 +77,7 @@ def pages() -> RecordedPages:
 def start(database_url: str, judges: Path, tmp_path: Path, model: StandInLLM, pages: RecordedPages) -> Start:
     """Return a factory that starts the service with a judge of these claims. All instances share database and disk.
 
-    ``code`` is the text of the judge file instead; None: there is no file.
+    ``code`` is the text of the task file instead; None: there is no file.
     """
 
     @asynccontextmanager
