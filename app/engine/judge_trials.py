@@ -13,17 +13,17 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, TypeAlias
+from typing import Any
 
 from answers.citations import unique_urls
 from app.engine.estimate import PageSize, claims_of, estimate_claims
 from app.engine.runtime import Runtime, open_runtime
-from app.engine.text_judging import runtime_with_pages, text_judge, texts_of
+from app.engine.text_judging import JudgeText, runtime_with_pages, text_judge, texts_of
 from app.errors import AppError
 from app.observability.logs import Redactor, configure_logging
 from app.settings import Settings, load_settings
@@ -32,7 +32,6 @@ from judges.analysis.mutation.field_test import observe
 from judges.analysis.mutation.findings import report
 from judges.analysis.mutation.judge_file import PAGE, ExtractionRecorder, GeneratedValuesClient, judge_file
 from judges.analysis.mutation.leaves import EMPTY_ANSWER, ObservedRun, observed_run, scores_json
-from judges.analysis.mutation.mutation_test import JudgeText, MutationResult, MutationTest, report_json
 from judges.analysis.overrides import finding_json, lint_of_result
 from judges.errors import JudgeBug, JudgeError
 from judges.isolation.fork_server_pool import clean_environment, sandbox_user
@@ -69,12 +68,12 @@ async def field_test(
     *,
     replies: Mapping[str, str] | None = None,
     refuted: Iterable[str] = (),
-    answer_changes: tuple[int, int | None] | None = None,
+    scored: bool = False,
 ) -> dict[str, Any]:
     """Test the task file at ``path`` on an answer and the texts of its pages.
 
-    ``replies`` are extractions recorded with a model, ``refuted`` the leaves that failed with it. ``answer_changes`` is
-    a seed and a maximum per kind: if given, the lexical judge also judges mutations of the answer's text.
+    ``replies`` are extractions recorded with a model, ``refuted`` the leaves that failed with it. ``scored``: the
+    lexical judge also judges the answer and an empty one.
 
     Raises:
         TrialFailed: the answer is too long, or the judge ended the process or took too long.
@@ -86,7 +85,7 @@ async def field_test(
         "pages": dict(pages),
         "replies": dict(replies or {}),
         "refuted": sorted(refuted),
-        "answer_changes": answer_changes,
+        "scored": scored,
     }
     return await _in_child({"field_test": request}, timeout_s=FIELD_TEST_S)
 
@@ -99,10 +98,6 @@ def _require_short(answer: str) -> None:
         )
 
 
-ChangeAnswer: TypeAlias = Callable[[MutationTest, ObservedRun, Mapping[str, str]], Awaitable[Sequence[MutationResult]]]
-"""Judges changes of an answer, given the run on the unchanged answer and the texts of its pages."""
-
-
 async def model_test(
     runtime: Runtime,
     judge: Judge,
@@ -110,12 +105,10 @@ async def model_test(
     model: str,
     *,
     observers: Sequence[RequestObserver] = (),
-    change_answer: ChangeAnswer | None = None,
-    seed: int = 0,
 ) -> tuple[ObservedRun, dict[str, Any]]:
     """Judge an answer and an empty one with a model, then test the task file with the extracted values.
 
-    Returns the run on the answer, and the report of ``field_test`` with the scores. ``seed`` is only reported.
+    Returns the run on the answer, and the report of ``field_test`` with the scores.
 
     Raises:
         TrialFailed: the answer is too long, or the judge ended the child process or took too long.
@@ -126,18 +119,15 @@ async def model_test(
     replies: dict[str, str] = {}
     watching = (*observers, ExtractionRecorder(replies))
     judged = text_judge(runtime, judge, model, lambda client: ObservedLLM(client, watching))
-    test = MutationTest(judged, answer)
-    base = await test.base()
+    base = observed_run(await judged(answer))
     recorded = dict(replies)
     pages = await texts_of(runtime, unique_urls(answer))
     scored = await judge_empty_and_estimate(runtime.settings, base, judged, pages, answer, model)
-    runs = await change_answer(test, base, pages) if change_answer is not None and base.passed else ()
     failed = [key for key, leaf in base.leaves.items() if leaf.outcome is Outcome.FAILED]
     refuted = failed if base.passed else []  # meaningless if no claim passes
     report = await field_test(judge.path, answer, pages, replies=recorded, refuted=refuted)
-    changes = report_json(base, runs, seed=seed, model=model)
-    scores = scores_json(base, *scored, changes=changes, fields=report["fields"])
-    return base, {**report, "base": base_json(base), "answer_changes": changes, "scores": scores}
+    scores = scores_json(base, *scored, fields=report["fields"])
+    return base, {**report, "base": base_json(base), "scores": scores}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,23 +254,19 @@ async def _execute(request: Mapping[str, Any]) -> dict[str, Any]:
 async def _field_test(runtime: Runtime, request: Mapping[str, Any]) -> dict[str, Any]:
     path, answer, pages = Path(request["path"]), str(request["answer"]), dict(request["pages"])
     judge = load_judge(path)
-    result: dict[str, Any] = {"base": None, "answer_changes": None}
+    result: dict[str, Any] = {"base": None}
     base, scored = None, None
     refuted = frozenset(request["refuted"])
     async with AsyncExitStack() as stack:
-        if request["answer_changes"] is not None:
+        if request["scored"]:
             texts = await stack.enter_async_context(runtime_with_pages(runtime, pages))
-            seed, per_kind = request["answer_changes"]
             judged_text = text_judge(texts, judge, LEXICAL)
-            test = MutationTest(judged_text, answer)
-            base = await test.base()
+            base = observed_run(await judged_text(answer))
             scored = await judge_empty_and_estimate(texts.settings, base, judged_text, pages, answer, LEXICAL)
             refuted = frozenset(key for key, leaf in base.leaves.items() if leaf.outcome is Outcome.FAILED)
             result["base"] = base_json(base)
             if not base.passed:  # the lexical judge cannot verify this answer, so its failures are not informative
                 refuted = frozenset()
-            runs = await test.run(base, pages, seed=seed, per_kind=per_kind) if base.passed else ()
-            result["answer_changes"] = report_json(base, runs, seed=seed, model=LEXICAL)
         with_any_page = await stack.enter_async_context(runtime_with_pages(runtime, pages, _ANY_PAGE))
 
         async def judged(text: str, wrap: Callable[[LLMClient], LLMClient]) -> Mapping[str, Any]:
@@ -296,7 +282,7 @@ async def _field_test(runtime: Runtime, request: Mapping[str, Any]) -> dict[str,
         )
         result["fields"] = report(observed).json()
         if base is not None and scored is not None:
-            result["scores"] = scores_json(base, *scored, changes=result["answer_changes"], fields=result["fields"])
+            result["scores"] = scores_json(base, *scored, fields=result["fields"])
         result["lint"] = _findings(await judged(answer, lambda client: client), path.name)
     return result
 

@@ -1,14 +1,14 @@
-"""Judging of texts for mutation tests: a judge as a function of an answer text, and pages given as texts.
+"""Judging of texts for tests of tasks: a judge as a function of an answer text, and pages given as texts.
 
 Labelled claims are judged like leaves, with the recorded pages. No page is captured.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from answers.submission import Answer
 from app.engine.pipeline import evaluate
@@ -20,7 +20,6 @@ from cache.errors import CacheError, NoEvidence
 from cache.pages import PageCache
 from cache.urls import canonical_key
 from judges.analysis.meta_eval.items import Item, JudgedItem, ask_all
-from judges.analysis.mutation.mutation_test import JudgeText
 from judges.llm.client import LLMClient
 from judges.llm.observed import ObservedLLM, RejectionMonitor
 from judges.llm.parameters import RequestParameters
@@ -29,7 +28,9 @@ from judges.registry import Judge
 from judges.trial import CAPTURED_AT
 from judges.verifier import Verifier, judge_named
 
-AGENT, ANSWER = "mutation-test", "answer_1.md"
+AGENT, ANSWER = "task-test", "answer_1.md"
+JudgeText: TypeAlias = Callable[[str], Awaitable[Mapping[str, Any]]]
+"""Judges the text of an answer and returns the result."""
 
 
 class TextCapturer:

@@ -1,11 +1,8 @@
-"""``assay tasks test``: mutation test of a judge.
-
-Checks whether it notices wrong answers and wrong extracted values.
-"""
+"""``assay tasks test``: does a task notice wrong extracted values, wrong citations and an empty answer?"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,19 +27,9 @@ from app.console.streams import counted, print_json, print_line, stderr_console
 
 if TYPE_CHECKING:
     from app.settings import Settings
-    from judges.analysis.mutation.leaves import ObservedRun
-    from judges.analysis.mutation.mutation_test import MutationResult, MutationTest
-    from judges.analysis.mutation.mutations import Mutation
     from judges.registry import Judge
 
 LEXICAL = "lexical"
-_MISSED = {
-    "deaf": "the claim did not change: the task does not read the changed text",
-    "fixed": "the claim did not change: it is constant in the task file",
-    "unsourced": "judged without a page, because no page is cited any more",
-    "lenient": "the changed claim still passed",
-}
-"""Explanation for a leaf whose outcome should have changed but did not, by the kind of the failure."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -53,8 +40,6 @@ class _TestInputs:
     answer: str
     pages: Mapping[str, str] | None
     model: str
-    seed: int
-    per_kind: int | None
 
 
 def test_judge(
@@ -65,11 +50,9 @@ def test_judge(
     pages: PageTextsOption = None,
     judges: JudgesOption = None,
     model: Annotated[str, typer.Option(help="provider/model. The default is free of cost.")] = LEXICAL,
-    seed: Annotated[int, typer.Option(help="Seed for the choice of values and pages.")] = 0,
-    per_kind: Annotated[int, typer.Option(min=0, help="Maximum changes per kind; 0 for all.")] = 3,
     as_json: JsonOption = False,
 ) -> None:
-    """Test a task with edited values, citations and answers. Report undetected edits.
+    """Test a task with edited values and citations, and with an empty answer. Report undetected edits.
 
     Exit code 100 if there are any.
     """
@@ -79,44 +62,36 @@ def test_judge(
     quiet_logging(settings)
     judge = _find_judge(task_id, settings)
     text, texts = _read_input(task_id, answer, agent, answers, pages)
-    inputs = _TestInputs(
-        judge=judge, answer=text, pages=texts, model=settings.model, seed=seed, per_kind=per_kind or None
-    )
+    inputs = _TestInputs(judge=judge, answer=text, pages=texts, model=settings.model)
     report = _run_test(settings, inputs)
-    base, changes, fields, scores = (report[part] for part in ("base", "answer_changes", "fields", "scores"))
+    base, fields, scores = (report[part] for part in ("base", "fields", "scores"))
     if not base["passed"]:
         _refuse_without_passing_claim(base)
     if as_json:
-        print_json({"task_id": task_id, **changes, "fields": fields, "lint": report["lint"], "scores": scores})
+        parts = {"fields": fields, "lint": report["lint"], "scores": scores}
+        print_json({"task_id": task_id, "model": settings.model, **parts})
     else:
         _print_fields(task_id, judge, fields)
         _print_lint(report["lint"])
         _print_scores(scores)
-        if base["passed"]:
-            _print_changes(task_id, changes)
-        else:
-            print_line(
-                "\nNo claim of this answer passes, so its text was not changed. Fix the task, then test it again."
-            )
-    if changes["missed"] or changes["strays"] or fields["findings"] or scores["findings"]:
+    if fields["findings"] or scores["findings"]:
         raise typer.Exit(Exit.GATE_FAILED)
-    if changes["not_judged"] or base["not_judged"] or not_judged(scores):
+    if base["not_judged"] or not_judged(scores):
         raise typer.Exit(Exit.INCOMPLETE)
 
 
 def _run_test(settings: Settings, inputs: _TestInputs) -> dict[str, Any]:
-    """Return the reports on extracted fields, on changes of the answer and on the rubric.
+    """Return the reports on extracted fields, on both scores and on the rubric.
 
     The lexical judge with given pages runs completely in the child process. Other models and captured pages need this
-    installation, so the answer and its changes are judged here, and the child replays the extractions.
+    installation, so the answer is judged here, and the child replays the extractions.
     """
     from app.engine.judge_trials import field_test
 
     if inputs.judge.path is None:
         raise WrongUsage(f"the task {inputs.judge.task!r} was not loaded from a file")
     if inputs.model == LEXICAL and inputs.pages is not None:
-        changes = (inputs.seed, inputs.per_kind)
-        return event_loop.run(field_test(inputs.judge.path, inputs.answer, inputs.pages, answer_changes=changes))
+        return event_loop.run(field_test(inputs.judge.path, inputs.answer, inputs.pages, scored=True))
     return event_loop.run(_test_with_model(settings, inputs))
 
 
@@ -171,32 +146,16 @@ def _read_input(
 
 
 async def _test_with_model(settings: Settings, inputs: _TestInputs) -> dict[str, Any]:
-    from rich.markup import escape
-    from rich.progress import Progress
-
     from app.engine.judge_trials import model_test
     from app.engine.runtime import open_runtime
     from app.engine.text_judging import runtime_with_pages
 
-    console = stderr_console()
     async with AsyncExitStack() as stack:
         runtime = await stack.enter_async_context(open_runtime(settings))
         if inputs.pages is not None:
             runtime = await stack.enter_async_context(runtime_with_pages(runtime, inputs.pages))
-        progress = stack.enter_context(Progress(console=console, disable=not console.is_terminal, transient=True))
-        bar = progress.add_task("unchanged answer", total=None)
-
-        def before(done: int, total: int, change: Mutation) -> None:
-            progress.update(bar, completed=done, total=total, description=escape(change.title))
-
-        async def change_answer(
-            test: MutationTest, base: ObservedRun, pages: Mapping[str, str]
-        ) -> Sequence[MutationResult]:
-            return await test.run(base, pages, seed=inputs.seed, per_kind=inputs.per_kind, before=before)
-
-        _, report = await model_test(
-            runtime, inputs.judge, inputs.answer, inputs.model, change_answer=change_answer, seed=inputs.seed
-        )
+        stack.enter_context(stderr_console().status("judging the answer, then every edit of it"))
+        _, report = await model_test(runtime, inputs.judge, inputs.answer, inputs.model)
         return report
 
 
@@ -256,39 +215,3 @@ def _print_scores(scores: dict[str, Any]) -> None:
 
 def _outcome(leaf: dict[str, Any]) -> str:
     return f"{leaf['outcome']}: {leaf['reason']}" if leaf["reason"] else str(leaf["outcome"])
-
-
-def _print_changes(task_id: str, report: dict[str, Any]) -> None:
-    """Print the changes in full, then the totals."""
-    leaves = report["leaves"]
-    print_line(
-        f"\n{task_id}, judged by {report['model']}, seed {report['seed']}: "
-        f"{counted(report['changes'], 'change')} of the answer; passing claims: {leaves['watched']} of "
-        f"{counted(leaves['all'], 'leaf', 'leaves')}"
-    )
-    for change in report["mutations"]:
-        _print_change(change)
-    if leaves["never_tested"]:
-        print_line(f"\nnot tested by any change: {', '.join(leaves['never_tested'])}")
-    print_line(
-        f"\n{counted(report['expected'], 'expected change')} of a leaf: {report['missed']} missed; "
-        f"{counted(report['strays'], 'unexpected change')}; {report['not_judged']} not judged"
-    )
-
-
-def _print_change(change: dict[str, Any]) -> None:
-    fates: dict[str, list[str]] = {}
-    for leaf in change["expected"]:
-        fates.setdefault(leaf["fate"], []).append(leaf["leaf"])
-    missed = [leaf for leaf in change["expected"] if leaf["fate"] in _MISSED]
-    verdict = "MISSED" if missed else "STRAY" if change["strays"] else "caught" if change["expected"] else "-"
-    print_line(f"\n{verdict:<7} {change['title']}")
-    for fate, leaves in fates.items():
-        if fate not in _MISSED:
-            print_line(f"        {fate.replace('_', ' ')}: {', '.join(leaves)}")
-    for leaf in missed:
-        print_line(f"        missed: {leaf['leaf']} ({_MISSED[leaf['fate']]})\n            {leaf['claim_after']}")
-    for leaf in change["strays"]:
-        print_line(f"        unexpected change: {leaf['leaf']}, {leaf['outcome_before']} to {leaf['outcome_after']}")
-    if change["not_judged"]:
-        print_line(f"        not judged: {', '.join(change['not_judged'])}")

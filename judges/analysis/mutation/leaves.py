@@ -6,12 +6,12 @@ scores, votes that disagree, and leaves that never fail.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from cache.urls import canonical_key
-from judges.analysis.overrides import judged_leaves, judged_tree
+from judges.analysis.overrides import judged_leaves
 from rubrics.verdict import Outcome
 
 
@@ -42,17 +42,10 @@ class ObservedLeaf:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ObservedRun:
-    """One run: its leaves by key, the values extracted from the answer, the task text, and the whole result."""
+    """One run: its leaves by key, and the whole result."""
 
     leaves: Mapping[str, ObservedLeaf]
-    values: tuple[str, ...]
-    task: str
     result: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)
-
-    @property
-    def pages(self) -> frozenset[str]:
-        """Return the keys of the pages among the extracted values."""
-        return frozenset(canonical_key(value) for value in self.values if "://" in value or value.startswith("www."))
 
     @property
     def passed(self) -> tuple[ObservedLeaf, ...]:
@@ -66,12 +59,8 @@ class ObservedRun:
 
 def observed_run(result: Mapping[str, Any]) -> ObservedRun:
     """Read a run from the JSON of a result, or from a ``get_summary()``."""
-    tree = judged_tree(result)
     return ObservedRun(
-        leaves={key: _leaf(key, node.data) for key, node in judged_leaves(result).items()},
-        values=tuple(_texts([part.get("info") for part in result.get("eval_breakdown") or ()])),
-        task="" if tree is None else str(tree.data.get("desc") or ""),
-        result=result,
+        leaves={key: _leaf(key, node.data) for key, node in judged_leaves(result).items()}, result=result
     )
 
 
@@ -94,18 +83,6 @@ def _leaf(key: str, data: Mapping[str, Any]) -> ObservedLeaf:
     )
 
 
-def _texts(value: object) -> Iterator[str]:
-    """Yield all strings and numbers in a JSON value."""
-    if isinstance(value, Mapping):
-        for each in value.values():
-            yield from _texts(each)
-    elif isinstance(value, list | tuple):
-        for each in value:
-            yield from _texts(each)
-    elif value is not None and not isinstance(value, bool):
-        yield f"{value:g}" if isinstance(value, float) else str(value)
-
-
 EMPTY_ANSWER: Final = ""
 _CLOSE: Final = 1e-9
 
@@ -115,7 +92,6 @@ def scores_json(
     empty: ObservedRun | str,
     estimate: Mapping[str, Any] | None,
     *,
-    changes: Mapping[str, Any],
     fields: Mapping[str, Any],
 ) -> dict[str, Any]:
     """Return the report on both scores as JSON, with ``findings`` that name the leaves.
@@ -124,7 +100,6 @@ def scores_json(
         gold: the run on the correct answer, which must score 1.
         empty: the run on an empty answer, which must score 0; the error if the judge raised.
         estimate: estimated cost with a model that is not free of cost; None if the run itself has the cost.
-        changes: report of the mutation test (``mutation_test.report_json``).
         fields: report of the field test (``findings.FieldReport.json``).
     """
     report = {
@@ -137,7 +112,7 @@ def scores_json(
         },
         "empty": {"error": empty} if isinstance(empty, str) else _run_json(empty),
     }
-    return {**report, "findings": list(_findings(gold, empty, _untouched(changes, fields)))}
+    return {**report, "findings": list(_findings(gold, empty, frozenset(fields["unmoved"])))}
 
 
 def not_judged(scores: Mapping[str, Any]) -> bool:
@@ -147,7 +122,7 @@ def not_judged(scores: Mapping[str, Any]) -> bool:
     return any(score["high"] > score["low"] + _CLOSE for score in bounds)
 
 
-def _findings(gold: ObservedRun, empty: ObservedRun | str, untouched: frozenset[str]) -> Iterable[dict[str, Any]]:
+def _findings(gold: ObservedRun, empty: ObservedRun | str, unmoved: frozenset[str]) -> Iterable[dict[str, Any]]:
     high = _score(gold)["high"]
     if high is None or high < 1 - _CLOSE:
         found = (
@@ -169,11 +144,11 @@ def _findings(gold: ObservedRun, empty: ObservedRun | str, untouched: frozenset[
         return
     if (scored := empty_answer_finding(empty)) is not None:
         yield scored
-    never = [leaf for leaf in gold.passed if leaf.key in untouched and not _fails(empty.leaves.get(leaf.key))]
+    never = [leaf for leaf in gold.passed if leaf.key in unmoved and not _fails(empty.leaves.get(leaf.key))]
     if never:
         yield {
             "code": "never_flips",
-            "message": "No change of the answer and no edit of a value makes these claims fail.",
+            "message": "No edit of a value or citation changes these claims.",
             "fix": "Put the extracted value into the claim, or give the reason in a comment `# untested: reason`.",
             "leaves": [_leaf_json(leaf) for leaf in never],
         }
@@ -200,12 +175,6 @@ def empty_answer_finding(empty: ObservedRun) -> dict[str, Any] | None:
         "fix": "Put an extracted value into each claim and check, or add a critical check that the value is given.",
         "leaves": [_leaf_json(leaf) for leaf in empty.leaves.values() if leaf.outcome is Outcome.PASSED],
     }
-
-
-def _untouched(changes: Mapping[str, Any], fields: Mapping[str, Any]) -> frozenset[str]:
-    """Return the keys of the claims that passed and that neither an edit nor a mutation changed."""
-    moved = {key for change in changes["mutations"] for key in change["also_moved"]}
-    return (frozenset(changes["leaves"]["never_tested"]) & frozenset(fields["unmoved"])) - moved
 
 
 _WRONG = (Outcome.FAILED, Outcome.UNDECIDED, Outcome.NOT_JUDGED)

@@ -105,19 +105,7 @@ def tasks_test(assay: RunCommand, folder: Path, task: str) -> tuple[int, str]:
     (folder / "mine" / "heron.yaml").write_text(task)
     (folder / "answer.md").write_text(ANSWER)
     (folder / "pages.json").write_text(json.dumps(PAGES))
-    ended = assay(
-        "tasks",
-        "test",
-        "heron",
-        "--judges",
-        "mine",
-        "--answer",
-        "answer.md",
-        "--pages",
-        "pages.json",
-        "--per-kind",
-        "1",
-    )
+    ended = assay("tasks", "test", "heron", "--judges", "mine", "--answer", "answer.md", "--pages", "pages.json")
     return ended.code, ended.out + ended.err
 
 
