@@ -146,8 +146,6 @@ async def _pages(http: httpx.AsyncClient) -> dict[str, str]:
         "quoted-leaf": f"/results/{result}?leaf=ferry/leaves",
         "overridden-leaf": f"/results/{result}?leaf=museum/closes",
         "compare": "/compare?a=demo@monday&b=demo@wednesday",
-        "rescore": await _rescore(http),
-        "rescores": "/rescores",
         "tasks": "/tasks",
         "task": "/tasks/karrow_visit",
         "review": "/review",
@@ -161,7 +159,6 @@ async def _pages(http: httpx.AsyncClient) -> dict[str, str]:
         "suites": "/suites",
         "suite-run": suites["mind2web"],
         "suite-step": f"{suites['mm-mind2web']}/steps/3",
-        "suite-compare": await _compared_runs(http),
         "api-reference": "/docs",
         "error": "/results/res_nothing",
     }
@@ -206,15 +203,6 @@ async def _check(http: httpx.AsyncClient) -> str:
     return f"/checks/{accepted['id']}"
 
 
-async def _rescore(http: httpx.AsyncClient) -> str:
-    """Rescore the answers to one task. Return the path of the comparison."""
-    accepted = (await http.post("/v1/rescores", json={"task_id": "karrow_visit"})).raise_for_status().json()
-    submission = (await http.get(accepted["submission_url"])).raise_for_status().json()
-    for job in submission["jobs"]:
-        await _wait(http, job["url"])
-    return f"/rescores/{accepted['id']}"
-
-
 async def _wait(http: httpx.AsyncClient, job_url: str) -> None:
     for _ in range(300):
         if (await http.get(job_url)).json()["status"] in {"succeeded", "failed"}:
@@ -227,16 +215,6 @@ async def _suite(http: httpx.AsyncClient, suite: str, **order: Any) -> str:
     accepted = (await http.post(f"/v1/suites/{suite}/runs", json=order)).raise_for_status().json()
     await _wait(http, accepted["job_url"])
     return f"/suites/{suite}/runs/{accepted['id']}"
-
-
-async def _compared_runs(http: httpx.AsyncClient) -> str:
-    """Run Mind2Web twice. Return the path of the comparison."""
-    order = {"data": "plain", "split": "test_task", "scores": "scores.pkl"}
-    ids = [
-        (await _suite(http, "mind2web", run=label, top_k=top_k, **order)).rpartition("/")[2]
-        for label, top_k in (("top 50", 50), ("top 1", 1))
-    ]
-    return f"/suites/mind2web/compare?a={ids[0]}&b={ids[1]}"
 
 
 def _write_suites(folder: Path) -> None:

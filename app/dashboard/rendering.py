@@ -35,7 +35,6 @@ MENU: Final = (
 """Main menu: the name that pages pass as ``here``, path, label."""
 SECTIONS: Final[Mapping[str, Sequence[tuple[str, str, str]]]] = {
     "home": (("agents", "/", "Agents"), ("compare", "/compare", "Compare"), ("suites", "/suites", "Step benchmarks")),
-    "tasks": (("tasks", "/tasks", "Tasks"), ("rescores", "/rescores", "Rescores")),
     "review": (
         ("doubt", "/review", "Open questions"),
         ("overrides", "/review/overrides", "Overrides"),

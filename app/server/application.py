@@ -41,11 +41,9 @@ from app.features.comparison import pages as comparison_pages
 from app.features.demo import api as demo
 from app.features.demo import pages as demo_pages
 from app.features.rescore import api as rescore
-from app.features.rescore import pages as rescore_pages
 from app.features.rewards import api as rewards
 from app.features.rewards.verification import RewardVerifier
 from app.features.suites import api as suites
-from app.features.suites import comparison_page as suite_comparison_page
 from app.features.suites import pages as suite_pages
 from app.features.tasks import api as task_files
 from app.features.tasks import pages as task_pages
@@ -86,14 +84,10 @@ _PAGES: Final = (
     demo_pages.router,
     check_pages.router,
     comparison_pages.router,
-    rescore_pages.router,
     suite_pages.router,
-    suite_comparison_page.router,
     *PAGES,
 )
-TEMPLATES: Final = tuple(
-    f"app.features.{feature}" for feature in ("check", "comparison", "demo", "rescore", "suites", "tasks")
-)
+TEMPLATES: Final = tuple(f"app.features.{feature}" for feature in ("check", "comparison", "demo", "suites", "tasks"))
 """Packages of features with templates of dashboard pages."""
 _SHUTDOWN_GRACE_S = 2
 

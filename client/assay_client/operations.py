@@ -547,10 +547,6 @@ class Operations(Sender):
         """
         return self._json("POST", "/v1/rescores", headers=given(**{"Idempotency-Key": idempotency_key}), json=body)
 
-    def list_rescores(self, *, limit: int | None = None) -> Iterator[types.RescoreSummaryOut]:
-        """List rescores, newest first, without the comparisons."""
-        return self._items("/v1/rescores", given(limit=limit))
-
     def get_rescore(self, rescore_id: str) -> types.RescoreOut:
         """Return a rescore: old and new scores per answer and per agent, flipped leaves and ranks."""
         return self._json("GET", path("/v1/rescores/{}", rescore_id))
@@ -1161,10 +1157,6 @@ class AsyncOperations(AsyncSender):
         return await self._json(
             "POST", "/v1/rescores", headers=given(**{"Idempotency-Key": idempotency_key}), json=body
         )
-
-    def list_rescores(self, *, limit: int | None = None) -> AsyncIterator[types.RescoreSummaryOut]:
-        """List rescores, newest first, without the comparisons."""
-        return self._items("/v1/rescores", given(limit=limit))
 
     async def get_rescore(self, rescore_id: str) -> types.RescoreOut:
         """Return a rescore: old and new scores per answer and per agent, flipped leaves and ranks."""

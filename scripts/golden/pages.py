@@ -11,8 +11,8 @@ from lxml import etree
 
 from golden.golden_case import GoldenCase
 from judges.suites.errors import PageUnusable
-from judges.suites.mind2web.page import Element, Page, show_page
-from judges.suites.mind2web.ranks import RankingMetrics, ranker_document, ranker_query, ranks_of
+from judges.suites.mind2web.page import Element, Page, bracket_text, first_words, number_candidates, show_page
+from judges.suites.mind2web.ranks import RankingMetrics
 from judges.suites.mind2web.tournament import (
     NONE_LETTER,
     Prediction,
@@ -27,6 +27,11 @@ from judges.suites.mind2web.tournament import (
 
 _FORMS = {"html_brackets": True, "round_brackets": False}
 _BETWEEN_TAGS = re.compile(r">\s+<")
+HISTORY = 3
+ANCESTOR_WORDS = 50
+TARGET_WORDS = 100
+_OPENED = re.compile(r"\s*\(\s*")
+_CLOSED = re.compile(r"\s*\)\s*")
 _PAGE_KEYS = ("cleaned_html", "page_html", "html")
 
 
@@ -265,3 +270,39 @@ def _listed(listing: Any) -> Iterator[tuple[str, str]]:
             yield str(id), text
         else:
             yield str(one[0]), str(one[1])
+
+
+def ranker_query(task: str, history: Sequence[str]) -> str:
+    """Return the query of the ranker: the task and the last three actions.
+
+    >>> ranker_query("t", ["a", "b", "c", "d"])
+    'task is: t\\nPrevious actions: b; c; d'
+    """
+    return f"task is: {task}\nPrevious actions: {'; '.join(history[-HISTORY:])}"
+
+
+def ranker_document(page: Page, candidate_id: str) -> str:
+    """Return the text of a candidate for the ranker: its ancestors, then the element.
+
+    Raises:
+        PageUnusable: the page does not contain the candidate.
+    """
+    root = page.pruned((candidate_id,))
+    [(_, element), *_] = number_candidates(root)
+    target = first_words(bracket_text(element, html_brackets=False), TARGET_WORDS)
+    parent, ancestors = element.getparent(), ""
+    if parent is not None:
+        parent.remove(element)
+        above = _CLOSED.sub("", _OPENED.sub("/", bracket_text(root, html_brackets=False)))
+        ancestors = " ".join(above.split()[-ANCESTOR_WORDS:])
+    return f"ancestors: {ancestors}\ntarget: {target}"
+
+
+def ranks_of(scores: Mapping[str, float]) -> dict[str, int]:
+    """Return ranks by descending score, starting at 0. Equal scores keep their order.
+
+    >>> ranks_of({"11": 0.9, "12": 0.95, "13": 0.9})
+    {'12': 0, '11': 1, '13': 2}
+    """
+    best_first = sorted(scores, key=lambda id: -scores[id])  # a stable sort
+    return {id: rank for rank, id in enumerate(best_first)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import string
 from collections.abc import Iterator, Mapping
 from typing import Any
 
@@ -14,11 +15,28 @@ from judges.suites.mind2web.questions import (
     question_text,
     read_template,
 )
-from judges.suites.mind2web.tournament import op_f1, op_f1_without_punctuation, parse_llm, parse_seq2seq
+from judges.suites.mind2web.tournament import op_f1, parse_llm, parse_seq2seq
 from judges.suites.multimodal.dialogue import parse_seeact
 from judges.suites.multimodal.readings import Counting, Reading
 from judges.suites.multimodal.scoring import operation_f1, operation_string, report, token_ids
 from judges.suites.questions import option_lines, option_name
+from judges.suites.step_metrics import token_f1
+
+
+def op_f1_without_punctuation(predicted: str, gold: str) -> float:
+    """Return the F1 variant of the generation baseline, Synapse and AWM.
+
+    It drops words that are substrings of ``string.punctuation``: a comma, but also "()".
+
+    >>> op_f1_without_punctuation("SELECT $3,000 - $5,000", "SELECT $3,000 $5,000")
+    1.0
+    """
+    return token_f1(_without_punctuation(predicted), _without_punctuation(gold))
+
+
+def _without_punctuation(text: str) -> list[str]:
+    return [word for word in text.split() if word not in string.punctuation]
+
 
 _F1 = {"f1_multichoice": op_f1, "f1_generation_variant": op_f1_without_punctuation}
 

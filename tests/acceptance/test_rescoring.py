@@ -125,9 +125,9 @@ async def test_rescoring_requests_only_changed_claims_and_usage_counts_calls(hom
             repeated = await assay_json(home, model, "submit", answers, *named, "--url", url, "--dry-run")
             assert [item["basis"] for item in repeated["items"]] == ["1 earlier result of this answer"] * 2
 
-            same = await assay(home, model, "results", "rescore", "--task", "bridge", "--url", url, "--leaves")
+            same = await assay(home, model, "results", "rescore", "--task", "bridge", "--url", url)
             assert len(model.calls) == first, same
-            assert "reused" in same and " 0 leaves flipped, 0 calls" in same
+            assert " 0 leaves flipped, 0 calls" in same
 
             used = await assay_json(home, model, "results", "show", "--usage", "--url", url)
             assert sum(row["calls"] for row in used["items"]) == first
@@ -135,7 +135,7 @@ async def test_rescoring_requests_only_changed_claims_and_usage_counts_calls(hom
                 await assay(home, model, "results", "rescore", *wrong, "--url", url, code=2)
         judge.write_text(judge.read_text().replace("stands in Vellmar", "is in Vellmar"))
         async with serving(home, model) as url:
-            again = await assay(home, model, "results", "rescore", "--task", "bridge", "--url", url, "--leaves")
+            again = await assay(home, model, "results", "rescore", "--task", "bridge", "--url", url)
             [rescore_id] = re.findall(r"^(rescore_\w+): 2 leaves flipped, 4 calls", again, re.MULTILINE)
             shown = await assay_json(home, model, "results", "rescore", rescore_id, "--url", url)
             job = shown["answers"][0]["job_id"]
@@ -145,8 +145,6 @@ async def test_rescoring_requests_only_changed_claims_and_usage_counts_calls(hom
             await assay(home, model, "results", "rescore", stopped_id, "--cancel", "--url", url, code=3)
     # The script rewords one claim; the votes on the other claim remain valid.
     assert len(model.calls) == first + 4, again
-    assert re.search(r"town .*the rubric changed", again), again
-    assert re.search(r"year .*reused", again), again
     assert re.search(r"otter bridge answer_1 town: passed -> failed \(judge: ", again), again
     [row] = shown["agents"]
     assert (row["before"]["value"], row["after"]["value"], row["rank_after"]) == (1.0, 0.5, 1)

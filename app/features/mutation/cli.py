@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -32,16 +31,6 @@ if TYPE_CHECKING:
 LEXICAL = "lexical"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _TestInputs:
-    """Inputs of the test. ``pages`` maps URL to text; None means that captured pages are used."""
-
-    judge: Judge
-    answer: str
-    pages: Mapping[str, str] | None
-    model: str
-
-
 def test_judge(
     task_id: Annotated[str, typer.Argument(help="Task to test.")],
     answer: Annotated[Path | None, typer.Option(help="Answer file (.md) that should get the full score.")] = None,
@@ -62,14 +51,21 @@ def test_judge(
     quiet_logging(settings)
     judge = _find_judge(task_id, settings)
     text, texts = _read_input(task_id, answer, agent, answers, pages)
-    inputs = _TestInputs(judge=judge, answer=text, pages=texts, model=settings.model)
-    report = _run_test(settings, inputs)
+    report = _run_test(settings, judge, text, texts)
     base, fields, scores = (report[part] for part in ("base", "fields", "scores"))
-    if not base["passed"]:
-        _refuse_without_passing_claim(base)
+    # Without a passing claim, the findings could be about a fault or a failed extraction, and not about the task.
+    if not base["passed"] and base["not_judged"]:
+        raise Incomplete(
+            f"no claim of this answer passes; not judged: {counted(len(base['not_judged']), 'leaf', 'leaves')}",
+            hint="Run `assay evaluate` to see the reasons. With --pages no page has to be captured.",
+        )
+    if not base["passed"] and not base["with_pages"]:
+        raise WrongUsage(
+            "no claim of this answer passes, and none is shown a page: the model extracted no values or no citations",
+            hint="Use --model to choose another model, or --answer to give an answer that passes.",
+        )
     if as_json:
-        parts = {"fields": fields, "lint": report["lint"], "scores": scores}
-        print_json({"task_id": task_id, "model": settings.model, **parts})
+        print_json({"task_id": task_id, "model": model, "fields": fields, "lint": report["lint"], "scores": scores})
     else:
         _print_fields(task_id, judge, fields)
         _print_lint(report["lint"])
@@ -80,7 +76,7 @@ def test_judge(
         raise typer.Exit(Exit.INCOMPLETE)
 
 
-def _run_test(settings: Settings, inputs: _TestInputs) -> dict[str, Any]:
+def _run_test(settings: Settings, judge: Judge, answer: str, pages: Mapping[str, str] | None) -> dict[str, Any]:
     """Return the reports on extracted fields, on both scores and on the rubric.
 
     The lexical judge with given pages runs completely in the child process. Other models and captured pages need this
@@ -88,25 +84,11 @@ def _run_test(settings: Settings, inputs: _TestInputs) -> dict[str, Any]:
     """
     from app.engine.judge_trials import field_test
 
-    if inputs.judge.path is None:
-        raise WrongUsage(f"the task {inputs.judge.task!r} was not loaded from a file")
-    if inputs.model == LEXICAL and inputs.pages is not None:
-        return event_loop.run(field_test(inputs.judge.path, inputs.answer, inputs.pages, scored=True))
-    return event_loop.run(_test_with_model(settings, inputs))
-
-
-def _refuse_without_passing_claim(base: dict[str, Any]) -> None:
-    """Refuse to report if the findings would be about a fault or a failed extraction, and not about the judge."""
-    if base["not_judged"]:
-        raise Incomplete(
-            f"no claim of this answer passes; not judged: {counted(len(base['not_judged']), 'leaf', 'leaves')}",
-            hint="Run `assay evaluate` to see the reasons. With --pages no page has to be captured.",
-        )
-    if not base["with_pages"]:
-        raise WrongUsage(
-            "no claim of this answer passes, and none is shown a page: the model extracted no values or no citations",
-            hint="Use --model to choose another model, or --answer to give an answer that passes.",
-        )
+    if judge.path is None:
+        raise WrongUsage(f"the task {judge.task!r} was not loaded from a file")
+    if settings.model == LEXICAL and pages is not None:
+        return event_loop.run(field_test(judge.path, answer, pages, scored=True))
+    return event_loop.run(_test_with_model(settings, judge, answer, pages))
 
 
 def _find_judge(task_id: str, settings: Settings) -> Judge:
@@ -145,17 +127,19 @@ def _read_input(
     return example_answer.read_text(encoding="utf-8"), page_texts() if texts is None else texts
 
 
-async def _test_with_model(settings: Settings, inputs: _TestInputs) -> dict[str, Any]:
+async def _test_with_model(
+    settings: Settings, judge: Judge, answer: str, pages: Mapping[str, str] | None
+) -> dict[str, Any]:
     from app.engine.judge_trials import model_test
     from app.engine.runtime import open_runtime
     from app.engine.text_judging import runtime_with_pages
 
     async with AsyncExitStack() as stack:
         runtime = await stack.enter_async_context(open_runtime(settings))
-        if inputs.pages is not None:
-            runtime = await stack.enter_async_context(runtime_with_pages(runtime, inputs.pages))
+        if pages is not None:
+            runtime = await stack.enter_async_context(runtime_with_pages(runtime, pages))
         stack.enter_context(stderr_console().status("judging the answer, then every edit of it"))
-        _, report = await model_test(runtime, inputs.judge, inputs.answer, inputs.model)
+        _, report = await model_test(runtime, judge, answer, settings.model)
         return report
 
 

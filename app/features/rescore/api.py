@@ -14,8 +14,8 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
 from app.api.examples import EXAMPLE_ID, sends
-from app.api.models import BudgetUsd, ListOut, Priority
-from app.api.paging import ID_PATTERN, NAME_PATTERN, IdPath, PageRequest, pages_by_id
+from app.api.models import BudgetUsd, Priority
+from app.api.paging import ID_PATTERN, NAME_PATTERN, IdPath
 from app.api.problems import Problem, not_found
 from app.api.request_fields import Model, StrictJsonRoute
 from app.api.submissions import KeyHeader, key_of_request
@@ -247,22 +247,6 @@ async def create_rescore(
     )
     response.headers["Location"] = accepted["url"]
     return accepted
-
-
-@router.get("")
-async def list_rescores(
-    service: ServiceDep, caller: ReaderDep, paging: Annotated[PageRequest, pages_by_id(storage.ID_PREFIX)]
-) -> ListOut[RescoreSummaryOut]:
-    """List rescores, newest first, without the comparisons."""
-    async with service.database.begin() as connection:
-        found = await storage.list_rescores(
-            connection, limit=paging.limit + 1, owner=caller.visible_owner, before=paging.cursor
-        )
-        page, next_cursor = paging.split(found, str)
-        counts = await storage.count_jobs(connection, page)
-        records = [await get_submission(connection, rescore_id) for rescore_id in page]
-    items = [RescoreSummaryOut(**_state(record, counts.get(record.id, {}))) for record in records if record is not None]
-    return ListOut(items=items, next_cursor=next_cursor)
 
 
 @router.get("/{rescore_id}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -10,21 +10,12 @@ import typer
 from app.console.connection import URL, JsonOption, UrlOption, connect
 from app.console.errors import Exit, WrongUsage
 from app.console.event_loop import resumable
-from app.console.streams import counted, print_json, print_line, stderr_console, stdout_console
+from app.console.streams import counted, print_json, stderr_console, stdout_console
 from app.console.tables import bounds_text, plain_table
 
 if TYPE_CHECKING:
     from assay_client import Client, Job
 
-_CAUSES = {
-    "answer": "the answer changed",
-    "page": "a page changed",
-    "script": "the rubric changed",
-    "prompt": "a prompt changed",
-    "model": "the model or its parameters changed",
-    "new": "no earlier verdict",
-    "not_kept": "nothing changed, but the earlier replies are no longer stored",
-}
 _MAX_FLIPS = 50
 
 
@@ -42,7 +33,6 @@ def rescore(
     budget: Annotated[
         float | None, typer.Option("--budget", min=0.0, metavar="USD", help="Pause when this cost is reached.")
     ] = None,
-    leaves: Annotated[bool, typer.Option("--leaves", help="Print the outcome of every leaf.")] = False,
     cancel: Annotated[bool, typer.Option("--cancel", help="Cancel the rescore ID.")] = False,
     timeout: Annotated[float | None, typer.Option(help="Stop waiting after this many seconds.")] = None,
     url: UrlOption = URL,
@@ -71,14 +61,10 @@ def rescore(
         elif cancel:
             client.cancel_rescore(rescore_id)
         document = client.get_rescore(rescore_id)
-        results = [
-            client.get_result(each["after"]["result_id"]) for each in document["answers"] if leaves and each["after"]
-        ]
     if as_json:
-        print_json(document | ({"leaves": [_leaves_json(result) for result in results]} if leaves else {}))
+        print_json(document)
     else:
-        print_line(f"{client.url}/rescores/{rescore_id}")
-        _print(document, results)
+        _print(document)
     if not all(each["after"] is not None and each["after"]["status"] == "complete" for each in document["answers"]):
         raise typer.Exit(Exit.INCOMPLETE)
 
@@ -119,7 +105,7 @@ class _BudgetReached(Exception):
     """All unfinished jobs are paused because of a budget."""
 
 
-def _print(document: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) -> None:
+def _print(document: Mapping[str, Any]) -> None:
     from rich.markup import escape
 
     console = stdout_console()
@@ -146,11 +132,6 @@ def _print(document: Mapping[str, Any], results: Sequence[Mapping[str, Any]]) ->
         console.print_line(_flip_text(flip))
     if document["flipped"] > _MAX_FLIPS:
         console.print(f"{document['flipped'] - _MAX_FLIPS} more leaves flipped; --json lists them", markup=False)
-    for result in results:
-        console.print(f"{result.get('agent_name')} {result['task_id']} {result['answer_name']}", markup=False)
-        for leaf in _judged_leaves(result):
-            text = f"  {leaf['id']}  {leaf['outcome']}  {_in_words(leaf['rejudged'])}"
-            console.print_line(text)
     usage = document["usage"]
     cost = "unknown cost" if usage["usd"] is None else f"{usage['usd']:.4f} usd"
     flipped = counted(document["flipped"], "leaf", "leaves")
@@ -182,22 +163,3 @@ def _flip_text(flip: Mapping[str, Any]) -> str:
     place = f"{flip['agent']} {flip['task_id']} {flip['answer_name'].removesuffix('.md')} {flip['leaf']}"
     causes = "; ".join(f"{each['cause']}: {each['detail']}" for each in flip["causes"])
     return f"{place}: {flip['before'] or 'missing'} -> {flip['after'] or 'missing'} ({causes})"
-
-
-def _judged_leaves(result: Mapping[str, Any]) -> Iterator[Mapping[str, Any]]:
-    """Yield the leaves that a model judged in this or the earlier result."""
-    from rubrics.result_json import leaves_of
-
-    return (leaf for leaf in leaves_of(result) if leaf.get("rejudged") is not None)
-
-
-def _leaves_json(result: Mapping[str, Any]) -> dict[str, Any]:
-    judged = {str(leaf["id"]): {"outcome": leaf["outcome"], **leaf["rejudged"]} for leaf in _judged_leaves(result)}
-    return {"result_id": result["id"], "leaves": judged}
-
-
-def _in_words(rejudged: Mapping[str, Any]) -> str:
-    causes = "; ".join(_CAUSES.get(cause, cause) for cause in rejudged["because"])
-    if rejudged["reused"]:
-        return f"reused: {causes}" if causes else "reused"
-    return f"judged again: {causes}"

@@ -8,13 +8,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.dialects.postgresql import distinct_on
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.storage.listings import below, equal
+from app.storage.listings import equal
 from app.storage.records import JobKind, JobStatus
-from app.storage.tables import jobs, results, submissions
+from app.storage.tables import jobs, results
 
 ID_PREFIX: Final = "rescore"
 
@@ -86,26 +86,3 @@ async def bodies_of(connection: AsyncConnection, result_ids: Iterable[str]) -> d
     """Return the JSON texts of results, by ID."""
     query = select(results.c.id, results.c.body).where(results.c.id.in_(list(result_ids)))
     return {row.id: row.body for row in await connection.execute(query)}
-
-
-async def list_rescores(
-    connection: AsyncConnection, *, limit: int, owner: str | None = None, before: str | None = None
-) -> list[str]:
-    """Return the IDs of rescores, newest first. ``before`` is the last ID of the previous page."""
-    is_rescore = submissions.c.id.startswith(f"{ID_PREFIX}_", autoescape=True)
-    chosen = (*equal((submissions.c.owner, owner)), *below(submissions.c.id, before))
-    query = select(submissions.c.id).where(is_rescore, *chosen)
-    return list((await connection.execute(query.order_by(submissions.c.id.desc()).limit(limit))).scalars())
-
-
-async def count_jobs(connection: AsyncConnection, rescore_ids: Iterable[str]) -> dict[str, dict[JobStatus, int]]:
-    """Return the number of jobs by status, by rescore ID."""
-    query = (
-        select(jobs.c.submission_id, jobs.c.status, func.count().label("number"))
-        .where(jobs.c.submission_id.in_(list(rescore_ids)))
-        .group_by(jobs.c.submission_id, jobs.c.status)
-    )
-    counts: dict[str, dict[JobStatus, int]] = {}
-    for row in await connection.execute(query):
-        counts.setdefault(row.submission_id, {})[JobStatus(row.status)] = int(row.number)
-    return counts

@@ -1,12 +1,11 @@
-"""Candidate ranker: input texts, ranks and ranking metrics (contracts/mind2web.md, 2).
+"""Ranks of candidates, and the quality of the ranker.
 
 The ranks of the candidates of a step come from a scores file, from the data, or from the listed order.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import count
@@ -14,7 +13,6 @@ from typing import Protocol
 
 from judges.suites.errors import RankMissing
 from judges.suites.mind2web.data import Candidate, Step
-from judges.suites.mind2web.page import Page, bracket_text, first_words, number_candidates
 
 
 class RankOrigin(StrEnum):
@@ -102,50 +100,8 @@ def _with_ranks(step: Step, ranks: Mapping[str, int]) -> Step:
     )
 
 
-HISTORY = 3
-ANCESTOR_WORDS = 50
-TARGET_WORDS = 100
 MRR_CUT = 50
 CUTS = (3, 5, 10, 20, 50, 100)
-
-_OPENED = re.compile(r"\s*\(\s*")
-_CLOSED = re.compile(r"\s*\)\s*")
-
-
-def ranker_query(task: str, history: Sequence[str]) -> str:
-    """Return the query of the ranker: the task and the last three actions.
-
-    >>> ranker_query("t", ["a", "b", "c", "d"])
-    'task is: t\\nPrevious actions: b; c; d'
-    """
-    return f"task is: {task}\nPrevious actions: {'; '.join(history[-HISTORY:])}"
-
-
-def ranker_document(page: Page, candidate_id: str) -> str:
-    """Return the text of a candidate for the ranker: its ancestors, then the element.
-
-    Raises:
-        PageUnusable: the page does not contain the candidate.
-    """
-    root = page.pruned((candidate_id,))
-    [(_, element), *_] = number_candidates(root)
-    target = first_words(bracket_text(element, html_brackets=False), TARGET_WORDS)
-    parent, ancestors = element.getparent(), ""
-    if parent is not None:
-        parent.remove(element)
-        above = _CLOSED.sub("", _OPENED.sub("/", bracket_text(root, html_brackets=False)))
-        ancestors = " ".join(above.split()[-ANCESTOR_WORDS:])
-    return f"ancestors: {ancestors}\ntarget: {target}"
-
-
-def ranks_of(scores: Mapping[str, float]) -> dict[str, int]:
-    """Return ranks by descending score, starting at 0. Equal scores keep their order.
-
-    >>> ranks_of({"11": 0.9, "12": 0.95, "13": 0.9})
-    {'12': 0, '11': 1, '13': 2}
-    """
-    best_first = sorted(scores, key=lambda id: -scores[id])  # a stable sort
-    return {id: rank for rank, id in enumerate(best_first)}
 
 
 @dataclass(slots=True)

@@ -14,7 +14,6 @@ file of a suite report. A step without prediction has "" and "".
 from __future__ import annotations
 
 import re
-import string
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -101,21 +100,6 @@ def op_f1(predicted: str, gold: str) -> float:
     0.6666666666666666
     """
     return token_f1(predicted.split(), gold.split())
-
-
-def op_f1_without_punctuation(predicted: str, gold: str) -> float:
-    """Return the F1 variant of the generation baseline, Synapse and AWM.
-
-    It drops words that are substrings of ``string.punctuation``: a comma, but also "()".
-
-    >>> op_f1_without_punctuation("SELECT $3,000 - $5,000", "SELECT $3,000 $5,000")
-    1.0
-    """
-    return token_f1(_without_punctuation(predicted), _without_punctuation(gold))
-
-
-def _without_punctuation(text: str) -> list[str]:
-    return [word for word in text.split() if word not in string.punctuation]
 
 
 def _op_string(text: str) -> str:

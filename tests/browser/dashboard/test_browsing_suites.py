@@ -36,7 +36,6 @@ class Runs:
     plain: str
     pictured: str
     hostile: str
-    compared: str
 
 
 async def run(served: Served, suite: str, **order: object) -> str:
@@ -79,14 +78,7 @@ async def runs(open_dashboard: OpenDashboard, tmp_path_factory: pytest.TempPathF
                 plain=await run(served, "mind2web", data="good", **scored),
                 pictured=await run(served, "mind2web", data="rows_test_website.parquet", split="test_website"),
                 hostile=await run(served, "mind2web", data="bad", **scored),
-                compared=await comparison(served, data="good", **scored),
             )
-
-
-async def comparison(served: Served, **order: object) -> str:
-    """Compare two runs; only the candidates of the second are cut."""
-    ids = [(await run(served, "mind2web", top_k=k, **order)).rpartition("/")[2] for k in (50, 1)]
-    return f"/suites/mind2web/compare?a={ids[0]}&b={ids[1]}"
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -161,12 +153,11 @@ async def test_every_table_can_be_downloaded(runs: Runs, reader: Reader):
         ("run", runs.plain),
         ("other", runs.pictured),
         ("step", f"{runs.plain}/steps/0"),
-        ("compare", runs.compared),
     ]
     downloads = await find_tables_in_downloads(reader, runs.served, pages)
     assert downloads.missing == []
     assert downloads.tables == {
-        "suites": 2, "run": 5, "other": downloads.tables["other"], "step": 3, "compare": 2,
+        "suites": 2, "run": 5, "other": downloads.tables["other"], "step": 3,
     }  # fmt: skip
 
 
@@ -188,6 +179,5 @@ async def test_suite_pages_are_accessible_and_fit_the_window(runs: Runs, chromiu
             runs.plain,
             f"{runs.plain}/steps/0",
             f"{runs.pictured}/steps/2",
-            runs.compared,
         ):
             assert await problems_of(reader, path, size) == [], path

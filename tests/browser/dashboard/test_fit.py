@@ -95,7 +95,6 @@ async def screens(served: Served, known: dict[str, str]) -> dict[str, str]:
             "tasks": "/tasks",
             "task": "/tasks/rivers",
             "checks": "/checks",
-            "rescores": "/rescores",
         }
     return known
 
@@ -113,14 +112,12 @@ EMPTY = (
     "/",
     "/jobs",
     "/compare",
-    "/rescores",
     "/tasks",
     "/review",
     "/review/overrides",
     "/review/agreement",
     "/pages",
     "/suites",
-    "/suites/mind2web/compare",
 )
 
 

@@ -17,15 +17,12 @@ pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loo
 FIELDS = {
     "/jobs": ("agent", "task_id", "cursor", "status"),
     "/compare": ("a", "b", "table"),
-    "/rescores": ("cursor",),
-    "/rescores/rescore_nothing": ("format",),
     "/review": ("agent",),
     "/review/overrides": ("agent", "cursor"),
     "/pages": ("url", "task", "done"),
     "/pages/captures": ("agent", "task_id", "problem"),
     "/results/res_nothing": ("leaf",),
     "/suites/mind2web/runs/job_nothing": ("task_id",),
-    "/suites/mind2web/compare": ("a", "table"),
     "/sign-in": ("next",),
 }
 TOGETHER = 15

@@ -170,7 +170,6 @@ async def test_rescore_shows_flips_and_changed_ranks(start: Start):
     # The new rubric drops the claim that the heron fails, and rewords one that the otter then fails.
     async with start({"capital": CLAIMS["capital"], "river": CHANGED}) as api:
         found = await rescored(api, task_id="paris")
-        listed = (await api.get("/v1/rescores")).json()["items"]
     ranks = {row["agent"]: (row["rank_before"], row["rank_after"]) for row in found["agents"]}
     assert ranks == {"otter": (1, 2), "heron": (2, 1)}
     assert [row["agent"] for row in found["agents"]] == ["heron", "otter"]
@@ -183,8 +182,7 @@ async def test_rescore_shows_flips_and_changed_ranks(start: Start):
         ("heron", "districts"): ("failed", None),
     }
     assert {cause["cause"] for flip in found["flips"] for cause in flip["causes"]} == {"judge"}
-    [summary] = listed
-    assert (summary["id"], summary["task_id"], summary["agent"], summary["done"]) == (found["id"], "paris", None, True)
+    assert (found["task_id"], found["agent"], found["done"]) == ("paris", None, True)
 
 
 async def test_unchanged_rubric_costs_nothing_and_flips_nothing(start: Start, model: StandInLLM):
@@ -272,7 +270,6 @@ async def test_rescore_covers_and_shows_only_the_answers_of_its_owner(start: Sta
         assert_problem(await api.get(f"/v1/rescores/{found['id']}"), 404)
         assert_problem(await api.post(f"/v1/rescores/{found['id']}/cancel"), 404)
         assert_problem(await api.post("/v1/rescores", json={"jobs": [found["answers"][0]["job_id"]]}), 404)
-        assert (await api.get("/v1/rescores")).json()["items"] == []
 
 
 async def test_invalid_selection_names_the_problem(start: Start, judges: Path):
@@ -296,4 +293,3 @@ async def test_judge_that_does_not_load_or_was_removed_starts_no_rescore(start: 
         assert "nothing_of_that_name" in refused["detail"]
     async with start(code=None, workers=0) as api:
         assert_problem(await api.post("/v1/rescores", json={"task_id": "paris"}), 404, "UNKNOWN_TASK")
-        assert (await api.get("/v1/rescores")).json()["items"] == []

@@ -120,48 +120,11 @@ async def test_runs_are_compared(open_api: OpenApi, model: StandInLLM, data: Pat
         assert_problem(response, status)
 
 
-async def test_pages_compare_two_runs(open_api: OpenApi, model: StandInLLM, data: Path):
-    page = "/suites/mind2web/compare"
-    async with open_api(**settings(model, data)) as api:
-        assert "No finished runs yet" in (await api.get(page)).text
-        ids = [await finished_run(api, order) for order in ({"run": "first"}, {"run": "weak", "top_k": 1})]
-        pair = {"a": ids[0], "b": ids[1]}
-        form = (await api.get(page)).text
-        shown = (await api.get(page, params=pair)).text
-        compared = (await api.get("/v1/suites/mind2web/compare", params=pair)).json()
-        files = {
-            table: (await api.get(page, params=pair | {"format": "csv", "table": table})).text.splitlines()
-            for table in ("differences", "changes")
-        }
-        same = await api.get(page, params={"a": ids[0], "b": ids[0]})
-        unknown = await api.get(page, params={"a": ids[0], "b": "job_none"})
-    assert "Select two finished runs" in form and form.count(f'value="{ids[1]}"') == 2
-    assert "Too few tasks to tell" in shown and "A test needs at least 6 tasks" in shown
-    assert "Different top k" in shown
-    lost = compared["changes"]["lost"]
-    assert lost and compared["changes"]["gained"] == []
-    for step in lost:
-        assert f"/suites/mind2web/runs/{ids[0]}/steps/{step['position_a']}" in shown
-        assert f"/suites/mind2web/runs/{ids[1]}/steps/{step['position_b']}" in shown
-    assert len(files["differences"]) == 1 + 6 + 1
-    assert files["differences"][3].startswith('"Step success, mean over steps",0.444')
-    assert [row.split(",")[:2] for row in files["changes"][1:]] == [["baseline", step["id"]] for step in lost]
-    assert "Select two different runs" in same.text
-    assert (unknown.status_code, "run not found" in unknown.text.lower()) == (404, True)
-
-
 async def finished_run(api: httpx.AsyncClient, order: dict[str, Any]) -> str:
     """Run Mind2Web with these options and return the id of the run."""
     accepted = (await api.post(RUNS, json=ORDER | order)).json()
     assert (await wait_for_job(api, accepted["id"]))["status"] == "succeeded"
     return str(accepted["id"])
-
-
-async def test_page_of_a_comparison_explains_an_unfinished_run(open_api: OpenApi, model: StandInLLM, data: Path):
-    async with open_api(**settings(model, data), workers=0) as api:
-        ids = [(await api.post(RUNS, json=ORDER)).json()["id"] for _ in range(2)]
-        page = await api.get("/suites/mind2web/compare", params={"a": ids[0], "b": ids[1]})
-    assert (page.status_code, "has no result yet; compare finished runs" in page.text) == (200, True)
 
 
 @pytest.mark.parametrize("split", ["../elsewhere", "..", "/etc"])

@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from app.features.suites.comparison_page import verdict_of
 from app.features.suites.page_figures import breakdown, by_split, suite_run
 from app.features.suites.pages import step_details
 
@@ -99,17 +98,3 @@ def test_figures_are_read_with_the_names_of_both_suites():
     first, second = breakdown({"websites": {"0": names, "1": by_action}}, "websites")
     assert first.figures["micro"] == {"element": 0.1, "operation": 0.2, "step": 0.3}
     assert (second.name, second.figures["micro"]["operation"], second.steps) == ("1", 0.4, None)
-
-
-@pytest.mark.parametrize(
-    ("tasks", "difference", "p", "verdict"),
-    [
-        (5, 1.0, 0.06, "Too few tasks to tell"),
-        (20, 0.2, 0.05, "No significant difference"),
-        (20, 0.0, None, "No significant difference"),
-        (20, 0.2, 0.01, "The candidate is better"),
-        (20, -0.2, 0.01, "The candidate is worse"),
-    ],
-)
-def test_verdict_of_a_comparison_is_that_of_its_test(tasks: int, difference: float, p: float | None, verdict: str):
-    assert verdict_of({"tasks": tasks, "macro": {"step": {"difference": difference, "p": p}}}) == verdict

@@ -5,7 +5,6 @@ import pytest
 from judges.suites.mind2web.tournament import (
     gold_op_string,
     op_f1,
-    op_f1_without_punctuation,
     parse_llm,
     parse_seq2seq,
 )
@@ -58,16 +57,3 @@ def test_replies_of_fine_tuned_models_begin_with_the_letter():
 )
 def test_operation_f1_compares_words(predicted: str, gold: str, f1: float):
     assert op_f1(predicted, gold) == pytest.approx(f1)
-
-
-@pytest.mark.parametrize(
-    ("predicted", "gold", "f1"),
-    [
-        ("TYPE - a", "TYPE a", 1.0),
-        ("TYPE () a", "TYPE a", 1.0),  # a substring of the list of punctuation
-        ("TYPE )( a", "TYPE a", 0.8),  # not a substring of it
-        ("- ,", "", 1.0),
-    ],
-)
-def test_alternative_f1_ignores_punctuation(predicted: str, gold: str, f1: float):
-    assert op_f1_without_punctuation(predicted, gold) == pytest.approx(f1)
