@@ -10,7 +10,7 @@ REST   := $(PYTEST) -n auto --dist loadfile --no-loadscope-reorder -m "slow or h
 unexport PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-all setup-test setup-check demo serve quick check test trainers screenshots bench format client docs lock audit sbom clean
+.PHONY: help setup setup-all setup-test setup-check demo serve quick check test screenshots bench format client docs lock audit sbom clean
 
 help: ## List the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/  make \1\t\2/' | expand -t 20
@@ -45,15 +45,6 @@ check: setup-check ## Check format, lint, types and import contracts, then run `
 
 test: setup-test check ## Run `check`, then all tests with a real browser, PostgreSQL and the S3 protocol
 	@$(REST)
-
-TRAINER = @$(BIN)/uv venv -q --clear --python $(2) .trainers/$(1) && $(BIN)/uv pip install -q --python .trainers/$(1) --group trainer-$(1)
-trainers: setup-test ## Install the trainers into .trainers and test examples/trainers with them (several GB)
-	$(call TRAINER,harbor,3.12)
-	$(call TRAINER,nemo-gym,3.12)
-	$(call TRAINER,trl,3.11)
-	$(call TRAINER,verifiers,3.11)
-	$(call TRAINER,openrlhf,3.11) && $(BIN)/uv pip install -q --python .trainers/openrlhf --no-deps openrlhf==0.11.2
-	@$(PYTEST) tests/integration/app/features/rewards/test_trainers.py
 
 screenshots: setup-test ## Regenerate docs/screenshots: every page, wide and narrow, light and dark
 	@$(BIN)/python -m tests.screenshots
@@ -91,4 +82,4 @@ sbom: $(SETUP) ## Write a CycloneDX SBOM of requirements-all.lock (SBOM=FILE)
 	@echo $(SBOM)
 
 clean: ## Remove the environment and all tool caches; keep ./data
-	rm -rf .venv .trainers build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf .venv build .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

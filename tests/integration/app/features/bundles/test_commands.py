@@ -83,13 +83,3 @@ def test_replay_needs_no_network_key_or_service_data(home: Path):
     assert (report["valid"], report["complete"]) == (True, True)
     assert [result["equal"] for result in report["results"]] == [True, True]
     assert not (home / "data" / "postgres").exists()
-
-
-def test_bundle_without_content_is_valid_as_far_as_it_can_be_compared(home: Path):
-    environment = environment_for(home)
-    made = run_command(home, environment, *EXPORT, "--out", "thin.zip", "--no-content")
-    assert made.returncode == Exit.DONE, made.stderr
-    for command in ("verify", "replay"):
-        ended = run_command(home, environment, "bundle", command, "thin.zip")
-        assert ended.returncode == Exit.INCOMPLETE
-        assert "made without content" in ended.stderr

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from answers.submission import Answer
-from app.features.bundles.archive import BundleRefused, NothingToBundle
+from app.features.bundles.archive import BundleRefused
 from app.features.bundles.exporting import ExportReport, export_bundle, from_database
 from app.features.bundles.verification import verify
 from app.maintenance.retention import prune
@@ -127,15 +127,6 @@ async def test_bundle_contains_overrides_and_recomputes_both_scores(service: Ser
     invalid = rebuilt(bundle, tmp_path / "nonsense.zip", {path: b'{"overrides": [1]}'})
     with pytest.raises(BundleRefused, match="is invalid"):
         verify(invalid)
-
-
-async def test_bundle_contains_only_the_given_tasks(service: Service):
-    await service.judged(ANSWER)
-    assert len((await from_database(service.rig.database, "otter", ["museum"])).judged) == 1
-    with pytest.raises(NothingToBundle, match="agent otter has no results for other"):
-        await from_database(service.rig.database, "otter", ["other"])
-    with pytest.raises(NothingToBundle, match="agent nobody has no results"):
-        await from_database(service.rig.database, "nobody", [])
 
 
 async def test_prune_removes_call_log_with_its_result(service: Service, tmp_path: Path):

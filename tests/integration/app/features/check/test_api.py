@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import threading
 from typing import Any
 
 import httpx
@@ -11,9 +10,7 @@ import pytest
 from jsonschema_rs import Draft202012Validator
 
 from app.demo.expected import page_texts
-from app.features.check import api as check_api
 from cache.capture import CaptureOutcome
-from tests.fakes.threads import record_calls
 from tests.integration.app.api.api_calls import assert_problem, wait_for_job
 from tests.integration.app.api.conftest import OpenApi
 from tests.integration.app.features.check.test_pipeline import MODEL, REPORT, SITE, audit, split
@@ -55,13 +52,6 @@ async def test_check_is_a_job_whose_result_has_the_document(open_api: OpenApi) -
     assert document["statements"][0]["outcome"] == "supported"
     assert [(one["id"], one["name"], "document" in one) for one in listed] == [(accepted["id"], "bay.md", False)]
     assert results == []  # not the result of an answer
-
-
-async def test_report_is_prepared_outside_the_event_loop(open_api: OpenApi, monkeypatch: pytest.MonkeyPatch) -> None:
-    threads = record_calls(monkeypatch, check_api, "as_submission", "key_of_request")
-    async with open_api(workers=0) as api:
-        await start(api, {"text": REPORT}, **{"Idempotency-Key": "report"})
-    assert len(threads) == 2 and threading.current_thread() not in threads
 
 
 async def test_score_of_a_check_with_unreadable_pages_is_a_range(open_api: OpenApi) -> None:

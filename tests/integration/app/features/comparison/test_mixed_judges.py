@@ -24,41 +24,6 @@ async def judge(client: httpx.AsyncClient, agent: str, task: str, model: str) ->
             await asyncio.sleep(0.05)
 
 
-async def test_pages_warn_and_name_the_judges_if_there_are_several(database_url: str, tmp_path: Path) -> None:
-    (tmp_path / "judges").mkdir()
-    async with (
-        comparison_service(database_url, tmp_path / "judges", tmp_path / "data") as url,
-        httpx.AsyncClient(base_url=url, timeout=240) as client,
-    ):
-        await judge(client, "walker", "rivers", "openai/gpt-6-luna")
-        assert "different judges" not in (await client.get("/")).text
-        await judge(client, "sitter", "rivers", "lexical")
-        mixed = {"mix_judges": "true"}
-        board = (await client.get("/v1/leaderboard", params=mixed)).json()["items"]
-        assert {one["agent_name"]: one["judges"] for one in board} == {
-            "walker": {"gpt-6-luna": 1}, "sitter": {"lexical": 1}
-        }  # fmt: skip
-        home = (await client.get("/", params=mixed)).text
-        assert "different judges (gpt-6-luna, lexical)" in home
-        assert "judged by gpt-6-luna</span>" in home and "judged by lexical</span>" in home
-        assert "different judges" not in (await client.get("/agents/walker")).text
-        await judge(client, "walker", "bridges", "lexical")
-        assert "different judges (gpt-6-luna, lexical)" in (await client.get("/agents/walker")).text
-        compared = (await client.get("/v1/compare", params={"a": "walker", "b": "sitter", **mixed})).json()
-        assert compared["a"]["judges"] == {"gpt-6-luna": 1, "lexical": 1}
-
-        sides = {"a": "walker", "b": "sitter"}
-        for path, params in (("/compare", sides), ("/agents/walker/statistics", {})):
-            page = (await client.get(path, params=params)).text
-            assert (
-                "assay results rescore --model" in page and "Statistics</summary>" not in page and "pass@" not in page
-            )
-            page = (await client.get(path, params={**params, **mixed})).text
-            assert "assay results rescore --model" not in page and ("Statistics</summary>" in page or "pass@" in page)
-        page = (await client.get("/agents/walker/statistics", params={"judge": "lexical"})).text
-        assert "pass@" in page and "Judged by lexical." in page
-
-
 async def test_figures_of_different_judges_are_refused_with_those_of_each(database_url: str, tmp_path: Path) -> None:
     (tmp_path / "judges").mkdir()
     async with (

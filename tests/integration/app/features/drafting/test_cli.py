@@ -10,9 +10,7 @@ from typing import Any
 
 import pytest
 
-from app.features.drafting.drafts import Draft
 from judges.yaml_tasks.compiler import compile_task
-from judges.yaml_tasks.document import Problem, read_document
 from tests.fakes.warm_trials import warm_trials  # noqa: F401 - fixture
 from tests.standin.call import Call
 from tests.standin.faults import Fault
@@ -161,34 +159,6 @@ async def test_empty_answer_is_judged_without_an_example(tasks_draft: Any, folde
     assert without_comments(folder / "heron.yaml") == GOOD
 
 
-def test_finding_inside_a_text_of_several_lines_is_listed_at_the_top() -> None:
-    text = 'description: "What does\n  it cost?"\n# untested: a reason\nrubric: 1\n'
-    problems = [Problem(line=line, column=1, message=f"problem {line}") for line in (1, 2, 4)]
-
-    commented = Draft(text=text, is_valid=True, problems=tuple(problems), doubts=("a doubt",)).commented("m")
-
-    assert read_document(commented, "t.yaml").value == read_document(text, "t.yaml").value
-    assert commented.splitlines()[1:] == [
-        "# Findings in comments that start with `doubtful`: 1.",
-        "# Doubtful:",
-        "# - problem 1",
-        "# - problem 2 (line 2 of the draft)",
-        "# - a doubt",
-        'description: "What does',
-        '  it cost?"',
-        "# doubtful: problem 4",
-        "# untested: a reason",
-        "rubric: 1",
-    ]
-
-
-async def test_valid_draft_is_kept_if_its_repair_is_not_valid(tasks_draft: Any, folder: Path) -> None:
-    async with model(WRONG_HOURS, "rubric: [") as server:
-        ended = await tasks_draft(server, *WITH_EXAMPLE)
-    assert ended.code == 0, ended.err
-    assert without_comments(folder / "heron.yaml") == WRONG_HOURS
-
-
 async def test_draft_that_never_becomes_valid_is_written_beside_with_its_problems(
     tasks_draft: Any, folder: Path
 ) -> None:
@@ -201,13 +171,6 @@ async def test_draft_that_never_becomes_valid_is_written_beside_with_its_problem
     assert "    # doubtful: no field 'prize' (did you mean 'price'?); the fields here are" in written
     assert without_comments(folder / "heron.draft.txt") == UNKNOWN_FIELD
     assert not (folder / "heron.yaml").exists()
-
-
-async def test_reply_that_is_not_usable_is_kept(tasks_draft: Any, folder: Path) -> None:
-    async with model(GOOD, always=Fault(content="format: 1, as prose")) as server:
-        ended = await tasks_draft(server)
-    assert ended.code == 3
-    assert (folder / "heron.draft.txt").read_text().endswith("format: 1, as prose")
 
 
 async def test_drafting_stops_when_the_budget_is_reached(tasks_draft: Any, folder: Path) -> None:
@@ -257,22 +220,9 @@ async def test_existing_file_is_replaced_only_with_overwrite(tasks_draft: Any, f
     assert path.read_text() != "mine"
 
 
-async def test_judge_in_python_is_never_shadowed(tasks_draft: Any, folder: Path) -> None:
-    await asyncio.to_thread(folder.mkdir)
-    await asyncio.to_thread((folder / "heron.py").write_text, "")
-    async with model(GOOD) as server:
-        refused = await tasks_draft(server, "--overwrite")
-    assert (refused.code, server.calls) == (2, [])
-
-
 async def test_draft_over_the_size_limit_is_not_parsed(tasks_draft: Any, folder: Path) -> None:
     async with model(GOOD + "# " + "x" * 100_000, GOOD) as server:
         ended = await tasks_draft(server)
     assert ended.code == 0, ended.err
     assert "max 100000" in drafts_of(server)[1].block("problems")
     assert len(drafts_of(server)[1].block("draft")) == 100_000
-
-
-@pytest.mark.parametrize("question", ["", " ", "x" * 20_001, "???"])
-def test_question_without_text_or_id_is_rejected(assay: RunCommand, question: str) -> None:
-    assert assay("tasks", "draft", question, "--model", "openai/o4-mini").code == 2

@@ -199,14 +199,6 @@ def test_untrusted_archive_is_rejected_and_leaves_no_files(tmp_path: Path, hosti
     assert [path.name for path in tmp_path.iterdir()] == ["archive"]
 
 
-def test_only_files_of_the_cache_layout_are_unpacked(tmp_path: Path) -> None:
-    archive = zipped(
-        tmp_path / "a.zip", {"otter/bridge/index.json": b"{}", "otter/bridge/run.sh": b"x", "a/b/c/d/e.json": b"x"}
-    )
-    with unpacked_source(archive) as folder:
-        assert [path.name for path in folder.rglob("*") if path.is_file()] == ["index.json"]
-
-
 async def test_saved_page_is_imported_under_its_original_url(runtime: Runtime, tmp_path: Path) -> None:
     html = HTML.replace("Two of them.", "Two of them stand by the gate, one of them is green and new.")
     (tmp_path / "deep").mkdir()

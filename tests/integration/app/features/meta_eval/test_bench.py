@@ -172,35 +172,6 @@ async def test_labels_of_one_class_and_missing_verdicts_are_explained(bench: Any
     assert no_verdict in text_of("t.md") and "partial=excluded" in text_of("t.md")
 
 
-async def test_sample_is_the_same_for_every_judge_and_run(bench: Any) -> None:
-    first = json.loads((await bench("--model", "lexical", "--sample", "3", "--json")).out)
-    again = json.loads((await bench("--model", "lexical", "--sample", "3", "--json")).out)
-    assert [row["items"] for row in first["rows"]] == [3, 3, 3, 3]
-    assert [row["confusion"] for row in first["rows"]] == [row["confusion"] for row in again["rows"]]
-    assert (first["sample"], [one["usable"] for one in first["sets"]]) == (3, [3, 3])
-
-
-async def test_jury_of_asked_models_uses_their_replies_and_pays_nothing_twice(bench: Any) -> None:
-    """Claim 2 is not judged by one member, and the other two agree: the jury has a verdict."""
-
-    def fault(call: Call) -> Fault | None:
-        fails = call.model == "gpt-6-sol" and "Claim 2:" in call.claim
-        return Fault(status=500) if fails else None
-
-    async with says_yes_below(7, fault_for=fault) as server:
-        alone = await bench("--model", MODEL, "openai/gpt-6-sol", "openai/gpt-6.1-sol", "--json", server=server)
-        calls = len(server.calls)
-        assert calls > 0
-        ended = await bench("--model", f"{MODEL},openai/gpt-6-sol,openai/gpt-6.1-sol", "--json", server=server)
-        # Only the claim that failed is asked again.
-        assert {call.claim.split(":")[0] for call in server.calls[calls:]} <= {"Claim 2"}
-    assert (alone.code, ended.code) == (3, 0)
-    assert {row["n"] for key, row in rows_of(alone).items() if key[:2] == ("gauges", "openai/gpt-6-sol")} == {9}
-    jury = rows_of(ended)["gauges", f"{MODEL},openai/gpt-6-sol,openai/gpt-6.1-sol", "asked"]
-    assert (jury["n"], jury["not_judged"]["count"]) == (10, 0)
-    assert jury["confusion"] == {"true_positive": 6, "false_positive": 1, "false_negative": 0, "true_negative": 3}
-
-
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

@@ -115,15 +115,6 @@ async def test_model_that_extracts_nothing_is_reported(tmp_path: Path) -> None:
     assert "--model" in err
 
 
-async def test_judge_with_wrong_pages_is_detected(tmp_path: Path) -> None:
-    defect = next(each for each in PRODUCTS.defects if each.name == "wrong index")
-    broken = PRODUCTS.judge.replace(defect.old, defect.new)
-    await asyncio.to_thread(prepare, tmp_path, PRODUCTS.task, broken, PRODUCTS.answer, PRODUCTS.pages)
-    code, report, err = await tasks_test(tmp_path, PRODUCTS.task)
-    assert code == 100, err
-    assert {finding["code"] for finding in report["fields"]["findings"]} == {"wrong_item"}
-
-
 async def test_cancelled_test_ends_its_process(tmp_path: Path) -> None:
     body = "import time; time.sleep(600)"
     await asyncio.to_thread((tmp_path / "odd.py").write_text, NATIVE.format(body=body))

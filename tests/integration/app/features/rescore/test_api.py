@@ -217,20 +217,6 @@ async def test_claim_on_a_page_that_is_not_stored_is_not_judged(start: Start, mo
     assert captured["answers"][0]["after"]["score"]["value"] == 1.0
 
 
-async def test_stored_failure_of_a_page_keeps_its_verdict(start: Start, pages: RecordedPages):
-    gone = "https://example.org/gone"
-    async with start(source=gone) as api:
-        await judge_two_agents(api)
-    pages.captured.clear()
-    pages[gone] = PAGES[URL]
-    async with start({"capital": CLAIMS["capital"]}, source=gone) as api:
-        found = await rescored(api, task_id="paris", agent="otter")
-        result = (await api.get(f"/v1/results/{found['answers'][0]['after']['result_id']}")).json()
-    [leaf] = result["eval_breakdown"][0]["verification_tree"]["children"]
-    assert (leaf["outcome"], leaf["reason"]) == ("failed", "source_gone")
-    assert pages.captured == []
-
-
 async def test_budget_pauses_a_rescore_and_cancelling_keeps_the_earlier_results(start: Start, model: StandInLLM):
     async with start() as api:
         await judge_two_agents(api)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from datetime import UTC, datetime
@@ -15,10 +14,8 @@ import httpx
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
-from app.features.rewards import verification
 from app.storage.database import Database
 from app.storage.idempotency import IdempotencyKey, store_response
-from tests.fakes.threads import record_long_searches
 from tests.integration.app.api.api_calls import assert_problem
 from tests.integration.app.features.rewards.rollouts import (
     RUBRIC,
@@ -91,17 +88,6 @@ async def test_last_assistant_message_is_the_answer(verifier: OpenVerifier) -> N
     assert_problem(unanswered, 422, "INVALID")
 
 
-async def test_long_answers_are_searched_for_citations_outside_the_event_loop(
-    verifier: OpenVerifier, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    threads = record_long_searches(monkeypatch)
-    async with verifier() as api:
-        reward = await verify(api, rollout(note="The harbor board met. " * 1000))
-
-    assert reward["pages"] == {"total": 2, "unreadable": 0}
-    assert threads and threading.current_thread() not in threads
-
-
 async def test_supported_claim_without_a_quote_lowers_only_the_strict_score(
     verifier: OpenVerifier, model: StandInLLM
 ) -> None:
@@ -145,19 +131,6 @@ async def test_rollouts_of_a_prompt_share_verdicts_of_equal_claims(verifier: Ope
     assert len(model.calls) - before - shared == 5
     pages = [call for call in model.calls if call.page]
     assert [bool(call.block("answer")) for call in pages] == [False] * 4 + [True] * 4
-
-
-async def test_rollouts_at_once_share_the_verdicts_that_are_being_reached(
-    verifier: OpenVerifier, model: StandInLLM
-) -> None:
-    model.delay_s = 0.05
-    async with verifier() as api:
-        rewards = await asyncio.gather(*(verify(api, rollout(note=f"Rollout {number}. ")) for number in range(8)))
-
-    assert {each["reward"] for each in rewards} == {1.0}
-    assert len(model.calls) == 8 + 4  # an extraction each, and two votes on each of two claims
-    assert sum(each["cost"]["calls"] for each in rewards) == 12
-    assert {each["cost"]["calls"] + each["cost"]["cached_calls"] for each in rewards} == {5}
 
 
 async def test_verdict_with_a_lost_vote_is_not_shared(verifier: OpenVerifier, model: StandInLLM) -> None:
@@ -315,16 +288,6 @@ async def test_changed_task_is_verified_again(verifier: OpenVerifier) -> None:
         before, after = await verify(api, answer), await verify(api, answer, rubric=stricter)
 
     assert (before["reward"], after["reward"]) == (0.75, 0.5)
-
-
-async def test_kept_response_expires(
-    verifier: OpenVerifier, model: StandInLLM, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(verification, "KEEP_S", 0.0)
-    async with verifier() as api:
-        first, second = await verify(api, rollout()), await verify(api, rollout())
-
-    assert first["cost"]["calls"] > second["cost"]["calls"] == 0
 
 
 async def test_expired_responses_are_removed(

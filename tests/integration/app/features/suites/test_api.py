@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import io
 import json
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -11,14 +10,13 @@ from typing import Any
 
 import httpx
 import pytest
-from PIL import Image
 
 from judges.suites.multimodal.snapshot import SamplingOptions, build_snapshot
-from tests.fakes.multimodal import EXPECTED, STEPS, colour, multimodal_reply, write_rows
-from tests.integration.app.api.api_calls import assert_problem, wait_for_job, wait_until_paused
+from tests.fakes.multimodal import EXPECTED, STEPS, multimodal_reply, write_rows
+from tests.integration.app.api.api_calls import assert_problem, wait_for_job
 from tests.integration.app.api.conftest import OpenApi
 from tests.standin.call import Call
-from tests.standin.faults import RATE_LIMITED, WRONG_KEY, Fault
+from tests.standin.faults import RATE_LIMITED, Fault
 from tests.standin.llm import StandInLLM
 
 RUNS = "/v1/suites/mm-mind2web/runs"
@@ -80,17 +78,6 @@ async def test_run_returns_precomputed_metrics(open_api: OpenApi, model: StandIn
     assert {call.params["temperature"] for call in model.calls} == {0}
 
 
-async def test_runs_are_not_listed_as_agent_results(open_api: OpenApi, model: StandInLLM, data: Path):
-    async with open_api(**settings(model, data)) as api:
-        accepted = await start(api)
-        await wait_for_job(api, accepted["id"])
-        assert (await api.get("/v1/results")).json()["items"] == []
-        assert (await api.get("/v1/leaderboard")).json()["items"] == []
-        assert_problem(await api.get("/v1/agents/mm-mind2web/summary"), 404)
-        [listed] = (await api.get(RUNS)).json()["items"]
-    assert (listed["id"], listed["order"]["data"]) == (accepted["id"], "snapshot.parquet")
-
-
 async def test_steps_are_paginated_filtered_and_shown(open_api: OpenApi, model: StandInLLM, data: Path):
     async with open_api(**settings(model, data)) as api:
         url = (accepted := await start(api))["url"]
@@ -110,20 +97,6 @@ async def test_steps_are_paginated_filtered_and_shown(open_api: OpenApi, model: 
     assert "None of the other options" in step["prompt"][-1]["text"]
     assert "title" not in wrong["page"] and "id=0" in wrong["page"]
     assert {box["role"] for box in wrong["boxes"]} == {"gold", "picked"}
-
-
-async def test_screenshot_marks_gold_and_picked_elements(open_api: OpenApi, model: StandInLLM, data: Path):
-    async with open_api(**settings(model, data)) as api:
-        url = (accepted := await start(api))["url"]
-        await wait_for_job(api, accepted["id"])
-        wrong = (await api.get(f"{url}/steps/3")).json()
-        response = await api.get(wrong["screenshot"])
-    assert response.headers["content-type"] == "image/jpeg"
-    image = Image.open(io.BytesIO(response.content)).convert("RGB")
-    for box in wrong["boxes"]:
-        away = 2 if box["role"] == "picked" else 6
-        red, green, blue = colour(image, (int(box["x"]) + 30, int(box["y"]) - away))
-        assert (green > red) if box["role"] == "gold" else (red > green > blue)
 
 
 async def test_model_fault_is_not_zero_and_retry_requests_only_missing_steps(
@@ -155,27 +128,6 @@ async def test_model_fault_is_not_zero_and_retry_requests_only_missing_steps(
         result = (await api.get(f"/v1/results/{job['result_id']}")).json()
     assert {name: result[name] for name in EXPECTED} == pytest.approx(EXPECTED)
     assert len(model.calls) == before + 2
-
-
-async def test_run_of_concurrent_steps_resumes_when_its_key_is_accepted_again(
-    open_api: OpenApi, model: StandInLLM, data: Path
-):
-    rejected = True
-
-    def revoked(call: Call) -> Fault:
-        return WRONG_KEY if rejected and len(call.messages) > 2 else multimodal_reply(call)
-
-    model.fault_for = revoked
-    async with open_api(**settings(model, data)) as api:
-        accepted = await start(api)
-        await wait_until_paused(api, [accepted["id"]])
-        rejected = False
-        await asyncio.sleep(5.0)  # a retry soon after the last rejection is ignored
-        assert (await api.post(f"/v1/jobs/{accepted['id']}/retry")).status_code == 202
-        async with asyncio.timeout(50):
-            job = await wait_for_job(api, accepted["id"])
-        result = (await api.get(f"/v1/results/{job['result_id']}")).json()
-    assert {name: result[name] for name in EXPECTED} == pytest.approx(EXPECTED)
 
 
 async def test_predictions_file_is_scored_without_a_model(open_api: OpenApi, model: StandInLLM, data: Path):

@@ -80,13 +80,6 @@ async def test_step_contains_page_boxes_and_rounds(open_api: OpenApi, model: Sta
     assert {box["role"] for box in found["boxes"]} == {"gold", "picked"}
 
 
-@pytest.mark.parametrize("field", ["data", "scores", "prompt_template", "predictions"])
-async def test_path_outside_suite_data_returns_404(field: str, open_api: OpenApi, model: StandInLLM, data: Path):
-    async with open_api(workers=0, **settings(model, data)) as api:
-        refused = assert_problem(await api.post(RUNS, json=ORDER | {field: "/etc/hostname"}), 404, "DATA_NOT_FOUND")
-    assert [error["path"] for error in refused["errors"]] == [field]
-
-
 async def test_guide_runs_over_http(open_api: OpenApi, model: StandInLLM, data: Path):
     async with open_api(**settings(model, data)) as api:
         accepted = (await api.post(RUNS, json=ORDER | {"protocol": "guide", "max_html_chars": 200})).json()

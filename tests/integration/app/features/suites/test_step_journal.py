@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from dataclasses import replace
 from typing import Any
 
@@ -87,25 +86,6 @@ async def test_superseded_attempt_cannot_write(database: Database, fence: Fence)
     with pytest.raises(JobSuperseded):
         await journal.store(record(0))
     assert await journal.stored_records() == {}
-
-
-async def test_many_concurrent_steps_are_stored(database: Database, fence: Fence):
-    journal = StepJournal(database, fence)
-    await journal.begin_run({}, 1000)
-    await asyncio.gather(*(journal.store(record(n)) for n in range(1000)))
-    assert len(await journal.stored_records()) == 1000
-
-
-async def test_cancelled_write_does_not_affect_others(database: Database, fence: Fence):
-    journal = StepJournal(database, fence)
-    await journal.begin_run({}, 50)
-    keeping = [asyncio.create_task(journal.store(record(n))) for n in range(50)]
-    await asyncio.sleep(0)
-    keeping[0].cancel()
-    keeping[7].cancel()
-    done = await asyncio.gather(*keeping, return_exceptions=True)
-    assert sum(isinstance(one, asyncio.CancelledError) for one in done) <= 2
-    assert {f"t:{n}" for n in range(50)} - {"t:0", "t:7"} <= set(await journal.stored_records())
 
 
 async def test_text_invalid_for_postgres_is_stored_partially(database: Database, fence: Fence):

@@ -13,7 +13,7 @@ import pytest
 from app.server.application import create_app
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
-from tests.integration.app.api.api_calls import assert_problem, running_app, submit, wait_for_job
+from tests.integration.app.api.api_calls import running_app, submit, wait_for_job
 from tests.standin.call import Call
 from tests.standin.llm import StandInLLM
 
@@ -114,11 +114,6 @@ async def test_broken_file_can_be_read(api: httpx.AsyncClient, judges: Path):
     found = (await api.get(FILE)).json()
     assert (found["nodes"], found["problems"][0]["line"]) == ([], 2)
     assert (await api.get("/tasks/paris")).status_code == 200
-
-
-async def test_judges_in_python_have_no_file(api: httpx.AsyncClient):
-    for task in ("native", "karrow_visit", "nothing"):
-        assert_problem(await api.get(f"/v1/tasks/{task}/file"), 404)
 
 
 async def test_scores_are_those_of_the_newest_results(api: httpx.AsyncClient, judges: Path):
