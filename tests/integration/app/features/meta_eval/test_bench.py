@@ -99,12 +99,15 @@ async def test_live_and_recorded_judges_are_compared_side_by_side(bench: Any) ->
     assert rows["prices", MODEL, "asked"]["confusion"]["false_negative"] == 2
 
 
-async def test_unreadable_replies_and_other_faults_are_separate_shares(bench: Any) -> None:
+async def test_unreadable_replies_and_other_faults_are_separate_shares(
+    bench: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fault(call: Call) -> Fault | None:
         if "Claim 1:" in call.claim:
             return MALFORMED
         return Fault(status=500) if "Claim 2:" in call.claim else None
 
+    monkeypatch.setenv("ASSAY_LLM_TIMEOUT_S", "2")  # requests are repeated until then
     async with says_yes_below(7, fault_for=fault) as server:
         ended = await bench("--model", MODEL, "--json", server=server)
     assert ended.code == 3
