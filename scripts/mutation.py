@@ -151,8 +151,8 @@ def _check_unchanged(copies: SimpleQueue[Path], areas: set[str]) -> None:
     """Run the tests without a change first: a test that fails anyway would find every mutant."""
     copy = copies.get()
     for area in sorted(areas):
-        if _run_tests(copy, area) != 0:
-            raise SystemExit(f"the tests of {area} fail without a mutant: {' '.join(AREAS[area])}")
+        if (problem := _run_tests(copy, area)) is not None:
+            raise SystemExit(f"the tests of {area} fail without a mutant:\n{problem}")
     copies.put(copy)
 
 
@@ -163,23 +163,25 @@ def _is_found(mutant: Mutant, copies: SimpleQueue[Path]) -> bool:
     try:
         changed.write_bytes(original[: mutant.start] + mutant.text.encode() + original[mutant.end :])
         _forget_bytecode(changed)
-        return _run_tests(copy, mutant.area) != 0
+        return _run_tests(copy, mutant.area) is not None
     finally:
         changed.write_bytes(original)
         _forget_bytecode(changed)
         copies.put(copy)
 
 
-def _run_tests(copy: Path, area: str) -> int:
+def _run_tests(copy: Path, area: str) -> str | None:
+    """Return the end of the output if a test fails, None if all pass."""
     # Processes started by tests import the copy too, not the checkout that is installed in the environment.
     environment = {**os.environ, "PYTHONPATH": ":".join(str(copy / part) for part in ("", "judges/compat", "client"))}
     command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile", "quick"]
     try:
-        return subprocess.run(  # noqa: S603
-            [*command, *AREAS[area]], cwd=copy, env=environment, timeout=TIME_LIMIT_S, capture_output=True, check=False
-        ).returncode
+        done = subprocess.run(  # noqa: S603
+            [*command, *AREAS[area]], cwd=copy, env=environment, timeout=TIME_LIMIT_S, capture_output=True, text=True
+        )
     except subprocess.TimeoutExpired:
-        return 1
+        return f"not finished after {TIME_LIMIT_S} s"
+    return None if done.returncode == 0 else done.stdout[-2_000:]
 
 
 def _forget_bytecode(path: Path) -> None:

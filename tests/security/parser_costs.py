@@ -62,7 +62,7 @@ from cache.sources.uploads import is_mhtml, read_mhtml
 from cache.sources.wayback import _archivable_url
 from cache.terminal_text import escape_controls_in_json, strip_controls
 from cache.urls import canonical_key, unfetchable_reason
-from judges.analysis.mutation import mutations
+from judges.analysis.mutation import answer_text
 from judges.analysis.mutation.edits import other_urls, wrong_values
 from judges.errors import LLMOutputUnusable
 from judges.extractor import KnownUrls, drop_invented
@@ -601,13 +601,9 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "lexical.claim": _lexical_claim,
     "lexical.facts": lambda text: lexical.fill(_Links, text),
     # mutation tests of judges, on answers
-    "mutation.sections": lambda text: mutations.sections(text[:MAX_TESTED_CHARS]),
-    "mutation.values": lambda text: [read(text[:MAX_TESTED_CHARS]) for read in (mutations.numbers, mutations.names)],
-    "mutation.without_citation": lambda text: mutations.without_citation(text[:MAX_TESTED_CHARS], "http://a.b"),
-    "mutation.with_citation_of": lambda text: mutations.with_citation_of(
-        text[:MAX_TESTED_CHARS], "http://a.b", "http://c.example"
-    ),
-    "mutation.replace_value": lambda text: mutations.replace_value(text[:MAX_TESTED_CHARS], text[:20] or "a", "b"),
+    "mutation.sections": lambda text: answer_text.sections(text[:MAX_TESTED_CHARS]),
+    "mutation.without_citation": lambda text: answer_text.without_citation(text[:MAX_TESTED_CHARS], "http://a.b"),
+    "mutation.replace_value": lambda text: answer_text.replace_value(text[:MAX_TESTED_CHARS], text[:20] or "a", "b"),
     "mutation.wrong_values": lambda text: wrong_values(text[:200], text),
     "mutation.other_urls": lambda text: other_urls(_URL + text, 1),
     # the public toolkit

@@ -41,7 +41,7 @@ def test_judge(
     model: Annotated[str, typer.Option(help="provider/model. The default is free of cost.")] = LEXICAL,
     as_json: JsonOption = False,
 ) -> None:
-    """Test a task with edited values and citations, and with an empty answer. Report undetected edits.
+    """Test a task with edited values and citations. Report what it does not notice.
 
     Exit code 100 if there are any.
     """

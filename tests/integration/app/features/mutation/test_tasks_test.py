@@ -101,7 +101,7 @@ async def test_public_script_is_tested_with_a_model_over_http(tmp_path: Path) ->
     findings = {finding["subject"]: finding for finding in report["fields"]["findings"]}
     assert findings.keys() == {"price, price_1", "monday, monday_1"}
     assert all("critical=True" in finding["fix"] and finding["line"] for finding in findings.values())
-    assert (report["model"], report["scores"]["gold"]["passed"]) == ("openai/m", 4)
+    assert (report["model"], report["scores"]["gold"]["passed"]) == ("openai/m", 6)
 
 
 async def test_model_that_extracts_nothing_is_reported(tmp_path: Path) -> None:
