@@ -2,7 +2,7 @@
 
 Known replies: OpenAI Responses and Chat Completions, Anthropic Messages, Gemini ``generateContent`` and Interactions,
 and Perplexity. The structure identifies the format. The names and units of the fields are those of the providers'
-Python SDKs (decision 0058).
+Python SDKs.
 
 Offsets become character offsets (Unicode code points). A citation whose URL the text does not contain at that place is
 written as a link behind the cited text. An offset that does not fit the text is an error, because a citation in the

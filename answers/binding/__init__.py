@@ -5,7 +5,7 @@ A mark after the full stop belongs to the sentence before it. A line that consis
 that line.
 
 Pure functions on a text, in linear time and memory. In an event loop, run them in a thread. The forms of marks and
-reference lists are in ``docs/check.md``; the reasons for an own scanner are in decision 57.
+reference lists are in ``docs/check.md``.
 """
 
 from __future__ import annotations

@@ -296,7 +296,7 @@ def _library_version() -> str:
 async def _user_agent(browser: Browser, contact: str) -> str:
     """Return the browser's user agent without "Headless", so that sites show the same page as to people.
 
-    See docs/decisions/0021-browser-user-agent.md. ``contact`` is appended for site operators.
+    ``contact`` is appended for site operators.
     """
     session = await browser.new_browser_cdp_session()
     user_agent = str((await session.send("Browser.getVersion"))["userAgent"]).replace("HeadlessChrome", "Chrome")

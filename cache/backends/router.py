@@ -2,7 +2,7 @@
 
 The headless shell captures first. Full Chromium takes a second look only if there is a sign of blocking, and retries
 pages on which the shell crashed. Temporary errors are retried once. The number of concurrent captures per host is
-limited. See docs/decisions/0056-signs-of-blocking.md.
+limited.
 
 The soft 404 probe requests a random sibling URL of a page that may be a soft 404. It sends one small request through
 the egress proxy. If the site shows the same content for both URLs, the page is a soft 404. If the site returns 404 or

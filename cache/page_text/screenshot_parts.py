@@ -29,7 +29,8 @@ from cache.atomic_files import write_atomic
 UNREADABLE: Final = (UnidentifiedImageError, OSError, ValueError, SyntaxError, Image.DecompressionBombError)
 """Errors of Pillow for data that is not an image, is damaged, or is too large."""
 WIDTH_TOLERANCE: Final = 1.05
-"""Images that exceed ``max_width`` by no more than this factor are not scaled: see decision 54."""
+"""Images that exceed ``max_width`` by no more than this factor are not scaled:
+scaling costs more time than the few tokens that it saves."""
 _END_OF_JPEG: Final = b"\xff\xd9"
 _END_BYTES: Final = 64 * 1024
 """Number of bytes at the end of a JPEG in which its end marker is searched."""
