@@ -5,9 +5,6 @@ each.
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 
 
 class RequestRefused(Exception):
@@ -70,72 +67,6 @@ class Wire(asyncio.Protocol):
     def close(self) -> None:
         if self._transport is not None:
             self._transport.close()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Load:
-    """Outcome of a load: responses per second, and their latencies (seconds, sorted)."""
-
-    per_s: float
-    took_s: Sequence[float]
-
-    def percentile(self, share: float) -> float:
-        return self.took_s[min(len(self.took_s) - 1, int(share * len(self.took_s)))]
-
-
-async def as_fast_as_answered(
-    address: tuple[str, int], requests: Iterable[bytes], *, status: int, at_once: int
-) -> Load:
-    """Send all requests with ``at_once`` in flight, to measure the maximum rate of the server."""
-    waiting = iter(requests)
-    took: list[float] = []
-
-    async def one() -> None:
-        wire = await Wire.connect(address)
-        for request in waiting:
-            began = time.perf_counter()
-            await wire.ask(request, status)
-            took.append(time.perf_counter() - began)
-        wire.close()
-
-    began = time.perf_counter()
-    async with asyncio.TaskGroup() as group:
-        for _ in range(at_once):
-            group.create_task(one())
-    return Load(per_s=len(took) / (time.perf_counter() - began), took_s=sorted(took))
-
-
-async def at_a_rate(
-    address: tuple[str, int], requests: Sequence[bytes], *, status: int, per_s: float, wires: int
-) -> Load:
-    """Send at a constant rate, independent of the server; a late start counts as latency."""
-    free: asyncio.Queue[Wire] = asyncio.Queue()
-    for _ in range(wires):
-        free.put_nowait(await Wire.connect(address))
-    took: list[float] = []
-    began = time.perf_counter()
-
-    async def one(request: bytes, due: float) -> None:
-        wire = await free.get()
-        await wire.ask(request, status)
-        free.put_nowait(wire)
-        took.append(time.perf_counter() - due)
-
-    async with asyncio.TaskGroup() as group:
-        for due, request in zip(_moments(began, per_s), requests, strict=False):
-            await asyncio.sleep(max(0.0, due - time.perf_counter()))
-            group.create_task(one(request, due))
-    seconds = time.perf_counter() - began
-    while not free.empty():
-        free.get_nowait().close()
-    return Load(per_s=len(took) / seconds, took_s=sorted(took))
-
-
-def _moments(began: float, per_s: float) -> Iterator[float]:
-    nth = 0
-    while True:
-        yield began + nth / per_s
-        nth += 1
 
 
 def request(method: str, path: str, body: bytes = b"", *, headers: str = "") -> bytes:

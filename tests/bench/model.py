@@ -42,7 +42,6 @@ class Tally:
     sent_tokens: float
     fresh_tokens: float
     fresh_tokens_until_answered: float
-    tokens_above_limit: Sequence[float]
 
 
 class BenchModel(StandInLLM):
@@ -75,7 +74,6 @@ class BenchModel(StandInLLM):
             "sent_tokens": prefixes.sent,
             "fresh_tokens": prefixes.fresh,
             "fresh_tokens_until_answered": prefixes.fresh_until_answered,
-            "tokens_above_limit": prefixes.above_limit,
         }
 
 

@@ -16,21 +16,19 @@ import json
 import os
 import shutil
 import tempfile
-import time
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from random import Random
-from typing import Any, TypeVar
+from typing import Any
 
 import psutil
 
 from tests.bench.http_load import Wire, request
 from tests.bench.model import running_model
 from tests.bench.pages import prose
-from tests.bench.watching import TICK_S
 from tests.fakes.program import RunningService, environment_for, running_service
 from tests.fakes.warm_start import COLD
 from tests.standin.web import Reply, StandInWeb
@@ -40,8 +38,6 @@ PER_PROMPT = 32
 AT_ONCE = PROMPTS * PER_PROMPT
 PAGES_PER_PROMPT = 8
 _MODEL = "gpt-4.1"
-_Result = TypeVar("_Result")
-_WAITS_MODEL_S = 0.3
 _PAUSE_S = 5.0
 """Time after the captures in which the service closes its browser."""
 
@@ -90,23 +86,9 @@ def measure(phases: Sequence[Sequence[float]], *, model_s: float) -> list[Seen]:
         shutil.rmtree(home, ignore_errors=True)
 
 
-def measure_waits() -> dict[str, float]:
-    """Return how long another request waits at most (seconds) while the service verifies each large request, by name.
-
-    The other requests are sent one after the other, and read nothing but memory.
-    """
-    home = Path(tempfile.mkdtemp(prefix="assay-bench-"))
-    home.chmod(0o755)
-    try:
-        with running_model(delay_s=_WAITS_MODEL_S, quotes=True) as model:
-            return asyncio.run(_with_service(home, model.base_url, partial(_waits, home)))
-    finally:
-        shutil.rmtree(home, ignore_errors=True)
-
-
 async def _with_service(
-    home: Path, model_url: str, load: Callable[[RunningService, int], Awaitable[_Result]]
-) -> _Result:
+    home: Path, model_url: str, load: Callable[[RunningService, int], Awaitable[list[Seen]]]
+) -> list[Seen]:
     """Return the result of ``load``, which is called with the service and the port of the web server."""
     async with StandInWeb(dict(_pages())) as web:
         environment = environment_for(
@@ -166,64 +148,6 @@ async def _load(
         conditions = f"load {os.getloadavg()[0]:.0f}, {priority} priority"
         found.append(Seen(overheads_s=sorted(overheads), cpu_ms=cpu_ms, masked=masked, conditions=conditions))
     return found
-
-
-async def _waits(home: Path, service: RunningService, web_port: int) -> dict[str, float]:
-    connect = partial(Wire.connect, ("127.0.0.1", service.port))
-    ping = request("GET", "/healthz", b"")
-    waits: dict[str, float] = {}
-    for name, body in _large_requests(web_port):
-        verifying, other = await connect(), await connect()
-        with _real_time_priority(home):
-            answer = asyncio.create_task(verifying.ask(body, 200))
-            longest_s = 0.0
-            while not answer.done():
-                began = time.perf_counter()
-                await other.ask(ping, 200)
-                longest_s = max(longest_s, time.perf_counter() - began)
-                await asyncio.sleep(TICK_S)
-        if b'"mask": true' in await answer:
-            raise AssertionError(f"{name}: masked {(await answer)[:1500]!r}")
-        if name:
-            waits[name] = longest_s
-        await asyncio.sleep(_PAUSE_S)
-    return waits
-
-
-def _large_requests(web_port: int) -> Iterator[tuple[str, bytes]]:
-    """Yield large requests with their names. Those without a name prepare the next ones."""
-
-    def rubric(leaf: Callable[[int], dict[str, Any]], count: int) -> dict[str, Any]:
-        leaves = {f"leaf_{number}": leaf(number) for number in range(count)}
-        return _rubric(0) | {"rubric": {"let": {"first": "item(entries, 1)"}, "parallel": leaves}}
-
-    def check(first: int, number: int) -> dict[str, Any]:
-        return {"check": f"words(answer) > {first + number}"}
-
-    def claim(part: str, number: int) -> dict[str, Any]:
-        page = f"http://127.0.0.1:{web_port}/{number % PROMPTS}/{number % PAGES_PER_PROMPT}"
-        return {"claim": f"{{first.name}} has the department {part} {number}.", "sources": page}
-
-    def body(*rubrics: dict[str, Any]) -> bytes:
-        random = Random(f"large {len(answers)}")
-        items = []
-        for one in rubrics:
-            answers.append(_answer(0, [(_names(0, 0)[0], 0)], random, web_port))
-            items.append({"rubric": one, "answer": answers[-1]})
-        return request("POST", "/v1/verify", json.dumps({"items": items, "deadline_s": 600}).encode())
-
-    answers: list[str] = []
-    yield "", body(rubric(partial(claim, "of the pages"), PROMPTS * PAGES_PER_PROMPT))  # captures the pages
-    yield "a rubric with 2,000 checks", body(rubric(partial(check, 0), 2000))
-    claims = rubric(partial(claim, "A"), 600)
-    yield "a rubric with 600 claims, none judged before", body(claims)
-    yield "a rubric with 600 claims that were judged before", body(claims)
-    shared = rubric(partial(claim, "B"), 50)
-    yield "", body(shared)
-    yield "200 rollouts, each with 50 claims that were judged before", body(*[shared] * 200)
-    different = [rubric(partial(claim, f"C {place}"), 50) for place in range(5)]
-    different += [rubric(partial(check, place), 50) for place in range(195)]
-    yield "200 different rubrics, 5 with 50 new claims and 195 with 50 checks", body(*different)
 
 
 @contextmanager

@@ -72,12 +72,9 @@ CHANGES: dict[str, Callable[[CacheFileSys], Any]] = {
     "put": lambda cache: cache.put_web("https://d.com", "own", None),
     "replace": lambda cache: cache.put_web("https://a.com/Rules", "own", None),
     "replace with PDF": lambda cache: cache.put_pdf("https://c.com/old", b"%PDF-"),
-    "remove": lambda cache: cache.remove("https://a.com/Rules"),
     "remove and put": lambda cache: (cache.remove("https://c.com/old"), cache.put_web("https://d.com", "own", None)),
-    "remove own": lambda cache: (cache.put_web("https://d.com", "own", None), cache.remove("https://d.com")),
     "clear": lambda cache: cache.clear(),
     "clear failure": lambda cache: cache.clear_failure("https://e.com"),
-    "fail again": lambda cache: cache.record_failure("https://e.com", "HTTP 502"),
 }
 
 
@@ -126,12 +123,3 @@ async def test_recorded_reads_give_the_same_pages_again(tmp_path: Path):
     assert first.record() == {
         "pages": {url: url for url in URLS}, "redirects": task_folder.redirects, "failures": task_folder.failures,
     }  # fmt: skip
-
-
-async def test_page_captured_for_a_claim_is_found_afterwards(tmp_path: Path):
-    pages, blobs, _ = await captures()
-    listed = TaskPages(pages, [], None)
-    cache = HostedCache(tmp_path, pages=listed, blobs=blobs)
-    assert cache.has(URLS[0]) is None
-    cache.captured_later((await listed.evidence_for(URLS[0])).capture)
-    assert (cache.has(URLS[0]), cache.get_web(URLS[0])[0]) == ("web", f"Text of {URLS[0]}")

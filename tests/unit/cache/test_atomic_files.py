@@ -11,14 +11,6 @@ import pytest
 from cache.atomic_files import draft_name, write_atomic
 
 
-def test_missing_folder_is_created_and_the_file_replaced(tmp_path: Path) -> None:
-    target = tmp_path / "a" / "b" / "file"
-    write_atomic(target, b"old")
-    write_atomic(target, b"new", synced=True)
-    assert target.read_bytes() == b"new"
-    assert list(target.parent.iterdir()) == [target]
-
-
 def test_write_that_the_system_cuts_short_is_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write = os.write
     monkeypatch.setattr(os, "write", lambda handle, data: write(handle, bytes(data[:3])))

@@ -16,31 +16,6 @@ def test_results_and_errors_reach_the_caller() -> None:
     pool.shutdown()
 
 
-def test_threads_are_reused() -> None:
-    pool = DaemonThreadPool(4, name="test")
-    used = {pool.submit(threading.get_ident).result(240) for _ in range(20)}
-    assert len(used) <= 4
-    pool.shutdown()
-
-
-def test_concurrent_calls_do_not_exceed_the_number_of_threads() -> None:
-    pool = DaemonThreadPool(2, name="test")
-    both, free = threading.Barrier(3), threading.Event()
-
-    def wait() -> None:
-        both.wait(240)
-        free.wait(240)
-
-    running = [pool.submit(wait) for _ in range(2)]
-    both.wait(240)
-    third = pool.submit(threading.get_ident)
-    assert not third.running()
-    free.set()
-    assert third.result(240)
-    assert all(each.result(240) is None for each in running)
-    pool.shutdown()
-
-
 def test_threads_are_daemons_and_end_after_shutdown() -> None:
     pool = DaemonThreadPool(1, name="test")
     thread = pool.submit(threading.current_thread).result(240)

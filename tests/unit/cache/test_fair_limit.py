@@ -69,7 +69,6 @@ async def _settle() -> None:
         (2, ["a1", "a2", "a3", "a4"], ["a1", "a2"], ["a1", "a2", "a3", "a4"]),  # one answer uses all slots
         (2, ["a1", "a2", "a3", "b1", "b2"], ["a1", "a2"], ["a1", "a2", "b1", "a3"]),
         (1, ["a1", "a2", "a3", "b1", "b2"], ["a1", "b1", "a2"], ["a1", "b1", "a2", "b2"]),  # in turn
-        (1, ["a1", "a2", "b1", "c1", "a3"], ["a1", "b1", "c1"], ["a1", "b1", "c1", "a2"]),
         (4, ["a1", "a2", "a3", "a4", "a5", "b1", "b2"], ["a1", "a2"], ["a1", "a2", "a3", "a4", "b1", "b2"]),  # fewest
     ],
 )
@@ -87,7 +86,6 @@ async def test_free_slots_go_to_answers_in_turn(
     ("requested", "started"),
     [
         (["a1", "a2", "a3", "b1", "b2"], {"a1", "a2", "b1"}),  # one slot for the other answer, and none for its own
-        (["a1", "b1", "c1", "d1"], {"a1", "b1", "c1", "d1"}),
         (["a1", "b1", "c1", "d1", "e1", "f1"], {"a1", "b1", "c1", "d1"}),  # at most twice as many captures
     ],
 )
@@ -99,22 +97,6 @@ async def test_slot_of_a_slow_capture_is_lent_to_answers_without_a_slot(requeste
             await asyncio.sleep(0.01)
     await asyncio.sleep(0.05)
     assert set(captures.started) == started
-
-
-async def test_capture_that_waits_for_its_host_has_no_slot():
-    captures = Captures(FairLimit(3, per_host=2, lend_after_s=3600))
-    await captures.request("a1x", "a2x", "a3x", "a4x", "b1x", "b2y")
-    assert captures.started == ["a1x", "a2x", "b2y"]
-    await captures.end("a1x")
-    assert captures.started[3:] == ["a3x"]  # the answer with the fewest slots: both have one, b got it last
-    await captures.end("a2x")
-    assert captures.started[4:] == ["b1x"]
-
-
-async def test_slot_is_not_lent_before_its_capture_is_slow():
-    captures = Captures(FairLimit(1, lend_after_s=3600))
-    await captures.request("a1", "b1")
-    assert captures.started == ["a1"]
 
 
 async def test_page_that_another_answer_waits_for_too_gets_its_turn():

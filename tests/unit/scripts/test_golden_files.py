@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from golden.golden_files import FileReport, check_file
 
-from judges.suites.errors import DataMissing, DataUnreadable
 from tests.architecture.sources import ROOT
 
 PAGE = (
@@ -219,15 +218,6 @@ def test_every_kind_is_recognized_and_passes(tmp_path: Path, name: str):
     assert (report.passed, report.failed) == (PASSED[name], 0)
 
 
-def test_rounds_in_round_brackets_are_parsed_as_of_a_fine_tuned_model(tmp_path: Path):
-    golden = copy.deepcopy(GOLDENS["tournament"])
-    [one] = golden["cases"][0]["rounds"]
-    one["context"] = "(html(div(b id=0 buttonI 1)(b id=1 buttonI 2)))"
-    one["choices"] = [["1", "(b id=0 buttonI 1)"], ["2", "(b id=1 buttonI 2)"]]
-    one["model_output"] = "B.\nAction: CLICK"
-    assert check(tmp_path, golden).failures == ()
-
-
 WRONG = {
     "op_f1": (("cases", 0, "f1_multichoice"), 0.7),
     "parse": (("cases", 2, "seq2seq", 0), "B"),
@@ -274,34 +264,11 @@ def test_unknown_keys_are_reported(tmp_path: Path):
     assert check(tmp_path, golden).not_checked == (("the file", "weights"), ("a", "f1_of_tomorrow"))
 
 
-@pytest.mark.parametrize("golden", [{"cases": [{"question": "?"}]}, {}, 7, [], {"cases": []}])
+@pytest.mark.parametrize("golden", [{"cases": [{"question": "?"}]}, 7])
 def test_file_of_unknown_kind_fails(tmp_path: Path, golden: Any):
     report = check(tmp_path, golden)
     assert (report.passed, report.failed, report.kind) == (0, 1, "unknown")
     assert "one of: aggregate" in str(report.failures[0].expected)
-
-
-def test_file_without_cases_fails(tmp_path: Path):
-    assert check(tmp_path, {"labels": {}, "operation_f1_head": []}).failed == 1
-
-
-def test_missing_or_invalid_file_raises(tmp_path: Path):
-    with pytest.raises(DataMissing):
-        check_file(tmp_path / "nowhere.json")
-    with pytest.raises(DataUnreadable, match="not valid JSON"):
-        check(tmp_path, "{")
-
-
-def test_prompt_in_the_published_format_is_a_golden_file(tmp_path: Path):
-    question = "'''\n<a>\n'''\n\nDo:\nTask: t\nPrevious actions:\none\ntwo\nNow?\n\nA. None\nB. <a>"
-    messages = [
-        {"role": "user", "content": question},
-        {"role": "assistant", "content": "Answer: B.\nAction: CLICK"},
-        {"role": "user", "content": ""},
-    ]
-    assert (check(tmp_path, messages).passed, check(tmp_path, messages).failed) == (2, 0)
-    messages[0]["content"] = "another form"
-    assert check(tmp_path, messages).failed == 1
 
 
 @pytest.mark.parametrize("path", SHARED_GOLDENS, ids=lambda path: path.name)

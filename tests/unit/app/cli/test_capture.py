@@ -48,19 +48,6 @@ def test_pages_are_counted_by_outcome_and_failures_listed_without_a_terminal() -
     assert text.rstrip().endswith("pages/min")
 
 
-def test_only_failures_are_listed_on_a_terminal() -> None:
-    written = StringIO()
-
-    with CaptureTable(Console(file=written, width=80, force_terminal=True), 3) as table:
-        table.add_page(page("https://a.example/fine", CaptureOutcome.OK))
-        table.add_page(page("https://a.example/gone", CaptureOutcome.HTTP_ERROR, gone=True))
-        table.add_page(page("https://a.example/wall", CaptureOutcome.LOGIN_WALL))
-
-    assert "https://a.example/wall" in written.getvalue()
-    assert "https://a.example/fine" not in written.getvalue()
-    assert "https://a.example/gone" not in written.getvalue()
-
-
 def test_page_is_final_if_a_judge_can_use_it() -> None:
     assert page("u", CaptureOutcome.OK).is_conclusive
     assert page("u", CaptureOutcome.PARTIAL).is_conclusive

@@ -45,25 +45,3 @@ def test_bar_shows_progress_on_a_terminal() -> None:
     assert "2/3 pages" in text
     assert "1/2 answers" in text
     assert "otter bridge  judged" in text
-
-
-def test_updates_after_the_end_of_an_answer_are_ignored() -> None:
-    console, written = plain()
-
-    with ProgressBoard(console, 1) as board:
-        board.finish("otter", "otter  judged")
-        board.update("otter", Step(stage="judging"))
-        board.finish("otter", "otter  judged twice")
-
-    assert written.getvalue() == "otter  judged\n"
-
-
-def test_long_names_fit_a_narrow_terminal() -> None:
-    console, written = terminal()
-    label = "a-very-long-agent-name some_even_longer_task_identifier answer_17.md"
-
-    with ProgressBoard(console, 1) as board:
-        board.update(label, Step(stage="capturing", done=1, total=20, unit="pages"))
-
-    assert "answer_17.md" in written.getvalue()
-    assert label not in written.getvalue()

@@ -3,11 +3,9 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator
-from io import StringIO
 from pathlib import Path
 
 import pytest
-from rich.console import Console
 
 import app
 from app.console.tables import PlainTable, plain_table
@@ -66,20 +64,6 @@ def test_table_of_a_command_fits_80_columns_and_breaks_no_word(headings: list[st
     assert_words_are_whole(table, [*headings, *cells])
 
 
-def test_names_are_wrapped_behind_their_separators() -> None:
-    table = plain_table("agent", "task", "score")
-    table.add_row(AGENT, TASK, "0.50")
-    written = StringIO()
-    Console(file=written, width=40).print(table)
-
-    lines = [line.split() for line in written.getvalue().splitlines()[2:-1]]
-    assert lines == [
-        ["my-very-long-", "find_the_oldest_", "0.50"],
-        ["research-agent-", "lighthouse_of_"],
-        ["name-v17", "arle"],
-    ]
-
-
 def test_ids_stay_in_one_piece_if_a_word_is_too_long() -> None:
     table = plain_table("job", "agent")
     table.add_row(LONG["job"], "x" * 70)
@@ -88,12 +72,3 @@ def test_ids_stay_in_one_piece_if_a_word_is_too_long() -> None:
     assert LONG["job"] in text
     assert "xx…" in text
     assert max(map(len, text.splitlines())) <= 80
-
-
-def test_every_table_of_a_command_is_a_plain_table() -> None:
-    own = {"console/tables.py", "cli/capture.py"}  # the live table of captures has a footer and fixed columns
-    assert {
-        str(path.relative_to(SOURCES))
-        for path in SOURCES.rglob("*.py")
-        if re.search(r"from rich\.table import|rich\.table\.Table", path.read_text(encoding="utf-8"))
-    } == own

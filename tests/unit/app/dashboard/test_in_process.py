@@ -16,10 +16,6 @@ async def echo(scope, receive, send):
     await send({"type": "http.response.body", "body": scope["method"].encode() + b" " + scope["query_string"] + body})
 
 
-async def silent(scope, receive, send):
-    return
-
-
 async def test_request_and_response_are_complete():
     async with httpx.AsyncClient(transport=InProcessTransport(echo), base_url="http://localhost") as client:
         answer = await client.post("/a b", params={"x": "1"}, content=b"!")
@@ -45,12 +41,6 @@ async def test_stream_is_read_incrementally_and_ends_when_closed():
             assert not ended.is_set()
         async with asyncio.timeout(240):
             await ended.wait()
-
-
-async def test_missing_response_is_a_transport_error():
-    async with httpx.AsyncClient(transport=InProcessTransport(silent), base_url="http://localhost") as client:
-        with pytest.raises(httpx.ReadError):
-            await client.get("/")
 
 
 async def test_cancelled_request_cancels_the_application():

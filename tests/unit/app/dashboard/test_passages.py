@@ -15,11 +15,6 @@ def test_pieces_join_to_the_text(text: str, spans: list[tuple[int, int]]):
     assert "".join(piece.text for piece in pieces(text, spans)) == text
 
 
-def test_quote_is_a_separate_piece():
-    found = pieces("one two three", [(4, 7)])
-    assert [(piece.text, piece.quote) for piece in found] == [("one ", None), ("two", 0), (" three", None)]
-
-
 def test_quotes_close_to_each_other_share_a_passage():
     text = "It is so. " * 100
     near, far = passages(text, [(100, 110), (150, 160), (900, 910)], context_chars=50)

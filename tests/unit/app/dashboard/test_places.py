@@ -22,12 +22,6 @@ def test_quote_over_two_lines_has_two_boxes():
     assert [(box.left, box.top, box.width) for box in found.boxes[0]] == [(5000, 500, 1000), (1000, 800, 800)]
 
 
-def test_quotes_on_several_screenshots_are_separated_and_the_first_is_on_top():
-    found = places_of(KNOWN, [(31, 35), (0, 10)])
-    assert sorted(found.boxes) == [0, 1]
-    assert found.top == (0, 0.05)
-
-
 def test_quote_without_a_line_has_no_box():
     assert places_of(KNOWN, [(22, 28)]).boxes == {}
     assert places_of(None, [(0, 5)]).top is None

@@ -34,9 +34,3 @@ async def test_each_limit_has_the_value_of_its_setting():
         3,
         4,
     ]
-
-
-async def test_answers_of_two_tasks_have_separate_limits():
-    limits = Limits.from_settings(settings_for_tests(max_answers=1))
-    async with limits.answers():
-        assert await available_slots(limits.answers()) == 1

@@ -43,21 +43,3 @@ async def test_requests_are_timed_and_counted_by_outcome():
     assert 'assay_llm_requests_total{model="m",outcome="cached"} 1.0' in figures
     assert 'assay_llm_requests_total{model="m",outcome="LLMUnavailable"} 1.0' in figures
     assert 'assay_llm_seconds_count{model="m"} 1.0' in figures
-
-
-def test_worker_serves_its_metrics_on_a_separate_port():
-    import socket
-
-    import httpx
-
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    metrics = Metrics()
-    metrics.attempts.labels("succeeded").inc()
-    end = metrics.serve("127.0.0.1", port)
-    try:
-        answer = httpx.get(f"http://127.0.0.1:{port}/metrics", trust_env=False)
-    finally:
-        end()
-    assert 'assay_job_attempts_total{outcome="succeeded"} 1.0' in answer.text

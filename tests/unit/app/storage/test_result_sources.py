@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from app.storage.captures import key_digest
 from app.storage.results import result_source_rows
 from cache.urls import canonical_key
-from tests.fakes.judged import FAILED, NOT_JUDGED, group, leaf, page_entry, result_of, rubric_of
+from tests.fakes.judged import FAILED, NOT_JUDGED, group, leaf, result_of, rubric_of
 
 ONE, TWO = "https://one.example/a", "https://two.example/"
 
@@ -29,16 +29,6 @@ def test_each_page_is_counted_with_its_leaves_and_their_cost():
         leaf("code"),
     )
     assert found == {ONE: (2, 1, 4, pytest.approx(0.0062)), TWO: (1, 0, 2, pytest.approx(0.0031))}
-
-
-def test_two_spellings_of_a_url_in_one_leaf_are_one_source():
-    assert (
-        count_sources(leaf("a", claim="x", sources=[TWO, "http://www.two.example"]))["http://www.two.example"][0] == 1
-    )
-
-
-def test_page_that_only_the_answer_cites_has_no_leaves():
-    assert count_sources(leaf("code"), pages=[page_entry(ONE)]) == {ONE: (0, 0, 0, 0.0)}
 
 
 def test_unknown_price_is_not_zero():

@@ -44,20 +44,6 @@ async def _page(pool: BrowserPool[FakeBrowser]) -> int:
         return lease.browser.number
 
 
-async def test_browser_starts_when_the_first_page_needs_it() -> None:
-    start = BrowserStarter()
-    pool = BrowserPool(start, pages_per_browser=5)
-    assert (start.made, pool.current) == ([], None)
-    await _page(pool)
-    assert len(start.made) == 1
-
-
-async def test_concurrent_pages_share_one_browser() -> None:
-    start = BrowserStarter()
-    pool = BrowserPool(start, pages_per_browser=50)
-    assert set(await asyncio.gather(*(_page(pool) for _ in range(20)))) == {0}
-
-
 async def test_browser_is_replaced_after_its_pages_and_closed_after_the_last_one() -> None:
     start = BrowserStarter()
     pool = BrowserPool(start, pages_per_browser=3)
@@ -81,25 +67,6 @@ async def test_crashed_browser_is_replaced() -> None:
     start.made[0].alive = False
     assert await _page(pool) == 1
     assert start.made[0].closed == 1
-
-
-async def test_retired_browser_gets_no_new_page() -> None:
-    start = BrowserStarter()
-    pool = BrowserPool(start, pages_per_browser=50)
-    async with pool.lease() as lease:
-        lease.retire()
-        assert await _page(pool) == 1
-    assert start.made[0].closed == 1
-
-
-async def test_closing_the_pool_closes_browsers_in_use() -> None:
-    start = BrowserStarter()
-    pool = BrowserPool(start, pages_per_browser=1)
-    async with pool.lease(), pool.lease():
-        await pool.aclose()
-        assert [browser.closed for browser in start.made] == [1, 1]
-    assert [browser.closed for browser in start.made] == [1, 1]
-    assert pool.current is None
 
 
 async def test_closing_kills_browsers_in_use_before_waiting_for_one_that_is_starting() -> None:

@@ -22,9 +22,3 @@ def test_tiles_are_joined_from_top_to_bottom() -> None:
     whole = join_tiles([image_bytes(20, height, kind="JPEG") for height in (3001, 3000)])
     assert whole is not None
     assert image_size(whole) == (20, 6001)
-
-
-def test_single_tile_and_invalid_image_are_unchanged() -> None:
-    assert join_tiles([b"as it is"]) == b"as it is"
-    assert join_tiles([]) is None
-    assert join_tiles([b"no picture", b"either"]) is None

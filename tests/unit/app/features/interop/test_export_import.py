@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import json
-import zipfile
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -59,12 +58,8 @@ def test_other_formats_are_written(assay: RunCommand, results_folder: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--agent", "oter", "--results", "eval_results"), "Did you mean: otter?"),
         (("--agent", "otter", "--results", "eval_results", "--task", "moat"), "no matching result"),
-        (("--agent", "otter", "--results", "nowhere"), "no such folder"),
         (("--agent", "../otter", "--results", "eval_results"), "must be 1 to 100 letters"),
-        (("--agent", "otter", "--results", "eval_results", "--format", "mind2web2", "--rows", "leaves"), "--rows"),
-        (("--agent", "otter", "--results", "eval_results", "--run", "a"), "have no runs"),
     ],
 )
 def test_export_reports_why_it_is_impossible(
@@ -106,20 +101,6 @@ def test_existing_answer_that_differs_is_replaced_only_with_overwrite(assay: Run
     assert Path("answers/otter/bridge/answer_1.md").read_text() == "Other."
 
 
-def test_public_layout_is_imported_from_a_folder_and_an_archive(assay: RunCommand, tmp_path: Path) -> None:
-    for agent in ("otter", "heron"):
-        (tmp_path / "theirs" / agent / "bridge").mkdir(parents=True)
-        (tmp_path / "theirs" / agent / "bridge" / "answer_1.md").write_text(f"By {agent}.")
-    with zipfile.ZipFile("theirs.zip", "w") as archive:
-        archive.writestr("otter/bridge/answer_1.md", "By otter.")
-
-    assert assay("results", "import", "theirs").out.startswith("2 written")
-    assert assay("results", "import", "theirs.zip", "--out", "zipped").out.startswith("1 written")
-    assert assay("results", "import", "theirs", "--agent", "heron", "--out", "one").out.startswith("1 written")
-    assert Path("zipped/otter/bridge/answer_1.md").read_text() == "By otter."
-    assert [path.name for path in Path("one").iterdir()] == ["heron"]
-
-
 def test_names_that_are_paths_are_rejected_by_line(assay: RunCommand, tmp_path: Path) -> None:
     Path("a.jsonl").write_text(json_lines({"agent": "../../x"}, {}, {"task_id": "/etc"}, {"name": "..", "text": "x"}))
 
@@ -128,17 +109,3 @@ def test_names_that_are_paths_are_rejected_by_line(assay: RunCommand, tmp_path: 
     assert ended.code == 2
     assert "line 1.agent" in ended.err and "line 3.task_id" in ended.err and "line 4.name" in ended.err
     assert not Path("answers").exists()
-
-
-def test_two_runs_cannot_be_imported_into_one_folder(assay: RunCommand) -> None:
-    Path("a.jsonl").write_text(json_lines({"run": "a"}, {"run": "b", "text": "New."}))
-    ended = assay("results", "import", "a.jsonl")
-    assert ended.code == 2
-    assert "--submit" in ended.err
-
-
-@pytest.mark.parametrize("source", ["nowhere.jsonl", "empty.jsonl", "empty"])
-def test_source_without_answers_is_a_usage_error(assay: RunCommand, tmp_path: Path, source: str) -> None:
-    (tmp_path / "empty.jsonl").write_text("\n")
-    (tmp_path / "empty").mkdir()
-    assert assay("results", "import", source).code == 2

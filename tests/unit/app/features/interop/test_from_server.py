@@ -6,7 +6,7 @@ import httpx
 import pytest
 
 from app.features.interop.exported_results import from_server
-from assay_client import ApiError, Client
+from assay_client import Client
 
 
 def history_entry(result_id: str, task: str, *, run: str | None = None, name: str = "answer_1.md") -> dict[str, object]:
@@ -63,11 +63,3 @@ def test_newest_result_of_every_answer_is_read_for_each_run(client: Client) -> N
 def test_task_and_run_select_results(client: Client) -> None:
     assert [one.result["id"] for one in from_server(client, "otter", ["tower"])] == ["res_2"]
     assert [one.result["id"] for one in from_server(client, "otter", run="a")] == ["res_3"]
-
-
-def test_error_of_the_server_is_raised() -> None:
-    def reject(request: httpx.Request) -> httpx.Response:
-        return httpx.Response(404, json={"title": "Not found", "status": 404, "detail": "no such result", "code": "X"})
-
-    with Client("http://assay.test", transport=httpx.MockTransport(reject)) as client, pytest.raises(ApiError):
-        client.get_result_answer("res_9")

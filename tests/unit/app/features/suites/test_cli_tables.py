@@ -44,13 +44,6 @@ def printed(table: Any) -> str:
     return capture.get()
 
 
-def test_every_reading_has_two_means_and_the_chosen_one_is_marked():
-    text = printed(tilde_table(metrics()))
-    assert text.count("steps, micro") == text.count("tasks, macro") == 4
-    assert "set *" in text
-    assert "multiset *" not in text
-
-
 def test_steps_not_judged_show_as_ranges():
     text = printed(tilde_table(metrics("t8")))
     assert "40.0 .. 60.0" in text
