@@ -22,8 +22,6 @@ Ends: TypeAlias = tuple[float, float]
 RUNS, SEED = 2_000, 20_261_122
 TASKS = (5, 10, 20, 50)
 MAX_ANSWERS = 5
-LOST = 0.1
-"""Probability that the second agent loses an answer that the first one had."""
 _ROUNDING = 1e-6
 """Tolerance of the ends of an interval."""
 SAME_AS_FIRST = 0.7
@@ -144,15 +142,6 @@ def _found(ends: Sequence[Ends], mean: float) -> IntervalQuality:
     )
 
 
-def differences(shape: Shape, tasks: int, *, runs: int = RUNS, seed: int = SEED) -> Iterator[list[float]]:
-    """Draw paired comparisons. Half of the tasks have equal scores; one answer in ten gets 0 in the second run."""
-    random = np.random.default_rng([seed, tasks])
-    for _ in range(runs):
-        before, fresh = shape.draw(random, tasks), shape.draw(random, tasks)
-        after = np.where(random.random(tasks) < 0.5, before, fresh) * (random.random(tasks) >= LOST)
-        yield (after - before).tolist()
-
-
 def _scores_table(*, clustered: bool, tasks: Sequence[int], runs: int) -> None:
     print(f"\n{'One to five answers per task' if clustered else 'One answer per task'}\n")
     print(f"| shape | tasks | {' | '.join(METHODS)} |\n|---|---|{'---|' * len(METHODS)}")
@@ -164,27 +153,13 @@ def _scores_table(*, clustered: bool, tasks: Sequence[int], runs: int) -> None:
             print(f"| {name} | {count} | {' | '.join(texts)} |", flush=True)
 
 
-def _differences_table(tasks: Sequence[int], runs: int) -> None:
-    print(f"\nDifferences\n\n| shape | {' | '.join(map(str, tasks))} |\n|---|{'---|' * len(tasks)}")
-    for name, shape in SHAPES.items():
-        cells = []
-        for count in tasks:
-            found = [mean_interval(each) for each in differences(shape, count, runs=runs)]
-            ends = [(one.low, one.high) for one in found if one is not None]
-            cells.append(f"{_found(ends, -LOST * shape.mean).coverage:.1%} ({1 - len(ends) / runs:.0%})")
-        print(f"| {name} | {' | '.join(cells)} |", flush=True)
-
-
 def main() -> None:
     """Print one table of the docs: coverage, mean width, and how often the lower end lies above the mean."""
     options = argparse.ArgumentParser(prog="python -m tests.bench.coverage", description=__doc__.splitlines()[0])
     options.add_argument("--runs", type=int, default=RUNS, help="simulated experiments for each cell (default: 2000)")
     options.add_argument("--tasks", type=int, nargs="+", default=TASKS, help="numbers of tasks (default: 5 10 20 50)")
-    options.add_argument("--table", choices=("single", "clustered", "differences"), default="single")
+    options.add_argument("--table", choices=("single", "clustered"), default="single")
     given = options.parse_args()
-    if given.table == "differences":
-        _differences_table(given.tasks, given.runs)
-        return
     _scores_table(clustered=given.table == "clustered", tasks=given.tasks, runs=given.runs)
 
 

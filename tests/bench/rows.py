@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
 
-from tests.bench import inputs, rewards
+from tests.bench import inputs
 from tests.bench.evidence import capture
 from tests.bench.fleet import fleet
 from tests.bench.judging import NO_LIMIT, Run, measure
@@ -120,38 +120,6 @@ def _wall(what: str, run: Run, toolkit_s: float, target_s: float | None) -> Row:
     )
 
 
-def verified_rewards() -> Iterator[Row]:
-    """Yield the overheads with 512 verifications in flight, and of a training step whose rollouts are sent at once."""
-    for model_s in (30.0, 10.0):
-        per_s = rewards.AT_ONCE / model_s
-        phases = [rewards.stream(per_s, 2 * model_s), *([rewards.burst()] if model_s == 10 else [])]
-        steady, *at_once = rewards.measure(phases, model_s=model_s)
-        yield _rewards_row(f"{rewards.AT_ONCE} in flight, model of {model_s:g} s, {per_s:.0f}/s", steady)
-        for seen in at_once:
-            yield _rewards_row(f"{rewards.AT_ONCE} sent at once, model of {model_s:g} s", seen)
-
-
-def reward_rates() -> Iterator[Row]:
-    """Yield the overheads at several rates. A model of 2 s keeps the measurement short."""
-    rates = (5, 10, 20, 40, 80)
-    for per_s, seen in zip(
-        rates, rewards.measure([rewards.stream(each, 15.0) for each in rates], model_s=2.0), strict=True
-    ):
-        yield _rewards_row(f"{per_s}/s, model of 2 s", seen)
-
-
-def _rewards_row(what: str, seen: rewards.Seen) -> Row:
-    p50, p95 = (1000 * seen.overhead_s(share) for share in (0.5, 0.95))
-    return Row(
-        what=f"Verifications, {what}: p95 above the model's time",
-        toolkit="",
-        target="<= 50 ms",
-        ours=f"{p95:,.0f} ms",
-        met=p95 <= 50 and not seen.masked,
-        note=f"median {p50:,.0f} ms; {seen.cpu_ms:.1f} ms of CPU each; {seen.masked} masked; {seen.conditions}",
-    )
-
-
 ROWS: Mapping[str, Measuring] = MappingProxyType(
     {
         "cpu": cpu,
@@ -163,9 +131,7 @@ ROWS: Mapping[str, Measuring] = MappingProxyType(
         "startup": startup,
         "capture": capture,
         "fleet": fleet,
-        "rewards": verified_rewards,
-        "reward-rates": reward_rates,
     }
 )
-LONG = frozenset({"fleet", "rewards", "reward-rates"})
+LONG = frozenset({"fleet"})
 """Measured only by name or with ``--full``."""

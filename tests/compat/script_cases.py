@@ -168,21 +168,6 @@ PAGES_CASE = Case(
     },
 )
 
-TRAVEL = Case(
-    name="travel",
-    votes={"The best stop is Louvre": False},
-    values={
-        "Trip": {"start": "Tower", "end": "Louvre", "paper": "https://arxiv.org/pdf/2301.00001v2"},
-        "Ranking": {"best": "Louvre"},
-    },
-    tree={"root": partial(2 / 3), "near": PASSED, "paper": PASSED, "best": FAILED},
-    infos=[
-        {"trip": {"start": "Tower", "end": "Louvre", "paper": "https://arxiv.org/pdf/2301.00001v2"}},
-        {"paper": {"id": "2301.00001v2", "pdf": True}},
-        {"custom": {"score_of_best": 0.0}},
-    ],
-)
-
 
 AWKWARD = Case(
     name="awkward",
@@ -218,4 +203,4 @@ AWKWARD = Case(
     ],
 )
 
-CASES = [LINEAGE, MUSEUMS, BATCHES, PAGES_CASE, TRAVEL, AWKWARD]
+CASES = [LINEAGE, MUSEUMS, BATCHES, PAGES_CASE, AWKWARD]

@@ -6,9 +6,7 @@ import base64
 import hashlib
 import io
 import json
-import os
 import re
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
@@ -105,42 +103,6 @@ def test_index_that_became_unreadable_is_not_overwritten(tmp_path: Path):
     assert cache.get_web("https://a.com/1")[0] == "one"
 
 
-@pytest.mark.parametrize("content", ['{"https://a.com": ["web"]}', '{"https://a.com": "?"}'])
-def test_index_entries_of_unknown_types_are_ignored_but_kept(content: str, tmp_path: Path):
-    (tmp_path / "index.json").write_text(content, "utf-8")
-    cache = CacheFileSys(tmp_path)
-    assert cache.get_all_urls() == []
-    cache.put_web("https://b.com", "t", None)
-    index = json.loads((tmp_path / "index.json").read_text("utf-8"))
-    assert index == json.loads(content) | {"https://b.com": "web"}
-
-
-def test_every_change_is_synced_to_disk_before_the_call_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    synced: set[int] = set()
-    fsync = os.fsync
-
-    def record(handle: int) -> None:
-        fsync(handle)
-        synced.add(os.fstat(handle).st_ino)
-
-    monkeypatch.setattr(os, "fsync", record)
-    cache = CacheFileSys(tmp_path)
-    changes: list[Callable[[], object]] = [
-        lambda: cache.put_web("https://a.com/x", "text", png()),
-        lambda: cache.put_pdf("https://a.com/y", PDF),
-        lambda: cache.record_failure("https://a.com/z", "HTTP 503", blocked=True),
-        lambda: cache.remove("https://a.com/x"),
-    ]
-    for change in changes:
-        before = {path: path.stat().st_ino for path in tmp_path.iterdir()}
-        synced.clear()
-        change()
-        after = {path: path.stat().st_ino for path in tmp_path.iterdir() if path.is_file()}
-        written = {inode for path, inode in after.items() if before.get(path) != inode}
-        assert written
-        assert written | {tmp_path.stat().st_ino} <= synced
-
-
 def test_changes_of_other_processes_are_kept_and_seen(tmp_path: Path):
     one, other = CacheFileSys(tmp_path), CacheFileSys(tmp_path)
     one.put_web("https://a.com/1", "one", None, "https://a.com/final", status=200)
@@ -211,15 +173,6 @@ def test_lookup_returns_the_most_certain_match(stored: list[str], url: str, foun
     for each in stored:
         cache.put_web(each, "t", None)
     assert cache.lookup(url) == CacheFileSys(tmp_path).lookup(url) == found
-
-
-def test_lookup_can_require_the_letter_case(tmp_path: Path):
-    cache = CacheFileSys(tmp_path)
-    cache.put_web("https://a.com/Page", "t", None, "https://a.com/Final")
-    assert cache.lookup("http://A.com/Page/", ignore_case=False) == "https://a.com/Page"
-    assert cache.lookup("https://a.com/page", ignore_case=False) is None
-    assert cache.lookup("https://a.com/final", ignore_case=False) is None
-    assert cache.lookup("https://a.com/final") == cache.lookup("https://a.com/page") == "https://a.com/Page"
 
 
 def test_final_url_finds_the_page_unless_it_has_its_own(tmp_path: Path):

@@ -14,10 +14,9 @@ import pytest
 
 from cache.capture import CaptureOutcome, Observation, PageKind
 from judges.errors import LLMRejected
-from mind2web2 import CacheFileSys, HarnessError
+from mind2web2 import CacheFileSys
 from mind2web2.cli import main
 from mind2web2.crawl import CitedPage, Crawl, UrlModels, group_urls
-from mind2web2.utils.cache_filesys import CacheIndexError
 from mind2web2.utils.url_tools import URLs
 from tests.compat.scripted import LOGGER
 from tests.compat.test_tools import make_pdf
@@ -219,14 +218,6 @@ async def test_model_without_a_reply_makes_the_urls_incomplete(crawl: Callable[.
     await crawl(models=working).run(["t"])
     assert sorted(working.asked) == ["one", "two"]
     assert task_file(tmp_path)["url_extraction_complete"] is True
-
-
-@pytest.mark.parametrize("error", [HarnessError("no Chromium found"), CacheIndexError(Path("index.json"), "torn")])
-async def test_unusable_browser_or_cache_ends_the_crawl(error: Exception, crawl: Callable[..., Crawl], tmp_path: Path):
-    answer(tmp_path, "https://a.example/1 https://a.example/2")
-    with pytest.raises(type(error)):
-        await crawl(Visitor({"https://a.example/1": [error]})).run(["t"])
-    assert CacheFileSys(tmp_path / "cache" / "me" / "t").failures() == {}
 
 
 @pytest.fixture

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 import re
@@ -105,46 +104,6 @@ async def test_result_answer_and_logs_are_written(layout: Layout):
     assert not list(layout.out.rglob("summary.json"))
 
 
-async def test_self_debug_result_is_marked_and_never_reused(layout: Layout):
-    layout.answer("right")
-    await layout.run(client(), is_self_debug=True)
-    assert [path.name.endswith("_answer_1.md_debug.json") for path in results(layout.folder())] == [True]
-    asked = client()
-    await layout.run(asked)
-    assert asked.calls
-
-
-async def test_answers_are_judged_concurrently_up_to_the_limit(layout: Layout):
-    for k in range(1, 6):
-        layout.answer("right", k)
-
-    class ConcurrencyRecorder(ScriptedClient):
-        """Client that delays every reply until ``wanted`` requests were in progress at once."""
-
-        def __init__(self, wanted: int) -> None:
-            super().__init__()
-            self.now = self.most = 0
-            self.wanted = wanted
-            self.reached = asyncio.Event()
-
-        async def async_response(self, **keywords: Any) -> Any:
-            self.now += 1
-            self.most = max(self.most, self.now)
-            if self.now == self.wanted:
-                self.reached.set()
-            async with asyncio.timeout(240):
-                await self.reached.wait()
-            self.now -= 1
-            return await super().async_response(**keywords)
-
-    asked = ConcurrencyRecorder(4)  # two answers, two votes each
-    await layout.run(asked, max_concurrent_answers=2)
-    assert asked.most == 4
-    asked = ConcurrencyRecorder(1)
-    await layout.run(asked, overwrite=True, llm_semaphore=asyncio.Semaphore(1), webpage_semaphore=asyncio.Semaphore(1))
-    assert asked.most == 1
-
-
 async def test_overwrite_judges_again_and_supersedes_the_old_result(layout: Layout):
     layout.answer("right")
     await layout.run(client())
@@ -155,20 +114,6 @@ async def test_overwrite_judges_again_and_supersedes_the_old_result(layout: Layo
     new, superseded = sorted((layout.folder() / "results").iterdir())
     assert new.is_file() and superseded.name == "superseded"
     assert [path.name for path in superseded.iterdir()] == [old.name]
-
-
-async def test_the_newest_result_is_reused(layout: Layout):
-    layout.answer("right")
-    await layout.run(client())
-    [path] = results(layout.folder())
-    for stamp, score in (("20250101_000000", 0.1), ("29990301_000000", 0.3), ("20250201_000000", 0.2)):
-        changed = read(path) | {"final_score": score}
-        (path.parent / f"{stamp}_answer_1.md.json").write_text(json.dumps(changed), "utf-8")
-    asked = client()
-    [result] = await layout.run(asked)
-    assert (result["final_score"], asked.calls) == (0.3, [])
-    entry = {"answer_name": "answer_1.md", "score": 0.3, "status": "success", "success": False}
-    assert merge_all_results(layout.out) == {"t": {"me": [entry]}}
 
 
 @pytest.mark.parametrize(
@@ -272,17 +217,6 @@ async def test_judge_of_the_client_is_described_and_passed_to_the_script(layout:
     asked.judge = JudgeConfig("my-judge", "high", 0.5)  # type: ignore[attr-defined]
     await layout.run(asked)
     assert len(asked.calls) == 4
-
-
-async def test_metadata_is_copied_and_removed_with_the_original(layout: Layout):
-    metadata = layout.answer("right").with_suffix(".meta.json")
-    metadata.write_text('{"time_seconds": 12, "other": [1]}', "utf-8")
-    await layout.run(client())
-    copy = layout.folder() / "answer_1.meta.json"
-    assert copy.read_text("utf-8") == metadata.read_text("utf-8")
-    metadata.unlink()
-    await layout.run(client())
-    assert not copy.exists() and (layout.folder() / "answer_1.md").exists()
 
 
 async def test_answer_whose_judging_failed_has_no_result(layout: Layout):

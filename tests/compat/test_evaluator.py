@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from mind2web2 import CacheFileSys, Evaluator, VerificationNode
+from mind2web2 import CacheFileSys, Evaluator
 from mind2web2.eval_toolkit import Extractor, Verifier, create_evaluator
 from tests.compat.scripted import LOGGER, ScriptedClient, initialized_evaluator, nodes, tree
 
@@ -36,17 +36,6 @@ def test_missing_keyword_raises_type_error(missing: str):
         Evaluator().initialize("t", **given)
 
 
-async def test_calls_before_initialize_raise_value_error():
-    e = Evaluator()
-    with pytest.raises(ValueError, match="initialize"):
-        await e.extract("p", Names)
-    with pytest.raises(ValueError, match="initialize"):
-        await e.verify("c", VerificationNode(id="a", desc="a"))
-    with pytest.raises(ValueError, match="initialize"):
-        e.add_leaf("a", "a")
-    await e.close()
-
-
 async def test_infos_are_ordered_extractions_ground_truths_custom():
     e = initialized_evaluator(ScriptedClient())
     e.add_custom_info({"n": 1}, "stats", "numbers")
@@ -61,19 +50,6 @@ async def test_infos_are_ordered_extractions_ground_truths_custom():
         {"numbers": {"n": 1}},
         {"stats": {"n": 2}},
     ]
-
-
-@pytest.mark.parametrize(
-    ("given", "judge", "extract"),
-    [
-        ({}, "gpt-6-luna", "gpt-6-luna"),
-        ({"default_model": "gpt-4.1"}, "gpt-4.1", "gpt-4.1"),
-        ({"extract_model": "x", "default_model": "d"}, "d", "x"),
-    ],
-)
-def test_summary_names_judge_and_extract_models(given: dict[str, Any], judge: str | None, extract: str | None):
-    summary = initialized_evaluator(ScriptedClient(), **given).get_summary()
-    assert (summary["judge_model"], summary["extract_model"]) == (judge, extract)
 
 
 def test_the_summary_has_the_public_keys_first_and_in_order():

@@ -78,17 +78,3 @@ async def test_node_cut_off_by_scoring_names_the_first_imperfect_step_only_in_th
     assert later.evidence is not None and "skipped_because" not in later.evidence
     assert found["unverified"] is None and unverified.status == "skipped"
     assert "skipped_because" not in found["good"]
-
-
-async def test_each_check_is_one_log_record(cache: CacheFileSys, caplog: pytest.LogCaptureFixture):
-    caplog.set_level("INFO")
-    e = initialized_evaluator(ScriptedClient({("two", A): False, ("two", B): False}), cache)
-    await e.verify("two", e.add_leaf("a", "a"), [A, B])
-    gate = e.add_custom_node(False, "gate", "gate")
-    await e.verify("never", e.add_leaf("b", "b", critical=True), A)
-    await e.verify("bad call", e.add_leaf("c", "c", e.add_parallel("group", "group")), num_trials=2, sources=[B])
-    fields = ("node_id", "url", "claim", "votes", "passed", "reasoning", "status")
-    records = [tuple(vars(record)[name] for name in fields) for record in caplog.records if hasattr(record, "node_id")]
-    assert records[:2] == [("a", url, "two", [False, False], False, "ruled False", "failed") for url in (A, B)]
-    assert records[2] == ("b", None, "never", [], False, None, "skipped")
-    assert [(record[0], record[-1]) for record in records[3:]] == [("c", "skipped")] and gate.status == "failed"

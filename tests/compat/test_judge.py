@@ -80,20 +80,6 @@ class Wrapper:
 # Parameters
 
 
-@pytest.mark.parametrize(
-    ("judge", "described"),
-    [
-        (JudgeConfig("gpt-6-luna"), ("gpt-6-luna", "max", None)),
-        (JudgeConfig("gpt-4.1"), ("gpt-4.1", None, None)),
-        (JudgeConfig("x", "high", 0.5), ("x", "high", 0.5)),
-    ],
-)
-def test_only_the_default_model_has_a_default_effort(judge: JudgeConfig, described: tuple[Any, ...]):
-    expected = dict(zip(("model", "reasoning_effort", "temperature"), described, strict=True))
-    assert judge.describe() == expected
-    assert judge.request_params() == {name: value for name, value in expected.items() if value is not None}
-
-
 def test_limits_of_the_config_on_class_and_instance():
     expected = {
         "max_text_tokens": 100_000,

@@ -19,7 +19,6 @@ from mind2web2 import (
     OpenAIClient,
     calculate_api_cost,
 )
-from tests.compat.scripted import initialized_evaluator
 from tests.standin.call import Call
 from tests.standin.faults import Fault
 from tests.standin.llm import StandInLLM
@@ -128,15 +127,6 @@ async def test_cancellation_ends_a_request_and_its_retries(server: StandInLLM, f
         await asked
     assert len(server.calls) == 1
     assert await client.async_response(**ASK)
-
-
-async def test_evaluator_works_with_a_provider_client(server: StandInLLM):
-    e = initialized_evaluator(LLMClient("openai", is_async=True))
-    assert await e.verify("it is right", e.add_leaf("a", "a"))
-    assert not await e.verify("it is wrong", e.add_leaf("b", "b"))
-    assert (await e.extract("Which city?", City)).name == "Paris"
-    assert len(server.calls) == 5
-    assert {len(call.messages) for call in server.calls} == {1}
 
 
 def test_prices_per_million_tokens():

@@ -28,17 +28,6 @@ async def test_load_returns_the_function_of_the_script(tmp_path: Path):
         assert await script(**everything) == {"m": "o4-mini"}
 
 
-async def test_two_loads_share_no_state(tmp_path: Path):
-    source = f"seen = []\nasync def evaluate_answer({SIGNATURE}):\n    seen.append(1)\n    return {{'n': len(seen)}}"
-    path = write(tmp_path, source)
-    everything = dict.fromkeys(SIGNATURE.split(", "))
-    first, second = load_eval_script(path), load_eval_script(path)
-    assert (await first(**everything), await first(**everything), await second(**everything)) == (
-        {"n": 1}, {"n": 2}, {"n": 1},
-    )  # fmt: skip
-    assert first.__module__ != second.__module__
-
-
 def test_module_is_registered_in_sys_modules(tmp_path: Path):
     source = (
         "from __future__ import annotations\nimport sys\n"

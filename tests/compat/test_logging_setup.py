@@ -82,23 +82,3 @@ def test_sub_logger_writes_to_the_files_of_its_parent(tmp_path: Path, made: list
         ("run.verify", "from below"),
         ("run.verify.page", "from further below"),
     ]
-
-
-def test_errors_are_also_written_to_the_shared_error_file(tmp_path: Path, made: list[logging.Logger]):
-    first, _ = create_logger("one", tmp_path, enable_console=False, enable_shared_errors=True)
-    second, _ = create_logger("two", tmp_path, enable_console=False, enable_shared_errors=True)
-    made += [first, second]
-    first.error("e1")
-    cleanup_logger(first)
-    second.error("e2")
-    second.warning("w2")
-    assert [event["message"] for event in lines(tmp_path / "shared_errors.jsonl")] == ["e1", "e2"]
-
-
-def test_cleanup_closes_the_files(tmp_path: Path):
-    logger, _ = create_logger("run", tmp_path, enable_console=False)
-    files = [handler for handler in logger.handlers if isinstance(handler, logging.FileHandler)]
-    cleanup_logger(logger)
-    assert logger.handlers == []
-    assert all(handler.stream is None for handler in files)
-    logger.info("nobody hears this")

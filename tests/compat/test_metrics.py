@@ -105,19 +105,6 @@ def test_missing_answers_missing_results_and_stale_results_count_as_zero_and_are
     assert metrics["partial_completion_bounds"] == {"low": pytest.approx(1 / 6), "high": pytest.approx(3 / 6)}
 
 
-def test_newest_result_counts_and_superseded_or_broken_ones_do_not(project: Project):
-    project.answer("a", 1)
-    project.result("a", 1, 0.25, "20261101_120000")
-    newest = project.result("a", 1, 0.75, "20261102_120000")
-    assert project.metrics()["per_task"]["a"]["scores"] == [0.75]
-    newest.write_text("{")
-    assert project.metrics()["missing_results"] == [{"task_id": "a", "run": 1}]
-    for path in newest.parent.iterdir():
-        path.unlink()
-    write(newest.parent / "superseded" / newest.name, '{"final_score": 1.0}')
-    assert project.metrics()["missing_results"] == [{"task_id": "a", "run": 1}]
-
-
 @pytest.mark.parametrize("score", [None, True, 1.5, float("nan")])
 def test_result_without_a_valid_score_is_missing(score: object, project: Project):
     project.judged("a", 1, score)
@@ -186,15 +173,6 @@ def test_domains_are_scored_separately(project: Project):
         }
     }
     assert project.metrics()["by_domain"] is None
-
-
-def test_task_selection_identifies_the_tasks(project: Project):
-    project.answer("b", 1)
-    project.answer("a", 1)
-    digest = hashlib.sha256(b"a\nb").hexdigest()
-    assert project.metrics()["task_selection"] == {"source": "answers", "path": None, "task_ids_sha256": digest}
-    listed = project.metrics(TaskInfo("b"), TaskInfo("a"), task_list="dev.csv")
-    assert listed["task_selection"] == {"source": "task_list", "path": "dev.csv", "task_ids_sha256": digest}
 
 
 def three_runs(project: Project, **more: Any) -> None:

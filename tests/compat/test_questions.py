@@ -124,17 +124,6 @@ async def test_screenshot_is_scaled_down_and_split_into_at_most_five_parts(
     assert (len(page_images), page_images.split) == (len(shown), len(shown) > 1)
 
 
-async def test_unreadable_screenshot_is_left_out(tmp_path: Path):
-    cache = CacheFileSys(tmp_path)
-    broken = jpeg(900, 900)[:-2_000]
-    cache.put_web(URL, "the text", broken)
-    client = ScriptedClient()
-    e = initialized_evaluator(client, cache)
-    assert await e.verify("c", None, URL)
-    assert images(client.calls[0]) == []
-    assert await e.extractor.get_page_info(URL) == ([], "the text")
-
-
 async def test_limits_come_from_the_config(cache: CacheFileSys):
     config = EvaluatorConfig()
     config.image_max_width = 30
@@ -165,13 +154,6 @@ async def test_text_is_cut_after_a_hundred_thousand_tokens_with_its_line_breaks(
     assert count_tokens(body) == 100_000
     await e.verify("c", None, URL)
     assert text in text_of(client.calls[0]["messages"])
-
-
-async def test_page_info_ignores_markdown_backslashes_in_the_url(tmp_path: Path):
-    cache = CacheFileSys(tmp_path)
-    cache.put_web("https://a.com/x_y(1)", "found", None)
-    _, text = await initialized_evaluator(ScriptedClient(), cache).verifier.get_page_info(r"https://a.com/x\_y\(1\)")
-    assert text == "found"
 
 
 class Counting:

@@ -22,7 +22,7 @@ from judges.loader import load_judge
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from mind2web2 import CacheFileSys, load_eval_script
-from mind2web2.eval_runner import DualSemaphore, evaluate_task
+from mind2web2.eval_runner import DualSemaphore
 from mind2web2.host import run_script
 from rubrics.verdict import Usage
 from tests.compat.fixed_pages import FixedPages
@@ -234,29 +234,6 @@ async def test_script_run_by_the_service_finds_captured_pages_in_its_cache(tmp_p
     assert result["replies"] == ["vote 0", "vote 1"]
 
 
-EQUIVALENT_URL = """
-from mind2web2 import Evaluator
-
-async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model):
-    e = Evaluator()
-    e.initialize("spelled", client=client, answer=answer, global_cache=cache, global_semaphore=semaphore, logger=logger)
-    await e.verify("It is so", e.add_leaf("a", "a"), "HTTP://www.A.Example/THE%20PAGE/?utm_source=x#top")
-    return e.get_summary()
-"""
-
-
-async def test_cited_page_is_found_by_equivalent_urls(tmp_path: Path):
-    path = tmp_path / "task.py"
-    path.write_text(EQUIVALENT_URL)
-    cited = "https://a.example/the%20page"
-    seen_pages = FixedPages({cited: "page text"})
-    pages = PageCache(seen_pages, BLOBS, MemoryIndex())
-    result = await run_hosted(path, Hosted(CASES[0]), pages, captures=[await pages.get(cited)])
-    assert tree_of(result)["a"] == ("passed", 1.0)
-    assert [page["url"] for page in result["pages"]] == [cited]
-    assert seen_pages.captured_urls == [cited]
-
-
 SLOW = """
 import asyncio
 import json
@@ -444,14 +421,6 @@ async def test_keys_of_a_script_do_not_replace_ours(pages: PageCache, tmp_path: 
     path.write_text(SCORES_WITHOUT_ITS_SUMMARY.replace("return {", f"return {OWN_KEYS} | {{"))
     result = await run_hosted(path, Down(CASES[0]), pages)
     assert (result["status"], result["score"]) == ("incomplete", {"value": None, "low": 0.0, "high": 1.0})
-
-    answer = tmp_path / "answers" / "me" / "task" / "answer_1.md"
-    answer.parent.mkdir(parents=True)
-    answer.write_text("The answer.", "utf-8")
-    folders = tmp_path / "answers", tmp_path / "cache", tmp_path / "out"
-    [result] = await evaluate_task(ScriptedClient(), "task", "me", *folders, path)
-    assert (result["status"], result["score"]) == ("complete", {"value": 1.0, "low": 1.0, "high": 1.0})
-    assert (result["pages"], result["prompts"], result["usage"]["calls"]) == ([], [], 0)
 
 
 CANCELS_ITS_REQUEST = """

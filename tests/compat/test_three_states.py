@@ -68,20 +68,6 @@ async def test_leaf_skipped_by_a_gate_that_was_not_judged_is_unknown():
     assert summary["score"] == UNKNOWN
 
 
-async def test_leaf_also_blocked_by_a_known_failure_is_known():
-    e = initialized_evaluator(ScriptedClient({"k": RuntimeError("down")}))
-    unknown, known, leaf = (
-        e.add_leaf("k", "k"),
-        e.add_custom_node(False, "f", "f", critical=False),
-        e.add_leaf("l", "l"),
-    )
-    await e.verify("k", unknown)
-    assert not await e.verify("l", leaf, extra_prerequisites=[unknown, known])
-    summary = e.get_summary()
-    assert nodes(summary)["l"]["blocked_by"] == "f"
-    assert summary["score"] == {"value": None, "low": 0.0, "high": pytest.approx(1 / 3)}
-
-
 async def test_known_failed_gate_makes_the_score_certain():
     e = initialized_evaluator(ScriptedClient({"c": RuntimeError("down")}))
     await e.verify("c", e.add_leaf("a", "a"))
@@ -124,13 +110,6 @@ async def test_bounds_contain_the_score_of_a_tree_with_more_leaves(has_fault: bo
         await e.verify(name, e.add_leaf(name, name))
     score = e.get_summary()["score"]
     assert score["low"] <= 2 / 5 <= score["high"]  # of the answer; without the extraction, one of two leaves passes
-
-
-async def test_failed_gate_before_a_failed_extraction_stays_certain():
-    e = initialized_evaluator(ScriptedClient(values={"Found": RuntimeError("down")}))
-    e.add_custom_node(False, "k", "k")
-    await e.extract("p", Found)
-    assert e.get_summary()["score"] == {"value": 0.0, "low": 0.0, "high": 0.0}
 
 
 async def test_leaves_decided_after_a_claim_without_a_node_that_was_not_judged_are_not_judged():
@@ -279,26 +258,6 @@ async def test_leaf_decided_after_a_request_that_did_not_end_is_not_judged(
     request.cancel()
     assert (summary["status"], summary["score"]) == ("incomplete", UNKNOWN)
     assert summary["extraction_reasons"] == ["timeout"]
-
-
-async def test_claim_that_the_script_does_not_wait_for_is_not_judged():
-    e = initialized_evaluator(Silent())
-    claim = asyncio.create_task(e.verify("c", e.add_leaf("a", "a")))
-    await asyncio.sleep(0)
-    summary = e.get_summary()
-    claim.cancel()
-    assert outcomes(summary)["a"] == ("not_judged", "timeout")
-    assert tree(summary)["a"] == ("initialized", 0.0)
-    assert summary["score"] == UNKNOWN
-
-
-async def test_answer_is_scored_if_a_claim_without_a_node_was_refused():
-    e = initialized_evaluator(ScriptedClient({"c": None}))
-    e.add_custom_node(True, "before", "before", critical=False)
-    await e.verify("c", None)
-    summary = e.get_summary()
-    assert summary["status"] == "incomplete"
-    assert not is_without_result(summary)
 
 
 async def test_strict_score_counts_a_page_only_with_a_quote(tmp_path: Any):

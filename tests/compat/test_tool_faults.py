@@ -15,7 +15,6 @@ import pytest
 from cache.blobs import BlobStore
 from cache.capture import Capture, CaptureOutcome, Observation
 from cache.errors import BrowserUnavailable
-from judges.errors import JudgeBug
 from mind2web2 import ArxivTool, GoogleMapsTool, PDFParser
 from mind2web2.external_services import services_of_run
 from mind2web2.hosted_objects import HostedCache
@@ -24,9 +23,7 @@ from mind2web2.llm_client.judge import answer_scope
 from mind2web2.local_services import LocalServices
 from mind2web2.task_pages import TaskPages
 from mind2web2.utils.page_info_retrieval import BatchBrowserManager
-from tests.compat.script_cases import CASES
 from tests.compat.scripted import LOGGER, ScriptedClient, initialized_evaluator, outcomes
-from tests.compat.test_scripts import SCRIPT_HEAD, Hosted, run_hosted
 from tests.compat.test_tools import KEY, as_json
 from tests.compat.web import Reply, Request, running_web
 
@@ -200,16 +197,3 @@ async def test_failed_capture_in_the_page_cache_of_a_script_is_not_a_verdict(pag
     assert await outcome_after(look_up) == outcome
     cache.put_web(seen.url, "text of the script", None)
     assert await outcome_after(look_up) == NOT_FOUND
-
-
-MAPS_SCRIPT = SCRIPT_HEAD.replace("import Evaluator", "import Evaluator, GoogleMapsTool") + (
-    '    e.add_leaf("near", "near")\n    await GoogleMapsTool().get_city_name("x")\n    return e.get_summary()\n'
-)
-
-
-async def test_script_without_the_key_of_a_tool_has_no_result(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.delenv("GOOGLE_MAPS_API_KEY", raising=False)
-    path = tmp_path / "task.py"
-    path.write_text(MAPS_SCRIPT)
-    with pytest.raises(JudgeBug, match="GOOGLE_MAPS_API_KEY is not set"):
-        await run_hosted(path, Hosted(CASES[0]), pages=None)  # type: ignore[arg-type]

@@ -45,14 +45,6 @@ def test_node_ids_count_and_lookup():
     assert e.find_node("nope") is None
 
 
-def test_inner_nodes_accept_known_fields_and_ignore_others():
-    e = initialized_evaluator(ScriptedClient())
-    made = e.add_sequential("s", "s", critical=True, weight=2.0, colour="red")
-    assert (made.strategy, made.critical, made.weight) == ("sequential", True, 2.0)
-    assert not hasattr(made, "colour")
-    assert e.add_parallel("p", "p", score=1.0, status="passed").status == "passed"
-
-
 @pytest.mark.parametrize("fields", [{"score": 2.0}, {"status": "partial"}, {"status": "passed"}])
 def test_leaves_reject_invalid_scores_and_statuses(fields: dict[str, Any]):
     with pytest.raises(ValueError, match=r"score|status"):

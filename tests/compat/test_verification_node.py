@@ -53,13 +53,6 @@ def test_invalid_values_are_rejected(fields: dict[str, Any]):
         VerificationNode(**{"id": "a", "desc": "a", **fields})
 
 
-def test_claim_is_an_alias_of_desc_and_not_a_field():
-    made = node("a")
-    made.claim = "the sky is blue"
-    assert made.desc == made.claim == "the sky is blue"
-    assert "claim" not in made.model_dump()
-
-
 def test_critical_parent_rejects_a_non_critical_child():
     parent = node("p", critical=True)
     with pytest.raises(ValueError, match="must be critical too"):

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.agent_summary import AnswerOutcome, agent_summary, full_summary, leaves_not_judged, scorecard_row
+from app.agent_summary import AnswerOutcome, agent_summary, full_summary, scorecard_row
 from rubrics.scoring import Score
 
 Json = dict[str, Any]
@@ -78,25 +78,6 @@ def test_cost_and_time_are_summed_and_an_unknown_price_stays_unknown() -> None:
 
     unpriced = result(1.0, usage={"calls": 1, "usd": None})
     assert scorecard_row("otter", [outcome("a", 1, result(1.0)), outcome("b", 1, unpriced)]).usage.usd is None
-
-
-def test_result_of_the_public_toolkit_has_a_certain_score() -> None:
-    row = scorecard_row("otter", [outcome("a", 1, {"final_score": 0.25})])
-
-    assert row.partial == Score(value=0.25, low=0.25, high=0.25)
-    assert row.answers_not_judged == 0
-
-
-def test_only_leaves_that_were_not_judged_are_counted() -> None:
-    tree = {
-        "outcome": "failed",
-        "children": [
-            {"outcome": "not_judged", "children": []},
-            {"children": [{"outcome": "passed", "children": []}, {"outcome": "not_judged", "children": []}]},
-        ],
-    }
-
-    assert leaves_not_judged({"eval_breakdown": [{"info": [], "verification_tree": tree}]}) == 2
 
 
 def test_summary_has_the_public_keys_and_lists_answers_without_a_result() -> None:

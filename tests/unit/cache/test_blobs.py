@@ -138,22 +138,6 @@ async def test_partially_written_draft_is_never_read_and_is_removed(tmp_path: Pa
     assert [path.name for path in (tmp_path / "drafts").iterdir()] == [fresh.name]
 
 
-async def test_records_are_stored_next_to_bodies_and_a_changed_one_is_ignored(store: BlobStore, tmp_path: Path) -> None:
-    await store.put_record("page_1", b"one")
-    await store.put_record("page_2", b"two")
-    assert [record async for record in store.records()] == [("page_1", b"one"), ("page_2", b"two")]
-    if _overwrite_files(tmp_path, "records/page_1/*"):
-        assert [record async for record in store.records()] == [("page_2", b"two")]
-
-
-def _overwrite_files(folder: Path, pattern: str) -> bool:
-    """Overwrite every file that matches the pattern. Return whether there was one: a memory store has none."""
-    found = list(folder.rglob(pattern))
-    for path in found:
-        path.write_bytes(b"something else")
-    return bool(found)
-
-
 async def test_captures_are_stored_one_after_the_other_while_they_are_read(store: BlobStore) -> None:
     order: list[str] = []
 

@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import timedelta
 from pathlib import Path
 
 import pytest
 
-from cache.capture import Blob, Capture, CaptureOutcome, CaptureSource, PageKind
+from cache.capture import Blob, Capture, CaptureOutcome, PageKind
 from cache.capture_index import (
     CaptureIndex,
-    CombinedIndex,
     FolderIndex,
     MemoryIndex,
     capture_from_json,
@@ -67,25 +65,6 @@ async def test_capture_is_also_found_by_its_final_url(index: CaptureIndex) -> No
     assert found is not None
     assert (found.id, found.key == ended_at) == ("good", False)
     assert await index.newest(ended_at) is None
-
-
-@pytest.mark.parametrize("source", [CaptureSource.UPLOAD, CaptureSource.IMPORT])
-async def test_only_own_web_captures_become_aliases(index: CaptureIndex, source: CaptureSource) -> None:
-    await index.record(replace(_capture("claimed"), source=source))
-    assert await index.find(canonical_key("https://a.com/é")) is None
-
-
-async def test_combined_index_reads_and_writes_both_indexes() -> None:
-    first, second = MemoryIndex(), MemoryIndex()
-    joined = CombinedIndex(first, second)
-    await second.record(_capture("there", minute=1))
-    await first.record(_capture("failed here", CaptureOutcome.TIMEOUT, minute=5))
-    key = "https://a.com/é?q=1"
-    found, newest = await joined.find(key), await joined.newest(key)
-    assert found is not None and newest is not None
-    assert (found.id, newest.id) == ("there", "failed here")
-    await joined.record(_capture("new", minute=7))
-    assert await first.get("new") == await second.get("new") == await joined.get("new") == _capture("new", minute=7)
 
 
 def test_capture_survives_json() -> None:

@@ -8,14 +8,6 @@ import pytest
 from cache.image_jobs import DaemonThreadPool
 
 
-def test_results_and_errors_reach_the_caller() -> None:
-    pool = DaemonThreadPool(2, name="test")
-    assert pool.submit(divmod, 7, 2).result(240) == (3, 1)
-    with pytest.raises(ZeroDivisionError):
-        pool.submit(divmod, 7, 0).result(240)
-    pool.shutdown()
-
-
 def test_threads_are_daemons_and_end_after_shutdown() -> None:
     pool = DaemonThreadPool(1, name="test")
     thread = pool.submit(threading.current_thread).result(240)

@@ -5,54 +5,11 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 
-from cache.image_jobs import max_image_jobs, run_image_job
-
 ROOT = Path(__file__).parents[3]
-
-
-async def test_concurrent_jobs_do_not_exceed_the_limit() -> None:
-    running = most = 0
-    lock, first_is_running = threading.Lock(), threading.Event()
-
-    def work(number: int) -> int:
-        nonlocal running, most
-        with lock:
-            running += 1
-            most = max(most, running)
-        if number:
-            first_is_running.wait(240)
-        else:
-            first_is_running.set()
-        with lock:
-            running -= 1
-        return number
-
-    assert await asyncio.gather(*(run_image_job(work, number) for number in range(20))) == list(range(20))
-    assert most <= max_image_jobs()
-
-
-async def test_job_that_was_cancelled_while_it_waited_does_not_run() -> None:
-    started, go_on = threading.Event(), threading.Event()
-
-    def block() -> bool:
-        started.set()
-        return go_on.wait(240)
-
-    blocking = [asyncio.create_task(run_image_job(block)) for _ in range(max_image_jobs())]
-    ran = threading.Event()
-    waiting = asyncio.create_task(run_image_job(ran.set))
-    assert await asyncio.to_thread(started.wait, 10)
-    waiting.cancel()
-    await asyncio.wait([waiting])
-    go_on.set()
-    assert all(await asyncio.gather(*blocking))
-    await run_image_job(lambda: None)
-    assert not ran.is_set()
 
 
 @pytest.mark.slow

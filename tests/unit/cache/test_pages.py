@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import errno
 import hashlib
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,7 +15,7 @@ import pytest
 from cache.blobs import BlobStore
 from cache.capture import Capture, CaptureOutcome, CaptureSource, Observation, PageKind
 from cache.capture_index import FolderIndex, MemoryIndex
-from cache.errors import BlobCorrupt, CacheError, NoEvidence
+from cache.errors import BlobCorrupt, NoEvidence
 from cache.pages import PageCache
 from tests.fakes.decodes import counted_decodes
 from tests.fakes.pages import jpeg
@@ -77,16 +76,6 @@ async def test_failed_capture_is_never_evidence(outcome: CaptureOutcome) -> None
     assert nothing.value.capture is not None
 
 
-async def test_full_disk_during_a_capture_is_a_failure_of_the_service() -> None:
-    class FullDisk(ScriptedCapturer):
-        async def capture(self, url: str) -> Observation:
-            raise OSError(errno.ENOSPC, "No space left on device")
-
-    clock = Clock()
-    with pytest.raises(CacheError, match="No space left"):
-        await _pages(FullDisk(clock), clock).evidence_for(URL)
-
-
 async def test_failed_attempt_is_reused_until_its_ttl_expires() -> None:
     clock = Clock()
     capturer = ScriptedCapturer(clock, lambda url, nth: CaptureOutcome.TIMEOUT if nth == 0 else CaptureOutcome.OK)
@@ -97,26 +86,6 @@ async def test_failed_attempt_is_reused_until_its_ttl_expires() -> None:
     clock.advance(2)
     assert (await pages.get(URL)).is_evidence
     assert len(capturer.captured_urls) == 2
-
-
-async def test_old_evidence_is_captured_again_if_a_max_age_is_set() -> None:
-    clock = Clock()
-    capturer = ScriptedCapturer(clock)
-    pages = _pages(capturer, clock, max_age_s=3600)
-    first = await pages.get(URL)
-    clock.advance(3601)
-    assert (await pages.get(URL)).id != first.id
-
-
-async def test_url_that_was_denied_is_captured_again_under_other_settings() -> None:
-    clock, blobs, index = Clock(), BlobStore.open("memory://"), MemoryIndex()
-    denied = ScriptedCapturer(clock, lambda url, nth: CaptureOutcome.EGRESS_DENIED)
-    before = PageCache(denied, blobs, index, clock=clock)
-    assert {(await before.get(URL)).outcome for _ in range(3)} == {CaptureOutcome.EGRESS_DENIED}
-    assert len(denied.captured_urls) == 1
-    allowed = ScriptedCapturer(clock)
-    assert (await PageCache(allowed, blobs, index, clock=clock).get(URL)).is_evidence
-    assert len(allowed.captured_urls) == 1
 
 
 async def test_refresh_captures_again_and_a_failure_keeps_the_earlier_evidence() -> None:
@@ -305,24 +274,3 @@ async def test_parts_of_an_import_are_prepared_once_when_it_is_first_used(tmp_pa
         assert (await later.evidence(imported)).capture == evidence.capture
         assert (await later.get(URL)) == evidence.capture
     assert decoded == ["jpeg"]
-
-
-async def test_damaged_parts_of_an_import_are_prepared_again(tmp_path: Path) -> None:
-    blobs, folder, capturer = (
-        BlobStore.open((tmp_path / "blobs").as_uri()),
-        tmp_path / "captures",
-        ScriptedCapturer(Clock()),
-    )
-    pages = PageCache(capturer, blobs, await FolderIndex.open(folder))
-    observed = replace(_observed(jpeg(1100, 3500)), source=CaptureSource.IMPORT)
-    before = await pages.evidence(await pages.add(URL, observed, with_parts=False))
-    for name in before.capture.part_names:
-        sha256 = before.capture.blobs[name].sha256
-        (tmp_path / "blobs" / "sha256" / sha256[:2] / sha256).write_bytes(b"other")
-
-    later = PageCache(capturer, blobs, await FolderIndex.open(folder))
-    after = await later.evidence_for(URL)
-
-    assert after.screenshots == before.screenshots
-    assert after.capture.blobs == before.capture.blobs
-    assert capturer.captured_urls == []

@@ -70,12 +70,3 @@ def test_host_and_port_that_did_not_respond_are_slow(url: str, is_slow: bool):
     hosts = SlowHosts()
     hosts.record(seen("https://doi.org/2", final_url="https://a.com/paper"))
     assert (url in hosts) is is_slow
-
-
-def test_reason_names_the_shorter_time_limit():
-    hosts = SlowHosts()
-    hosts.record(seen("https://a.com/"))
-    with hosts.limited("https://a.com/2"):
-        assert time_limit(60.0) == (15.0, "no response within 15 s; the host had not responded to an earlier page")
-        assert time_limit(10.0) == (10.0, "no response within 10 s")
-    assert time_limit(60.0) == (60.0, "no response within 60 s")

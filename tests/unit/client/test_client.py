@@ -225,24 +225,6 @@ def test_wait_retries_a_busy_server_after_retry_after(connect: Callable[..., Any
     assert job.status == "succeeded"
 
 
-def test_figures_are_requested_at_the_urls_of_the_contract(connect: Callable[..., Any]) -> None:
-    urls: list[str] = []
-
-    def handler(request: httpx.Request) -> httpx.Response:
-        urls.append(str(request.url).removeprefix("http://server"))
-        return httpx.Response(200, json={})
-
-    client = connect(handler)
-    client.get_agent_summary("walker/a b")
-    client.get_agent_summary("walker", run="nightly")
-    client.compare("walker@a", ["walker@b", "res_1"])
-    assert urls == [
-        "/v1/agents/walker%2Fa%20b/summary",
-        "/v1/agents/walker/summary?run=nightly",
-        "/v1/compare?a=walker%40a&b=walker%40b&b=res_1",
-    ]
-
-
 class Circular(dict[str, Any]):
     """Object that contains itself."""
 

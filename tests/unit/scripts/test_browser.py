@@ -76,13 +76,6 @@ def test_browser_that_opens_no_page_is_skipped(tmp_path: Path, text: str):
     assert machine.browser.find() == str(machine.bin / "Google Chrome")
 
 
-def test_configured_browser_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    machine = Machine(tmp_path)
-    script(machine.bin / "Chromium", WORKING)
-    monkeypatch.setenv("ASSAY_BROWSER", str(script(tmp_path / "mine", WORKING)))
-    assert machine.browser.find() == str(tmp_path / "mine")
-
-
 def test_browser_from_patchright_is_used_before_system_packages(tmp_path: Path):
     build = tmp_path / "downloads" / "chromium_headless_shell-1" / "chrome-linux"
     build.mkdir(parents=True)

@@ -7,11 +7,9 @@ from pathlib import Path
 
 import pytest
 from bootstrap.commands import Commands
-from bootstrap.environment import Environment, parse_pip_configuration, remove_package, uv_environment
+from bootstrap.environment import Environment, uv_environment
 from bootstrap.errors import SetupFailed
 from bootstrap.system_packages import SystemPackages
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 class NoPackages(SystemPackages):
@@ -26,23 +24,10 @@ class NoPackages(SystemPackages):
         return True
 
 
-def test_last_section_of_the_pip_configuration_wins():
-    listing = "global.index-url='https://a.example/simple'\n:env:.index-url='https://b.example/simple'\nnot a line\n"
-    assert parse_pip_configuration(listing) == {"index-url": "https://b.example/simple"}
-
-
 def test_uv_gets_the_configuration_of_pip():
     variables = uv_environment({"index-url": "I", "cert": "C", "proxy": "P"}, system_certificates=True)
     assert (variables["UV_DEFAULT_INDEX"], variables["SSL_CERT_FILE"], variables["ALL_PROXY"]) == ("I", "C", "P")
     assert "UV_SYSTEM_CERTS" not in variables
-
-
-def test_bootstrap_lock_without_uv_contains_the_build_tools():
-    lock = (ROOT / "requirements-bootstrap.lock").read_text("utf-8")
-    fewer = remove_package(lock, "uv")
-    assert "\nuv==" in lock and "\nuv==" not in fewer
-    assert "hatchling==" in fewer and "setuptools==" in fewer
-    assert fewer.count("==") == lock.count("==") - 1
 
 
 def test_missing_ensurepip_without_rights_names_the_package_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import pytest
@@ -33,11 +32,3 @@ def test_fingerprint_depends_on_lock_interpreter_and_folder(tmp_path: Path):
     assert first != stamps.fingerprint(there, ["x.lock"], "3.11.7")
     (here / "x.lock").write_text("a==2")
     assert first != stamps.fingerprint(here, ["x.lock"], "3.11.7")
-
-
-def test_browser_is_searched_again_if_missing_or_configured_differently(tmp_path: Path):
-    stamp = Stamp("a").with_browser(sys.executable, None)
-    assert stamp.has_browser(None)
-    assert not stamp.has_browser("/another/browser")
-    assert not Stamp("a").with_browser(str(tmp_path / "gone"), None).has_browser(None)
-    assert not Stamp("a").has_browser(None)

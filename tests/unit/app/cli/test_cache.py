@@ -57,16 +57,3 @@ def test_clear_removes_only_the_selected_replies(assay: RunCommand, replies: Pat
     assert replies_by_model(assay) == {"small": 1}
     assert assay("admin", "cache", "--clear").code == 0
     assert replies_by_model(assay) == {}
-
-
-def test_caches_of_all_agents_next_to_a_page_cache_are_listed_together(assay: RunCommand, tmp_path: Path) -> None:
-    for agent in ("otter", "heron"):
-        store(tmp_path / "pages" / ".assay" / agent / "replies", 1, "small")
-    assert replies_by_model(assay, "--cache", "pages") == {"small": 2}
-    assert replies_by_model(assay) == {}
-
-
-@pytest.mark.parametrize("age", ["30", "3y"])
-def test_invalid_age_is_a_usage_error(assay: RunCommand, age: str) -> None:
-    ended = assay("admin", "cache", "--clear", f"--older-than={age}")
-    assert (ended.code, "30d" in ended.err) == (2, True)

@@ -38,15 +38,6 @@ def test_new_python_task_loads_under_its_id(assay: RunCommand, tmp_path: Path) -
     assert "python mine/tests/test_old_bridge.py" in ended.err
 
 
-@pytest.mark.parametrize(("option", "suffix"), [(["--python"], ".py"), ([], ".yaml")])
-@pytest.mark.parametrize("task_id", ["2nd.task-b", "class"])
-def test_any_task_id_makes_a_loadable_file(
-    assay: RunCommand, tmp_path: Path, task_id: str, option: list[str], suffix: str
-) -> None:
-    assert assay("tasks", "new", task_id, "--out", "mine", *option).code == 0
-    assert load_judge(tmp_path / "mine" / f"{task_id}{suffix}").task == task_id
-
-
 def test_new_task_overwrites_nothing_and_is_no_second_file_of_a_task(assay: RunCommand, tmp_path: Path) -> None:
     existing = "bridge.py"
     (tmp_path / "mine").mkdir()

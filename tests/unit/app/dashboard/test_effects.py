@@ -96,19 +96,3 @@ def test_scores_of_open_leaves_are_those_of_the_whole_tree(rubric: Rubric):
         for found, points in ((one.if_failed, 0.0), (one.if_passed, 1.0)):
             whole = bounds_if(one.leaf, points)
             assert (found.low, found.high) == pytest.approx((whole.low, whole.high))
-
-
-def test_nodes_with_the_same_id_have_different_keys():
-    result = result_of(rubric_of(leaf("a"), leaf("b")))
-    for child in result["eval_breakdown"][0]["verification_tree"]["children"]:
-        child["id"] = "same"
-    assert [node.key for node in outline(result).leaves] == ["same", "same~2"]
-
-
-def test_leaf_that_lacks_a_page_names_its_url():
-    fine, walled = "https://fine.example/", "https://walled.example/"
-    drawn, found = outline_and_effects(
-        leaf("a", NOT_JUDGED, claim="x", sources=[fine, walled]), leaf("b", NOT_JUDGED, claim="y")
-    )
-    pages = [{"url": fine, "outcome": "ok"}, {"url": walled, "outcome": "login_wall"}]
-    assert {one.leaf.key: one.unusable_url for one in open_leaves(drawn, found, pages)} == {"a": walled, "b": None}

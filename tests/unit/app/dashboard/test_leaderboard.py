@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.dashboard.home import matrix_rows, mixed_judges_warning, trend
+from app.dashboard.home import matrix_rows, mixed_judges_warning
 
 
 def score(task: str, low: float, high: float | None = None, **changes: Any) -> dict[str, Any]:
@@ -48,14 +48,3 @@ def test_rows_of_different_judges_have_a_warning():
     assert warning is not None and "different judges (new, old)" in warning
     assert mixed_judges_warning(matrix_rows([old], ["a"])) is None
     assert mixed_judges_warning([]) is None
-
-
-def test_trend_is_by_run_in_the_order_of_judging():
-    scores = [
-        score("a", 1.0, run="tue", last_judged_at="2026-01-03T08:00:00+00:00"),
-        score("a", 0.25, 0.5, run="mon", last_judged_at="2026-01-02T08:00:00+00:00"),
-        score("b", 0.0, run="part"),
-    ]
-    points = trend(matrix_rows(scores[:2], ["a"]))
-    assert [(point.label, point.value) for point in points] == [("mon", 0.25), ("tue", 1.0)]
-    assert trend(matrix_rows(scores, ["a", "b"])) == ()  # no task is in all runs

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import pytest
 
 from app.dashboard.result_cache import Tree, tree_of
-from app.dashboard.results import MAX_ROWS, SECTION, Row, Show, TreeRows, Unloaded
+from app.dashboard.results import SECTION, Row, TreeRows, Unloaded
 from tests.fakes.judged import FAILED, NOT_JUDGED, SKIPPED, leaf, many_leaves, result_of, rubric_of
 
 LARGE = tree_of(result_of(rubric_of(*many_leaves(100, 100))))
@@ -46,13 +45,6 @@ def test_large_tree_has_only_the_group_of_the_chosen_leaf():
     assert {each.count for each in unloaded} == {100}
 
 
-@pytest.mark.parametrize("show", [Show.ALL, Show.MISSED])
-def test_expanded_tree_is_bounded(show: Show):
-    root = TreeRows(LARGE, show=show, expand=True, chosen="part99/leaf9996").root()
-    keys = loaded(root)
-    assert "part99/leaf9996" in keys and len(keys) < MAX_ROWS + 3 * SECTION
-
-
 @pytest.mark.parametrize(("chosen", "first", "last"), [(0, 0, 99), (150, 100, 199), (9_999, 9_900, 9_999)])
 def test_long_group_is_loaded_around_the_chosen_leaf(chosen: int, first: int, last: int):
     root = TreeRows(flat(10_000), chosen=f"n{chosen}").root()
@@ -71,14 +63,3 @@ def test_sections_cover_a_group_in_both_directions():
     assert [row.node.key for row in before if isinstance(row, Row)] == [f"n{nth}" for nth in range(100)]
     assert [type(row) for row in before] == [Row] * 100
     assert isinstance(after[-1], Unloaded) and (after[-1].at, after[-1].count) == (300, 50)
-
-
-def test_first_leaf_is_the_first_failed_claim():
-    claim = partial(leaf, claim="It is so", sources=["https://a.example/"])
-    for leaves, first in (
-        ((leaf("a", FAILED), claim("b", NOT_JUDGED), claim("c", FAILED)), "c"),
-        ((leaf("a"), claim("b")), "b"),
-        ((claim("a"), claim("b", NOT_JUDGED), claim("c")), "b"),
-    ):
-        found = tree_of(result_of(rubric_of(*leaves))).first_leaf
-        assert found is not None and found.key == first

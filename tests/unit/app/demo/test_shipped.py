@@ -13,7 +13,6 @@ from answers.public_layout import read_folder
 from answers.submission import Submission
 from app.demo import EXPECTED, examples_dir
 from app.demo.site import HOST, PORT, SITE_FOLDER, demo_app
-from rubrics.verdict import Outcome, Reason
 
 ROOT = Path(__file__).parents[4]
 
@@ -37,16 +36,6 @@ async def test_only_invented_citations_are_missing():
                 if (await client.get(url)).status_code == 404:
                     missing.setdefault(submission.agent, set()).add(submission.task_id)
     assert missing == {"demo-inventive": {"velm_directors", "pellard_gauges", "karrow_visit"}}
-
-
-def test_demo_shows_every_outcome_of_a_leaf():
-    ends = {end for tasks in EXPECTED.values() for expected in tasks.values() for end in expected.missed.values()}
-    assert ends == {
-        (Outcome.FAILED, Reason.REFUTED),
-        (Outcome.FAILED, Reason.SOURCE_GONE),
-        (Outcome.SKIPPED, Reason.GATED),
-        (Outcome.NOT_JUDGED, Reason.CAPTURE_BLOCKED),
-    }
 
 
 def test_committed_data_sheet_matches_the_output_of_its_script(tmp_path: Path):

@@ -6,11 +6,10 @@ import pytest
 
 from app.engine.pipeline import AnswerPages
 from cache.blobs import BlobStore
-from cache.capture import Capture, CaptureOutcome, Capturer, CaptureSource, Observation
+from cache.capture import Capture, Capturer, Observation
 from cache.capture_index import MemoryIndex
 from cache.errors import BrowserUnavailable, IndexFailed, NoEvidence
 from cache.pages import PageCache
-from tests.fakes.pages import jpeg
 from tests.fakes.runtimes import PagesByUrl
 
 FRANCE, SPAIN, GONE = "https://example.org/france", "https://example.org/spain", "https://example.org/gone"
@@ -46,25 +45,6 @@ async def test_pages_loaded_while_judging_are_listed_once():
     assert (await seen.evidence_for(FRANCE)).text == "Paris"
     assert (await seen.evidence_for(SPAIN)).text == "Madrid"
     assert [capture.url for capture in seen.seen] == [FRANCE, SPAIN]
-
-
-async def test_import_is_listed_with_the_parts_of_its_screenshot_that_are_shown():
-    cache = PageCache(NoBrowser(), BlobStore.open("memory://"), MemoryIndex())
-    observed = Observation(
-        url=FRANCE,
-        outcome=CaptureOutcome.OK,
-        captured_at=datetime.now(UTC),
-        duration_s=0.0,
-        backend="import",
-        text="Paris",
-        screenshots=(jpeg(1100, 3500),),
-        source=CaptureSource.IMPORT,
-    )
-    await cache.add(FRANCE, observed, with_parts=False)
-    seen = AnswerPages(cache)
-    await seen.capture_all([FRANCE], lambda done: None)
-    assert (await seen.evidence_for(FRANCE)).in_parts
-    assert [capture.part_names for capture in seen.seen] == [("part-0", "part-1")]
 
 
 async def test_page_that_cannot_be_stored_does_not_stop_the_others():

@@ -51,11 +51,6 @@ def test_one_result_of_the_same_answer_takes_precedence_and_is_widened() -> None
     assert (found.calls, found.basis) == ((8, 18), "1 earlier result of this answer")
 
 
-def test_results_of_another_model_give_the_calls_but_not_the_price() -> None:
-    found = estimate(*[result(10, model="gpt-4o")] * 3, model="openai/my-own")
-    assert (found.calls, found.usd, found.basis) == ((10, 10), None, "3 earlier results of other models")
-
-
 def test_without_usable_results_claims_of_the_newest_and_page_sizes_count() -> None:
     newest = result(0, model="lexical", claims=4)
     found = estimate(newest, pages=(PageSize(8_000, 2), PageSize(4_000, 0)))

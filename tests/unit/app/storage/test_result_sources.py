@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 from hypothesis import given
@@ -52,11 +51,3 @@ def test_every_page_has_one_row_and_every_leaf_is_counted(sources):
     assert len(keys) == len(set(keys))
     wanted = [key_digest(canonical_key(url)) for urls in sources for url in {canonical_key(url) for url in urls}]
     assert sum(row["leaves"] for row in rows) == len(wanted)
-
-
-def test_deeply_nested_tree_is_counted():
-    tree: dict[str, Any] = {"id": "leaf", "sources": [ONE], "usage": {"calls": 1, "usd": 0.5}}
-    for _ in range(300):
-        tree = {"id": "node", "children": [tree]}
-    body = json.dumps({"pages": [], "eval_breakdown": [{"verification_tree": tree}]})
-    assert [row["leaves"] for row in result_source_rows("r", body)] == [1]

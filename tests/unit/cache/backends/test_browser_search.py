@@ -24,14 +24,6 @@ def test_headless_shell_and_full_browser_are_found_in_the_given_folders(tmp_path
     assert found.usable
 
 
-def test_newest_downloaded_browser_is_found(tmp_path: Path) -> None:
-    _program(tmp_path / "chromium-1100" / "chrome-linux" / "chrome")
-    newest = _program(tmp_path / "chromium-1200" / "chrome-linux" / "chrome")
-    shell = _program(tmp_path / "chromium_headless_shell-1200" / "chrome-linux" / "headless_shell")
-    found = find_browser(folders=(), downloads=(tmp_path,))
-    assert (found.full, found.shell) == (newest, shell)
-
-
 def test_explicit_browser_is_used_alone(tmp_path: Path) -> None:
     mine = _program(tmp_path / "my-chromium")
     _program(tmp_path / "chromium-headless-shell")

@@ -66,15 +66,6 @@ def test_failed_scripts_or_style_sheets_are_noted_from_half_of_them() -> None:
     assert requests.notes() == ["2 of 4 scripts could not be loaded", "1 of 1 style sheets could not be loaded"]
 
 
-def test_cancelled_requests_and_requests_of_frames_are_not_noted() -> None:
-    session, requests = _tracked_session()
-    session.request("a", "Script")
-    session.fail("a", canceled=True)
-    session.request("b", "Script", frame="advertisement")
-    session.fail("b")
-    assert requests.notes() == []
-
-
 def test_requests_of_the_previous_document_do_not_count() -> None:
     session, requests = _tracked_session()
     session.request("old", "Script")
@@ -127,13 +118,3 @@ def test_requests_that_each_follow_a_failure_are_a_flood_reported_once() -> None
     assert not requests.runaway.is_set()
     session.request("last", "Fetch")
     assert requests.runaway.is_set()
-
-
-def test_many_concurrent_requests_to_a_failing_host_are_not_a_flood() -> None:
-    session, _, floods = _flooded()
-    for number in range(1000):
-        session.request(f"{number}", "Image")
-    for number in range(1000):
-        session.fail(f"{number}", errorText="net::ERR_TUNNEL_CONNECTION_FAILED")
-    session.request("again", "Image")
-    assert floods == []

@@ -70,12 +70,6 @@ async def test_page_without_a_sign_of_blocking_gets_no_second_look(outcome: Capt
     assert second.asked == 0
 
 
-async def test_second_capture_without_evidence_is_discarded() -> None:
-    first = ScriptedBackend(_observation(CaptureOutcome.BLOCKED))
-    second = ScriptedBackend(_observation(CaptureOutcome.TIMEOUT, backend="second"))
-    assert (await RoutedCapturer(first, second).capture(URL)).outcome is CaptureOutcome.BLOCKED
-
-
 @pytest.mark.parametrize(
     ("trouble", "slept"),
     [

@@ -27,10 +27,6 @@ def test_scroll_offset_of_the_frame_is_subtracted():
     assert on_page((10, 520, 300, 16), Viewport(left=0, top=500, width=400, height=200)) == Line(0, 110, 70, 300, 16)
 
 
-def test_scaled_frame_scales_the_line():
-    assert on_page((10, 20, 100, 16), box=[100, 50, 800, 400]) == Line(0, 120, 90, 200, 32)
-
-
 def test_pieces_are_in_text_order_and_lost_frames_are_skipped():
     inner = FrameText(pieces=(Piece(beginning="in it", length=5, lines=()),), view=WINDOW)
     entries = [

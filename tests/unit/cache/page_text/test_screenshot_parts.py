@@ -55,28 +55,9 @@ def test_width_above_the_tolerance_is_scaled() -> None:
     assert (stripe(scaled, 25), stripe(scaled, -25)) == (0, 29)
 
 
-def test_sections_are_shown_as_one_page() -> None:
-    with counted_decodes() as decoded:
-        parts = screenshot_parts([striped(1100, 2500), striped(1000, 1500, first=25)])
-    assert decoded == ["jpeg", "jpeg"]
-    assert [image_size(part) for part in parts] == [(1100, 2000), (1100, 2000), (1100, 200)]
-    assert [(stripe(part, 50), stripe(part, -50)) for part in parts] == [(0, 19), (19, 38), (38, 39)]
-
-
 def test_truncated_and_unreadable_pictures_are_left_out() -> None:
     whole = striped(1100, 1500, first=3)
     for damaged in (striped(1100, 1900)[:-500], striped(1100, 3000)[:-500], b"no picture", b""):
         assert screenshot_parts([damaged]) == ()
         assert scaled_image(damaged) is None
         assert [image_size(part) for part in screenshot_parts([damaged, whole])] == [(1100, 1500)]
-
-
-def test_thumbnail_in_the_header_does_not_make_a_truncated_picture_complete() -> None:
-    exif = Image.Exif()
-    exif[0x927C] = striped(40, 30)  # a complete JPEG in the header
-    out = io.BytesIO()
-    with Image.open(io.BytesIO(striped(300, 200))) as image:
-        image.save(out, "JPEG", exif=exif)
-    assert out.getvalue().count(b"\xff\xd9") == 2
-    assert screenshot_parts([out.getvalue()]) == (out.getvalue(),)
-    assert screenshot_parts([out.getvalue()[:-100]]) == ()

@@ -4,7 +4,7 @@ import time
 
 import pytest
 
-from cache.page_text.sentences import WINDOW, is_one_block, sentence_around
+from cache.page_text.sentences import is_one_block, sentence_around
 
 
 @pytest.mark.parametrize(
@@ -31,12 +31,6 @@ def test_sentence_list_item_or_cell(text: str, part: str, sentence: str):
     start = text.index(part)
     first, last = sentence_around(text, start, start + len(part))
     assert text[first:last].strip() == sentence
-
-
-def test_sentence_is_searched_in_a_window():
-    text = "word " * 1_000 + "tower" + " word" * 1_000
-    start = text.index("tower")
-    assert sentence_around(text, start, start + 5) == (start - WINDOW, start + 5 + WINDOW)
 
 
 @pytest.mark.parametrize("between", [". The", "\nand "])

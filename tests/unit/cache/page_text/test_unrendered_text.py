@@ -63,22 +63,6 @@ def test_screenshot_that_shows_little_of_the_page_hides_nothing():
     assert hide_unrendered(page(), SHEETS, shots()) == page()
 
 
-def test_undrawn_copy_of_a_repeated_text_is_hidden():
-    twin = page(*(piece(n) for n in (0, 1, 2, 3)))
-    again = Piece(beginning=WORDS[0], length=len(WORDS[0]), lines=(Line(0, 100, 600, 300, 20),))
-    doubled = VisibleText(
-        title="",
-        text=f"{WORDS[0]}\n\nbetween\n\n{WORDS[0]}\n\n{WORDS[1]}",
-        hidden="",
-        links=(),
-        headlines=(),
-        facts={},
-        truncated=False,
-        places=(twin.places[0], again, twin.places[1]),
-    )
-    assert hide_unrendered(doubled, SHEETS, shots(0, 1)).text == f"{WORDS[0]}\n\nbetween\n\n{WORDS[1]}"
-
-
 def _shot(*marks: tuple[int, int, int, int], cover: str = "white") -> bytes:
     picture = Image.new("RGB", (200, 100), cover)
     pen = ImageDraw.Draw(picture)
@@ -93,8 +77,3 @@ def test_text_whose_removal_changes_the_screenshot_is_visible() -> None:
     first, second = (20.0, 110.0, 60.0, 20.0), (20.0, 150.0, 60.0, 20.0)
     with_first, without = _shot((25, 14, 60, 24)), _shot()
     assert visible_covered_texts([first, second], 100, 200, [with_first, without, with_first]) == [0]
-
-
-def test_area_that_changes_by_itself_is_not_evidence_of_visible_text() -> None:
-    shots = [_shot(cover="white"), _shot(cover="grey"), _shot(cover="black")]
-    assert visible_covered_texts([(20.0, 110.0, 60.0, 20.0)], 100, 200, shots) == []

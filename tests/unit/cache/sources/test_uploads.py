@@ -10,7 +10,7 @@ from cache.capture import CaptureOutcome, CaptureSource, Observation, PageKind
 from cache.errors import DocumentRejected
 from cache.sources.uploads import UploadedPage, observe_upload
 from tests.unit.cache.scripted import NOON
-from tests.unit.cache.sources.test_mhtml import HTML, saved
+from tests.unit.cache.sources.test_mhtml import saved
 
 URL = "https://towns.example/benches"
 CAPTCHA = "<title>Just a moment...</title><script>window._cf_chl_opt = {}</script><p>Checking your browser."
@@ -30,16 +30,6 @@ async def test_html_is_read_as_an_unrendered_page() -> None:
     digest = hashlib.sha256(data).hexdigest()
     assert seen.provenance == {"by": "key-1", "at": NOON.isoformat(), "as": "html", "sha256": digest}
     assert (seen.captured_at, seen.final_url, seen.html) == (NOON, None, data)
-
-
-async def test_mhtml_upload_has_url_and_time_in_its_provenance() -> None:
-    html = HTML.replace("Two of them.", "Two of them stand by the gate, one of them is green and new.")
-    seen = await upload(content=saved(html.encode()))
-    assert seen.is_evidence
-    assert "Bänke = Stühle" in seen.text
-    assert seen.provenance["saved_url"] == URL
-    assert seen.provenance["saved_at"] == "2026-11-20T12:00:00+00:00"
-    assert seen.provenance["as"] == "mhtml"
 
 
 async def test_hidden_elements_are_kept_separately() -> None:
@@ -92,21 +82,3 @@ async def test_invalid_upload_is_rejected_with_a_detail(fields: dict[str, object
         await upload(**fields)
     assert refused.value.outcome is outcome
     assert refused.value.detail
-
-
-ASKS = "<p>当サイトではクッキーを使用します。</p><button>OK</button>"
-PICTURE = "<img src='/chart.png' alt=chart>"
-
-
-@pytest.mark.parametrize(
-    ("html", "outcome"),
-    [
-        (f"<dialog open>{ASKS}</dialog>", CaptureOutcome.CONSENT_WALL),
-        (f"<div style='position:fixed;inset:0'>{ASKS}</div>{PICTURE}", CaptureOutcome.PARTIAL),
-        (f"<div role=dialog>{ASKS}</div><p>{'The mill was built in 1843. ' * 20}", CaptureOutcome.OK),
-        (f"<div>{ASKS}</div>{PICTURE}", CaptureOutcome.OK),
-    ],
-    ids=["alone", "picture", "prose", "no dialog"],
-)
-async def test_unrendered_page_below_a_consent_dialog(html: str, outcome: CaptureOutcome) -> None:
-    assert (await upload(content=html.encode(), content_type="text/html; charset=utf-8")).outcome is outcome

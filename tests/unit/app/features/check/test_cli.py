@@ -51,18 +51,6 @@ def test_json_has_marks_and_sources(report: Path, capsys: pytest.CaptureFixture[
     ]
 
 
-def test_table_names_unbound_marks_and_unused_sources_with_lines(
-    report: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert check(report, "--bind") == 0
-    printed = capsys.readouterr().out
-    assert printed.split()[:5] == ["citations", "bound", "unbound", "sources", "unused"]
-    assert [line.split() for line in printed.splitlines()][2] == ["3", "2", "1", "3", "1"]
-    assert "1 of the bound citations refer to a source without a URL." in printed
-    assert "  line 3: [7]  Fire is hot [7]." in printed
-    assert "  line 8: https://c.example/z  Title C" in printed
-
-
 def test_missing_or_empty_file_folder_and_contradicting_options(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

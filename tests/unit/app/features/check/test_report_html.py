@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from selectolax.lexbor import LexborHTMLParser as HTMLParser
 
-from app.features.check.report_html import MarkedSpan, decorated, plain_report, report_html
+from app.features.check.report_html import MarkedSpan, plain_report, report_html
 
 
 def spans(text: str, *parts: str) -> list[MarkedSpan]:
@@ -43,16 +43,6 @@ def test_cells_of_a_table_row_are_marked_and_the_table_is_kept():
     html = report_html(text, [row])
     assert html is not None
     assert [node.text() for node in HTMLParser(html).css("td [data-statement='0']")] == ["x | y", "1 [2]"]
-
-
-def test_button_follows_the_first_part_of_each_statement_once():
-    text = "| a | b |\n|---|---|\n| x | y |\n\nAfter."
-    row = MarkedSpan(text.index("| x"), text.index("y |") + 3, is_row=True)
-    html = report_html(text, [row, *spans(text, "After.")])
-    assert html is not None
-    shown = decorated(html, ["o-a", "o-b"], ["<i>0</i>", "<i>1</i>"])
-    assert [node.text() for node in HTMLParser(shown).css("i")] == ["0", "1"]
-    assert len(HTMLParser(shown).css(".o-a")) == 2
 
 
 @pytest.mark.parametrize(

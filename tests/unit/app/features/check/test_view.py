@@ -8,7 +8,6 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser as HTMLParser
 from selectolax.lexbor import LexborNode
 
-from app.features.check.report import CheckDocument
 from app.features.check.view import render_view, text_fragment_url
 from tests.unit.app.features.check.checked import checked_report
 
@@ -22,12 +21,6 @@ def first(parent: HTMLParser | LexborNode, selector: str) -> LexborNode:
     found = parent.css_first(selector)
     assert found is not None
     return found
-
-
-def body_of(document: CheckDocument, name: str) -> str:
-    page = document.sources[0].page
-    assert page is not None
-    return page.bodies[name]
 
 
 async def test_each_statement_has_the_class_of_its_outcome_and_a_panel():
@@ -54,15 +47,6 @@ async def test_unsupported_words_are_marked_and_missing_verdicts_have_a_reason()
     assert first(page, "#s1 .claim .unsupported").text() == "after the flood of 1953"
     assert "sign-in form" in first(page, "#s4 .why").text()
     assert "budget" in first(page, "#s8 .why").text()
-
-
-async def test_quote_that_the_stored_page_lacks_is_reported_instead_of_framed():
-    document, evidence = checked_report()
-    text = body_of(document, "text")
-    evidence.bodies[text] = b"Something else."
-    page = HTMLParser(await render_view(document, evidence.read))
-    assert "does not contain this quote" in first(page, "#s0 .passage.wrong").text()
-    assert page.css("#s0 mark, #s0 .shot-part") == []
 
 
 @pytest.mark.slow

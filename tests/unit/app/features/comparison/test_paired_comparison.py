@@ -7,9 +7,7 @@ from typing import Any
 import pytest
 
 from app.agent_summary import AnswerOutcome
-from app.features.comparison.paired_comparison import ComparisonSide, add_flips, comparison_json
-from judges.analysis.flips import comparable_result, flips
-from tests.fakes.judged import FAILED, leaf, result_of, rubric_of
+from app.features.comparison.paired_comparison import ComparisonSide, comparison_json
 
 
 def result(low: float, high: float | None = None) -> dict[str, Any]:
@@ -88,38 +86,3 @@ def test_many_comparisons_are_corrected_by_holm():
     assert alone["score"]["sign_flip"]["p_holm"] == alone["score"]["sign_flip"]["p"] == 2 / 64
     assert first["score"]["sign_flip"]["p_holm"] == second["score"]["sign_flip"]["p_holm"] == 4 / 64
     assert (alone["score"]["verdict"], first["score"]["verdict"]) == ("b_higher", "not_told_apart")
-
-
-@pytest.mark.parametrize(
-    ("gains", "sides", "smallest", "message"),
-    [
-        ([0.5] * 5, 1, 2 / 32, "5 of 5 tasks differ, so the sign-flip test cannot give a p below 0.0625:"),
-        ([0.5] * 3 + [0.0] * 9, 1, 2 / 8, "3 of 12 tasks differ, so the sign-flip test cannot give a p below 0.25:"),
-        ([0.5] * 6, 2, 2 / 64, "cannot give a p below 0.0625, Holm-corrected:"),
-    ],
-)
-def test_warning_states_the_smallest_possible_p(gains: list[float], sides: int, smallest: float, message: str):
-    before = side("old", **{f"t{nth}": 0.5 for nth in range(len(gains))})
-    after = side("new", **{f"t{nth}": 0.5 + gain for nth, gain in enumerate(gains)})
-    score = comparison_json(before, [after] * sides)["comparisons"][0]["score"]
-    assert score["sign_flip"]["smallest_p"] == smallest
-    found = [warning for warning in score["warnings"] if "sign-flip" in warning]
-    assert [message in warning for warning in found] == [True]
-
-
-def test_comparison_lists_a_maximum_of_flips_and_counts_all():
-    names = ("a", "b", "c")
-    left = [comparable_result(result_of(rubric_of(*map(leaf, names), task_id=task))) for task in ("one", "two")]
-    failed = [rubric_of(*(leaf(name, FAILED) for name in names), task_id=task) for task in ("one", "two")]
-    right = [comparable_result(result_of(rubric)) for rubric in failed]
-    comparison: dict[str, Any] = {"tasks": [{"task_id": task} for task in ("one", "three", "two")]}
-    add_flips(comparison, flips(left, right), max_listed=4)
-    assert [(task["flipped"], len(task["flips"])) for task in comparison["tasks"]] == [(3, 3), (0, 0), (3, 1)]
-    assert (comparison["flipped"], comparison["flips_left_out"]) == (6, 2)
-    assert comparison["tasks"][0]["flips"][0] == {
-        "task_id": "one", "answer_name": "answer_1.md", "leaf": "a",
-        "description": left[0].leaves["a"].description,
-        "before": "passed", "after": "failed",
-        "causes": [{"cause": "vote", "detail": "same claim, pages, judge and model"}],
-        "result_before": left[0].result_id, "result_after": right[0].result_id,
-    }  # fmt: skip

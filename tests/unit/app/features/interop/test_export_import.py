@@ -4,7 +4,6 @@ import json
 from datetime import UTC, datetime
 from pathlib import Path
 
-import pyarrow.parquet as pq
 import pytest
 
 from app.features.interop.exported_results import ExportedResult
@@ -33,26 +32,6 @@ def results_folder(tmp_path: Path) -> Path:
     ]
     write_layout(tmp_path / "eval_results", results)
     return tmp_path / "eval_results"
-
-
-def run_export(assay: RunCommand, *arguments: str) -> None:
-    ended = assay("results", "export", "--agent", "otter", "--results", "eval_results", *arguments)
-    assert ended.code == 0, ended.err
-    assert ended.out == ""
-
-
-def test_other_formats_are_written(assay: RunCommand, results_folder: Path) -> None:
-    run_export(assay, "--format", "parquet", "--out", "r.parquet")
-    run_export(assay, "--format", "jsonl", "--out", "r.jsonl")
-    run_export(assay, "--format", "jsonl", "--rows", "leaves", "--out", "l.jsonl")
-    run_export(assay, "--format", "mind2web2", "--out", "again")
-
-    assert pq.read_table("r.parquet").num_rows == 4
-    whole = [json.loads(line) for line in Path("r.jsonl").read_text().splitlines()]
-    assert all("eval_breakdown" in one for one in whole) and len(whole) == 4
-    assert [json.loads(line)["leaf"] for line in Path("l.jsonl").read_text().splitlines()] == ["a", "b"] * 4
-    before = sorted(path.relative_to(results_folder).as_posix() for path in results_folder.rglob("*") if path.is_file())
-    assert sorted(path.relative_to("again").as_posix() for path in Path("again").rglob("*") if path.is_file()) == before
 
 
 @pytest.mark.parametrize(

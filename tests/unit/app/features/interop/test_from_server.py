@@ -58,8 +58,3 @@ def test_newest_result_of_every_answer_is_read_for_each_run(client: Client) -> N
     ]
     assert found[0].answer == "Text of res_4, é."
     assert found[0].created_at is not None and found[0].created_at.isoformat() == "2026-03-01T09:30:00+00:00"
-
-
-def test_task_and_run_select_results(client: Client) -> None:
-    assert [one.result["id"] for one in from_server(client, "otter", ["tower"])] == ["res_2"]
-    assert [one.result["id"] for one in from_server(client, "otter", run="a")] == ["res_3"]

@@ -92,12 +92,3 @@ def test_imported_set_is_measured_with_all_its_judges(assay: RunCommand, tmp_pat
     assert "dataset.json, row 3" in ended.out
     measured = json.loads(assay("meta-eval", "measure", "dataset.labels.jsonl", "--json").out)
     assert [(judge["model"], judge["n"]) for judge in measured["judges"]] == [("heron-1", 2), ("heron-2", 1)]
-
-
-def test_file_of_another_shape_is_rejected_with_the_reason(assay: RunCommand, tmp_path: Path) -> None:
-    (tmp_path / "dev.jsonl").write_text(json.dumps({"text": "It rains"}) + "\n")
-    ended = assay("meta-eval", "import", "wice", "dev.jsonl", "--json")
-    assert (ended.code, ended.out) == (2, "")
-    assert "No row of dev.jsonl can be used as wice: 1 missing field" in ended.err
-    assert "row 1: missing field: label" in ended.err
-    assert not (tmp_path / "dev.labels.jsonl").exists()

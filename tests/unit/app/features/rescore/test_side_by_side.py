@@ -78,10 +78,3 @@ def test_difference_has_bounds_while_a_leaf_is_not_judged():
     fields = answer("otter", (PASSED, PASSED), (PASSED, NOT_JUDGED)).fields
     assert fields["difference"] == {"value": None, "low": -0.5, "high": 0.0}
     assert fields["after"]["status"] == "incomplete"
-
-
-@pytest.mark.parametrize(("price", "total"), [(0.25, 0.5), (None, None)])
-def test_cost_is_unknown_if_one_price_is_unknown(price: float | None, total: float | None):
-    usages = [{"calls": 2, "cached_calls": 1, "usd": usd} for usd in (0.25, price)]
-    answers = [rescored_answer(job("otter"), body(PASSED), body(PASSED, usage=usage)) for usage in usages]
-    assert comparison_json(answers)["usage"] == {"calls": 4, "cached_calls": 2, "usd": total}

@@ -33,14 +33,6 @@ async def test_stored_steps_are_known_to_the_next_run(tmp_path: Path):
     journal.close()
 
 
-async def test_last_record_of_a_step_counts(tmp_path: Path):
-    path = tmp_path / "steps.jsonl"
-    await write_journal(path, record(0, status="not_judged"), record(0))
-    journal = FileJournal.open(path, RUN)
-    assert [one["status"] for one in journal.records()] == ["scored"]
-    journal.close()
-
-
 @pytest.mark.parametrize("cut", (1, 100))
 async def test_truncated_last_line_is_removed(cut: int, tmp_path: Path):
     path = tmp_path / "steps.jsonl"

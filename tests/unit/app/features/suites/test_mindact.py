@@ -14,15 +14,15 @@ from typing import Any
 
 import pytest
 
-from app.features.suites.mindact import MindActPlan, PlayOptions, prepare_steps
-from app.features.suites.mindact_run import MindActOptions, figures, official_rounds, score_file
+from app.features.suites.mindact import MindActPlan, PlayOptions
+from app.features.suites.mindact_run import MindActOptions, figures, score_file
 from app.features.suites.records import without_trace
 from app.features.suites.step_loop import Plan, SuiteModel, run_steps
 from judges.errors import LLMOutputUnusable, LLMUnavailable, UnusableKind
 from judges.llm.client import LLMReply, LLMRequest
 from judges.suites.mind2web.data import find_split
 from judges.suites.mind2web.questions import shipped_template
-from judges.suites.mind2web.rules import DROPPABLE, Metric, NoPositive, Protocol
+from judges.suites.mind2web.rules import Metric, NoPositive, Protocol
 from rubrics.verdict import Usage
 from tests.fakes.mind2web import (
     FIGURES_SCORED_ZERO,
@@ -130,14 +130,6 @@ def test_action_metric_ignores_the_value(tmp_path: Path):
     assert flags(record_of_one_step(tmp_path / "b", reply, op="CLICK", metric=Metric.ACTION)) == (1, 0.0, 0)
 
 
-def test_history_contains_the_correct_actions_and_not_the_predictions(tmp_path: Path):
-    model = Model(lambda message: "Answer: A.")
-    run(plan(tmp_path, [task("T", [action("a", items()), action("b", items())])]), model)
-    asked = [str(request.messages[-1]["content"]) for request in model.requests]
-    assert sum("Previous actions:\n[button]  a -> CLICK\n" in text for text in asked) == 2
-    assert sum("Previous actions:\nNone\n" in text for text in asked) == 2
-
-
 def test_prompt_is_sent_as_published(tmp_path: Path):
     model = Model()
     run(plan(tmp_path, nine_steps()[:1]), model)
@@ -230,19 +222,6 @@ def test_resumed_run_gives_the_same_records(tmp_path: Path):
     )
 
 
-def candidate_orders(folder: Path, **play_options: Any) -> list[tuple[str, ...]]:
-    limit = play_options.pop("max_examples", None)
-    split = find_split(write_split(folder, nine_steps()), "test_task")
-    return [step.order for step in prepare_steps(split, PlayOptions(**play_options), None, max_examples=limit)]
-
-
-def test_order_of_candidates_depends_only_on_seed_and_step(tmp_path: Path):
-    assert (
-        candidate_orders(tmp_path, seed=1) == candidate_orders(tmp_path, seed=1) != candidate_orders(tmp_path, seed=2)
-    )
-    assert candidate_orders(tmp_path, seed=1, max_examples=3) == candidate_orders(tmp_path, seed=1)[:3]
-
-
 def test_predictions_are_scored_without_a_model(tmp_path: Path):
     played = run(plan(tmp_path, nine_steps(), ranks=None))
     file = tmp_path / "predictions.json"
@@ -255,16 +234,6 @@ def test_predictions_are_scored_without_a_model(tmp_path: Path):
     ]
     assert metrics["not_judged"]["by_reason"] == {"no_prediction": 1}
     assert (metrics["unknown_ids"], metrics["unknown_count"]) == (["T9_z"], 1)
-
-
-def test_recorded_rounds_reproduce_the_predictions(tmp_path: Path):
-    journal = MemoryJournal()
-    played = run(plan(tmp_path, nine_steps()), Model(), journal)
-    file = tmp_path / "outputs.json"
-    file.write_text(json.dumps([[id, official_rounds(record)] for id, record in journal.kept.items()]))
-    options = MindActOptions(data=tmp_path, split="test_task", predictions=file)
-    _, records = score_file(options, options.open_input())
-    assert [record["prediction"] for record in records] == [record["prediction"] for record in played]
 
 
 def guide_options(**more: Any) -> PlayOptions:
@@ -298,34 +267,3 @@ def test_guide_drops_steps_without_a_kept_positive_or_another_element(
         dropped = unplayed is not None and policy is NoPositive.SKIP
         assert (record["unplayed"], record["status"]) == (unplayed, "skipped" if dropped else "scored")
         assert flags(record) == ((None, None, None) if dropped else flags_if_zero)
-
-
-@pytest.mark.parametrize(
-    ("options", "limit", "loaded", "evaluated", "dropped"),
-    [
-        (guide_options(), None, 9, 6, (1, 1, 1)),
-        (guide_options(), 6, 8, 6, (1, 1, 0)),
-        (PlayOptions(), 6, 6, 6, (0, 0, 0)),
-        (PlayOptions(no_positive=NoPositive.SKIP), None, 9, 7, (1, 1, 0)),
-    ],
-)
-def test_figures_count_loaded_evaluated_and_dropped_steps(
-    tmp_path: Path, options: PlayOptions, limit: int | None, loaded: int, evaluated: int, dropped: tuple[int, ...]
-):
-    tasks = nine_steps()
-    for each in tasks:
-        for act in each["actions"]:
-            ranks = NINE_RANKS[f"{each['annotation_id']}_{act['action_uid']}"]
-            for one in (*act["pos_candidates"], *act["neg_candidates"]):
-                one["rank"] = ranks[one["backend_node_id"]]
-    write_split(tmp_path, tasks)
-    run_options = MindActOptions(
-        data=tmp_path, split="test_task", model="openai/gpt-4o", play_options=options, max_examples=limit
-    )
-    run_input = run_options.open_input()
-    found = figures(run_options, run_input, run(run_options.plan(run_input)))
-    assert (run_input.total, found["n_loaded"], found["n_evaluated"]) == (loaded, loaded, evaluated)
-    assert tuple(found["dropped"][reason] for reason in DROPPABLE) == dropped
-    assert not found["gold_always_included"]
-    if options.is_guide:
-        assert found["totals"]["evaluated_steps"] == evaluated
