@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mind2web2 import CacheFileSys, EvaluatorConfig, HarnessError, JudgeConfig, JudgeError
+from mind2web2 import CacheFileSys, EvaluatorConfig, HarnessError, JudgeError
 from mind2web2.eval_runner import (
     ScriptsNotFound,
     evaluate_task,
@@ -203,31 +203,6 @@ async def test_result_contains_what_it_depends_on(layout: Layout):
         "requests", "failed_requests", "input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens",
         "served_models", "rejections", "harness_failures",
     }  # fmt: skip
-
-
-async def test_judge_of_the_client_is_described_and_passed_to_the_script(layout: Layout):
-    layout.answer("right")
-    asked = client()
-    asked.judge = JudgeConfig("my-judge", "low", 0.5)  # type: ignore[attr-defined]
-    [result] = await layout.run(asked)
-    assert result["judge"] == {"model": "my-judge", "reasoning_effort": "low", "temperature": 0.5}
-    assert result["judge_model"] == result["extract_model"] == result["model"] == "my-judge"
-    assert {call["model"] for call in asked.calls} == {"my-judge"}
-    assert len(await layout.run(asked)) == 1 and len(asked.calls) == 2
-    asked.judge = JudgeConfig("my-judge", "high", 0.5)  # type: ignore[attr-defined]
-    await layout.run(asked)
-    assert len(asked.calls) == 4
-
-
-async def test_answer_whose_judging_failed_has_no_result(layout: Layout):
-    layout.answer("right")
-    await layout.run(client())
-    [old] = results(layout.folder())
-    layout.answer("crash")
-    assert await layout.run(client()) == []
-    [superseded] = (layout.folder() / "results").iterdir()
-    assert [path.name for path in superseded.iterdir()] == [old.name]
-    assert load_latest_result(layout.folder()) is None
 
 
 SWALLOWING = """

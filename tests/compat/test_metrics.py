@@ -160,21 +160,6 @@ def test_judges_served_models_and_rejections_are_counted(project: Project):
     assert metrics["rejected_requests"] == [{"task_id": "a", "run": 1, "requests": 2}]
 
 
-def test_domains_are_scored_separately(project: Project):
-    project.judged("a", 1, 1.0)
-    project.judged("b", 1, 0.5)
-    project.judged("c", 1, 0.25)
-    tasks = [TaskInfo("a", "Travel"), TaskInfo("b", "Travel", "Hotels"), TaskInfo("c")]
-    assert project.metrics(*tasks)["by_domain"] == {
-        "Travel": {
-            "num_tasks": 2,
-            "partial_completion": {"mean": 0.75, "std": 0.0, "per_run": [0.75]},
-            "success_rate": {"mean": 0.5, "std": 0.0, "per_run": [0.5]},
-        }
-    }
-    assert project.metrics()["by_domain"] is None
-
-
 def three_runs(project: Project, **more: Any) -> None:
     for run, score in enumerate((1.0, 0.0, 0.5), start=1):
         project.answer("a", run, "word " * 120, seconds=45)

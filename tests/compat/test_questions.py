@@ -16,7 +16,6 @@ from mind2web2 import CacheFileSys
 from mind2web2.eval_runner import DualSemaphore
 from mind2web2.eval_toolkit import TRUNCATION_MARKER, BinaryEvalResult, EvaluatorConfig, count_tokens
 from tests.compat.scripted import ScriptedClient, initialized_evaluator, request_in, text_of, url_in
-from tests.fakes.decodes import counted_decodes
 from tests.fakes.pages import jpeg
 
 URL = "https://a.com/page"
@@ -70,22 +69,6 @@ async def test_claim_about_a_page_is_a_text_part_and_screenshots(cache: CacheFil
     assert "the text of the page" in text_of(call["messages"])
     assert url_in(text_of(call["messages"])) == URL
     assert [size(image) for image in images(call)] == [(60, 40)]
-
-
-async def test_page_of_a_cache_is_decoded_once_for_all_claims_answers_and_runs(cache: CacheFileSys):
-    cache.put_web(URL, "the text", jpeg(60, 3500), as_is=True)
-    shown = []
-    with counted_decodes() as decoded:
-        for opened in (cache, CacheFileSys(cache.task_dir), CacheFileSys(cache.task_dir)):
-            client = ScriptedClient()
-            e = initialized_evaluator(client, opened)
-            await e.verify("c", None, URL)
-            await e.verify("d", None, URL)
-            shown += [images(call) for call in client.calls]
-    assert decoded == ["jpeg"]
-    assert [size(image) for image in shown[0]] == [(60, 2000), (60, 1600)]
-    assert all(each == shown[0] for each in shown)
-    assert cache.get_all_urls() == CacheFileSys(cache.task_dir).get_all_urls() == [URL]
 
 
 async def test_extraction_requests_the_class_of_the_script(cache: CacheFileSys):

@@ -5,17 +5,14 @@ from __future__ import annotations
 import errno
 import os
 import time
-from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 
 import pytest
 from obstore.store import LocalStore
 
 from cache.atomic_files import draft_name, sync_file
-from cache.blobs import BlobStore, Bodies, RecordOf
-from cache.capture import Blob
+from cache.blobs import BlobStore
 from cache.errors import BlobCorrupt, BlobMissing, BlobStoreFailed, BlobStoreFull
 
 
@@ -136,23 +133,3 @@ async def test_partially_written_draft_is_never_read_and_is_removed(tmp_path: Pa
     assert await store.hashes() == {blob.sha256}
     assert await store.remove_drafts(timedelta(hours=1)) == 1
     assert [path.name for path in (tmp_path / "drafts").iterdir()] == [fresh.name]
-
-
-async def test_captures_are_stored_one_after_the_other_while_they_are_read(store: BlobStore) -> None:
-    order: list[str] = []
-
-    def read() -> Iterator[tuple[Bodies, RecordOf]]:
-        for name in ("page_1", "page_2"):
-            order.append(f"read {name}")
-            yield {"text": (name.encode(), "text/plain")}, partial(record, name)
-
-    def record(name: str, blobs: Mapping[str, Blob]) -> tuple[str, bytes]:
-        order.append(f"stored {name}")
-        return name, blobs["text"].sha256.encode()
-
-    await store.put_many(read())
-
-    assert order == ["read page_1", "stored page_1", "read page_2", "stored page_2"]
-    records = {name: data.decode() async for name, data in store.records()}
-    assert await store.get_all(list(records.values())) == [name.encode() for name in records]
-    assert sorted(records) == ["page_1", "page_2"]

@@ -35,22 +35,6 @@ class Captures:
         await self._tasks[name]
         await _settle()
 
-    async def cancel(self, *names: str) -> None:
-        for name in names:
-            self._tasks[name].cancel()
-        await asyncio.wait([self._tasks[name] for name in names])
-        await _settle()
-
-    async def join(self, answer: str, name: str) -> None:
-        """Let another answer wait for a page that was requested before."""
-
-        async def wait() -> None:
-            with on_behalf_of(answer), self._askers.waiting(name):
-                await self._tasks[name]
-
-        self._joined = asyncio.create_task(wait())
-        await _settle()
-
     async def _capture(self, name: str) -> None:
         with on_behalf_of(name[0]), self._askers.waiting(name):
             async with self._limit.slot(name[2:] or name):
@@ -97,23 +81,3 @@ async def test_slot_of_a_slow_capture_is_lent_to_answers_without_a_slot(requeste
             await asyncio.sleep(0.01)
     await asyncio.sleep(0.05)
     assert set(captures.started) == started
-
-
-async def test_page_that_another_answer_waits_for_too_gets_its_turn():
-    captures = Captures(FairLimit(1, lend_after_s=3600))
-    await captures.request("a1", "a2", "a3")
-    await captures.join("b", "a3")
-    await captures.end("a1")
-    assert captures.started == ["a1", "a3"]
-
-
-async def test_cancelled_captures_give_their_slots_back():
-    captures = Captures(FairLimit(1, lend_after_s=3600))
-    await captures.request("a1", "a2", "a3", "a4")
-    captures._ends["a1"].set()
-    await asyncio.sleep(0)
-    await captures.cancel("a2", "a3")  # one of them may have got the slot in this step
-    assert captures.started[-1] == "a4"
-    await captures.end("a4")
-    await captures.request("b1")
-    assert captures.started[-1] == "b1"

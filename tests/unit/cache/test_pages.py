@@ -14,7 +14,7 @@ import pytest
 
 from cache.blobs import BlobStore
 from cache.capture import Capture, CaptureOutcome, CaptureSource, Observation, PageKind
-from cache.capture_index import FolderIndex, MemoryIndex
+from cache.capture_index import MemoryIndex
 from cache.errors import BlobCorrupt, NoEvidence
 from cache.pages import PageCache
 from tests.fakes.decodes import counted_decodes
@@ -255,22 +255,4 @@ async def test_parts_of_a_page_are_prepared_once_when_it_is_stored() -> None:
             assert parts == [capture.blobs[name].sha256 for name in capture.part_names]
             assert evidence.in_parts
             assert list(evidence.digests[-2:]) == parts
-    assert decoded == ["jpeg"]
-
-
-async def test_parts_of_an_import_are_prepared_once_when_it_is_first_used(tmp_path: Path) -> None:
-    blobs, folder = BlobStore.open("memory://"), tmp_path / "captures"
-    pages = PageCache(ScriptedCapturer(Clock()), blobs, await FolderIndex.open(folder))
-    with counted_decodes() as decoded:
-        observed = replace(_observed(jpeg(1100, 3500)), source=CaptureSource.IMPORT)
-        imported = await pages.add(URL, observed, with_parts=False)
-        assert (imported.part_names, decoded) == ((), [])
-        evidence = await pages.evidence(imported)
-        assert evidence.in_parts
-        assert evidence.capture.blobs.items() > imported.blobs.items()
-        assert await pages.evidence(imported) is evidence
-        # A later process finds the capture with parts, whether it has the imported one or looks up the URL.
-        later = PageCache(ScriptedCapturer(Clock()), blobs, await FolderIndex.open(folder))
-        assert (await later.evidence(imported)).capture == evidence.capture
-        assert (await later.get(URL)) == evidence.capture
     assert decoded == ["jpeg"]

@@ -151,35 +151,6 @@ GOLDENS: dict[str, Any] = {
         "results": {"element_acc": 1.0, "action_f1": 0.9, "step_acc": 0.5, "error_ratio": {"0": 0.5, "1": 0.5}},
         "task_success_rate": 0.5,
     },
-    "trailing": {
-        "order_no_positive_first": {
-            "order": [["T1", "a"], ["T2", "a"]],
-            "results": {
-                "element_acc": 0.5,
-                "action_f1": 0.5,
-                "step_acc": 0.5,
-                "marco_element_acc": 0.5,
-                "marco_action_f1": 0.5,
-                "marco_step_acc": 0.5,
-                "error_ratio": {"0": 0.5, "1": 0.5},
-                "acc_per_website": {"w": [0.5, 2]},
-            },
-        }
-    },
-    "port": {
-        "parse": [
-            {"raw": "Answer: C\nAction: TYPE\nValue: 'x'", "seed_commit": ["C", "TYPE"], "head": ["C", "TYPE", "x"]}
-        ],
-        "operation_f1_head": [
-            {"gold_op": "TYPE", "gold_value": "a b", "pred_op": "TYPE", "pred_value": "A", "f1": 2 / 3}
-        ],
-        "labels": {"27": "AB"},
-    },
-    "seeact": {
-        "option_names": [[3, "D"], [27, "AB"]],
-        "parse": [{"id": "a", "raw": "ELEMENT: B\nACTION: TYPE\nVALUE: x.", "parsed": ["B", "TYPE", "x"]}],
-        "option_lines_1": ["A. <a>", "B. None of the other options match the correct element"],
-    },
     "tilde": {
         "tokens": [
             {
@@ -200,8 +171,7 @@ GOLDENS: dict[str, Any] = {
         },
     },
 }
-PASSED = {"op_f1": 2, "parse": 3, "page": 5, "tournament": 1, "ranking": 5, "aggregate": 7, "trailing": 1, "port": 3}
-PASSED |= {"seeact": 4, "tilde": 2}
+PASSED = {"op_f1": 2, "parse": 3, "page": 5, "tournament": 1, "ranking": 5, "aggregate": 7, "tilde": 2}
 SHARED_GOLDENS = sorted((ROOT.parent / "shared" / "goldens" / "mind2web").glob("*.json"))
 
 
@@ -225,9 +195,6 @@ WRONG = {
     "tournament": (("cases", 0, "prediction", 1), "2"),
     "ranking": (("pickle", "ranks", "T_a", "8"), 1),
     "aggregate": (("results", "action_f1"), 0.8),
-    "trailing": (("order_no_positive_first", "results", "marco_step_acc"), 1.0),
-    "port": (("labels", "27"), "AC"),
-    "seeact": (("parse", 0, "parsed", 2), "x."),
     "tilde": (("is_valid_example", "expected", "n_valid"), 2),
 }
 

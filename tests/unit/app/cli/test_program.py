@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import ast
-import os
 import re
 import subprocess
 import sys
@@ -70,21 +69,6 @@ def test_options_that_do_not_belong_together_are_named(
     assert problem in ended.err
 
 
-@pytest.mark.parametrize(
-    ("typed", "completed"),
-    [("assay evaluate --mod", ["--model"]), ("assay admin pr", ["providers", "prune"])],
-)
-def test_shell_completes_commands_and_options(typed: str, completed: list[str]) -> None:
-    request = {"_ASSAY_COMPLETE": "complete_bash", "COMP_WORDS": typed, "COMP_CWORD": str(typed.count(" "))}
-    assay = Path(sys.executable).with_name("assay")
-
-    done = subprocess.run(
-        [assay], env={**os.environ, **request}, capture_output=True, text=True, check=True, timeout=240
-    )
-
-    assert done.stdout.split() == completed
-
-
 def test_version_is_printed_with_the_commit_of_the_checkout(assay: RunCommand) -> None:
     printed = assay("--version").out
 
@@ -100,15 +84,6 @@ def test_invalid_setting_is_reported_in_one_line(assay: RunCommand, monkeypatch:
     assert ended.code == 1
     assert "ASSAY_MAX_LLM" in ended.err
     assert "Traceback" not in ended.err
-
-
-def test_missing_file_is_a_bug_with_a_traceback(
-    assay: RunCommand, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("app.maintenance.doctor.run_checks", lambda *_, **__: (tmp_path / "missing").read_text())
-
-    with pytest.raises(FileNotFoundError):
-        assay("admin", "doctor")
 
 
 @pytest.mark.parametrize(

@@ -46,17 +46,6 @@ def test_free_space_of_the_data_folder_is_checked(tmp_path: Path) -> None:
     assert doctor.check_disk(tmp_path, free_bytes=lambda place: 1024).state is State.FAILED
 
 
-@pytest.mark.parametrize("place", ["file/data", "loop/data"])
-def test_data_folder_that_cannot_be_created_is_reported(tmp_path: Path, place: str) -> None:
-    (tmp_path / "file").touch()
-    (tmp_path / "loop").symlink_to("loop")
-
-    check = doctor.check_disk(tmp_path / place, free_bytes=lambda place: 1024**4)
-
-    assert check.state is State.FAILED
-    assert f"ASSAY_DATA_DIR={tmp_path / place}" in check.detail and check.remedy is not None
-
-
 @pytest.mark.parametrize(
     ("landlock", "problem", "shared", "state", "detail"),
     [

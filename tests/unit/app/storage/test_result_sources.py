@@ -30,14 +30,6 @@ def test_each_page_is_counted_with_its_leaves_and_their_cost():
     assert found == {ONE: (2, 1, 4, pytest.approx(0.0062)), TWO: (1, 0, 2, pytest.approx(0.0031))}
 
 
-def test_unknown_price_is_not_zero():
-    result = result_of(rubric_of(leaf("a", claim="x", sources=[ONE]), leaf("b", claim="y", sources=[ONE])))
-    tree = result["eval_breakdown"][0]["verification_tree"]
-    tree["children"][0]["usage"]["usd"] = None
-    [row] = result_source_rows("res_1", json.dumps(result))
-    assert (row["leaves"], row["calls"], row["usd"]) == (2, 4, None)
-
-
 @given(
     st.lists(
         st.lists(st.sampled_from([ONE, TWO, "HTTPS://ONE.example/a", "https://one.example/a/"]), max_size=4), max_size=6

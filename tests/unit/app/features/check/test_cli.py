@@ -61,21 +61,3 @@ def test_missing_or_empty_file_folder_and_contradicting_options(
     assert "report.md is empty" in capsys.readouterr().err
     assert check(tmp_path / "none.md", "--json", "--markdown") == 2
     assert "--json and --markdown exclude each other" in capsys.readouterr().err
-
-
-def test_reply_of_a_provider_is_read_as_its_markdown(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    text = "Water 💧 is wet."
-    annotation = {"type": "url_citation", "start_index": 0, "end_index": len(text), "url": "https://a.example/x"}
-    content = [{"type": "output_text", "text": text, "annotations": [annotation | {"title": "A"}]}]
-    reply = {"object": "response", "output": [{"type": "message", "role": "assistant", "content": content}]}
-    path = tmp_path / "reply.json"
-    path.write_text(json.dumps(reply), "utf-8")
-    assert check(path, "--bind", "--json") == 0
-    [mark] = json.loads(capsys.readouterr().out)["marks"]
-    assert mark["url"] == "https://a.example/x"
-
-    annotation["end_index"] = 1_000
-    content[0]["annotations"] = [annotation]
-    path.write_text(json.dumps(reply), "utf-8")
-    assert check(path) == 2
-    assert "end_index" in capsys.readouterr().err

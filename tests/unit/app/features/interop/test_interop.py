@@ -14,7 +14,6 @@ import pytest
 from app.features.interop.exported_results import ExportedResult, from_folder
 from app.features.interop.public_layout import NotExportable, write_layout
 from app.features.interop.tables import leaf_table, result_table, write_csv, write_parquet
-from judges.result import AnswerFolder
 from rubrics.verdict import Outcome
 from tests.fakes.judged import group, leaf, result_of, rubric_of
 
@@ -97,17 +96,3 @@ def test_name_in_a_foreign_result_never_becomes_a_path(tmp_path: Path, changes: 
     with pytest.raises(NotExportable, match="cannot be a folder name"):
         write_layout(tmp_path / "out", [judged("fine"), judged(**changes)])
     assert list(tmp_path.iterdir()) == []
-
-
-def test_results_of_the_public_toolkit_are_read_and_named_after_their_folders(tmp_path: Path) -> None:
-    folder = AnswerFolder(out=tmp_path, agent="otter", task_id="bridge", answer_name="answer_1.md")
-    folder.results.mkdir(parents=True)
-    node = {"id": "root", "desc": "d", "critical": False, "score": 1.0, "status": "passed", "strategy": "parallel"}
-    plain = {"agent_name": "otter", "answer_name": "answer_1.md", "final_score": 1.0, "judge_model": "gpt-6-luna",
-             "eval_breakdown": [{"info": [], "verification_tree": {**node, "children": []}}]}  # fmt: skip
-    (folder.results / "20250714_120000_answer_1.md.json").write_text(json.dumps(plain))
-
-    (one,) = from_folder(tmp_path, "otter")
-    assert (one.task_id, one.answer) == ("bridge", None)
-    (row,) = result_table([one]).objects()
-    assert (row["final_score"], row["status"], row["model"], row["leaves_passed"]) == (1.0, "complete", "gpt-6-luna", 1)
