@@ -8,7 +8,7 @@ from typing import Any
 
 from pydantic import BaseModel, Field
 
-from mind2web2 import Evaluator
+from mind2web2 import AggregationStrategy, Evaluator
 
 TASK: dict[str, Any] = {}
 
@@ -36,7 +36,7 @@ async def evaluate_answer(
     e = Evaluator()
     e.initialize(
         task_id=TASK["id"],
-        strategy="sequential" if TASK["in_order"] else "parallel",
+        strategy=AggregationStrategy.SEQUENTIAL if TASK["in_order"] else AggregationStrategy.PARALLEL,
         agent_name=agent_name,
         answer_name=answer_name,
         client=client,
@@ -61,7 +61,9 @@ async def evaluate_answer(
         e.add_custom_node(entry.name, f"entry_{number}_named", "It is named", group)
         if TASK["pdfs"]:
             await e.extract("What is the heading?", Entry, f"heading_{number}", source=entry.urls[0])
-        claims = [(claim, entry.urls[: TASK["pages_per_claim"]]) for claim in TASK["claims"]]
+        claims: list[tuple[str, list[str] | None]] = [
+            (claim, entry.urls[: TASK["pages_per_claim"]]) for claim in TASK["claims"]
+        ]
         claims += [(claim, None) for claim in TASK["statements"]]
         verified = []
         for place, (claim, sources) in enumerate(claims):
