@@ -1,12 +1,11 @@
-"""``python -m tests.bench.coverage``: simulated coverage of intervals for the mean score, as in docs/statistics.md.
+"""Simulated coverage of intervals for the mean score, as in docs/statistics.md.
 
 Each run draws the scores of ``n`` tasks from a known distribution, computes every interval and checks whether it covers
-the known mean. Fixed seed: the same command prints the same table.
+the known mean. Fixed seed: the same figures in each run.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -20,7 +19,6 @@ Floats: TypeAlias = "np.ndarray[tuple[int, ...], np.dtype[np.float64]]"
 Ends: TypeAlias = tuple[float, float]
 
 RUNS, SEED = 2_000, 20_261_122
-TASKS = (5, 10, 20, 50)
 MAX_ANSWERS = 5
 _ROUNDING = 1e-6
 """Tolerance of the ends of an interval."""
@@ -140,28 +138,3 @@ def _found(ends: Sequence[Ends], mean: float) -> IntervalQuality:
         width=float((high - low).mean()),
         passed_by_luck=float((low > mean + _ROUNDING).mean()),
     )
-
-
-def _scores_table(*, clustered: bool, tasks: Sequence[int], runs: int) -> None:
-    print(f"\n{'One to five answers per task' if clustered else 'One answer per task'}\n")
-    print(f"| shape | tasks | {' | '.join(METHODS)} |\n|---|---|{'---|' * len(METHODS)}")
-    for name, shape in SHAPES.items():
-        for count in tasks:
-            drawn = list(samples(shape, count, clustered=clustered, runs=runs))
-            cells = [measured(method, drawn, shape.mean) for method in METHODS]
-            texts = [f"{cell.coverage:.1%}, {cell.width:.2f}, {cell.passed_by_luck:.1%}" for cell in cells]
-            print(f"| {name} | {count} | {' | '.join(texts)} |", flush=True)
-
-
-def main() -> None:
-    """Print one table of the docs: coverage, mean width, and how often the lower end lies above the mean."""
-    options = argparse.ArgumentParser(prog="python -m tests.bench.coverage", description=__doc__.splitlines()[0])
-    options.add_argument("--runs", type=int, default=RUNS, help="simulated experiments for each cell (default: 2000)")
-    options.add_argument("--tasks", type=int, nargs="+", default=TASKS, help="numbers of tasks (default: 5 10 20 50)")
-    options.add_argument("--table", choices=("single", "clustered"), default="single")
-    given = options.parse_args()
-    _scores_table(clustered=given.table == "clustered", tasks=given.tasks, runs=given.runs)
-
-
-if __name__ == "__main__":
-    main()

@@ -1,8 +1,8 @@
 """Input of the benchmarks: answers, and their page caches in the public folder layout.
 
-The amount is about that of the public toolkit's measurement: 10 scripts, 23 answers, 256 pages, 550 requests (there 466
-to 537), and a sequence of 50 to 59 replies with the default limits (there 49 if the two votes that are always needed are
-requested together). That is the growth of the run time from 300 to 1,000 ms of latency, divided by 700 ms.
+The amount is about that of the public toolkit's measurement: 10 tasks, 23 answers, 256 pages, 550 requests (there 466
+to 537), and a sequence of 50 to 59 replies with the default limits (there 49 if the two votes that are always needed
+are requested together). That is the growth of the run time from 300 to 1,000 ms of latency, divided by 700 ms.
 
 The files are created once and stored in the temporary folder under a digest of their generator, because 256 pages
 take a while.

@@ -212,14 +212,6 @@ def test_key_that_decoding_would_change_is_found_by_its_own_spelling_only(other:
     assert cache.lookup(SPECIAL) is None
 
 
-def test_every_stored_url_reads_its_own_page(tmp_path: Path):
-    cache = CacheFileSys(tmp_path)
-    urls = [SPECIAL, "https://a.com/s?q=C", "https://a.com/s?q=C%2523", "https://a.com/%2520", "https://a.com/x//"]
-    stored = [cache.put_web(url, url, None) for url in urls]
-    assert cache.get_all_urls() == stored
-    assert [cache.get_web(key)[0] for key in cache.get_all_urls()] == [cache.get_web(url)[0] for url in urls] == urls
-
-
 def test_failures_are_counted_until_the_page_is_stored(tmp_path: Path):
     cache = CacheFileSys(tmp_path)
     cache.record_failure("https://a.com/Down/", "timeout")

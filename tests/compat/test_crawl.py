@@ -13,7 +13,6 @@ from typing import Any
 import pytest
 
 from cache.capture import CaptureOutcome, Observation, PageKind
-from judges.errors import LLMRejected
 from mind2web2 import CacheFileSys
 from mind2web2.cli import main
 from mind2web2.crawl import CitedPage, Crawl, UrlModels, group_urls
@@ -207,17 +206,6 @@ async def test_urls_are_reused_for_the_same_answers_and_models(crawl: Callable[.
     assert await number_of_requests() == 2
     await crawl(models=Models({"one": []})).run(["t"])
     assert task_file(tmp_path)["all_unique_urls"] == ["https://a.example/x"]
-
-
-async def test_model_without_a_reply_makes_the_urls_incomplete(crawl: Callable[..., Crawl], tmp_path: Path):
-    answer(tmp_path, "https://a.example/1")
-    failing = Models({"one": ["https://b.example"], "two": LLMRejected("wrong key")})
-    assert await crawl(models=failing).run(["t"]) == {"stored": 2}
-    assert task_file(tmp_path)["url_extraction_complete"] is False
-    working = Models({"one": [], "two": []})
-    await crawl(models=working).run(["t"])
-    assert sorted(working.asked) == ["one", "two"]
-    assert task_file(tmp_path)["url_extraction_complete"] is True
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from mind2web2 import CacheFileSys, EvaluatorConfig, HarnessError, JudgeError
+from mind2web2 import CacheFileSys, EvaluatorConfig
 from mind2web2.eval_runner import (
     ScriptsNotFound,
     evaluate_task,
@@ -18,8 +18,7 @@ from mind2web2.eval_runner import (
     merge_all_results,
     resolve_scripts_dir,
 )
-from mind2web2.llm_client.judge import current_scope
-from mind2web2.results import SCORING_VERSION, load_latest_result
+from mind2web2.results import SCORING_VERSION
 from mind2web2.utils.cache_filesys import CacheIndexError
 from tests.compat.scripted import ScriptedClient
 
@@ -203,50 +202,6 @@ async def test_result_contains_what_it_depends_on(layout: Layout):
         "requests", "failed_requests", "input_tokens", "cached_input_tokens", "output_tokens", "reasoning_tokens",
         "served_models", "rejections", "harness_failures",
     }  # fmt: skip
-
-
-SWALLOWING = """
-async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model=""):
-    for _ in range(3):
-        try:
-            await client.async_response(answer=answer)
-        except Exception:
-            pass
-    return {"final_score": 1.0}
-"""
-
-
-class Failing:
-    """Client that sends its requests within the scope of an answer, as ``LLMClient`` does."""
-
-    judge = None
-
-    def __init__(self, error: Exception) -> None:
-        self.error = error
-        self.asked: list[str] = []
-
-    async def async_response(self, *, answer: str) -> None:
-        scope = current_scope()
-        assert scope is not None
-        scope.check()
-        self.asked.append(answer)
-        if "fails" in answer:
-            scope.record(self.error)
-            raise self.error
-
-
-@pytest.mark.parametrize(
-    "error", [JudgeError("no credit"), HarnessError("no browser")], ids=lambda each: type(each).__name__
-)
-async def test_answer_has_no_result_after_a_judge_error_that_the_script_swallowed(layout: Layout, error: Exception):
-    layout.script.write_text(SWALLOWING, "utf-8")
-    layout.answer("this one fails", 1)
-    layout.answer("this one does not", 2)
-    asked = Failing(error)
-    assert [result["answer_name"] for result in await layout.run(asked)] == ["answer_2.md"]
-    assert sorted(asked.asked) == ["this one does not"] * 3 + ["this one fails"]
-    assert str(error) in read(layout.folder(1) / "failed.json")["error"]
-    assert load_latest_result(layout.folder(1)) is None
 
 
 def folders(root: Path, *names: str) -> None:

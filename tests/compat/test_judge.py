@@ -22,10 +22,9 @@ from mind2web2 import (
     JudgeContentError,
     JudgeError,
     LLMClient,
-    eval_toolkit,
     llm_client,
 )
-from mind2web2.eval_toolkit import TRUNCATION_MARKER, count_tokens, empty_extraction
+from mind2web2.eval_toolkit import TRUNCATION_MARKER, count_tokens
 from mind2web2.llm_client import JudgeUsage
 from mind2web2.llm_client.judge import answer_scope
 from tests.compat.scripted import ScriptedClient, initialized_evaluator, outcomes
@@ -198,18 +197,6 @@ async def test_content_error_empties_an_extraction_and_the_answer_is_scored(serv
     assert summary["eval_breakdown"][0]["info"] == [{"the city": {"name": None, "aliases": ["none"], "year": 1889}}]
 
 
-def test_empty_extraction_has_defaults_and_none_for_required_fields():
-    class Outer(BaseModel):
-        city: City
-        number: int = Field(alias="no")
-        words: dict[str, int] = {}
-
-    empty = empty_extraction(Outer)
-    assert isinstance(empty, Outer)
-    assert (empty.city, empty.number, empty.words) == (None, None, {})
-    assert empty_extraction(Outer).words is not empty.words
-
-
 # Pages that are too long
 
 
@@ -311,25 +298,6 @@ async def test_what_a_script_decides_after_its_own_rejected_request_is_not_judge
 
 
 # Harness
-
-
-async def test_unusable_tokenizer_is_a_harness_error(
-    server: StandInLLM, cache: CacheFileSys, monkeypatch: pytest.MonkeyPatch
-):
-    def unusable() -> Any:
-        raise OSError("no rank file")
-
-    monkeypatch.setattr(eval_toolkit, "_text_encoding", unusable)
-    cache.put_web("https://a.com/long", "word " * 100_000, None)
-    client = client_of(server)
-    e = initialized_evaluator(client, cache)
-    assert await e.verify("it is right", e.add_leaf("short", "short"), URL)  # needs no tokenizer
-    with pytest.raises(HarnessError, match="no rank file"):
-        await e.verify("it is right", e.add_leaf("a", "a"), "https://a.com/long")
-    assert len(client.usage.harness_failures) == 1
-    with pytest.raises(HarnessError):
-        await e.verify("it is right", e.add_leaf("b", "b"), "https://a.com/other")
-    assert len(server.calls) == 2
 
 
 class BrokenCache:

@@ -20,7 +20,7 @@ from mind2web2.utils.page_info_retrieval import BatchBrowserManager
 from tests.compat.scripted import LOGGER, ScriptedClient, initialized_evaluator, nodes, outcomes, text_of
 from tests.compat.test_tools import make_pdf
 from tests.compat.web import Reply, Web, running_web
-from tests.fakes.sandbox import browser_without_sandbox, installed_browser, sandbox_variables
+from tests.fakes.sandbox import sandbox_variables
 
 pytestmark = pytest.mark.browser
 
@@ -101,25 +101,6 @@ async def test_batch_browser_manager_captures_pages_and_pdfs(site: Web):
         assert "Words of page 1" in text
         assert await manager.capture_page(f"{site.origin}/gone", LOGGER) == (None, None)
     assert browsers() <= others
-
-
-async def test_without_a_sandbox_pages_are_captured_only_if_allowed(
-    site: Web, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-):
-    browser = installed_browser()
-    assert browser is not None
-    with browser_without_sandbox(browser) as program:
-        monkeypatch.setenv("ASSAY_BROWSER", str(program))
-        texts = []
-        for allowed in ("false", "true"):
-            monkeypatch.setenv("ASSAY_BROWSER_UNSANDBOXED", allowed)
-            async with BatchBrowserManager() as manager:
-                texts.append((await manager.capture_page(f"{site.origin}/lamps", LOGGER))[1])
-    refused, seen = texts
-    assert refused is None
-    assert "no usable sandbox" in caplog.text
-    assert seen is not None
-    assert "The green lamp costs 40 crowns" in seen
 
 
 async def test_missing_browser_is_logged(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):

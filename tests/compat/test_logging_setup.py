@@ -58,19 +58,6 @@ def test_events_are_written_as_json_lines_and_as_text(tmp_path: Path, made: list
     assert "WARNING run: page ü is slow" in (tmp_path / f"{stamp}_run.log").read_text("utf-8")
 
 
-def test_debug_events_go_only_to_the_json_lines(tmp_path: Path, made: list[logging.Logger], capsys):
-    logger, stamp = create_logger("run", tmp_path)
-    made.append(logger)
-    logger.debug("detail")
-    logger.info("fact")
-    assert len(lines(tmp_path / f"{stamp}_run.jsonl")) == 2
-    assert [line[-4:] for line in (tmp_path / f"{stamp}_run.log").read_text("utf-8").splitlines()] == ["fact"]
-    shown = capsys.readouterr()
-    assert shown.out == ""
-    assert "fact" in shown.err
-    assert "detail" not in shown.err
-
-
 def test_sub_logger_writes_to_the_files_of_its_parent(tmp_path: Path, made: list[logging.Logger]):
     logger, stamp = create_logger("run", tmp_path, enable_console=False)
     made.append(logger)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import gzip
 import io
 import json
 import re
@@ -14,7 +13,6 @@ import lxml.html
 import pytest
 from PIL import Image
 
-from mind2web2 import report
 from mind2web2.cli import main
 from mind2web2.report import NoAnswers, write_report
 from tests.compat.reported import FERRY, add_answer, write_project
@@ -100,17 +98,6 @@ def test_thumbnails_show_the_top_of_each_cited_page_once(tmp_path: Path):
     sizes = [Image.open(io.BytesIO(base64.b64decode(picture, validate=True))).size for picture in pictures]
     assert sizes == [(480, 720), (480, 392)]  # failed checks first; both tasks have the same pages
     assert stored_thumbnails(write_report("me", tmp_path / "eval_results").read_text("utf-8")) == []
-
-
-def test_large_report_contains_its_answers_compressed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    plain = page_of(write_project(tmp_path, 1))
-    monkeypatch.setattr(report, "MAX_PLAIN_CHARS", 0)
-    packed = page_of(tmp_path)
-    assert "The ferry leaves at 8:40." not in packed
-    bodies = re.findall(r'class="packed"[^>]*>(.*?)</script>', packed)
-    assert len(bodies) == 3
-    for body in bodies:
-        assert gzip.decompress(base64.b64decode(body, validate=True)).decode() in plain
 
 
 def test_report_without_answers_is_an_error(tmp_path: Path):

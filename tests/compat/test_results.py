@@ -57,13 +57,6 @@ def test_superseded_results_are_kept_but_are_not_the_latest(answer_dir: Path):
     assert runs == {1, 2}
 
 
-@pytest.mark.parametrize("content", ["[1]", "[" * 100_000])
-def test_unreadable_result_counts_as_no_result(answer_dir: Path, content: str):
-    path = store(answer_dir, NEW, content)
-    assert results.latest_result_file(answer_dir) == path
-    assert results.load_latest_result(answer_dir) is None
-
-
 def test_evaluation_date_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch):
     assert (results.SCORING_VERSION, results.EVAL_DATE_VARIABLE) == (3, "MIND2WEB2_EVAL_DATE")
     monkeypatch.delenv(results.EVAL_DATE_VARIABLE, raising=False)

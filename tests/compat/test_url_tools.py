@@ -126,11 +126,11 @@ HOSTILE = [
 
 
 @pytest.mark.parametrize("hostile", HOSTILE)
-def test_urls_in_a_mebibyte_are_found_in_linear_time(hostile: str):
-    text = "https://a.com/" + hostile * ((1 << 20) // len(hostile))
+def test_urls_in_a_long_text_are_found_in_linear_time(hostile: str):
+    text = "https://a.com/" + hostile * ((1 << 18) // len(hostile))
     started = time.process_time()
     regex_find_urls(text)
-    assert time.process_time() - started < 10  # CPU seconds; 0.3 at most are usual
+    assert time.process_time() - started < 3  # CPU seconds; 0.1 at most are usual
 
 
 @pytest.mark.parametrize(

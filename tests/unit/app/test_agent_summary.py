@@ -34,13 +34,6 @@ def test_unknown_leaves_widen_every_average() -> None:
     assert (row.incomplete, row.without_result) == (1, 0)
 
 
-def test_answer_without_a_result_is_unknown_and_not_zero() -> None:
-    row = scorecard_row("otter", [outcome("a", 1, result(1.0)), outcome("b", 1, None)])
-
-    assert row.partial == Score(value=None, low=0.5, high=1.0)
-    assert (row.incomplete, row.without_result, row.answers_not_judged) == (0, 1, 1)
-
-
 def test_pass_at_k_is_over_the_tasks_with_every_run_and_names_the_missing_ones() -> None:
     answers = [outcome("a", 1, result(0.0)), outcome("a", 2, result(1.0)), outcome("c", 1, result(0.5))]
     whole = [*answers, outcome("b", 1, result(0.5)), outcome("b", 2, result(1.0 - 1e-7))]

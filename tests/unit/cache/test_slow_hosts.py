@@ -54,19 +54,3 @@ def test_only_a_timeout_makes_a_host_slow(outcome: CaptureOutcome):
     assert "https://a.com/other" in hosts
     hosts.record(seen("https://a.com/", outcome))
     assert "https://a.com/other" not in hosts
-
-
-@pytest.mark.parametrize(
-    ("url", "is_slow"),
-    [
-        ("https://a.com/x", True),
-        ("https://A.com:443/", True),
-        ("https://a.com:8443/", False),
-        ("https://doi.org/1", False),  # redirected to the host that did not respond
-        ("not a URL", False),
-    ],
-)
-def test_host_and_port_that_did_not_respond_are_slow(url: str, is_slow: bool):
-    hosts = SlowHosts()
-    hosts.record(seen("https://doi.org/2", final_url="https://a.com/paper"))
-    assert (url in hosts) is is_slow

@@ -225,30 +225,6 @@ def test_wait_retries_a_busy_server_after_retry_after(connect: Callable[..., Any
     assert job.status == "succeeded"
 
 
-class Circular(dict[str, Any]):
-    """Object that contains itself."""
-
-    def __init__(self) -> None:
-        super().__init__(me=self)
-
-
-@pytest.mark.parametrize(
-    ("value", "field"),
-    [
-        (math.nan, "body.answers[0].text"),
-        ("\ud800", "body.answers[0].text"),
-        ({"x": [1, math.inf]}, "body.answers[0].text.x[1]"),
-        (Circular(), "body.answers[0].text.me"),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-def test_body_that_cannot_be_sent_is_refused_with_its_field(connect: Callable[..., Any], value: Any, field: str):
-    client = connect(never_called)
-    with pytest.raises(InvalidArgument) as refused:
-        client.create_submission({"agent": "me", "task_id": "t", "answers": [{"name": "a", "text": value}]})
-    assert refused.value.field.startswith(field)
-
-
 @pytest.mark.parametrize(
     ("call", "field"),
     [

@@ -45,18 +45,6 @@ def test_command_past_its_deadline_is_terminated_with_its_children(commands: Com
     assert _ended_within(child, 240.0)
 
 
-def test_long_command_prints_progress_with_its_last_line(tmp_path: Path, messages: list[str]):
-    def show(line: str) -> None:
-        messages.append(line)
-        if "unpacking" in line:
-            (tmp_path / "shown").touch()
-
-    commands = Commands(tmp_path, tmp_path / "logs", show, progress_interval_s=0.2)
-    code = "import os, time\nprint('unpacking', flush=True)\nwhile not os.path.exists('shown'): time.sleep(0.01)"
-    assert commands.run("long", python(code), timeout_s=240).ok
-    assert any("unpacking" in line for line in messages)
-
-
 def _ended_within(pid: int, seconds: float) -> bool:
     deadline = time.monotonic() + seconds
     while time.monotonic() < deadline:

@@ -96,13 +96,3 @@ def test_token_budget_limits_a_model_without_a_price(
     assert (ended.code, len(model.calls)) == (3, 1)
     [answer] = json.loads(ended.out)["answers"]
     assert answer["status"] == "incomplete"
-
-
-def test_jury_of_the_command_line_asks_every_member(evaluate: RunCommand, model: StandInLLM, tmp_path: Path) -> None:
-    model.rule = lambda call: call.model == "gpt-4.1"
-    ended = evaluate("--model", "gpt-4.1,openai/gpt-4o,openai/gpt-6-luna", "--json")
-    assert ended.code == 0, ended.err
-    [answer] = json.loads(ended.out)["answers"]
-    assert answer["score"]["value"] == 0.0
-    assert json.loads((tmp_path / answer["path"]).read_text())["model"] == "gpt-4.1,gpt-4o,gpt-6-luna"
-    assert {call.model for call in model.calls} == {"gpt-4.1", "gpt-4o", "gpt-6-luna"}

@@ -8,7 +8,6 @@ import pytest
 
 from app.cli.submit import follow
 from app.console.errors import Interrupted
-from app.features.rescore.cli import _wait
 
 
 class InterruptedClient:
@@ -24,8 +23,3 @@ class InterruptedClient:
 def test_waiting_for_jobs():
     with pytest.raises(Interrupted, match=r"continue on the server\. .* again: assay admin jobs --wait job_1 job_2$"):
         follow(InterruptedClient(), {"job_1": "a", "job_2": "b"}, timeout_s=None, as_json=False)  # type: ignore[arg-type]
-
-
-def test_waiting_for_a_rescore():
-    with pytest.raises(Interrupted, match=r"To see it: assay results rescore r_1; to stop it: .* r_1 --cancel$"):
-        _wait(InterruptedClient(), "r_1", None)  # type: ignore[arg-type]

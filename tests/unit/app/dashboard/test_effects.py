@@ -72,14 +72,6 @@ def test_lost_points_add_up_to_what_the_score_lacks():
     assert sum(lost[child.key][0] for child in drawn.root.children) == pytest.approx(1 - drawn.root.score)
 
 
-def test_open_leaf_shows_the_score_for_both_outcomes():
-    drawn, found = outline_and_effects(leaf("a", NOT_JUDGED), leaf("b"), leaf("c", FAILED), leaf("d", NOT_JUDGED))
-    [first, _] = open_leaves(drawn, found)
-    assert first.leaf.key == "a"
-    assert first.if_failed == Score(value=None, low=0.25, high=0.5)
-    assert first.if_passed == Score(value=None, low=0.5, high=0.75)
-
-
 @QUICK
 @given(judged_rubrics())
 def test_scores_of_open_leaves_are_those_of_the_whole_tree(rubric: Rubric):

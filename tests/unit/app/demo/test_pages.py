@@ -30,10 +30,3 @@ async def test_every_link_of_the_site_works(browse: httpx.AsyncClient):
         waiting += [part.split('"')[0] for part in reply.text.split('href="/')[1:]] if "html" in reply.text else []
         waiting = [one if one.startswith("/") else f"/{one}" for one in waiting]
     assert {"/museum/talks", "/files/heron-2-data-sheet.pdf", "/news/autumn-lecture"} <= seen
-
-
-@pytest.mark.parametrize("path", ["/people/oskar-velm", "/../errors", "/a%00b"])
-async def test_missing_page_is_a_404(browse: httpx.AsyncClient, path: str):
-    reply = await browse.get(path)
-    assert reply.status_code == 404
-    assert "There is no page at this address" in reply.text

@@ -19,25 +19,6 @@ def test_missing_key_fails_with_its_name_and_a_remedy() -> None:
     assert "lexical" in check.remedy
 
 
-async def test_each_member_of_a_jury_is_checked() -> None:
-    jury = settings_for_tests(
-        model="openai/gpt-6-luna,openai/gpt-6-sol,lexical", openai_api_key=None, openai_base_url=None
-    )
-
-    assert "OPENAI_API_KEY" in doctor.check_keys(jury).detail
-    assert "gpt-6-luna" in (await doctor.check_model(jury)).detail
-    assert (await doctor.check_model(settings_for_tests(model="lexical,openai/a"))).state is State.FAILED
-
-
-async def test_broken_judge_file_is_named(tmp_path: Path) -> None:
-    (tmp_path / "bridge.py").write_text("def (")
-
-    check = await doctor.check_judges(settings_for_tests(judges=(tmp_path,)))
-
-    assert check.state is State.FAILED
-    assert "bridge" in check.detail
-
-
 def test_free_space_of_the_data_folder_is_checked(tmp_path: Path) -> None:
     free = 3 * 1024**3
 

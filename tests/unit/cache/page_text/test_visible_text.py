@@ -66,10 +66,3 @@ async def test_consent_and_login_in_a_frame_are_facts_of_the_page() -> None:
     facts = (await read_visible_text(page)).facts
     assert (facts["consentChars"], facts["hasPasswordField"]) == (3 + len("we value your privacy"), True)
     assert (facts["loginFormChars"], facts["inputs"]) == (12, 3)
-
-
-async def test_alternative_texts_follow_the_hidden_text_in_their_own_section() -> None:
-    page = FakeFrame("x", hidden=["unseen"], alternatives=["A mill", "A map"])
-    expected = "unseen\n\n[alternative texts of pictures]\n- A mill\n- A map"
-    assert (await read_visible_text(page)).hidden == expected
-    assert (await read_visible_text(FakeFrame("x", alternatives=["A mill"]))).hidden.startswith("[alternative")

@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from app.agent_summary import AnswerOutcome
-from app.engine.result_folder import write_summaries
 from judges.result import AnswerFolder, write_json
 from tests.fakes.judged import FAILED, NOT_JUDGED, PASSED, leaf, result_of, rubric_of
 from tests.unit.app.conftest import RunCommand
@@ -99,12 +97,3 @@ def test_gate_exit_code_and_message(
     ended = assay("results", "gate", "--results", str(folder), *wanted)
     assert ended.code == code
     assert message in ended.err
-
-
-def test_answers_without_a_result_count_in_a_gate(assay: RunCommand, folder: Path) -> None:
-    """They have no result file. The summary that `assay evaluate` writes lists them."""
-    crashed = AnswerOutcome(task_id="crashed", answer_name="answer_1.md", error_code="JUDGE_BUG")
-    write_summaries(folder, "right", [crashed])
-    ended = assay("results", "gate", "--results", str(folder), "--agent", "right", "--min-score", "0.9")
-    assert ended.code == 3
-    assert "1 of 9 answers were not judged" in ended.err

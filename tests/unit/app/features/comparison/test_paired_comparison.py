@@ -55,13 +55,6 @@ def test_open_task_is_excluded_from_tests_and_included_in_bounds():
     assert score["whatever_is_open"]["low"] < 0 < score["whatever_is_open"]["high"]
 
 
-def test_answer_without_a_result_is_open_and_not_zero():
-    found = compare_two(side("old", a=0.5), side("new", a=None))
-    assert found["tasks"][0]["b"] == {"value": None, "low": 0.0, "high": 1.0}
-    assert found["score"]["verdict"] == "nothing_to_compare"
-    assert found["b"]["not_judged"] == 1
-
-
 @pytest.mark.parametrize(
     ("gains", "verdict"),
     [

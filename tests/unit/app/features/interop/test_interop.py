@@ -51,15 +51,6 @@ def test_csv_has_one_row_per_result(tmp_path: Path) -> None:
     assert second["answer_name"] == "answer_2.md"
 
 
-def test_csv_of_leaves_has_no_formulas(tmp_path: Path) -> None:
-    write_csv(tmp_path / "leaves.csv", leaf_table([judged()]))
-
-    first, second, _ = rows_of(tmp_path / "leaves.csv")
-    assert first["claim"] == "'" + FORMULA
-    assert first["sources"] == "https://a.example\nhttps://b.example"
-    assert (first["leaf"], first["outcome"], second["outcome"]) == ("facts/old", "passed", "failed")
-
-
 def test_parquet_keeps_types_lists_and_missing_values(tmp_path: Path) -> None:
     write_parquet(tmp_path / "results.parquet", result_table([judged(usage={"usd": None})]))
     write_parquet(tmp_path / "leaves.parquet", leaf_table([judged()]))

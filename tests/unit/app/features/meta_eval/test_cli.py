@@ -7,7 +7,6 @@ import pytest
 
 from judges.analysis.labels import HumanDecision, Label, LabelledPage, RecordedVerdict, label_line
 from rubrics.verdict import Outcome
-from tests.fakes.label_sets import verdict_row, wikipedia_row
 from tests.unit.app.conftest import RunCommand
 
 pytestmark = pytest.mark.slow
@@ -76,19 +75,3 @@ def test_claims_not_judged_make_the_measurement_incomplete(assay: RunCommand, tm
     assert ended.code == 3
     (unjudged,) = json.loads(ended.out)["judges"][0]["not_judged"]
     assert (unjudged["claim"], unjudged["reason"]) == ("It is blue", "capture_failed")
-
-
-def test_imported_set_is_measured_with_all_its_judges(assay: RunCommand, tmp_path: Path) -> None:
-    dataset = [wikipedia_row("a"), wikipedia_row("b", "Not supported"), wikipedia_row("c", "Sometimes")]
-    results = [verdict_row("a"), verdict_row("b"), verdict_row("a", model="heron-2"), verdict_row("b", "No")]
-    (tmp_path / "dataset.json").write_text(json.dumps({"rows": dataset}))
-    (tmp_path / "results.json").write_text(json.dumps(results))
-
-    ended = assay("meta-eval", "import", "wikipedia", "dataset.json", "results.json")
-
-    assert ended.code == 0, ended.err
-    assert "dataset.labels.jsonl: 2 labels of 3 rows" in ended.out
-    assert "1 unknown label" in ended.out
-    assert "dataset.json, row 3" in ended.out
-    measured = json.loads(assay("meta-eval", "measure", "dataset.labels.jsonl", "--json").out)
-    assert [(judge["model"], judge["n"]) for judge in measured["judges"]] == [("heron-1", 2), ("heron-2", 1)]

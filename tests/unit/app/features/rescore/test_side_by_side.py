@@ -68,12 +68,6 @@ def test_agreement_counts_the_claims_that_both_judges_decided():
     assert comparison_json([])["agreement"]["kappa"]["value"] is None
 
 
-def test_answer_without_a_result_changes_no_mean():
-    assert agents(answer("otter", None, (PASSED,)), answer("heron", (PASSED,), None)) == {}
-    unfinished = answer("heron", (PASSED,), None).fields
-    assert (unfinished["after"], unfinished["difference"], unfinished["asked"]) == (None, None, None)
-
-
 def test_difference_has_bounds_while_a_leaf_is_not_judged():
     fields = answer("otter", (PASSED, PASSED), (PASSED, NOT_JUDGED)).fields
     assert fields["difference"] == {"value": None, "low": -0.5, "high": 0.0}

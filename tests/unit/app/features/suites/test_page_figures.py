@@ -38,18 +38,6 @@ def test_both_suites_have_the_same_figures():
 
 
 @pytest.mark.parametrize(
-    ("order", "result", "label"),
-    [
-        ({}, MIND2WEB | {"metric": "mindact"}, "Operation F1"),
-        ({"protocol": "guide"}, None, "Action accuracy"),
-        ({}, TILDE, "Operation F1"),
-    ],
-)
-def test_operation_is_labelled_by_the_metric(order: dict[str, Any], result: dict[str, Any] | None, label: str):
-    assert suite_run(RUN | {"order": order}, result).measures["operation"] == label
-
-
-@pytest.mark.parametrize(
     ("tasks", "difference", "p", "verdict"),
     [
         (5, 1.0, 0.06, "Too few tasks to tell"),

@@ -10,7 +10,7 @@ import pytest
 
 from app.features.suites.records import Record
 from app.features.suites.step_loop import SuiteModel, run_steps
-from judges.errors import LLMCircuitOpen, LLMRejected, LLMUnavailable, RejectionScope
+from judges.errors import LLMRejected, LLMUnavailable, RejectionScope
 
 
 def record(step: int, status: str = "scored", **more: Any) -> dict[str, Any]:
@@ -114,15 +114,6 @@ async def test_endpoint_rejection_stops_the_run_and_keeps_judged_steps():
     with pytest.raises(LLMRejected, match="wrong key"):
         await run(CountingPlan(50, {7: refusal}), journal, max_concurrent=1)
     assert [one["position"] for one in journal.records] == list(range(7))
-
-
-async def test_started_steps_are_judged_before_a_rejection_ends_the_run():
-    """One of them may be the probe that closes the circuit breaker, and their replies are paid for."""
-    journal = MemoryJournal()
-    not_sent = LLMCircuitOpen("not sent", scope=RejectionScope.ENDPOINT)
-    with pytest.raises(LLMRejected, match="not sent"):
-        await run(CountingPlan(50, {0: not_sent}, wanted_at_once=3), journal, max_concurrent=3)
-    assert [one["position"] for one in journal.records] == [1, 2]
 
 
 async def test_cancelled_run_leaves_no_task_running():

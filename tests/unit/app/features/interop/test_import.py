@@ -6,48 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from app.features.interop.exported_results import ExportedResult
-from app.features.interop.public_layout import write_layout
-from rubrics.verdict import Outcome
-from tests.fakes.judged import leaf, result_of, rubric_of
 from tests.unit.app.conftest import RunCommand
 
 pytestmark = pytest.mark.slow
 
 AT = datetime(2026, 3, 1, 9, 30, tzinfo=UTC)
-
-
-@pytest.fixture
-def results_folder(tmp_path: Path) -> Path:
-    """Create a result folder with two tasks of ``otter``."""
-    rubric = rubric_of(leaf("a", Outcome.PASSED, claim="=1+1", sources=()), leaf("b", Outcome.FAILED, claim="No"))
-    results = [
-        ExportedResult(
-            result=result_of(rubric, agent_name="otter", task_id=task, answer_name=f"answer_{k}.md"),
-            answer=f"Answer {k}.",
-            created_at=AT,
-        )
-        for task in ("bridge", "tower")
-        for k in (1, 2)
-    ]
-    write_layout(tmp_path / "eval_results", results)
-    return tmp_path / "eval_results"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (("--agent", "otter", "--results", "eval_results", "--task", "moat"), "no matching result"),
-        (("--agent", "../otter", "--results", "eval_results"), "must be 1 to 100 letters"),
-    ],
-)
-def test_export_reports_why_it_is_impossible(
-    assay: RunCommand, results_folder: Path, arguments: tuple[str, ...], message: str
-) -> None:
-    ended = assay("results", "export", "--out", "x.csv", *arguments)
-    assert ended.code == 2
-    assert message in ended.err
-    assert not Path("x.csv").exists()
 
 
 def json_lines(*answers: dict[str, object]) -> str:
