@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import logging
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
 from pathlib import Path
@@ -255,13 +254,5 @@ def test_command_captures_the_pages_of_an_agent(
         assert len(web.requests) == requests
     cache = CacheFileSys(folders / "cache" / "me" / "t")
     text, screenshot = cache.get_web(f"{web.origin}/lamps")
-    assert text == "The green lamp costs 40 crowns."
-    assert screenshot is not None
+    assert text == "The green lamp costs 40 crowns." and screenshot is not None
     assert cache.get_pdf(f"{web.origin}/doc.pdf") == paper
-    failure = CacheFileSys(folders / "cache" / "me" / "u").failure(f"{web.origin}/down")
-    assert failure is not None
-    assert (failure["reason"], failure["blocked"], failure["attempts"]) == ("HTTP status 503", False, 2)
-    logs = sorted((folders / "cache" / "logs").iterdir())
-    assert [path.suffix for path in logs][:2] == [".jsonl", ".log"]
-    assert f"stored  {web.origin}/lamps" in logs[1].read_text("utf-8")
-    assert logging.getLogger("cache_me").handlers == []

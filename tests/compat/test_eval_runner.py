@@ -175,19 +175,6 @@ async def test_broken_page_cache_raises(layout: Layout):
         await layout.run(client())
 
 
-async def test_scripts_receive_the_configured_model_without_its_provider(
-    layout: Layout, monkeypatch: pytest.MonkeyPatch
-):
-    layout.answer("right")
-    for configured, bare in ((None, "gpt-6-luna"), ("azure:my/gpt", "my/gpt"), ("openai/gpt-4.1", "gpt-4.1")):
-        if configured is not None:
-            monkeypatch.setenv("ASSAY_MODEL", configured)
-        asked = client()
-        [result] = await layout.run(asked, overwrite=True)
-        assert {call["model"] for call in asked.calls} == {bare}
-        assert result["judge_model"] == bare
-
-
 async def test_result_contains_what_it_depends_on(layout: Layout):
     layout.answer("right")
     [result] = await layout.run(client())

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import io
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -13,7 +11,6 @@ from typing import Any
 
 import psutil
 import pytest
-from PIL import Image
 
 from mind2web2 import CacheFileSys
 from mind2web2.utils.page_info_retrieval import BatchBrowserManager
@@ -85,22 +82,6 @@ def test_live_pages_are_evidence_and_the_browser_ends_with_the_run(site: Web, tm
     assert len(nodes(summary)["lamps"]["page_digests"]) == 2
     stored = {".jpg": 3, ".txt": 3, ".json": 1, ".jsonl": 1}
     assert Counter(path.suffix for path in tmp_path.iterdir()) == stored
-
-
-async def test_batch_browser_manager_captures_pages_and_pdfs(site: Web):
-    others = browsers()
-    async with BatchBrowserManager(max_concurrent_pages=2) as manager:
-        image, text = await manager.capture_page(f"{site.origin}/lamps", LOGGER, wait_until="load", timeout=1000)
-        assert text is not None
-        assert "The green lamp costs 40 crowns" in text
-        assert image is not None
-        assert Image.open(io.BytesIO(base64.b64decode(image))).format == "JPEG"
-        image, text = await manager.capture_page(f"{site.origin}/doc.pdf", LOGGER)
-        assert image is not None
-        assert text is not None
-        assert "Words of page 1" in text
-        assert await manager.capture_page(f"{site.origin}/gone", LOGGER) == (None, None)
-    assert browsers() <= others
 
 
 async def test_missing_browser_is_logged(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):

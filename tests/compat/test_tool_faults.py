@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable, Coroutine, Iterator
 from contextlib import suppress
 from dataclasses import replace
@@ -82,34 +81,6 @@ def maps(monkeypatch: pytest.MonkeyPatch) -> Iterator[GoogleMapsTool]:
 async def test_fault_of_google_maps_is_not_a_verdict(status: str, outcome: tuple[str, str], maps: GoogleMapsTool):
     assert await outcome_after(lambda: maps.get_address_information(status)) == outcome
     assert await outcome_after(lambda: maps.calculate_distance(status, "Louvre")) == outcome
-
-
-async def silent(*_: Any, **__: Any) -> None:
-    await asyncio.Event().wait()
-
-
-CANCELLED_REQUESTS: dict[str, Callable[[], Coroutine[Any, Any, Any]]] = {
-    "arxiv": lambda: ArxivTool().search_arxiv_by_id("2301.00001"),
-    "pdf": lambda: PDFParser().extract("https://a.com/x.pdf"),
-    "capture": lambda: BatchBrowserManager().capture("https://a.com/x", LOGGER),
-}
-
-
-@pytest.mark.parametrize("tool", CANCELLED_REQUESTS)
-async def test_request_of_a_tool_that_the_script_cancels_is_not_a_verdict(tool: str, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("GOOGLE_MAPS_API_KEY", KEY)
-    monkeypatch.setattr(asyncio, "to_thread", silent)
-    monkeypatch.setattr(LocalServices, "fetch", silent)
-    monkeypatch.setattr(BatchBrowserManager, "observe", silent)
-    monkeypatch.setattr(BatchBrowserManager, "visit", silent)
-
-    async def cancel() -> None:
-        request = asyncio.create_task(CANCELLED_REQUESTS[tool]())
-        await asyncio.sleep(0)
-        request.cancel()
-        await asyncio.wait({request})
-
-    assert await outcome_after(cancel) == ("not_judged", "timeout")
 
 
 def arxiv_reply(request: Request) -> Reply:

@@ -90,10 +90,8 @@ def test_invalid_setting_is_reported_in_one_line(assay: RunCommand, monkeypatch:
     ("arguments", "suggested"),
     [
         (("evaluat",), "'evaluate'"),
-        (("evaluate", "--agnt", "otter"), "--agent"),
         (("evaluate", "--agent", "oter"), "otter"),
         (("evaluate", "--agent", "otter", "--task", "karow_visit"), "karrow_visit"),
-        (("tasks", "show", "karow_visit"), "karrow_visit"),
         (("check", "reprot.md"), "report.md"),
         (("evaluate", "--agent", "otter", "--model", "opnai/gpt-6-luna"), "'openai/gpt-6-luna'"),
     ],

@@ -20,12 +20,6 @@ def outline_and_effects(*children, **more):
     return drawn, Effects(drawn)
 
 
-def test_leaf_adds_its_share_by_weight():
-    _, found = outline_and_effects(leaf("a", weight=3), leaf("b", FAILED))
-    assert (found["a"].kind, found["a"].gained, found["a"].share) == (EffectKind.ADDS, 0.75, 0.75)
-    assert found["b"].text == "adds 0.00 of 0.25 (25 %)"
-
-
 def test_failed_gate_zeroes_its_siblings():
     _, found = outline_and_effects(leaf("gate", FAILED, critical=True), leaf("fine"))
     assert found["gate"].kind is EffectKind.GATE_SHUT

@@ -61,13 +61,6 @@ def test_without_usable_results_claims_of_the_newest_and_page_sizes_count() -> N
     assert high - low == pytest.approx((2_000 + 2 * 1_000) - 1_000), "the larger page with its images, and the smaller"
 
 
-def test_members_of_a_jury_are_asked_alike_and_lexical_costs_nothing() -> None:
-    single, jury = estimate(), estimate(model=JURY)
-    assert jury.calls == (2 * single.calls[0], 2 * single.calls[1])
-    assert estimate(*[result(10)] * 3, model=JURY).calls == jury.calls, "a result of one model says nothing of a jury"
-    assert estimate(model="lexical") == Estimate(basis="the lexical judge calls no model")
-
-
 def test_total_is_the_sum_and_has_no_price_if_one_is_unknown() -> None:
     one, other = estimate(*[result(10)] * 3), estimate(*[result(20)] * 3)
     assert total([one, other]).calls == (30, 30)

@@ -195,19 +195,6 @@ def test_damaged_page_affects_only_its_step(tmp_path: Path):
     assert "task T, action 1 (b): candidate '77' is not in cleaned_html" in second["detail"]
 
 
-def test_resumed_run_gives_the_same_records(tmp_path: Path):
-    whole = MemoryJournal()
-    run(plan(tmp_path, nine_steps(), ranks=RankTable(NINE_RANKS)), Model(), whole)
-    half = MemoryJournal()
-    half.kept = {id: record for id, record in whole.kept.items() if record["position"] < 3}
-    again = Model()
-    run(plan(tmp_path, nine_steps(), ranks=RankTable(NINE_RANKS)), again, half)
-    assert half.kept == whole.kept
-    assert len(again.requests) == sum(
-        record["usage"]["calls"] for record in whole.kept.values() if record["position"] > 2
-    )
-
-
 def test_predictions_are_scored_without_a_model(tmp_path: Path):
     played = run(plan(tmp_path, nine_steps(), ranks=None))
     file = tmp_path / "predictions.json"
