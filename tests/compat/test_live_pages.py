@@ -15,7 +15,6 @@ import pytest
 from mind2web2 import CacheFileSys
 from mind2web2.utils.page_info_retrieval import BatchBrowserManager
 from tests.compat.scripted import LOGGER, ScriptedClient, initialized_evaluator, nodes, outcomes, text_of
-from tests.compat.test_tools import make_pdf
 from tests.compat.web import Reply, Web, running_web
 from tests.fakes.sandbox import sandbox_variables
 
@@ -35,7 +34,6 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
         "/gone": Reply(b"<p>This page was removed.</p>", status=404),
         "/empty": Reply(b"", status=404),
         "/long": Reply(b"<p>" + b"A long text. " * 300, status=403),
-        "/doc.pdf": Reply(make_pdf(1), "application/pdf"),
     }
     with running_web(pages) as web:
         monkeypatch.setenv("ASSAY_EGRESS_ALLOW", web.host_port)

@@ -146,17 +146,13 @@ def overlapping() -> bytes:
 
 
 HOSTILE = {
-    "nothing": b"",
     "no manifest": zipped(("results/r.json", b"{}")),
     "climbs": zipped(("a/../../x", b"")),
     "absolute": zipped(("/etc/passwd", b"")),
-    "backslashes": zipped(("a/..\\x", b"")),
     "control characters": zipped(("a/x\x1b[2J", b"")),
-    "long name": zipped(("a/" + "x" * 2000, b"")),
     "link": zipped((special_file("a/link", 0o120777), b"/etc/passwd")),
     "twice": zipped(("a/x", b"1"), ("a/x", b"2")),
     "twice but for case": zipped(("a/x", b"1"), ("a/X", b"2")),
-    "twice in unicode": zipped(("a/\u00e9", b"1"), ("a/e\u0301", b"2")),
     "encrypted": encrypted(),
     "compressed, as a bomb": zipped(("a/x", bytes(8 * 1024 * 1024)), packing=zipfile.ZIP_DEFLATED),
     "overlapping": overlapping(),

@@ -36,8 +36,6 @@ def fake_server(request: httpx.Request) -> httpx.Response:
     result_id = path.split("/")[3]
     if path.endswith("/answer"):
         return httpx.Response(200, text=f"Text of {result_id}, é.")
-    if result_id == "res_2" and request.headers.get("x-fails"):
-        return httpx.Response(404, json={"title": "Not found", "status": 404})
     task = next(str(one["task_id"]) for one in NEWEST_FIRST if one["result_id"] == result_id)
     body = {"id": result_id, "agent_name": "otter", "task_id": task, "answer_name": "answer_1.md", "final_score": 1.0}
     return httpx.Response(200, json=body)
