@@ -250,7 +250,7 @@ def test_html_to_markdown():
     assert html_to_markdown(html) == "# Title\n\nSome **bold** text with a [link](https://a.com)."
 
 
-@pytest.mark.parametrize("body", bodies())
+@pytest.mark.parametrize("body", ["no length", "empty gzip members"])
 async def test_oversized_response_of_a_service_is_a_fault_and_not_read_to_its_end(
     body: str, monkeypatch: pytest.MonkeyPatch
 ):
