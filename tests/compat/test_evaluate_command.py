@@ -131,20 +131,6 @@ async def test_rejected_requests_leave_the_answer_without_result(project: Path, 
     assert "bridge answer_1.md: no result: " in capsys.readouterr().err
 
 
-@pytest.mark.parametrize("script", ["def f(:", "raise SystemExit(3)"])
-async def test_answers_of_a_script_that_cannot_be_loaded_have_no_result(
-    script: str, project: Path, model: StandInLLM, capsys
-):
-    add_script(project, "gauge", script)
-    add_answer(project, "bridge")
-    add_answer(project, "gauge")
-    assert await evaluate() == 1
-    assert load_latest_result(project / "eval_results/otter/bridge/answer_1") is not None
-    assert load_latest_result(project / "eval_results/otter/gauge/answer_1") is None
-    assert metrics(project)["missing_results"] == [{"task_id": "gauge", "run": 1}]
-    assert "gauge answer_1.md: no result: loading the task script of gauge failed: " in capsys.readouterr().err
-
-
 async def test_client_without_key_is_wrong_usage(project: Path, monkeypatch: pytest.MonkeyPatch, capsys):
     add_answer(project, "bridge")
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)

@@ -76,17 +76,3 @@ def test_dry_run_lists_the_plan_as_json_and_changes_nothing(assay: RunCommand, a
         "no task file exists for unheard_of (--judges adds a folder)",
     )
     assert sorted(path.name for path in tmp_path.iterdir()) == ["answers"]
-
-
-def test_dry_run_estimates_from_earlier_results_without_a_key(assay: RunCommand, answers: Path, tmp_path: Path) -> None:
-    folder = tmp_path / "eval_results" / "heron" / "karrow_visit" / "answer_1"
-    (folder / "results").mkdir(parents=True)
-    usage = {"calls": 12, "cached_calls": 0, "input_tokens": 12_000, "output_tokens": 600}
-    result = {"status": "complete", "model": "gpt-6-luna", "usage": usage}
-    (folder / "results" / "20260101_000000_answer_1.md.json").write_text(json.dumps(result))
-
-    ended = assay("evaluate", "--agent", "otter", "--model", "openai/gpt-6-luna", "--dry-run", "--json")
-
-    estimate = json.loads(ended.out)["answers"][0]["estimate"]
-    assert (estimate["calls"], estimate["basis"]) == ({"low": 8, "high": 18}, "1 earlier result of the task")
-    assert 0 < estimate["usd"]["low"] < estimate["usd"]["high"]

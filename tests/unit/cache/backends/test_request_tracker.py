@@ -53,19 +53,6 @@ def _tracked_session() -> tuple[Session, RequestTracker]:
     return session, RequestTracker(session)
 
 
-def test_failed_scripts_or_style_sheets_are_noted_from_half_of_them() -> None:
-    session, requests = _tracked_session()
-    for number, status in enumerate((200, 200, 404)):
-        session.request(f"s{number}", "Script")
-        session.respond(f"s{number}", status)
-    assert requests.notes() == []
-    session.request("s3", "Script")
-    session.fail("s3", errorText="net::ERR_TUNNEL_CONNECTION_FAILED")
-    session.request("c", "Stylesheet")
-    session.fail("c", errorText="net::ERR_NAME_NOT_RESOLVED")
-    assert requests.notes() == ["2 of 4 scripts could not be loaded", "1 of 1 style sheets could not be loaded"]
-
-
 def test_requests_of_the_previous_document_do_not_count() -> None:
     session, requests = _tracked_session()
     session.request("old", "Script")

@@ -22,7 +22,6 @@ from judges.errors import LLMOutputUnusable, LLMUnavailable, UnusableKind
 from judges.llm.client import LLMReply, LLMRequest
 from judges.suites.mind2web.data import find_split
 from judges.suites.mind2web.questions import shipped_template
-from judges.suites.mind2web.rules import NoPositive, Protocol
 from rubrics.verdict import Usage
 from tests.fakes.mind2web import (
     FIGURES_SCORED_ZERO,
@@ -113,17 +112,6 @@ def flags(record: Mapping[str, Any]) -> tuple[Any, Any, Any]:
     return record["element_acc"], record["action_f1"], record["step_acc"]
 
 
-def picking(text: str, op: str = "CLICK") -> ReplyFunction:
-    """Return a reply function that picks the option with this text if it is shown, and no other."""
-
-    def reply(message: str) -> str:
-        lines = message.rpartition("A. None")[2].split("\n")
-        found = next((line[0] for line in lines if text in line and line[1:2] == "."), None)
-        return "Answer: A." if found is None else f"Answer: {found}.\nAction: {op}"
-
-    return reply
-
-
 def test_prompt_is_sent_as_published(tmp_path: Path):
     model = Model()
     run(plan(tmp_path, nine_steps()[:1]), model)
@@ -207,33 +195,3 @@ def test_predictions_are_scored_without_a_model(tmp_path: Path):
     ]
     assert metrics["not_judged"]["by_reason"] == {"no_prediction": 1}
     assert (metrics["unknown_ids"], metrics["unknown_count"]) == (["T9_z"], 1)
-
-
-def guide_options(**more: Any) -> PlayOptions:
-    return PlayOptions.of(protocol=Protocol.GUIDE, metric=None, no_positive=more.pop("no_positive", None), **more)
-
-
-@pytest.mark.parametrize(
-    ("ranks", "positives", "count", "unplayed", "flags_if_zero"),
-    [
-        ({"1": 49}, ("1",), 7, None, (1, 1.0, 1)),
-        ({"1": 50}, ("1",), 7, "positive_outside_top_k", (0, 0.0, 0)),
-        (None, (), 7, "no_positive", (0, 0.0, 0)),
-    ],
-)
-def test_guide_drops_steps_without_a_kept_positive_or_another_element(
-    tmp_path: Path, ranks: dict[str, int] | None, positives: tuple[str, ...], count: int, unplayed: str | None,
-    flags_if_zero: tuple[int, float, int],
-):  # fmt: skip
-    table = None if ranks is None else RankTable({"T_a": {str(id): id for id in range(1, count + 1)} | ranks})
-    for policy in NoPositive:
-        split = find_split(
-            write_split(tmp_path, [task("T", [action("a", items(count=count), positives=positives)])]), "test_task"
-        )
-        planned = MindActPlan(
-            split, 1, play_options=guide_options(no_positive=policy), ranks=table, template=shipped_template()
-        )
-        [record] = run(planned, Model(picking("item 1 ")))
-        dropped = unplayed is not None and policy is NoPositive.SKIP
-        assert (record["unplayed"], record["status"]) == (unplayed, "skipped" if dropped else "scored")
-        assert flags(record) == ((None, None, None) if dropped else flags_if_zero)
