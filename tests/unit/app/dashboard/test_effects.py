@@ -28,14 +28,6 @@ def test_failed_gate_zeroes_its_siblings():
     assert found["fine"].text == "gate is required and not met: counts 0"
 
 
-def test_steps_after_a_failed_one_count_nothing():
-    _, found = outline_and_effects(
-        leaf("one"), leaf("two", FAILED), leaf("three", SKIPPED, blocked_by="two"), sequential=True
-    )
-    assert found["one"].kind is EffectKind.ADDS
-    assert (found["three"].kind, found["three"].cause) == (EffectKind.TOO_LATE, "two")
-
-
 def test_leaf_behind_an_unjudged_one_can_still_count():
     _, found = outline_and_effects(
         group("gated", leaf("gate", NOT_JUDGED, critical=True), leaf("fine", SKIPPED, blocked_by="gated/gate")),

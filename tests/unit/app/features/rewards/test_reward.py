@@ -40,8 +40,6 @@ def reward(
     ("unjudged", "faults", "is_late", "expected"),
     [
         (leaf("a", "not_judged", "llm_unavailable"), (), False, MaskReason.MODEL_UNAVAILABLE),
-        (leaf("a", "not_judged", "llm_output_unusable"), (), False, MaskReason.MODEL_OUTPUT),
-        (leaf("a", "not_judged", "budget"), (), False, MaskReason.BUDGET),
         (leaf("a", "not_judged", "timeout", votes=[{"fault": "timeout"}]), (), False, MaskReason.MODEL_UNAVAILABLE),
         (leaf("a", "not_judged", "timeout"), (), True, MaskReason.DEADLINE),
         (leaf("a", "not_judged", "no_majority", votes=[{"fault": None}]), (), False, MaskReason.MODEL_OUTPUT),
