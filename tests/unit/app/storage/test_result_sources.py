@@ -19,8 +19,9 @@ def count_sources(*nodes, pages=()):
 
 def test_each_page_is_counted_with_its_leaves_and_their_cost():
     found = count_sources(
-        leaf("a", claim="x", sources=[ONE, TWO, "HTTPS://ONE.example/a"]),
+        leaf("a", claim="x", sources=[ONE, TWO]),
+        leaf("d", claim="w", sources=["HTTPS://ONE.example/a"]),
         group("g", leaf("b", NOT_JUDGED, claim="y", sources=[ONE]), leaf("c", FAILED, claim="z", sources=[])),
         leaf("code"),
     )
-    assert found == {ONE: (2, 1, 4, pytest.approx(0.0062)), TWO: (1, 0, 2, pytest.approx(0.0031))}
+    assert found == {ONE: (3, 1, 6, pytest.approx(0.0093)), TWO: (1, 0, 2, pytest.approx(0.0031))}
