@@ -1,7 +1,4 @@
-"""Captures plain local pages, ten at once, then one by one for the CPU time of a page; and the memory of all processes.
-
-The child process captures; the parent measures the memory of all processes.
-"""
+"""Captures plain local pages, ten at once, then one by one for the CPU time of a page."""
 
 from __future__ import annotations
 
@@ -19,44 +16,34 @@ from functools import partial
 from pathlib import Path
 from random import Random
 
-import psutil
-
 from cache.backends.patchright import BrowserCapturer
 from cache.backends.router import RoutedCapturer
 from cache.blobs import BlobStore
 from cache.capture_index import FolderIndex
 from cache.egress.proxy import EgressProxy
 from cache.pages import PageCache
-from tests.bench.bare_browser import BareBrowser
 from tests.bench.model import ROOT
 from tests.bench.pages import prose
-from tests.bench.watching import family, family_cpu_s
+from tests.bench.watching import family_cpu_s
 from tests.fakes.sandbox import installed_browser, is_sandbox_missing
 from tests.standin.web import Reply, StandInWeb
 
 PAGES = 60
 DIFFERENT = 10
 AT_ONCE = 10
-_WATCH_S = 2.0
-"""Interval of the memory samples. A sample takes 45 ms of processor time, which the pages do not get."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Captures:
-    """``wall_s`` includes the start of the browser. ``good`` pages became evidence. ``peak_bytes`` counts shared
-    memory once.
+    """``wall_s`` includes the start of the browser. ``good`` pages became evidence.
 
-    ``cpu_s``: median CPU time of a page, in all processes. ``bare_per_minute`` and ``bare_cpu_s``: the same figures of
-    a bare browser with the same pages on this machine, in the same run.
+    ``cpu_s``: median CPU time of a page, in all processes.
     """
 
     wall_s: float
     good: int
     browser: str
     cpu_s: float
-    bare_per_minute: float
-    bare_cpu_s: float
-    peak_bytes: int = 0
 
     @property
     def per_minute(self) -> float:
@@ -69,33 +56,12 @@ def measure() -> Captures:
     Raises:
         RuntimeError: The capture failed; the message contains its output.
     """
-    child = subprocess.Popen(
-        [sys.executable, "-m", "tests.bench.captures"],
-        cwd=ROOT,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
+    done = subprocess.run(
+        [sys.executable, "-m", "tests.bench.captures"], cwd=ROOT, capture_output=True, text=True, check=False
     )
-    peak = 0
-    while child.poll() is None:
-        peak = max(peak, _family_bytes(child.pid))
-        time.sleep(_WATCH_S)
-    said, complaint = child.communicate()
-    if child.returncode:
-        raise RuntimeError(f"capturing failed:\n{complaint[-4000:]}")
-    return Captures(**json.loads(said.splitlines()[-1]) | {"peak_bytes": peak})
-
-
-def _family_bytes(pid: int) -> int:
-    """Return the memory of a process and all below it; shared memory is counted once."""
-    return sum(map(_own_bytes, family(pid)))
-
-
-def _own_bytes(process: psutil.Process) -> int:
-    try:
-        return int(process.memory_full_info().pss)
-    except (psutil.NoSuchProcess, psutil.AccessDenied):
-        return 0
+    if done.returncode:
+        raise RuntimeError(f"capturing failed:\n{done.stderr[-4000:]}")
+    return Captures(**json.loads(done.stdout.splitlines()[-1]))
 
 
 async def _median_cpu_s(capture: Callable[[str], Awaitable[object]], urls: Iterable[str]) -> float:
@@ -126,18 +92,11 @@ async def _capture_all(executable: Path, work: Path, *, unsandboxed: bool) -> Ca
             cpu_s = await _median_cpu_s(partial(cache.get, refresh=True), urls[:DIFFERENT])
         finally:
             await cache.aclose()
-        began = time.perf_counter()
-        async with BareBrowser.start(executable) as bare:
-            await bare.capture_all(urls, AT_ONCE)
-            bare_wall_s = time.perf_counter() - began
-            bare_cpu_s = await _median_cpu_s(bare.capture, urls[:DIFFERENT])
     return Captures(
         wall_s=wall_s,
         good=sum(each.is_evidence for each in seen),
         browser=executable.name,
         cpu_s=cpu_s,
-        bare_per_minute=60 * len(urls) / bare_wall_s,
-        bare_cpu_s=bare_cpu_s,
     )
 
 

@@ -1,12 +1,11 @@
-"""``python -m tests.bench.coverage``: simulated coverage of intervals for the mean score, as in docs/statistics.md.
+"""Simulated coverage of intervals for the mean score, as in docs/statistics.md.
 
 Each run draws the scores of ``n`` tasks from a known distribution, computes every interval and checks whether it covers
-the known mean. Fixed seed: the same command prints the same table.
+the known mean. Fixed seed: the same figures in each run.
 """
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -15,16 +14,12 @@ import numpy as np
 
 from judges.analysis.statistics.headline import bounded_mean, task_values
 from judges.analysis.statistics.intervals import mean_interval, wilson
-from tests.bench import other_intervals
 
 Floats: TypeAlias = "np.ndarray[tuple[int, ...], np.dtype[np.float64]]"
 Ends: TypeAlias = tuple[float, float]
 
 RUNS, SEED = 2_000, 20_261_122
-TASKS = (5, 10, 20, 50)
 MAX_ANSWERS = 5
-LOST = 0.1
-"""Probability that the second agent loses an answer that the first one had."""
 _ROUNDING = 1e-6
 """Tolerance of the ends of an interval."""
 SAME_AS_FIRST = 0.7
@@ -127,12 +122,6 @@ def _gaffke(one: Sample) -> Ends:
 DEFAULT_METHOD = "Gaffke"
 METHODS: Mapping[str, Callable[[Sample], Ends]] = {
     "Student t": _student,
-    "Wilson": lambda one: other_intervals.wilson_effective(one.means),
-    "BCa": lambda one: other_intervals.bca(one.means),
-    "empirical likelihood": lambda one: other_intervals.empirical_likelihood(one.means),
-    "betting": lambda one: other_intervals.hedged_capital(one.means),
-    "Anderson": lambda one: other_intervals.anderson(one.means),
-    "Maurer-Pontil": lambda one: other_intervals.maurer_pontil(one.means),
     DEFAULT_METHOD: _gaffke,
 }
 
@@ -149,52 +138,3 @@ def _found(ends: Sequence[Ends], mean: float) -> IntervalQuality:
         width=float((high - low).mean()),
         passed_by_luck=float((low > mean + _ROUNDING).mean()),
     )
-
-
-def differences(shape: Shape, tasks: int, *, runs: int = RUNS, seed: int = SEED) -> Iterator[list[float]]:
-    """Draw paired comparisons. Half of the tasks have equal scores; one answer in ten gets 0 in the second run."""
-    random = np.random.default_rng([seed, tasks])
-    for _ in range(runs):
-        before, fresh = shape.draw(random, tasks), shape.draw(random, tasks)
-        after = np.where(random.random(tasks) < 0.5, before, fresh) * (random.random(tasks) >= LOST)
-        yield (after - before).tolist()
-
-
-def _scores_table(methods: Sequence[str], *, clustered: bool, tasks: Sequence[int], runs: int) -> None:
-    print(f"\n{'One to five answers per task' if clustered else 'One answer per task'}\n")
-    print(f"| shape | tasks | {' | '.join(methods)} |\n|---|---|{'---|' * len(methods)}")
-    for name, shape in SHAPES.items():
-        for count in tasks:
-            drawn = list(samples(shape, count, clustered=clustered, runs=runs))
-            cells = [measured(method, drawn, shape.mean) for method in methods]
-            texts = [f"{cell.coverage:.1%}, {cell.width:.2f}, {cell.passed_by_luck:.1%}" for cell in cells]
-            print(f"| {name} | {count} | {' | '.join(texts)} |", flush=True)
-
-
-def _differences_table(tasks: Sequence[int], runs: int) -> None:
-    print(f"\nDifferences\n\n| shape | {' | '.join(map(str, tasks))} |\n|---|{'---|' * len(tasks)}")
-    for name, shape in SHAPES.items():
-        cells = []
-        for count in tasks:
-            found = [mean_interval(each) for each in differences(shape, count, runs=runs)]
-            ends = [(one.low, one.high) for one in found if one is not None]
-            cells.append(f"{_found(ends, -LOST * shape.mean).coverage:.1%} ({1 - len(ends) / runs:.0%})")
-        print(f"| {name} | {' | '.join(cells)} |", flush=True)
-
-
-def main() -> None:
-    """Print one table of the docs: coverage, mean width, and how often the lower end lies above the mean."""
-    options = argparse.ArgumentParser(prog="python -m tests.bench.coverage", description=__doc__.splitlines()[0])
-    options.add_argument("--runs", type=int, default=RUNS, help="simulated experiments for each cell (default: 2000)")
-    options.add_argument("--tasks", type=int, nargs="+", default=TASKS, help="numbers of tasks (default: 5 10 20 50)")
-    options.add_argument("--table", choices=("single", "clustered", "all", "differences"), default="single")
-    given = options.parse_args()
-    if given.table == "differences":
-        _differences_table(given.tasks, given.runs)
-        return
-    methods = [*METHODS] if given.table == "all" else ["Student t", DEFAULT_METHOD]
-    _scores_table(methods, clustered=given.table == "clustered", tasks=given.tasks, runs=given.runs)
-
-
-if __name__ == "__main__":
-    main()

@@ -9,7 +9,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -27,10 +27,7 @@ class Run:
     """What is judged and how. ``delay_s`` is the model's latency.
 
     ``route``: as ``assay evaluate``, or the public API with given page cache, client and semaphores and without a
-    service. ``quotes``: the model quotes the page, so each quote is searched and verified; models of the public
-    toolkit give none. ``votes_in_turn``: one vote after
-    the other, the sequence in which the toolkit was measured, with our scripts. ``ticks``: measure the delay of the
-    event loop, which uses processor time itself.
+    service. ``ticks``: measure the delay of the event loop, which uses processor time itself.
     """
 
     route: Literal["service", "toolkit"] = "service"
@@ -40,8 +37,6 @@ class Run:
     max_tasks: int = 2
     max_answers: int = 3
     max_llm: int = 30
-    quotes: bool = False
-    votes_in_turn: bool = False
     ticks: bool = False
 
 
@@ -51,14 +46,13 @@ class Outcome:
     its own thread was computing: maximum and 99th percentile.
 
     ``missing`` is the number of answers with a leaf that was not judged although its page is in the page cache. Memory
-    is that above the start: at most, at the end, and during the run.
+    is that above the start: at most, and at the end.
     """
 
     wall_s: float
     cpu_s: float
     memory_bytes: int
     end_bytes: int
-    curve: Sequence[int]
     late_s: tuple[float, float]
     held_s: tuple[float, float]
     missing: int
@@ -84,7 +78,7 @@ def measure(run: Run) -> Measured:
     """
     answers, pages = answers_folder(run.answers), cache_folder(tiny=run.tiny)
     with (
-        running_model(delay_s=run.delay_s, quotes=run.quotes) as model,
+        running_model(delay_s=run.delay_s) as model,
         _folder() as place,
     ):
         # Linked instead of copied: existing files are replaced when they change, never modified in place.

@@ -19,14 +19,13 @@ from app.engine.public_cache import PublicCache
 from app.engine.runtime import open_runtime
 from app.progress import Progress
 from app.settings import load_settings
-from judges import verifier, voting
 from judges.gc_tuning import freeze_loaded_objects, raise_gc_thresholds
 from mind2web2 import LLMClient
 from mind2web2.eval_runner import evaluate_task
 from rubrics.result_json import leaves_of
 from rubrics.verdict import Outcome as Outcomes
 from rubrics.verdict import Reason
-from tests.bench.inputs import AGENT, SCRIPTS, TASKS
+from tests.bench.inputs import AGENT, TASKS, scripts_folder
 from tests.bench.judging import MODEL, Outcome, Run
 from tests.bench.watching import MeasuredCost, measured_cost, quantile
 
@@ -43,7 +42,7 @@ async def _service(run: Run, answers: Path, work: Path) -> AsyncIterator[Judging
         "max_answers": run.max_answers,
         "max_llm": run.max_llm,
     }
-    settings = load_settings(data_dir=work / "data", judges=(SCRIPTS,), model=f"openai/{MODEL}", **limits)
+    settings = load_settings(data_dir=work / "data", judges=(scripts_folder(),), model=f"openai/{MODEL}", **limits)
     quiet_logging(settings)
     raise_gc_thresholds()
     async with open_runtime(settings) as runtime:
@@ -80,7 +79,7 @@ async def _toolkit(run: Run, answers: Path, work: Path, llm: asyncio.Semaphore) 
                 answers,
                 work / "cache",
                 work / "out",
-                SCRIPTS / f"{task_id}.py",
+                scripts_folder() / f"{task_id}.py",
                 max_concurrent_answers=run.max_answers,
                 webpage_semaphore=pages,
                 llm_semaphore=llm,
@@ -110,7 +109,6 @@ def _outcome(cost: MeasuredCost, results: Sequence[Result], run: Run) -> Outcome
         cpu_s=cost.cpu_s,
         memory_bytes=cost.peak_bytes - cost.start_bytes,
         end_bytes=cost.end_bytes - cost.start_bytes,
-        curve=[used - cost.start_bytes for used in cost.curve],
         late_s=(max(cost.late_s, default=0.0), quantile(cost.late_s, 0.99)),
         held_s=(max(cost.held_s, default=0.0), quantile(cost.held_s, 0.99)),
         missing=run.answers - sum(map(_judged, results)),
@@ -134,9 +132,6 @@ async def _carry_out(run: Run, answers: Path, work: Path) -> Outcome:
 if __name__ == "__main__":
     order, answers_at, work_at = sys.argv[1:]
     wanted = Run(**json.loads(order))
-    if wanted.votes_in_turn:
-        together = voting.votes_needed
-        verifier.votes_needed = lambda votes, trials: min(1, together(votes, trials))  # type: ignore[attr-defined]
     # the event loop of ``assay evaluate``, or the default one of other programs
     run = event_loop.run if wanted.route == "service" else asyncio.run
     print(json.dumps(asdict(run(_carry_out(wanted, Path(answers_at), Path(work_at))))))

@@ -26,7 +26,7 @@ from tests.bench.prefixes import PrefixCache
 from tests.standin.call import Call
 from tests.standin.http import HttpRequest, response
 from tests.standin.llm import StandInLLM
-from tests.standin.rules import first_sentence_quotes, is_sampled, no_quotes
+from tests.standin.rules import is_sampled, no_quotes
 
 ROOT = Path(__file__).resolve().parents[2]
 _ENTRY = re.compile(r"^\d+\. \*\*(?P<name>.+?)\*\* (?P<rest>.*)$", re.MULTILINE)
@@ -42,15 +42,13 @@ class Tally:
     sent_tokens: float
     fresh_tokens: float
     fresh_tokens_until_answered: float
-    tokens_above_limit: Sequence[float]
 
 
 class BenchModel(StandInLLM):
     """Stand-in model that does not store requests: thousands of them, with pictures, would fill the memory."""
 
-    def __init__(self, *, delay_s: float, quotes: bool) -> None:
-        quoting = first_sentence_quotes if quotes else no_quotes
-        super().__init__(rule=is_supported, delay_s=delay_s, quotes=quoting)
+    def __init__(self, *, delay_s: float) -> None:
+        super().__init__(rule=is_supported, delay_s=delay_s, quotes=no_quotes)
         self._prefixes = PrefixCache()
 
     async def _answer(self, request: HttpRequest, writer: asyncio.StreamWriter) -> bytes:
@@ -75,7 +73,6 @@ class BenchModel(StandInLLM):
             "sent_tokens": prefixes.sent,
             "fresh_tokens": prefixes.fresh,
             "fresh_tokens_until_answered": prefixes.fresh_until_answered,
-            "tokens_above_limit": prefixes.above_limit,
         }
 
 
@@ -152,9 +149,9 @@ class RunningModel:
 
 
 @contextmanager
-def running_model(*, delay_s: float, quotes: bool = False) -> Iterator[RunningModel]:
-    """Run a model in a separate process during the block. ``quotes``: supported verdicts quote the page."""
-    command = [sys.executable, "-m", "tests.bench.model", "--delay", str(delay_s), *(["--quotes"] if quotes else [])]
+def running_model(*, delay_s: float) -> Iterator[RunningModel]:
+    """Run a model in a separate process during the block."""
+    command = [sys.executable, "-m", "tests.bench.model", "--delay", str(delay_s)]
     process = Popen(command, cwd=ROOT, stdout=PIPE, text=True)
     try:
         assert process.stdout is not None
@@ -164,8 +161,8 @@ def running_model(*, delay_s: float, quotes: bool = False) -> Iterator[RunningMo
         process.wait()
 
 
-async def _serve(delay_s: float, quotes: bool) -> None:
-    model = BenchModel(delay_s=delay_s, quotes=quotes)
+async def _serve(delay_s: float) -> None:
+    model = BenchModel(delay_s=delay_s)
     await model.start()
     print(model.base_url, flush=True)
     await asyncio.Event().wait()
@@ -174,6 +171,5 @@ async def _serve(delay_s: float, quotes: bool) -> None:
 if __name__ == "__main__":
     options = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     options.add_argument("--delay", type=float, default=0.0, help="seconds of latency for each reply")
-    options.add_argument("--quotes", action="store_true", help="quote the page for each supported claim")
     given = options.parse_args()
-    asyncio.run(_serve(given.delay, given.quotes))
+    asyncio.run(_serve(given.delay))

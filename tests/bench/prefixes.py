@@ -1,4 +1,4 @@
-"""Input tokens of requests that a provider's prefix cache could serve, and those that shorter pages would save.
+"""Input tokens of requests that a provider's prefix cache could serve.
 
 Providers store prefixes of requests and charge little for a repeated one. Like a provider, this module compares
 requests from the first token, in steps of 128 tokens, and ignores matches below 1,024 tokens
@@ -19,8 +19,6 @@ TOKENS_PER_IMAGE = 1_000
 STEP_CHARS = 512
 """About 128 tokens."""
 MIN_PREFIX_TOKENS = 1024
-PAGE_LIMITS = (10_000, 25_000, 50_000)
-"""Limits of the page text in tokens for which the saving is computed."""
 
 
 @dataclass(slots=True)
@@ -28,7 +26,7 @@ class PrefixCache:
     """Simulated prefix cache of a provider.
 
     ``sent`` is the number of input tokens of all requests, ``fresh`` the part that was not a prefix of an earlier
-    request, ``above_limit`` the page text above each of ``PAGE_LIMITS``.
+    request.
     ``fresh_until_answered`` is the same if a prefix can be reused only after the reply to its request, so that
     concurrent votes share no prefix. Real providers are between the two.
     """
@@ -36,7 +34,6 @@ class PrefixCache:
     sent: float = 0.0
     fresh: float = 0.0
     fresh_until_answered: float = 0.0
-    above_limit: list[float] = field(default_factory=lambda: [0.0] * len(PAGE_LIMITS))
     _arrived: set[bytes] = field(default_factory=set)
     _answered: set[bytes] = field(default_factory=set)
 
@@ -51,10 +48,6 @@ class PrefixCache:
         self.fresh += total - _known(digests, sizes, self._arrived)
         self.fresh_until_answered += total - _known(digests, sizes, self._answered)
         self._arrived.update(digests)
-        page = len(call.page) / CHARS_PER_TOKEN
-        self.above_limit = [
-            above + max(0.0, page - limit) for above, limit in zip(self.above_limit, PAGE_LIMITS, strict=True)
-        ]
         return digests
 
     def add_reply(self, digests: list[bytes]) -> None:

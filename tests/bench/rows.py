@@ -12,11 +12,10 @@ from dataclasses import replace
 from functools import cache
 from types import MappingProxyType
 
-from tests.bench import inputs, load, rewards, sdk, suites
-from tests.bench.evidence import capture, detector, forms
+from tests.bench import inputs
+from tests.bench.evidence import capture
 from tests.bench.fleet import fleet
 from tests.bench.judging import NO_LIMIT, Run, measure
-from tests.bench.prefixes import PAGE_LIMITS
 from tests.bench.row import MIB, Measuring, Row
 from tests.bench.startup import startup
 
@@ -30,7 +29,6 @@ FULL_TOOLKIT_S = 64.8
 END_MIB = 50
 SERVICE_EXTRA_MS = 2
 """CPU time per call that ``assay evaluate`` may take longer than ``evaluate_task``."""
-CURVE_POINTS = 12
 
 run_once = cache(measure)
 """Rows of one measurement share their runs."""
@@ -53,22 +51,6 @@ def cpu() -> Iterator[Row]:
                 else "",
             )
             target_ms = ours + SERVICE_EXTRA_MS
-    yield Row(
-        what="CPU per call of the openai SDK alone, small request",
-        toolkit="1.7-2.3 ms",
-        target="",
-        ours=f"{sdk.cpu_ms_per_call():.1f} ms",
-        met=None,
-        note="speed of this machine, for comparison with the one on which the targets were set",
-    )
-    quoted = run_once(replace(FULL, quotes=True)).cpu_ms_per_request
-    yield Row(
-        what="CPU per LLM call, full-size pages, every quote checked",
-        toolkit="no quotes",
-        target="",
-        ours=f"{quoted:.1f} ms",
-        met=None,
-    )
 
 
 def loop() -> Iterator[Row]:
@@ -97,18 +79,6 @@ def unlimited() -> Iterator[Row]:
 
 def tokens() -> Iterator[Row]:
     tally = run_once(FULL).tally
-    savings = ", ".join(
-        f"{above / tally.sent_tokens:.0%} at {limit:,} tokens"
-        for limit, above in zip(PAGE_LIMITS, tally.tokens_above_limit, strict=True)
-    )
-    yield Row(
-        what="input tokens per answer",
-        toolkit="",
-        target="",
-        ours=f"{tally.sent_tokens / FULL.answers:,.0f}",
-        met=None,
-        note=f"shorter pages would save: {savings}",
-    )
     share, answered = tally.fresh_tokens / tally.sent_tokens, tally.fresh_tokens_until_answered / tally.sent_tokens
     yield Row(
         what="input tokens that no prefix cache can reuse",
@@ -125,14 +95,12 @@ def memory() -> Iterator[Row]:
         for name, variant in _entry_points(run):
             outcome = run_once(variant).outcome
             peak, end = outcome.memory_bytes / MIB, outcome.end_bytes / MIB
-            curve = outcome.curve[:: max(1, len(outcome.curve) // CURVE_POINTS)]
             yield Row(
                 what=f"memory above start, {run.answers} answers, by {name}: peak / after the run",
                 toolkit=f"{toolkit_mib} MiB",
                 target=f"<= {target_mib} / {END_MIB} MiB",
                 ours=f"{peak:.0f} / {end:.0f} MiB",
                 met=peak <= target_mib and end <= END_MIB,
-                note=f"curve: {' '.join(f'{used / MIB:.0f}' for used in curve)} MiB",
             )
 
 
@@ -140,120 +108,15 @@ def _entry_points(run: Run) -> tuple[tuple[str, Run], ...]:
     return ("evaluate_task", replace(run, route="toolkit")), ("assay evaluate", run)
 
 
-def step_suites() -> Iterator[Row]:
-    ms, size = suites.preparing_ms()
-    yield Row(
-        what=f"Mind2Web: CPU to parse and prune a page and to show {suites.CANDIDATES} candidates",
-        toolkit="",
-        target="<= 40 ms",
-        ours=f"{ms:.1f} ms",
-        met=ms <= 40,
-        note=f"page of {size / 1000:.0f} KB, in groups of five",
-    )
-    seconds, megabytes = suites.scoring_s()
-    yield Row(
-        what=f"Mind2Web: CPU to score {suites.STEPS:,} steps of a prediction file",
-        toolkit="",
-        target="<= 20 s",
-        ours=f"{seconds:.1f} s",
-        met=seconds <= 20,
-        note=f"includes reading {megabytes:.0f} MB of data, {suites.ITEMS} candidates per step",
-    )
-
-
-def loads() -> Iterator[Row]:
-    seen = load.measure()
-    p99 = 1000 * seen.submitted.percentile(0.99)
-    rate = load.SUBMISSIONS_PER_S
-    yield Row(
-        what=f"{rate} submissions of 6 KB per second for {load.SUBMISSION_S} s: rate and p99 latency",
-        toolkit="",
-        target=f">= {rate}/s, p99 <= 100 ms",
-        ours=f"{seen.submitted.per_s:.0f}/s, {p99:.0f} ms",
-        met=seen.submitted.per_s >= 0.99 * rate and p99 <= 100,
-        note=f"maximum rate with {load.AT_ONCE} concurrent clients: {seen.submitted_at_most.per_s:.0f}/s",
-    )
-    yield Row(
-        what=f"job polls by {load.POLLERS} clients",
-        toolkit="",
-        target=">= 1000/s",
-        ours=f"{seen.polled.per_s:.0f}/s",
-        met=seen.polled.per_s >= 1000,
-        note=f"p99 {1000 * seen.polled.percentile(0.99):.0f} ms; {seen.server_cpu_ms_per_poll:.2f} ms of CPU each",
-    )
-    late = 1000 * seen.events_late_s[int(0.99 * len(seen.events_late_s))]
-    yield Row(
-        what=f"{load.STREAMS} event streams, one event per second each: p99 delay",
-        toolkit="",
-        target="<= 500 ms",
-        ours=f"{late:.0f} ms",
-        met=late <= 500,
-    )
-    lease = 1000 * seen.leases_s[int(0.99 * len(seen.leases_s))]
-    yield Row(
-        what=f"lease of the next of {load.QUEUED:,} queued jobs: p99",
-        toolkit="",
-        target="<= 20 ms",
-        ours=f"{lease:.1f} ms",
-        met=lease <= 20,
-    )
-
-
 def _wall(what: str, run: Run, toolkit_s: float, target_s: float | None) -> Row:
     ours = run_once(run).outcome.wall_s
-    in_turn = run_once(replace(run, votes_in_turn=True)).outcome.wall_s
     return Row(
         what=what,
         toolkit=f"{toolkit_s} s",
         target="" if target_s is None else f"<= {target_s:.1f} s",
         ours=f"{ours:.1f} s",
         met=None if target_s is None else ours <= target_s,
-        note=f"{ours / toolkit_s:.2f} of the toolkit's time; {ours / in_turn:.2f} of our time with sequential votes,"
-        f" as in the toolkit ({in_turn:.1f} s)",
-    )
-
-
-def verified_rewards() -> Iterator[Row]:
-    """Yield the overheads with 512 verifications in flight, and of a training step whose rollouts are sent at once."""
-    for model_s in (30.0, 10.0):
-        per_s = rewards.AT_ONCE / model_s
-        phases = [rewards.stream(per_s, 2 * model_s), *([rewards.burst()] if model_s == 10 else [])]
-        steady, *at_once = rewards.measure(phases, model_s=model_s)
-        yield _rewards_row(f"{rewards.AT_ONCE} in flight, model of {model_s:g} s, {per_s:.0f}/s", steady)
-        for seen in at_once:
-            yield _rewards_row(f"{rewards.AT_ONCE} sent at once, model of {model_s:g} s", seen)
-
-
-def reward_rates() -> Iterator[Row]:
-    """Yield the overheads at several rates. A model of 2 s keeps the measurement short."""
-    rates = (5, 10, 20, 40, 80)
-    for per_s, seen in zip(
-        rates, rewards.measure([rewards.stream(each, 15.0) for each in rates], model_s=2.0), strict=True
-    ):
-        yield _rewards_row(f"{per_s}/s, model of 2 s", seen)
-
-
-def reward_waits() -> Iterator[Row]:
-    """Yield how long another request waits while the service verifies large requests."""
-    for name, longest_s in rewards.measure_waits().items():
-        yield Row(
-            what=f"Verifying {name}: longest wait of another request",
-            toolkit="",
-            target="<= 20 ms",
-            ours=f"{1000 * longest_s:,.0f} ms",
-            met=longest_s <= 0.02,
-        )
-
-
-def _rewards_row(what: str, seen: rewards.Seen) -> Row:
-    p50, p95 = (1000 * seen.overhead_s(share) for share in (0.5, 0.95))
-    return Row(
-        what=f"Verifications, {what}: p95 above the model's time",
-        toolkit="",
-        target="<= 50 ms",
-        ours=f"{p95:,.0f} ms",
-        met=p95 <= 50 and not seen.masked,
-        note=f"median {p50:,.0f} ms; {seen.cpu_ms:.1f} ms of CPU each; {seen.masked} masked; {seen.conditions}",
+        note=f"{ours / toolkit_s:.2f} of the toolkit's time",
     )
 
 
@@ -266,16 +129,9 @@ ROWS: Mapping[str, Measuring] = MappingProxyType(
         "tokens": tokens,
         "memory": memory,
         "startup": startup,
-        "suites": step_suites,
-        "load": loads,
         "capture": capture,
-        "detector": detector,
-        "forms": forms,
         "fleet": fleet,
-        "rewards": verified_rewards,
-        "reward-rates": reward_rates,
-        "reward-waits": reward_waits,
     }
 )
-LONG = frozenset({"fleet", "rewards", "reward-rates", "reward-waits"})
+LONG = frozenset({"fleet"})
 """Measured only by name or with ``--full``."""

@@ -17,7 +17,7 @@ from pathlib import Path
 from resource import RUSAGE_CHILDREN, getrusage
 
 from app.storage.embedded import EmbeddedPostgres
-from tests.bench.inputs import AGENT, SCRIPTS, TASKS, answers_folder, cache_folder
+from tests.bench.inputs import AGENT, TASKS, answers_folder, cache_folder, scripts_folder
 from tests.bench.row import Row
 from tests.bench.watching import family_cpu_s
 from tests.fakes.folders import service_folder
@@ -76,7 +76,7 @@ def until_first_request(env: Mapping[str, str]) -> Start:
         shutil.copytree(answers_folder(23) / AGENT / task, Path(place, "answers", AGENT, task))
         for path in Path(place, "answers", AGENT, task).glob("answer_[!1].md"):
             path.unlink()
-        arguments = ["evaluate", "--agent", AGENT, "--model", "openai/gpt-4.1", "--judges", str(SCRIPTS)]
+        arguments = ["evaluate", "--agent", AGENT, "--model", "openai/gpt-4.1", "--judges", str(scripts_folder())]
         arguments += ["--answers", f"{place}/answers", "--out", f"{place}/out", "--cache", f"{place}/cache"]
         shutil.copytree(cache_folder(tiny=True), Path(place, "cache"), copy_function=os.link)
         model = {"OPENAI_API_KEY": "bench", "OPENAI_BASE_URL": f"http://127.0.0.1:{server.server_port}/v1"}

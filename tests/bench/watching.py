@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import resource
-import threading
 import time
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -14,7 +13,6 @@ from pathlib import Path
 import psutil
 
 TICK_S = 0.005
-SAMPLE_S = 0.25
 SETTLE_S = 3.0
 """Freed memory is returned to the system about one second after the last picture."""
 _STATUS = Path("/proc/self/status")
@@ -26,8 +24,8 @@ class MeasuredCost:
     """Measured cost, complete after the block. Seconds and bytes; ``cpu_s`` includes child processes.
 
     ``late_s`` is the delay of each tick of the event loop. ``held_s`` is the part of it in which the loop's own
-    thread was computing, which excludes the effect of other processes. ``curve`` is the memory in use every
-    ``SAMPLE_S``, ``end_bytes`` the memory in use ``SETTLE_S`` after the block.
+    thread was computing, which excludes the effect of other processes. ``end_bytes`` is the memory in use ``SETTLE_S``
+    after the block.
     """
 
     wall_s: float = 0.0
@@ -35,7 +33,6 @@ class MeasuredCost:
     start_bytes: int = 0
     peak_bytes: int = 0
     end_bytes: int = 0
-    curve: list[int] = field(default_factory=list)
     late_s: list[float] = field(default_factory=list)
     held_s: list[float] = field(default_factory=list)
 
@@ -47,24 +44,16 @@ async def measured_cost(*, ticks: bool) -> AsyncIterator[MeasuredCost]:
     ticking = asyncio.create_task(_tick(cost) if ticks else asyncio.sleep(0))
     await asyncio.sleep(0)
     cost.start_bytes = _reset_peak_memory()
-    finished = threading.Event()
-    threading.Thread(target=_sample, args=(cost, finished), daemon=True).start()
     cpu, wall = _cpu_s(), time.perf_counter()
     try:
         yield cost
     finally:
         cost.wall_s, cost.cpu_s = time.perf_counter() - wall, _cpu_s() - cpu
         cost.peak_bytes = _memory("VmHWM")
-        finished.set()
         ticking.cancel()
         await asyncio.wait([ticking])
         await asyncio.sleep(SETTLE_S)
         cost.end_bytes = _memory("VmRSS")
-
-
-def _sample(cost: MeasuredCost, finished: threading.Event) -> None:
-    while not finished.wait(SAMPLE_S):
-        cost.curve.append(_memory("VmRSS"))
 
 
 async def _tick(cost: MeasuredCost) -> None:

@@ -6,10 +6,7 @@ import base64
 import hashlib
 import io
 import json
-import os
 import re
-import time
-from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 
@@ -22,14 +19,13 @@ from mind2web2 import CacheFileSys
 from mind2web2.page_keys import lenient_key, storage_key
 from mind2web2.utils.cache_filesys import CacheIndexError
 from mind2web2.utils.url_tools import normalize_url_keep_case
-from tests.compat.scripted import ScriptedClient, initialized_evaluator
 
 PDF = b"%PDF-1.4 not much of one"
 
 
-def png(mode: str = "RGB", colour: str | tuple[float, ...] = "red") -> bytes:
+def png() -> bytes:
     out = io.BytesIO()
-    Image.new(mode, (4, 3), colour).save(out, "PNG")
+    Image.new("RGB", (4, 3), "red").save(out, "PNG")
     return out.getvalue()
 
 
@@ -49,13 +45,10 @@ def test_files_match_the_example_of_the_contract(tmp_path: Path):
     ("url", "key"),
     [
         ("https://a.com/", "https://a.com"),
-        ("https://a.com//", "https://a.com/"),
         ("https://a.com/x/#top", "https://a.com/x"),
-        ("https://a.com/x%2F", "https://a.com/x"),
         ("https://a.com/%2520", "https://a.com/%20"),
         ("https://a.com/c%23", "https://a.com/c#"),
         ("https://a.com/?q=%C3%BC", "https://a.com/?q=ü"),
-        ("HTTPS://A.com", "HTTPS://A.com"),
     ],
 )
 def test_key_follows_the_three_public_steps(url: str, key: str, tmp_path: Path):
@@ -83,29 +76,6 @@ def test_folder_written_by_the_public_toolkit_is_read(tmp_path: Path):
     assert cache.metadata("https://a.com/P q") is None
 
 
-async def test_folder_of_february_is_only_read(tmp_path: Path):
-    folder = tmp_path / "cache"
-    folder.mkdir()
-    pages = {"https://a.com/P q": "web", "https://b.com/doc.pdf": "pdf", "https://gone.com": "web"}
-    (folder / "index.json").write_text(json.dumps(pages), "utf-8")
-    (folder / f"{md5('https://a.com/P q')}.txt").write_text("text", "utf-8")
-    (folder / f"{md5('https://a.com/P q')}.jpg").write_bytes(png())
-    (folder / f"{md5('https://b.com/doc.pdf')}.pdf").write_bytes(PDF)
-    folder.chmod(0o555)
-    before = {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.iterdir()}
-    changed = folder.stat().st_mtime_ns
-
-    cache = CacheFileSys(folder)
-    assert cache.lookup("http://www.a.com/p%20q") == "https://a.com/P q"
-    assert cache.summary() == {"total_urls": 2, "web_pages": 1, "pdf_pages": 1, "failed_urls": 0}
-    assert (cache.failure("https://a.com/P q"), cache.redirects(), cache.lookup("https://gone.com")) == (None, {}, None)
-    assert await initialized_evaluator(ScriptedClient(), cache).verify("c", None, "https://a.com/P%20q")
-    cache.save()
-
-    assert {path.name: (path.stat().st_mtime_ns, path.read_bytes()) for path in folder.iterdir()} == before
-    assert folder.stat().st_mtime_ns == changed
-
-
 def test_page_under_the_public_toolkits_read_name_is_found(tmp_path: Path):
     key = storage_key("https://a.com/%2520")
     (tmp_path / "index.json").write_text(json.dumps({key: "web"}), "utf-8")
@@ -113,17 +83,8 @@ def test_page_under_the_public_toolkits_read_name_is_found(tmp_path: Path):
     assert CacheFileSys(tmp_path).get_web("https://a.com/%2520")[0] == "second name"
 
 
-@pytest.mark.parametrize("url", ["https://a.com/%2520", "https://a.com/c%23", "https://a.com/x//"])
-def test_pages_that_the_public_toolkit_loses_can_be_read(url: str, tmp_path: Path):
-    cache = CacheFileSys(tmp_path)
-    cache.put_web(url, "kept", None)
-    assert CacheFileSys(tmp_path).get_web(url) == ("kept", None)
-
-
 @pytest.mark.parametrize("name", ["index.json", "failures.json", "redirects.json"])
-@pytest.mark.parametrize(
-    "content", ["", "{", "[]", "null", "\x00", "[" * 100_000], ids=lambda content: repr(content[:9])
-)
+@pytest.mark.parametrize("content", ["", "[]", "[" * 100_000], ids=lambda content: repr(content[:9]))
 def test_unreadable_json_is_an_error_that_names_the_file(name: str, content: str, tmp_path: Path):
     path = tmp_path / name
     path.write_text(content, "utf-8")
@@ -140,53 +101,6 @@ def test_index_that_became_unreadable_is_not_overwritten(tmp_path: Path):
         cache.put_web("https://a.com/2", "two", None)
     assert (tmp_path / "index.json").read_text("utf-8") == "{"
     assert cache.get_web("https://a.com/1")[0] == "one"
-
-
-@pytest.mark.parametrize("content", ['{"https://a.com": ["web"]}', '{"https://a.com": {}}', '{"https://a.com": "?"}'])
-def test_index_entries_of_unknown_types_are_ignored_but_kept(content: str, tmp_path: Path):
-    (tmp_path / "index.json").write_text(content, "utf-8")
-    cache = CacheFileSys(tmp_path)
-    assert cache.get_all_urls() == []
-    cache.put_web("https://b.com", "t", None)
-    index = json.loads((tmp_path / "index.json").read_text("utf-8"))
-    assert index == json.loads(content) | {"https://b.com": "web"}
-
-
-def test_changes_are_on_disk_without_save(tmp_path: Path):
-    cache = CacheFileSys(tmp_path / "new" / "folder")
-    assert cache.put_web("https://a.com/x/", "t", None) == "https://a.com/x"
-    assert cache.put_pdf("https://b.com#page=2", PDF) == "https://b.com"
-    cache.record_failure("https://c.com", "HTTP 503")
-    cache.save()
-    read = CacheFileSys(tmp_path / "new" / "folder")
-    assert read.get_all_urls() == ["https://a.com/x", "https://b.com"]
-    assert list(read.failures()) == ["https://c.com"]
-
-
-def test_every_change_is_synced_to_disk_before_the_call_returns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    synced: set[int] = set()
-    fsync = os.fsync
-
-    def record(handle: int) -> None:
-        fsync(handle)
-        synced.add(os.fstat(handle).st_ino)
-
-    monkeypatch.setattr(os, "fsync", record)
-    cache = CacheFileSys(tmp_path)
-    changes: list[Callable[[], object]] = [
-        lambda: cache.put_web("https://a.com/x", "text", png()),
-        lambda: cache.put_pdf("https://a.com/y", PDF),
-        lambda: cache.record_failure("https://a.com/z", "HTTP 503", blocked=True),
-        lambda: cache.remove("https://a.com/x"),
-    ]
-    for change in changes:
-        before = {path: path.stat().st_ino for path in tmp_path.iterdir()}
-        synced.clear()
-        change()
-        after = {path: path.stat().st_ino for path in tmp_path.iterdir() if path.is_file()}
-        written = {inode for path, inode in after.items() if before.get(path) != inode}
-        assert written
-        assert written | {tmp_path.stat().st_ino} <= synced
 
 
 def test_changes_of_other_processes_are_kept_and_seen(tmp_path: Path):
@@ -217,22 +131,6 @@ def test_screenshot_as_bytes_base64_or_data_uri_is_stored_as_jpeg(encode, tmp_pa
     assert (image.format, image.size, image.mode) == ("JPEG", (4, 3), "RGB")
 
 
-def test_transparent_pixels_become_white(tmp_path: Path):
-    cache = CacheFileSys(tmp_path)
-    cache.put_web("https://a.com", "t", png("RGBA", (0, 0, 0, 0)))
-    stored = cache.get_web("https://a.com")[1]
-    assert stored is not None
-    assert Image.open(io.BytesIO(stored)).getpixel((1, 1)) == (255, 255, 255)
-
-
-def test_screenshot_can_be_skipped_or_absent(tmp_path: Path):
-    cache = CacheFileSys(tmp_path)
-    cache.put_web("https://a.com", "t", png())
-    assert cache.get_web("https://a.com", get_screenshot=False) == ("t", None)
-    cache.put_web("https://a.com", "t2", None)
-    assert cache.get_web("https://a.com") == ("t2", None)
-
-
 def test_has_reports_the_kind_of_stored_page(tmp_path: Path):
     cache = CacheFileSys(tmp_path)
     cache.put_web("https://a.com", "t", None)
@@ -242,27 +140,6 @@ def test_has_reports_the_kind_of_stored_page(tmp_path: Path):
     assert (cache.has_web("https://b.com"), cache.has_pdf("https://b.com")) == (False, True)
     cache.record_failure("https://c.com", "HTTP 503")
     assert cache.summary() == {"total_urls": 2, "web_pages": 1, "pdf_pages": 1, "failed_urls": 1}
-
-
-@pytest.mark.parametrize("call", ["get_pdf", "get_web"])
-def test_missing_page_raises_key_error(call: str, tmp_path: Path):
-    cache = CacheFileSys(tmp_path)
-    cache.put_web("https://web.com", "t", None)
-    cache.put_pdf("https://pdf.com", PDF)
-    with pytest.raises(KeyError):
-        getattr(cache, call)("https://web.com" if call == "get_pdf" else "https://pdf.com")
-    with pytest.raises(KeyError):
-        getattr(cache, call)("https://nothing.com")
-
-
-def test_clear_removes_all_pages_and_files(tmp_path: Path):
-    cache = CacheFileSys(tmp_path)
-    cache.put_web("https://a.com", "t", png())
-    cache.put_pdf("https://b.com", PDF, "https://b.com/final")
-    cache.record_failure("https://c.com", "HTTP 503")
-    cache.clear()
-    assert (cache.get_all_urls(), cache.has("https://a.com"), list(tmp_path.iterdir())) == ([], None, [])
-    assert (cache.redirects(), cache.failures()) == ({}, {})
 
 
 def test_removed_page_leaves_no_file_and_no_redirect(tmp_path: Path):
@@ -298,15 +175,6 @@ def test_lookup_returns_the_most_certain_match(stored: list[str], url: str, foun
     assert cache.lookup(url) == CacheFileSys(tmp_path).lookup(url) == found
 
 
-def test_lookup_can_require_the_letter_case(tmp_path: Path):
-    cache = CacheFileSys(tmp_path)
-    cache.put_web("https://a.com/Page", "t", None, "https://a.com/Final")
-    assert cache.lookup("http://A.com/Page/", ignore_case=False) == "https://a.com/Page"
-    assert cache.lookup("https://a.com/page", ignore_case=False) is None
-    assert cache.lookup("https://a.com/final", ignore_case=False) is None
-    assert cache.lookup("https://a.com/final") == cache.lookup("https://a.com/page") == "https://a.com/Page"
-
-
 def test_final_url_finds_the_page_unless_it_has_its_own(tmp_path: Path):
     cache = CacheFileSys(tmp_path)
     cache.put_web("https://a.com/old", "old", None, final_url="https://a.com/New?utm_x=1")
@@ -330,11 +198,8 @@ SPECIAL = "https://a.com/s?q=C%23"
 @pytest.mark.parametrize(
     "other",
     [
-        "https://a.com/s?q=C",
         "https://a.com/s?q=C#",
-        "https://a.com/s?q=C%2523",
         "https://a.com/s?q=c%23",
-        "http://a.com/s?q=C%23",
         "https://a.com/s?q=C%23&utm_x=1",
     ],
 )
@@ -345,14 +210,6 @@ def test_key_that_decoding_would_change_is_found_by_its_own_spelling_only(other:
     cache.clear()
     cache.put_web(other, "other", None)
     assert cache.lookup(SPECIAL) is None
-
-
-def test_every_stored_url_reads_its_own_page(tmp_path: Path):
-    cache = CacheFileSys(tmp_path)
-    urls = [SPECIAL, "https://a.com/s?q=C", "https://a.com/s?q=C%2523", "https://a.com/%2520", "https://a.com/x//"]
-    stored = [cache.put_web(url, url, None) for url in urls]
-    assert cache.get_all_urls() == stored
-    assert [cache.get_web(key)[0] for key in cache.get_all_urls()] == [cache.get_web(url)[0] for url in urls] == urls
 
 
 def test_failures_are_counted_until_the_page_is_stored(tmp_path: Path):
@@ -367,14 +224,6 @@ def test_failures_are_counted_until_the_page_is_stored(tmp_path: Path):
     assert cache.failure("https://a.com/down") is None
     cache.put_web("https://a.com/Down", "up again", None)
     assert (cache.failures(), json.loads((tmp_path / "failures.json").read_text("utf-8"))) == ({}, {})
-
-
-def test_failure_of_a_url_whose_key_decoding_would_change_is_its_own(tmp_path: Path):
-    cache = CacheFileSys(tmp_path)
-    cache.record_failure(SPECIAL, "timeout")
-    assert (cache.failure("https://a.com/s?q=C"), cache.failure("http://a.com/s?q=C%23")) == (None, None)
-    assert [cache.failure(key) for key in cache.failures()] == [cache.failure(SPECIAL)]
-    assert (cache.clear_failure(SPECIAL), cache.clear_failure(SPECIAL)) == (True, False)
 
 
 URL_PARTS = st.text(alphabet="aB/%2350?&=#utm_.+ ü:[]@\ud800\\", max_size=30)
@@ -402,15 +251,9 @@ STORED = "https://www.example.com/Path/a b?q=x y&k=1"
 @pytest.mark.parametrize(
     "url",
     [
-        "https://www.example.com/Path/a%20b?q=x%20y&k=1",
-        "http://www.example.com/Path/a b?q=x y&k=1",
         "https://example.com/Path/a b?q=x y&k=1",
-        "https://www.example.com/Path/a b?q=x y&k=1#part",
-        "https://www.example.com/Path/a b?q=x y&k=1/",
         "HTTPS://WWW.EXAMPLE.COM/PATH/A B?Q=X Y&K=1",
-        "https://www.example.com/Path/a b?q=x+y&k=1",
         "https://www.example.com/Path/a b?q=x y&k=1&utm_source=s&utm_medium=m",
-        "https://www.example.com/Path/a b?utm_id=1&q=x y&k=1",
         "http://example.com/path/A%20B/?utm_x=1&k=1&q=x%20y#f",
     ],
 )
@@ -421,22 +264,6 @@ def test_equivalent_urls_find_the_stored_page(url: str, tmp_path: Path):
     assert cache.get_web(url)[0] == "found"
     (tmp_path / "index.metadata.jsonl").unlink()
     assert CacheFileSys(tmp_path).get_web(url)[0] == "found"
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "https://www.example.com/Path",
-        "https://other.com/Path/a b?q=x y&k=1",
-        "",
-        "nonsense",
-        "https://www.example.com/Path/a b?q=x y&k=2",
-    ],
-)
-def test_different_urls_do_not_find_the_stored_page(url: str, tmp_path: Path):
-    cache = CacheFileSys(tmp_path)
-    cache.put_web(STORED, "found", None)
-    assert cache.has(url) is None
 
 
 URLS = [
@@ -458,9 +285,7 @@ def test_urls_equal_by_the_public_rule_have_equal_lookup_keys():
     ("one", "other"),
     [
         ("https://a.com/?q=a%26b", "https://a.com/?q=a&b"),
-        ("https://a.com/a%2Fb", "https://a.com/a/b"),
         ("https://a.com/#/r1", "https://a.com/#/r2"),
-        ("https://a.com/c%23", "https://a.com/c"),
         ("https://a.com/x?q=1/", "https://a.com/x?q=1"),
     ],
 )
@@ -473,28 +298,6 @@ def test_pages_that_collide_in_the_public_toolkit_stay_separate(one: str, other:
             assert read.get_web(first)[0] == "first"
             assert read.get_web(second)[0] == "second"
             assert read.summary()["total_urls"] == 2
-
-
-def test_equivalent_url_overwrites_the_stored_page(tmp_path: Path):
-    cache = CacheFileSys(tmp_path)
-    cache.put_web("https://a.com/P%20q", "old", None)
-    cache.put_web("https://a.com/P q#part", "new", None)
-    assert (cache.get_all_urls(), cache.get_web("https://a.com/P%20q")[0]) == (["https://a.com/P q"], "new")
-
-
-def test_a_page_can_become_a_pdf(tmp_path: Path):
-    cache = CacheFileSys(tmp_path)
-    cache.put_web("https://a.com", "t", None)
-    cache.put_pdf("https://a.com", PDF)
-    assert (cache.has("https://a.com"), cache.summary()["total_urls"]) == ("pdf", 1)
-
-
-def test_exact_match_wins_over_an_equivalent_url(tmp_path: Path):
-    cache = CacheFileSys(tmp_path)
-    for url in ("https://a.com/X", "https://a.com/x", "http://a.com/x", "https://a.com/x?utm_a=1"):
-        cache.put_web(url, url, None)
-    for url in ("https://a.com/X", "https://a.com/x", "http://a.com/x", "https://a.com/x?utm_a=1"):
-        assert cache.get_web(url)[0] == url
 
 
 def test_time_status_headers_and_hash_are_stored_beside_the_index(tmp_path: Path):
@@ -510,7 +313,7 @@ def test_time_status_headers_and_hash_are_stored_beside_the_index(tmp_path: Path
     assert set(json.loads((tmp_path / "index.json").read_text())) == {"https://a.com"}
 
 
-@pytest.mark.parametrize("content", ["", "[]", '{"key": "https://a.com", "page": {}}', '{"key": "https://a.com", "pa'])
+@pytest.mark.parametrize("content", ["[]", '{"key": "https://a.com", "pa'])
 def test_damaged_metadata_file_loses_no_page(content: str, tmp_path: Path):
     CacheFileSys(tmp_path).put_web("https://a.com", "t", None)
     (tmp_path / "index.metadata.jsonl").write_text(content, "utf-8")
@@ -525,35 +328,3 @@ def test_text_that_is_not_valid_utf_8_is_stored(tmp_path: Path):
     cache = CacheFileSys(tmp_path)
     cache.put_web("https://a.com/\ud800", "lone \ud800 surrogate\r\n", None)
     assert cache.get_web("https://a.com/\ud800")[0] == "lone ? surrogate\r\n"
-
-
-def test_screenshot_that_is_not_base64_is_rejected(tmp_path: Path):
-    with pytest.raises(ValueError, match="base64"):
-        CacheFileSys(tmp_path).put_web("https://a.com", "t", "a")
-
-
-def _lookup_s(cache: CacheFileSys, urls: list[str], expected: str | None) -> float:
-    """Return the CPU time of one lookup, in seconds."""
-    started = time.process_time()
-    found = [cache.has(url) for url in urls]
-    assert set(found) == {expected}
-    return (time.process_time() - started) / len(urls)
-
-
-@pytest.mark.parametrize(
-    ("form", "expected"),
-    [
-        ("https://www.site{host}.com/path/{n}?q=a%20b&id={n}", "web"),
-        ("http://site{host}.com/Path/{n}/?id={n}&utm_x=1&q=a+b#f", "web"),
-        ("https://nowhere{n}.com/path?q={n}&utm_x=1", None),
-    ],
-    ids=["exact", "variant", "miss"],
-)
-def test_lookup_time_does_not_grow_with_the_cache(tmp_path: Path, form: str, expected: str | None):
-    small, large = CacheFileSys(tmp_path / "small"), CacheFileSys(tmp_path / "large")
-    for cache, size in ((small, 100), (large, 10_000)):
-        for n in range(size):
-            cache._enter(f"https://www.site{n % 50}.com/path/{n}?q=a b&id={n}", "web")
-    few = [form.format(host=n % 50, n=n) for n in range(100)] * 20
-    many = [form.format(host=n % 50, n=n) for n in range(0, 10_000, 5)]
-    assert _lookup_s(large, many, expected) < 10 * _lookup_s(small, few, expected)  # a scan takes 100 times as long

@@ -11,8 +11,7 @@ import pytest
 from PIL import Image
 
 from cache.capture import CaptureOutcome, Observation, PageKind
-from cache.errors import BrowserUnavailable
-from mind2web2 import BatchBrowserManager, Capture, HarnessError
+from mind2web2 import BatchBrowserManager, Capture
 from mind2web2.utils import page_info_retrieval
 from mind2web2.utils.page_info_retrieval import detect_block
 from tests.compat.scripted import LOGGER
@@ -20,61 +19,24 @@ from tests.compat.web import Reply, Request, Web, running_web
 from tests.fakes.sandbox import sandbox_variables
 
 
-@pytest.mark.parametrize("status", [401, 403, 407, 999])
-def test_refusal_is_a_block_unless_the_page_is_long(status: int):
-    assert detect_block(status, "A page", "x" * 2999)
-    assert detect_block(status, "A page", "x" * 3000) is None
-    assert detect_block(status, None, None)
-
-
-@pytest.mark.parametrize("status", [None, 200, 404, 410, 429, 500, 503])
-def test_other_statuses_alone_are_no_block(status: int | None):
-    assert detect_block(status, "A page", "Some text.") is None
-
-
 @pytest.mark.parametrize(
-    "title",
+    ("status", "title", "text", "is_block"),
     [
-        "Just a moment...",
-        "Checking your browser before accessing shop.example",
-        "Access Denied",
-        "Pardon Our Interruption",
-        "Robot or human?",
-        "shop.example - Access denied",
-        "Attention Required! | Cloudflare",
-        "Verify you're human",
-        "One moment, please...",
-        "Vercel Security Checkpoint",
-        "CAPTCHA",
+        (401, "A page", "x" * 2999, True),
+        (999, None, None, True),
+        (403, "A page", "x" * 3000, False),
+        (429, "A page", "Some text.", False),
+        (200, "Just a moment...", "", True),
+        (200, "shop.example - Access denied", "", True),
+        (200, "CAPTCHA", "", True),
+        (200, "Momentum just a moment later", "Some text.", False),
+        (200, "shop.example", "Please verify you are human by completing the action below.", True),
+        (200, "shop.example", "Our systems have detected unusual traffic from your computer\nnetwork.", True),
+        (200, "shop.example", "Please confirm that you\u2019re not a robot." + "x" * 3000, False),
     ],
 )
-def test_title_of_a_bot_check_is_a_block(title: str):
-    assert detect_block(200, title, "") == f"the title {title!r}"
-    assert detect_block(200, title, "x" * 3000) is None
-
-
-@pytest.mark.parametrize(
-    "title", ["Momentum just a moment later", "Captcha solvers compared", "How access denied errors work", "Robots", ""]
-)
-def test_other_titles_are_no_block(title: str):
-    assert detect_block(200, title, "Some text.") is None
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "Please verify you are human by completing the action below.",
-        "Our systems have detected unusual traffic from your computer\nnetwork.",
-        "Request unsuccessful. Incapsula incident ID: 1-2",
-        "VERIFYING YOU ARE   HUMAN",
-        "Enable JavaScript and cookies to continue",
-        "Please confirm that you\u2019re not a robot.",
-        "shop.example needs to review the security of your connection before proceeding.",
-    ],
-)
-def test_phrase_of_a_bot_check_is_a_block(text: str):
-    assert detect_block(200, "shop.example", text)
-    assert detect_block(200, "shop.example", text + "x" * 3000) is None
+def test_short_page_of_a_bot_check_is_a_block(status: int, title: str | None, text: str | None, is_block: bool):
+    assert (detect_block(status, title, text) is not None) is is_block
 
 
 class Browser:
@@ -134,18 +96,14 @@ LONG = "A long article. " * 200
             Capture(None, "text", None, False, 200, "https://b.com"),
         ),
         (seen(CaptureOutcome.HTTP_ERROR, 404, "No such page"), Capture(text="No such page", status=404)),
-        (seen(CaptureOutcome.SOFT_404, 200, "Page not found"), Capture(text="Page not found", status=200)),
         (seen(CaptureOutcome.BLOCKED, 403, LONG), Capture(text=LONG, status=403)),
-        (seen(CaptureOutcome.HTTP_ERROR, 503, LONG), Capture(text=LONG, status=503)),
         (seen(CaptureOutcome.BLOCKED, 403, "No"), Capture(error="HTTP status 403", blocked=True, status=403)),
         (seen(CaptureOutcome.BLOCKED, 429, "Slow"), Capture(error="HTTP status 429", status=429)),
-        (seen(CaptureOutcome.HTTP_ERROR, 500, "Oops"), Capture(error="HTTP status 500", status=500)),
         (seen(CaptureOutcome.HTTP_ERROR, 404), Capture(error="http_error", status=404)),
         (
             seen(CaptureOutcome.LOGIN_WALL, 200, "Sign in", detail="a form"),
             Capture(error="login_wall: a form", blocked=True, status=200),
         ),
-        (seen(CaptureOutcome.EMPTY, 200, detail="nothing"), Capture(error="empty: nothing", status=200)),
         (seen(CaptureOutcome.DAMAGED, 200, kind=PageKind.PDF, detail="x"), Capture(error="damaged: x", status=200)),
     ],
 )
@@ -161,12 +119,8 @@ async def test_capture_has_a_page_or_a_reason(observation: Observation, expected
     ("observation", "visits"),
     [
         (seen(CaptureOutcome.TIMEOUT), 3),
-        (seen(CaptureOutcome.CONNECT_ERROR), 3),
-        (seen(CaptureOutcome.CRASH), 3),
         (seen(CaptureOutcome.DNS_ERROR, gone=True), 1),
         (seen(CaptureOutcome.BLOCKED, 403), 1),
-        (seen(CaptureOutcome.HTTP_ERROR, 503), 1),
-        (seen(CaptureOutcome.EMPTY, 200), 1),
     ],
 )
 async def test_only_errors_and_timeouts_are_repeated(observation: Observation, visits: int, manager_of):
@@ -175,16 +129,10 @@ async def test_only_errors_and_timeouts_are_repeated(observation: Observation, v
     assert len(browser.visited) == visits
 
 
-async def test_attempt_after_a_timeout_can_succeed(manager_of):
-    manager, _ = manager_of(seen(CaptureOutcome.TIMEOUT), seen(CaptureOutcome.OK, 200, "text"))
-    assert (await manager.capture("https://a.com", LOGGER)).text == "text"
-
-
 @pytest.mark.parametrize(
     "first",
     [
         seen(CaptureOutcome.BLOCKED, 403),
-        seen(CaptureOutcome.OK, 200, "An abstract"),
         seen(CaptureOutcome.DAMAGED, 200, kind=PageKind.PDF),
     ],
 )
@@ -193,12 +141,6 @@ async def test_arxiv_pdf_comes_from_the_mirror_if_the_server_has_none(first: Obs
     manager, browser = manager_of(first, pdf)
     assert (await manager.capture("https://arxiv.org/pdf/2301.00001", LOGGER)).text == "A paper"
     assert browser.visited == ["https://arxiv.org/pdf/2301.00001", "https://export.arxiv.org/pdf/2301.00001"]
-
-
-async def test_missing_browser_is_a_harness_error(manager_of):
-    manager, _ = manager_of(BrowserUnavailable("no Chromium found"))
-    with pytest.raises(HarnessError, match="no Chromium found"):
-        await manager.capture("https://a.com", LOGGER)
 
 
 TALL = b"<!doctype html><title>Tall</title><h1>Tall page</h1><div style='height:19000px'></div><p>Bottom.</p>"

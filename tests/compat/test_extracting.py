@@ -10,9 +10,6 @@ import pytest
 from pydantic import BaseModel, ConfigDict, field_validator
 from pydantic.v1 import BaseModel as OldModel
 
-from judges.errors import LLMOutputUnusable, UnusableKind
-from judges.llm.provider_adapter import FinishReason, RawReply
-from judges.llm.replies import read_reply
 from mind2web2 import LLMClient
 from tests.compat.scripted import ScriptedClient, initialized_evaluator
 from tests.standin.llm import StandInLLM
@@ -71,16 +68,6 @@ async def test_class_that_cannot_be_filled_gives_defaults_and_an_incomplete_resu
     assert summary["eval_breakdown"][0]["info"] == [{"extraction": recorded}]
 
 
-async def test_invalid_dict_from_a_custom_client_gives_defaults_and_is_incomplete():
-    class Raw(ScriptedClient):
-        def _extracted(self, schema: type[BaseModel]) -> Any:
-            return {"name": None}
-
-    e = initialized_evaluator(Raw())
-    assert (await e.extract("Who?", Trimmed)).name == "nobody"
-    assert e.get_summary()["status"] == "incomplete"
-
-
 @pytest.mark.parametrize("form", [dict, json.dumps])
 async def test_keys_of_a_custom_client_may_differ_in_letter_case(form: Callable[[dict[str, Any]], Any]):
     class Raw(ScriptedClient):
@@ -89,20 +76,3 @@ async def test_keys_of_a_custom_client_may_differ_in_letter_case(form: Callable[
 
     e = initialized_evaluator(Raw())
     assert (await e.extract("Who?", Trimmed)).name == "Ada"
-
-
-async def test_reply_of_a_custom_client_for_a_class_without_a_json_schema_is_read():
-    class Raw(ScriptedClient):
-        def _extracted(self, schema: type[BaseModel]) -> Any:
-            return {"thing": None}
-
-    e = initialized_evaluator(Raw())
-    assert await e.extract("Who?", Holding) == Holding(thing=None)
-    assert e.get_summary()["status"] == "complete"
-
-
-def test_validator_that_raises_makes_the_reply_off_schema():
-    raw = RawReply(text='{"name": null}', finish=FinishReason.STOP, model="m")
-    with pytest.raises(LLMOutputUnusable, match="AttributeError") as raised:
-        read_reply(raw, Trimmed, purpose="extract")
-    assert raised.value.kind is UnusableKind.OFF_SCHEMA

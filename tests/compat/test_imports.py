@@ -98,10 +98,3 @@ def test_names_that_scripts_import_are_in_all():
         _, module, _, names = line.split(maxsplit=3)
         imported = __import__(module, fromlist=["__all__"])
         assert set(names.replace(",", " ").split()) <= set(imported.__all__), line
-
-
-def test_prompt_for_finding_urls_is_text():
-    from mind2web2.prompts.cache_prompts import llm_extraction_prompts
-
-    assert isinstance(llm_extraction_prompts, str)
-    assert "address" in llm_extraction_prompts

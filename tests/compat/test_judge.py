@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from pydantic import BaseModel, Field, RootModel
+from pydantic import BaseModel, Field
 
 import mind2web2
 from mind2web2 import (
@@ -22,26 +22,18 @@ from mind2web2 import (
     JudgeContentError,
     JudgeError,
     LLMClient,
-    eval_toolkit,
     llm_client,
 )
-from mind2web2.eval_toolkit import TRUNCATION_MARKER, count_tokens, empty_extraction, truncate_to_tokens
+from mind2web2.eval_toolkit import TRUNCATION_MARKER, count_tokens
 from mind2web2.llm_client import JudgeUsage
 from mind2web2.llm_client.judge import answer_scope
-from tests.compat.scripted import ScriptedClient, initialized_evaluator, outcomes, tree
+from tests.compat.scripted import ScriptedClient, initialized_evaluator, outcomes
 from tests.standin.call import Call
 from tests.standin.faults import (
-    EMPTY,
-    FILTERED,
-    MALFORMED,
-    NO_ACCESS,
-    NO_QUOTA,
     OFF_SCHEMA,
     REFUSED,
     RESET,
     TOO_LONG,
-    TRUNCATED,
-    UNKNOWN_MODEL,
     WRONG_KEY,
     Fault,
 )
@@ -50,7 +42,6 @@ from tests.standin.rules import keyword_rule
 
 URL = "https://a.com/page"
 ASK: dict[str, Any] = {"model": "my-model", "messages": [{"role": "user", "content": "Which city?"}]}
-BAD = Fault(status=400, message="something is wrong with it", code="invalid_value")
 
 
 class City(BaseModel):
@@ -88,22 +79,6 @@ class Wrapper:
 # Parameters
 
 
-@pytest.mark.parametrize(
-    ("judge", "described"),
-    [
-        (JudgeConfig("gpt-6-luna"), ("gpt-6-luna", "max", None)),
-        (JudgeConfig("gpt-6-luna", "low"), ("gpt-6-luna", "low", None)),
-        (JudgeConfig("gpt-4.1"), ("gpt-4.1", None, None)),
-        (JudgeConfig("gpt-4.1", temperature=0.0), ("gpt-4.1", None, 0.0)),
-        (JudgeConfig("x", "high", 0.5), ("x", "high", 0.5)),
-    ],
-)
-def test_only_the_default_model_has_a_default_effort(judge: JudgeConfig, described: tuple[Any, ...]):
-    expected = dict(zip(("model", "reasoning_effort", "temperature"), described, strict=True))
-    assert judge.describe() == expected
-    assert judge.request_params() == {name: value for name, value in expected.items() if value is not None}
-
-
 def test_limits_of_the_config_on_class_and_instance():
     expected = {
         "max_text_tokens": 100_000,
@@ -120,17 +95,6 @@ def test_limits_of_the_config_on_class_and_instance():
     }
     assert EvaluatorConfig.as_dict() == EvaluatorConfig().as_dict() == expected
     assert {name: getattr(EvaluatorConfig, name) for name in expected} == expected
-    assert not hasattr(EvaluatorConfig, "max_text_chars") and not hasattr(EvaluatorConfig, "image_max_height")
-    with pytest.raises(TypeError):
-        EvaluatorConfig(default_num_trials=5)  # type: ignore[call-arg]
-    config = EvaluatorConfig()
-    config.max_text_shrinks = 0
-    assert config.as_dict() == expected | {"max_text_shrinks": 0}
-
-    class Short(EvaluatorConfig):
-        max_text_tokens = 10
-
-    assert Short().as_dict()["max_text_tokens"] == 10
 
 
 def test_public_names_and_classes():
@@ -156,18 +120,11 @@ async def test_judge_replaces_model_effort_and_temperature_of_a_script(server: S
     assert client.judge is judge
 
 
-async def test_judge_without_temperature_removes_that_of_the_script(server: StandInLLM):
-    await client_of(server, judge=JudgeConfig("m")).async_response(**ASK, temperature=0.0, reasoning_effort="low")
-    assert (server.calls[0].model, server.calls[0].params) == ("m", {})
-
-
-@pytest.mark.parametrize("model", ["gpt-6-luna", "gpt-4.1", "o4-mini", "my-model"])
-async def test_without_a_judge_requests_are_sent_as_given(server: StandInLLM, model: str):
+async def test_without_a_judge_requests_are_sent_as_given(server: StandInLLM):
     client = client_of(server)
     assert client.judge is None
-    await client.async_response(**{**ASK, "model": model})
-    await client.async_response(**{**ASK, "model": model}, temperature=0.7)
-    assert [(call.model, call.params) for call in server.calls] == [(model, {}), (model, {"temperature": 0.7})]
+    await client.async_response(**ASK, temperature=0.7)
+    assert [(call.model, call.params) for call in server.calls] == [("my-model", {"temperature": 0.7})]
 
 
 async def test_evaluator_uses_and_reports_the_judge_of_its_client(server: StandInLLM):
@@ -183,7 +140,7 @@ async def test_evaluator_uses_and_reports_the_judge_of_its_client(server: StandI
 # Retries
 
 
-@pytest.mark.parametrize("fault", [RESET, *(Fault(status=status) for status in (408, 409, 429, 500, 503, 529))])
+@pytest.mark.parametrize("fault", [RESET, Fault(status=429), Fault(status=503)])
 async def test_transient_fault_is_retried(server: StandInLLM, fault: Fault):
     server.faults.extend([fault, fault])
     client = client_of(server)
@@ -192,46 +149,10 @@ async def test_transient_fault_is_retried(server: StandInLLM, fault: Fault):
     assert (client.usage.requests, client.usage.failed_requests) == (1, 0)
 
 
-async def test_timeout_of_an_attempt_is_retried(server: StandInLLM):
-    server.faults.append(Fault(delay_s=3600))
-    assert await client_of(server, timeout=1.0).async_response(**ASK, response_format=City) == City(name="Paris")
-    assert len(server.calls) >= 2  # on a busy machine, another attempt can reach the timeout
-
-
-@pytest.mark.parametrize("fault", [BAD, WRONG_KEY, NO_ACCESS, UNKNOWN_MODEL, NO_QUOTA])
-async def test_permanent_error_is_a_judge_error_after_one_request(server: StandInLLM, fault: Fault):
-    server.always = fault
-    client = client_of(server)
-    with pytest.raises(JudgeError) as raised:
-        await client.async_response(**ASK, response_format=City)
-    assert type(raised.value) is JudgeError
-    assert fault.message in str(raised.value)
-    assert len(server.calls) == 1
-    assert (client.usage.requests, client.usage.failed_requests) == (1, 1)
-
-
-async def test_retries_end_with_the_window(server: StandInLLM):
-    server.always = Fault(status=503)
-    with pytest.raises(JudgeError, match="503"):
-        await client_of(server, retry_seconds=6.0, retry_initial_delay=0.02).async_response(**ASK)
-    assert len(server.calls) > 1
-
-
 # Content errors
 
 
-@pytest.mark.parametrize(
-    "fault",
-    [
-        REFUSED,
-        FILTERED,
-        TRUNCATED,
-        EMPTY,
-        MALFORMED,
-        OFF_SCHEMA,
-        *(Fault(status=400, code=code) for code in ("content_filter", "content_policy_violation", "invalid_prompt")),
-    ],
-)
+@pytest.mark.parametrize("fault", [REFUSED, OFF_SCHEMA, Fault(status=400, code="content_filter")])
 async def test_content_error_is_one_failed_vote_and_not_judged_in_ours(server: StandInLLM, fault: Fault):
     server.faults.extend([fault, None])  # the second and the third vote support the claim
     client = client_of(server)
@@ -255,25 +176,12 @@ async def test_content_error_is_one_failed_vote_and_not_judged_in_ours(server: S
     assert type(raised.value) is JudgeContentError
 
 
-@pytest.mark.parametrize("limit", [{}, {"max_tokens": 3}, {"max_completion_tokens": 3}])
 @pytest.mark.parametrize("finish", ["length", "content_filter"])
-@pytest.mark.parametrize("schema", [None, City])
-async def test_reply_that_was_cut_is_a_content_error(
-    server: StandInLLM, limit: dict[str, int], finish: str, schema: type[BaseModel] | None
-):
+async def test_reply_that_was_cut_is_a_content_error(server: StandInLLM, finish: str):
     server.always = Fault(finish_reason=finish)  # the text itself is complete
-    with pytest.raises(JudgeContentError) as raised:
-        await client_of(server).async_response(**ASK, **limit, response_format=schema)
-    assert type(raised.value) is JudgeContentError
+    with pytest.raises(JudgeContentError):
+        await client_of(server).async_response(**ASK, max_tokens=3)
     assert len(server.calls) == 1
-
-
-async def test_rejected_vote_and_failed_vote_decide_together(server: StandInLLM):
-    server.faults.append(REFUSED)
-    e = initialized_evaluator(client_of(server))
-    assert not await e.verify("it is wrong", e.add_leaf("a", "a"))
-    assert len(server.calls) == 2
-    assert outcomes(e.get_summary())["a"] == ("not_judged", "llm_output_unusable")
 
 
 async def test_content_error_empties_an_extraction_and_the_answer_is_scored(server: StandInLLM):
@@ -287,29 +195,6 @@ async def test_content_error_empties_an_extraction_and_the_answer_is_scored(serv
     summary = e.get_summary()
     assert (summary["final_score"], summary["status"]) == (1.0, "incomplete")
     assert summary["eval_breakdown"][0]["info"] == [{"the city": {"name": None, "aliases": ["none"], "year": 1889}}]
-
-
-def test_empty_extraction_has_defaults_and_none_for_required_fields():
-    class Outer(BaseModel):
-        city: City
-        number: int = Field(alias="no")
-        words: dict[str, int] = {}
-
-    empty = empty_extraction(Outer)
-    assert isinstance(empty, Outer)
-    assert (empty.city, empty.number, empty.words) == (None, None, {})
-    assert empty_extraction(Outer).words is not empty.words
-
-
-def test_empty_extraction_of_a_root_model_is_its_default_or_none():
-    class Names(RootModel[list[str]]):
-        pass
-
-    class Cities(RootModel[list[str]]):
-        root: list[str] = ["none"]
-
-    assert empty_extraction(Names).root is None
-    assert empty_extraction(Cities) == Cities()
 
 
 # Pages that are too long
@@ -356,50 +241,6 @@ async def test_half_of_a_page_that_does_not_support_the_claim_fails_it_and_is_no
     assert outcomes(e.get_summary())["a"] == ("not_judged", "llm_rejected")
 
 
-async def test_page_that_stays_too_long_fails_the_check_with_one_rejection(server: StandInLLM, cache: CacheFileSys):
-    server.fault_for = longer_than(0)
-    client = client_of(server)
-    e = initialized_evaluator(client, cache)
-    leaf = e.add_leaf("a", "a")
-    assert not await e.verify("it is right", leaf, URL)
-    assert len({call.page for call in server.calls}) == 3
-    assert leaf.status == "failed"
-    [rejection] = client.usage.rejections
-    assert (rejection["check"], rejection["url"]) == ("a", URL)
-    assert outcomes(e.get_summary())["a"] == ("not_judged", "llm_rejected")
-    assert await e.verify("it is right", e.add_leaf("b", "b"))
-
-
-async def test_extraction_from_a_page_that_is_too_long(server: StandInLLM, cache: CacheFileSys):
-    server.fault_for = longer_than(8_000)
-    client = client_of(server)
-    e = initialized_evaluator(client, cache)
-    assert await e.extract("Which city?", City, source=URL) == City(name="Paris")
-    assert client.usage.rejections == []
-    server.fault_for = longer_than(0)
-    assert (await e.extract("Which city?", City, source=URL)).name is None
-    assert len(client.usage.rejections) == 1
-    assert len(server.calls) == 2 + 3
-
-
-async def test_number_of_halvings_comes_from_the_config(server: StandInLLM, cache: CacheFileSys):
-    server.fault_for = longer_than(0)
-    config = mind2web2.EvaluatorConfig()
-    config.max_text_shrinks = 0
-    e = initialized_evaluator(client_of(server), cache, config=config)
-    assert not await e.verify("it is right", None, URL, num_trials=1)
-    assert len(server.calls) == 1
-
-
-async def test_claim_about_the_answer_that_is_too_long_has_one_rejection(server: StandInLLM):
-    server.always = TOO_LONG
-    client = client_of(server)
-    assert not await initialized_evaluator(client).verify("it is right", None)
-    assert [(each["check"], each["url"]) for each in client.usage.rejections] == [("it is right", None)]
-    with pytest.raises(ContextLengthError):
-        await client.async_response(**ASK)
-
-
 # Permanent errors
 
 
@@ -419,14 +260,6 @@ async def test_judge_error_leaves_verify_extract_and_batch_verify_and_ends_all_r
     assert e.get_summary()["score"] == {"value": None, "low": 0.0, "high": 1.0}
 
 
-async def test_batch_verify_raises_a_judge_error_and_cancels_the_other_claims(server: StandInLLM):
-    server.fault_for = lambda call: WRONG_KEY if "bad" in call.claim else Fault(delay_s=3600)
-    e = initialized_evaluator(client_of(server))
-    async with asyncio.timeout(240):
-        with pytest.raises(JudgeError):
-            await e.batch_verify([(claim, None, e.add_leaf(claim, claim), None) for claim in ("slow", "bad")])
-
-
 async def test_no_request_for_an_answer_after_a_judge_error_that_the_script_swallows(server: StandInLLM):
     server.faults.append(WRONG_KEY)
     client = client_of(server)
@@ -442,16 +275,6 @@ async def test_no_request_for_an_answer_after_a_judge_error_that_the_script_swal
         scope.check()
     with answer_scope():  # the next answer
         await client.async_response(**ASK)
-
-
-async def test_content_error_does_not_end_the_requests_of_an_answer(server: StandInLLM):
-    server.faults.append(REFUSED)
-    client = client_of(server)
-    with answer_scope() as scope:
-        with pytest.raises(JudgeContentError):
-            await client.async_response(**ASK, response_format=City)
-        await client.async_response(**ASK)
-        scope.check()
 
 
 @pytest.mark.parametrize("client_for", [client_of, lambda server: Wrapper(client_of(server))], ids=["ours", "wrapper"])
@@ -474,55 +297,14 @@ async def test_what_a_script_decides_after_its_own_rejected_request_is_not_judge
     assert (summary["final_score"], summary["score"]["value"]) == (0.0, None)
 
 
-async def test_errors_of_a_custom_client_have_the_same_consequences(tmp_path: Path):
-    e = initialized_evaluator(
-        ScriptedClient({"refused": [True, JudgeContentError("no"), True], "key": JudgeError("key")})
-    )
-    assert await e.verify("refused", e.add_leaf("a", "a"))
-    with pytest.raises(JudgeError, match="key"):
-        await e.verify("key", e.add_leaf("b", "b"))
-    with pytest.raises(JudgeError, match="key"):
-        await e.verify("fine", e.add_leaf("c", "c"))
-
-
 # Harness
 
 
-async def test_unusable_tokenizer_is_a_harness_error(
-    server: StandInLLM, cache: CacheFileSys, monkeypatch: pytest.MonkeyPatch
-):
-    def unusable() -> Any:
-        raise OSError("no rank file")
-
-    monkeypatch.setattr(eval_toolkit, "_text_encoding", unusable)
-    cache.put_web("https://a.com/long", "word " * 100_000, None)
-    client = client_of(server)
-    e = initialized_evaluator(client, cache)
-    assert await e.verify("it is right", e.add_leaf("short", "short"), URL)  # needs no tokenizer
-    with pytest.raises(HarnessError, match="no rank file"):
-        await e.verify("it is right", e.add_leaf("a", "a"), "https://a.com/long")
-    assert len(client.usage.harness_failures) == 1
-    with pytest.raises(HarnessError):
-        await e.verify("it is right", e.add_leaf("b", "b"), "https://a.com/other")
-    assert len(server.calls) == 2
-
-
-class Cache:
-    """Page cache of a user without a page, whose methods raise the given errors."""
-
-    def __init__(self, **errors: Exception) -> None:
-        self._errors = errors
+class BrokenCache:
+    """Page cache of a user that cannot be read."""
 
     def has(self, url: str) -> str | None:
-        self._raise("has")
-        return None
-
-    def put_web(self, url: str, text: str, screenshot: bytes | None) -> None:
-        self._raise("put_web")
-
-    def _raise(self, method: str) -> None:
-        if method in self._errors:
-            raise self._errors[method]
+        raise OSError("broken")
 
 
 class Browser:
@@ -543,9 +325,7 @@ PAGE = Capture(text="The page says so.", status=200, final_url=URL)
 @pytest.mark.parametrize(
     ("made", "browser"),
     [
-        (Cache(has=OSError("broken")), PAGE),
-        (Cache(has=RuntimeError("broken")), PAGE),
-        (Cache(put_web=OSError("broken")), PAGE),
+        (BrokenCache(), PAGE),
         (None, HarnessError("broken")),
     ],
 )
@@ -563,43 +343,6 @@ async def test_unusable_cache_or_browser_is_a_harness_error_and_ends_page_loads(
     assert outcomes(e.get_summary())["a"] == ("not_judged", "capture_failed")
 
 
-async def test_index_that_breaks_during_a_run_is_a_harness_error(cache: CacheFileSys):
-    (cache.task_dir / "index.json").write_text("{broken")
-    e = initialized_evaluator(ScriptedClient(), cache, browser_manager=Browser(PAGE))
-    with pytest.raises(HarnessError, match=r"index\.json"):
-        await e.verify("it is right", None, "https://a.com/new")
-
-
-class Words:
-    """Tokenizer with one token per word."""
-
-    def encode(self, text: str, disallowed_special: Any = "all") -> list[str]:
-        assert disallowed_special == ()
-        return text.split(" ")
-
-    def decode(self, tokens: list[str]) -> str:
-        return " ".join(tokens)
-
-
-def test_text_is_cut_after_its_tokens_and_marked(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(eval_toolkit, "_text_encoding", Words)
-    assert truncate_to_tokens("one two\nthree four five", 3) == "one two\nthree four" + TRUNCATION_MARKER
-    assert truncate_to_tokens("one two three", 3) == "one two three"
-    assert truncate_to_tokens("one two three", 13) == "one two three"
-    assert count_tokens("one two three") == 3
-
-
-@pytest.mark.parametrize(("text", "limit"), [("a" * 10, 10), ("ü" * 5, 10)])
-def test_text_of_few_bytes_needs_no_tokenizer(text: str, limit: int, monkeypatch: pytest.MonkeyPatch):
-    def unusable() -> Any:
-        raise AssertionError
-
-    monkeypatch.setattr(eval_toolkit, "_text_encoding", unusable)
-    assert truncate_to_tokens(text, limit) == text
-    with pytest.raises(HarnessError):
-        truncate_to_tokens(text, limit - 1)
-
-
 # Usage
 
 
@@ -614,13 +357,6 @@ async def test_requests_of_an_answer_are_counted_once(server: StandInLLM, client
     assert scope.usage.requests == len(server.calls) == 2
     assert scope.usage.input_tokens > 0
     assert sum(scope.usage.served_models.values()) == 2
-
-
-async def test_requests_of_a_custom_client_are_counted(server: StandInLLM):
-    with answer_scope() as scope:
-        e = initialized_evaluator(ScriptedClient({"c": [True, JudgeContentError("no"), True]}))
-        assert await e.verify("c", None)
-    assert (scope.usage.requests, scope.usage.failed_requests) == (3, 1)
 
 
 async def test_usage_counts_tokens_and_served_models(server: StandInLLM):
@@ -658,11 +394,3 @@ async def test_usage_counts_tokens_and_served_models(server: StandInLLM):
     }
     assert client.usage.as_dict() == scope.usage.as_dict() == expected
     assert isinstance(client.usage, JudgeUsage)
-
-
-async def test_tree_of_a_rejected_leaf_keeps_the_compatible_fields(server: StandInLLM):
-    server.always = REFUSED
-    e = initialized_evaluator(client_of(server))
-    await e.verify("it is right", e.add_leaf("a", "a", critical=True))
-    assert not await e.verify("it is right", e.add_leaf("b", "b"))
-    assert tree(e.get_summary()) == {"root": ("failed", 0.0), "a": ("failed", 0.0), "b": ("skipped", 0.0)}

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import base64
-import io
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import suppress
@@ -13,14 +11,12 @@ from typing import Any
 
 import psutil
 import pytest
-from PIL import Image
 
 from mind2web2 import CacheFileSys
 from mind2web2.utils.page_info_retrieval import BatchBrowserManager
 from tests.compat.scripted import LOGGER, ScriptedClient, initialized_evaluator, nodes, outcomes, text_of
-from tests.compat.test_tools import make_pdf
 from tests.compat.web import Reply, Web, running_web
-from tests.fakes.sandbox import browser_without_sandbox, installed_browser, sandbox_variables
+from tests.fakes.sandbox import sandbox_variables
 
 pytestmark = pytest.mark.browser
 
@@ -38,7 +34,6 @@ def site(monkeypatch: pytest.MonkeyPatch) -> Iterator[Web]:
         "/gone": Reply(b"<p>This page was removed.</p>", status=404),
         "/empty": Reply(b"", status=404),
         "/long": Reply(b"<p>" + b"A long text. " * 300, status=403),
-        "/doc.pdf": Reply(make_pdf(1), "application/pdf"),
     }
     with running_web(pages) as web:
         monkeypatch.setenv("ASSAY_EGRESS_ALLOW", web.host_port)
@@ -87,51 +82,9 @@ def test_live_pages_are_evidence_and_the_browser_ends_with_the_run(site: Web, tm
     assert Counter(path.suffix for path in tmp_path.iterdir()) == stored
 
 
-async def test_batch_browser_manager_captures_pages_and_pdfs(site: Web):
-    others = browsers()
-    async with BatchBrowserManager(max_concurrent_pages=2) as manager:
-        image, text = await manager.capture_page(f"{site.origin}/lamps", LOGGER, wait_until="load", timeout=1000)
-        assert text is not None
-        assert "The green lamp costs 40 crowns" in text
-        assert image is not None
-        assert Image.open(io.BytesIO(base64.b64decode(image))).format == "JPEG"
-        image, text = await manager.capture_page(f"{site.origin}/doc.pdf", LOGGER)
-        assert image is not None
-        assert text is not None
-        assert "Words of page 1" in text
-        assert await manager.capture_page(f"{site.origin}/gone", LOGGER) == (None, None)
-    assert browsers() <= others
-
-
-async def test_without_a_sandbox_pages_are_captured_only_if_allowed(
-    site: Web, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-):
-    browser = installed_browser()
-    assert browser is not None
-    with browser_without_sandbox(browser) as program:
-        monkeypatch.setenv("ASSAY_BROWSER", str(program))
-        texts = []
-        for allowed in ("false", "true"):
-            monkeypatch.setenv("ASSAY_BROWSER_UNSANDBOXED", allowed)
-            async with BatchBrowserManager() as manager:
-                texts.append((await manager.capture_page(f"{site.origin}/lamps", LOGGER))[1])
-    refused, seen = texts
-    assert refused is None
-    assert "no usable sandbox" in caplog.text
-    assert seen is not None
-    assert "The green lamp costs 40 crowns" in seen
-
-
 async def test_missing_browser_is_logged(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):
     monkeypatch.setenv("ASSAY_BROWSER", "/no/such/browser")
     manager = BatchBrowserManager()
     assert await manager.capture_page("https://a.com", LOGGER) == (None, None)
     assert "/no/such/browser is not there; set ASSAY_BROWSER" in caplog.text
     await manager.stop()
-
-
-@pytest.mark.parametrize("name", ["ASSAY_EGRESS_ALLOW", "ASSAY_BROWSER_UNSANDBOXED"])
-async def test_invalid_setting_is_logged(name: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):
-    monkeypatch.setenv(name, "nonsense")
-    assert await BatchBrowserManager().capture_page("https://a.com", LOGGER) == (None, None)
-    assert "nonsense" in caplog.text

@@ -28,23 +28,6 @@ async def test_load_returns_the_function_of_the_script(tmp_path: Path):
         assert await script(**everything) == {"m": "o4-mini"}
 
 
-def test_home_folder_is_expanded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setenv("HOME", str(tmp_path))
-    write(tmp_path, f"async def evaluate_answer({SIGNATURE}): ...")
-    assert load_eval_script("~/task.py").__name__ == "evaluate_answer"
-
-
-async def test_two_loads_share_no_state(tmp_path: Path):
-    source = f"seen = []\nasync def evaluate_answer({SIGNATURE}):\n    seen.append(1)\n    return {{'n': len(seen)}}"
-    path = write(tmp_path, source)
-    everything = dict.fromkeys(SIGNATURE.split(", "))
-    first, second = load_eval_script(path), load_eval_script(path)
-    assert (await first(**everything), await first(**everything), await second(**everything)) == (
-        {"n": 1}, {"n": 2}, {"n": 1},
-    )  # fmt: skip
-    assert first.__module__ != second.__module__
-
-
 def test_module_is_registered_in_sys_modules(tmp_path: Path):
     source = (
         "from __future__ import annotations\nimport sys\n"
@@ -57,43 +40,28 @@ def test_module_is_registered_in_sys_modules(tmp_path: Path):
     assert load_eval_script(write(tmp_path, source)).__module__ in sys.modules
 
 
-def test_missing_file_raises_file_not_found_error(tmp_path: Path):
-    with pytest.raises(FileNotFoundError):
-        load_eval_script(tmp_path / "nope.py")
-
-
-def test_file_that_is_not_python_raises_import_error(tmp_path: Path):
-    with pytest.raises(ImportError):
-        load_eval_script(write(tmp_path, "", "task.txt"))
-
-
-def test_script_without_the_function_raises_attribute_error(tmp_path: Path):
+def test_file_without_the_function_is_an_error_of_its_kind(tmp_path: Path):
     with pytest.raises(AttributeError, match="evaluate_answer"):
         load_eval_script(write(tmp_path, "x = 1"))
-
-
-def test_function_that_is_not_async_raises_type_error(tmp_path: Path):
     with pytest.raises(TypeError, match="async def"):
         load_eval_script(write(tmp_path, f"def evaluate_answer({SIGNATURE}): ..."))
+    with pytest.raises(ImportError):
+        load_eval_script(write(tmp_path, "", "task.txt"))
+    with pytest.raises(FileNotFoundError):
+        load_eval_script(tmp_path / "nope.py")
 
 
 @pytest.mark.parametrize(
     ("signature", "missing"),
     [
-        ("client, answer, agent_name, answer_name, cache", "logger, semaphore"),
         ("**kw", "agent_name, answer, answer_name, cache, client, logger, semaphore"),
         ("client, answer, /, agent_name, answer_name, cache, semaphore, logger", "answer, client"),
-        ("client, answer, agent_name, *, answer_name, cache, semaphore", "logger"),
     ],
 )
 def test_missing_parameters_are_listed_in_alphabetical_order(signature: str, missing: str, tmp_path: Path):
     with pytest.raises(TypeError) as raised:
         load_eval_script(write(tmp_path, f"async def evaluate_answer({signature}): ..."))
     assert str(raised.value).endswith(f"is missing the parameters {missing}")
-
-
-def test_additional_parameters_are_accepted(tmp_path: Path):
-    load_eval_script(write(tmp_path, f"async def evaluate_answer({SIGNATURE}, *, model=None, extra=1, **kw): ..."))
 
 
 @pytest.mark.parametrize(
@@ -124,15 +92,3 @@ def test_paths_can_be_overridden(tmp_path: Path):
     paths.apply_overrides(answers_root=tmp_path / "a", eval_scripts_root="scripts", eval_version="v2", cache_root=None)
     assert (paths.answers_root, paths.cache_root) == (tmp_path / "a", tmp_path / "cache")
     assert paths.default_script_for("t") == Path("scripts/v2/t.py")
-
-
-def test_project_root_cannot_be_overridden(tmp_path: Path):
-    with pytest.raises(TypeError):
-        PathConfig(tmp_path).apply_overrides(project_root=tmp_path)  # type: ignore[call-arg]
-
-
-def test_symbolic_link_is_loaded_by_its_own_name(tmp_path: Path):
-    blob = write(tmp_path, f"async def evaluate_answer({SIGNATURE}): ...", name="5f2c9e")
-    link = tmp_path / "task.py"
-    link.symlink_to(blob)
-    assert load_eval_script(link).__name__ == "evaluate_answer"

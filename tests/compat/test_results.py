@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from mind2web2 import results
-from mind2web2.script_run import checked_result
 
 OLD, NEW = "20261001_080000", "20261002_080000"
 
@@ -58,24 +57,6 @@ def test_superseded_results_are_kept_but_are_not_the_latest(answer_dir: Path):
     assert runs == {1, 2}
 
 
-def test_nothing_to_supersede_creates_no_folder(answer_dir: Path):
-    assert results.supersede_results(answer_dir) == []
-    assert not answer_dir.exists()
-
-
-@pytest.mark.parametrize("content", ["{", "[1]", '"text"', "[" * 100_000])
-def test_unreadable_result_counts_as_no_result(answer_dir: Path, content: str):
-    path = store(answer_dir, NEW, content)
-    assert results.latest_result_file(answer_dir) == path
-    assert results.load_latest_result(answer_dir) is None
-
-
-def test_latest_result_is_loaded(answer_dir: Path):
-    store(answer_dir, OLD, '{"final_score": 0.25}')
-    store(answer_dir, NEW, '{"final_score": 0.5}')
-    assert results.load_latest_result(answer_dir) == {"final_score": 0.5}
-
-
 def test_evaluation_date_comes_from_the_environment(monkeypatch: pytest.MonkeyPatch):
     assert (results.SCORING_VERSION, results.EVAL_DATE_VARIABLE) == (3, "MIND2WEB2_EVAL_DATE")
     monkeypatch.delenv(results.EVAL_DATE_VARIABLE, raising=False)
@@ -85,10 +66,3 @@ def test_evaluation_date_comes_from_the_environment(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv(results.EVAL_DATE_VARIABLE, "31 October")
     with pytest.raises(ValueError, match="MIND2WEB2_EVAL_DATE='31 October' is not a date: use YYYY-MM-DD"):
         results.eval_date()
-
-
-def test_equal_strings_of_a_result_are_one_object():
-    verdicts = [{"status": "".join(["pas", "sed"])} for _ in range(2)]
-    first, second = checked_result({"final_score": 1.0, "verdicts": verdicts}, "task")["verdicts"]
-    assert first["status"] == "passed"
-    assert first["status"] is second["status"]

@@ -16,18 +16,17 @@ from cache.blobs import BlobStore
 from cache.capture import Capture
 from cache.capture_index import MemoryIndex
 from cache.pages import PageCache
-from judges.errors import JudgeBug, JudgeError, LLMUnavailable
+from judges.errors import JudgeBug, LLMUnavailable
 from judges.llm.client import LLMReply, LLMRequest
 from judges.loader import load_judge
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from mind2web2 import CacheFileSys, load_eval_script
-from mind2web2.eval_runner import DualSemaphore, evaluate_task
+from mind2web2.eval_runner import DualSemaphore
 from mind2web2.host import run_script
-from mind2web2.metrics import is_without_result
 from rubrics.verdict import Usage
 from tests.compat.fixed_pages import FixedPages
-from tests.compat.script_cases import CASES, FOLDER, PAGES, Case
+from tests.compat.script_cases import CASES, PAGES, Case
 from tests.compat.scripted import ScriptedClient, nodes, outcomes, tree
 
 pytestmark = pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20")
@@ -109,19 +108,6 @@ async def test_script_called_directly(case: Case, tmp_path: Path):
     assert result["score"] == {name: case.final_score for name in ("value", "low", "high")}
 
 
-@case_by_case
-async def test_script_run_by_evaluate_task(case: Case, tmp_path: Path):
-    fill(CacheFileSys(tmp_path / "cache" / "me" / case.name)).save()
-    answer = tmp_path / "answers" / "me" / case.name / "answer_1.md"
-    answer.parent.mkdir(parents=True)
-    answer.write_text(case.answer, "utf-8")
-    [result] = await evaluate_task(
-        client_for(case), case.name, "me", tmp_path / "answers", tmp_path / "cache", tmp_path / "out", case.path
-    )
-    assert tree_of(result) == case.tree
-    assert result["final_score"] == case.final_score
-
-
 @pytest.fixture
 def pages() -> PageCache:
     return PageCache(FixedPages({url: f"The page at {url} sells lamps." for url in PAGES}), BLOBS, MemoryIndex())
@@ -159,21 +145,15 @@ async def test_script_run_by_the_service(case: Case, pages: PageCache):
     assert result["score"] == {name: case.final_score for name in ("value", "low", "high")}
 
 
-async def test_script_that_raises_is_a_judge_bug_with_traceback(pages: PageCache):
-    with pytest.raises(JudgeBug) as raised:
-        await run_hosted(FOLDER / "broken.py", Hosted(CASES[0]), pages)
-    assert "ZeroDivisionError" in str(raised.value)
-    assert "broken.py" in raised.value.traceback
-
-
 @pytest.mark.parametrize(
     ("body", "said"),
     [
         ("    return None", "NoneType, not a dict"),
-        ("    return [1]", "list, not a dict"),
         ("    raise SystemExit(3)", "SystemExit"),
-        ("    raise BaseExceptionGroup('two', [KeyError(), SystemExit()])", "two"),
         ("    class Stop(BaseException): ...\n    raise Stop('here')", "here"),
+        ("    1 / 0", "ZeroDivisionError"),
+        ("    return {'final_score': True}", "final_score"),
+        ("    return {'final_score': float('nan')}", "final_score"),
         ("    loop = {}\n    loop['self'] = loop\n    return loop", "written as JSON"),
     ],
 )
@@ -182,16 +162,6 @@ async def test_script_without_a_valid_result_is_a_judge_bug(body: str, said: str
     arguments = "client, answer, agent_name, answer_name, cache, semaphore, logger, model"
     path.write_text(f"async def evaluate_answer({arguments}):\n{body}\n")
     with pytest.raises(JudgeBug, match=said):
-        await run_hosted(path, Hosted(CASES[0]), pages)
-
-
-async def test_script_that_raises_on_import_is_a_judge_bug(pages: PageCache, tmp_path: Path):
-    path = tmp_path / "task.py"
-    path.write_text(
-        "raise RuntimeError('not today')\n"
-        "async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger): ..."
-    )
-    with pytest.raises(JudgeBug, match="not today"):
         await run_hosted(path, Hosted(CASES[0]), pages)
 
 
@@ -264,29 +234,6 @@ async def test_script_run_by_the_service_finds_captured_pages_in_its_cache(tmp_p
     assert result["replies"] == ["vote 0", "vote 1"]
 
 
-EQUIVALENT_URL = """
-from mind2web2 import Evaluator
-
-async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model):
-    e = Evaluator()
-    e.initialize("spelled", client=client, answer=answer, global_cache=cache, global_semaphore=semaphore, logger=logger)
-    await e.verify("It is so", e.add_leaf("a", "a"), "HTTP://www.A.Example/THE%20PAGE/?utm_source=x#top")
-    return e.get_summary()
-"""
-
-
-async def test_cited_page_is_found_by_equivalent_urls(tmp_path: Path):
-    path = tmp_path / "task.py"
-    path.write_text(EQUIVALENT_URL)
-    cited = "https://a.example/the%20page"
-    seen_pages = FixedPages({cited: "page text"})
-    pages = PageCache(seen_pages, BLOBS, MemoryIndex())
-    result = await run_hosted(path, Hosted(CASES[0]), pages, captures=[await pages.get(cited)])
-    assert tree_of(result)["a"] == ("passed", 1.0)
-    assert [page["url"] for page in result["pages"]] == [cited]
-    assert seen_pages.captured_urls == [cited]
-
-
 SLOW = """
 import asyncio
 import json
@@ -318,7 +265,7 @@ async def test_leaves_not_settled_by_the_deadline_are_not_judged(pages: PageCach
     path.write_text(SLOW)
     steps: list[tuple[int, int]] = []
     result = await run_hosted(
-        path, StuckOn(CASES[0]), pages, progress=lambda done, known: steps.append((done, known)), deadline_s=10
+        path, StuckOn(CASES[0]), pages, progress=lambda done, known: steps.append((done, known)), deadline_s=2
     )
     assert {leaf: nodes(result)[leaf]["outcome"] for leaf in ("checked", "quick", "stuck", "never")} == {
         "checked": "passed", "quick": "passed", "stuck": "not_judged", "never": "not_judged",
@@ -334,17 +281,6 @@ async def test_script_without_a_tree_by_the_deadline_is_a_judge_bug(pages: PageC
     path.write_text(SLOW)
     with pytest.raises(JudgeBug, match="did not return within"):
         await run_hosted(path, StuckOn(CASES[0]), pages, answer="no tree", deadline_s=0.05)
-
-
-@pytest.mark.parametrize("score", ["None", "'high'", "True", "float('nan')"])
-async def test_final_score_that_is_not_a_number_is_a_judge_bug(score: str, pages: PageCache, tmp_path: Path):
-    path = tmp_path / "task.py"
-    path.write_text(
-        "async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model):\n"
-        f"    return {{'final_score': {score}}}"
-    )
-    with pytest.raises(JudgeBug, match="final_score"):
-        await run_hosted(path, Hosted(CASES[0]), pages)
 
 
 SCRIPT_HEAD = """
@@ -370,12 +306,8 @@ FAILING_AFTER_EXTRACTION = (
 
 
 class Down(Hosted):
-    def __init__(self, case: Case, error: JudgeError | None = None) -> None:
-        super().__init__(case)
-        self._error = error or LLMUnavailable("the model is down")
-
     async def complete(self, request: LLMRequest) -> LLMReply:
-        raise self._error
+        raise LLMUnavailable("the model is down")
 
 
 async def test_script_that_raises_after_a_failed_extraction_is_incomplete(pages: PageCache, tmp_path: Path):
@@ -403,24 +335,6 @@ SCORES_WITHOUT_ITS_SUMMARY = (
 )
 
 
-@pytest.mark.parametrize(
-    ("script", "error"),
-    [
-        (IGNORES_ITS_FAILED_REQUEST, LLMUnavailable("the model is down")),
-        (IGNORES_ITS_FAILED_REQUEST, JudgeError("the tokenizer is damaged")),
-        (SCORES_WITHOUT_ITS_SUMMARY, LLMUnavailable("the model is down")),
-    ],
-)
-async def test_score_without_bounds_is_open_after_a_fault(
-    script: str, error: JudgeError, pages: PageCache, tmp_path: Path
-):
-    path = tmp_path / "task.py"
-    path.write_text(script)
-    result = await run_hosted(path, Down(CASES[0], error), pages)
-    assert (result["status"], result["final_score"]) == ("incomplete", 0.0)
-    assert result["score"] == result["score_strict"] == {"value": None, "low": 0.0, "high": 1.0}
-
-
 MORE_EVALUATORS = """    e = Evaluator()
     e.initialize("u", client=client, answer=answer, global_cache=cache, global_semaphore=semaphore, logger=logger)
 """
@@ -431,52 +345,42 @@ OWN_TOOLS = """    extractor, verifier = create_evaluator(
 """
 
 
-@pytest.mark.parametrize(
-    "body",
-    [
-        f"""
+OWN_KEYS = {"score": 0.3, "status": "done", "usage": {"tokens": 3}, "pages": None, "prompts": [1, "x"], "cut_short": 2}
+OPEN_SCRIPTS = {
+    "ignores its failed request": IGNORES_ITS_FAILED_REQUEST,
+    "scores without its summary": SCORES_WITHOUT_ITS_SUMMARY,
+    "returns keys of ours": SCORES_WITHOUT_ITS_SUMMARY.replace("return {", f"return {OWN_KEYS} | {{"),
+    "extracts in another evaluator": SCRIPT_HEAD
+    + f"""
     found = await e.extract("p", Found)
 {MORE_EVALUATORS}
     e.add_custom_node(found.name, "found", "found")
     return e.get_summary()
 """,
-        f"""
-    is_right = await e.verify("It is right", e.add_leaf("right", "right"))
-{MORE_EVALUATORS}
-    e.add_custom_node(is_right, "also", "also")
-    return e.get_summary()
-""",
-        f"""
-{OWN_TOOLS}
-    found = await extractor.simple_extract("p", Found)
-    e.add_custom_node(found.name, "found", "found")
-    return e.get_summary()
-""",
-        f"""
+    "has a tree of its own": SCRIPT_HEAD
+    + f"""
 {OWN_TOOLS}
     node = VerificationNode(id="right", desc="right")
     await verifier.simple_verify("It is right", node)
     return {{"final_score": node.score}}
 """,
-        """
+    "copies a leaf": SCRIPT_HEAD
+    + """
     leaf = e.add_leaf("right", "right")
     await e.verify("It is right", leaf)
     e.root.children[:] = [VerificationNode(**leaf.model_dump())]
     return e.get_summary()
 """,
-        """
-    await e.verify("It is right", None)
-    return Evaluator().get_summary()
-""",
-    ],
-    ids=["extraction", "claim", "own extractor", "own tree", "copied leaf", "no tree"],
-)
-async def test_score_is_open_after_a_fault_in_another_evaluator_or_tree(body: str, pages: PageCache, tmp_path: Path):
+}
+
+
+@pytest.mark.parametrize("does", OPEN_SCRIPTS)
+async def test_score_is_open_after_a_fault_whatever_the_script_does(does: str, pages: PageCache, tmp_path: Path):
     path = tmp_path / "task.py"
-    path.write_text("from mind2web2 import VerificationNode, create_evaluator\n" + SCRIPT_HEAD + body)
+    path.write_text("from mind2web2 import VerificationNode, create_evaluator\n" + OPEN_SCRIPTS[does])
     result = await run_hosted(path, Down(CASES[0]), pages)
     assert (result["status"], result["final_score"]) == ("incomplete", 0.0)
-    assert result["score"] == {"value": None, "low": 0.0, "high": 1.0}
+    assert result["score"] == result["score_strict"] == {"value": None, "low": 0.0, "high": 1.0}
 
 
 async def test_claim_judged_by_an_own_verifier_has_its_outcome_in_the_tree(pages: PageCache, tmp_path: Path):
@@ -487,40 +391,6 @@ async def test_claim_judged_by_an_own_verifier_has_its_outcome_in_the_tree(pages
     path.write_text("from mind2web2 import create_evaluator\n" + SCRIPT_HEAD + OWN_TOOLS + body)
     result = await run_hosted(path, Down(CASES[0]), pages)
     assert outcomes(result) == {"right": ("not_judged", "llm_unavailable")}
-
-
-async def test_score_without_bounds_is_open_in_the_public_layout_if_a_page_cannot_be_had(tmp_path: Path):
-    script = tmp_path / "task.py"
-    script.write_text(SCORES_WITHOUT_ITS_SUMMARY.replace('"right"))', f'"right"), {PAGES[0]!r})'))
-    CacheFileSys(tmp_path / "cache" / "me" / "task").record_failure(PAGES[0], "HTTP 403", blocked=True)
-    answer = tmp_path / "answers" / "me" / "task" / "answer_1.md"
-    answer.parent.mkdir(parents=True)
-    answer.write_text("The answer.", "utf-8")
-    [result] = await evaluate_task(
-        ScriptedClient(), "task", "me", tmp_path / "answers", tmp_path / "cache", tmp_path / "out", script
-    )
-    assert (result["status"], result["final_score"]) == ("incomplete", 0.0)
-    assert result["score"] == {"value": None, "low": 0.0, "high": 1.0}
-    assert not is_without_result(result)
-
-
-OWN_KEYS = {"score": 0.3, "status": "done", "usage": {"tokens": 3}, "pages": None, "prompts": [1, "x"], "cut_short": 2}
-
-
-@pytest.mark.parametrize("own", [OWN_KEYS, {"score": {"low": 1}}, {"status": "complete", "pages": 3}])
-async def test_keys_of_a_script_do_not_replace_ours(own: dict[str, Any], pages: PageCache, tmp_path: Path):
-    path = tmp_path / "task.py"
-    path.write_text(SCORES_WITHOUT_ITS_SUMMARY.replace("return {", f"return {own} | {{"))
-    result = await run_hosted(path, Down(CASES[0]), pages)
-    assert (result["status"], result["score"]) == ("incomplete", {"value": None, "low": 0.0, "high": 1.0})
-
-    answer = tmp_path / "answers" / "me" / "task" / "answer_1.md"
-    answer.parent.mkdir(parents=True)
-    answer.write_text("The answer.", "utf-8")
-    folders = tmp_path / "answers", tmp_path / "cache", tmp_path / "out"
-    [result] = await evaluate_task(ScriptedClient(), "task", "me", *folders, path)
-    assert (result["status"], result["score"]) == ("complete", {"value": 1.0, "low": 1.0, "high": 1.0})
-    assert (result["pages"], result["prompts"], result["usage"]["calls"]) == ([], [], 0)
 
 
 CANCELS_ITS_REQUEST = """
@@ -563,26 +433,3 @@ async def test_extraction_that_a_bug_of_the_script_cancels_is_no_fault(pages: Pa
     path.write_text("import asyncio\n" + RAISES_BESIDE_AN_EXTRACTION)
     with pytest.raises(JudgeBug, match="raised"):
         await run_hosted(path, NeverReplies(CASES[0]), pages)
-
-
-IGNORES_ERRORS = (
-    SCRIPT_HEAD
-    + """    leaves = [e.add_leaf(name, name) for name in ("answer", "page")]
-    await e.batch_verify([("It is right", None, leaves[0], None), ("It is right", "PAGE", leaves[1], None)])
-    try:
-        found = await e.extract("p", Found)
-    except Exception:
-        found = None
-    e.add_custom_node(found, "found", "found")
-    return e.get_summary()
-"""
-)
-
-
-async def test_claims_that_a_fault_of_the_service_ended_are_not_judged(pages: PageCache, tmp_path: Path):
-    path = tmp_path / "task.py"
-    path.write_text(IGNORES_ERRORS.replace("PAGE", PAGES[0]))
-    result = await run_hosted(path, Down(CASES[0], JudgeError("the tokenizer is damaged")), pages)
-    not_verified = dict.fromkeys(("answer", "page"), ("not_judged", "llm_unavailable"))
-    assert outcomes(result) == not_verified | {"found": ("not_judged", "extraction_failed")}
-    assert result["score"] == {"value": None, "low": 0.0, "high": 1.0}

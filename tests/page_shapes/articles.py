@@ -15,7 +15,6 @@ _PICTURES = "".join(f"<figure><img src='{CDN}/{n}.jpg' width=700 height=400 alt=
 _MENU = "<nav><ul>" + "".join(f"<li><a href='/section/{n}'>Section {n}</a></li>" for n in range(40)) + "</ul></nav>"
 _COMMENTS = "".join(f"<li class=comment><p>Comment {n}: I saw that boat, too.</p></li>" for n in range(60))
 _PLAYER = "<div class='ad-player loading'><div class='vjs-loading-spinner' style='width:60px;height:60px'></div></div>"
-_UPLOADER = "<span class='uploader-icon' style='display:inline-block;width:20px;height:20px'></span>"
 _SOCKET = "<script>const feed = new WebSocket(`ws://${location.host}/feed`)</script>"
 _TABLE = "<table>" + "".join(f"<tr><td>Boat {n}<td>{n * 12} t<td>quay {n % 7}</tr>" for n in range(80)) + "</table>"
 
@@ -38,17 +37,12 @@ def _story(
 
 ARTICLES: Mapping[str, Shape] = {
     "all-there": _story("all-there", after=f"<ol>{_COMMENTS}</ol>"),
-    "no-styles": _story("no-styles", head=_STYLES, after=_TABLE),
     "no-scripts": _story("no-scripts", head=_SCRIPTS, after=f"<ol>{_COMMENTS}</ol>"),
-    "no-pictures": _story("no-pictures", before=_PICTURES),
     "nothing-but-the-document": _story("nothing-but-the-document", head=_STYLES + _SCRIPTS, before=_PICTURES, after=_TABLE),
     "ad-player": _story("ad-player", head=_SCRIPTS, before=_PLAYER),
-    "uploader-icon": _story("uploader-icon", before=_UPLOADER * 3, count=6),
     "open-socket": _story("open-socket", after=_SOCKET),
     "hanging-picture": _story("hanging-picture", before="<img src=/never.jpg width=600 height=300>", beside={"/never.jpg": Reply(delay_s=60)}),
-    "hanging-beacon": _story("hanging-beacon", after="<script>fetch('/beacon')</script>", beside={"/beacon": Reply(delay_s=60)}),
     "long": _story("long", head=_STYLES, count=150, after=f"<ol>{_COMMENTS}</ol>"),
-    "spinner-in-short": _story("spinner-in-short", count=4, after="<div class=spinner style='width:40px;height:40px'></div>"),
     "in-a-frame": Shape(
         reply=page("<iframe src=/story width=1000 height=3000></iframe>", head=_STYLES),
         shown=paragraphs("in-a-frame", 20), beside={"/story": page(article("in-a-frame", 20))},

@@ -8,7 +8,6 @@ from tests.page_shapes.shapes import CDN, Shape, article, page, paragraphs
 
 STOPPED = "its scripts were stopped because too many of its requests failed"
 _PRIVATE = "http://10.0.0.1/again"
-_UNSAFE = "http://cdn.missing.example:6667/again"
 
 
 def _sync(url: str) -> str:
@@ -18,33 +17,13 @@ def _sync(url: str) -> str:
     )
 
 
-def _fetch(url: str) -> str:
-    return f"const go = () => fetch({url} + Math.random()).then(go, go); for (let n = 0; n < 8; n++) go()"
-
-
 def _loop(name: str, script: str) -> Shape:
     reply = page(f"{article(name)}<script>{script}</script>")
     return Shape(reply=reply, shown=paragraphs(name), detail=(STOPPED,))
 
 
-def _picture(url: str) -> str:
-    return (
-        f"const go = () => {{ const i = new Image(); i.onerror = go; i.src = '{url}?' + Math.random() }};"
-        "for (let n = 0; n < 8; n++) go()"
-    )
-
-
 LOOPS: Mapping[str, Shape] = {
     "sync-to-private": _loop("sync-to-private", _sync(_PRIVATE)),
-    "sync-to-missing-host": _loop("sync-to-missing-host", _sync(f"{CDN}/again")),
-    "sync-to-unsafe-port": _loop("sync-to-unsafe-port", _sync(_UNSAFE)),
-    "sync-to-itself": _loop("sync-to-itself", _sync("/nothing")),
-    "fetch-to-private": _loop("fetch-to-private", _fetch(f"'{_PRIVATE}?'")),
-    "fetch-to-unsafe-port": _loop("fetch-to-unsafe-port", _fetch(f"'{_UNSAFE}?'")),
-    "fetch-to-many-hosts": _loop(
-        "fetch-to-many-hosts", _fetch("'https://' + Math.floor(Math.random() * 1e9) + '.missing.example/?'")
-    ),
-    "pictures-from-unsafe-port": _loop("pictures-from-unsafe-port", _picture(_UNSAFE)),
 }
 BLOCKED = "a script blocked the page and was stopped"
 
@@ -55,8 +34,6 @@ def _endless(name: str, script: str) -> Shape:
 
 ENDLESS: Mapping[str, Shape] = {
     "endless-at-once": _endless("endless-at-once", "for (;;) {}"),
-    "endless-later": _endless("endless-later", "setTimeout(() => { for (;;) {} }, 1500)"),
-    "endless-promises": _endless("endless-promises", "const go = () => fetch('file:///x').then(go, go); go()"),
 }
 """Pages with a script that blocks the page forever."""
 

@@ -4,28 +4,21 @@ from __future__ import annotations
 
 import io
 import json
-import zipfile
 from codecs import BOM_UTF8
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import click
 import pytest
-from golden.golden_files import check_file
 
 from answers.jsonl import read_jsonl
-from answers.public_layout import read_archive, read_folder
+from answers.public_layout import read_folder
 from app.console.answer_files import read_answers, read_pages, text_of_reply
-from app.features.suites.cli_suite_run import load_config
-from app.features.suites.run_comparison import read_run
 from judges.analysis.label_formats import read_rows as read_label_rows
 from judges.analysis.labels import read_labels
 from judges.loader import load_judge
-from judges.suites.json_items import item_spans, read_item, read_items
 from judges.suites.mind2web import tournament as mind2web_predictions
 from judges.suites.mind2web.data import find_split
-from judges.suites.mind2web.questions import load_template
 from judges.suites.multimodal import dialogue as tilde_predictions
 from judges.suites.multimodal.row_files import count_rows, read_row, read_rows
 from mind2web2.submission import AnswerFile, load_metadata, load_task_list
@@ -33,30 +26,9 @@ from tests.fakes.mind2web import nine_steps
 
 TASKS = json.dumps(nine_steps())
 ROWS = '{"task_id": "a", "step": 1}\n\n{"task_id": "b", "step": 2}\n'
-RECORD = {"id": "a", "task_id": "a", "position": 0, "status": "skipped"}
 LABEL = json.dumps({"claim": "c", "label": "supported", "source_text": "s"})
 TASK_YAML = "format: 1\ndescription: Which year?\nfields: {y: the year}\nrubric: {parallel: {in: {claim: 'In {y}'}}}\n"
 ANSWER = "https://a.example says so\n"
-
-
-def config(path: Path) -> Any:
-    command = click.Command("c", params=[click.Option(["--top-k"])])
-    with click.Context(command) as context:
-        load_config(context, path)  # type: ignore[arg-type]
-        return context.default_map
-
-
-def zipped(path: Path) -> io.BytesIO:
-    archive = io.BytesIO()
-    with zipfile.ZipFile(archive, "w") as target:
-        target.writestr("agent/task/answer_1.md", path.read_bytes())
-    archive.seek(0)
-    return archive
-
-
-def run_of_metrics(path: Path) -> Any:
-    path.with_name("mind2web_predictions.json").write_text(json.dumps([RECORD]))
-    return read_run(path.parent)
 
 
 def answer_file(path: Path) -> AnswerFile:
@@ -65,28 +37,15 @@ def answer_file(path: Path) -> AnswerFile:
 
 CASES: list[tuple[str, str, Callable[[Path], Any]]] = [
     ("test_task_0.json", TASKS, lambda path: list(find_split(path, "test_task").steps())),
-    ("items.json", TASKS, lambda path: [read_item(path, span) for span, _ in item_spans(path, chunk_bytes=7)]),
-    ("empty.json", " []", lambda path: list(read_items(path))),
-    ("rows.jsonl", ROWS, lambda path: list(read_rows(path))),
     ("mark_alone.jsonl", "\n" + ROWS, lambda path: (list(read_rows(path)), count_rows(path), read_row(path, 1))),
     ("mind2web.json", '[["a_b", "1", "CLICK "]]', mind2web_predictions.read_predictions),
-    ("tilde.json", '[{"task_id": "t", "step": 0, "element": "A"}]', tilde_predictions.read_predictions),
     ("tilde.jsonl", '\n{"task_id": "t", "step": 0, "element": "A"}\n', tilde_predictions.read_predictions),
-    ("template.json", '{"template": "{task}"}', lambda path: load_template(path).messages),
-    ("golden.json", '[{"role": "user", "content": "a"}]', lambda path: check_file(path).kind),
-    ("config.yaml", "top-k: 5\n", config),
-    ("mind2web_predictions.json", json.dumps([RECORD]), read_run),
-    ("mind2web_metrics.json", '{"suite": "mind2web"}', run_of_metrics),
     ("labels.jsonl", '{"human": "unclear", "claim": "It rains"}', lambda path: read_labels(path).labels),
     ("rows_of_labels.jsonl", LABEL + "\n", lambda path: list(read_label_rows(path))),
-    ("labels.json", f"[{LABEL}]", lambda path: list(read_label_rows(path))),
     ("task.yaml", TASK_YAML, lambda path: load_judge(path).description),
     ("tasks.csv", "task_id,domain\na,b\n", load_task_list),
-    ("tasks.txt", "a\nb\n", load_task_list),
     ("answer_1.md", ANSWER, read_answers),
-    ("answer_1.md", ANSWER, lambda path: answer_file(path).read_bytes()),
     ("agent/task/answer_1.md", ANSWER, lambda path: read_folder(path.parents[2], "agent")),
-    ("answer_1.md", ANSWER, lambda path: read_archive(zipped(path))),
     ("answer_1.meta.json", '{"time_seconds": 2}', lambda path: load_metadata(answer_file(path))),
     (
         "answers.jsonl",

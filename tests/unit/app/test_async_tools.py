@@ -29,12 +29,6 @@ async def test_loop_that_suppressed_its_cancellation_stops_at_the_next_sleep():
     assert rounds == 1
 
 
-async def test_sleep_returns_after_its_delay():
-    began = asyncio.get_running_loop().time()
-    await cancellable_sleep(0.01)
-    assert asyncio.get_running_loop().time() - began >= 0.009
-
-
 async def test_calls_during_a_batch_form_the_next_batch() -> None:
     seen: list[list[int]] = []
     has_begun, is_open = asyncio.Event(), asyncio.Event()
@@ -67,21 +61,3 @@ async def test_failed_batch_fails_its_calls_and_not_the_next_ones() -> None:
 
     assert [str(each) for each in failed] == ["zero", "zero"]
     assert await batches.run(1) == 1
-
-
-async def test_cancelled_call_does_not_affect_the_others_of_its_batch() -> None:
-    is_open = asyncio.Event()
-
-    async def wait(items: Sequence[int]) -> list[int]:
-        await is_open.wait()
-        return list(items)
-
-    batches = Batches(wait)
-    cancelled, other = asyncio.create_task(batches.run(1)), asyncio.create_task(batches.run(2))
-    await asyncio.sleep(0)
-    cancelled.cancel()
-    is_open.set()
-
-    assert await other == 2
-    with pytest.raises(asyncio.CancelledError):
-        await cancelled

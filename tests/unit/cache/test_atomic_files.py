@@ -8,15 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from cache.atomic_files import draft_name, write_atomic
-
-
-def test_missing_folder_is_created_and_the_file_replaced(tmp_path: Path) -> None:
-    target = tmp_path / "a" / "b" / "file"
-    write_atomic(target, b"old")
-    write_atomic(target, b"new", synced=True)
-    assert target.read_bytes() == b"new"
-    assert list(target.parent.iterdir()) == [target]
+from cache.atomic_files import write_atomic
 
 
 def test_write_that_the_system_cuts_short_is_continued(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -39,17 +31,3 @@ def test_failed_write_keeps_the_old_file_and_names_it(tmp_path: Path, monkeypatc
     assert raised.value.filename == str(target)
     assert target.read_bytes() == b"old"
     assert list(tmp_path.iterdir()) == [target]
-
-
-def test_forked_process_has_other_draft_names() -> None:
-    end, child_end = os.pipe()
-    pid = os.fork()
-    if pid == 0:
-        os.write(child_end, draft_name().encode())
-        os._exit(0)
-    os.waitpid(pid, 0)
-    names = {draft_name(), draft_name(), os.read(end, 100).decode()}
-    for handle in (end, child_end):
-        os.close(handle)
-    assert len({name.partition("-")[0] for name in names}) == 2
-    assert len(names) == 3

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import os
-import shutil
 import time
-from collections.abc import Iterator, Mapping
 from datetime import timedelta
-from functools import partial
 from pathlib import Path
 
 import pytest
 from obstore.store import LocalStore
 
 from cache.atomic_files import draft_name, sync_file
-from cache.blobs import BlobStore, Bodies, RecordOf
-from cache.capture import Blob
+from cache.blobs import BlobStore
 from cache.errors import BlobCorrupt, BlobMissing, BlobStoreFailed, BlobStoreFull
 
 
@@ -33,35 +28,14 @@ async def test_stored_body_is_read_back(store: BlobStore, data: bytes) -> None:
     assert await store.get(blob.sha256) == data
 
 
-async def test_same_body_is_stored_once(store: BlobStore) -> None:
-    assert await store.put(b"same", "a/b") == await store.put(b"same", "a/b")
-
-
-async def test_same_body_can_be_stored_concurrently(store: BlobStore) -> None:
-    blobs = await asyncio.gather(*(store.put(b"same", "text/plain") for _ in range(50)))
-    assert await store.get(blobs[0].sha256) == b"same"
-
-
-async def test_unknown_body_is_missing(store: BlobStore) -> None:
-    with pytest.raises(BlobMissing):
-        await store.get("0" * 64)
-
-
 def _file(folder: Path, sha256: str) -> Path:
     return folder / "sha256" / sha256[:2] / sha256
 
 
-@pytest.mark.parametrize("damage", ["flip", "truncate", "zero", "swap"])
-async def test_damaged_body_is_detected_on_read_and_quarantined(tmp_path: Path, damage: str) -> None:
+@pytest.mark.parametrize("damaged", [b"The evidence", b"the"])
+async def test_damaged_body_is_detected_on_read_and_quarantined(tmp_path: Path, damaged: bytes) -> None:
     store = BlobStore.open(tmp_path.as_uri())
-    blob, other = await store.put(b"the evidence", "text/plain"), await store.put(b"another", "text/plain")
-    data = b"the evidence"
-    damaged = {
-        "flip": b"The evidence",
-        "truncate": data[:-1],
-        "zero": bytes(len(data)),
-        "swap": _file(tmp_path, other.sha256).read_bytes(),
-    }[damage]
+    blob = await store.put(b"the evidence", "text/plain")
     _file(tmp_path, blob.sha256).write_bytes(damaged)
     with pytest.raises(BlobCorrupt):
         await store.get(blob.sha256)
@@ -70,43 +44,13 @@ async def test_damaged_body_is_detected_on_read_and_quarantined(tmp_path: Path, 
         await store.get(blob.sha256)
 
 
-async def test_storing_again_repairs_a_damaged_body(tmp_path: Path) -> None:
-    store = BlobStore.open(tmp_path.as_uri())
-    blob = await store.put(b"the evidence", "text/plain")
-    _file(tmp_path, blob.sha256).write_bytes(b"gone bad")
-    await store.put(b"the evidence", "text/plain")
-    assert await store.get(blob.sha256) == b"the evidence"
-
-
-async def test_removed_folders_are_created_again(tmp_path: Path) -> None:
-    store = BlobStore.open(tmp_path.as_uri())
-    await store.put(b"the evidence", "text/plain")
-    for folder in ("sha256", "drafts"):
-        shutil.rmtree(tmp_path / folder)
-        blob = await store.put(b"the evidence", "text/plain")
-        assert await store.get(blob.sha256) == b"the evidence"
-
-
-@pytest.mark.parametrize("sha256", ["../../outside", "ab/../../outside", "/outside", ""])
+@pytest.mark.parametrize("sha256", ["../../outside", "/outside"])
 async def test_hash_that_is_a_path_reads_and_moves_nothing_outside_the_store(tmp_path: Path, sha256: str) -> None:
     store, outside = BlobStore.open((tmp_path / "blobs").as_uri()), tmp_path / "outside"
     outside.write_bytes(b"not a body")
     with pytest.raises(BlobStoreFailed):
         await store.get(sha256)
     assert outside.read_bytes() == b"not a body"
-
-
-async def test_store_that_cannot_write_raises(tmp_path: Path) -> None:
-    store = BlobStore.open(tmp_path.as_uri())
-    (tmp_path / "sha256").write_text("a file where the folder should be")
-    with pytest.raises(BlobStoreFailed):
-        await store.put(b"x", "text/plain")
-
-
-@pytest.mark.parametrize("url", ["ftp://a/b", "blobs", "", "http://a"])
-def test_unknown_store_scheme_is_rejected(url: str) -> None:
-    with pytest.raises(ValueError, match="blob store"):
-        BlobStore.open(url)
 
 
 class Disk:
@@ -189,39 +133,3 @@ async def test_partially_written_draft_is_never_read_and_is_removed(tmp_path: Pa
     assert await store.hashes() == {blob.sha256}
     assert await store.remove_drafts(timedelta(hours=1)) == 1
     assert [path.name for path in (tmp_path / "drafts").iterdir()] == [fresh.name]
-
-
-async def test_records_are_stored_next_to_bodies_and_a_changed_one_is_ignored(store: BlobStore, tmp_path: Path) -> None:
-    await store.put_record("page_1", b"one")
-    await store.put_record("page_2", b"two")
-    assert [record async for record in store.records()] == [("page_1", b"one"), ("page_2", b"two")]
-    if _overwrite_files(tmp_path, "records/page_1/*"):
-        assert [record async for record in store.records()] == [("page_2", b"two")]
-
-
-def _overwrite_files(folder: Path, pattern: str) -> bool:
-    """Overwrite every file that matches the pattern. Return whether there was one: a memory store has none."""
-    found = list(folder.rglob(pattern))
-    for path in found:
-        path.write_bytes(b"something else")
-    return bool(found)
-
-
-async def test_captures_are_stored_one_after_the_other_while_they_are_read(store: BlobStore) -> None:
-    order: list[str] = []
-
-    def read() -> Iterator[tuple[Bodies, RecordOf]]:
-        for name in ("page_1", "page_2"):
-            order.append(f"read {name}")
-            yield {"text": (name.encode(), "text/plain")}, partial(record, name)
-
-    def record(name: str, blobs: Mapping[str, Blob]) -> tuple[str, bytes]:
-        order.append(f"stored {name}")
-        return name, blobs["text"].sha256.encode()
-
-    await store.put_many(read())
-
-    assert order == ["read page_1", "stored page_1", "read page_2", "stored page_2"]
-    records = {name: data.decode() async for name, data in store.records()}
-    assert await store.get_all(list(records.values())) == [name.encode() for name in records]
-    assert sorted(records) == ["page_1", "page_2"]

@@ -35,22 +35,6 @@ class Captures:
         await self._tasks[name]
         await _settle()
 
-    async def cancel(self, *names: str) -> None:
-        for name in names:
-            self._tasks[name].cancel()
-        await asyncio.wait([self._tasks[name] for name in names])
-        await _settle()
-
-    async def join(self, answer: str, name: str) -> None:
-        """Let another answer wait for a page that was requested before."""
-
-        async def wait() -> None:
-            with on_behalf_of(answer), self._askers.waiting(name):
-                await self._tasks[name]
-
-        self._joined = asyncio.create_task(wait())
-        await _settle()
-
     async def _capture(self, name: str) -> None:
         with on_behalf_of(name[0]), self._askers.waiting(name):
             async with self._limit.slot(name[2:] or name):
@@ -69,7 +53,6 @@ async def _settle() -> None:
         (2, ["a1", "a2", "a3", "a4"], ["a1", "a2"], ["a1", "a2", "a3", "a4"]),  # one answer uses all slots
         (2, ["a1", "a2", "a3", "b1", "b2"], ["a1", "a2"], ["a1", "a2", "b1", "a3"]),
         (1, ["a1", "a2", "a3", "b1", "b2"], ["a1", "b1", "a2"], ["a1", "b1", "a2", "b2"]),  # in turn
-        (1, ["a1", "a2", "b1", "c1", "a3"], ["a1", "b1", "c1"], ["a1", "b1", "c1", "a2"]),
         (4, ["a1", "a2", "a3", "a4", "a5", "b1", "b2"], ["a1", "a2"], ["a1", "a2", "a3", "a4", "b1", "b2"]),  # fewest
     ],
 )
@@ -87,51 +70,12 @@ async def test_free_slots_go_to_answers_in_turn(
     ("requested", "started"),
     [
         (["a1", "a2", "a3", "b1", "b2"], {"a1", "a2", "b1"}),  # one slot for the other answer, and none for its own
-        (["a1", "b1", "c1", "d1"], {"a1", "b1", "c1", "d1"}),
         (["a1", "b1", "c1", "d1", "e1", "f1"], {"a1", "b1", "c1", "d1"}),  # at most twice as many captures
     ],
 )
 async def test_slot_of_a_slow_capture_is_lent_to_answers_without_a_slot(requested: Sequence[str], started: set[str]):
-    captures = Captures(FairLimit(2, lend_after_s=0.01))
+    captures = Captures(FairLimit(2, lend_after_s=0))
     await captures.request(*requested)
-    async with asyncio.timeout(60):
-        while len(captures.started) < len(started):  # noqa: ASYNC110 - timers of the limit
-            await asyncio.sleep(0.01)
-    await asyncio.sleep(0.05)
+    for _ in requested:
+        await _settle()
     assert set(captures.started) == started
-
-
-async def test_capture_that_waits_for_its_host_has_no_slot():
-    captures = Captures(FairLimit(3, per_host=2, lend_after_s=3600))
-    await captures.request("a1x", "a2x", "a3x", "a4x", "b1x", "b2y")
-    assert captures.started == ["a1x", "a2x", "b2y"]
-    await captures.end("a1x")
-    assert captures.started[3:] == ["a3x"]  # the answer with the fewest slots: both have one, b got it last
-    await captures.end("a2x")
-    assert captures.started[4:] == ["b1x"]
-
-
-async def test_slot_is_not_lent_before_its_capture_is_slow():
-    captures = Captures(FairLimit(1, lend_after_s=3600))
-    await captures.request("a1", "b1")
-    assert captures.started == ["a1"]
-
-
-async def test_page_that_another_answer_waits_for_too_gets_its_turn():
-    captures = Captures(FairLimit(1, lend_after_s=3600))
-    await captures.request("a1", "a2", "a3")
-    await captures.join("b", "a3")
-    await captures.end("a1")
-    assert captures.started == ["a1", "a3"]
-
-
-async def test_cancelled_captures_give_their_slots_back():
-    captures = Captures(FairLimit(1, lend_after_s=3600))
-    await captures.request("a1", "a2", "a3", "a4")
-    captures._ends["a1"].set()
-    await asyncio.sleep(0)
-    await captures.cancel("a2", "a3")  # one of them may have got the slot in this step
-    assert captures.started[-1] == "a4"
-    await captures.end("a4")
-    await captures.request("b1")
-    assert captures.started[-1] == "b1"

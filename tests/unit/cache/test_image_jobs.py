@@ -5,70 +5,11 @@ from __future__ import annotations
 import asyncio
 import subprocess
 import sys
-import threading
 from pathlib import Path
 
 import pytest
 
-from cache import image_jobs
-from cache.image_jobs import max_image_jobs, run_image_job
-
 ROOT = Path(__file__).parents[3]
-
-
-async def test_concurrent_jobs_do_not_exceed_the_limit() -> None:
-    running = most = 0
-    lock, first_is_running = threading.Lock(), threading.Event()
-
-    def work(number: int) -> int:
-        nonlocal running, most
-        with lock:
-            running += 1
-            most = max(most, running)
-        if number:
-            first_is_running.wait(240)
-        else:
-            first_is_running.set()
-        with lock:
-            running -= 1
-        return number
-
-    assert await asyncio.gather(*(run_image_job(work, number) for number in range(20))) == list(range(20))
-    assert most <= max_image_jobs()
-
-
-async def test_errors_reach_the_caller() -> None:
-    with pytest.raises(ZeroDivisionError):
-        await run_image_job(divmod, 1, 0)
-
-
-async def test_job_that_was_cancelled_while_it_waited_does_not_run() -> None:
-    started, go_on = threading.Event(), threading.Event()
-
-    def block() -> bool:
-        started.set()
-        return go_on.wait(240)
-
-    blocking = [asyncio.create_task(run_image_job(block)) for _ in range(max_image_jobs())]
-    ran = threading.Event()
-    waiting = asyncio.create_task(run_image_job(ran.set))
-    assert await asyncio.to_thread(started.wait, 10)
-    waiting.cancel()
-    await asyncio.wait([waiting])
-    go_on.set()
-    assert all(await asyncio.gather(*blocking))
-    await run_image_job(lambda: None)
-    assert not ran.is_set()
-
-
-async def test_memory_is_also_returned_while_jobs_follow_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
-    returned = threading.Event()
-    monkeypatch.setattr(image_jobs, "IDLE_S", 0.2)
-    monkeypatch.setattr(image_jobs, "MAX_INTERVAL_S", 0.0)
-    monkeypatch.setattr(image_jobs._Trimmer, "trim", lambda self: returned.set())
-    async with asyncio.timeout(60):
-        while not returned.is_set():
-            await run_image_job(lambda: None)
 
 
 @pytest.mark.slow
@@ -117,36 +58,3 @@ asyncio.run(main())
     peak, jobs = map(int, done.stdout.split())
     picture = 1100 * 9000 * 4 // 2**20
     assert peak < (picture + 30) * jobs + 10
-
-
-_GROWTH = """
-import asyncio, sys
-from pathlib import Path
-
-def resident():
-    lines = Path("/proc/self/status").read_text("ascii").splitlines()
-    return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:"))
-
-if sys.argv[1] == "after a job":
-    from cache.image_jobs import run_image_job  # only here: compiling its modules changes the heap
-    asyncio.run(run_image_job(int))
-bytes(8_000_000)  # the first one that is freed makes glibc keep blocks of this size
-before = resident()
-kept, small = [], []
-for _ in range(40):
-    kept.append(b"x" * 2_000_000)
-    small.append([bytes(2000) for _ in range(20)])  # stays in use above it
-kept.clear()
-print((resident() - before) // 1024)
-"""
-
-
-@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="requires malloc of Linux")
-def test_freed_large_blocks_are_returned_although_small_ones_are_in_use() -> None:
-    def growth_mib(how: str) -> int:
-        done = subprocess.run(
-            [sys.executable, "-c", _GROWTH, how], capture_output=True, text=True, check=True, cwd=ROOT
-        )
-        return int(done.stdout)
-
-    assert growth_mib("after a job") < 20 < 60 < growth_mib("without a job")

@@ -13,13 +13,6 @@ def test_least_recently_used_value_is_evicted_first():
     assert recent.bytes == 30
 
 
-def test_replaced_value_is_counted_once():
-    recent: LRUCache[str, int] = LRUCache(30)
-    recent.put("a", 1, 20)
-    recent.put("a", 2, 25)
-    assert (recent.get("a"), recent.bytes) == (2, 25)
-
-
 def test_value_that_is_too_large_evicts_no_other():
     recent: LRUCache[str, int] = LRUCache(30)
     recent.put("a", 1, 10)

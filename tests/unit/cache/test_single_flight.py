@@ -31,26 +31,6 @@ async def test_concurrent_calls_share_one_run() -> None:
     assert await asyncio.gather(*calls) == [1] * 50
 
 
-async def test_different_keys_run_separately_and_a_later_call_runs_again() -> None:
-    flights, work = SingleFlight[str, int](), Work()
-    work.gate.set()
-    assert await asyncio.gather(flights.run("a", work), flights.run("b", work)) == [1, 2]
-    assert await flights.run("a", work) == 3
-
-
-async def test_error_reaches_all_callers_and_is_not_stored() -> None:
-    flights = SingleFlight[str, int]()
-
-    async def fail() -> int:
-        raise LookupError("no")
-
-    results = await asyncio.gather(*(flights.run("key", fail) for _ in range(3)), return_exceptions=True)
-    assert [type(result) for result in results] == [LookupError] * 3
-    work = Work()
-    work.gate.set()
-    assert await flights.run("key", work) == 1
-
-
 async def test_run_is_cancelled_when_its_last_caller_is_cancelled() -> None:
     flights, work = SingleFlight[str, int](), Work()
     first, second = (asyncio.create_task(flights.run("key", work)) for _ in range(2))

@@ -104,17 +104,6 @@ def test_submit_sends_the_request_of_the_contract_and_reads_the_receipt(connect:
     assert receipt.job_ids == ("j1",)
 
 
-def test_job_has_typed_times_and_progress(connect: Callable[..., Any]) -> None:
-    reply = respond_with(200, job_json(status="failed", error={"code": "JUDGE_BUG", "detail": "boom"}))
-    (job,) = connect(reply).wait(["j1"])
-
-    assert job.created_at is not None
-    assert job.created_at.utcoffset() is not None
-    assert (job.progress.pages_done, job.progress.pages_total, job.progress.leaves_total) == (2, 3, 0)
-    assert (job.error.code, job.error.detail) == ("JUDGE_BUG", "boom")
-    assert job.done
-
-
 def test_lists_follow_the_cursor_to_the_end(connect: Callable[..., Any]) -> None:
     seen: list[str] = []
 
@@ -189,22 +178,13 @@ def test_problem_response_becomes_an_api_error_with_its_fields(connect: Callable
     assert "answers[0].text: is empty" in str(caught.value)
 
 
-def test_retry_after_is_in_the_error(connect: Callable[..., Any]) -> None:
-    with pytest.raises(ApiError) as caught:
-        connect(respond_with(503, {"detail": "busy", "code": "BUSY"}, {"Retry-After": "7"})).get_usage()
-
-    assert caught.value.retry_after_s == 7.0
-
-
 @pytest.mark.parametrize(
     "handler",
     [
-        lambda _request: httpx.Response(200, text="<html>some other server</html>"),
         lambda _request: httpx.Response(502, text="<html>bad gateway</html>"),
         respond_with(200, {"id": "j1"}),
-        respond_with(200, ["not", "an", "object"]),
     ],
-    ids=["html", "html error", "fields missing", "wrong shape"],
+    ids=["html error", "fields missing"],
 )
 def test_unexpected_reply_raises(connect: Callable[..., Any], handler: Handler) -> None:
     with pytest.raises(UnexpectedReply):
@@ -245,90 +225,13 @@ def test_wait_retries_a_busy_server_after_retry_after(connect: Callable[..., Any
     assert job.status == "succeeded"
 
 
-def test_wait_fails_if_retry_after_exceeds_the_timeout(connect: Callable[..., Any]) -> None:
-    busy = {"type": "about:blank", "title": "x", "status": 503, "detail": "busy", "code": "UNAVAILABLE"}
-
-    with pytest.raises(ApiError, match="busy"):
-        connect(respond_with(503, busy, {"Retry-After": "600"})).wait(["j1"], timeout_s=1, poll_s=0)
-
-
-def test_figures_are_requested_at_the_urls_of_the_contract(connect: Callable[..., Any]) -> None:
-    urls: list[str] = []
-
-    def handler(request: httpx.Request) -> httpx.Response:
-        urls.append(str(request.url).removeprefix("http://server"))
-        return httpx.Response(200, json={})
-
-    client = connect(handler)
-    client.get_agent_summary("walker/a b")
-    client.get_agent_summary("walker", run="nightly")
-    client.compare("walker@a", ["walker@b", "res_1"])
-    assert urls == [
-        "/v1/agents/walker%2Fa%20b/summary",
-        "/v1/agents/walker/summary?run=nightly",
-        "/v1/compare?a=walker%40a&b=walker%40b&b=res_1",
-    ]
-
-
-class Circular(dict[str, Any]):
-    """Object that contains itself."""
-
-    def __init__(self) -> None:
-        super().__init__(me=self)
-
-
-def nested(levels: int) -> list[Any]:
-    value: list[Any] = []
-    for _ in range(levels):
-        value = [value]
-    return value
-
-
-@pytest.mark.parametrize(
-    ("value", "field"),
-    [
-        (math.nan, "body.answers[0].text"),
-        (-math.inf, "body.answers[0].text"),
-        ("\ud800", "body.answers[0].text"),
-        (datetime(2026, 1, 1, tzinfo=UTC), "body.answers[0].text"),
-        ({1, 2}, "body.answers[0].text"),
-        (b"bytes", "body.answers[0].text"),
-        (10**5000, "body.answers[0].text"),
-        ({1: "a"}, "body.answers[0].text"),
-        ({"\udfff": 1}, "body.answers[0].text"),
-        ({"x": [1, math.inf]}, "body.answers[0].text.x[1]"),
-        (Circular(), "body.answers[0].text.me"),
-        (nested(200), "body.answers[0].text[0]"),
-    ],
-    ids=lambda value: type(value).__name__,
-)
-def test_body_that_cannot_be_sent_is_refused_with_its_field(connect: Callable[..., Any], value: Any, field: str):
-    client = connect(never_called)
-    with pytest.raises(InvalidArgument) as refused:
-        client.create_submission({"agent": "me", "task_id": "t", "answers": [{"name": "a", "text": value}]})
-    assert refused.value.field.startswith(field)
-
-
 @pytest.mark.parametrize(
     ("call", "field"),
     [
         (lambda client: client.get_job("\udfff"), "part 1 of /v1/jobs/{}"),
-        (lambda client: client.get_job(math.nan), "part 1 of /v1/jobs/{}"),
-        (lambda client: client.get_job(""), "part 1 of /v1/jobs/{}"),
-        (lambda client: client.get_job(".."), "part 1 of /v1/jobs/{}"),
-        (lambda client: client.get_job(None), "part 1 of /v1/jobs/{}"),
-        (lambda client: client.get_submission("s", wait=math.inf), "wait"),
-        (lambda client: list(client.list_jobs(agent="\ud83d")), "agent"),
         (lambda client: list(client.list_jobs(since=datetime(2026, 1, 1, tzinfo=UTC))), "since"),
-        (lambda client: list(client.list_submissions(include=["jobs", object()])), "include"),
-        (lambda client: client.create_submission({}, idempotency_key="Schlüssel"), "Idempotency-Key"),
         (lambda client: client.create_submission({}, idempotency_key="a\r\nX: b"), "Idempotency-Key"),
-        (lambda client: client.submit_archive("text"), "file"),
-        (lambda client: client.submit("me", "t", [5]), "answers"),
-        (lambda client: client.submit("me", "t", 5), "answers"),
-        (lambda client: client.submit("me", "t", [], metadata=[1]), "metadata"),
         (lambda client: client.verify_answer({"deadline_s": math.nan}), "body.deadline_s"),
-        (lambda client: list(client.follow_job("j", after="é")), "after"),
     ],
 )
 def test_argument_that_cannot_be_sent_is_refused_with_its_field(
@@ -345,14 +248,8 @@ def test_argument_that_cannot_be_sent_is_refused_with_its_field(
     ("url", "key", "field"),
     [
         ("http://server:99999", None, "url"),
-        ("http://server:port", None, "url"),
         ("server:8000", None, "url"),
-        ("http://", None, "url"),
-        ("http://[::1", None, "url"),
-        (None, None, "url"),
-        ("http://server", "Schlüssel", "api_key"),
         ("http://server", "key\n", "api_key"),
-        ("http://server", "", "api_key"),
     ],
 )
 def test_unusable_address_or_key_is_refused(client: Any, url: Any, key: str | None, field: str):
@@ -363,16 +260,3 @@ def test_unusable_address_or_key_is_refused(client: Any, url: Any, key: str | No
 
 def never_called(request: httpx.Request) -> httpx.Response:
     raise AssertionError("a request was sent")
-
-
-def test_unusual_values_that_json_has_are_sent(connect: Callable[..., Any]):
-    seen: list[httpx.Request] = []
-
-    def handler(request: httpx.Request) -> httpx.Response:
-        seen.append(request)
-        return httpx.Response(200, json={})
-
-    body = {"agent": "\U0001f600", "answers": ({"n": 2**63, "f": 1e308, "t": True, "z": None},)}
-    connect(handler).create_submission(body, idempotency_key="a b")
-    assert json.loads(seen[0].content) == json.loads(json.dumps(body))
-    assert seen[0].headers["content-type"] == "application/json"

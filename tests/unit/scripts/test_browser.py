@@ -68,33 +68,12 @@ def no_browser_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("ASSAY_BROWSER", raising=False)
 
 
-def test_installed_browser_that_opens_a_page_is_used(tmp_path: Path):
-    machine = Machine(tmp_path)
-    script(machine.bin / "Chromium", WORKING)
-    assert machine.browser.find() == str(machine.bin / "Chromium")
-
-
 @pytest.mark.parametrize("text", [BROKEN, ONLY_A_VERSION])
 def test_browser_that_opens_no_page_is_skipped(tmp_path: Path, text: str):
     machine = Machine(tmp_path)
     script(machine.bin / "headless_shell", text)
     script(machine.bin / "Google Chrome", WORKING)
     assert machine.browser.find() == str(machine.bin / "Google Chrome")
-
-
-def test_configured_browser_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    machine = Machine(tmp_path)
-    script(machine.bin / "Chromium", WORKING)
-    monkeypatch.setenv("ASSAY_BROWSER", str(script(tmp_path / "mine", WORKING)))
-    assert machine.browser.find() == str(tmp_path / "mine")
-
-
-def test_configured_browser_that_does_not_start_raises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    machine = Machine(tmp_path)
-    script(machine.bin / "Chromium", WORKING)
-    monkeypatch.setenv("ASSAY_BROWSER", str(script(tmp_path / "mine", BROKEN)))
-    with pytest.raises(SetupFailed, match="ASSAY_BROWSER"):
-        machine.browser.find()
 
 
 def test_browser_from_patchright_is_used_before_system_packages(tmp_path: Path):

@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 import pytest
-from bootstrap.commands import Commands, last_lines
+from bootstrap.commands import Commands
 
 pytestmark = pytest.mark.slow
 
@@ -27,23 +27,10 @@ def python(code: str) -> list[str]:
     return [sys.executable, "-c", code]
 
 
-def test_output_of_a_command_is_in_its_log(commands: Commands, tmp_path: Path):
-    done = commands.run("hello", python("print('out'); import sys; print('err', file=sys.stderr)"), timeout_s=240)
-    assert done.ok
-    assert done.log == tmp_path / "logs" / "hello.log"
-    assert sorted(done.log.read_text().split()) == ["err", "out"]
-
-
 def test_failing_command_is_not_ok_and_shows_its_last_lines(commands: Commands):
     done = commands.run("bad", python("print(1); print(2); print(3); print(4); raise SystemExit(3)"), timeout_s=240)
     assert not done.ok
     assert done.tail == "2\n3\n4"
-
-
-def test_missing_program_is_a_failure_not_an_exception(commands: Commands):
-    done = commands.run("none", ["no-such-program-here"], timeout_s=240)
-    assert not done.ok
-    assert "no-such-program-here" in done.tail
 
 
 def test_command_past_its_deadline_is_terminated_with_its_children(commands: Commands, tmp_path: Path):
@@ -52,35 +39,10 @@ def test_command_past_its_deadline_is_terminated_with_its_children(commands: Com
         "child = subprocess.Popen([sys.executable, '-c', 'import time; time.sleep(60)'])\n"
         "open('child', 'w').write(str(child.pid)); time.sleep(60)"
     )
-    done = commands.run("slow", python(code), timeout_s=10)
+    done = commands.run("slow", python(code), timeout_s=3)
     assert done.timed_out and not done.ok
     child = int((tmp_path / "child").read_text())
     assert _ended_within(child, 240.0)
-
-
-def test_long_command_prints_progress_with_its_last_line(tmp_path: Path, messages: list[str]):
-    def show(line: str) -> None:
-        messages.append(line)
-        if "unpacking" in line:
-            (tmp_path / "shown").touch()
-
-    commands = Commands(tmp_path, tmp_path / "logs", show, progress_interval_s=0.2)
-    code = "import os, time\nprint('unpacking', flush=True)\nwhile not os.path.exists('shown'): time.sleep(0.01)"
-    assert commands.run("long", python(code), timeout_s=240).ok
-    assert any("unpacking" in line for line in messages)
-
-
-def test_added_variables_extend_the_environment_of_the_command(commands: Commands):
-    done = commands.run(
-        "env", python("import os; print(os.environ['MINE'], 'PATH' in os.environ)"), timeout_s=240, env={"MINE": "x"}
-    )
-    assert done.tail == "x True"
-
-
-def test_last_lines_drops_terminal_codes_and_blank_lines(tmp_path: Path):
-    log = tmp_path / "log"
-    log.write_bytes(b"first\r\n\x1b\x07second\n\n\xff\n")
-    assert last_lines(log, 2) == "second\n\ufffd"
 
 
 def _ended_within(pid: int, seconds: float) -> bool:

@@ -2,18 +2,14 @@
 
 from __future__ import annotations
 
-import doctest
 import sys
 from pathlib import Path
 
 import pytest
-from bootstrap import browser, environment
 from bootstrap.commands import Commands
-from bootstrap.environment import Environment, parse_pip_configuration, remove_package, uv_environment
+from bootstrap.environment import Environment, uv_environment
 from bootstrap.errors import SetupFailed
 from bootstrap.system_packages import SystemPackages
-
-ROOT = Path(__file__).resolve().parents[3]
 
 
 class NoPackages(SystemPackages):
@@ -28,45 +24,10 @@ class NoPackages(SystemPackages):
         return True
 
 
-def test_docstring_examples_are_correct():
-    assert doctest.testmod(environment).failed == doctest.testmod(browser).failed == 0
-
-
-def test_last_section_of_the_pip_configuration_wins():
-    listing = "global.index-url='https://a.example/simple'\n:env:.index-url='https://b.example/simple'\nnot a line\n"
-    assert parse_pip_configuration(listing) == {"index-url": "https://b.example/simple"}
-
-
 def test_uv_gets_the_configuration_of_pip():
     variables = uv_environment({"index-url": "I", "cert": "C", "proxy": "P"}, system_certificates=True)
     assert (variables["UV_DEFAULT_INDEX"], variables["SSL_CERT_FILE"], variables["ALL_PROXY"]) == ("I", "C", "P")
     assert "UV_SYSTEM_CERTS" not in variables
-
-
-def test_uv_uses_system_certificates_if_they_exist():
-    assert uv_environment({}, system_certificates=True)["UV_SYSTEM_CERTS"] == "1"
-    assert "UV_SYSTEM_CERTS" not in uv_environment({}, system_certificates=False)
-
-
-def test_bootstrap_lock_without_uv_contains_the_build_tools():
-    lock = (ROOT / "requirements-bootstrap.lock").read_text("utf-8")
-    fewer = remove_package(lock, "uv")
-    assert "\nuv==" in lock and "\nuv==" not in fewer
-    assert "hatchling==" in fewer and "setuptools==" in fewer
-    assert fewer.count("==") == lock.count("==") - 1
-
-
-def test_modules_of_the_project_are_compiled(tmp_path: Path):
-    commands = Commands(tmp_path, tmp_path / "logs", lambda _: None)
-    made = Environment(tmp_path, commands, NoPackages(commands))
-    made.python.parent.mkdir(parents=True)
-    made.python.symlink_to(sys.executable)
-    for name in environment.PROJECT_FOLDERS:
-        assert (ROOT / name).is_dir()
-        (tmp_path / name).mkdir()
-        (tmp_path / name / "module.py").write_text("x = 1\n")
-    made.write_bytecode()
-    assert len(list(tmp_path.glob("*/__pycache__/module.*.pyc"))) == len(environment.PROJECT_FOLDERS)
 
 
 def test_missing_ensurepip_without_rights_names_the_package_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -1,4 +1,4 @@
-"""Golden files of every kind with our own values, and those of the shared folder if it exists."""
+"""Golden files of three kinds with our own values, and those of the shared folder if it exists."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from golden.golden_files import FileReport, check_file
 
-from judges.suites.errors import DataMissing, DataUnreadable
 from tests.architecture.sources import ROOT
 
 PAGE = (
@@ -18,7 +17,6 @@ PAGE = (
     '<text backend_node_id="4">Go home</text></a>\n  <button backend_node_id="5" name="buy">'
     '<text backend_node_id="6">Buy &amp; go</text></button>\n </div>\n</html>'
 )
-DOCUMENT = "ancestors: /html/div main/a homeGo home\ntarget: (button id=0 buyBuy & go)"
 GOLDENS: dict[str, Any] = {
     "op_f1": {
         "source": "by hand",
@@ -26,13 +24,6 @@ GOLDENS: dict[str, Any] = {
             {"id": "a", "pred": "TYPE x -", "gold": "TYPE x", "f1_multichoice": 0.8, "f1_generation_variant": 1.0},
             {"id": "b", "pred": "", "gold": "", "f1_multichoice": 1.0, "f1_generation_variant": 1.0},
         ],
-    },
-    "parse": {
-        "cases": [
-            {"id": "a", "raw": "Answer: B.\nAction: CLICK", "llm": {"letter": "B", "op_string": "CLICK "}},
-            {"id": "b", "raw": " ", "seq2seq": {"raises": "IndexError"}},
-            {"id": "c", "raw": "D.\nAction: TYPE\nValue: x", "seq2seq": ["D", "TYPE x"]},
-        ]
     },
     "page": {
         "sample": {"cleaned_html": PAGE, "operation": {"op": "TYPE", "value": "x"}, "previous_actions": []},
@@ -59,77 +50,7 @@ GOLDENS: dict[str, Any] = {
                 "operation": {"op": "CLICK", "value": ""},
                 "html_brackets": {"target": "A."},
             },
-            {
-                "id": "own page",
-                "candidate_ids": ["9"],
-                "cleaned_html": '<a backend_node_id="9"/>',
-                "id_mapping": {"9": 0},
-            },
             {"id": "not in the page", "candidate_ids": ["99"], "raises": "IndexError"},
-            {
-                "id": "no-whitespace-page",
-                "candidate_ids": ["3"],
-                "html_brackets": {
-                    "context": "<html><div main><a id=0 home>Go home</a><button buy>Buy & go</button></div></html>"
-                },
-            },
-        ],
-    },
-    "tournament": {
-        "page_html_for_3": '<html backend_node_id="900"><body backend_node_id="901"><div backend_node_id="902">'
-        + "".join(
-            f'<p backend_node_id="10{n}"><b backend_node_id="{n}" type="button">'
-            f'<text backend_node_id="20{n}">I {n}</text></b></p>'
-            for n in (1, 2, 3)
-        )
-        + "</div></body></html>",
-        "cases": [
-            {
-                "id": "two of three",
-                "pos_ids": ["1"],
-                "ranks": {"1": 0, "2": 1},
-                "operation": {"op": "CLICK", "original_op": "CLICK", "value": ""},
-                "top_k": 2,
-                "shuffled_order": ["2", "1"],
-                "rounds": [
-                    {
-                        "candidate_ids": ["2", "1"],
-                        "choices": [["1", "<b id=0 button>I 1</b>"], ["2", "<b id=1 button>I 2</b>"]],
-                        "context": "<html><div><b id=0 button>I 1</b><b id=1 button>I 2</b></div></html>",
-                        "model_output": "Answer: B.\nAction: CLICK",
-                    }
-                ],
-                "prediction": ["t0_u0", "1", "CLICK "],
-                "element_acc": 1.0,
-                "action_f1": 1.0,
-                "step_acc": 1.0,
-            }
-        ],
-    },
-    "ranking": {
-        "scores": {"good": 0.9, "bad": 0.1},
-        "instances": [
-            {
-                "annotation_id": "T",
-                "action_uid": "a",
-                "confirmed_task": "t",
-                "previous_actions": ["one"],
-                "pos_candidates": [["7", "bad"]],
-                "neg_candidates": [["8", "good"], ["9", "bad"]],
-            }
-        ],
-        "query_for_first": "task is: t\nPrevious actions: one",
-        "pickle": {
-            "scores": {"T_a": {"7": 0.1, "8": 0.9, "9": 0.1}},
-            "ranks": {"T_a": {"8": 0, "7": 1, "9": 2}},
-        },
-        "results": {"mrr": 0.5, "acc": 0.0, "recall@3": 1.0},
-        "sample": {"cleaned_html": PAGE},
-        "format_candidate_real": [
-            {
-                "backend_node_id": "5",
-                "text": DOCUMENT,
-            }
         ],
     },
     "aggregate": {
@@ -152,57 +73,8 @@ GOLDENS: dict[str, Any] = {
         "results": {"element_acc": 1.0, "action_f1": 0.9, "step_acc": 0.5, "error_ratio": {"0": 0.5, "1": 0.5}},
         "task_success_rate": 0.5,
     },
-    "trailing": {
-        "order_no_positive_first": {
-            "order": [["T1", "a"], ["T2", "a"]],
-            "results": {
-                "element_acc": 0.5,
-                "action_f1": 0.5,
-                "step_acc": 0.5,
-                "marco_element_acc": 0.5,
-                "marco_action_f1": 0.5,
-                "marco_step_acc": 0.5,
-                "error_ratio": {"0": 0.5, "1": 0.5},
-                "acc_per_website": {"w": [0.5, 2]},
-            },
-        }
-    },
-    "port": {
-        "parse": [
-            {"raw": "Answer: C\nAction: TYPE\nValue: 'x'", "seed_commit": ["C", "TYPE"], "head": ["C", "TYPE", "x"]}
-        ],
-        "operation_f1_head": [
-            {"gold_op": "TYPE", "gold_value": "a b", "pred_op": "TYPE", "pred_value": "A", "f1": 2 / 3}
-        ],
-        "labels": {"27": "AB"},
-    },
-    "seeact": {
-        "option_names": [[3, "D"], [27, "AB"]],
-        "parse": [{"id": "a", "raw": "ELEMENT: B\nACTION: TYPE\nVALUE: x.", "parsed": ["B", "TYPE", "x"]}],
-        "option_lines_1": ["A. <a>", "B. None of the other options match the correct element"],
-    },
-    "tilde": {
-        "tokens": [
-            {
-                "pred_op": "CLICK",
-                "pred_value": "None",
-                "gold_op": "CLICK",
-                "gold_value": "",
-                "click_value_dropped": {"pred_string": "click", "f1_set": 1.0},
-                "value_kept": {"pred_string": "click none"},
-            }
-        ],
-        "is_valid_example": {
-            "rows": [
-                {"task_id": "T", "step": 0, "is_valid": "True", "element_acc": 1, "op_f1": 1.0},
-                {"task_id": "T", "step": 1, "is_valid": False, "element_acc": 0, "op_f1": 0.0},
-            ],
-            "expected": {"n_rows": 2, "n_valid": 1, "n_tasks_with_valid": 1, "task_success": 1.0},
-        },
-    },
 }
-PASSED = {"op_f1": 2, "parse": 3, "page": 5, "tournament": 1, "ranking": 5, "aggregate": 7, "trailing": 1, "port": 3}
-PASSED |= {"seeact": 4, "tilde": 2}
+PASSED = {"op_f1": 2, "page": 3, "aggregate": 7}
 SHARED_GOLDENS = sorted((ROOT.parent / "shared" / "goldens" / "mind2web").glob("*.json"))
 
 
@@ -213,32 +85,16 @@ def check(folder: Path, golden: Any) -> FileReport:
 
 
 @pytest.mark.parametrize("name", GOLDENS)
-def test_every_kind_is_recognized_and_passes(tmp_path: Path, name: str):
+def test_kind_is_recognized_and_passes(tmp_path: Path, name: str):
     report = check(tmp_path, GOLDENS[name])
     assert (report.failures, report.not_checked) == ((), ())
     assert (report.passed, report.failed) == (PASSED[name], 0)
 
 
-def test_rounds_in_round_brackets_are_parsed_as_of_a_fine_tuned_model(tmp_path: Path):
-    golden = copy.deepcopy(GOLDENS["tournament"])
-    [one] = golden["cases"][0]["rounds"]
-    one["context"] = "(html(div(b id=0 buttonI 1)(b id=1 buttonI 2)))"
-    one["choices"] = [["1", "(b id=0 buttonI 1)"], ["2", "(b id=1 buttonI 2)"]]
-    one["model_output"] = "B.\nAction: CLICK"
-    assert check(tmp_path, golden).failures == ()
-
-
 WRONG = {
     "op_f1": (("cases", 0, "f1_multichoice"), 0.7),
-    "parse": (("cases", 2, "seq2seq", 0), "B"),
     "page": (("cases", 0, "html_brackets", "context"), "<html> </html>"),
-    "tournament": (("cases", 0, "prediction", 1), "2"),
-    "ranking": (("pickle", "ranks", "T_a", "8"), 1),
     "aggregate": (("results", "action_f1"), 0.8),
-    "trailing": (("order_no_positive_first", "results", "marco_step_acc"), 1.0),
-    "port": (("labels", "27"), "AC"),
-    "seeact": (("parse", 0, "parsed", 2), "x."),
-    "tilde": (("is_valid_example", "expected", "n_valid"), 2),
 }
 
 
@@ -262,7 +118,7 @@ def test_case_that_cannot_run_fails_and_the_others_are_checked(tmp_path: Path):
     golden["cases"][0]["candidate_ids"] = ["404"]
     del golden["cases"][1]["candidate_ids"]
     report = check(tmp_path, golden)
-    assert (report.passed, report.failed) == (3, 2)
+    assert (report.passed, report.failed) == (1, 2)
     assert "404" in str(report.failures[0].got)
     assert "KeyError" in str(report.failures[1].got)
 
@@ -274,34 +130,11 @@ def test_unknown_keys_are_reported(tmp_path: Path):
     assert check(tmp_path, golden).not_checked == (("the file", "weights"), ("a", "f1_of_tomorrow"))
 
 
-@pytest.mark.parametrize("golden", [{"cases": [{"question": "?"}]}, {}, 7, [], {"cases": []}])
+@pytest.mark.parametrize("golden", [{"cases": [{"question": "?"}]}, 7])
 def test_file_of_unknown_kind_fails(tmp_path: Path, golden: Any):
     report = check(tmp_path, golden)
     assert (report.passed, report.failed, report.kind) == (0, 1, "unknown")
     assert "one of: aggregate" in str(report.failures[0].expected)
-
-
-def test_file_without_cases_fails(tmp_path: Path):
-    assert check(tmp_path, {"labels": {}, "operation_f1_head": []}).failed == 1
-
-
-def test_missing_or_invalid_file_raises(tmp_path: Path):
-    with pytest.raises(DataMissing):
-        check_file(tmp_path / "nowhere.json")
-    with pytest.raises(DataUnreadable, match="not valid JSON"):
-        check(tmp_path, "{")
-
-
-def test_prompt_in_the_published_format_is_a_golden_file(tmp_path: Path):
-    question = "'''\n<a>\n'''\n\nDo:\nTask: t\nPrevious actions:\none\ntwo\nNow?\n\nA. None\nB. <a>"
-    messages = [
-        {"role": "user", "content": question},
-        {"role": "assistant", "content": "Answer: B.\nAction: CLICK"},
-        {"role": "user", "content": ""},
-    ]
-    assert (check(tmp_path, messages).passed, check(tmp_path, messages).failed) == (2, 0)
-    messages[0]["content"] = "another form"
-    assert check(tmp_path, messages).failed == 1
 
 
 @pytest.mark.parametrize("path", SHARED_GOLDENS, ids=lambda path: path.name)

@@ -47,42 +47,13 @@ def test_replies_are_listed_by_model_with_their_last_use(assay: RunCommand, repl
     assert (ended.code, document["replies"]) == (0, 3)
     assert document["bytes"] == sum(path.stat().st_size for path in replies.glob("*/*.json"))
     small = document["models"][1]
-    assert (small["model"], small["replies"]) == ("small", 2)
-    assert small["oldest"] < small["newest"]
-    assert "3 replies" in assay("admin", "cache").out
-
-
-def test_empty_cache_is_reported(assay: RunCommand) -> None:
-    assert "no cached replies" in assay("admin", "cache").out
-    assert json.loads(assay("admin", "cache", "--clear", "--json").out) == {"removed": 0, "bytes": 0}
+    assert (small["model"], small["replies"], small["oldest"] < small["newest"]) == ("small", 2, True)
 
 
 def test_clear_removes_only_the_selected_replies(assay: RunCommand, replies: Path) -> None:
-    assert (
-        json.loads(assay("admin", "cache", "--clear", "--model", "small", "--older-than", "30d", "--json").out)[
-            "removed"
-        ]
-        == 1
-    )
+    assay("admin", "cache", "--clear", "--model", "small", "--older-than", "30d")
     assert replies_by_model(assay) == {"large": 1, "small": 1}
     assert "1 replies removed" in assay("admin", "cache", "--clear", "--older-than", "4w").out
     assert replies_by_model(assay) == {"small": 1}
     assert assay("admin", "cache", "--clear").code == 0
     assert replies_by_model(assay) == {}
-
-
-def test_caches_of_all_agents_next_to_a_page_cache_are_listed_together(assay: RunCommand, tmp_path: Path) -> None:
-    for agent in ("otter", "heron"):
-        store(tmp_path / "pages" / ".assay" / agent / "replies", 1, "small")
-    assert replies_by_model(assay, "--cache", "pages") == {"small": 2}
-    assert replies_by_model(assay) == {}
-
-
-@pytest.mark.parametrize("age", ["30", "soon", "-1d", "3y"])
-def test_invalid_age_is_a_usage_error(assay: RunCommand, age: str) -> None:
-    ended = assay("admin", "cache", "--clear", f"--older-than={age}")
-    assert (ended.code, "30d" in ended.err) == (2, True)
-
-
-def test_missing_page_cache_is_a_usage_error(assay: RunCommand) -> None:
-    assert assay("admin", "cache", "--cache", "nowhere").code == 2

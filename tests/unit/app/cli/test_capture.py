@@ -1,11 +1,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from io import StringIO
 
-from rich.console import Console
-
-from app.cli.capture import CaptureTable
 from app.engine.precapture import CapturedPage
 from cache.capture import Capture, CaptureOutcome
 
@@ -25,40 +21,6 @@ def page(
         gone=gone,
     )
     return CapturedPage(url=url, capture=capture, known=known)
-
-
-def test_pages_are_counted_by_outcome_and_failures_listed_without_a_terminal() -> None:
-    written = StringIO()
-
-    with CaptureTable(Console(file=written, width=80), 6) as table:
-        table.add_page(page("https://a.example/1", CaptureOutcome.OK))
-        table.add_page(page("https://a.example/2", CaptureOutcome.OK))
-        table.add_page(page("https://a.example/3", CaptureOutcome.OK, known=True))
-        table.add_page(page("https://a.example/4", CaptureOutcome.TIMEOUT, detail="nothing in 60 s"))
-        table.add_page(page("https://a.example/5", CaptureOutcome.HTTP_ERROR, gone=True))
-
-    text = written.getvalue()
-    assert "timeout          https://a.example/4  nothing in 60 s" in text
-    rows = [line.split() for line in text.splitlines()]
-    assert ["ok", "2"] in rows
-    assert ["captured", "before", "1"] in rows
-    assert ["gone", "1"] in rows
-    assert ["timeout", "1", "failed"] in rows
-    assert ["done", "5", "of", "6", "1", "failed,"] in [row[:6] for row in rows]
-    assert text.rstrip().endswith("pages/min")
-
-
-def test_only_failures_are_listed_on_a_terminal() -> None:
-    written = StringIO()
-
-    with CaptureTable(Console(file=written, width=80, force_terminal=True), 3) as table:
-        table.add_page(page("https://a.example/fine", CaptureOutcome.OK))
-        table.add_page(page("https://a.example/gone", CaptureOutcome.HTTP_ERROR, gone=True))
-        table.add_page(page("https://a.example/wall", CaptureOutcome.LOGIN_WALL))
-
-    assert "https://a.example/wall" in written.getvalue()
-    assert "https://a.example/fine" not in written.getvalue()
-    assert "https://a.example/gone" not in written.getvalue()
 
 
 def test_page_is_final_if_a_judge_can_use_it() -> None:

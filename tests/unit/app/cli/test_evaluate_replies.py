@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.loop_thread import entered_in_thread
-from tests.standin.faults import Fault
 from tests.standin.llm import StandInLLM
 from tests.unit.app.conftest import RunCommand
 
@@ -58,13 +57,6 @@ def test_no_cache_requests_again_and_stores_nothing(evaluate: RunCommand, assay:
     assert json.loads(assay("admin", "cache", "--json").out)["replies"] == 0
 
 
-def test_cleared_cache_is_filled_again(evaluate: RunCommand, assay: RunCommand, model: StandInLLM) -> None:
-    evaluate()
-    assay("admin", "cache", "--clear")
-    evaluate()
-    assert len(model.calls) == 2 * VOTES
-
-
 def test_wrong_key_costs_one_call_and_prints_one_line(
     evaluate: RunCommand, model: StandInLLM, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -73,22 +65,6 @@ def test_wrong_key_costs_one_call_and_prints_one_line(
     assert (ended.code, len(model.calls)) == (1, 1)
     assert "the key is wrong or revoked" in ended.err
     assert "Traceback" not in ended.err
-
-
-def test_misspelled_model_costs_one_call_and_prints_a_suggestion(evaluate: RunCommand, model: StandInLLM) -> None:
-    model.always = Fault(status=404, code="model_not_found", message="The model `gpt6-luna` does not exist")
-    ended = evaluate("--model", "openai/gpt6-luna")
-    assert (ended.code, len(model.calls)) == (1, 1)
-    assert "did you mean gpt-6-luna" in " ".join(ended.err.split())
-    assert "ASSAY_MODEL" in ended.err
-    assert "Traceback" not in ended.err
-
-
-def test_different_effort_or_temperature_is_sent_in_new_requests(evaluate: RunCommand, model: StandInLLM) -> None:
-    assert evaluate().code == evaluate("--reasoning-effort", "low", "--temperature", "0.5").code == 0
-    assert len(model.calls) == 2 * VOTES
-    sent = [(call.params.get("reasoning_effort"), call.params.get("temperature")) for call in model.calls]
-    assert sent == [("max", None)] * VOTES + [("low", 0.5)] * VOTES
 
 
 def test_result_is_reused_only_for_the_same_parameters(
@@ -120,32 +96,3 @@ def test_token_budget_limits_a_model_without_a_price(
     assert (ended.code, len(model.calls)) == (3, 1)
     [answer] = json.loads(ended.out)["answers"]
     assert answer["status"] == "incomplete"
-
-
-def test_invalid_price_is_rejected_with_its_row(evaluate: RunCommand, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ASSAY_PRICES", '"my-model" = { input = "cheap", output = 2 }')
-    ended = evaluate()
-    assert ended.code == 1
-    assert 'ASSAY_PRICES: row "my-model": input must be a number' in " ".join(ended.err.split())
-
-
-def test_invalid_effort_is_rejected(evaluate: RunCommand) -> None:
-    ended = evaluate("--reasoning-effort", "extreme")
-    assert ended.code != 0
-    assert "ASSAY_REASONING_EFFORT" in ended.err
-
-
-def test_jury_of_the_command_line_asks_every_member(evaluate: RunCommand, model: StandInLLM, tmp_path: Path) -> None:
-    model.rule = lambda call: call.model == "gpt-4.1"
-    ended = evaluate("--model", "gpt-4.1,openai/gpt-4o,openai/gpt-6-luna", "--json")
-    assert ended.code == 0, ended.err
-    [answer] = json.loads(ended.out)["answers"]
-    assert answer["score"]["value"] == 0.0
-    assert json.loads((tmp_path / answer["path"]).read_text())["model"] == "gpt-4.1,gpt-4o,gpt-6-luna"
-    assert {call.model for call in model.calls} == {"gpt-4.1", "gpt-4o", "gpt-6-luna"}
-
-
-def test_jury_with_an_even_number_of_members_is_refused(evaluate: RunCommand, model: StandInLLM) -> None:
-    ended = evaluate("--model", "gpt-4.1,gpt-4o")
-    assert ended.code in (1, 2) and "odd number of members" in ended.err
-    assert model.calls == []

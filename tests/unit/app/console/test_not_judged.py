@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 from app.agent_summary import summary_fields
-from app.console.not_judged import MAX_GROUPS, not_judged_lines
+from app.console.not_judged import not_judged_lines
 
 
 def page(url: str, outcome: str, detail: str = "") -> dict[str, Any]:
@@ -22,10 +22,6 @@ def result(*settled: tuple[str, str, list[str]], pages: tuple[dict[str, Any], ..
         for n, (outcome, reason, sources) in enumerate(settled)
     ]
     return {"eval_breakdown": [{"verification_tree": {"id": "root", "children": leaves}}], "pages": list(pages)}
-
-
-def test_nothing_is_reported_if_every_claim_was_judged() -> None:
-    assert not_judged_lines([result(("passed", "", []), ("failed", "refuted", [])), None], again="Again.") == []
 
 
 def test_denied_pages_are_counted_once_per_entry_that_would_allow_them() -> None:
@@ -65,35 +61,6 @@ def test_each_cause_has_its_remedy_and_the_most_frequent_is_first() -> None:
     assert "  1 page behind a sign-in form" in lines
     assert "  1 page not captured: connect error (ERR_FAILED)" in lines
     assert sum("assay pages import" in line for line in lines) == 2
-
-
-def test_failed_extraction_names_its_cause_and_a_command() -> None:
-    unread = result(("not_judged", "extraction_failed", []))
-    unread["eval_breakdown"][0]["verification_tree"]["children"][0]["reasoning"] = "extraction failed: openai: 503 busy"
-
-    assert not_judged_lines([unread], again="Again.")[1:3] == [
-        "  1 claim because extraction failed: openai: 503 busy",
-        "    Check the model: assay admin doctor --model MODEL",
-    ]
-
-
-def test_page_that_no_setting_allows_names_no_setting() -> None:
-    forbidden = page("http://a.test/", "egress_denied", "redirect to file:///x: not a web page; no setting allows it")
-    lines = not_judged_lines(
-        [result(("not_judged", "egress_denied", [forbidden["url"]]), pages=(forbidden,))], again="Again."
-    )
-
-    assert "ASSAY_EGRESS_ALLOW" not in "\n".join(lines)
-
-
-def test_many_causes_are_cut() -> None:
-    pages = tuple(denied("/", port) for port in range(9000, 9000 + MAX_GROUPS + 2))
-    lines = not_judged_lines(
-        [result(*(("not_judged", "egress_denied", [each["url"]]) for each in pages), pages=pages)], again="Again."
-    )
-
-    assert lines[-2:] == ["  and 2 other causes", "Again."]
-    assert len(lines) == 1 + 2 * MAX_GROUPS + 2
 
 
 def test_summary_fields_give_the_same_report() -> None:

@@ -29,7 +29,3 @@ def test_supported_claim_without_a_quote_is_doubtful():
 
 def test_orders_in_a_page_make_its_verdict_doubtful():
     assert doubtful(leaf("a", FAILED, claim="x", sources=URL, signals=["orders_in_page"], votes=(False,)))[0][1] == 0.9
-
-
-def test_clear_verdict_is_not_doubtful():
-    assert doubtful(leaf("a", claim="x", sources=URL, quotes=QUOTE), leaf("b", FAILED, claim="y", votes=(False,))) == []

@@ -20,36 +20,12 @@ def outline_and_effects(*children, **more):
     return drawn, Effects(drawn)
 
 
-def test_leaf_adds_its_share_by_weight():
-    _, found = outline_and_effects(leaf("a", weight=3), leaf("b", FAILED))
-    assert (found["a"].kind, found["a"].gained, found["a"].share) == (EffectKind.ADDS, 0.75, 0.75)
-    assert found["b"].text == "adds 0.00 of 0.25 (25 %)"
-
-
-def test_gains_of_children_add_up_to_the_score():
-    drawn, found = outline_and_effects(group("x", leaf("a"), leaf("b", FAILED), weight=2), leaf("c"), leaf("d", FAILED))
-    assert sum(found[child.key].gained for child in drawn.root.children) == pytest.approx(drawn.root.score)
-
-
 def test_failed_gate_zeroes_its_siblings():
     _, found = outline_and_effects(leaf("gate", FAILED, critical=True), leaf("fine"))
     assert found["gate"].kind is EffectKind.GATE_SHUT
     assert found["gate"].worth == 1.0
     assert (found["fine"].kind, found["fine"].cause, found["fine"].gained) == (EffectKind.GATED, "gate", 0.0)
     assert found["fine"].text == "gate is required and not met: counts 0"
-
-
-def test_passed_gate_adds_nothing():
-    _, found = outline_and_effects(leaf("gate", critical=True), leaf("fine"))
-    assert (found["gate"].kind, found["gate"].gained, found["fine"].share) == (EffectKind.GATE_OPEN, 0.0, 1.0)
-
-
-def test_steps_after_a_failed_one_count_nothing():
-    _, found = outline_and_effects(
-        leaf("one"), leaf("two", FAILED), leaf("three", SKIPPED, blocked_by="two"), sequential=True
-    )
-    assert found["one"].kind is EffectKind.ADDS
-    assert (found["three"].kind, found["three"].cause) == (EffectKind.TOO_LATE, "two")
 
 
 def test_leaf_behind_an_unjudged_one_can_still_count():
@@ -67,17 +43,6 @@ def test_leaf_behind_an_unjudged_one_can_still_count():
     )
 
 
-def test_worth_is_the_share_of_the_total_score():
-    _, found = outline_and_effects(group("x", leaf("a", weight=3), leaf("b")), group("y", leaf("c")))
-    assert (found["x/a"].worth, found["x/b"].worth, found["y/c"].worth) == (0.375, 0.125, 0.5)
-
-
-def test_effect_of_a_leaf_that_was_not_judged_is_unknown():
-    _, found = outline_and_effects(group("x", leaf("a", NOT_JUDGED), leaf("b")), leaf("c"))
-    assert found["x/a"].kind is EffectKind.UNKNOWN
-    assert found["x"].kind is EffectKind.UNKNOWN
-
-
 def test_lost_points_add_up_to_what_the_score_lacks():
     drawn, found = outline_and_effects(
         group("x", leaf("a"), leaf("b", FAILED), weight=2),
@@ -91,21 +56,6 @@ def test_lost_points_add_up_to_what_the_score_lacks():
     for parent, children in (("x", "ab"), ("y", ("one", "two", "three"))):
         assert sum(lost[f"{parent}/{child}"][0] for child in children) == pytest.approx(lost[parent][0])
     assert sum(lost[child.key][0] for child in drawn.root.children) == pytest.approx(1 - drawn.root.score)
-
-
-def test_lost_points_of_unjudged_leaves_are_a_range():
-    drawn, found = outline_and_effects(group("x", leaf("a", NOT_JUDGED), leaf("b", FAILED)), leaf("c"))
-    assert found["x/a"].lost == (0.0, 0.25) and found["x/b"].lost == (0.25, 0.25)
-    assert found["x"].lost == (0.25, 0.5)
-    assert drawn.bounds_of(drawn.root) == (0.5, 0.75) and drawn.bounds_of(drawn.by_key["c"]) == (1.0, 1.0)
-
-
-def test_open_leaf_shows_the_score_for_both_outcomes():
-    drawn, found = outline_and_effects(leaf("a", NOT_JUDGED), leaf("b"), leaf("c", FAILED), leaf("d", NOT_JUDGED))
-    [first, _] = open_leaves(drawn, found)
-    assert first.leaf.key == "a"
-    assert first.if_failed == Score(value=None, low=0.25, high=0.5)
-    assert first.if_passed == Score(value=None, low=0.5, high=0.75)
 
 
 @QUICK
@@ -124,36 +74,3 @@ def test_scores_of_open_leaves_are_those_of_the_whole_tree(rubric: Rubric):
         for found, points in ((one.if_failed, 0.0), (one.if_passed, 1.0)):
             whole = bounds_if(one.leaf, points)
             assert (found.low, found.high) == pytest.approx((whole.low, whole.high))
-
-
-def test_gated_leaf_is_final_with_its_gate():
-    drawn, found = outline_and_effects(leaf("gate", NOT_JUDGED, critical=True), leaf("b", SKIPPED, blocked_by="gate"))
-    [only] = open_leaves(drawn, found)
-    assert only.if_failed == Score(value=0.0, low=0.0, high=0.0)
-    assert only.if_passed == Score(value=None, low=0.0, high=1.0)
-
-
-def test_nodes_with_the_same_id_have_different_keys():
-    result = result_of(rubric_of(leaf("a"), leaf("b")))
-    for child in result["eval_breakdown"][0]["verification_tree"]["children"]:
-        child["id"] = "same"
-    assert [node.key for node in outline(result).leaves] == ["same", "same~2"]
-
-
-def test_result_of_the_public_toolkit_has_an_outline():
-    tree = {"id": "root", "desc": "x", "critical": False, "score": 0.0, "status": "partial", "strategy": "parallel"}
-    child = {"id": "a", "desc": "y", "critical": False, "score": 1.0, "status": "passed", "strategy": "parallel"}
-    drawn = outline(
-        {"eval_breakdown": [{"info": [], "verification_tree": tree | {"children": [child | {"children": []}]}}]}
-    )
-    assert [(leaf.key, leaf.outcome) for leaf in drawn.leaves] == [("a", "passed")]
-    assert outline({"eval_breakdown": []}).root.id == "root"
-
-
-def test_leaf_that_lacks_a_page_names_its_url():
-    fine, walled = "https://fine.example/", "https://walled.example/"
-    drawn, found = outline_and_effects(
-        leaf("a", NOT_JUDGED, claim="x", sources=[fine, walled]), leaf("b", NOT_JUDGED, claim="y")
-    )
-    pages = [{"url": fine, "outcome": "ok"}, {"url": walled, "outcome": "login_wall"}]
-    assert {one.leaf.key: one.unusable_url for one in open_leaves(drawn, found, pages)} == {"a": walled, "b": None}

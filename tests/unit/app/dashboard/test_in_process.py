@@ -5,25 +5,8 @@ from __future__ import annotations
 import asyncio
 
 import httpx
-import pytest
 
 from app.dashboard.api_access import InProcessTransport
-
-
-async def echo(scope, receive, send):
-    body = (await receive())["body"]
-    await send({"type": "http.response.start", "status": 201, "headers": [(b"x-path", scope["path"].encode())]})
-    await send({"type": "http.response.body", "body": scope["method"].encode() + b" " + scope["query_string"] + body})
-
-
-async def silent(scope, receive, send):
-    return
-
-
-async def test_request_and_response_are_complete():
-    async with httpx.AsyncClient(transport=InProcessTransport(echo), base_url="http://localhost") as client:
-        answer = await client.post("/a b", params={"x": "1"}, content=b"!")
-    assert (answer.status_code, answer.headers["x-path"], answer.text) == (201, "/a b", "POST x=1!")
 
 
 async def test_stream_is_read_incrementally_and_ends_when_closed():
@@ -45,28 +28,3 @@ async def test_stream_is_read_incrementally_and_ends_when_closed():
             assert not ended.is_set()
         async with asyncio.timeout(240):
             await ended.wait()
-
-
-async def test_missing_response_is_a_transport_error():
-    async with httpx.AsyncClient(transport=InProcessTransport(silent), base_url="http://localhost") as client:
-        with pytest.raises(httpx.ReadError):
-            await client.get("/")
-
-
-async def test_cancelled_request_cancels_the_application():
-    begun, ended = asyncio.Event(), asyncio.Event()
-
-    async def slow(scope, receive, send):
-        begun.set()
-        try:
-            await asyncio.Event().wait()
-        finally:
-            ended.set()
-
-    async with httpx.AsyncClient(transport=InProcessTransport(slow), base_url="http://localhost") as client:
-        request = asyncio.create_task(client.get("/"))
-        await begun.wait()
-        request.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await request
-    assert ended.is_set()

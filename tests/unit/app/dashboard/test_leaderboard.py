@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.dashboard.home import csv_header, csv_row, matrix_rows, mixed_judges_warning, trend
+from app.dashboard.home import matrix_rows, mixed_judges_warning
 
 
 def score(task: str, low: float, high: float | None = None, **changes: Any) -> dict[str, Any]:
@@ -33,13 +33,6 @@ def test_row_has_means_over_tasks_with_bounds():
     assert (row.tasks, row.answers, row.incomplete, set(row.cells)) == (2, 2, 1, {"a", "b"})
 
 
-def test_runs_are_kept_apart():
-    scores = [score(task, 0.5, run=run, answers=5) for run in ("mon", "tue", "wed") for task in ("a",)]
-    rows = matrix_rows(scores, ["a"])
-    assert [row.run for row in rows] == ["mon", "tue", "wed"]
-    assert sum(row.answers for row in rows) == 15
-
-
 def test_means_are_over_the_tasks_that_all_rows_have():
     scores = [score("a", 1.0, agent="part"), score("a", 0.5), score("b", 1.0), score("c", 1.0, agent="part")]
     rows = matrix_rows(scores, ["a", "b", "c"])
@@ -49,38 +42,9 @@ def test_means_are_over_the_tasks_that_all_rows_have():
     ]
 
 
-def test_rows_without_a_shared_task_have_no_mean():
-    rows = matrix_rows([score("a", 0.5, agent="part"), score("b", 1.0)], ["a", "b"])
-    assert [(row.agent, row.score, row.success, row.mean_tasks) for row in rows] == [
-        ("walker", None, None, 0),
-        ("part", None, None, 0),
-    ]
-
-
 def test_rows_of_different_judges_have_a_warning():
     old, new = score("a", 1.0), score("a", 1.0, agent="heron", judge="new")
     warning = mixed_judges_warning(matrix_rows([old, new], ["a"]))
     assert warning is not None and "different judges (new, old)" in warning
     assert mixed_judges_warning(matrix_rows([old], ["a"])) is None
     assert mixed_judges_warning([]) is None
-
-
-def test_trend_is_by_run_in_the_order_of_judging():
-    scores = [
-        score("a", 1.0, run="tue", last_judged_at="2026-01-03T08:00:00+00:00"),
-        score("a", 0.25, 0.5, run="mon", last_judged_at="2026-01-02T08:00:00+00:00"),
-        score("b", 0.0, run="part"),
-    ]
-    points = trend(matrix_rows(scores[:2], ["a"]))
-    assert [(point.label, point.value) for point in points] == [("mon", 0.25), ("tue", 1.0)]
-    assert trend(matrix_rows(scores, ["a", "b"])) == ()  # no task is in all runs
-
-
-def test_table_has_the_bounds_of_each_task():
-    rows = matrix_rows([score("a", 0.25, 0.5), score("b", 1.0, agent="heron")], ["a", "b"])
-    tables = [dict(zip(csv_header(["a", "b"]), csv_row(row, ["a", "b"]), strict=True)) for row in rows]
-    assert {(row["agent"], row["a_low"], row["a_high"], row["b_low"]) for row in tables} == {
-        ("walker", 0.25, 0.5, None),
-        ("heron", None, None, 1.0),
-    }
-    assert all(row["mean_score_low"] is None for row in tables)

@@ -15,19 +15,6 @@ def test_pieces_join_to_the_text(text: str, spans: list[tuple[int, int]]):
     assert "".join(piece.text for piece in pieces(text, spans)) == text
 
 
-def test_quote_is_a_separate_piece():
-    found = pieces("one two three", [(4, 7)])
-    assert [(piece.text, piece.quote) for piece in found] == [("one ", None), ("two", 0), (" three", None)]
-
-
-def test_quotes_close_to_each_other_share_a_passage():
-    text = "It is so. " * 100
-    near, far = passages(text, [(100, 110), (150, 160), (900, 910)], context_chars=50)
-    assert [piece.quote for piece in near.pieces if piece.quote is not None] == [0, 1]
-    assert (near.cut_before, near.cut_after, far.cut_after) == (True, True, True)
-    assert passages("short", [(0, 5)])[0].cut_before is False
-
-
 def test_passage_contains_the_whole_sentence_of_a_quote():
     sentence = (
         f"The ministry of health {'of the north ' * 30}denied that the vaccine causes harm {'to pupils ' * 30}today."

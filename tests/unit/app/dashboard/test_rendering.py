@@ -16,18 +16,3 @@ def test_templates_use_only_existing_filters():
     assert "result.html" in names
     for name in names:
         environment.get_template(name)
-
-
-@pytest.mark.parametrize(
-    ("shown", "text"),
-    [
-        ("-0.168|decimal", "\N{MINUS SIGN}0.17"),
-        ("-0.168|points", "\N{MINUS SIGN}0.17"),
-        ("-0.001|decimal", "0.00"),
-        ("0.5|decimal(1, sign='+')", "+0.5"),
-        ("none|decimal", "\N{EN DASH}"),
-    ],
-)
-def test_numbers_have_a_minus_sign(shown: str, text: str):
-    environment = create_environment(Assets(), TEMPLATES)
-    assert environment.from_string("{{ (" + shown.replace("|", ")|", 1) + " }}").render() == text

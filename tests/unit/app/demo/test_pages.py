@@ -7,13 +7,7 @@ from collections.abc import AsyncIterator
 import httpx
 import pytest
 
-from app.demo.site import SITE_FOLDER, demo_app
-
-PAGES = sorted(
-    "/" + path.relative_to(SITE_FOLDER).with_suffix("").as_posix()
-    for path in SITE_FOLDER.rglob("*.html")
-    if not path.name.startswith("_")
-)
+from app.demo.site import demo_app
 
 
 @pytest.fixture
@@ -21,14 +15,6 @@ async def browse() -> AsyncIterator[httpx.AsyncClient]:
     transport = httpx.ASGITransport(demo_app())
     async with httpx.AsyncClient(transport=transport, base_url="http://demo.test") as client:
         yield client
-
-
-@pytest.mark.parametrize("path", PAGES)
-async def test_every_page_is_served_with_its_heading(browse: httpx.AsyncClient, path: str):
-    reply = await browse.get(path)
-    assert reply.status_code == 200
-    assert reply.headers["content-type"] == "text/html; charset=utf-8"
-    assert reply.text.count("<h1>") == 1
 
 
 async def test_every_link_of_the_site_works(browse: httpx.AsyncClient):
@@ -44,41 +30,3 @@ async def test_every_link_of_the_site_works(browse: httpx.AsyncClient):
         waiting += [part.split('"')[0] for part in reply.text.split('href="/')[1:]] if "html" in reply.text else []
         waiting = [one if one.startswith("/") else f"/{one}" for one in waiting]
     assert {"/museum/talks", "/files/heron-2-data-sheet.pdf", "/news/autumn-lecture"} <= seen
-
-
-@pytest.mark.parametrize("path", ["/people/oskar-velm", "/_layout", "/../errors", "/gauges/Kestrel-4", "/a%00b"])
-async def test_missing_page_is_a_404(browse: httpx.AsyncClient, path: str):
-    reply = await browse.get(path)
-    assert reply.status_code == 404
-    assert "There is no page at this address" in reply.text
-
-
-async def test_members_page_redirects_to_a_login_form_that_rejects_everyone(browse: httpx.AsyncClient):
-    reply = await browse.get("/museum/members")
-    assert (reply.status_code, reply.headers["location"]) == (303, "/login?next=/museum/members")
-    form = await browse.get(reply.headers["location"])
-    assert 'type="password"' in form.text
-    refused = await browse.post("/login", data={"member": "1", "password": "x"})
-    assert (refused.status_code, refused.headers["location"]) == (303, "/login")
-
-
-async def test_the_data_sheet_is_a_pdf(browse: httpx.AsyncClient):
-    reply = await browse.get("/files/heron-2-data-sheet.pdf")
-    assert reply.headers["content-type"] == "application/pdf"
-    assert reply.content.startswith(b"%PDF-")
-
-
-@pytest.mark.parametrize(
-    ("path", "fact"),
-    [
-        ("/news/autumn-lecture", "14 November 2025"),
-        ("/gauges/kestrel-6", "75 hours"),
-        ("/museum/talks", "Noor Castellane"),
-    ],
-)
-async def test_late_and_lazy_facts_are_only_in_scripts(browse: httpx.AsyncClient, path: str, fact: str):
-    """Evidence with one of these facts proves that a browser ran the page."""
-    text = (await browse.get(path)).text
-    markup, _, script = text.partition("<script>")
-    assert fact not in markup
-    assert fact in script

@@ -7,14 +7,12 @@ from pathlib import Path
 
 import httpx
 import pymupdf
-import pytest
 
 from answers.citations import unique_urls
 from answers.public_layout import read_folder
 from answers.submission import Submission
 from app.demo import EXPECTED, examples_dir
 from app.demo.site import HOST, PORT, SITE_FOLDER, demo_app
-from rubrics.verdict import Outcome, Reason
 
 ROOT = Path(__file__).parents[4]
 
@@ -29,13 +27,6 @@ def test_each_expected_score_has_one_answer():
     assert sorted(path.name for path in examples_dir().iterdir()) == sorted(EXPECTED)
 
 
-@pytest.mark.parametrize("submission", shipped(), ids=lambda one: f"{one.agent}-{one.task_id}")
-def test_answers_cite_only_the_demo_site(submission: Submission):
-    urls = unique_urls(submission.answers[0].text)
-    assert len(urls) >= 3
-    assert all(url.startswith(f"http://{HOST}:{PORT}/") for url in urls)
-
-
 async def test_only_invented_citations_are_missing():
     transport = httpx.ASGITransport(demo_app())
     missing: dict[str, set[str]] = {}
@@ -45,26 +36,6 @@ async def test_only_invented_citations_are_missing():
                 if (await client.get(url)).status_code == 404:
                     missing.setdefault(submission.agent, set()).add(submission.task_id)
     assert missing == {"demo-inventive": {"velm_directors", "pellard_gauges", "karrow_visit"}}
-
-
-def test_expectations_are_possible_scores():
-    for tasks in EXPECTED.values():
-        for expected in tasks.values():
-            assert 0.0 <= expected.low <= expected.high <= 1.0
-            assert len(expected.missed) < expected.leaves <= 20
-            unknown = any(outcome is Outcome.NOT_JUDGED for outcome, _ in expected.missed.values())
-            assert (expected.value is None) == unknown
-            assert (expected.high == 1.0) == (not expected.missed)
-
-
-def test_demo_shows_every_outcome_of_a_leaf():
-    ends = {end for tasks in EXPECTED.values() for expected in tasks.values() for end in expected.missed.values()}
-    assert ends == {
-        (Outcome.FAILED, Reason.REFUTED),
-        (Outcome.FAILED, Reason.SOURCE_GONE),
-        (Outcome.SKIPPED, Reason.GATED),
-        (Outcome.NOT_JUDGED, Reason.CAPTURE_BLOCKED),
-    }
 
 
 def test_committed_data_sheet_matches_the_output_of_its_script(tmp_path: Path):

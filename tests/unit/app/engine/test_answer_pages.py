@@ -6,11 +6,10 @@ import pytest
 
 from app.engine.pipeline import AnswerPages
 from cache.blobs import BlobStore
-from cache.capture import Capture, CaptureOutcome, Capturer, CaptureSource, Observation
+from cache.capture import Capture, Capturer, Observation
 from cache.capture_index import MemoryIndex
 from cache.errors import BrowserUnavailable, IndexFailed, NoEvidence
 from cache.pages import PageCache
-from tests.fakes.pages import jpeg
 from tests.fakes.runtimes import PagesByUrl
 
 FRANCE, SPAIN, GONE = "https://example.org/france", "https://example.org/spain", "https://example.org/gone"
@@ -40,46 +39,12 @@ def pages(capturer: Capturer | None = None, index: MemoryIndex | None = None) ->
     return AnswerPages(PageCache(known, BlobStore.open("memory://"), index or MemoryIndex()))
 
 
-async def test_cited_pages_are_captured_and_listed_in_order_of_citation():
-    seen = pages()
-    progress: list[int] = []
-    await seen.capture_all([SPAIN, GONE, FRANCE], progress.append)
-    assert [capture.url for capture in seen.seen] == [SPAIN, GONE, FRANCE]
-    assert progress == [0, 1, 2, 3]
-
-
 async def test_pages_loaded_while_judging_are_listed_once():
     seen = pages()
     await seen.capture_all([FRANCE], lambda done: None)
     assert (await seen.evidence_for(FRANCE)).text == "Paris"
     assert (await seen.evidence_for(SPAIN)).text == "Madrid"
     assert [capture.url for capture in seen.seen] == [FRANCE, SPAIN]
-
-
-async def test_import_is_listed_with_the_parts_of_its_screenshot_that_are_shown():
-    cache = PageCache(NoBrowser(), BlobStore.open("memory://"), MemoryIndex())
-    observed = Observation(
-        url=FRANCE,
-        outcome=CaptureOutcome.OK,
-        captured_at=datetime.now(UTC),
-        duration_s=0.0,
-        backend="import",
-        text="Paris",
-        screenshots=(jpeg(1100, 3500),),
-        source=CaptureSource.IMPORT,
-    )
-    await cache.add(FRANCE, observed, with_parts=False)
-    seen = AnswerPages(cache)
-    await seen.capture_all([FRANCE], lambda done: None)
-    assert (await seen.evidence_for(FRANCE)).in_parts
-    assert [capture.part_names for capture in seen.seen] == [("part-0", "part-1")]
-
-
-async def test_page_without_evidence_is_listed():
-    seen = pages()
-    with pytest.raises(NoEvidence):
-        await seen.evidence_for(GONE)
-    assert [capture.gone for capture in seen.seen] == [True]
 
 
 async def test_page_that_cannot_be_stored_does_not_stop_the_others():
@@ -93,13 +58,6 @@ async def test_page_that_cannot_be_stored_does_not_stop_the_others():
 async def test_missing_browser_is_reported():
     with pytest.raises(BrowserUnavailable, match="no browser was found"):
         await pages(NoBrowser()).capture_all([FRANCE, SPAIN], lambda done: None)
-
-
-async def test_answer_without_citations_needs_no_pages():
-    seen = pages()
-    progress: list[int] = []
-    await seen.capture_all([], progress.append)
-    assert (seen.seen, progress) == ((), [0])
 
 
 class RecordedCapturer(PagesByUrl):
@@ -132,13 +90,3 @@ async def test_stored_pages_are_used_at_any_age_and_nothing_is_captured():
             await stored.evidence_for(url)
         assert (missing.value.outcome, missing.value.gone) == (outcome, gone)
     assert capturer.captured == []
-
-
-async def test_damaged_stored_page_is_not_captured_again():
-    capturer, index = RecordedCapturer(), MemoryIndex()
-    await AnswerPages(PageCache(capturer, BlobStore.open("memory://"), index)).evidence_for(FRANCE)
-    capturer.captured.clear()
-    emptied = PageCache(capturer, BlobStore.open("memory://"), index)
-    with pytest.raises(NoEvidence) as damaged:
-        await AnswerPages(emptied, stored_only=True).evidence_for(FRANCE)
-    assert (damaged.value.outcome, damaged.value.gone, capturer.captured) == ("corrupt", False, [])

@@ -51,17 +51,6 @@ def test_one_result_of_the_same_answer_takes_precedence_and_is_widened() -> None
     assert (found.calls, found.basis) == ((8, 18), "1 earlier result of this answer")
 
 
-def test_replies_from_the_cache_count_as_calls() -> None:
-    usage = {"calls": 3, "cached_calls": 9, "input_tokens": 3000, "output_tokens": 150}
-    found = estimate(*[result(3, usage=usage)] * 3)
-    assert (found.calls, found.input_tokens) == ((12, 12), (12_000, 12_000))
-
-
-def test_results_of_another_model_give_the_calls_but_not_the_price() -> None:
-    found = estimate(*[result(10, model="gpt-4o")] * 3, model="openai/my-own")
-    assert (found.calls, found.usd, found.basis) == ((10, 10), None, "3 earlier results of other models")
-
-
 def test_without_usable_results_claims_of_the_newest_and_page_sizes_count() -> None:
     newest = result(0, model="lexical", claims=4)
     found = estimate(newest, pages=(PageSize(8_000, 2), PageSize(4_000, 0)))
@@ -70,19 +59,6 @@ def test_without_usable_results_claims_of_the_newest_and_page_sizes_count() -> N
     assert found.calls[1] == pytest.approx(3 * 8 + 1 + 8 / 3), "each claim has two pages"
     low, high = (found.input_tokens[end] / found.calls[end] for end in (0, 1))
     assert high - low == pytest.approx((2_000 + 2 * 1_000) - 1_000), "the larger page with its images, and the smaller"
-
-
-def test_without_any_result_the_number_of_claims_is_assumed() -> None:
-    found = estimate(pages=(None,))
-    assert found.basis == "no earlier result: 1 to 40 claims assumed; 0 of 1 page captured"
-    assert found.usd is not None and 0 < found.usd[0] < found.usd[1]
-
-
-def test_members_of_a_jury_are_asked_alike_and_lexical_costs_nothing() -> None:
-    single, jury = estimate(), estimate(model=JURY)
-    assert jury.calls == (2 * single.calls[0], 2 * single.calls[1])
-    assert estimate(*[result(10)] * 3, model=JURY).calls == jury.calls, "a result of one model says nothing of a jury"
-    assert estimate(model="lexical") == Estimate(basis="the lexical judge calls no model")
 
 
 def test_total_is_the_sum_and_has_no_price_if_one_is_unknown() -> None:

@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-import pytest
-
 from cache.backends.browser_process import BrowserPool
-from cache.errors import BrowserUnavailable
 
 
 class FakeBrowser:
@@ -44,34 +41,11 @@ async def _page(pool: BrowserPool[FakeBrowser]) -> int:
         return lease.browser.number
 
 
-async def test_browser_starts_when_the_first_page_needs_it() -> None:
-    start = BrowserStarter()
-    pool = BrowserPool(start, pages_per_browser=5)
-    assert (start.made, pool.current) == ([], None)
-    await _page(pool)
-    assert len(start.made) == 1
-
-
-async def test_concurrent_pages_share_one_browser() -> None:
-    start = BrowserStarter()
-    pool = BrowserPool(start, pages_per_browser=50)
-    assert set(await asyncio.gather(*(_page(pool) for _ in range(20)))) == {0}
-
-
 async def test_browser_is_replaced_after_its_pages_and_closed_after_the_last_one() -> None:
     start = BrowserStarter()
     pool = BrowserPool(start, pages_per_browser=3)
     assert [await _page(pool) for _ in range(7)] == [0, 0, 0, 1, 1, 1, 2]
     assert [browser.closed for browser in start.made] == [1, 1, 0]
-
-
-async def test_replaced_browser_stays_open_until_its_last_page_is_done() -> None:
-    start = BrowserStarter()
-    pool = BrowserPool(start, pages_per_browser=1)
-    async with pool.lease() as slow:
-        assert await _page(pool) == 1
-        assert slow.browser.closed == 0
-    assert [browser.closed for browser in start.made] == [1, 1]
 
 
 async def test_crashed_browser_is_replaced() -> None:
@@ -81,53 +55,3 @@ async def test_crashed_browser_is_replaced() -> None:
     start.made[0].alive = False
     assert await _page(pool) == 1
     assert start.made[0].closed == 1
-
-
-async def test_retired_browser_gets_no_new_page() -> None:
-    start = BrowserStarter()
-    pool = BrowserPool(start, pages_per_browser=50)
-    async with pool.lease() as lease:
-        lease.retire()
-        assert await _page(pool) == 1
-    assert start.made[0].closed == 1
-
-
-async def test_closing_the_pool_closes_browsers_in_use() -> None:
-    start = BrowserStarter()
-    pool = BrowserPool(start, pages_per_browser=1)
-    async with pool.lease(), pool.lease():
-        await pool.aclose()
-        assert [browser.closed for browser in start.made] == [1, 1]
-    assert [browser.closed for browser in start.made] == [1, 1]
-    assert pool.current is None
-
-
-async def test_closing_kills_browsers_in_use_before_waiting_for_one_that_is_starting() -> None:
-    may_start = asyncio.Event()
-    start = BrowserStarter()
-
-    async def second_waits() -> FakeBrowser:
-        if start.made:
-            await may_start.wait()
-        return await start()
-
-    pool = BrowserPool(second_waits, pages_per_browser=1)
-    async with pool.lease() as lease:
-        starting = asyncio.create_task(_page(pool))
-        await asyncio.sleep(0)
-        closing = asyncio.create_task(pool.aclose())
-        await asyncio.sleep(0)
-        assert not lease.browser.alive
-        assert not closing.done()
-        starting.cancel()
-        await closing
-    assert [browser.closed for browser in start.made] == [1]
-
-
-async def test_closed_pool_starts_no_browser() -> None:
-    start = BrowserStarter()
-    pool = BrowserPool(start, pages_per_browser=5)
-    await pool.aclose()
-    with pytest.raises(BrowserUnavailable):
-        await _page(pool)
-    assert start.made == []

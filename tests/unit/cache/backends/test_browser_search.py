@@ -24,30 +24,11 @@ def test_headless_shell_and_full_browser_are_found_in_the_given_folders(tmp_path
     assert found.usable
 
 
-def test_first_folder_has_priority(tmp_path: Path) -> None:
-    first = _program(tmp_path / "a" / "chromium")
-    _program(tmp_path / "b" / "chromium")
-    assert find_browser(folders=(tmp_path / "a", tmp_path / "b")).full == first
-
-
-def test_newest_downloaded_browser_is_found(tmp_path: Path) -> None:
-    _program(tmp_path / "chromium-1100" / "chrome-linux" / "chrome")
-    newest = _program(tmp_path / "chromium-1200" / "chrome-linux" / "chrome")
-    shell = _program(tmp_path / "chromium_headless_shell-1200" / "chrome-linux" / "headless_shell")
-    found = find_browser(folders=(), downloads=(tmp_path,))
-    assert (found.full, found.shell) == (newest, shell)
-
-
 def test_explicit_browser_is_used_alone(tmp_path: Path) -> None:
     mine = _program(tmp_path / "my-chromium")
     _program(tmp_path / "chromium-headless-shell")
     found = find_browser(mine, folders=(tmp_path,))
     assert (found.full, found.shell, found.searched_paths) == (mine, None, (mine,))
-
-
-def test_explicit_headless_shell_is_recognized_by_its_name(tmp_path: Path) -> None:
-    shell = _program(tmp_path / "chrome-headless-shell")
-    assert find_browser(shell).shell == shell
 
 
 @pytest.mark.parametrize("missing", [True, False])
@@ -59,14 +40,3 @@ def test_explicit_browser_that_cannot_run_is_a_problem_and_not_replaced(tmp_path
     found = find_browser(mine, folders=(tmp_path,))
     assert not found.usable
     assert str(mine) in found.problem
-
-
-def test_searched_paths_are_reported_if_no_browser_is_found(tmp_path: Path) -> None:
-    found = find_browser(folders=(tmp_path / "x",), downloads=(tmp_path / "y",))
-    assert not found.usable
-    assert found.searched_paths == (tmp_path / "x", tmp_path / "y")
-
-
-def test_folder_with_the_name_of_a_browser_is_ignored(tmp_path: Path) -> None:
-    (tmp_path / "chromium").mkdir()
-    assert not find_browser(folders=(tmp_path,)).usable

@@ -23,15 +23,11 @@ def _inflate(encoding: str, wire: bytes, limit: int = MIB, piece: int = 1000) ->
 
 @pytest.mark.parametrize(
     ("encoding", "pack"),
-    [("", bytes), ("identity", bytes), ("gzip", gzip.compress), ("x-gzip", gzip.compress), ("Deflate", zlib.compress)],
+    [("", bytes), ("gzip", gzip.compress), ("Deflate", zlib.compress)],
 )
 @pytest.mark.parametrize("content", [b"", b"x", b"some text " * 5000])
 def test_content_is_decompressed(encoding: str, pack: type[bytes], content: bytes) -> None:
     assert _inflate(encoding, pack(content)) == content
-
-
-def test_several_gzip_members_are_one_content() -> None:
-    assert _inflate("gzip", gzip.compress(b"one ") + gzip.compress(b"two")) == b"one two"
 
 
 @pytest.mark.parametrize("padding", [b"\0" * 20, b"junk behind it"])
@@ -58,7 +54,7 @@ def test_several_members_share_one_limit() -> None:
     assert rejected.value.outcome is CaptureOutcome.TOO_LARGE
 
 
-@pytest.mark.parametrize("encoding", ["br", "zstd", "gzip, gzip", "compress"])
+@pytest.mark.parametrize("encoding", ["br", "gzip, gzip"])
 def test_unsupported_encoding_is_rejected(encoding: str) -> None:
     with pytest.raises(DocumentRejected) as rejected:
         BoundedInflater(encoding, lambda head: MIB)

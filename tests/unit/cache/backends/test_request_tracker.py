@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from cache.backends.navigation import MAX_RETRIES, MAX_RETRIES_PER_HOST, RequestTracker
+from cache.backends.navigation import MAX_RETRIES_PER_HOST, RequestTracker
 
 
 class Session:
@@ -51,34 +51,6 @@ class Session:
 def _tracked_session() -> tuple[Session, RequestTracker]:
     session = Session()
     return session, RequestTracker(session)
-
-
-def test_worker_scripts_are_not_noted_as_failed() -> None:
-    session, requests = _tracked_session()
-    session.request("worker", "Script", initiator="other")
-    assert requests.notes() == []
-
-
-def test_failed_scripts_or_style_sheets_are_noted_from_half_of_them() -> None:
-    session, requests = _tracked_session()
-    for number, status in enumerate((200, 200, 404)):
-        session.request(f"s{number}", "Script")
-        session.respond(f"s{number}", status)
-    assert requests.notes() == []
-    session.request("s3", "Script")
-    session.fail("s3", errorText="net::ERR_TUNNEL_CONNECTION_FAILED")
-    session.request("c", "Stylesheet")
-    session.fail("c", errorText="net::ERR_NAME_NOT_RESOLVED")
-    assert requests.notes() == ["2 of 4 scripts could not be loaded", "1 of 1 style sheets could not be loaded"]
-
-
-def test_cancelled_requests_and_requests_of_frames_are_not_noted() -> None:
-    session, requests = _tracked_session()
-    session.request("a", "Script")
-    session.fail("a", canceled=True)
-    session.request("b", "Script", frame="advertisement")
-    session.fail("b")
-    assert requests.notes() == []
 
 
 def test_requests_of_the_previous_document_do_not_count() -> None:
@@ -133,29 +105,3 @@ def test_requests_that_each_follow_a_failure_are_a_flood_reported_once() -> None
     assert not requests.runaway.is_set()
     session.request("last", "Fetch")
     assert requests.runaway.is_set()
-
-
-def test_many_concurrent_requests_to_a_failing_host_are_not_a_flood() -> None:
-    session, _, floods = _flooded()
-    for number in range(1000):
-        session.request(f"{number}", "Image")
-    for number in range(1000):
-        session.fail(f"{number}", errorText="net::ERR_TUNNEL_CONNECTION_FAILED")
-    session.request("again", "Image")
-    assert floods == []
-
-
-def test_successful_requests_are_not_a_flood() -> None:
-    session, _, floods = _flooded()
-    for number in range(1000):
-        session.request(f"{number}", "Fetch")
-        session.respond(f"{number}", 200)
-    assert floods == []
-
-
-def test_retry_loop_over_many_hosts_is_a_flood() -> None:
-    session, _, floods = _flooded()
-    for number in range(MAX_RETRIES + 1):
-        session.request(f"{number}", "Fetch", host=f"h{number}.example")
-        session.fail(f"{number}")
-    assert floods == [f"https://h{MAX_RETRIES}.example/{MAX_RETRIES}"]

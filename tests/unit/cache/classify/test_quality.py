@@ -24,19 +24,10 @@ def facts(text: str, html: str = "", **changes: object) -> PageFacts:
 
 GOOD: dict[str, PageFacts] = {
     "an article": facts(ARTICLE),
-    "sport": facts("He blocked five shots in the second half. " + ARTICLE),
-    "shares": facts("Cloudflare reported revenue of 400 million; access denied attempts rose. " + ARTICLE),
     "a style sheet class": facts(ARTICLE, "<style>.cf-button { color: red }</style>"),
-    "an aircraft": facts("The CF-18 Hornet first flew in 1982. " + ARTICLE),
-    "an API's limits": facts("The rate limit is 60 requests a minute; beyond it comes status 429. " + ARTICLE),
-    "a road": facts("Unusual traffic on the I-95 was reported this morning. " + ARTICLE),
-    "a club": facts("Access restricted to members of the club after six. " + ARTICLE),
     "an article about captchas": facts("Are you a robot? Verify you are human: how captchas work. " + ARTICLE),
     "an article about 404 pages": facts(
         ARTICLE, title="How to design a 404 page that helps", headlines=("The 404 page",)
-    ),
-    "a lost and found story": facts(
-        ARTICLE, title="The city that could not be found", headlines=("Lost city not found",)
     ),
     "a short page about an error code": facts(
         "HTTP 404 means that a resource is missing. " * 3, title="404 (number) - Encyclopedia"
@@ -45,12 +36,7 @@ GOOD: dict[str, PageFacts] = {
         LONG, "<script src='https://static.cloudflareinsights.com/beacon.min.js'></script>"
     ),
     "a protected page, let through": facts(LONG, "<script>window._cf_chl_opt = {}</script>"),
-    "another vendor's tag on a good page": facts(
-        LONG, "<script src='https://js.captcha-delivery.com/tags.js'></script>"
-    ),
     "a contact form with a captcha": facts("Write to us. " * 10, "<div class='g-recaptcha'></div>", inputs=4),
-    "a comment form with a captcha": facts(ARTICLE, "<div class='h-captcha'></div>", inputs=3),
-    "an article with a login box": facts(LONG, has_password_field=True, login_form_chars=60, inputs=2),
     "a forum thread with a login box": facts(ARTICLE, has_password_field=True, login_form_chars=40, inputs=2),
     "a thread of short posts with a login box": facts(
         "\n".join(f"Boat {n} came in before noon, said the crew." for n in range(5)),
@@ -62,11 +48,9 @@ GOOD: dict[str, PageFacts] = {
     ),
     "the manual of a login page": facts(ARTICLE, final_url="https://docs.example/guide/login", title="Login"),
     "a story about signing in": facts(ARTICLE, url="https://a.example/sign-in", final_url="https://a.example/sign-in"),
-    "a banner over an article": facts(ARTICLE + " We use cookies. Accept", consent_chars=25),
     "a long banner over a short article": facts(
         "A short but real article. " * 12 + "We and our partners " * 40, consent_chars=800
     ),
-    "two words": facts("Sold out"),
     "a drawing": facts("", drawings=1),
     "a photograph": facts("Sunset, 2019", large_images=1),
     "a bar with less text than a short page": facts("Open from 8:40 to 17:15. We use cookies.", consent_chars=15),
@@ -75,45 +59,26 @@ GOOD: dict[str, PageFacts] = {
     "a course on scripts": facts("JavaScript is required knowledge for this course. " + ARTICLE),
     "a page reached by a shortener": facts(ARTICLE, url="https://sho.rt/a/b", final_url="https://news.example/"),
     "the home page itself": facts(ARTICLE, url="https://news.example/", final_url="https://news.example/"),
-    "the home page by its file": facts(ARTICLE, url="https://a.example/index.html", final_url="https://a.example/"),
     "a route of an app": facts(ARTICLE, url="https://a.example/x/y", final_url="https://a.example/#/x/y"),
-    "a product in stock": facts("This product is available. Add to basket. " * 4, title="Blue chair | Shop"),
-    "an unavailable past": facts(ARTICLE, title="Records no longer available before 1900"),
     "no status": facts(ARTICLE, status=None),
-    "an answer with a code of its own": facts(ARTICLE, status=203),
     "a film named like a block page": facts(
         "Access Denied is a thriller.", title="Access Denied (1997) - Films", headlines=("Access Denied",)
-    ),
-    "a story named like a maintenance page": facts(
-        ARTICLE, title="We'll be back soon", headlines=("We'll be back soon",)
-    ),
-    "a definition of maintenance": facts(
-        "maintenance (noun): work that keeps something in order.",
-        title="maintenance - Words",
-        headlines=("maintenance",),
     ),
     "a road under maintenance": facts(
         "The coast road is under maintenance until May.",
         title="Roads",
         headlines=("The coast road is under maintenance",),
     ),
-    "a law on age checks": facts("In force since 2019.", title="Age verification", headlines=("Age verification",)),
-    "a story that asks for the age": facts(ARTICLE, title="Are you over 18?", headlines=("Are you over 18?",)),
-    "a story named like a block page": facts(ARTICLE, title="Access denied", headlines=("Access denied",)),
     "a list of error codes": facts(
         "# Errors\n\n## Page not found\n\nStatus 404.\n\n## Gone\n\nStatus 410.", title="Errors", headlines=("Errors",)
     ),
     "an app that changed its address": facts("Welcome back. Search", inputs=1, address="https://news.example/home"),
-    "a German story on a missing side": facts(ARTICLE, title="Diese Seite der Stadt kennt niemand"),
 }
 
 _CLOUDFLARE = "<title>Just a moment...</title><script>window._cf_chl_opt={cvId: '3'}</script>"
 BAD: dict[str, tuple[PageFacts, CaptureOutcome]] = {
     "not found": (facts("Sorry", status=404), CaptureOutcome.HTTP_ERROR),
-    "gone": (facts("Sorry", status=410), CaptureOutcome.HTTP_ERROR),
     "a server's error": (facts(ARTICLE, status=500), CaptureOutcome.HTTP_ERROR),
-    "overloaded": (facts("Later", status=503), CaptureOutcome.HTTP_ERROR),
-    "unavailable for legal reasons": (facts("No", status=451), CaptureOutcome.HTTP_ERROR),
     "forbidden": (facts("No", status=403), CaptureOutcome.BLOCKED),
     "too many requests": (facts("Slow down", status=429), CaptureOutcome.BLOCKED),
     "unauthorised": (facts("Who are you?", status=401), CaptureOutcome.LOGIN_WALL),
@@ -125,10 +90,6 @@ BAD: dict[str, tuple[PageFacts, CaptureOutcome]] = {
         facts("Performing security verification", "<form id='challenge-form'></form>"),
         CaptureOutcome.CAPTCHA,
     ),
-    "cloudflare's block": (
-        facts("Sorry, you have been blocked", "<div id='cf-error-details'></div>", status=403),
-        CaptureOutcome.BLOCKED,
-    ),
     "cloudflare's bad gateway": (
         facts("Bad gateway", "<div class='p-0 cf-error-details-wrapper cf-error-overview'></div>", status=502),
         CaptureOutcome.HTTP_ERROR,
@@ -137,7 +98,6 @@ BAD: dict[str, tuple[PageFacts, CaptureOutcome]] = {
         facts("", "<script>var dd={'rt':'c'}</script><script src='https://ct.captcha-delivery.com/c.js'></script>"),
         CaptureOutcome.CAPTCHA,
     ),
-    "perimeterx": (facts("Press & hold to confirm", "<div id='px-captcha'></div>"), CaptureOutcome.CAPTCHA),
     "incapsula": (
         facts("Request unsuccessful.", "<iframe id=x src='/_Incapsula_Resource?SWUDNSAI=31'></iframe>"),
         CaptureOutcome.BLOCKED,
@@ -154,19 +114,11 @@ BAD: dict[str, tuple[PageFacts, CaptureOutcome]] = {
         facts("", status=202, headers={"x-amzn-waf-action": "challenge"}),
         CaptureOutcome.CAPTCHA,
     ),
-    "akamai's challenge": (facts("", "<div id='sec-if-cpt-container'></div>"), CaptureOutcome.CAPTCHA),
-    "amazon's firewall": (facts("", "<script>window.gokuProps = {}</script>"), CaptureOutcome.CAPTCHA),
     "a search engine's": (
         facts("Our systems have detected unusual traffic", "<form id='captcha-form' action='index'></form>"),
         CaptureOutcome.CAPTCHA,
     ),
-    "a shop's": (
-        facts("Type the characters", "<form action='/errors/validateCaptcha'></form>"),
-        CaptureOutcome.CAPTCHA,
-    ),
     "sucuri": (facts("", "<script>sucuri_cloudproxy_js = ''</script>"), CaptureOutcome.BLOCKED),
-    "kasada": (facts("", "<script>KPSDK.scriptStart = KPSDK.now()</script>"), CaptureOutcome.BLOCKED),
-    "wordfence": (facts("Your access is limited", "<p>Generated by Wordfence at</p>"), CaptureOutcome.BLOCKED),
     "ddos-guard": (
         facts("Checking", "<script src='https://check.ddos-guard.net/check.js'></script>"),
         CaptureOutcome.BLOCKED,
@@ -175,20 +127,8 @@ BAD: dict[str, tuple[PageFacts, CaptureOutcome]] = {
         facts("Thank you for your patience.", title="Site maintenance", headlines=("We\u2019ll be back soon!",)),
         CaptureOutcome.HTTP_ERROR,
     ),
-    "a maintenance page named in its title": (
-        facts(
-            "Check back later.",
-            title="Our site is currently down for scheduled maintenance. | Shop",
-            headlines=("Shop",),
-        ),
-        CaptureOutcome.HTTP_ERROR,
-    ),
     "a question for the age": (
         facts("Yes. No. Drink responsibly.", title="A brewery", headlines=("Are you of legal drinking age?",), links=2),
-        CaptureOutcome.CONSENT_WALL,
-    ),
-    "a question for the date of birth": (
-        facts("Day Month Year Enter", title="Please verify your age | A shop", inputs=3),
         CaptureOutcome.CONSENT_WALL,
     ),
     "a captcha and nothing else": (
@@ -203,17 +143,6 @@ BAD: dict[str, tuple[PageFacts, CaptureOutcome]] = {
         facts(
             "\n".join(f"{what} needs an account of this harbour." for what in ("A berth", "A crane", "A tug", "A key")),
             title="Harbour - Members",
-            headlines=("Harbour",),
-            has_password_field=True,
-            login_form_chars=40,
-            inputs=2,
-        ),
-        CaptureOutcome.LOGIN_WALL,
-    ),
-    "a login form under a slogan": (
-        facts(
-            "Boats come in all day.\nThe quay is open at night.\nThe crane lifts forty tons.",
-            title="Harbour",
             headlines=("Harbour",),
             has_password_field=True,
             login_form_chars=40,
@@ -265,22 +194,10 @@ BAD: dict[str, tuple[PageFacts, CaptureOutcome]] = {
     ),
     "not found, politely": (facts("Try the search " * 9, title="Page not found | News"), CaptureOutcome.SOFT_404),
     "not found, in the headline": (facts("Sorry about that. " * 9, headlines=("404",)), CaptureOutcome.SOFT_404),
-    "not found, with an oops": (
-        facts("Sorry. " * 9, headlines=("Oops! That page can\u2019t be found.",)),
-        CaptureOutcome.SOFT_404,
-    ),
-    "not found, in German": (
-        facts("Leider. " * 9, title="Seite nicht gefunden \u2013 Zeitung"),
-        CaptureOutcome.SOFT_404,
-    ),
-    "not found, in French": (facts("Désolé. " * 9, headlines=("Page introuvable",)), CaptureOutcome.SOFT_404),
-    "not found, in Spanish": (facts("Perdón. " * 9, headlines=("Página no encontrada",)), CaptureOutcome.SOFT_404),
     "not found, in Japanese": (
         facts("申し訳ありません。" * 9, title="ページが見つかりません"),
         CaptureOutcome.SOFT_404,
     ),
-    "not found, in Chinese": (facts("抱歉。" * 20, headlines=("页面不存在",)), CaptureOutcome.SOFT_404),
-    "not found, in Russian": (facts("Извините. " * 9, title="Страница не найдена"), CaptureOutcome.SOFT_404),
     "not found, under the name of the site": (
         facts("# Acme\n\n## Page not found\n\nTry the search.", title="Acme", headlines=("Acme",)),
         CaptureOutcome.SOFT_404,
@@ -297,21 +214,12 @@ BAD: dict[str, tuple[PageFacts, CaptureOutcome]] = {
         facts("Welcome back\nE-mail Continue", inputs=1, address="https://news.example/login?next=%2Fstory"),
         CaptureOutcome.LOGIN_WALL,
     ),
-    "an app that went to its login route": (
-        facts("Welcome back\nE-mail Continue", inputs=1, address="https://news.example/#/login"),
-        CaptureOutcome.LOGIN_WALL,
-    ),
     "sent home": (facts(ARTICLE, final_url="https://www.news.example/"), CaptureOutcome.SOFT_404),
     "nothing": (facts(""), CaptureOutcome.EMPTY),
-    "nothing yet": (facts("Loading…"), CaptureOutcome.EMPTY),
     "nothing but its number": (facts("404"), CaptureOutcome.SOFT_404),
     "much that is hidden, and nothing else": (facts("", hidden_chars=3000), CaptureOutcome.EMPTY),
     "an app that wants scripts": (
         facts("You need to enable JavaScript to run this app. " + "Home About Contact " * 5),
-        CaptureOutcome.EMPTY,
-    ),
-    "an app whose scripts are off": (
-        facts("JavaScript is disabled in your browser. Please turn it on."),
         CaptureOutcome.EMPTY,
     ),
 }
@@ -339,13 +247,11 @@ def test_picture_over_much_hidden_text_is_evidence_with_a_note() -> None:
 
 SIGNS: dict[str, PageFacts] = {
     "script that looks for a driver": facts("", "<script>if (navigator.webdriver) document.body.remove()</script>"),
-    "script of a vendor": facts("", "<script src='/_Incapsula_Resource?SWJIYLWA=719d34'></script>"),
     "script of a vendor behind a placeholder": facts(
         "Loading…", "<script src='https://js.datadome.co/tags.js'></script>"
     ),
     "title of a challenge": facts("Please wait...", title="One moment, please"),
     "asks for JavaScript": facts("Please enable JavaScript to continue."),
-    "asks for another browser": facts("Your browser is not supported."),
 }
 
 
@@ -400,17 +306,13 @@ def test_possible_soft_404_has_its_confidence(
 @pytest.mark.parametrize(
     ("cited", "final", "up"),
     [
-        ("https://a.com/news/2020/story", "https://a.com/news/2020/", True),
         ("https://a.com/news/2020/story", "https://www.a.com/news", True),
         ("https://a.com/story", "https://a.com/", True),
         ("https://a.com/news/story", "https://a.com/news/story", False),
-        ("https://a.com/news/story", "https://a.com/news/another", False),
         ("https://a.com/news/story", "https://a.com/newsroom", False),
         ("https://a.com/news/story", "https://a.com/news?from=story", False),
-        ("https://a.com/news/story", "https://b.com/news", False),
         ("https://a.com/news/index.html", "https://a.com/news/", False),
         ("https://a.com/news/story/amp", "https://a.com/news/story", False),
-        ("https://a.com/item/12345/lamp", "https://a.com/item/12345", False),
         ("https://a.com/a-song-of-ours/lyrics", "https://a.com/a-song-of-ours", False),
         ("https://a.com/#/story", "https://a.com/", False),
         ("https://a.com/en", "https://a.com/", False),
@@ -429,15 +331,10 @@ def test_binary_data_decoded_as_text_is_damaged() -> None:
     assert classify(facts(few)).outcome is CaptureOutcome.OK
 
 
-def test_soft_404_is_not_gone() -> None:
-    assert not classify(facts("Sorry. " * 9, title="Page not found")).gone
-
-
 @pytest.mark.parametrize(
     "headline",
-    ["404", "404 Not Found", "Error 404", "Page Not Found", "Not Found", "This page isn't available", "Nothing found",
-     "Sorry, we couldn't find that page", "The page you are looking for could not be found", "Article not found - Site",
-     "HTTP 404", "404 - Page not found", "Whoops!", "The requested URL was not found", "Site | 404"],
+    ["404", "Error 404", "This page isn't available", "Sorry, we couldn't find that page", "Article not found - Site",
+     "404 - Page not found", "Whoops!", "Site | 404"],
 )  # fmt: skip
 def test_headlines_of_missing_pages_are_recognized(headline: str) -> None:
     assert is_missing_headline(headline)
@@ -445,8 +342,8 @@ def test_headlines_of_missing_pages_are_recognized(headline: str) -> None:
 
 @pytest.mark.parametrize(
     "headline",
-    ["Page found", "Lost and found", "Found: the page", "404 ways to cook rice", "Not found in nature: an element made",
-     "Product page", "Missing persons", "The Page", "Error handling", "Why pages are not found by search engines", ""],
+    ["Page found", "Lost and found", "404 ways to cook rice", "Not found in nature: an element made", "Error handling",
+     ""],
 )  # fmt: skip
 def test_other_headlines_are_not_headlines_of_missing_pages(headline: str) -> None:
     assert not is_missing_headline(headline)
@@ -460,7 +357,6 @@ def test_other_headlines_are_not_headlines_of_missing_pages(headline: str) -> No
         ("https://a.com/x/y", "https://a.com/?from=x", False),
         ("https://a.com/about", "https://a.com/", False),
         ("https://a.com/x/y", "https://b.com/", False),
-        ("https://a.com/x/y", "https://a.com/x/z", False),
         ("https://a.com/en/home", "https://a.com/", False),
     ],
 )

@@ -44,37 +44,26 @@ def program(machine: str = "x86_64", *, processes: bool = False, network: bool =
     [
         ((0,), ALLOW),  # read
         ((57,), EPERM),  # fork
-        ((58,), EPERM),  # vfork
         ((56, 17), EPERM),  # clone of a process
         ((56, THREAD), ALLOW),  # clone of a thread
         ((435,), ENOSYS),  # clone3
         ((0x40000000 + 57,), EPERM),  # fork by its x32 number
         ((41, socket.AF_INET, socket.SOCK_STREAM), EPERM),
-        ((41, socket.AF_UNIX, socket.SOCK_STREAM), EPERM),
         ((42,), EPERM),  # connect
         ((53, socket.AF_UNIX, socket.SOCK_STREAM | socket.SOCK_CLOEXEC), ALLOW),
         ((53, socket.AF_UNIX, socket.SOCK_DGRAM), EPERM),  # can be connected to another address
         ((53, socket.AF_INET, socket.SOCK_STREAM), EPERM),
         ((62, PID), ALLOW),  # kill
         ((62, PID + 1), EPERM),
-        ((62, 0xFFFFFFFF), EPERM),  # kill of everything
         ((234, PID), ALLOW),  # tgkill, as by abort
-        ((234, 1), EPERM),
         ((302, 0), ALLOW),  # prlimit64
         ((302, 1), EPERM),
         ((157, 1), EPERM),  # prctl(PR_SET_PDEATHSIG)
         ((157, 15), ALLOW),  # prctl(PR_SET_NAME)
         ((101,), EPERM),  # ptrace
-        ((310,), EPERM),  # process_vm_readv
         ((272,), EPERM),  # unshare
-        ((308,), EPERM),  # setns
         ((165,), EPERM),  # mount
-        ((321,), EPERM),  # bpf
-        ((250,), EPERM),  # keyctl
         ((425,), EPERM),  # io_uring_setup
-        ((319,), EPERM),  # memfd_create
-        ((434,), EPERM),  # pidfd_open
-        ((424,), EPERM),  # pidfd_send_signal
         ((457,), ENOSYS),  # newer than the list
     ],
 )
@@ -101,14 +90,3 @@ def test_processes_can_be_allowed_without_namespaces():
     assert outcome(allowing, 56, 17 | USER_NAMESPACE) == EPERM
     assert outcome(allowing, 62, PID + 1) == ALLOW  # kill
     assert outcome(allowing, 41, socket.AF_INET) == EPERM
-
-
-def test_network_can_be_allowed():
-    allowing = program(network=True)
-    assert outcome(allowing, 41, socket.AF_INET) == ALLOW
-    assert outcome(allowing, 53, socket.AF_UNIX, socket.SOCK_DGRAM) == ALLOW
-    assert outcome(allowing, 57) == EPERM
-
-
-def test_unknown_machine_has_no_program():
-    assert program("vax") == b""

@@ -27,12 +27,6 @@ class Names:
         return [(socket.AF_INET, socket.SOCK_STREAM, 6, "", ("93.184.216.34", port))] * 2
 
 
-async def test_known_name_is_resolved_without_duplicate_addresses() -> None:
-    resolver = SystemResolver(Names("a.test"))
-    assert await resolver.resolve("a.test", 80) == ["93.184.216.34"]
-    resolver.close()
-
-
 @pytest.mark.parametrize("fault", [socket.EAI_NONAME, socket.EAI_NODATA])
 async def test_unknown_host_is_reported_after_one_check_of_the_name_server(fault: int) -> None:
     names = Names(PUBLIC_HOST, fault=fault)
@@ -55,19 +49,6 @@ async def test_name_server_that_cannot_resolve_public_hosts_proves_nothing() -> 
     at = 60.0
     with pytest.raises(HostUnknown):
         await resolver.resolve("gone.test", 80)
-    resolver.close()
-
-
-async def test_name_server_that_no_longer_resolves_public_hosts_proves_nothing() -> None:
-    at = 0.0
-    names = Names(PUBLIC_HOST)
-    resolver = SystemResolver(names, now=lambda: at)
-    with pytest.raises(HostUnknown):
-        await resolver.resolve("gone.test", 80)
-    names.known.clear()  # the connection is lost
-    at = 60.0
-    with pytest.raises(LookupFailed, match=PUBLIC_HOST):
-        await resolver.resolve("a.test", 80)
     resolver.close()
 
 

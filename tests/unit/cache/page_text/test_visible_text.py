@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Sequence
 from typing import Any
 
@@ -60,18 +59,6 @@ async def test_invisible_or_lost_frame_affects_only_its_own_text() -> None:
     assert visible.text == "a  b  c"
 
 
-async def test_depth_of_nested_frames_is_limited() -> None:
-    def nested(depth: int) -> FrameView:
-        return FakeFrame(f"{depth} {_place(0)}", {0: nested(depth + 1)}) if depth < 9 else FakeFrame("bottom")
-
-    assert "bottom" not in (await read_visible_text(nested(0))).text
-
-
-async def test_hidden_text_of_all_frames_is_collected_separately() -> None:
-    page = FakeFrame(f"x {_place(0)}", {0: FakeFrame("y", hidden=["from inside"])}, hidden=["one", "two"])
-    assert (await read_visible_text(page)).hidden == "one\ntwo\nfrom inside"
-
-
 async def test_consent_and_login_in_a_frame_are_facts_of_the_page() -> None:
     inner = FakeFrame("sign in here", hasPasswordField=True, loginFormChars=12, inputs=2)
     frames: dict[int, FrameView] = {0: FakeFrame("we  value\nyour privacy"), 1: FakeFrame(_place(0), {0: inner})}
@@ -79,17 +66,3 @@ async def test_consent_and_login_in_a_frame_are_facts_of_the_page() -> None:
     facts = (await read_visible_text(page)).facts
     assert (facts["consentChars"], facts["hasPasswordField"]) == (3 + len("we value your privacy"), True)
     assert (facts["loginFormChars"], facts["inputs"]) == (12, 3)
-
-
-async def test_alternative_texts_follow_the_hidden_text_in_their_own_section() -> None:
-    page = FakeFrame("x", hidden=["unseen"], alternatives=["A mill", "A map"])
-    expected = "unseen\n\n[alternative texts of pictures]\n- A mill\n- A map"
-    assert (await read_visible_text(page)).hidden == expected
-    assert (await read_visible_text(FakeFrame("x", alternatives=["A mill"]))).hidden.startswith("[alternative")
-
-
-async def test_duplicate_links_are_listed_once_and_truncation_is_reported() -> None:
-    links = [["Home", "https://a.com/"], ["Home", "https://a.com/"], ["Up", "https://a.com/"]]
-    visible = await asyncio.wait_for(read_visible_text(FakeFrame("x", links=links, truncated=True)), 240)
-    assert visible.links == (("Home", "https://a.com/"), ("Up", "https://a.com/"))
-    assert visible.truncated

@@ -89,18 +89,11 @@ def test_truncated_or_added_bytes_are_found(tmp_path: Path, bundle: Path):
             assert problems(place)
 
 
-def test_zip_of_another_program_is_found(tmp_path: Path):
-    place = tmp_path / "other.zip"
-    place.write_bytes(zipped(*FILES.items(), (MANIFEST, manifest_of(FILES))))
-    assert problems(place) == ["bytes of the zip outside of its files have changed, or another program has written it"]
-
-
 @pytest.mark.parametrize(
     ("files", "listed", "message"),
     [
         (FILES, {"more.txt": b"x"}, "more.txt is missing"),
         (FILES | {"more.txt": b"x"}, {}, "more.txt is not in manifest.json"),
-        (FILES | {"empty.txt": b"x"}, {}, "empty.txt has changed"),
         (FILES, {"evidence/aa.txt": b"x" * 680}, "evidence/aa.txt has changed"),
     ],
 )
@@ -115,12 +108,9 @@ def test_difference_to_the_manifest_is_named(
 @pytest.mark.parametrize(
     ("manifest", "message"),
     [
-        (b"{", "not valid JSON"),
-        (b"[]", "is invalid"),
         (b"[" * 100_000, "not valid JSON"),
         (manifest_of({}, format=2), "has format 2"),
         (manifest_of({}, more=1), "invalid at more"),
-        (manifest_of({}, files=[{"path": "a", "sha256": "b", "bytes": 1}]), "invalid at files"),
         (manifest_of({}, files=[{"path": "a", "sha256": "0" * 64, "bytes": 1}] * 2), "twice"),
         (manifest_of({"a": b""}, absent=[{"path": "a", "reason": "lost"}]), "as a file and as absent"),
     ],
@@ -156,28 +146,15 @@ def overlapping() -> bytes:
 
 
 HOSTILE = {
-    "nothing": b"",
-    "no zip": b"PK\3\4 but nothing behind it",
-    "empty": zipped(),
     "no manifest": zipped(("results/r.json", b"{}")),
     "climbs": zipped(("a/../../x", b"")),
     "absolute": zipped(("/etc/passwd", b"")),
-    "absolute on windows": zipped(("a/C:/x", b"")),
-    "backslashes": zipped(("a/..\\x", b"")),
-    "dot": zipped(("a/./x", b"")),
-    "empty part": zipped(("a//x", b"")),
     "control characters": zipped(("a/x\x1b[2J", b"")),
-    "long name": zipped(("a/" + "x" * 2000, b"")),
     "link": zipped((special_file("a/link", 0o120777), b"/etc/passwd")),
-    "device": zipped((special_file("a/null", 0o020666), b"")),
-    "pipe": zipped((special_file("a/pipe", 0o010666), b"")),
     "twice": zipped(("a/x", b"1"), ("a/x", b"2")),
-    "manifest twice": zipped((MANIFEST, manifest_of({})), (MANIFEST, manifest_of({}))),
     "twice but for case": zipped(("a/x", b"1"), ("a/X", b"2")),
-    "twice in unicode": zipped(("a/\u00e9", b"1"), ("a/e\u0301", b"2")),
     "encrypted": encrypted(),
     "compressed, as a bomb": zipped(("a/x", bytes(8 * 1024 * 1024)), packing=zipfile.ZIP_DEFLATED),
-    "packed otherwise": zipped(("a/x", b"x" * 100), packing=zipfile.ZIP_BZIP2),
     "overlapping": overlapping(),
     "folder": zipped(("a/b/", b"")),
 }
@@ -206,17 +183,3 @@ def test_limits_are_enforced(bundle: Path, tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(archive, "MAX_FILE_BYTES", 1000)
     with pytest.raises(BundleError, match="more than 1000 bytes"):
         write_bundle(tmp_path / "large.zip")
-
-
-def test_directory_with_a_wrong_length_is_refused(tmp_path: Path, bundle: Path):
-    data = bytearray(bundle.read_bytes())
-    struct.pack_into("<L", data, data.rindex(b"PK\5\6") + 12, 0xFFFF_FFF0)
-    path = tmp_path / "lies.zip"
-    path.write_bytes(data)
-    with pytest.raises(BundleRefused):
-        verify(path)
-
-
-def test_missing_file_is_refused(tmp_path: Path):
-    with pytest.raises(BundleRefused, match=r"Cannot read .*bundle\.zip"):
-        verify(tmp_path / "bundle.zip")

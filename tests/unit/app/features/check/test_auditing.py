@@ -14,7 +14,7 @@ from app.features.check.statements import ReportStatement
 from cache.capture import CaptureOutcome
 from judges.llm.client import LLMRequest
 from judges.prompting.blocks import BlockBuilder
-from judges.prompting.page_view import MAX_PARTS, PagePreparer
+from judges.prompting.page_view import PagePreparer
 from rubrics.verdict import Reason
 from tests.fakes.llm import RuleLLM
 from tests.fakes.pages import long_text, page
@@ -71,7 +71,6 @@ async def test_page_that_was_not_fully_seen_supports_with_a_quote_and_decides_no
     [
         (800_000, REPORT, ClaimOutcome.SUPPORTED, 1),
         (550_000, OPPOSITE, ClaimOutcome.NOT_SUPPORTED, 3),
-        (2_500_000, OPPOSITE, ClaimOutcome.NOT_JUDGED, MAX_PARTS),
     ],
 )
 async def test_long_page_is_shown_in_parts(chars: int, says: str, outcome: ClaimOutcome, requests: int):

@@ -36,8 +36,3 @@ def test_menus_and_links_to_the_page_itself_are_no_citations() -> None:
     assert text_with_links(text, links, PAGE) == text.replace(
         "list of the year", "[list of the year](https://reports.example/list)"
     )
-
-
-def test_words_that_are_not_in_the_text_are_skipped() -> None:
-    links = (("hidden", "https://a.example/"), ("berths", "https://b.example/"))
-    assert text_with_links("40 berths", links, PAGE) == "40 [berths](https://b.example/)"

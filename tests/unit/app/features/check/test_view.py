@@ -8,8 +8,6 @@ import pytest
 from selectolax.lexbor import LexborHTMLParser as HTMLParser
 from selectolax.lexbor import LexborNode
 
-from app.features.check import view
-from app.features.check.report import CheckDocument
 from app.features.check.view import render_view, text_fragment_url
 from tests.unit.app.features.check.checked import checked_report
 
@@ -23,12 +21,6 @@ def first(parent: HTMLParser | LexborNode, selector: str) -> LexborNode:
     found = parent.css_first(selector)
     assert found is not None
     return found
-
-
-def body_of(document: CheckDocument, name: str) -> str:
-    page = document.sources[0].page
-    assert page is not None
-    return page.bodies[name]
 
 
 async def test_each_statement_has_the_class_of_its_outcome_and_a_panel():
@@ -57,49 +49,10 @@ async def test_unsupported_words_are_marked_and_missing_verdicts_have_a_reason()
     assert "budget" in first(page, "#s8 .why").text()
 
 
-async def test_figure_with_missing_verdicts_has_its_bounds():
-    precision, _, unreadable = [tile.text(separator=" ") for tile in (await shown()).css("dl.figures > div")][:3]
-    assert " ".join(precision.split()).endswith("3 of 7 2 not judged: 33 % to 56 %")
-    assert " ".join(unreadable.split()).endswith("1 of 8")
-
-
-async def test_quote_that_the_stored_page_lacks_is_reported_instead_of_framed():
-    document, evidence = checked_report()
-    text = body_of(document, "text")
-    evidence.bodies[text] = b"Something else."
-    page = HTMLParser(await render_view(document, evidence.read))
-    assert "does not contain this quote" in first(page, "#s0 .passage.wrong").text()
-    assert page.css("#s0 mark, #s0 .shot-part") == []
-
-
-async def test_view_without_bodies_keeps_the_verdicts():
-    document, _ = checked_report()
-
-    async def read(digest: str) -> None:
-        return None
-
-    page = HTMLParser(await render_view(document, read))
-    assert "Supported" in first(page, "#s0 h2").text()
-    assert page.css("img") == []
-
-
-async def test_damaged_screenshot_is_left_out():
-    document, evidence = checked_report()
-    evidence.bodies[body_of(document, "screenshot-0")] = b"\xff\xd8 no picture"
-    page = HTMLParser(await render_view(document, evidence.read))
-    assert page.css("#s0 img") == [] and first(page, "#s0 mark") is not None
-
-
 @pytest.mark.slow
 async def test_file_needs_no_network_and_the_dashboard_links_captures():
     assert not re.search(r"(?:src|href)=\"(?!data:|#|https?://)", str((await shown()).html))
     assert first(await shown(home="/checks"), "#s0 a[href^='/pages/page_']") is not None
-
-
-async def test_baseline_and_stopped_checks_say_so():
-    page = await shown(baseline=True, notice="Compares words only.")
-    assert "Compares words only." in first(page, ".check-head").text()
-    assert "Stopped" in first(page, ".check-head").text()
 
 
 async def test_hostile_texts_stay_texts():
@@ -110,19 +63,10 @@ async def test_hostile_texts_stay_texts():
     assert len(page.css("script")) == 1 and page.css("img[src=x]") == [] and page.css("a[href^=javascript]") == []
 
 
-@pytest.mark.slow
-async def test_long_report_is_rendered_in_a_child_process(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(view, "SHORT_CHARS", 0)
-    page = await shown()
-    assert first(page, "#report h1").text() == "A weekend in Karrow Bay"
-    assert len(page.css("#report td [data-statement]")) == 2
-
-
 @pytest.mark.parametrize(
     ("url", "text", "expected"),
     [
         ("https://a.example/", "one, two-three & four", "https://a.example/#:~:text=one%2C%20two%2Dthree%20%26%20four"),
-        ("https://a.example/#x:~:text=old", "new", "https://a.example/#x:~:text=new"),
         (
             "https://a.example/",
             "1 2 3 4 5 6 7 8 9 10 11",

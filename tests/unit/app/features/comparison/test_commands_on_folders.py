@@ -8,8 +8,6 @@ from typing import Any
 
 import pytest
 
-from app.agent_summary import AnswerOutcome
-from app.engine.result_folder import write_summaries
 from judges.result import AnswerFolder, write_json
 from tests.fakes.judged import FAILED, NOT_JUDGED, PASSED, leaf, result_of, rubric_of
 from tests.unit.app.conftest import RunCommand
@@ -48,21 +46,6 @@ def test_summary_has_intervals_and_the_public_figures(assay: RunCommand, folder:
     assert document["num_tasks"] == 8
 
 
-@pytest.mark.parametrize(
-    "arguments",
-    [
-        ("results", "summary", "--agent", "half", "--results", "nowhere"),
-        ("results", "compare", "nowhere/half", "nowhere/right"),
-        ("bundle", "export", "--agent", "half", "--results", "nowhere", "--out", "half.zip"),
-    ],
-    ids=lambda arguments: arguments[0],
-)
-def test_missing_result_folder_is_named(assay: RunCommand, arguments: tuple[str, ...]) -> None:
-    ended = assay(*arguments)
-    assert ended.code == 2
-    assert "nowhere: no such folder" in ended.err
-
-
 def test_comparison_names_the_higher_side_and_its_p_value(assay: RunCommand, folder: Path) -> None:
     ended = assay("results", "compare", str(folder / "half"), str(folder / "right"))
     assert ended.code == 0
@@ -84,8 +67,6 @@ def mixed(folder: Path) -> Path:
     "arguments",
     [
         ("results", "summary", "--agent", "half", "--results", "out"),
-        ("results", "compare", "out/right", "out/half"),
-        ("results", "gate", "--agent", "half", "--results", "out", "--min-score", "0.1"),
         ("results", "gate", "--agent", "right", "--results", "out", "--baseline", "out/half"),
     ],
 )
@@ -100,40 +81,14 @@ def test_scores_of_different_judges_are_mixed_only_on_request(
     assert accepted.code == 0, accepted.err
 
 
-def test_judges_of_a_figure_are_named(assay: RunCommand, mixed: Path) -> None:
-    model = result_of(rubric_of(leaf("a", claim="x"), task_id="x"), agent_name="right")["model"]
-    summary = ("results", "summary", "--agent", "half", "--results", "out", "--mix-judges")
-    assert f"judged by {model} (7 answers), another-judge (1 answer)" in assay(*summary).out
-    assert json.loads(assay(*summary, "--json").out)["judges"] == {model: 7, "another-judge": 1}
-    compared = ("results", "compare", "out/right", "out/half", "--mix-judges")
-    assert f"out/right: judged by {model} (8 answers)" in assay(*compared).out
-    document = json.loads(assay(*compared, "--json").out)
-    assert (document["a"]["judges"], document["comparisons"][0]["b"]["judges"]) == (
-        {model: 8}, {model: 7, "another-judge": 1},
-    )  # fmt: skip
-    gate = assay("results", "gate", "--agent", "right", "--results", "out", "--min-score", "0.1", "--json")
-    assert json.loads(gate.out)["judges"] == {model: 8}
-
-
-def test_folder_and_server_cannot_be_compared(assay: RunCommand, folder: Path) -> None:
-    ended = assay("results", "compare", str(folder / "half"), "walker")
-    assert ended.code == 2
-    assert "folders can only be compared with folders" in ended.err
-
-
 @pytest.mark.parametrize(
     ("wanted", "code", "message"),
     [
         (["--agent", "right", "--min-score", "0.9"], 0, ""),
         (["--agent", "half", "--min-score", "0.9"], 100, "failed: score"),
         (["--agent", "open", "--min-score", "0.9"], 3, "open: judged: 1 of 8 answers were not judged"),
-        (["--agent", "right", "--min-lower-bound", "0.99"], 100, "failed: lower bound"),
         (["--agent", "nobody", "--min-score", "0.9"], 2, "no such folder"),
-        (["--agent", "right"], 2, "no threshold given"),
         (["--agent", "right", "--max-regression", "0.1"], 2, "--max-regression requires --baseline"),
-        (["--agent", "right", "--min-score", "nan"], 2, ""),
-        (["--agent", "right", "--min-score", "1.5"], 2, ""),
-        (["--agent", "right", "--min-score", "0.9", "--run", "nightly"], 2, "result files have no runs"),
     ],
 )
 def test_gate_exit_code_and_message(
@@ -142,42 +97,3 @@ def test_gate_exit_code_and_message(
     ended = assay("results", "gate", "--results", str(folder), *wanted)
     assert ended.code == code
     assert message in ended.err
-
-
-def test_gate_compares_with_a_result_folder(assay: RunCommand, folder: Path) -> None:
-    lost = assay("results", "gate", "--results", str(folder), "--agent", "half", "--baseline", str(folder / "right"))
-    assert lost.code == 100
-    assert "failed: regression: the mean difference over 8 tasks is -0.7714" in lost.err
-    assert (
-        assay("results", "gate", "--results", str(folder), "--agent", "right", "--baseline", str(folder / "half")).code
-        == 0
-    )
-
-
-def test_answers_without_a_result_count_in_a_gate(assay: RunCommand, folder: Path) -> None:
-    """They have no result file. The summary that `assay evaluate` writes lists them."""
-    crashed = AnswerOutcome(task_id="crashed", answer_name="answer_1.md", error_code="JUDGE_BUG")
-    write_summaries(folder, "right", [crashed])
-    ended = assay("results", "gate", "--results", str(folder), "--agent", "right", "--min-score", "0.9")
-    assert ended.code == 3
-    assert "1 of 9 answers were not judged" in ended.err
-
-
-def test_report_that_cannot_be_written_is_named(assay: RunCommand, folder: Path) -> None:
-    wanted = ["--agent", "right", "--min-score", "0.9", "--junit", str(folder / "right" / "task_0")]
-    ended = assay("results", "gate", "--results", str(folder), *wanted)
-    assert ended.code == 1
-    assert "Cannot write" in ended.err
-
-
-@pytest.mark.parametrize(("options", "place"), [((), "on the server"), (("--results", "out"), "here")])
-def test_gate_without_intervals_says_where_to_install_the_extra(
-    assay: RunCommand, monkeypatch: pytest.MonkeyPatch, options: tuple[str, ...], place: str
-) -> None:
-    summary = {"avg_score": 1.0, "statistics": None}
-    monkeypatch.setattr("app.features.comparison.cli_gate.load_summary", lambda *_, **__: summary)
-
-    ended = assay("results", "gate", "--agent", "right", "--min-score", "0.5", *options)
-
-    assert ended.code == 1
-    assert f"a gate needs confidence intervals: {place}, install the extra 'statistics'" in ended.err

@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from app.agent_summary import AnswerOutcome, full_summary
-from app.features.comparison.cli_gate import gate_json, gate_junit, gate_markdown
+from app.features.comparison.cli_gate import gate_junit, gate_markdown
 from app.features.comparison.gate import Gate, GateState, RegressionRule, Thresholds, gate
 from app.features.comparison.paired_comparison import comparison_json
 from tests.unit.app.features.comparison.test_paired_comparison import side
@@ -42,16 +42,10 @@ def states(found: Gate) -> dict[str, GateState]:
         ({"a": 0.5, "b": (0.0, 1.0)}, FAILED),  # even if all open leaves pass
         ({"a": 1.0, "b": None}, OPEN),
         ({"a": 0.6, "b": 0.8, "c": 1.0}, PASSED),  # the mean of these floats is below 0.8
-        ({"a": 0.6, "b": 0.8, "c": 0.99999}, FAILED),
     ],
 )
 def test_minimum_score(scores: dict[str, Any], state: GateState):
     assert states(evaluate(scores, min_score=0.8))["score"] is state
-
-
-def test_open_answers_do_not_matter_if_the_others_are_sufficient():
-    found = evaluate({"a": 1.0, "b": (0.8, 1.0)}, min_score=0.8, max_not_judged=0.5)
-    assert found.state is PASSED
 
 
 def test_answers_not_judged_leave_a_gate_open_unless_allowed():
@@ -61,31 +55,11 @@ def test_answers_not_judged_leave_a_gate_open_unless_allowed():
     assert evaluate(scores, min_score=0.5, max_not_judged=0.33).state is FAILED
 
 
-def test_failure_outweighs_open_checks():
-    assert evaluate({"a": 0.1, "b": (0.0, 0.2)}, min_score=0.5).state is FAILED
-
-
-def test_unfinished_jobs_leave_a_gate_open():
-    found = evaluate({"a": 1.0}, min_score=0.5, unfinished=2)
-    assert found.state is OPEN
-    assert "2 jobs are unfinished" in found.checks[1].reason
-
-
-def test_success_rate_counts_full_scores():
-    assert states(evaluate({"a": 1.0, "b": 0.99}, min_success=0.5))["success rate"] is PASSED
-    assert states(evaluate({"a": 1.0, "b": 0.99}, min_success=0.51))["success rate"] is FAILED
-
-
 def test_lower_bound_is_that_of_the_interval():
     perfect = {f"t{nth}": 1.0 for nth in range(20)}
     assert states(evaluate(perfect, min_lower_bound=0.8))["lower bound"] is PASSED
     assert states(evaluate({"a": 1.0}, min_lower_bound=0.8))["lower bound"] is FAILED  # one task is weak evidence
     assert states(evaluate({**perfect, "a": (0.0, 1.0)}, min_lower_bound=0.95))["lower bound"] is OPEN
-
-
-def test_lower_bound_of_few_tasks_has_a_warning():
-    reasons = {n: evaluate({f"t{nth}": 1.0 for nth in range(n)}, min_lower_bound=0.3).checks[-1].reason for n in (4, 5)}
-    assert "4 tasks, fewer than 5" in reasons[4] and "fewer" not in reasons[5]
 
 
 BEFORE = {f"t{nth}": 0.8 for nth in range(8)}
@@ -96,9 +70,7 @@ CLEAR = {task: 0.5 - nth / 100 for nth, task in enumerate(BEFORE)}
 @pytest.mark.parametrize(
     ("now", "rule", "state"),
     [
-        (BEFORE, RegressionRule.MEAN, PASSED),
         (NOISY, RegressionRule.MEAN, FAILED),
-        (CLEAR, RegressionRule.MEAN, FAILED),
         (NOISY, RegressionRule.SHOWN, PASSED),  # may be due to chance
         (CLEAR, RegressionRule.SHOWN, FAILED),
         (NOISY, RegressionRule.EXCLUDED, FAILED),  # a larger loss cannot be ruled out
@@ -118,12 +90,6 @@ def test_loss_that_equals_the_maximum_passes(now: float, state: GateState, rule:
 
 
 @pytest.mark.parametrize("rule", list(RegressionRule))
-def test_gain_is_not_a_regression(rule: RegressionRule):
-    now = {task: 1.0 - nth / 100 for nth, task in enumerate(BEFORE)}
-    assert evaluate(now, before=BEFORE, max_regression=0.0, rule=rule).state is PASSED
-
-
-@pytest.mark.parametrize("rule", list(RegressionRule))
 def test_open_tasks_that_decide_a_regression_leave_it_open(rule: RegressionRule):
     now = {**NOISY, "t0": (0.0, 1.0), "t3": (0.0, 1.0), "t5": (0.0, 1.0)}
     assert (
@@ -138,11 +104,6 @@ def test_missing_baseline_tasks_leave_a_gate_open():
     assert (states(found)["regression"], found.state) == (PASSED, OPEN)
     assert "t2, t3, t4, t5, t6, t7" in next(check.reason for check in found.checks if check.name == "tasks")
     assert evaluate(now, before=BEFORE, max_regression=0.05, allow_missing_tasks=True).state is PASSED
-
-
-def test_no_shared_task_fails():
-    found = evaluate({"x": 1.0}, before=BEFORE, max_regression=0.5, allow_missing_tasks=True)
-    assert found.state is FAILED
 
 
 SCORES = st.dictionaries(
@@ -194,22 +155,3 @@ def test_reports_are_well_formed_for_any_folder_name():
     shown = gate_markdown(found)
     assert "<script>" not in shown and "a\\|b" in shown
     assert [line for line in shown.splitlines() if line.startswith("#")] == [shown.splitlines()[0]]
-
-
-def test_markdown_report_is_a_heading_and_a_table():
-    found = evaluate({"a": 1.0, "b": 0.0}, min_score=0.8)
-    lines = gate_markdown(found).splitlines()
-    assert lines[0] == "### assay results gate, walker: failed"
-    assert {line.count("|") - line.count("\\|") for line in lines if line.startswith("|")} == {6}
-    assert any("FAILED" in line and "0.5000" in line for line in lines)
-
-
-def test_json_report_has_the_checks_and_their_statistics():
-    now = side("new", a=1.0)
-    summary = full_summary("walker", now.outcomes)
-    document = gate_json(gate("walker", summary, Thresholds(min_score=0.5)), summary=summary, comparison=None)
-    assert (document["gate"], document["checks"][1]["state"], document["statistics"]["score"]["value"]) == (
-        "passed",
-        "passed",
-        1.0,
-    )

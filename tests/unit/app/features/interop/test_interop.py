@@ -11,10 +11,9 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from app.features.interop.exported_results import ExportedResult, from_folder, sorted_results
+from app.features.interop.exported_results import ExportedResult, from_folder
 from app.features.interop.public_layout import NotExportable, write_layout
-from app.features.interop.tables import leaf_table, result_table, write_csv, write_json_lines, write_parquet
-from judges.result import AnswerFolder
+from app.features.interop.tables import leaf_table, result_table, write_csv, write_parquet
 from rubrics.verdict import Outcome
 from tests.fakes.judged import group, leaf, result_of, rubric_of
 
@@ -52,15 +51,6 @@ def test_csv_has_one_row_per_result(tmp_path: Path) -> None:
     assert second["answer_name"] == "answer_2.md"
 
 
-def test_csv_of_leaves_has_no_formulas(tmp_path: Path) -> None:
-    write_csv(tmp_path / "leaves.csv", leaf_table([judged()]))
-
-    first, second, _ = rows_of(tmp_path / "leaves.csv")
-    assert first["claim"] == "'" + FORMULA
-    assert first["sources"] == "https://a.example\nhttps://b.example"
-    assert (first["leaf"], first["outcome"], second["outcome"]) == ("facts/old", "passed", "failed")
-
-
 def test_parquet_keeps_types_lists_and_missing_values(tmp_path: Path) -> None:
     write_parquet(tmp_path / "results.parquet", result_table([judged(usage={"usd": None})]))
     write_parquet(tmp_path / "leaves.parquet", leaf_table([judged()]))
@@ -72,21 +62,6 @@ def test_parquet_keeps_types_lists_and_missing_values(tmp_path: Path) -> None:
     first, second, _ = pq.read_table(tmp_path / "leaves.parquet").to_pylist()
     assert (first["claim"], first["sources"]) == (FORMULA, ["https://a.example", "https://b.example"])
     assert second["sources"] == []
-
-
-def test_empty_parquet_has_its_columns(tmp_path: Path) -> None:
-    write_parquet(tmp_path / "none.parquet", leaf_table([]))
-    found = pq.read_table(tmp_path / "none.parquet")
-    assert found.num_rows == 0
-    assert str(found.schema.field("weight").type) == "double"
-
-
-def test_json_lines_contain_complete_results(tmp_path: Path) -> None:
-    one = judged()
-    write_json_lines(tmp_path / "results.jsonl", [one.result, {"id": "\ud800 \u2028"}])
-    first, second = (tmp_path / "results.jsonl").read_text().split("\n")[:2]
-    assert json.loads(first) == json.loads(json.dumps(one.result))
-    assert json.loads(second)["id"] == "? \u2028"
 
 
 def test_exported_public_layout_is_read_back(tmp_path: Path) -> None:
@@ -112,29 +87,3 @@ def test_name_in_a_foreign_result_never_becomes_a_path(tmp_path: Path, changes: 
     with pytest.raises(NotExportable, match="cannot be a folder name"):
         write_layout(tmp_path / "out", [judged("fine"), judged(**changes)])
     assert list(tmp_path.iterdir()) == []
-
-
-def test_layout_rejects_two_runs_and_a_missing_answer_text(tmp_path: Path) -> None:
-    with pytest.raises(NotExportable, match="--run"):
-        write_layout(tmp_path / "out", [judged(run="a"), judged(run="b")])
-    with pytest.raises(NotExportable, match="is not available"):
-        write_layout(tmp_path / "out", [ExportedResult(result=judged().result)])
-
-
-def test_results_of_the_public_toolkit_are_read_and_named_after_their_folders(tmp_path: Path) -> None:
-    folder = AnswerFolder(out=tmp_path, agent="otter", task_id="bridge", answer_name="answer_1.md")
-    folder.results.mkdir(parents=True)
-    node = {"id": "root", "desc": "d", "critical": False, "score": 1.0, "status": "passed", "strategy": "parallel"}
-    plain = {"agent_name": "otter", "answer_name": "answer_1.md", "final_score": 1.0, "judge_model": "gpt-6-luna",
-             "eval_breakdown": [{"info": [], "verification_tree": {**node, "children": []}}]}  # fmt: skip
-    (folder.results / "20250714_120000_answer_1.md.json").write_text(json.dumps(plain))
-
-    (one,) = from_folder(tmp_path, "otter")
-    assert (one.task_id, one.answer) == ("bridge", None)
-    (row,) = result_table([one]).objects()
-    assert (row["final_score"], row["status"], row["model"], row["leaves_passed"]) == (1.0, "complete", "gpt-6-luna", 1)
-
-
-def test_answers_are_in_natural_order() -> None:
-    names = [one.answer_name for one in sorted_results(judged(answer=f"answer_{n}.md") for n in (10, 2, 1))]
-    assert names == ["answer_1.md", "answer_2.md", "answer_10.md"]

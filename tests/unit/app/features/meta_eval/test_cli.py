@@ -5,11 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from app.features.meta_eval.cli_bench import VOTES
 from judges.analysis.labels import HumanDecision, Label, LabelledPage, RecordedVerdict, label_line
-from judges.verifier import DEFAULT_TRIALS
 from rubrics.verdict import Outcome
-from tests.fakes.label_sets import verdict_row, wikipedia_row
 from tests.unit.app.conftest import RunCommand
 
 pytestmark = pytest.mark.slow
@@ -78,64 +75,3 @@ def test_claims_not_judged_make_the_measurement_incomplete(assay: RunCommand, tm
     assert ended.code == 3
     (unjudged,) = json.loads(ended.out)["judges"][0]["not_judged"]
     assert (unjudged["claim"], unjudged["reason"]) == ("It is blue", "capture_failed")
-
-
-def test_every_invalid_line_is_named(assay: RunCommand, tmp_path: Path) -> None:
-    (tmp_path / "labels.jsonl").write_text('{"human": "passed", "claim": "x"}\n{"human": "maybe", "claim": "x"}\n{\n')
-
-    ended = assay("meta-eval", "measure", "labels.jsonl")
-
-    assert (ended.code, ended.out) == (2, "")
-    assert "line 2: human" in ended.err
-    assert "line 3:" in ended.err
-
-
-def test_default_number_of_votes_is_that_of_judging() -> None:
-    assert VOTES == DEFAULT_TRIALS
-
-
-def test_report_that_cannot_be_written_is_reported(assay: RunCommand, labels: str, tmp_path: Path) -> None:
-    (tmp_path / "file").write_text("")
-    ended = assay("meta-eval", "measure", labels, "--out", "file/report.json")
-    assert ended.code == 2
-    assert "--out" in ended.err
-
-
-def test_model_without_its_key_stops_before_any_call(assay: RunCommand, labels: str) -> None:
-    ended = assay("meta-eval", "measure", labels, "--model", "lexical", "--model", "openai/gpt-6-luna")
-    assert ended.code == 1
-    assert "OPENAI_API_KEY" in ended.err
-
-
-def test_imported_set_is_measured_with_all_its_judges(assay: RunCommand, tmp_path: Path) -> None:
-    dataset = [wikipedia_row("a"), wikipedia_row("b", "Not supported"), wikipedia_row("c", "Sometimes")]
-    results = [verdict_row("a"), verdict_row("b"), verdict_row("a", model="heron-2"), verdict_row("b", "No")]
-    (tmp_path / "dataset.json").write_text(json.dumps({"rows": dataset}))
-    (tmp_path / "results.json").write_text(json.dumps(results))
-
-    ended = assay("meta-eval", "import", "wikipedia", "dataset.json", "results.json")
-
-    assert ended.code == 0, ended.err
-    assert "dataset.labels.jsonl: 2 labels of 3 rows" in ended.out
-    assert "1 unknown label" in ended.out
-    assert "dataset.json, row 3" in ended.out
-    measured = json.loads(assay("meta-eval", "measure", "dataset.labels.jsonl", "--json").out)
-    assert [(judge["model"], judge["n"]) for judge in measured["judges"]] == [("heron-1", 2), ("heron-2", 1)]
-
-
-def test_file_of_another_shape_is_rejected_with_the_reason(assay: RunCommand, tmp_path: Path) -> None:
-    (tmp_path / "dev.jsonl").write_text(json.dumps({"text": "It rains"}) + "\n")
-    ended = assay("meta-eval", "import", "wice", "dev.jsonl", "--json")
-    assert (ended.code, ended.out) == (2, "")
-    assert "No row of dev.jsonl can be used as wice: 1 missing field" in ended.err
-    assert "row 1: missing field: label" in ended.err
-    assert not (tmp_path / "dev.labels.jsonl").exists()
-
-
-def test_import_never_replaces_its_own_input(assay: RunCommand, labels: str) -> None:
-    ended = assay("meta-eval", "import", "own", labels, "--out", labels)
-    assert ended.code == 2
-    assert "--out" in ended.err
-    again = assay("meta-eval", "import", "own", labels, "--out", "copy.jsonl", "--json")
-    assert json.loads(again.out)["written"] == len(LABELS)
-    assert Path("copy.jsonl").read_text() == Path(labels).read_text()

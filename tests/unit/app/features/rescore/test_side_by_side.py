@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from app.features.rescore.side_by_side import MAX_FLIPS, RescoredAnswer, agents_json, comparison_json, rescored_answer
+from app.features.rescore.side_by_side import RescoredAnswer, comparison_json, rescored_answer
 from app.storage.records import Job, JobStatus
 from rubrics.verdict import Outcome
 from tests.fakes.judged import FAILED, NOT_JUDGED, PASSED, leaf, result_of, rubric_of
@@ -57,18 +56,6 @@ def test_equal_means_share_a_rank_and_unjudged_leaves_count_nothing():
     assert found == {"stork": (3, 1), "heron": (1, 2), "otter": (1, 2)}
 
 
-def test_means_are_over_the_tasks_that_all_agents_have():
-    more = replace(job("otter"), task_id="more")
-    otter = [answer("otter", (PASSED,), (PASSED,)), rescored_answer(more, body(FAILED), body(FAILED))]
-    assert [(row["agent"], row["before"]["value"], row["tasks"]) for row in agents_json(otter)] == [("otter", 0.5, 2)]
-    rows = agents_json([*otter, answer("heron", (FAILED,), (PASSED,))])
-    assert [(row["agent"], row["after"]["value"], row["tasks"]) for row in rows] == [
-        ("heron", 1.0, 1),
-        ("otter", 1.0, 1),
-    ]
-    assert agents_json([otter[1], answer("heron", (FAILED,), (PASSED,))]) == []
-
-
 def test_agreement_counts_the_claims_that_both_judges_decided():
     found = comparison_json(
         [
@@ -81,35 +68,7 @@ def test_agreement_counts_the_claims_that_both_judges_decided():
     assert comparison_json([])["agreement"]["kappa"]["value"] is None
 
 
-def test_answer_without_a_result_changes_no_mean():
-    assert agents(answer("otter", None, (PASSED,)), answer("heron", (PASSED,), None)) == {}
-    unfinished = answer("heron", (PASSED,), None).fields
-    assert (unfinished["after"], unfinished["difference"], unfinished["asked"]) == (None, None, None)
-
-
 def test_difference_has_bounds_while_a_leaf_is_not_judged():
     fields = answer("otter", (PASSED, PASSED), (PASSED, NOT_JUDGED)).fields
     assert fields["difference"] == {"value": None, "low": -0.5, "high": 0.0}
     assert fields["after"]["status"] == "incomplete"
-
-
-def test_flips_are_counted_beyond_the_listed_ones():
-    many = 60
-    answers = [answer(f"agent_{nth}", (PASSED,) * many, (FAILED,) * many) for nth in range(20)]
-    document = comparison_json(answers)
-    assert (document["flipped"], len(document["flips"])) == (20 * many, MAX_FLIPS)
-    assert {flip["agent"] for flip in document["flips"][:many]} == {"agent_0"}
-
-
-@pytest.mark.parametrize(("price", "total"), [(0.25, 0.5), (None, None)])
-def test_cost_is_unknown_if_one_price_is_unknown(price: float | None, total: float | None):
-    usages = [{"calls": 2, "cached_calls": 1, "usd": usd} for usd in (0.25, price)]
-    answers = [rescored_answer(job("otter"), body(PASSED), body(PASSED, usage=usage)) for usage in usages]
-    assert comparison_json(answers)["usage"] == {"calls": 4, "cached_calls": 2, "usd": total}
-
-
-def test_changed_judge_file_is_recognized():
-    other = {"sha256": "e" * 64, "name": "task", "version": "2"}
-    same = rescored_answer(job("otter"), body(PASSED), body(PASSED))
-    changed = rescored_answer(job("otter"), body(PASSED), body(PASSED, script=other))
-    assert (same.fields["judge_changed"], changed.fields["judge_changed"]) == (False, True)

@@ -40,18 +40,9 @@ def reward(
     ("unjudged", "faults", "is_late", "expected"),
     [
         (leaf("a", "not_judged", "llm_unavailable"), (), False, MaskReason.MODEL_UNAVAILABLE),
-        (leaf("a", "not_judged", "llm_rejected"), (), False, MaskReason.MODEL_UNAVAILABLE),
-        (leaf("a", "not_judged", "llm_output_unusable"), (), False, MaskReason.MODEL_OUTPUT),
-        (leaf("a", "not_judged", "budget"), (), False, MaskReason.BUDGET),
         (leaf("a", "not_judged", "timeout", votes=[{"fault": "timeout"}]), (), False, MaskReason.MODEL_UNAVAILABLE),
         (leaf("a", "not_judged", "timeout"), (), True, MaskReason.DEADLINE),
         (leaf("a", "not_judged", "no_majority", votes=[{"fault": None}]), (), False, MaskReason.MODEL_OUTPUT),
-        (
-            leaf("a", "not_judged", "no_majority", votes=[{"fault": "llm_unavailable"}, {"fault": "timeout"}]),
-            (),
-            False,
-            MaskReason.MODEL_UNAVAILABLE,
-        ),
         # one source is unreadable, and the model did not judge another
         (
             leaf("a", "not_judged", "capture_blocked", votes=[{"fault": "llm_unavailable"}]),
@@ -59,14 +50,7 @@ def reward(
             False,
             MaskReason.MODEL_UNAVAILABLE,
         ),
-        (
-            leaf("a", "not_judged", "timeout", votes=[{"fault": "llm_output_unusable"}]),
-            (),
-            False,
-            MaskReason.MODEL_OUTPUT,
-        ),
         (leaf("a", "not_judged", "extraction_failed"), (Reason.BUDGET,), False, MaskReason.BUDGET),
-        (leaf("a", "not_judged", "extraction_failed"), (), False, MaskReason.NOT_JUDGED),
         (leaf("a", "not_judged"), (), False, MaskReason.NOT_JUDGED),
     ],
 )
@@ -84,12 +68,6 @@ def test_known_score_is_the_reward_even_if_a_leaf_was_not_judged() -> None:
     assert reward(result(leaf("a", "not_judged", "llm_unavailable"), value=0.0, high=0.0)) == Reward(value=0.0)
 
 
-def test_slow_page_is_unreadable_although_the_model_judged_another_page() -> None:
-    judged = result(leaf("a", "not_judged", "timeout", votes=[{"fault": None}]), low=0.2, high=0.6)
-
-    assert reward(judged, unreadable=1).value == pytest.approx(0.4)
-
-
 def test_few_unreadable_pages_give_the_middle_and_many_a_mask() -> None:
     judged = result(leaf("a", "not_judged", "capture_blocked"), leaf("b", "not_judged", "timeout"), low=0.2, high=0.6)
 
@@ -99,19 +77,10 @@ def test_few_unreadable_pages_give_the_middle_and_many_a_mask() -> None:
     assert [each.mask and each.mask.reason for each in (many, known)] == [MaskReason.PAGES_UNREADABLE] * 2
 
 
-def test_fault_of_the_model_counts_before_an_unreadable_page() -> None:
-    unknown = (leaf("a", "not_judged", "capture_blocked"), leaf("b", "not_judged", "llm_unavailable"))
-    masked = reward(result(*unknown), unreadable=1)
-
-    assert masked.mask is not None
-    assert masked.mask.reason is MaskReason.MODEL_UNAVAILABLE
-
-
 @pytest.mark.parametrize(
     ("field", "faults", "is_late", "expected"),
     [
         ("extraction_error", (Reason.LLM_UNAVAILABLE,), False, MaskReason.MODEL_UNAVAILABLE),
-        ("extraction_error", (), False, MaskReason.NOT_JUDGED),
         ("cut_short", (), True, MaskReason.DEADLINE),
     ],
 )

@@ -9,7 +9,7 @@ from PIL import Image
 from app.features.suites.boxes import GOLD, PICKED, draw_boxes, parse_box
 from app.features.suites.service_suite import Box
 from judges.suites.errors import DataUnreadable
-from tests.fakes.multimodal import colour, picture
+from tests.fakes.multimodal import picture
 
 
 def box(role: str, x: float, y: float, width: float = 60, height: float = 40) -> Box:
@@ -22,34 +22,17 @@ def drawn_image(*boxes: Box, of: bytes | None = None) -> Image.Image:
     return Image.open(io.BytesIO(drawn)).convert("RGB")
 
 
-@pytest.mark.parametrize("written", ["", "1,2,3", "1,2,3,4,5", "a,b,c,d", "1,2,0,5", "1,2,inf,5", "1,2,3,1e9"])
+@pytest.mark.parametrize("written", ["", "1,2,3", "1,2,0,5", "1,2,inf,5"])
 def test_invalid_box_is_none(written: str):
     assert parse_box(written) is None
 
 
-def test_gold_and_picked_elements_have_different_colors():
-    image = drawn_image(box(GOLD, 20, 30), box(PICKED, 200, 30))
-    assert image.size == (400, 300)
-    red, green, _ = colour(image, (50, 24))
-    assert green > red
-    red, green, blue = colour(image, (230, 28))
-    assert red > green > blue
-    assert colour(image, (50, 50)) == (255, 255, 255)
-
-
-def test_both_colors_are_visible_if_the_gold_element_was_picked():
-    image = drawn_image(box(GOLD, 20, 30), box(PICKED, 20, 30))
-    assert colour(image, (50, 24))[1] > colour(image, (50, 24))[0]
-    assert colour(image, (50, 28))[0] > colour(image, (50, 28))[1]
-    assert min(colour(image, (50, 40))) > 240
-
-
-@pytest.mark.parametrize("at", [(-50, -50), (390, 290), (10_000, 10_000)])
+@pytest.mark.parametrize("at", [(-50, -50), (10_000, 10_000)])
 def test_box_outside_the_image_is_ignored(at: tuple[float, float]):
     assert drawn_image(box(GOLD, *at), box(PICKED, *at, 1, 1)).size == (400, 300)
 
 
-@pytest.mark.parametrize("content", [b"", b"no picture", b"\x89PNG\r\n\x1a\n", picture()[:100]])
+@pytest.mark.parametrize("content", [b"", picture()[:100]])
 def test_data_that_is_not_an_image_is_rejected(content: bytes):
     with pytest.raises(DataUnreadable, match="not a readable image"):
         draw_boxes(content, ())
@@ -64,10 +47,3 @@ def test_image_with_too_many_pixels_is_rejected():
     bomb += chunk(b"IDAT", zlib.compress(b"")) + chunk(b"IEND", b"")
     with pytest.raises(DataUnreadable, match=r"pixels|not a readable image"):
         draw_boxes(bomb, ())
-
-
-def test_transparent_or_animated_image_is_drawn():
-    written = io.BytesIO()
-    frames = [Image.new("RGBA", (50, 50), (0, 0, 0, 0)) for _ in range(2)]
-    frames[0].save(written, "GIF", save_all=True, append_images=frames[1:])
-    assert drawn_image(of=written.getvalue()).size == (50, 50)

@@ -10,21 +10,18 @@ import asyncio
 import json
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from random import Random
 from typing import Any
 
 import pytest
 
-from app.features.suites.mindact import MindActPlan, PlayOptions, prepare_steps
-from app.features.suites.mindact_run import MindActOptions, figures, official_rounds, run_identity, score_file
+from app.features.suites.mindact import MindActPlan, PlayOptions
+from app.features.suites.mindact_run import MindActOptions, figures, score_file
 from app.features.suites.records import without_trace
 from app.features.suites.step_loop import Plan, SuiteModel, run_steps
 from judges.errors import LLMOutputUnusable, LLMUnavailable, UnusableKind
 from judges.llm.client import LLMReply, LLMRequest
-from judges.suites.errors import DataUnreadable
 from judges.suites.mind2web.data import find_split
 from judges.suites.mind2web.questions import shipped_template
-from judges.suites.mind2web.rules import DROPPABLE, Metric, NoPositive, Protocol, Shuffle
 from rubrics.verdict import Usage
 from tests.fakes.mind2web import (
     FIGURES_SCORED_ZERO,
@@ -115,57 +112,6 @@ def flags(record: Mapping[str, Any]) -> tuple[Any, Any, Any]:
     return record["element_acc"], record["action_f1"], record["step_acc"]
 
 
-def picking(text: str, op: str = "CLICK") -> ReplyFunction:
-    """Return a reply function that picks the option with this text if it is shown, and no other."""
-
-    def reply(message: str) -> str:
-        lines = message.rpartition("A. None")[2].split("\n")
-        found = next((line[0] for line in lines if text in line and line[1:2] == "."), None)
-        return "Answer: A." if found is None else f"Answer: {found}.\nAction: {op}"
-
-    return reply
-
-
-def test_correct_element_and_operation_score_the_step(tmp_path: Path):
-    record = record_of_one_step(tmp_path, picking("item 1 "), count=12)
-    assert flags(record) == (1, 1.0, 1)
-    assert record["prediction"] == ["1", "CLICK "]
-    assert record["usage"]["calls"] == 3
-
-
-def test_positive_outside_top_k_is_not_an_option(tmp_path: Path):
-    ranks = RankTable({"T_a": {"1": 10, "2": 0, "3": 1, "4": 2, "5": 3, "6": 4, "7": 5}})
-    record = record_of_one_step(tmp_path, picking("item 1 "), ranks=ranks, top_k=10)
-    assert flags(record) == (0, 0.0, 0)
-    assert (record["unplayed"], record["usage"]["calls"], record["positive_ranks"]) == (
-        "positive_outside_top_k",
-        0,
-        [10],
-    )
-
-
-def test_unranked_candidates_give_no_recall_of_a_ranker(tmp_path: Path):
-    options = MindActOptions(data=tmp_path, split="test_task", model="openai/gpt-4o")
-    records = run(plan(tmp_path, nine_steps()))
-    found = figures(options, options.open_input(), records)
-    assert found["candidates"] == {"recall_cap": None, "top_k": 50, "steps": 0}
-    assert (found["rank_origin"], found["gold_always_included"]) == ({"listed": 9}, True)
-
-
-def test_action_metric_ignores_the_value(tmp_path: Path):
-    reply = picking("item 1 ", "TYPE\nValue: something else")
-    assert flags(record_of_one_step(tmp_path, reply, op="TYPE", value="boston", metric=Metric.ACTION)) == (1, 1.0, 1)
-    assert flags(record_of_one_step(tmp_path / "b", reply, op="CLICK", metric=Metric.ACTION)) == (1, 0.0, 0)
-
-
-def test_history_contains_the_correct_actions_and_not_the_predictions(tmp_path: Path):
-    model = Model(lambda message: "Answer: A.")
-    run(plan(tmp_path, [task("T", [action("a", items()), action("b", items())])]), model)
-    asked = [str(request.messages[-1]["content"]) for request in model.requests]
-    assert sum("Previous actions:\n[button]  a -> CLICK\n" in text for text in asked) == 2
-    assert sum("Previous actions:\nNone\n" in text for text in asked) == 2
-
-
 def test_prompt_is_sent_as_published(tmp_path: Path):
     model = Model()
     run(plan(tmp_path, nine_steps()[:1]), model)
@@ -237,75 +183,6 @@ def test_damaged_page_affects_only_its_step(tmp_path: Path):
     assert "task T, action 1 (b): candidate '77' is not in cleaned_html" in second["detail"]
 
 
-def test_candidate_that_cannot_be_shown_is_found_before_any_call(tmp_path: Path):
-    for place in range(11):  # some of them are not in the first round
-        lacking = action("a", items("click", count=12))
-        lacking["neg_candidates"][place]["backend_node_id"] = "77"
-        model = Model()
-        [record] = run(plan(tmp_path / str(place), [task("T", [lacking])]), model)
-        assert (record["reason"], model.requests) == ("page_unusable", [])
-
-
-def test_step_without_ranks_is_reported_as_not_judged(tmp_path: Path):
-    ranks = {name: by_id for name, by_id in NINE_RANKS.items() if name != "T2_a"}
-    records = run(plan(tmp_path, nine_steps(), ranks=RankTable(ranks)))
-    [record] = [each for each in records if each["status"] == "not_judged"]
-    assert (record["id"], record["reason"]) == ("T2_a", "no_rank")
-    assert record["detail"] == "test_task_0.json, task T2, action 0 (a): scores.pkl has no ranks for step 'T2_a'"
-
-
-def test_duplicate_step_in_the_data_stops_the_run(tmp_path: Path):
-    twice = [task("T", [action("a", items()), action("a", items())])]
-    with pytest.raises(DataUnreadable, match="repeats step T_a"):
-        run(plan(tmp_path, twice))
-
-
-def test_resumed_run_gives_the_same_records(tmp_path: Path):
-    whole = MemoryJournal()
-    run(plan(tmp_path, nine_steps(), ranks=RankTable(NINE_RANKS)), Model(), whole)
-    half = MemoryJournal()
-    half.kept = {id: record for id, record in whole.kept.items() if record["position"] < 3}
-    again = Model()
-    run(plan(tmp_path, nine_steps(), ranks=RankTable(NINE_RANKS)), again, half)
-    assert half.kept == whole.kept
-    assert len(again.requests) == sum(
-        record["usage"]["calls"] for record in whole.kept.values() if record["position"] > 2
-    )
-
-
-def test_step_whose_id_contains_a_lone_surrogate_is_scored(tmp_path: Path):
-    [record] = run(plan(tmp_path, [task("T\ud800", [action("a", items("click"))])]))
-    assert (record["id"], record["step_acc"]) == ("T\ud800_a", 1)
-
-
-def candidate_orders(folder: Path, **play_options: Any) -> list[tuple[str, ...]]:
-    limit = play_options.pop("max_examples", None)
-    split = find_split(write_split(folder, nine_steps()), "test_task")
-    return [step.order for step in prepare_steps(split, PlayOptions(**play_options), None, max_examples=limit)]
-
-
-def test_order_of_candidates_depends_only_on_seed_and_step(tmp_path: Path):
-    assert (
-        candidate_orders(tmp_path, seed=1) == candidate_orders(tmp_path, seed=1) != candidate_orders(tmp_path, seed=2)
-    )
-    assert candidate_orders(tmp_path, seed=1, max_examples=3) == candidate_orders(tmp_path, seed=1)[:3]
-
-
-def test_stream_shuffle_uses_one_generator_for_all_steps(tmp_path: Path):
-    found = candidate_orders(tmp_path, seed=5, shuffle=Shuffle.STREAM)
-    stream, wanted = Random(5), []
-    for each in nine_steps():
-        for act in each["actions"]:
-            ids = [
-                record_of_one_step["backend_node_id"]
-                for record_of_one_step in (*act["pos_candidates"], *act["neg_candidates"])
-            ]
-            if act["pos_candidates"]:
-                stream.shuffle(ids)
-            wanted.append(tuple(ids) if act["pos_candidates"] else ())
-    assert found == wanted
-
-
 def test_predictions_are_scored_without_a_model(tmp_path: Path):
     played = run(plan(tmp_path, nine_steps(), ranks=None))
     file = tmp_path / "predictions.json"
@@ -318,93 +195,3 @@ def test_predictions_are_scored_without_a_model(tmp_path: Path):
     ]
     assert metrics["not_judged"]["by_reason"] == {"no_prediction": 1}
     assert (metrics["unknown_ids"], metrics["unknown_count"]) == (["T9_z"], 1)
-
-
-def test_recorded_rounds_reproduce_the_predictions(tmp_path: Path):
-    journal = MemoryJournal()
-    played = run(plan(tmp_path, nine_steps()), Model(), journal)
-    file = tmp_path / "outputs.json"
-    file.write_text(json.dumps([[id, official_rounds(record)] for id, record in journal.kept.items()]))
-    options = MindActOptions(data=tmp_path, split="test_task", predictions=file)
-    _, records = score_file(options, options.open_input())
-    assert [record["prediction"] for record in records] == [record["prediction"] for record in played]
-
-
-def test_run_identity_contains_what_determines_the_steps(tmp_path: Path):
-    write_split(tmp_path, nine_steps())
-    options = MindActOptions(data=tmp_path, split="test_task", model="openai/gpt-4o")
-    first = run_identity(options, options.open_input())
-    other = MindActOptions(data=tmp_path, split="test_task", model="openai/gpt-4o", play_options=PlayOptions(seed=1))
-    assert first != run_identity(other, other.open_input())
-    longer = MindActOptions(data=tmp_path, split="test_task", model="openai/gpt-4o", max_examples=3)
-    assert first == run_identity(longer, longer.open_input())  # records of three steps can be reused for all nine
-
-
-def guide_options(**more: Any) -> PlayOptions:
-    return PlayOptions.of(protocol=Protocol.GUIDE, metric=None, no_positive=more.pop("no_positive", None), **more)
-
-
-@pytest.mark.parametrize(
-    ("ranks", "positives", "count", "unplayed", "flags_if_zero"),
-    [
-        ({"1": 49}, ("1",), 7, None, (1, 1.0, 1)),
-        ({"1": 50}, ("1",), 7, "positive_outside_top_k", (0, 0.0, 0)),
-        ({"1": 50, "2": 99}, ("1", "2"), 7, "positive_outside_top_k", (0, 0.0, 0)),
-        ({"1": 50, "2": 3}, ("1", "2"), 7, None, (0, 1.0, 0)),  # the picked positive was not kept
-        (None, ("1",), 7, None, (1, 1.0, 1)),
-        (None, (), 7, "no_positive", (0, 0.0, 0)),
-        (None, ("1",), 1, "no_negative", (0, 0.0, 0)),
-        (None, ("1", "2"), 2, "no_negative", (0, 0.0, 0)),
-    ],
-)
-def test_guide_drops_steps_without_a_kept_positive_or_another_element(
-    tmp_path: Path, ranks: dict[str, int] | None, positives: tuple[str, ...], count: int, unplayed: str | None,
-    flags_if_zero: tuple[int, float, int],
-):  # fmt: skip
-    table = None if ranks is None else RankTable({"T_a": {str(id): id for id in range(1, count + 1)} | ranks})
-    pick = picking("item 1 ") if flags_if_zero[0] or unplayed else picking("item 3 ")
-    for policy in NoPositive:
-        split = find_split(
-            write_split(tmp_path, [task("T", [action("a", items(count=count), positives=positives)])]), "test_task"
-        )
-        planned = MindActPlan(
-            split, 1, play_options=guide_options(no_positive=policy), ranks=table, template=shipped_template()
-        )
-        [record] = run(planned, Model(pick))
-        dropped = unplayed is not None and policy is NoPositive.SKIP
-        assert (record["unplayed"], record["status"]) == (unplayed, "skipped" if dropped else "scored")
-        assert flags(record) == ((None, None, None) if dropped else flags_if_zero)
-
-
-@pytest.mark.parametrize(
-    ("options", "limit", "loaded", "evaluated", "dropped"),
-    [
-        (guide_options(), None, 9, 6, (1, 1, 1)),
-        (guide_options(), 5, 5, 5, (0, 0, 0)),
-        (guide_options(), 6, 8, 6, (1, 1, 0)),
-        (guide_options(no_positive=NoPositive.ZERO), 6, 6, 6, (0, 0, 0)),
-        (PlayOptions(), 6, 6, 6, (0, 0, 0)),
-        (PlayOptions(no_positive=NoPositive.SKIP), 6, 8, 6, (1, 1, 0)),
-        (PlayOptions(no_positive=NoPositive.SKIP), None, 9, 7, (1, 1, 0)),
-    ],
-)
-def test_figures_count_loaded_evaluated_and_dropped_steps(
-    tmp_path: Path, options: PlayOptions, limit: int | None, loaded: int, evaluated: int, dropped: tuple[int, ...]
-):
-    tasks = nine_steps()
-    for each in tasks:
-        for act in each["actions"]:
-            ranks = NINE_RANKS[f"{each['annotation_id']}_{act['action_uid']}"]
-            for one in (*act["pos_candidates"], *act["neg_candidates"]):
-                one["rank"] = ranks[one["backend_node_id"]]
-    write_split(tmp_path, tasks)
-    run_options = MindActOptions(
-        data=tmp_path, split="test_task", model="openai/gpt-4o", play_options=options, max_examples=limit
-    )
-    run_input = run_options.open_input()
-    found = figures(run_options, run_input, run(run_options.plan(run_input)))
-    assert (run_input.total, found["n_loaded"], found["n_evaluated"]) == (loaded, loaded, evaluated)
-    assert tuple(found["dropped"][reason] for reason in DROPPABLE) == dropped
-    assert not found["gold_always_included"]
-    if options.is_guide:
-        assert found["totals"]["evaluated_steps"] == evaluated

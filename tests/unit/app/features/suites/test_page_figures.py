@@ -4,10 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-import pytest
-
-from app.features.suites.page_figures import breakdown, by_split, suite_run
-from app.features.suites.pages import step_details
+from app.features.suites.page_figures import FIGURES_CSV, figure_rows, suite_run
 
 RUN: dict[str, Any] = {
     "id": "job_1",
@@ -37,64 +34,13 @@ def test_both_suites_have_the_same_figures():
     assert other.interval("micro", "element") == {"low": 0.0, "high": 1.0}
 
 
-def test_unknown_figure_has_bounds():
-    run = suite_run(RUN, TILDE)
-    assert run.figures["macro"]["step"] is None
-    assert run.bounds("macro", "step") == (0.2, 0.6)
+PUBLISHED = {"system": "MindAct", "setting": "top 50", "element_acc": 43.6, "op_f1": None, "step_success": 41.0}
+RESULT: dict[str, Any] = {**TILDE, "published": [{**PUBLISHED, "task_success": 4.0}], "usage": {"usd": 0.5}}
 
 
-def test_unfinished_run_shows_its_figures_so_far():
-    run = suite_run(RUN | {"order": {}}, None)
-    assert run.figures["micro"] == {"element": 0.5, "operation": 0.6, "step": 0.4}
-    assert (run.split, run.model, run.usd) == ("split unknown", "default model", None)
-
-
-def test_best_run_of_a_split_is_first():
-    worse, better = (suite_run(RUN, MIND2WEB | {"macro": {"step_success": step}}) for step in (0.1, 0.9))
-    assert by_split([worse, better]) == {"test_task": [better, worse]}
-
-
-@pytest.mark.parametrize(
-    ("order", "result", "label"),
-    [
-        ({}, MIND2WEB | {"metric": "mindact"}, "Operation F1"),
-        ({}, MIND2WEB | {"metric": "action"}, "Action accuracy"),
-        ({"protocol": "guide"}, None, "Action accuracy"),
-        ({"protocol": "guide", "metric": "mindact"}, None, "Operation F1"),
-        ({"protocol": "tournament", "metric": None}, None, "Operation F1"),
-        ({}, TILDE, "Operation F1"),
-    ],
-)
-def test_operation_is_labelled_by_the_metric(order: dict[str, Any], result: dict[str, Any] | None, label: str):
-    assert suite_run(RUN | {"order": order}, result).measures["operation"] == label
-
-
-def test_suite_without_a_table_has_no_rows():
-    assert breakdown(MIND2WEB, "readings") == []
-
-
-def test_details_of_a_skipped_step_are_shown():
-    step = {"id": "t:0", "status": "skipped", "gold": None}
-    shown = step_details({"step": step, "page": None, "page_problem": "no data", "boxes": [], "screenshot": None})
-    assert (shown.rounds, shown.gold_operation, shown.model_operation, shown.page_problem) == ([], "", "", "no data")
-
-
-def test_details_show_the_answered_operation_and_the_text_of_the_correct_element():
-    options = [["7", "<a> Search </a>"], ["8", "<a> Guests </a>"]]
-    step = {
-        "id": "t:0", "status": "scored", "action": 1, "prediction": ["8", "TYPE two"], "prompt": ["p"],
-        "raw_output": [""],
-        "rounds": [{"options": options, "picked": "8", "letter": "C"}],
-        "gold": {"op": "TYPE", "value": "two", "elements": ["7", "9"]},
-    }  # fmt: skip
-    shown = step_details({"step": step, "page": None, "page_problem": None, "boxes": [], "screenshot": None})
-    assert (shown.model_operation, shown.gold_operation) == ("TYPE two", "TYPE two")
-    assert (shown.gold_elements, shown.has_page) == (["<a> Search </a>", "9"], False)
-
-
-def test_figures_are_read_with_the_names_of_both_suites():
-    names = {"element_accuracy_micro": 0.1, "operation_f1_micro": 0.2, "step_success_micro": 0.3}
-    by_action = {"action_accuracy_micro": 0.4}
-    first, second = breakdown({"websites": {"0": names, "1": by_action}}, "websites")
-    assert first.figures["micro"] == {"element": 0.1, "operation": 0.2, "step": 0.3}
-    assert (second.name, second.figures["micro"]["operation"], second.steps) == ("1", 0.4, None)
+def test_figures_of_a_run_have_intervals_and_bounds():
+    means = [dict(zip(FIGURES_CSV, row, strict=True)) for row in figure_rows(suite_run(RUN, RESULT))]
+    assert [row["mean"] for row in means] == ["mean over steps", "mean over tasks", "MindAct top 50 (published)"]
+    assert (means[0]["element"], means[0]["element_low_95"], means[0]["element_high_95"]) == (0.1, 0.0, 1.0)
+    assert (means[1]["step"], means[1]["step_lowest"], means[1]["step_highest"]) == (None, 0.2, 0.6)
+    assert (means[2]["element"], means[2]["operation"], means[2]["step"]) == (0.436, None, 0.41)

@@ -10,9 +10,7 @@ import pytest
 
 from app.features.suites.records import Record
 from app.features.suites.step_loop import SuiteModel, run_steps
-from judges.errors import LLMCircuitOpen, LLMRejected, LLMUnavailable, ModelNotConfigured, RejectionScope
-from judges.llm.client import LLMRequest
-from judges.suites.errors import DataUnreadable
+from judges.errors import LLMRejected, LLMUnavailable, RejectionScope
 
 
 def record(step: int, status: str = "scored", **more: Any) -> dict[str, Any]:
@@ -88,15 +86,6 @@ async def run(
     return records, seen
 
 
-async def test_every_step_is_judged_once_and_returned_in_order():
-    plan = CountingPlan(20)
-    records, seen = await run(plan)
-    assert [one["position"] for one in records] == list(range(20))
-    assert sorted(plan.judged) == list(range(20))
-    assert seen[-1] == (20, 20, False)
-    assert all("trace" not in one for one in records)
-
-
 async def test_concurrent_steps_and_steps_read_ahead_are_limited():
     plan = CountingPlan(30, wanted_at_once=4)
     async with asyncio.timeout(60):
@@ -127,26 +116,6 @@ async def test_endpoint_rejection_stops_the_run_and_keeps_judged_steps():
     assert [one["position"] for one in journal.records] == list(range(7))
 
 
-async def test_started_steps_are_judged_before_a_rejection_ends_the_run():
-    """One of them may be the probe that closes the circuit breaker, and their replies are paid for."""
-    journal = MemoryJournal()
-    not_sent = LLMCircuitOpen("not sent", scope=RejectionScope.ENDPOINT)
-    with pytest.raises(LLMRejected, match="not sent"):
-        await run(CountingPlan(50, {0: not_sent}, wanted_at_once=3), journal, max_concurrent=3)
-    assert [one["position"] for one in journal.records] == [1, 2]
-
-
-async def test_damaged_data_raise_their_own_error():
-    class Damaged(CountingPlan):
-        def steps(self) -> Iterator[int]:
-            yield 0
-            raise DataUnreadable("row 1", "is damaged")
-
-    with pytest.raises((DataUnreadable, ExceptionGroup)) as error:
-        await run(Damaged(2))
-    assert isinstance(error.value, DataUnreadable)
-
-
 async def test_cancelled_run_leaves_no_task_running():
     plan = CountingPlan(10_000)
     running = asyncio.create_task(run(plan))
@@ -155,11 +124,4 @@ async def test_cancelled_run_leaves_no_task_running():
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
-    count = len(plan.judged)
-    await asyncio.sleep(0.01)
-    assert len(plan.judged) == count
-
-
-async def test_plan_without_a_model_raises_on_a_request():
-    with pytest.raises(ModelNotConfigured):
-        await SuiteModel.without_model().client.complete(LLMRequest(model="m", messages=()))
+    assert asyncio.all_tasks() == {asyncio.current_task()}
