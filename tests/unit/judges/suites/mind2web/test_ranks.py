@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 
@@ -16,7 +16,6 @@ from judges.suites.mind2web.ranks import (
     ranker_document,
     ranker_query,
     ranks_of,
-    with_known_ranks,
 )
 
 STEP = Step(
@@ -63,13 +62,6 @@ def test_errors_name_unknown_steps_and_candidates():
         ranked(STEP, RankTable({"T_a": {"1": 0, "2": 1, "3": 2}}))
 
 
-def test_ranks_in_the_data_are_used_if_every_candidate_has_one():
-    full = replace(STEP, positives=(Candidate("1", rank=3),), negatives=(Candidate("3", rank=0),))
-    assert ranked(full, None) == (full, RankOrigin.DATA)
-    part = replace(full, negatives=(Candidate("3"),))
-    assert ranked(part, None)[1] is RankOrigin.LISTED
-
-
 def test_candidates_without_ranks_are_in_listed_order_positives_first():
     step, origin = ranked(STEP, None)
     assert origin is RankOrigin.LISTED
@@ -108,25 +100,3 @@ def test_ranker_document_has_the_ancestors_and_the_element():
     )
     assert ranker_document(Page.parse(html), "3") == "ancestors: /html/div main/form search\ntarget: (a id=0 gonow)"
     assert ranker_document(Page.parse(html), "0").startswith("ancestors: \ntarget: (html id=0(div main(form search")
-
-
-def test_ranker_document_has_fifty_words_of_ancestors_and_a_hundred_of_target():
-    words = " ".join(f"w{n}" for n in range(20))
-    above = "".join(f'<i backend_node_id="1{n}"><text backend_node_id="2{n}">{words}</text></i>' for n in range(4))
-    inner = "".join(f'<b backend_node_id="3{n}"><text backend_node_id="4{n}">{words}</text></b>' for n in range(9))
-    html = f'<r backend_node_id="0">{above}<c backend_node_id="5">{inner}</c></r>'
-    ancestors, target = ranker_document(Page.parse(html), "5").split("\n")
-    assert len(ancestors.split()) == 1 + 50
-    assert ancestors.endswith("w18 w19")
-    assert len(target.split()) == 1 + 100
-
-
-def test_known_ranks_and_scores_are_added_without_requiring_all():
-    step, origin = with_known_ranks(STEP, RankTable({"T_a": {"1": 60, "3": 0}}))
-    assert origin is RankOrigin.SCORES
-    assert [(one.id, one.rank, one.score) for one in (*step.positives, *step.negatives)] == [
-        ("1", 60, 0.4), ("2", None, None), ("3", 0, 1.0), ("4", None, None),
-    ]  # fmt: skip
-    assert with_known_ranks(STEP, RankTable({})) == (STEP, RankOrigin.LISTED)
-    part = replace(STEP, positives=(Candidate("1", rank=3),))
-    assert with_known_ranks(part, None) == (part, RankOrigin.DATA)
