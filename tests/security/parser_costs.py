@@ -94,7 +94,6 @@ SHAPES: Final[Mapping[str, Callable[[int], str]]] = {
     "footnotes": numbered("[^a%d]: b\n"),
     "citation marks": repeat("Aa bb [1]. "),
     "citation ranges": repeat("[1-50] "),
-    "clauses": repeat("aa bb cc; "),
     "reply annotations": repeat(
         '{"type":"url_citation","url":"http://a.b","start_index":0,"end_index":1},',
         before='{"output":[{"type":"message","content":[{"type":"output_text","text":"a b","annotations":[',

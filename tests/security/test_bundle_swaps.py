@@ -114,18 +114,11 @@ async def test_another_rubric_or_answer_is_found_when_it_is_replayed(bundle: Pat
     )
     for change, says in (
         (renamed(files, script, files[script].replace(b"weight=2", b"weight=3"), RESULT), "judged again, node"),
-        (renamed(files, script, files[script].replace(b"critical=True", b""), RESULT), "judged again, node"),
-        (renamed(files, script, files[script].replace(b'task="museum"', b'task="castle"'), RESULT), ""),
         (renamed(files, answer, b"The museum opens at nine.", RESULT), "not in the bundle"),
     ):
         forged = rebuilt(bundle, tmp_path / "forged.zip", change)
         assert verdict_on(forged) == "valid"
-        found = await replay_of(forged, tmp_path)
-        if says:
-            assert says in found
-        else:  # a judge of another task is not this judge
-            settings = settings_for_tests(data_dir=tmp_path / "data", model="openai/a", openai_api_key="sk-of-tests")
-            assert not (await replay(forged, settings)).is_complete
+        assert says in await replay_of(forged, tmp_path)
 
 
 def nodes(node: dict[str, Any]) -> list[dict[str, Any]]:
@@ -177,17 +170,15 @@ def test_forged_tree_with_recomputed_scores_is_named(bundle: Path, files: Files,
     assert says in verdict_on(rebuilt(bundle, tmp_path / "forged.zip", changes))
 
 
-async def test_forged_structure_is_found_when_it_is_replayed(bundle: Path, files: Files, tmp_path: Path):
+@pytest.mark.parametrize(
+    "change", [lambda n: n["hours/opens"].update(critical=False), lambda n: n["root"]["children"].remove(n["linked"])]
+)
+async def test_forged_structure_is_found_when_it_is_replayed(
+    bundle: Path, files: Files, tmp_path: Path, change: Callable[[Nodes], object]
+):
     """Weights, critical nodes and checks by code follow only from the task file."""
-    changes: list[Callable[[Nodes], object]] = [
-        lambda n: n["lamp"].update(weight=5.0),
-        lambda n: n["hours/opens"].update(critical=False),
-        lambda n: n["root"]["children"].remove(n["linked"]),
-        lambda n: n["lamp"].update(desc="Something else"),
-    ]
-    for change in changes:
-        forged = rebuilt(bundle, tmp_path / "forged.zip", with_tree(files, change))
-        assert "judged again, " in await replay_of(forged, tmp_path)
+    forged = rebuilt(bundle, tmp_path / "forged.zip", with_tree(files, change))
+    assert "judged again, " in await replay_of(forged, tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -50,9 +50,6 @@ ATTACKS = {
         'flood(b\'{"call":"evidence","id":NUMBER,"with":'
         '{"run":"real","url":"https://shop.example/one","content":"page"}}\', times=5_000)'
     ),
-    "long_log_messages": (
-        'flood(b\'{"tell":"log","with":{"level":40,"name":"x","text":"\' + b"y" * 10_000_000 + b\'"}}\', times=200)'
-    ),
     "deep_nesting": 'flood(b"[" * 10_000_000)',
 }
 

@@ -13,7 +13,6 @@ from tests.fakes.processes import descendants
 
 ATTACKS = {
     "brackets": "[" * 1_000_000,
-    "links": "[" * 500_000 + "](http://a.b)" * 40_000,
     "emphasis": "**a" * 330_000,
 }
 
@@ -38,7 +37,7 @@ def _arguments(process: psutil.Process) -> list[str]:
 
 
 async def test_answer_over_the_limit_is_shown_as_plain_text() -> None:
-    text = f"<script>alert(1)</script> & {ATTACKS['links']}"
+    text = f"<script>alert(1)</script> & {ATTACKS['brackets']}"
     rendered = await AnswerRenderer().render(text)
     assert rendered.html.startswith('<pre class="plain">&lt;script&gt;alert(1)&lt;/script&gt; &amp; [[[')
     assert rendered.marks == frozenset()

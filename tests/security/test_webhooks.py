@@ -41,31 +41,24 @@ async def attempt(api: httpx.AsyncClient, url: str) -> dict[str, Any]:
                 return found
 
 
-@pytest.mark.parametrize(
-    "url",
-    [
-        "http://localhost:{port}/",
-        "http://[::1]:{port}/",
-        "http://169.254.169.254/latest/meta-data",
-    ],
-)
-async def test_internal_addresses_are_not_called(open_api: OpenApi, url: str):  # noqa: F811
+async def test_internal_addresses_are_not_called(open_api: OpenApi):  # noqa: F811
     async with Receiver() as receiver, open_api(workers=0, api_keys=KEYS) as api:
-        delivery = await attempt(api, url.format(port=receiver.host_port.rpartition(":")[2]))
+        port = receiver.host_port.rpartition(":")[2]
+        for url in (f"http://localhost:{port}/", f"http://[::1]:{port}/", "http://169.254.169.254/latest/meta-data"):
+            delivery = await attempt(api, url)
+            assert (delivery["state"], delivery["status_code"]) == ("pending", None)
+            assert "denied" in delivery["error"] or "not allowed" in delivery["error"]
         assert receiver.requests.empty()
-    assert (delivery["state"], delivery["status_code"]) == ("pending", None)
-    assert "denied" in delivery["error"] or "not allowed" in delivery["error"]
 
 
-@pytest.mark.parametrize("status", [302, 307])
-async def test_redirect_is_not_followed_even_to_an_allowed_address(open_api: OpenApi, status: int):  # noqa: F811
-    async with Receiver() as target, Receiver([status], location=target.url) as receiver:
+async def test_redirect_is_not_followed_even_to_an_allowed_address(open_api: OpenApi):  # noqa: F811
+    async with Receiver() as target, Receiver([307], location=target.url) as receiver:
         allowed = frozenset({receiver.host_port, target.host_port})
         async with open_api(workers=0, api_keys=KEYS, egress_allow=allowed) as api:
             delivery = await attempt(api, receiver.url)
         assert target.requests.empty()
-    assert (delivery["state"], delivery["status_code"]) == ("pending", status)
-    assert delivery["error"] == f"the receiver returned {status}; redirects are not followed"
+    assert (delivery["state"], delivery["status_code"]) == ("pending", 307)
+    assert delivery["error"] == "the receiver returned 307; redirects are not followed"
 
 
 async def test_jobs_of_another_owner_cause_no_delivery(open_api: OpenApi):  # noqa: F811
