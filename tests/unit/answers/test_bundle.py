@@ -134,10 +134,3 @@ def test_member_with_an_invalid_name_is_rejected(name: str) -> None:
     with pytest.raises(InvalidSubmission) as caught:
         read_archive(zipped({name: "x"}))
     assert {problem.code for problem in caught.value.problems} == {ProblemCode.BAD_NAME}
-
-
-def test_archive_without_answers_is_rejected() -> None:
-    for files in ({}, {".hidden": "x"}):
-        with pytest.raises(InvalidArchive) as caught:
-            read_archive(zipped(files))
-        assert caught.value.problems[0].code is ProblemCode.EMPTY

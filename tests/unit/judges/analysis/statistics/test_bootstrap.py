@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from judges.analysis.statistics.bootstrap import mean_interval, mean_over_runs_interval
+from judges.analysis.statistics.bootstrap import mean_interval
 
 
 def test_percentiles_equal_those_of_the_enumerated_resamples():
@@ -18,12 +18,3 @@ def test_percentiles_equal_those_of_the_enumerated_resamples():
     found = mean_interval(values)
     assert found is not None
     assert (found.low, found.high) == pytest.approx((low, high), abs=0.03)
-
-
-def test_mean_over_runs_uses_only_the_tasks_of_each_run():
-    """Run 2 has only the second task; a draw without that task uses run 1 only."""
-    sums = np.array([[1.0, 0.0], [0.0, 1.0]])
-    present = np.array([[1.0, 0.0], [1.0, 1.0]])
-    low, high = mean_over_runs_interval(sums, present, resamples=4000)
-    # Draws: both tasks (0.5 + 1) / 2 = 0.75 in half of them, the first twice 1.0, the second twice (0 + 1) / 2 = 0.5.
-    assert (low, high) == (0.5, 1.0)

@@ -13,6 +13,34 @@ def pruned(html: str, *ids: str) -> str:
     return etree.tostring(Page.parse(html).pruned(ids), encoding="unicode")
 
 
+def nested(levels: int, inner: str = "") -> str:
+    """Return nested elements ``a1`` > ``a2`` > ..., each with its id as title, so that none of them is empty."""
+    text = inner
+    for level in range(levels, 0, -1):
+        text = f'<a{level} backend_node_id="{level}" title="t{level}">{text}</a{level}>'
+    return text
+
+
+def test_descendants_are_retained_six_levels_deep():
+    kept = pruned(nested(9), "1")
+    assert "<a7" in kept
+    assert "<a8" not in kept
+
+
+def test_three_siblings_on_each_side_are_retained_not_counting_texts():
+    row = "".join(f'<i backend_node_id="{n}" title="{n}"/><text backend_node_id="{n}0">t</text>' for n in range(1, 10))
+    kept = pruned(f'<r backend_node_id="0">{row}</r>', "5")
+    assert [n for n in range(1, 10) if f'title="{n}"' in kept] == [2, 3, 4, 5, 6, 7, 8]
+
+
+def test_empty_element_is_replaced_by_its_only_child_or_removed():
+    html = (
+        '<r backend_node_id="0"><d backend_node_id="1"><e backend_node_id="2"><c backend_node_id="3"/></e></d>'
+        '<empty backend_node_id="4"/></r>'
+    )
+    assert pruned(html, "3") == '<r><c backend_node_id="3"/></r>'
+
+
 def test_only_candidates_have_ids_and_the_root_is_never_removed():
     html = '<r backend_node_id="0"><m backend_node_id="1"><c backend_node_id="2"/></m></r>'
     assert pruned(html, "2") == '<r><c backend_node_id="2"/></r>'
