@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from judges.tokenizers import MAX_TEXT_TOKENS, text_encoding, tokens_of
-from tests.injection.cases import Case, Scenario
+from tests.injection.cases import Case
 from tests.injection.disguises import DISGUISES
 from tests.standin.web import Answer, Reply
 
@@ -79,11 +79,6 @@ def material(case: Case, place: str, url: str, **more: Any) -> Material:
         "evidence": scenario.evidence,
     }
     return Material(case=case, place=place, **(fields | more))
-
-
-def case_of(scenario: Scenario, payload: str) -> Case:
-    """Return a case that is not in the corpus."""
-    return Case(id="N0", title="", scenario=scenario, places=(), payload=payload, hidden=False)
 
 
 def path_of(case: Case, place: str, benign: bool) -> str:
