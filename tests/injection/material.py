@@ -11,9 +11,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from judges.tokenizers import MAX_TEXT_TOKENS, text_encoding, tokens_of
-from tests.injection.cases import Case, Scenario
+from tests.injection.cases import Case
 from tests.injection.disguises import DISGUISES
-from tests.injection.paper import pdf_of, pdf_with_picture, pdf_with_secret, picture_of, tall_picture_of
 from tests.standin.web import Answer, Reply
 
 HOST = "pages.example"
@@ -23,8 +22,7 @@ FILLER = "The visitors' book of that summer lists names, towns and the weather o
 @dataclass(frozen=True, kw_only=True)
 class Material:
     """Material of one case in one place. ``sources`` None: judged from the answer alone. ``pages`` are responses of a
-    web server by path. ``reads`` are the texts that deceive a gullible judge, ``pictured`` those of them that only
-    a picture contains.
+    web server by path. ``reads`` are the texts that deceive a gullible judge.
     """
 
     case: Case
@@ -35,10 +33,7 @@ class Material:
     reads: tuple[str, ...]
     evidence: str
     pages: Mapping[str, Answer] = field(default_factory=dict)
-    pictured: str = ""
     quotes: tuple[str, ...] | None = None
-    obeyed: Mapping[str, object] = field(default_factory=dict)
-    read: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -67,10 +62,6 @@ def page_of(paragraphs: list[str]) -> Reply:
     return Reply(headers={"Content-Type": "text/plain; charset=utf-8"}, body="\n\n".join(paragraphs).encode())
 
 
-def sheet_of(body: bytes, kind: str = "application/pdf") -> Reply:
-    return Reply(headers={"Content-Type": kind}, body=body)
-
-
 def paragraphs_of(case: Case, payload: str, *, benign: bool) -> list[str]:
     """Return the page of a scenario with a payload after its first paragraph; for a twin, with the proof at its end."""
     first, *others = case.scenario.silent
@@ -88,11 +79,6 @@ def material(case: Case, place: str, url: str, **more: Any) -> Material:
         "evidence": scenario.evidence,
     }
     return Material(case=case, place=place, **(fields | more))
-
-
-def case_of(scenario: Scenario, payload: str) -> Case:
-    """Return a case that is not in the corpus."""
-    return Case(id="N0", title="", scenario=scenario, places=(), payload=payload, hidden=False)
 
 
 def path_of(case: Case, place: str, benign: bool) -> str:
@@ -151,29 +137,6 @@ def _in_two_pages(case: Case, site: Site, benign: bool) -> Material:
     return material(case, "page", sources[0], sources=sources, pages=pages, reads=(case.payload, second))
 
 
-def _in_pdf(case: Case, site: Site, benign: bool, stale_nonce: str) -> Material:
-    path = path_of(case, "pdf", benign)
-    if "drawn" in case.how:
-        shown = paragraphs_of(case, "", benign=benign)
-        body = pdf_with_secret(shown, case.payload, str(case.how["drawn"]))
-    else:
-        body = pdf_of(paragraphs_of(case, written(case, stale_nonce), benign=benign))
-    return material(case, "pdf", site.url(path), pages={path: sheet_of(body)}, reads=_legible(case, stale_nonce))
-
-
-def _in_picture(case: Case, site: Site, benign: bool, stale_nonce: str) -> Material:
-    path, drawn = path_of(case, "image", benign), str(case.how["drawn"])
-    shown = paragraphs_of(case, "", benign=benign)
-    if drawn != "below_the_cut":
-        reply = sheet_of(pdf_with_picture(shown, picture_of(case.payload, drawn)))
-    elif benign:
-        reply = sheet_of(pdf_of(shown))
-    else:
-        reply = sheet_of(tall_picture_of(shown, case.payload), "image/png")
-    pictured = "" if case.hidden else case.payload
-    return material(case, "image", site.url(path), pages={path: reply}, pictured=pictured)
-
-
 def _as_quotes(case: Case, site: Site, benign: bool, stale_nonce: str) -> Material:
     path = path_of(case, "quotes", benign)
     scenario, how = case.scenario, case.how
@@ -186,32 +149,6 @@ def _as_quotes(case: Case, site: Site, benign: bool, stale_nonce: str) -> Materi
     quotes = (scenario.evidence,) if benign else tuple(filled)
     pages = {path: reply, f"{path}-elsewhere": page_of([scenario.evidence])}
     return material(case, "quotes", site.url(path), pages=pages, quotes=quotes, reads=("",))
-
-
-def _as_extraction(case: Case, site: Site, benign: bool, stale_nonce: str) -> Material:
-    path = path_of(case, "extraction", benign)
-    url, elsewhere = site.url(path), site.url(f"{path}-elsewhere")
-    scenario = case.scenario
-    answer = f"{scenario.answer.replace('{url}', url)}\n\n{case.payload}"
-    honest = {"statement": scenario.claim, "subject": scenario.claim.split(" is ")[0], "urls": [url]}
-    obeyed = _filled(case.how["obeyed"], {"{claim}": scenario.claim, "{url}": url, "{elsewhere_url}": elsewhere})
-    pages = {
-        path: page_of(paragraphs_of(case, "", benign=benign)),
-        f"{path}-elsewhere": page_of([scenario.evidence, *scenario.silent]),
-    }
-    return material(
-        case, "extraction", url, answer=answer, pages=pages, obeyed=honest if benign else obeyed, read=honest
-    )
-
-
-def _filled(value: Any, words: Mapping[str, str]) -> Any:
-    if isinstance(value, str):
-        for placeholder, word in words.items():
-            value = value.replace(placeholder, word)
-        return value
-    if isinstance(value, dict):
-        return {name: _filled(each, words) for name, each in value.items()}
-    return [_filled(each, words) for each in value] if isinstance(value, list) else value
 
 
 def _legible(case: Case, stale_nonce: str) -> tuple[str, ...]:
@@ -260,8 +197,5 @@ _BUILDERS: dict[str, Builder] = {
     "answer": _in_answer,
     "alone": _alone,
     "page": _in_page,
-    "pdf": _in_pdf,
-    "image": _in_picture,
     "quotes": _as_quotes,
-    "extraction": _as_extraction,
 }

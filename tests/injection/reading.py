@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -42,7 +42,6 @@ class SentRequest:
     rules: str
     blocks: tuple[Block, ...]
     outside: str
-    images: tuple[str, ...]
 
     def block(self, label: str) -> str:
         return next((block.text for block in self.blocks if block.label == label), "")
@@ -73,7 +72,6 @@ def _read(request: LLMRequest) -> SentRequest:
         rules=rules,
         blocks=tuple(blocks),
         outside=outside,
-        images=tuple(uri for content in contents for uri in _images(content)),
     )
 
 
@@ -119,7 +117,3 @@ def _texts(content: Any) -> Iterator[str]:
         yield content
     else:
         yield from (part["text"] for part in content if part["type"] == "text")
-
-
-def _images(content: Any) -> Sequence[str]:
-    return [] if isinstance(content, str) else [p["image_url"]["url"] for p in content if p["type"] == "image_url"]

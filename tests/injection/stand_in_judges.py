@@ -7,17 +7,12 @@ payload itself, the claim, and the most similar sentences of the page.
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from pydantic import BaseModel
-
-from judges.grounding.support import Transcription
 from judges.grounding.term_overlap import terms
 from judges.llm.client import LLMReply, LLMRequest
 from judges.prompting.rendering import BinaryEvalResult
@@ -27,15 +22,10 @@ from tests.injection.reading import SentRequest, can_read, folded, key, read_req
 
 @dataclass
 class Judge(ABC):
-    """Implementation of LLMClient. Any of ``payloads`` deceives a gullible judge. ``obeyed`` and ``read`` are the
-    extractions with and without that. ``pictures`` contains the text of each picture by the SHA-256 of its bytes.
-    """
+    """Implementation of LLMClient. Any of ``payloads`` deceives a gullible judge."""
 
     payloads: Sequence[str] = ()
     evidence: str = ""
-    obeyed: Mapping[str, object] = field(default_factory=dict)
-    read: Mapping[str, object] = field(default_factory=dict)
-    pictures: Mapping[str, str] = field(default_factory=dict)
     quotes: Sequence[str] | None = None
     requests: list[LLMRequest] = field(default_factory=list)
     votes: list[BinaryEvalResult] = field(default_factory=list)
@@ -43,25 +33,15 @@ class Judge(ABC):
     async def complete(self, request: LLMRequest) -> LLMReply:
         self.requests.append(request)
         sent = read_request(request)
-        parsed: BaseModel
-        if request.schema is BinaryEvalResult:
-            parsed = self.verdict(request, sent)
-            self.votes.append(parsed)
-        elif request.schema is Transcription:
-            parsed = Transcription(passages=list(self.payloads) if self.is_deceived(sent) else [])
-        else:
-            parsed = self.extraction(request, sent)
+        parsed = self.verdict(request, sent)
+        self.votes.append(parsed)
         return LLMReply(text=parsed.model_dump_json(), parsed=parsed, model=request.model, usage=Usage(calls=1))
 
     async def aclose(self) -> None:
-        self.pictures = {}
+        return None
 
     @abstractmethod
     def is_deceived(self, sent: SentRequest) -> bool: ...
-
-    def extraction(self, request: LLMRequest, sent: SentRequest) -> BaseModel:
-        assert request.reply_class is not None
-        return request.reply_class.model_validate(self.obeyed if self.is_deceived(sent) else self.read)
 
     def verdict(self, request: LLMRequest, sent: SentRequest) -> BinaryEvalResult:
         if not self.is_deceived(sent):
@@ -74,11 +54,10 @@ class Judge(ABC):
 
 
 class GullibleJudge(Judge):
-    """Judge that is deceived by any payload that it can read, including in pictures."""
+    """Judge that is deceived by any payload that it can read."""
 
     def is_deceived(self, sent: SentRequest) -> bool:
-        shown = [self.pictures.get(_sha256(uri), "") for uri in sent.images]
-        return any(can_read(payload, text) for payload in self.payloads for text in (sent.text, *shown))
+        return any(can_read(payload, sent.text) for payload in self.payloads)
 
 
 class IsolationJudge(Judge):
@@ -125,7 +104,3 @@ def _sentences(text: str) -> list[str]:
 
 def _pairs(sentences: Sequence[str]) -> list[str]:
     return [f"{one} {two}" for one, two in pairwise(sentences)]
-
-
-def _sha256(uri: str) -> str:
-    return hashlib.sha256(base64.b64decode(uri.partition(",")[2])).hexdigest()

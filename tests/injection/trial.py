@@ -9,8 +9,6 @@ import asyncio
 import functools
 from collections.abc import Awaitable, Callable, Collection, Iterator
 
-from cache.errors import CacheError
-from judges.grounding.quotes import find_quotes
 from judges.llm.client import LLMRequest
 from judges.prompting.page_view import MAX_LINKS_CHARS
 from judges.prompting.rendering import Style
@@ -19,7 +17,6 @@ from tests.injection.cases import Case, load_cases
 from tests.injection.material import Material, Site, build
 from tests.injection.reading import SentRequest, can_read, read_request
 from tests.injection.rendered import build_rendered
-from tests.injection.sources import build_source
 from tests.injection.stand_in_judges import GullibleJudge, HonestJudge, IsolationJudge, Judge
 from tests.injection.world import World, nonce_of_another_run, strictly_supported
 
@@ -43,8 +40,6 @@ def materials(site: Site, letters: Collection[str], *, benign: bool, in_browser:
 def _made(case: Case, place: str, site: Site, *, benign: bool) -> Material:
     if place in IN_BROWSER:
         return build_rendered(case, place, site, benign=benign)
-    if place == "source":
-        return build_source(case, site, benign=benign)
     first = build(case, place, site, benign=benign)
     return build(case, place, site, benign=benign, stale_nonce=nonce_of_another_run(first))
 
@@ -66,10 +61,9 @@ async def find_problems(
 
 async def attack_problems(world: World, material: Material) -> list[str]:
     """Return the problems of one attack, under each judge and style."""
-    pictures = await world.picture_texts(material)
     wrong: list[str] = []
-    for style in styles(material):
-        for judge in _judges(material, pictures):
+    for style in Style:
+        for judge in _judges(material):
             judgement = await world.judge(material, judge, style)
             wrong += broken_invariants(material, style, judge.requests)
             honest_about_answer = isinstance(judge, HonestJudge) and material.sources is None
@@ -81,52 +75,19 @@ async def attack_problems(world: World, material: Material) -> list[str]:
 async def benign_problems(world: World, twin: Material) -> list[str]:
     """Return what an honest judge no longer supports in a twin, and problems of its requests."""
     wrong: list[str] = []
-    for style in styles(twin):
-        judge = HonestJudge(evidence=twin.evidence, read=twin.read)
+    for style in Style:
+        judge = HonestJudge(evidence=twin.evidence)
         judgement = await world.judge(twin, judge, style)
         wrong += [] if strictly_supported(judgement) else [f"{twin.name}, {style}: no longer counts"]
         wrong += broken_invariants(twin, style, judge.requests)
     return wrong
 
 
-async def counted_by_quote_alone(world: World, material: Material) -> list[str]:
-    """Return the case if a verdict of the gullible judge would count as soon as one of its quotes is in the page."""
-    judge = GullibleJudge(
-        payloads=material.reads,
-        pictures=await world.picture_texts(material),
-        quotes=material.quotes,
-        obeyed=material.obeyed,
-    )
-    await world.judge(material, judge, Style.NATIVE)
-    said = [vote.quotes for vote in judge.votes if vote.result]
-    for url in material.sources or ():
-        try:
-            page = await world.preparer.prepare(await world.cache.evidence_for(url))
-        except CacheError:
-            continue
-        if any(find_quotes(page.index.folded, page.text, quotes, page_id=page.page_id) for quotes in said):
-            return [material.case.id]
-    return []
-
-
-def styles(material: Material) -> list[Style]:
-    """Return the prompt styles. Public scripts receive extractions unchanged, so class M applies to native judges
-    only.
-    """
-    return [Style.NATIVE] if material.place == "extraction" else list(Style)
-
-
-def _judges(material: Material, pictures: dict[str, str]) -> Iterator[Judge]:
-    yield GullibleJudge(
-        payloads=material.reads,
-        pictures=pictures,
-        quotes=material.quotes,
-        obeyed=material.obeyed,
-        read=material.read,
-    )
-    yield HonestJudge(evidence=material.evidence, read=material.read)
+def _judges(material: Material) -> Iterator[Judge]:
+    yield GullibleJudge(payloads=material.reads, quotes=material.quotes)
+    yield HonestJudge(evidence=material.evidence)
     if material.place != "quotes":  # in place "quotes" the judge itself is the attack, whatever it is sent
-        yield IsolationJudge(payloads=material.reads, obeyed=material.obeyed, read=material.read)
+        yield IsolationJudge(payloads=material.reads)
 
 
 def broken_invariants(material: Material, style: Style, requests: list[LLMRequest]) -> list[str]:

@@ -7,12 +7,9 @@ claim runs on them, and the rubric is scored as usual.
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
-
-from pydantic import BaseModel, Field
 
 from answers.submission import Answer
 from cache.backends.http import HttpCapturer
@@ -20,7 +17,6 @@ from cache.blobs import BlobStore
 from cache.capture import Capturer
 from cache.capture_index import MemoryIndex
 from cache.egress.proxy import EgressProxy
-from cache.errors import CacheError
 from cache.pages import PageCache
 from judges.context import JudgeContext
 from judges.extractor import Extractor
@@ -31,27 +27,12 @@ from judges.prompting.rendering import Question, Style, render_claim
 from judges.registry import MARK, judge
 from judges.runner import Judgement, JudgeTools, run_judge
 from judges.verifier import Verifier
-from tests.injection.material import Material, Site
+from tests.injection.material import HOST, Material, Site
 from tests.injection.reading import read_request
-from tests.injection.sources import HOSTS
 from tests.standin.web import StandInWeb
 
 TRIALS = 5
 BLOCK_BUILDER = BlockBuilder(b"the secret of this installation")
-
-
-class FurtherItem(BaseModel):
-    name: str
-    detail: str = ""
-
-
-class ExtractedFact(BaseModel):
-    """Extraction of class M from an answer."""
-
-    statement: str | None = None
-    subject: str | None = None
-    urls: list[str] = Field(default_factory=list)
-    further: list[FurtherItem] = Field(default_factory=list)
 
 
 class LoopbackResolver:
@@ -86,17 +67,6 @@ class World:
             getattr(_rubric_of(material), MARK), Answer(name="answer_1.md", text=material.answer), tools
         )
 
-    async def picture_texts(self, material: Material) -> dict[str, str]:
-        """Return the text of each picture of a material's pages, by its SHA-256."""
-        said: dict[str, str] = {}
-        for url in material.sources or ():
-            try:
-                evidence = await self.cache.evidence_for(url)
-            except CacheError:
-                continue
-            said |= {hashlib.sha256(shot).hexdigest(): material.pictured for shot in evidence.screenshots}
-        return said
-
 
 def http_capturer(proxy: EgressProxy) -> Capturer:
     return HttpCapturer(proxy, semaphore=asyncio.Semaphore(4))
@@ -104,15 +74,16 @@ def http_capturer(proxy: EgressProxy) -> Capturer:
 
 @asynccontextmanager
 async def open_world(capturer: Callable[[EgressProxy], Capturer] = http_capturer) -> AsyncIterator[World]:
-    """Open a separate world in which one stand-in server serves every host of ``HOSTS``."""
-    async with StandInWeb() as web:
-        places = frozenset(f"{host}:{web.port}" for host in HOSTS)
-        async with EgressProxy(places, resolver=LoopbackResolver()) as proxy:
-            pages = PageCache(capturer(proxy), BlobStore.open("memory://"), MemoryIndex())
-            try:
-                yield World(web, pages, PagePreparer(BLOCK_BUILDER))
-            finally:
-                await pages.aclose()
+    """Open a separate world with a stand-in web server."""
+    async with (
+        StandInWeb() as web,
+        EgressProxy(frozenset({f"{HOST}:{web.port}"}), resolver=LoopbackResolver()) as proxy,
+    ):
+        pages = PageCache(capturer(proxy), BlobStore.open("memory://"), MemoryIndex())
+        try:
+            yield World(web, pages, PagePreparer(BLOCK_BUILDER))
+        finally:
+            await pages.aclose()
 
 
 def strictly_supported(judgement: Judgement) -> bool:
@@ -136,15 +107,6 @@ def _rubric_of(material: Material) -> object:
 
     @judge(task="injection", description=material.case.scenario.task)
     async def one_claim(ctx: JudgeContext) -> None:
-        if material.place != "extraction":
-            ctx.verify("fact", material.claim, material.sources, critical=True)
-            return
-        found = await ctx.extract(
-            ExtractedFact, "Read the statement, what it is about, its sources, and further items."
-        )
-        ctx.check("given", found.statement and found.subject, critical=True)
-        ctx.verify("fact", found.statement or "nothing was stated", found.urls, critical=True)
-        for number, item in enumerate(found.further):
-            ctx.verify(f"further_{number}", f"{item.name}: {item.detail}", found.urls, critical=True)
+        ctx.verify("fact", material.claim, material.sources, critical=True)
 
     return one_claim

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import socket
 import subprocess
-import tempfile
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -162,22 +161,3 @@ def test_browser_has_a_home_and_no_privileges(report: dict[str, str]) -> None:
     assert (int(report["CapEff"], 16), int(report["CapPrm"], 16), report["NoNewPrivs"]) == (0, 0, "1")
     user = UID if report["case"] == ANOTHER_USER else os.geteuid()
     assert report["Uid"].split() == [str(user)] * 4
-
-
-def test_browser_is_prepared_outside_of_a_temporary_folder_that_its_user_cannot_enter(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    if os.geteuid() != 0:
-        pytest.skip("only root can change to another user")
-    closed = tmp_path / "closed"
-    closed.mkdir(mode=0o700)
-    monkeypatch.setattr(tempfile, "tempdir", str(closed))
-    browser = Path("/bin/true")
-    with capture_logs():
-        launch = prepare_launch(browser, allow_unsandboxed=False, pages=1)
-    try:
-        assert not launch.folder.is_relative_to(closed)
-        profile = closed / "profile"
-        subprocess.run([str(launch.script), f"--user-data-dir={profile}"], env=launch.environment, check=True)
-    finally:
-        launch.kill()

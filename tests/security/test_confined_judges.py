@@ -11,8 +11,6 @@ import ctypes
 import os
 import platform
 import socket
-import subprocess
-import sys
 from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
@@ -78,31 +76,21 @@ CALLS = {
 NEW_NAMESPACES = {"user namespace": 0x10000000, "network namespace": 0x40000000}
 SYSTEM_CALLS = {
     "opens a TCP socket": "connect(socket.AF_INET, ADDRESS)",
-    "opens an IPv6 socket": "connect(socket.AF_INET6, ('::1', 80))",
     "opens a UDP socket": "socket.socket(socket.AF_INET, socket.SOCK_DGRAM)",
-    "opens a raw socket": "socket.socket(socket.AF_INET, socket.SOCK_RAW, 1)",
     "opens a netlink socket": "socket.socket(socket.AF_NETLINK, socket.SOCK_RAW)",
-    "opens a vsock socket": "socket.socket(40, socket.SOCK_STREAM)",
     "connects to the database socket": "connect(socket.AF_UNIX, DATABASE)",
     "connects a pair to the database socket": "reconnect()",
     "resolves a name": "socket.getaddrinfo('localhost', 80)",
     "kills the service": "os.kill(SERVICE, 0)",
-    "kills its parent": "os.kill(os.getppid(), 0)",
     "kills everything": "os.kill(-1, 0)",
     "signals with a pidfd": "signal.pidfd_send_signal(os.pidfd_open(SERVICE), 0)",
-    "survives its parent": "call({'x86_64': 157, 'aarch64': 167}[os.uname().machine], 1, 0)",
     "traces the service": f"call({CALLS.get('ptrace')}, 0x4206, SERVICE, None, None)",
     "reads memory by a call": f"call({CALLS.get('process_vm_readv')}, SERVICE, None, 0, None, 0, 0)",
     "mounts": f"call({CALLS.get('mount')}, b'x', b'/mnt', b'assay', 0, None)",
-    "loads a BPF program": f"call({CALLS.get('bpf')}, 0, None, 0)",
     "reads kernel keys": f"call({CALLS.get('keyctl')}, 0, -3, 0)",
     "uses io_uring": "call(425, 8, ctypes.create_string_buffer(120))",
-    "uses memory files": "os.memfd_create('x')",
     "opens its own files to others": "os.chmod(OWN, 0o777)",
-    "opens evidence to others": "os.chmod(EVIDENCE, 0o777)",
-    "changes attributes of files": "os.setxattr(OWN, 'user.assay', b'x')",
     "limits the service": "__import__('resource').prlimit(SERVICE, 7)",
-    "slows the service": "os.setpriority(os.PRIO_PROCESS, SERVICE, os.getpriority(os.PRIO_PROCESS, SERVICE))",
     "starts a process": "fork()",
     **{f"enters a {name}": f"call({CALLS.get('unshare')}, {flag})" for name, flag in NEW_NAMESPACES.items()},
 }
@@ -111,11 +99,8 @@ FILES = {
     "reads the environment of the service": "read(f'/proc/{SERVICE}/environ')",
     "reads memory of the service": "read(f'/proc/{SERVICE}/mem')",
     "reads open files of the service": "read(f'/proc/{SERVICE}/fd/{OPEN_FILE}')",
-    "lists open files of the service": "os.listdir(f'/proc/{SERVICE}/fd')",
     "reads the environment of its parent": "read(f'/proc/{os.getppid()}/environ')",
-    "reads memory of its parent": "read(f'/proc/{os.getppid()}/mem')",
     "lists processes": "os.listdir('/proc')",
-    "reads temporary files of others": "os.listdir(os.path.dirname(__import__('tempfile').gettempdir()))",
     "overwrites evidence": "write(EVIDENCE)",
     "overwrites the program": f"write({ctypes.__file__!r})",
 }
@@ -123,20 +108,15 @@ ONLY_LANDLOCK = {
     "reads .env of the working directory": "read(DOT_ENV)",
     "reads /etc/hosts": "read('/etc/hosts')",
     "reads a folder beside the task file": "read(BELOW)",
-    "fills /dev/shm": "create_in('/dev/shm')",
     "fills /tmp": "create_in('/tmp')",
 }
 ALLOWED = {
     "reads data beside the task file": "read(BESIDE)",
     "writes temporary files": "__import__('tempfile').TemporaryFile().write(b'x')",
     "starts a thread": "threading.Thread(target=print).start()",
-    "uses a socket pair": "socket.socketpair()",
-    "signals itself": "os.kill(os.getpid(), 0)",
     "imports a module": "__import__('wave')",
     "imports a module beside the task file": "import_beside('sibling')",
-    "imports a package": "__import__('pymupdf')",
     "finds its own processes": "os.listdir('/proc/self/task')",
-    "reads the time zone": "__import__('zoneinfo').ZoneInfo('Europe/Paris')",
 }
 
 
@@ -251,11 +231,6 @@ EXHAUSTION = {
         "for n in range(10_000): threading.Thread(target=time.sleep, args=(60,), daemon=True).start()\ntime.sleep(60)",
         "threads",
     ),
-    "disk": (
-        "import tempfile\nfiles = []\nwhile True:\n"
-        "    files.append(tempfile.NamedTemporaryFile())\n    files[-1].write(bytes(8_000_000))\n    time.sleep(0.02)",
-        "disk",
-    ),
     "deleted_files": (
         "import tempfile\nfiles = []\nwhile True:\n"
         "    files.append(tempfile.TemporaryFile())\n    files[-1].write(bytes(8_000_000))\n    time.sleep(0.02)",
@@ -265,19 +240,12 @@ EXHAUSTION = {
         "import tempfile\nfolder = tempfile.mkdtemp()\nfor n in range(1_000_000): open(f'{folder}/{n}', 'w').close()",
         "disk",
     ),
-    "hidden_files": (
-        "import tempfile\nfolder = tempfile.mkdtemp()\nopen(folder + '/x', 'w').close()\nos.mkdir(folder + '/y', 0)\n"
-        "time.sleep(60)",
-        "disk",
-    ),
 }
 
 
 @in_module_loop
 @pytest.mark.parametrize("attack", EXHAUSTION)
 async def test_exhaustion_is_stopped_with_its_limit(process_pool: ForkServerPool, tmp_path: Path, attack: str) -> None:
-    if attack == "hidden_files" and IS_ROOT:
-        pytest.skip("the fork server of root sees them")
     if attack == "deleted_files" and not IS_ROOT and not landlock_version():
         pytest.skip("the fork server may not see them")
     body, limit = EXHAUSTION[attack]
@@ -304,30 +272,3 @@ async def test_siblings_cannot_reach_each_other(process_pool: ForkServerPool, tm
     found = next(info["seen"]["found"] for info in result["eval_breakdown"][0]["info"] if "seen" in info)
     assert found == ["PermissionError"] * 3
     assert (await victim)["final_score"] == 1.0
-
-
-@pytest.mark.parametrize("allowed", [False, True])
-def test_process_that_is_not_dumpable_hides_its_environment(allowed: bool) -> None:
-    program = (
-        "import os, sys; from cache.confinement.privileges import set_dumpable\n"
-        "uid = int(sys.argv[1])\nif os.geteuid() == 0: os.setresuid(uid, uid, uid)\n"
-        f"set_dumpable(allowed={allowed}); print(flush=True); sys.stdin.read()"
-    )
-    user = DEFAULT_UID if IS_ROOT else os.geteuid()
-    with subprocess.Popen(
-        [sys.executable, "-c", program, str(user)], stdin=subprocess.PIPE, stdout=subprocess.PIPE
-    ) as process:
-        assert process.stdout is not None
-        process.stdout.readline()
-        read = subprocess.run(["cat", f"/proc/{process.pid}/environ"], user=user, capture_output=True, check=False)
-        process.communicate(b"")
-    assert (read.returncode == 0 and b"PATH=" in read.stdout) is allowed
-
-
-def test_every_command_is_private() -> None:
-    program = (
-        "import ctypes, os, sys\nsys.argv = ['assay', '--version']\nfrom app.cli import main\n"
-        "try: main()\nexcept SystemExit: print(ctypes.CDLL(None).prctl(3, 0, 0, 0, 0), oct(os.umask(0)))"
-    )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "0 0o77"

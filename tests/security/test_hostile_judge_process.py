@@ -42,27 +42,15 @@ def flood(body, times=1):
         pass
 """
 ATTACKS = {
-    "objects_in_63_mb": 'flood(b"[" + b"{}," * 21_000_000 + b"{}]")',
     "objects_in_15_mb": 'flood(b\'{"done":[\' + b"{}," * 5_000_000 + b"{}]}")',
-    "objects_in_many_calls": (
-        'flood(b\'{"call":"complete","id":NUMBER,"with":{"x":[\' + b"{}," * 100_000 + b"{}]}}", times=150)'
-    ),
     "long_strings_in_many_calls": (
         'flood(b\'{"call":"complete","id":NUMBER,"with":{"x":"\' + b"y" * 15_000_000 + b\'"}}\', times=150)'
     ),
-    "many_small_messages": 'flood(b\'{"tell":"progress","with":{"done":1,"total":2}}\', times=300_000)',
     "replies_that_are_not_read": (
         'flood(b\'{"call":"evidence","id":NUMBER,"with":'
         '{"run":"real","url":"https://shop.example/one","content":"page"}}\', times=5_000)'
     ),
-    "long_log_messages": (
-        'flood(b\'{"tell":"log","with":{"level":40,"name":"x","text":"\' + b"y" * 10_000_000 + b\'"}}\', times=200)'
-    ),
     "deep_nesting": 'flood(b"[" * 10_000_000)',
-    "many_votes": (
-        'flood(b\'{"call":"judge","id":NUMBER,"with":{"run":"real","model":"m","task":"t","trials":1000000001,'
-        '"claim":{"text":"x"}}}\', times=10)'
-    ),
 }
 
 

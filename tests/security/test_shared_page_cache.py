@@ -9,7 +9,7 @@ from pathlib import Path
 from mind2web2 import CacheFileSys
 from tests.architecture.sources import ROOT
 
-WRITERS, PAGES = 4, 25
+WRITERS, PAGES = 4, 5
 WRITE = """
 import sys
 from mind2web2 import CacheFileSys
@@ -24,7 +24,7 @@ for number in range(pages):
 """
 
 
-def test_four_processes_storing_a_hundred_pages_keep_a_hundred(tmp_path: Path) -> None:
+def test_pages_of_four_processes_are_all_kept(tmp_path: Path) -> None:
     search_path = f"{ROOT}:{ROOT / 'judges' / 'compat'}"
     writers = [
         subprocess.Popen(
@@ -41,7 +41,7 @@ def test_four_processes_storing_a_hundred_pages_keep_a_hundred(tmp_path: Path) -
     assert [process.wait(timeout=240) for process in writers] == [0] * WRITERS
 
     stored = CacheFileSys(tmp_path)
-    assert stored.summary() == {"total_urls": 100, "web_pages": 100, "pdf_pages": 0, "failed_urls": 100}
+    assert stored.summary() == {"total_urls": 20, "web_pages": 20, "pdf_pages": 0, "failed_urls": 20}
     assert len(stored.redirects()) == WRITERS * PAGES
     for writer in range(WRITERS):
         for number in range(PAGES):

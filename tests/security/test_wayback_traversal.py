@@ -37,11 +37,8 @@ def dead(url: str) -> Observation:
     "path",
     [
         f"/../../../web/{STAMP}id_/{OTHER}",
-        f"/a/../../../../web/{STAMP}id_/{OTHER}",
         f"/%2e%2e/%2E%2E/.%2e/web/{STAMP}id_/{OTHER}",
-        f"/..%2f..%2f..%2fweb/{STAMP}id_/{OTHER}",
         f"/%252e%252e/%252e%252e/%252e%252e/web/{STAMP}id_/{OTHER}",
-        f"/..%5c..%5c..%5cweb/{STAMP}id_/{OTHER}",
     ],
 )
 async def test_dot_segments_request_no_other_page(path: str) -> None:

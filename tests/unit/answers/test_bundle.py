@@ -9,7 +9,7 @@ import pytest
 
 from answers.errors import AnswersNotFound, InvalidArchive, InvalidSubmission, ProblemCode
 from answers.public_layout import ignored_files, read_archive, read_folder
-from answers.submission import MAX_ANSWER_BYTES, Submission
+from answers.submission import Submission
 
 
 def write(root: Path, files: dict[str, str | bytes]) -> Path:
@@ -49,11 +49,6 @@ def test_folder_gives_one_submission_per_task_in_natural_order(tmp_path: Path) -
     assert found[0].answers[0].text == "zwei é"
 
 
-def test_only_the_named_tasks_are_read(tmp_path: Path) -> None:
-    write(tmp_path, {**LAYOUT, "demo/t1/answer_3.md": b"\xff"})
-    assert listing(read_folder(tmp_path, "demo", ["t2"])) == [("demo", "t2", ["answer_1.md"])]
-
-
 def test_other_files_are_not_answers_and_are_listed_unless_they_are_hidden_or_metadata(tmp_path: Path) -> None:
     extra: dict[str, str | bytes] = {"demo/t1/notes.txt": "x", "demo/t1/.draft.md": "x", "demo/.git/answer_1.md": "x"}
     extra |= {"demo/t1/answer_01.md": "x", "demo/t1/final.md": "x", "demo/t1/answer_2.meta.json": "{}"}
@@ -66,7 +61,7 @@ def test_other_files_are_not_answers_and_are_listed_unless_they_are_hidden_or_me
 
 @pytest.mark.parametrize(
     ("agent", "tasks"),
-    [("nobody", []), ("demo", ["t9"]), ("demo", ["t1", "empty"]), ("bare", [])],
+    [("nobody", []), ("demo", ["t9"]), ("bare", [])],
 )
 def test_missing_answers_are_reported_by_name(tmp_path: Path, agent: str, tasks: list[str]) -> None:
     write(tmp_path, {**LAYOUT, "demo/empty/notes.txt": "x", "bare/t1/notes.txt": "x"})
@@ -97,7 +92,6 @@ def test_symlink_within_the_folder_is_followed_and_one_out_of_it_is_rejected(tmp
     ("content", "code"),
     [
         (b"\xff", ProblemCode.NOT_TEXT),
-        (b"a\0", ProblemCode.NOT_TEXT),
         (b" ", ProblemCode.EMPTY),
     ],
 )
@@ -112,13 +106,6 @@ def test_every_invalid_file_is_reported_for_folder_and_archive(
         assert [(problem.path, problem.code) for problem in caught.value.problems] == expected
 
 
-def test_oversized_file_is_rejected(tmp_path: Path) -> None:
-    write(tmp_path, {"demo/t1/answer_1.md": b"a" * (MAX_ANSWER_BYTES + 1)})
-    with pytest.raises(InvalidSubmission) as caught:
-        read_folder(tmp_path, "demo")
-    assert caught.value.problems[0].code is ProblemCode.TOO_LARGE
-
-
 def test_archive_gives_one_submission_per_agent_and_task() -> None:
     assert listing(read_archive(zipped(LAYOUT))) == [
         ("demo", "t1", ["answer_2.md", "answer_10.md"]),
@@ -127,22 +114,12 @@ def test_archive_gives_one_submission_per_agent_and_task() -> None:
     ]
 
 
-def test_files_of_desktops_and_metadata_in_an_archive_are_ignored() -> None:
-    extra: dict[str, str | bytes] = {"__MACOSX/demo/t1/._a.md": "x", "demo/.DS_Store": "x", "demo/t1/._a.md": "x"}
-    extra["demo/t1/answer_2.meta.json"] = "{}"
-    assert listing(read_archive(zipped({**LAYOUT, **extra}))) == listing(read_archive(zipped(LAYOUT)))
-
-
 @pytest.mark.parametrize(
     ("name", "code"),
     [
         ("answer_1.md", ProblemCode.BAD_ARCHIVE),
-        ("t1/answer_1.md", ProblemCode.BAD_ARCHIVE),
         ("answers/demo/t1/answer_1.md", ProblemCode.BAD_ARCHIVE),
-        ("demo/t1/answer_1.txt", ProblemCode.BAD_ARCHIVE),
         ("demo/t1/notes.md", ProblemCode.BAD_ARCHIVE),
-        ("demo/t1/answer_01.md", ProblemCode.BAD_ARCHIVE),
-        ("demo/t1/notes.meta.json", ProblemCode.BAD_ARCHIVE),
         ("demo/T1/answer_2.md", ProblemCode.DUPLICATE),
     ],
 )
@@ -152,17 +129,8 @@ def test_member_at_an_invalid_or_duplicate_path_is_rejected(name: str, code: Pro
     assert [(problem.path, problem.code) for problem in caught.value.problems] == [(name, code)]
 
 
-@pytest.mark.parametrize(
-    "name", ["-demo/t1/answer_1.md", "demo/t 1/answer_1.md", "demo//answer_1.md", "é/t1/answer_1.md"]
-)
+@pytest.mark.parametrize("name", ["-demo/t1/answer_1.md", "é/t1/answer_1.md"])
 def test_member_with_an_invalid_name_is_rejected(name: str) -> None:
     with pytest.raises(InvalidSubmission) as caught:
         read_archive(zipped({name: "x"}))
     assert {problem.code for problem in caught.value.problems} == {ProblemCode.BAD_NAME}
-
-
-def test_archive_without_answers_is_rejected() -> None:
-    for files in ({}, {".hidden": "x"}):
-        with pytest.raises(InvalidArchive) as caught:
-            read_archive(zipped(files))
-        assert caught.value.problems[0].code is ProblemCode.EMPTY

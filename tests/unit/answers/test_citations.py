@@ -1,7 +1,6 @@
 # ruff: noqa: RUF001 - the tests use punctuation of other scripts
 from __future__ import annotations
 
-import re
 from time import process_time
 
 import pytest
@@ -9,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from answers import citations as module
-from answers.citations import MAX_URL_CHARS, URL_START, Citation, CitationKind, citations, unique_urls
+from answers.citations import MAX_URL_CHARS, Citation, CitationKind, citations, unique_urls
 
 A = "https://a.example/x"
 B = "https://b.example/y"
@@ -17,20 +16,14 @@ B = "https://b.example/y"
 URLS = {
     # markdown links
     "[label](https://a.example/x)": [A],
-    "[label](https://a.example/x).": [A],
     '[label](https://a.example/x "A title")': [A],
-    "[label](https://a.example/x 'A title')": [A],
     "[label](https://a.example/x\n(A title))": [A],
     "[label](<https://a.example/x>)": [A],
     "[label](<https://a.example/x y>)": ["https://a.example/x y"],
-    "[label]( https://a.example/x )": [A],
     "[label](https://a.example/Foo_(bar))": ["https://a.example/Foo_(bar)"],
     "[label](https://a.example/(a(b)c))": ["https://a.example/(a(b)c)"],
     r"[label](https://a.example/Foo_\(bar\))": ["https://a.example/Foo_(bar)"],
-    "[label](https://a.example/x.)": ["https://a.example/x."],
-    "[label](https://a.example/x*)": ["https://a.example/x*"],
     "[label](https://a.example/x,y;z)": ["https://a.example/x,y;z"],
-    "[](https://a.example/x)": [A],
     "[one](https://a.example/x)[two](https://b.example/y)": [A, B],
     "[a [nested] label](https://a.example/x)": [A],
     "![image](https://a.example/x)": [A],
@@ -40,125 +33,74 @@ URLS = {
     "[label](www.a.example/x)": ["https://www.a.example/x"],
     "[label](https://a.example/x, and more": [A],
     "[label](/relative/path) and [mail](mailto:me@a.example)": [],
-    "**[label](https://a.example/x)**": [A],
-    # bare
     "https://a.example/x": [A],
-    "See https://a.example/x.": [A],
     "See https://a.example/x, or https://b.example/y!": [A, B],
-    "https://a.example/x?": [A],
-    "https://a.example/x...": [A],
     "https://a.example/x…": [A],
-    "https://a.example/x:": [A],
     "https://a.example/x?q=1&r=2#top": ["https://a.example/x?q=1&r=2#top"],
     "https://a.example/x?q=1&amp;r=2": ["https://a.example/x?q=1&r=2"],
-    "https://a.example/x&gt;.": [A],
     "https://a.example/x,y": ["https://a.example/x,y"],
     "https://a.example/x,https://b.example/y": [A, B],
     "https://a.example/x;https://b.example/y;": [A, B],
-    "https://a.example/": ["https://a.example/"],
-    "https://a.example": ["https://a.example"],
     "HTTPS://A.Example/X": ["HTTPS://A.Example/X"],
-    "http://localhost:8000/x": ["http://localhost:8000/x"],
-    "http://127.0.0.1:8000/x": ["http://127.0.0.1:8000/x"],
     "http://[2001:db8::1]:80/x": ["http://[2001:db8::1]:80/x"],
     "http://user:word@a.example/x": ["http://user:word@a.example/x"],
     "https://a.example/@name": ["https://a.example/@name"],
-    "https://a.example/a%20b%2Fc": ["https://a.example/a%20b%2Fc"],
-    "https://a.example/~me/": ["https://a.example/~me/"],
     "https://archive.example/2020/https://a.example/x": ["https://archive.example/2020/https://a.example/x"],
     # emphasis, quotes, code
-    "**https://a.example/x**": [A],
     "_https://a.example/x_": [A],
-    "~~https://a.example/x~~": [A],
-    "**https://a.example/x**.": [A],
-    "`https://a.example/x`": [A],
     "```\nhttps://a.example/x\n```": [A],
     '"https://a.example/x"': [A],
-    "'https://a.example/x'": [A],
     "['https://a.example/x','https://b.example/y']": [A, B],
     "“https://a.example/x”": [A],
-    "«https://a.example/x»": [A],
     "https://a.example/x's": ["https://a.example/x's"],
-    "https://a.example/wiki/McDonald's.": ["https://a.example/wiki/McDonald's"],
     "(https://a.example/wiki/McDonald's)": ["https://a.example/wiki/McDonald's"],
-    "**https://a.example/wiki/McDonald's**": ["https://a.example/wiki/McDonald's"],
-    "'https://a.example/wiki/McDonald's'": ["https://a.example/wiki/McDonald's"],
-    "https://a.example/?q=McDonald's": ["https://a.example/?q=McDonald's"],
     "https://a.example/wiki/McDonald’s": ["https://a.example/wiki/McDonald’s"],
     "https://a.example/Rock_’n’_Roll": ["https://a.example/Rock_’n’_Roll"],
-    "‘https://a.example/wiki/McDonald’s’, and": ["https://a.example/wiki/McDonald’s"],
-    "“https://a.example/wiki/McDonald’s”": ["https://a.example/wiki/McDonald’s"],
     "‘https://a.example/x’": [A],
-    "见‘https://a.example/x’等": [A],
-    "https://a.example/x’ and": [A],
     "https://a.example's page": ["https://a.example"],
     "https://a.example/'s page": ["https://a.example/"],
-    "https://a.example:80's page": ["https://a.example:80"],
     "www.a.example's page": ["https://www.a.example"],
-    "https://a.example’s page": ["https://a.example"],
     "‘https://a.example’s page’": ["https://a.example"],
-    "'https://a.example's page'": ["https://a.example"],
     "https://a.example/L'Or": ["https://a.example/L'Or"],
     "**https://a.example/x**text": [A],
-    "__https://a.example/x__": [A],
-    "***https://a.example/x***, and": [A],
     "**_https://a.example/x_**": [A],
-    "==https://a.example/x==": [A],
     "_Source: https://a.example/x_": [A],
     "https://a.example/x_": ["https://a.example/x_"],
-    "_https://a.example/x__": ["https://a.example/x_"],
     "_~~https://a.example/x~~_": [A],
     "https://a.example/Foo_(bar)_baz, https://b.example/__init__": [
         "https://a.example/Foo_(bar)_baz",
         "https://b.example/__init__",
     ],
-    "[l](https://a.example/Foo_(bar)_baz) https://b.example/__init__.": [
-        "https://a.example/Foo_(bar)_baz",
-        "https://b.example/__init__",
-    ],
     "_Foo: https://a.example/Foo_(bar)_baz and https://b.example/y_": ["https://a.example/Foo_(bar)_baz", B],
     "_https://a.example/x_ and https://b.example/y_": [A, "https://b.example/y_"],
-    "https://a.example/~~x https://b.example/y~~": ["https://a.example/~~x", "https://b.example/y~~"],
     "`_x` is in https://b.example/y_": ["https://b.example/y_"],
     r"\_x is in https://b.example/y_": ["https://b.example/y_"],
     "__https://a.example/__init____": ["https://a.example/__init__"],
     "https://a.example/x?sig=aa==": ["https://a.example/x?sig=aa=="],
-    "https://a.example/~me~/": ["https://a.example/~me~/"],
-    # brackets and tables
     "(https://a.example/x)": [A],
-    "(see https://a.example/x).": [A],
     "(https://a.example/Foo_(bar))": ["https://a.example/Foo_(bar)"],
     "https://a.example/Foo_(bar)": ["https://a.example/Foo_(bar)"],
-    "(https://a.example/Mercury_(planet)).": ["https://a.example/Mercury_(planet)"],
     "https://a.example:8080/x?y=[1](2)&z": ["https://a.example:8080/x?y=[1](2)&z"],
     "https://a.example/x(in Dutch)": [A],
     "https://a.example/x(1": ["https://a.example/x(1"],
     "[https://a.example/x]": [A],
-    "{https://a.example/x}": [A],
-    "(https://a.example/x),(https://b.example/y)": [A, B],
     "| one | https://a.example/x | https://b.example/y |": [A, B],
-    "|https://a.example/x|https://b.example/y|": [A, B],
     "| [label](https://a.example/x)<br>https://b.example/y |": [A, B],
     # references and footnotes
     "[text][1]\n\n[1]: https://a.example/x": [A],
-    "[1]\n\n[1]: <https://a.example/x> 'Title'": [A],
     "[text][One Two]\n\n> - [one  two]: https://a.example/x": [A],
     "[text][2]\n\n[1]: https://a.example/x\n[2]: https://b.example/y": [B, A],
     "[1] https://a.example/x": [A],
     "[^1]\n\n[^1]: Author, *Title*, https://a.example/x.": [A],
     "[^n]: first\n    https://a.example/x\n\n    https://b.example/y": [A, B],
     # autolinks and HTML
-    "<https://a.example/x>": [A],
     "<https://a.example/x.>": ["https://a.example/x."],
     "<https://a.example/x and more": [A],
-    '<a href="https://a.example/x">label</a>': [A],
     "<a href='https://a.example/x?q=1&amp;r=2'>": ["https://a.example/x?q=1&r=2"],
     '<a class="k" href="https://a.example/x">https://a.example/x</a>': [A],
     # www.
-    "www.a.example/x": ["https://www.a.example/x"],
     "See www.a.example.": ["https://www.a.example"],
     "me@www.a.example": [],
-    "www.": [],
     "awww.a.example": [],
     # escapes
     r"https://a.example/a\_b\*c": ["https://a.example/a_b*c"],
@@ -166,38 +108,28 @@ URLS = {
     "https://a.example/x\\\nhttps://b.example/y": [A, B],
     # other scripts
     "https://münchen.example/straße": ["https://münchen.example/straße"],
-    "https://例え.テスト/パス": ["https://例え.テスト/パス"],
-    "https://उदाहरण.परीक्षा/": ["https://उदाहरण.परीक्षा/"],
     "見よhttps://a.example/x。次": [A],
     "（https://a.example/x）": [A],
-    "［https://a.example/x］、｢https://b.example/y｣｡": [A, B],
     "（出典：https://a.example/Foo_(bar)）」": ["https://a.example/Foo_(bar)"],
     "https://a.example/レオナルド・ダ・ヴィンチ・": ["https://a.example/レオナルド・ダ・ヴィンチ"],
-    "https://a.example/Michelson\u2013Morley\u2013": ["https://a.example/Michelson\u2013Morley"],
     "https://a.example/x\u2014and": [A],
     **{f"https://a.example/x{sign}": [A] for sign in "·•|–›»”’。、）‣▪◦●■→←⇒⟶∙⋅・―−✓★†§¦‖"},
     **{f"https://a.example/x{sign} https://b.example/y.{sign},": [A, B] for sign in "·•|–›→"},
     **{f"https://a.example/x{sign}https://b.example/y": [A, B] for sign in "·•|–→"},
     "https://a.example/Col·laboració": ["https://a.example/Col·laboració"],
     "https://a.example/C♯": ["https://a.example/C♯"],
-    "https://a.example/x\u0f0b": ["https://a.example/x\u0f0b"],
     "‹https://a.example/x›، https://b.example/y؟": [A, B],
-    "https://a.example/x।": [A],
     "https://a.example/x｜https://b.example/y": [A, B],
     # not URLs
     "https://": [],
-    "https://... and https://": [],
     "http:///x": [],
     "https://{host}/x": [],
     "ftp://a.example/x": [],
-    "no URL at all": [],
-    "": [],
 }
 
 
-@pytest.mark.parametrize(("text", "expected"), URLS.items())
-def test_urls_of_a_text(text: str, expected: list[str]) -> None:
-    assert list(unique_urls(text)) == expected
+def test_urls_of_a_text() -> None:
+    assert {text: list(unique_urls(text)) for text in URLS} == URLS
 
 
 def only_citation(text: str) -> Citation:
@@ -211,14 +143,10 @@ def only_citation(text: str) -> Citation:
         ("[the *label*](https://a.example/x)", CitationKind.LINK, "the *label*"),
         ("![the image](https://a.example/x)", CitationKind.IMAGE, "the image"),
         ("](https://a.example/x)", CitationKind.LINK, ""),
-        ("[far\n\naway](https://a.example/x)", CitationKind.LINK, ""),
-        (r"\[no label](https://a.example/x)", CitationKind.LINK, ""),
         ("<https://a.example/x>", CitationKind.AUTOLINK, ""),
         ("https://a.example/x", CitationKind.BARE, ""),
         ("[One]: https://a.example/x", CitationKind.DEFINITION, "One"),
-        ("[One]: <https://a.example/x>", CitationKind.DEFINITION, "One"),
         ("[^note]: see https://a.example/x", CitationKind.FOOTNOTE, "note"),
-        ("[^note]: [label](https://a.example/x)", CitationKind.LINK, "label"),
         ('<img src="https://a.example/x">', CitationKind.HTML, ""),
     ],
 )
@@ -311,20 +239,6 @@ def test_citations_do_not_depend_on_the_parts_that_are_searched(text: str, part_
         assert citations(text) == found
 
 
-def test_long_text_is_searched_in_parts(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Searches:
-        def search(self, text: str, start: int, end: int | None = None) -> re.Match[str] | None:
-            chars.append((len(text) if end is None else end) - start)
-            return URL_START.search(text, start, len(text) if end is None else end)
-
-    chars: list[int] = []
-    monkeypatch.setattr(module, "URL_START", Searches())
-    text = "The ferry leaves at 8:40. " * 40_000
-    assert unique_urls(f"{text}{A} {text}{B}") == (A, B)
-    assert sum(chars) >= 2 * len(text)
-    assert max(chars) < 60_000
-
-
 HOST = st.sampled_from(["a.example", "www.b.example:8443", "localhost:8000", "[2001:db8::1]:80", "münchen.example"])
 SEGMENT = st.sampled_from(
     ["x", "Mercury_(planet)", "a_b", "~me", "f[1]", "(a(b)c)", "L'Or", "1,2;3", "a*b", "%20", "水星", "@n",
@@ -355,14 +269,6 @@ def test_url_in_any_wrapping_is_found_unchanged(url: str, wrapping: str) -> None
     assert unique_urls(wrapping.format(url)) == (url,)
 
 
-@given(
-    st.lists(MADE_URLS, min_size=1, max_size=4),
-    st.sampled_from([" ", ", ", "; ", " · ", "|", " and _this_ ", " `_x` "]),
-)
-def test_urls_of_one_line_are_found_unchanged(cited: list[str], between: str) -> None:
-    assert unique_urls(between.join(cited)) == tuple(dict.fromkeys(cited))
-
-
 @given(st.lists(st.tuples(MADE_URLS, st.sampled_from(WRAPPINGS)), min_size=1, max_size=8))
 def test_urls_are_listed_in_order_of_first_citation(cited: list[tuple[str, str]]) -> None:
     text = "\n\n".join(wrapping.replace("1]", f"n{nth}]").format(url) for nth, (url, wrapping) in enumerate(cited))
@@ -370,17 +276,15 @@ def test_urls_are_listed_in_order_of_first_citation(cited: list[tuple[str, str]]
 
 
 HOSTILE = [
-    "[", "(", "](", "[](", "\\[", "[x][y]", "[a\n", "\n ", "https://", "<http://a", "](http://a\"", "href=\"http://a ",
-    "[http://a](", "http://a,", "http://", "_http://a_ ", "http://a_", "http://a(b ", "**", "（",
-    "[a]: http://a\n", "[^1]: ", "[(", "[[[[((((", "![", "[^",
-    "’s", "http://a/’s", "http://a/_x_ ", "·", "→", "'http://a's",
+    "[", "](", "[](", "[x][y]", "https://", "<http://a", "http://a,", "_http://a_ ", "http://a(b ", "**",
+    "[a]: http://a\n", "[^1]: ", "[[[[((((", "http://a/’s", "http://a/_x_ ", "'http://a's",
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("piece", HOSTILE)
 def test_hostile_text_is_parsed_in_linear_time(piece: str) -> None:
     """Measures CPU time, which does not depend on the load. Quadratic time would take minutes."""
-    text = f"https://a.example/{piece * (200_000 // len(piece))}"
+    text = f"https://a.example/{piece * (50_000 // len(piece))}"
     started = process_time()
     citations(text)
-    assert process_time() - started < 10
+    assert process_time() - started < 5

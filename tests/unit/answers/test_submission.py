@@ -1,10 +1,9 @@
 from __future__ import annotations
 
-import hashlib
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from answers.errors import InvalidSubmission, ProblemCode
@@ -45,23 +44,12 @@ def test_valid_submission_is_unchanged() -> None:
     )
 
 
-@pytest.mark.parametrize("name", ["answer_1", "answer_1.md"])
-def test_answer_name_gets_the_suffix_md(name: str) -> None:
-    assert make(answers=[(name, "text")]).answers[0].name == "answer_1.md"
-    assert with_suffix(name) == "answer_1.md"
+def test_answer_name_gets_the_suffix_md() -> None:
+    assert make(answers=[("answer_1", "text")]).answers[0].name == "answer_1.md"
+    assert with_suffix("answer_1.md") == "answer_1.md"
 
 
-def test_answer_is_identified_by_the_hash_of_its_text() -> None:
-    assert Answer(name="a.md", text="é").sha256 == hashlib.sha256("é".encode()).hexdigest()
-
-
-@pytest.mark.parametrize("name", ["a", "A" * 100, "9", "a.b-c_d", "a.", "CON"])
-def test_names_that_match_the_pattern_are_accepted(name: str) -> None:
-    made = make(agent=name, task_id=name, run=name, answers=[(name, "text")])
-    assert (made.agent, made.task_id, made.run, made.answers[0].name) == (name, name, name, f"{name}.md")
-
-
-BAD_NAMES = ["", "A" * 101, ".a", "-a", "_a", "a..b", "../a", "a/b", "a\\b", "a b", "a\0", "a\n", "é", "%2e%2e", "~"]
+BAD_NAMES = ["", "A" * 101, ".a", "../a", "a/b", "a b", "a\0", "é"]
 
 
 @pytest.mark.parametrize("name", BAD_NAMES)
@@ -72,11 +60,6 @@ def test_invalid_name_is_rejected_with_its_field(name: str) -> None:
     assert problems_of(answers=[("a", "text"), (name, "text")]) == [("answers.1.name", ProblemCode.BAD_NAME)]
 
 
-def test_answer_named_only_md_is_rejected() -> None:
-    assert problems_of(answers=[(".md", "text")]) == [("answers.0.name", ProblemCode.BAD_NAME)]
-
-
-@settings(max_examples=100, deadline=None)
 @given(st.one_of(st.text(max_size=12), st.text(alphabet="./\\%2e\0aé", max_size=8)))
 def test_accepted_name_is_one_safe_path_component(name: str) -> None:
     try:
@@ -100,44 +83,19 @@ def test_submission_without_answers_is_rejected() -> None:
 @pytest.mark.parametrize(
     ("text", "code"),
     [
-        ("", ProblemCode.EMPTY),
         (" \n\t", ProblemCode.EMPTY),
         ("a\0b", ProblemCode.NOT_TEXT),
         ("half \ud83d a pair", ProblemCode.NOT_TEXT),
         ("a" * (MAX_ANSWER_BYTES + 1), ProblemCode.TOO_LARGE),
-        ("é" * (MAX_ANSWER_BYTES // 2 + 1), ProblemCode.TOO_LARGE),
         ("".join(f"https://a.example/{n} " for n in range(MAX_UNIQUE_URLS + 1)), ProblemCode.TOO_MANY),
     ],
-    ids=["empty", "blank", "nul", "surrogate", "bytes", "encoded bytes", "urls"],
+    ids=["blank", "nul", "surrogate", "bytes", "urls"],
 )
 def test_invalid_text_is_rejected_with_its_field(text: str, code: ProblemCode) -> None:
     assert problems_of(answers=[("a", "text"), ("b", text)]) == [("answers.1.text", code)]
 
 
-@pytest.mark.parametrize(
-    "text",
-    [
-        "a" * MAX_ANSWER_BYTES,
-        "".join(f"https://a.example/{n} " for n in range(MAX_UNIQUE_URLS)) * 2,
-        "\ufeffwith a mark before it \U0001f600",
-    ],
-    ids=["bytes", "urls", "signs"],
-)
-def test_text_at_the_limit_is_accepted(text: str) -> None:
-    assert make(answers=[("a", text)]).answers[0].text == text
-
-
-def test_all_problems_are_reported_at_once() -> None:
-    assert problems_of(agent="", task_id="..", model="", answers=[("a", ""), ("a", "x")]) == [
-        ("agent", ProblemCode.BAD_NAME),
-        ("task_id", ProblemCode.BAD_NAME),
-        ("model", ProblemCode.BAD_NAME),
-        ("answers.0.text", ProblemCode.EMPTY),
-        ("answers.1.name", ProblemCode.DUPLICATE),
-    ]
-
-
-@pytest.mark.parametrize("model", ["", " ", "a\0", "a\nb", "m" * 201])
+@pytest.mark.parametrize("model", [" ", "a\0", "m" * 201])
 def test_invalid_model_label_is_rejected(model: str) -> None:
     assert problems_of(model=model) == [("model", ProblemCode.BAD_NAME)]
 
@@ -153,15 +111,12 @@ def nested(depth: int) -> dict[str, Any]:
     ("metadata", "code"),
     [
         ({"a": float("nan")}, ProblemCode.NOT_JSON),
-        ({"a": object()}, ProblemCode.NOT_JSON),
         (nested(100_000), ProblemCode.NOT_JSON),
         ({"a": ["\0"]}, ProblemCode.NOT_TEXT),
-        ({"a\0": 1}, ProblemCode.NOT_TEXT),
-        ({"a": "\\\0"}, ProblemCode.NOT_TEXT),
         ({"a": "\ud83d"}, ProblemCode.NOT_TEXT),
         ({"a": "x" * MAX_METADATA_BYTES}, ProblemCode.TOO_LARGE),
     ],
-    ids=["nan", "object", "depth", "nul", "nul key", "nul after backslash", "surrogate", "bytes"],
+    ids=["nan", "depth", "nul", "surrogate", "bytes"],
 )
 def test_metadata_that_the_database_cannot_store_is_rejected(metadata: dict[str, Any], code: ProblemCode) -> None:
     assert problems_of(metadata=metadata) == [("metadata", code)]

@@ -8,15 +8,12 @@ import pytest
 
 from cache.capture import CaptureOutcome, Evidence
 from judges.errors import LLMUnavailable, ModelNotConfigured
-from judges.llm.cached import JuryClient
 from judges.llm.client import LLMRequest
-from judges.llm.parameters import RequestParameters, RunParameters
 from judges.llm.providers import parse_judge
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.prompting.rendering import BinaryEvalResult
 from judges.verifier import JuryJudge, Verifier, judge_named
-from rubrics.result_json import leaf_json
 from rubrics.verdict import Claim, Outcome, QuoteOrigin, Reason, Verdict
 from tests.fakes.llm import RuleLLM
 from tests.fakes.pages import FixedEvidence, missing, page
@@ -130,24 +127,12 @@ async def test_claim_without_a_page_is_no_verdict_of_a_jury() -> None:
     assert (verdict.outcome, verdict.members, llm.requests) == (Outcome.NOT_JUDGED, (), [])
 
 
-async def test_leaf_names_the_verdict_of_each_member() -> None:
-    verdict = await judged({"a": says(True, reasoning="yes"), "b": says(False, reasoning="no"), "c": LOST})
-    assert leaf_json(CLAIM, verdict)["jury"] == [
-        {"model": "a", "outcome": "passed", "reason": None, "reasoning": "yes"},
-        {"model": "b", "outcome": "failed", "reason": "refuted", "reasoning": "no"},
-        {"model": "c", "outcome": "not_judged", "reason": "llm_unavailable", "reasoning": "the server is down"},
-    ]
-    assert "jury" not in leaf_json(CLAIM, Verdict(outcome=Outcome.PASSED))
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [
         ("a,b", "odd number of members"),
         ("a,b,a", "twice"),
-        ("azure/a,openai/a,b", "twice"),
         ("a,,b", "invalid model ''"),
-        ("a,b,c,d", "odd number of members"),
         ("a,b,c,d,e,f,g,h,i,j,k", "odd number of members from 3 to 9"),
         ("nowhere/a,b,c", "unknown provider 'nowhere'"),
     ],
@@ -156,27 +141,3 @@ def test_invalid_juries_are_refused(name: str, message: str) -> None:
     with pytest.raises(ModelNotConfigured, match="invalid jury") as refused:
         parse_judge(name)
     assert message in str(refused.value)
-
-
-def test_names_of_juries_are_read_and_written() -> None:
-    judge = parse_judge(" gpt-6-sol, azure:mine,lexical ")
-    assert (str(judge), judge.model) == ("openai/gpt-6-sol,azure/mine,lexical/lexical", "gpt-6-sol,mine,lexical")
-    assert parse_judge(str(judge)) == judge
-
-
-async def test_requests_go_to_the_client_of_their_model_and_others_to_the_first() -> None:
-    clients = {"a": RuleLLM(), "b": RuleLLM()}
-    llm = JuryClient(clients)
-    for model in ("a", "b", "a script's own choice"):
-        await llm.complete(LLMRequest(model=model, messages=(), purpose="verify", schema=BinaryEvalResult))
-    assert [len(client.requests) for client in clients.values()] == [2, 1]
-    await llm.aclose()
-    assert not any(client.closed for client in clients.values())
-
-
-@pytest.mark.parametrize(
-    ("asked", "sent"), [("gpt-6-luna,mine", "gpt-6-luna"), ("mine", "mine"), ("o4-mini", "gpt-6-luna")]
-)
-def test_requests_that_are_no_verdicts_use_the_first_member(asked: str, sent: str) -> None:
-    parameters = RequestParameters(RunParameters(), {"gpt-6-luna": "openai", "mine": "azure"})
-    assert parameters.add_to(LLMRequest(model=asked, messages=(), purpose="extract")).model == sent

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 
 from hypothesis import given
 from hypothesis import strategies as st
@@ -44,29 +43,6 @@ def test_requests_of_no_leaf_are_charged_last():
     shown = verdict(("a", CACHED))
     [charged] = assign_usage_in_tree_order([shown], [hidden, *shown.requests])
     assert (charged.usage, cached(charged)) == (PAID, [False])
-
-
-def test_request_without_cost_stays_cached():
-    before = [verdict(("a", CACHED)), verdict(("a", CACHED))]
-    assert assign_usage_in_tree_order(before) == before
-
-
-def test_unneeded_requests_are_charged_after_needed_ones():
-    beside = replace(verdict(("a", CACHED)), unneeded=(ModelRequest(key="b", usage=PAID),))
-    first, second = assign_usage_in_tree_order([beside, verdict(("a", PAID), ("b", CACHED))])
-    assert (first.usage, first.unneeded[0].usage) == (PAID, CACHED)
-    assert (second.usage, cached(second)) == (CACHED + PAID, [True, False])
-    assert first.spent + second.spent == PAID + PAID + CACHED + CACHED
-
-
-def test_requests_without_key_keep_their_cost():
-    before = [verdict(("", CACHED), ("", PAID)), verdict(("", PAID))]
-    assert assign_usage_in_tree_order(before) == before
-
-
-def test_verdict_without_known_requests_keeps_its_usage():
-    before = [Verdict(outcome=Outcome.PASSED, usage=PAID), verdict(("a", PAID))]
-    assert assign_usage_in_tree_order(before) == before
 
 
 KEYS = st.lists(st.lists(st.sampled_from("abc"), max_size=4), max_size=5)

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import hashlib
-import sys
 from pathlib import Path
 
 import pytest
@@ -49,48 +48,18 @@ def test_public_script_is_listed_without_being_executed(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    "text",
-    ["from elsewhere import evaluate_answer", "from elsewhere import run as evaluate_answer", "evaluate_answer = 1"],
-)
-def test_public_script_can_import_or_assign_its_function(tmp_path: Path, text: str):
-    assert load_judge(write(tmp_path, "t", text)).kind is JudgeKind.MIND2WEB2
-
-
-@pytest.mark.parametrize(
     ("text", "message"),
     [
         ("def broken(:", "cannot be parsed"),
         ("x = 1", "neither"),
         ("raise ValueError('boom')", "boom"),
-        ("import no_such_module_anywhere", "no_such_module_anywhere"),
-        ("raise SystemExit(3)", "SystemExit"),
-        ("def evaluate_answer(): ...", "async def"),
         ("async def evaluate_answer(client, answer, **kw): ...", "agent_name, answer_name, cache, logger, semaphore"),
         (NATIVE.format(task="other"), "'other'"),
-        (NATIVE.format(task="t") + NATIVE.format(task="t").replace("mine", "mine2"), "2 judges"),
     ],
 )
 def test_error_of_a_broken_file_states_the_cause(tmp_path: Path, text: str, message: str):
     with pytest.raises(JudgeNotLoadable, match=message):
         load_judge(write(tmp_path, "t", text))
-
-
-def test_traceback_of_a_failed_import_is_included(tmp_path: Path):
-    with pytest.raises(JudgeNotLoadable) as caught:
-        load_judge(write(tmp_path, "t", "def f():\n    raise ValueError('boom')\nf()\n"))
-    assert "in f" in caught.value.traceback
-
-
-def test_failed_import_leaves_no_module_in_sys_modules(tmp_path: Path):
-    before = set(sys.modules)
-    with pytest.raises(JudgeNotLoadable):
-        load_judge(write(tmp_path, "t", "raise ValueError"))
-    assert {name for name in set(sys.modules) - before if name.startswith("judge_")} == set()
-
-
-def test_file_name_that_is_no_task_id_is_rejected(tmp_path: Path):
-    with pytest.raises(JudgeNotLoadable, match="task id"):
-        load_judge(write(tmp_path, "a b", "x = 1"))
 
 
 def test_two_loads_do_not_share_a_module(tmp_path: Path):
@@ -100,12 +69,6 @@ def test_two_loads_do_not_share_a_module(tmp_path: Path):
     one, other = load_judge(path), load_judge(path)
     assert one.coroutine is not None and other.coroutine is not None
     assert one.coroutine.__module__ != other.coroutine.__module__
-
-
-def test_unreadable_file_raises(tmp_path: Path):
-    (tmp_path / "t.py").mkdir()
-    with pytest.raises(JudgeNotLoadable, match="cannot be read"):
-        load_judge(tmp_path / "t.py")
 
 
 def test_catalogue_lists_valid_and_broken_files_of_all_folders(tmp_path: Path):

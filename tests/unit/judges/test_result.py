@@ -1,19 +1,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
-
-import pytest
 
 from answers.submission import Answer
-from cache.capture import Blob
 from judges.registry import Judge, JudgeKind
 from judges.result import LEXICAL_NOTICE, RESULT_SCHEMA_VERSION, build_result, native_summary, page_json
 from judges.runner import ExtractionRecord, Judgement
 from rubrics.node import RubricNode
 from rubrics.rubric import Rubric
 from rubrics.verdict import Claim, Outcome, Reason, Usage, Verdict
-from tests.fakes.pages import CAPTURED_AT, page
+from tests.fakes.pages import page
 
 LOST = Verdict(outcome=Outcome.NOT_JUDGED, reason=Reason.TIMEOUT, prompt="verify_answer@1", usage=Usage(calls=1))
 
@@ -69,11 +65,6 @@ def test_info_lists_extractions_in_order_with_errors():
     assert info == [{"who": {"a": 1}}, {"where": {"error": "503"}}]
 
 
-def test_info_without_extractions_has_a_placeholder():
-    info = native_summary(judgement(LOST), agent_name="demo")["eval_breakdown"][0]["info"]
-    assert info == [{"no_info": "No information recorded"}]
-
-
 def test_result_has_every_field_of_the_contract_and_is_json():
     made = json.loads(json.dumps(result(native_summary(judgement(LOST), agent_name="demo"))))
     contract = (
@@ -93,24 +84,3 @@ def test_result_has_every_field_of_the_contract_and_is_json():
 
 def test_result_of_the_lexical_judge_has_a_notice():
     assert result({"status": "complete"}, model="lexical")["notice"] == LEXICAL_NOTICE
-
-
-@pytest.mark.parametrize(
-    ("blobs", "sha256"),
-    [
-        (
-            {
-                "html": Blob(sha256="11" * 32, size=1, media_type="x"),
-                "text": Blob(sha256="22" * 32, size=1, media_type="x"),
-            },
-            "22" * 32,
-        ),
-        ({"html": Blob(sha256="11" * 32, size=1, media_type="x")}, "11" * 32),
-        ({}, None),
-    ],
-)
-def test_page_sha256_is_that_of_its_text_or_html(blobs: dict[str, Blob], sha256: str | None):
-    entry = page_json(replace(page().capture, blobs=blobs))
-    assert entry["sha256"] == sha256
-    assert entry["captured_at"] == CAPTURED_AT.isoformat()
-    assert {"url", "page_id", "outcome"} <= set(entry)

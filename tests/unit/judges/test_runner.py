@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import time
 from collections.abc import Awaitable, Callable
 
 import pytest
@@ -12,18 +11,18 @@ from answers.submission import Answer
 from cache.capture import CaptureOutcome, Evidence
 from cache.single_flight import SingleFlight
 from judges.analysis.recomputation import score_differences
-from judges.context import JudgeContext, Leaf
+from judges.context import JudgeContext
 from judges.errors import ExtractionFailed, JudgeBug, LLMUnavailable
 from judges.extractor import Extractor
 from judges.llm.client import LLMRequest
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
-from judges.registry import Judge, JudgeKind
+from judges.registry import Judge
 from judges.result import native_summary
 from judges.runner import Judgement, JudgeTools, run_judge
 from judges.verifier import EvidenceLookup, Verifier
 from rubrics.scoring import Score
-from rubrics.verdict import Outcome, Reason
+from rubrics.verdict import Reason
 from tests.fakes.llm import RuleLLM
 from tests.fakes.pages import FixedEvidence, missing, page
 
@@ -62,26 +61,6 @@ async def judged(
     )
 
 
-async def test_a_settled_rubric_waits_for_its_turn() -> None:
-    leaves: list[Leaf] = []
-    has_turn, waits = asyncio.Event(), asyncio.Event()
-
-    async def judge(ctx: JudgeContext) -> None:
-        leaves.append(ctx.verify("director", "Ida Norrstad was director of the Velm Institute until 2004.", URL))
-
-    class Patient(Verifier):
-        async def before_result(self) -> None:
-            waits.set()
-            await has_turn.wait()
-
-    judging = asyncio.create_task(judged(judge, verifier=Patient))
-    await waits.wait()
-    verdict = leaves[0].node.verdict
-    assert (judging.done(), verdict is not None and verdict.outcome) == (False, Outcome.PASSED)
-    has_turn.set()
-    assert outcomes(await judging) == {"director": ("passed", None)}
-
-
 def outcomes(judgement: Judgement) -> dict[str, tuple[str, str | None]]:
     return {
         leaf.id: (leaf.verdict.outcome.value, leaf.verdict.reason and leaf.verdict.reason.value)
@@ -109,21 +88,11 @@ async def test_every_declared_leaf_is_final():
     assert judgement.score == Score(value=1.0, low=1.0, high=1.0)
     assert judgement.prompts == ("extract_answer@1", "verify_answer@1", "verify_page@1")
     assert judgement.usage.calls == 1 + 2 + 2
-
-
-async def test_extractions_are_recorded_by_name():
-    (record,) = (await judged(lineage)).extractions
-    assert (record.name, record.value) == ("who", {"name": "Ida Norrstad", "urls": [URL]})
-
-
-async def test_judge_can_settle_a_leaf_before_it_declares_others():
-    async def adaptive(ctx: JudgeContext) -> None:
-        first = ctx.verify("first", "n: refuted")
-        if not await ctx.settle(first):
-            ctx.verify("instead", "The other reading holds")
-
-    llm = RuleLLM(lambda request: not request.parts["claim"].startswith("n"))
-    assert outcomes(await judged(adaptive, llm)) == {"first": ("failed", "refuted"), "instead": ("passed", None)}
+    assert [(each.name, each.value) for each in judgement.extractions] == [
+        ("who", {"name": "Ida Norrstad", "urls": [URL]})
+    ]
+    right = judgement.rubric.find("who/right").verdict
+    assert right is not None and right.evidence == page(URL, TEXT).digests
 
 
 @pytest.mark.parametrize("is_down", [True, False])
@@ -142,27 +111,6 @@ async def test_lower_bound_is_0_if_a_judge_continues_without_a_verdict(is_down: 
     else:
         assert judgement.score.value == pytest.approx(2 / 3)
         assert outcomes(judgement)["more"] == ("failed", "refuted")
-
-
-async def test_certain_failure_before_an_unknown_verdict_adds_no_leaf():
-    async def adaptive(ctx: JudgeContext) -> None:
-        group = ctx.parallel("group", "Both")
-        group.check("certain", False)
-        group.verify("lost", "lost")
-        assert not await ctx.settle(group)
-
-    judgement = await judged(adaptive, RuleLLM(lambda request: LLMUnavailable("503")))
-    assert set(outcomes(judgement)) == {"group/certain", "group/lost"}
-
-
-async def test_strict_score_counts_a_supported_claim_only_with_a_quote():
-    async def two(ctx: JudgeContext) -> None:
-        ctx.verify("quoted", "q: quoted", URL)
-        ctx.verify("unquoted", "u: not quoted", URL)
-
-    llm = RuleLLM(quotes=lambda request: [TEXT] if request.parts["claim"][0] == "q" else ["something else entirely"])
-    judgement = await judged(two, llm)
-    assert (judgement.score.value, judgement.score_strict.value) == (1.0, 0.5)
 
 
 async def test_faults_leave_the_score_open():
@@ -202,18 +150,6 @@ async def test_failed_extraction_leaves_all_leaves_not_judged():
     assert judgement.score == Score(value=None, low=0.0, high=1.0)
     assert judgement.extractions[0].value is None
     assert "503" in (judgement.extractions[0].error or "")
-
-
-async def test_score_is_open_if_a_judge_catches_a_failed_extraction_and_declares_nothing_more():
-    async def judge(ctx: JudgeContext) -> None:
-        ctx.verify("before", "Declared before")
-        with pytest.raises(ExtractionFailed):
-            await ctx.extract(Found, "x")
-
-    judgement = await judged(judge, RuleLLM(values={"Found": LLMUnavailable("503")}))
-    assert outcomes(judgement) == {"before": ("passed", None), "extraction": ("not_judged", "extraction_failed")}
-    assert judgement.score == Score(value=None, low=0.0, high=1.0)
-    assert not judgement.complete
 
 
 @pytest.mark.parametrize("fault", ["failed extraction", "extraction at the deadline", "settlement at the deadline"])
@@ -286,30 +222,6 @@ async def test_score_is_open_if_a_judge_does_not_wait_for_what_it_asked_for(asks
     assert_open(judgement)
 
 
-async def test_score_is_open_if_a_judge_returns_before_its_tasks_ask_for_values():
-    tasks: list[asyncio.Task[None]] = []
-
-    async def judge(ctx: JudgeContext) -> None:
-        async def declare() -> None:
-            ctx.check("late", await ctx.extract(Found, "x"))
-
-        ctx.verify("before", "before")
-        tasks.append(asyncio.create_task(declare()))
-
-    assert_open(await judged(judge))
-    await tasks[0]
-
-
-async def test_failed_extraction_in_a_task_group_is_not_a_judge_bug():
-    async def judge(ctx: JudgeContext) -> None:
-        async with asyncio.TaskGroup() as group:
-            for name in ("first", "second"):
-                group.create_task(ctx.extract(Found, name, name=name))
-
-    judgement = await judged(judge, RuleLLM(values={"Found": LLMUnavailable("503")}))
-    assert outcomes(judgement) == {"extraction": ("not_judged", "extraction_failed")}
-
-
 async def test_extraction_from_a_blocked_page_fails():
     async def judge(ctx: JudgeContext) -> None:
         with pytest.raises(ExtractionFailed) as caught:
@@ -325,21 +237,11 @@ async def test_extraction_from_a_blocked_page_fails():
     }
 
 
-async def test_extraction_can_read_a_page():
-    async def judge(ctx: JudgeContext) -> None:
-        await ctx.extract(Found, "x", source=URL)
-
-    judgement = await judged(judge)
-    assert judgement.prompts == ("extract_page@1",)
-    assert judgement.extractions[0].source == URL
-
-
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
         (lambda ctx: 1 / 0, "ZeroDivisionError"),
         (lambda ctx: (ctx.check("a", 1), ctx.check("a", 1)), "in use"),
-        (lambda ctx: ctx.verify("a", "x", requires="nowhere"), "nowhere"),
         (lambda ctx: exit(3), "SystemExit"),
     ],
 )
@@ -354,14 +256,6 @@ async def test_exception_in_a_judge_raises_judge_bug_with_traceback(
     assert "in judge" in caught.value.traceback
 
 
-async def test_judge_that_never_returns_raises_judge_bug():
-    async def judge(ctx: JudgeContext) -> None:
-        await asyncio.Event().wait()
-
-    with pytest.raises(JudgeBug, match=r"within 0\.01 s"):
-        await judged(judge, deadline_s=0.01)
-
-
 async def test_judge_that_ignores_the_deadline_raises_judge_bug():
     async def judge(ctx: JudgeContext) -> None:
         with contextlib.suppress(asyncio.CancelledError):
@@ -369,17 +263,6 @@ async def test_judge_that_ignores_the_deadline_raises_judge_bug():
 
     with pytest.raises(JudgeBug, match=r"within 0\.01 s"):
         await judged(judge, deadline_s=0.01)
-
-
-async def test_score_is_open_if_a_judge_ignores_the_deadline_of_an_extraction(monkeypatch: pytest.MonkeyPatch):
-    async def judge(ctx: JudgeContext) -> None:
-        ctx.check("before", True)
-        with contextlib.suppress(asyncio.CancelledError):
-            await ctx.extract(Found, "x")
-
-    judgement = await judged(judge, RuleLLM(pause=lambda _: until_the_deadline(monkeypatch)), deadline_s=600)
-    assert outcomes(judgement)["extraction"] == ("not_judged", "extraction_failed")
-    assert_open(judgement)
 
 
 @pytest.mark.parametrize("wait", ["extract", "settle", "extract in a task"])
@@ -426,19 +309,7 @@ async def test_leaves_unsettled_at_the_deadline_are_not_judged(monkeypatch: pyte
     }
 
 
-async def test_checks_of_a_judge_that_returns_at_the_deadline_are_not_judged():
-    async def judge(ctx: JudgeContext) -> None:
-        ctx.check("code", True)
-        time.sleep(0.05)  # noqa: ASYNC251 - the deadline passes while the judge computes
-        await asyncio.sleep(0)
-
-    judgement = await judged(judge, deadline_s=0.02)
-    assert outcomes(judgement) == {"code": ("not_judged", "timeout")}
-    assert judgement.score == Score(value=None, low=0.0, high=1.0)
-
-
-@pytest.mark.parametrize("sources", [["https://lost.example/"], [URL, "https://lost.example/"]])
-async def test_closed_page_cache_ends_the_run_without_a_verdict(sources: list[str]):
+async def test_closed_page_cache_ends_the_run_without_a_verdict():
     flights: SingleFlight[str, Evidence] = SingleFlight()
     waiting = asyncio.Event()
 
@@ -451,7 +322,7 @@ async def test_closed_page_cache_ends_the_run_without_a_verdict(sources: list[st
         return page(url, TEXT) if url == URL else await flights.run(url, forever)
 
     async def judge(ctx: JudgeContext) -> None:
-        ctx.verify("claim", "n: refuted", sources)
+        ctx.verify("claim", "n: refuted", [URL, "https://lost.example/"])
 
     running = asyncio.create_task(judged(judge, RuleLLM(lambda request: False), evidence_for))
     await waiting.wait()
@@ -486,16 +357,3 @@ async def test_judge_without_leaves_scores_zero_and_is_complete():
     judgement = await judged(judge)
     assert judgement.complete
     assert judgement.score.value == 0.0
-
-
-async def test_public_script_is_rejected():
-    with pytest.raises(JudgeBug, match="mind2web2 host"):
-        await run_judge(Judge(task="t", kind=JudgeKind.MIND2WEB2), ANSWER, None)  # type: ignore[arg-type]
-
-
-async def test_verdicts_list_their_evidence():
-    judgement = await judged(lineage)
-    right = judgement.rubric.find("who/right").verdict
-    assert right is not None
-    assert right.outcome is Outcome.PASSED
-    assert right.evidence == page(URL, TEXT).digests

@@ -93,16 +93,6 @@ async def test_gate_is_final_before_the_leaves_it_gates():
     assert tree.outcomes() == {"a": "skipped", "n gate": "failed", "b": "skipped"}
 
 
-async def test_critical_siblings_are_settled_concurrently():
-    together = asyncio.Barrier(3)
-    tree, judge = Tree(), Judge(lambda text: together.wait())
-    for text in ("a", "n", "c"):
-        tree.claim(text, critical=True)
-    async with asyncio.timeout(240):
-        await settled(tree, judge)
-    assert tree.outcomes() == {"a": "passed", "n": "failed", "c": "passed"}
-
-
 async def test_unblocked_leaves_of_different_groups_are_settled_concurrently():
     together = asyncio.Barrier(4)
     tree, judge = Tree(), Judge(lambda text: together.wait())
@@ -122,14 +112,6 @@ async def test_failed_prerequisite_skips_the_leaf():
     await settled(tree, judge)
     assert judge.asked == ["n first"]
     assert tree.outcomes()["a"] == "skipped"
-
-
-async def test_leaf_after_a_not_judged_step_is_skipped():
-    tree, judge = Tree(Strategy.SEQUENTIAL), Judge()
-    tree.claim("u")
-    tree.claim("b")
-    await settled(tree, judge)
-    assert tree.outcomes() == {"u": "not_judged", "b": "skipped"}
 
 
 async def test_settling_one_node_settles_only_it_and_its_prerequisites():
@@ -168,15 +150,6 @@ async def test_cyclic_dependency_raises_judge_bug():
     async with asyncio.timeout(240):
         with pytest.raises(JudgeBug, match="cyclic dependency"):
             await settled(tree, Judge())
-
-
-async def test_progress_counts_settled_leaves_up_to_all():
-    tree, seen = Tree(Strategy.SEQUENTIAL), []
-    tree.check("c", True)
-    tree.claim("n")
-    tree.claim("later")
-    await Settler(tree.rubric, Judge(), lambda done, total: seen.append((done, total))).settle(tree.rubric.root)
-    assert seen == [(1, 3), (2, 3), (3, 3)]
 
 
 async def test_claims_of_a_large_rubric_start_in_several_iterations_of_the_event_loop():
@@ -222,7 +195,7 @@ def random_tree(seed: int) -> Tree:
     return tree
 
 
-@pytest.mark.parametrize("seed", range(40))
+@pytest.mark.parametrize("seed", range(8))
 async def test_tree_is_independent_of_the_order_of_completion(seed: int):
     trees = []
     for order in range(4):

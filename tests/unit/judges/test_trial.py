@@ -4,7 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from judges.errors import JudgeNotLoadable
 from judges.trial import try_judge
 from rubrics.verdict import Outcome, Reason
 
@@ -39,10 +38,3 @@ async def test_page_that_is_not_given_is_source_gone(judge: Path) -> None:
     (verdict,) = (await try_judge(judge, "an answer", {})).verdicts
 
     assert (verdict.outcome, verdict.reason) == (Outcome.FAILED, Reason.SOURCE_GONE)
-
-
-async def test_broken_judge_file_raises(tmp_path: Path) -> None:
-    (tmp_path / "broken.py").write_text("x = 1")
-
-    with pytest.raises(JudgeNotLoadable):
-        await try_judge(tmp_path / "broken.py", "an answer", {})

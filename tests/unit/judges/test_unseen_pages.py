@@ -79,16 +79,12 @@ async def judged(
         (evidence(), WRONG, REFUTED),
         (partial("700 pages left out: only the first ones are read", kind=PageKind.PDF), TRUE, PASSED),
         (partial("700 pages left out: only the first ones are read", kind=PageKind.PDF), WRONG, UNSEEN),
-        (partial("the document was still loading"), WRONG, UNSEEN),
-        (partial("the file is damaged; its readable parts are shown", kind=PageKind.PDF), WRONG, UNSEEN),
         (partial(""), WRONG, UNSEEN),
         # The text is everything that claims rely on, so screenshots that are cut do not matter.
         (evidence(screenshots=(TALL,) * 6), WRONG, REFUTED),
         (evidence("Menu", screenshots=(TALL,) * 6), WRONG, UNSEEN),
         (evidence("Menu", screenshots=(JPEG,)), WRONG, REFUTED),
-        (evidence("Menu", screenshots=(JPEG,) * 9, kind=PageKind.PDF), WRONG, REFUTED),
         (evidence(GARBLED, screenshots=(JPEG,), kind=PageKind.PDF), WRONG, UNSEEN),
-        (evidence(f"{GARBLED}\n{TEXT}", screenshots=(JPEG,), kind=PageKind.PDF), WRONG, UNSEEN),
         (evidence(f"{GARBLED}\n{TEXT}", screenshots=(JPEG,), kind=PageKind.PDF), TRUE, PASSED),
         (evidence("\ufffd" * 20 + TEXT, kind=PageKind.TEXT), WRONG, UNSEEN),
         # A few unreadable characters and icons.
@@ -108,7 +104,6 @@ async def test_page_that_was_not_fully_seen_supports_but_does_not_refute(
     ("screenshots", "options", "decided"),
     [
         ((JPEG,), {}, UNSEEN),
-        ((JPEG,), {"use_screenshot": False}, UNSEEN),
         ((), {}, REFUTED),
     ],
 )
@@ -153,9 +148,9 @@ async def test_supported_claim_without_a_quote_is_not_judged_except_for_public_s
     assert (verdict.outcome, verdict.reason) == decided
 
 
-def long_page(*sentences: str, chars: int, word: str = "lamp") -> Evidence:
-    """Return a page of this length with the sentences in its middle, which no request shows whole."""
-    filler = [f"Shelf {number} has a {word} and a book about the sea." for number in range(chars // 52)]
+def long_page(*sentences: str, chars: int) -> Evidence:
+    """Return a page with the sentences in its middle, which no request shows whole: few characters, many tokens."""
+    filler = [f"{number} {'x. ' * 15}" for number in range(chars // 50)]
     middle = len(filler) // 2
     return evidence("\n".join([*filler[:middle], *sentences, *filler[middle:]]))
 
@@ -163,19 +158,11 @@ def long_page(*sentences: str, chars: int, word: str = "lamp") -> Evidence:
 @pytest.mark.parametrize(
     ("model", "shown", "claim", "decided", "requests"),
     [
-        ("m", long_page(SENTENCE, chars=800_000), TRUE, PASSED, 1),
-        ("m", long_page(SENTENCE, chars=800_000), WRONG, REFUTED, 3),
-        ("m", long_page(SENTENCE, chars=3_000_000), TRUE, PASSED, 1),
-        ("m", long_page(SENTENCE, chars=3_000_000), WRONG, UNSEEN, MAX_PARTS),
-        # The claim shares no word with the page, so the parts are shown from the beginning.
-        ("m", long_page("\u6a4b\u306f1931\u5e74", chars=800_000), "\u6a4b\u306f1931\u5e74", PASSED, 1),
-        ("lexical", long_page(SENTENCE, chars=600_000), TRUE, PASSED, 1),
-        ("lexical", long_page(SENTENCE, chars=700_000), WRONG, REFUTED, 4),
-        ("lexical", long_page(SENTENCE, chars=1_000_000), WRONG, UNSEEN, MAX_PARTS),
-        ("lexical", long_page(SENTENCE, chars=190_000), WRONG, REFUTED, 1),
-        # Only one part contains the unreadable text.
-        ("m", long_page(GARBLED * 300, SENTENCE, chars=800_000), WRONG, UNSEEN, MAX_PARTS),
-        ("m", long_page(GARBLED * 300, SENTENCE, chars=800_000), TRUE, PASSED, 1),
+        ("m", long_page(SENTENCE, chars=350_000), WRONG, REFUTED, 3),
+        pytest.param("m", long_page(SENTENCE, chars=750_000), WRONG, UNSEEN, MAX_PARTS, marks=pytest.mark.slow),
+        ("lexical", long_page(SENTENCE, chars=300_000), WRONG, REFUTED, 2),
+        ("m", long_page(GARBLED * 300, SENTENCE, chars=300_000), WRONG, UNSEEN, 4),
+        ("m", long_page(GARBLED * 300, SENTENCE, chars=300_000), TRUE, PASSED, 1),
     ],
 )  # fmt: skip
 async def test_long_page_is_refuted_only_if_all_of_its_parts_were_shown(
@@ -195,27 +182,23 @@ def _page_lines(messages: Any) -> list[str]:
     return lines
 
 
-async def test_parts_of_a_page_are_equal_requests_for_an_equal_claim_and_show_all_of_its_text():
-    shown = long_page(SENTENCE, chars=800_000)
-    asked = []
-    for _ in range(2):
-        llm = TextReader()
-        await judged(llm, WRONG, shown, trials=1)
-        asked.append([request.messages for request in llm.requests])
-    assert asked[0] == asked[1]
-    assert set(shown.text.split("\n")) <= {line for messages in asked[0] for line in _page_lines(messages)}
+async def test_parts_of_a_page_show_all_of_its_text():
+    shown, llm = long_page(SENTENCE, chars=250_000), TextReader()
+    await judged(llm, WRONG, shown, trials=1)
+    assert len(llm.requests) > 1
+    assert set(shown.text.split("\n")) <= {line for request in llm.requests for line in _page_lines(request.messages)}
 
 
 async def test_fault_of_the_model_ends_the_requests_for_the_parts_of_a_page():
     llm = RuleLLM(lambda request: LLMUnavailable("503"))
-    verdict = await judged(llm, WRONG, long_page(SENTENCE, chars=800_000), trials=1)
+    verdict = await judged(llm, WRONG, long_page(SENTENCE, chars=250_000), trials=1)
     assert (verdict.outcome, verdict.reason) == (Outcome.NOT_JUDGED, Reason.LLM_UNAVAILABLE)
     assert len(llm.requests) == 1
 
 
 async def test_public_script_is_shown_the_beginning_of_a_long_page_once():
     llm = TextReader()
-    verdict = await judged(llm, TRUE, long_page(SENTENCE, chars=1_000_000), style=Style.COMPAT, trials=1)
+    verdict = await judged(llm, TRUE, long_page(SENTENCE, chars=400_000), style=Style.COMPAT, trials=1)
     assert (verdict.outcome, verdict.reason) == UNSEEN
     assert len(llm.requests) == 1
 

@@ -41,11 +41,9 @@ UNUSABLE = LLMOutputUnusable(UnusableKind.TRUNCATED, "cut")
     ("votes", "trials", "outcome", "calls"),
     [
         ((True, True), 3, Outcome.PASSED, 2),
-        ((False, False), 3, Outcome.FAILED, 2),
         ((True, False, True), 3, Outcome.PASSED, 3),
         ((False, True, False), 3, Outcome.FAILED, 3),
         ((True,), 1, Outcome.PASSED, 1),
-        ((True, True, True), 5, Outcome.PASSED, 3),
         ((False, True, False, True, True), 5, Outcome.PASSED, 5),
         ((True, LOST, True), 3, Outcome.PASSED, 3),
         ((LOST, False, False), 3, Outcome.FAILED, 3),
@@ -68,7 +66,6 @@ async def test_majority_decides_with_the_fewest_necessary_votes(
         ((LLMCircuitOpen("no"), LLMCircuitOpen("no")), Reason.LLM_REJECTED, 2),
         ((LOST, UNUSABLE), Reason.NO_MAJORITY, 2),
         ((True, LOST, LOST), Reason.NO_MAJORITY, 3),
-        ((False, LOST, UNUSABLE), Reason.NO_MAJORITY, 3),
         ((True, LOST, False), Reason.NO_MAJORITY, 3),
     ],
 )
@@ -203,12 +200,6 @@ async def test_reasoning_is_truncated():
     assert len((await judged(lambda request: reply)).reasoning) == MAX_REASONING_CHARS
 
 
-@pytest.mark.parametrize("trials", [0, 2])
-async def test_even_number_of_votes_is_rejected(trials: int):
-    with pytest.raises(ValueError, match="odd"):
-        await judged(lambda request: True, trials=trials)
-
-
 async def test_cancellation_cancels_every_vote():
     both = asyncio.Barrier(3)
 
@@ -294,9 +285,3 @@ async def test_quote_in_any_source_grounds_the_claim_in_whatever_order_they_are_
     assert (verdict.outcome, verdict.grounded, [quote.text for quote in verdict.quotes]) == (
         Outcome.PASSED, True, [QUOTE],
     )  # fmt: skip
-
-
-async def test_very_long_answer_is_rendered_in_full():
-    llm = RuleLLM()
-    await verifier(llm, Style.COMPAT).judge(Claim(text="x"), task="t", answer="lorem " * 20_000)
-    assert llm.requests[0].messages[0]["content"].count("lorem ") == 20_000

@@ -1,10 +1,10 @@
 from __future__ import annotations
 
-from math import inf, nan
+from math import nan
 
 import pytest
 
-from rubrics.node import RubricNode, Strategy
+from rubrics.node import RubricNode
 from rubrics.rubric import InvalidNode, Rubric, UnknownNode
 from rubrics.verdict import Claim
 
@@ -22,12 +22,6 @@ def rubric() -> Rubric:
     made.add(group, node("b", critical=True, check=True))
     made.add(made.root, node("c", weight=2.0, claim=Claim(text="C holds")))
     return made
-
-
-def test_root_is_parallel_and_not_critical_by_default() -> None:
-    root = Rubric("task", "the task").root
-    assert (root.id, root.desc, root.critical, root.strategy) == ("root", "the task", False, Strategy.PARALLEL)
-    assert Rubric("task", "", Strategy.SEQUENTIAL).root.strategy is Strategy.SEQUENTIAL
 
 
 def test_walk_visits_parents_first_and_leaves_from_left_to_right(rubric: Rubric) -> None:
@@ -61,19 +55,14 @@ def test_find_names_the_unknown_id(rubric: Rubric) -> None:
     ("parent", "added", "message"),
     [
         ("root", node("a"), "in use"),
-        ("root", node("root"), "in use"),
         ("root", node(""), "empty"),
         ("root", node("x", weight=0.0), "weight"),
-        ("root", node("x", weight=-1.0), "weight"),
         ("root", node("x", weight=nan), "weight"),
-        ("root", node("x", weight=inf), "weight"),
         ("g", node("x"), "critical"),
         ("a", node("x", critical=True), "is a leaf"),
-        ("b", node("x", critical=True), "is a leaf"),
         ("root", node("x", claim=Claim(text="X"), check=True), "not both"),
         ("root", node("x", children=[node("y")]), "already has children"),
         ("g", node("x", critical=True, requires=("g",)), "contains"),
-        ("g", node("x", critical=True, requires=("root",)), "contains"),
     ],
 )
 def test_invalid_node_is_rejected_and_not_added(rubric: Rubric, parent: str, added: RubricNode, message: str) -> None:
@@ -89,29 +78,13 @@ def test_node_with_an_unknown_requirement_is_rejected_and_not_added(rubric: Rubr
     assert "x" not in rubric
 
 
-def test_parent_of_another_rubric_is_rejected(rubric: Rubric) -> None:
-    with pytest.raises(UnknownNode):
-        rubric.add(Rubric("other", "").root, node("x"))
-
-
-def test_noncritical_parent_accepts_critical_and_noncritical_children(rubric: Rubric) -> None:
-    rubric.add(rubric.root, node("x", critical=True))
-    rubric.add(rubric.root, node("y"))
-    assert [each.id for each in rubric.root.children] == ["g", "c", "x", "y"]
-
-
 def test_node_inherits_the_requirements_of_its_groups(rubric: Rubric) -> None:
     group = rubric.add(rubric.root, node("h", requires=("c",)))
     added = rubric.add(group, node("x", requires=("b", "a")))
     assert [each.id for each in rubric.required_by(added)] == ["b", "a", "c"]
 
 
-def test_requirements_can_be_added_later(rubric: Rubric) -> None:
-    rubric.require(rubric.find("a"), "c")
-    assert rubric.find("a").requires == ("c",)
-
-
-@pytest.mark.parametrize(("who", "whom"), [("a", "a"), ("a", "g"), ("g", "a"), ("root", "c")])
+@pytest.mark.parametrize(("who", "whom"), [("a", "a"), ("a", "g"), ("g", "a")])
 def test_node_cannot_require_itself_its_ancestors_or_its_descendants(rubric: Rubric, who: str, whom: str) -> None:
     with pytest.raises(InvalidNode, match="contains"):
         rubric.require(rubric.find(who), whom)

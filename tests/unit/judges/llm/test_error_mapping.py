@@ -1,5 +1,8 @@
 from __future__ import annotations
 
+import json
+from typing import Any
+
 import pytest
 
 from judges.errors import (
@@ -11,7 +14,7 @@ from judges.errors import (
     RejectionScope,
     UnusableKind,
 )
-from judges.llm.error_mapping import ErrorResponse, error_for_response
+from judges.llm.error_mapping import ErrorBody, ErrorResponse, error_for_response, read_error_body
 
 
 def fault(status: int, code: str = "", message: str = "", **headers: str) -> LLMError:
@@ -21,7 +24,7 @@ def fault(status: int, code: str = "", message: str = "", **headers: str) -> LLM
     )
 
 
-@pytest.mark.parametrize("status", [408, 409, 429, 500, 502, 503, 504, 529, 599])
+@pytest.mark.parametrize("status", [408, 429, 502, 529])
 def test_transient_statuses_are_unavailable_errors(status: int):
     error = fault(status)
     assert isinstance(error, LLMUnavailable)
@@ -32,15 +35,11 @@ def test_transient_statuses_are_unavailable_errors(status: int):
     ("status", "scope"),
     [
         (401, RejectionScope.ENDPOINT),
-        (402, RejectionScope.ENDPOINT),
         (403, RejectionScope.MODEL),
         (404, RejectionScope.MODEL),
-        (405, RejectionScope.ENDPOINT),
-        (308, RejectionScope.ENDPOINT),
         (400, RejectionScope.MODEL),
         (413, RejectionScope.REQUEST),
         (422, RejectionScope.REQUEST),
-        (418, RejectionScope.REQUEST),
     ],
 )
 def test_other_statuses_are_rejections_with_a_scope(status: int, scope: RejectionScope):
@@ -50,28 +49,10 @@ def test_other_statuses_are_rejections_with_a_scope(status: int, scope: Rejectio
 
 
 @pytest.mark.parametrize(
-    ("status", "code", "remedy"),
-    [
-        (401, "", "the key is wrong or revoked"),
-        (429, "insufficient_quota", "the account must be paid for"),
-        (405, "", "check the provider's address"),
-    ],
-)
-def test_rejection_of_every_request_names_the_remedy(status: int, code: str, remedy: str):
-    assert remedy in str(fault(status, code, "no"))
-
-
-def test_message_can_be_printed_although_it_has_a_lone_surrogate():
-    assert str(fault(400, message="bad \ud800 x")).encode() == b"openai: 400 bad ? x"
-
-
-@pytest.mark.parametrize(
     ("code", "message"),
     [
         ("context_length_exceeded", "too long"),
-        ("", "This model's maximum context length is 8192 tokens."),
         ("invalid_json_schema", "Invalid schema for response_format"),
-        ("invalid_image_format", "no picture"),
     ],
 )
 def test_status_400_about_one_request_has_request_scope(code: str, message: str):
@@ -94,34 +75,10 @@ def test_filtered_prompt_is_an_unusable_reply():
 
 
 @pytest.mark.parametrize(
-    ("headers", "seconds"),
-    [
-        ({"retry_after": "7"}, 7.0),
-        ({"retry_after": "Thu, 01 Jan 1970 00:16:45 GMT"}, 5.0),
-        ({"retry_after_ms": "1500", "retry_after": "9"}, 1.5),
-        ({"retry_after": "later"}, None),
-        ({}, None),
-    ],
-)
-def test_retry_after_is_read_from_the_headers(headers: dict[str, str], seconds: float | None):
-    error = fault(429, **headers)
-    assert isinstance(error, LLMUnavailable)
-    assert error.retry_after_s == seconds
-
-
-def test_messages_are_short_and_name_the_setting():
-    error = fault(401, message="x" * 10_000)
-    assert len(str(error)) < 400
-    assert "key" in str(error)
-
-
-@pytest.mark.parametrize(
     ("status", "code", "header", "kind", "should_retry"),
     [
         (400, "", "true", LLMUnavailable, True),
-        (404, "model_not_found", "true", LLMUnavailable, True),
         (503, "", "false", LLMUnavailable, False),
-        (503, "", "sometimes", LLMUnavailable, True),
         (429, "insufficient_quota", "true", LLMQuotaExhausted, None),
         (400, "", "false", LLMRejected, None),
     ],
@@ -133,3 +90,28 @@ def test_x_should_retry_overrides_the_status(
     error = error_for_response(response, now=0.0)
     assert type(error) is kind
     assert getattr(error, "should_retry", None) is should_retry
+
+
+@pytest.mark.parametrize(
+    ("body", "message", "code"),
+    [
+        ({"error": {"message": "No.", "type": "t", "code": "c", "param": "p"}}, "No.", "c"),
+        ({"object": "error", "message": "No.", "type": "BadRequestError", "code": 400}, "No.", "BadRequestError"),
+        ({"error": "No.", "error_type": "template_error"}, "No.", ""),
+        ({"detail": [{"loc": ["body", "seed"], "msg": "Extra"}, {"loc": ["body", "stop"], "msg": "Extra"}]},
+         "body.seed: Extra; body.stop: Extra", ""),
+        ([{"error": {"code": 400, "message": "No.", "status": "INVALID_ARGUMENT"}}], "No.", "INVALID_ARGUMENT"),
+        ({"error": {"message": "Provider returned error", "code": 400,
+                    "metadata": {"raw": '{"error": {"message": "No system role"}}'}}},
+         "Provider returned error; No system role", "400"),
+        ([], "", ""),
+    ],
+)  # fmt: skip
+def test_message_and_code_are_found_in_any_layout(body: Any, message: str, code: str):
+    found = read_error_body(json.dumps(body))
+    assert (found.message, found.code) == (message, code)
+
+
+def test_html_page_is_read_without_its_tags():
+    page = "<html><style>a{}</style><h1>413 Request\r\n Entity Too Large</h1></html>"
+    assert read_error_body(page) == ErrorBody(message="413 Request Entity Too Large")

@@ -20,10 +20,6 @@ GOOD = '{"reasoning": "so", "result": true, "quotes": ["a"]}'
 BAD = GOOD.replace("true", "false")
 
 
-class Year(BaseModel):
-    year: int
-
-
 def raw(text: str, finish: FinishReason = FinishReason.STOP) -> RawReply:
     return RawReply(text=text, finish=finish, model="m")
 
@@ -37,32 +33,20 @@ def kind_of(reply: RawReply, schema: type[BaseModel] | None = BinaryEvalResult) 
 @pytest.mark.parametrize(
     "text",
     [
-        GOOD,
-        f"\n {GOOD}\n",
         f"```json\n{GOOD}\n```",
-        f"```\n{GOOD}\n```\n",
         GOOD[:-1] + ', "confidence": 0.9, "result2": false}',
-        '{"reasoning": "so", "result": true}',
         f"Here you are: {GOOD} Anything else about {{this}}?",
         GOOD + GOOD,
-        f"~~~json {GOOD}~~~",
         f"\ufeff{GOOD}",
-        GOOD.replace("true", "True"),
         GOOD.replace("true", '"True"'),
         repr({"reasoning": "it's so", "result": True, "quotes": None or []}),
         json.dumps(GOOD),
-        f"[{GOOD}]",
         f'{{"BinaryEvalResult": {GOOD}}}',
         json.dumps({"name": "BinaryEvalResult", "arguments": GOOD}),
         f"<think>Perhaps {BAD}</think>{GOOD}",
         f'I write {{"result": true/false}}. {BAD}</think>\n{GOOD}',
-        f"<think>\nLet me see.\n{GOOD}",
         f"[THINK]Perhaps {BAD}[/THINK]{GOOD}",
-        f"[THINK]I write {{'result': true/false}}.[/THINK]\n```json\n{GOOD}\n```",
-        f"<thinking>Perhaps {BAD}</thinking>\n\n{GOOD}",
-        f"Perhaps {BAD}</thinking>{GOOD}",
         f"analysisPerhaps {BAD} No.assistantfinal{GOOD}",
-        f"analysisLet me look.assistantcommentary Perhaps {BAD}assistantfinal\n```json\n{GOOD}\n```",
     ],
 )
 def test_unambiguous_reply_is_parsed(text: str):
@@ -77,59 +61,21 @@ def test_unambiguous_reply_is_parsed(text: str):
         (raw(GOOD, FinishReason.LENGTH), UnusableKind.TRUNCATED),
         (raw("", FinishReason.REFUSAL), UnusableKind.REFUSED),
         (raw(GOOD, FinishReason.FILTER), UnusableKind.FILTERED),
-        (raw("", FinishReason.BROKEN), UnusableKind.MALFORMED),
         (raw(""), UnusableKind.EMPTY),
-        (raw(" \n"), UnusableKind.EMPTY),
         (raw("The claim holds."), UnusableKind.MALFORMED),
-        (raw(GOOD[:-2]), UnusableKind.MALFORMED),
         (raw(GOOD + BAD), UnusableKind.MALFORMED),
         (raw(f"```json\n{GOOD}\n```\n```json\n{BAD}\n```"), UnusableKind.MALFORMED),
         (raw(f"<think>{BAD}\n{GOOD}"), UnusableKind.MALFORMED),
         (raw(f"<think>{GOOD}</think>"), UnusableKind.MALFORMED),
         (raw('{"reasoning": "x", "result": true, "result": false}'), UnusableKind.MALFORMED),
         (raw('{"reasoning": "x", "result": "maybe"}'), UnusableKind.OFF_SCHEMA),
-        (raw('{"verdict": true}'), UnusableKind.OFF_SCHEMA),
         (raw('{"reasoning": "x", "result": "yes"}'), UnusableKind.OFF_SCHEMA),
         (raw('{"reasoning": "x", "result": 1}'), UnusableKind.OFF_SCHEMA),
-        (raw('{"reasoning": "x", "result": null}'), UnusableKind.OFF_SCHEMA),
-        (raw('{"reasoning": "x", "result": NaN}'), UnusableKind.OFF_SCHEMA),
-        (raw("[true]"), UnusableKind.OFF_SCHEMA),
         (raw('"' + "x" * MAX_REPLY_CHARS + '"'), UnusableKind.MALFORMED),
     ],
 )
 def test_other_replies_are_unusable_with_a_kind(reply: RawReply, kind: UnusableKind):
     assert kind_of(reply) is kind
-
-
-@pytest.mark.parametrize("text", ["<think>B", " \n"])
-def test_free_text_truncated_before_the_answer_is_unusable(text: str):
-    assert kind_of(raw(text, FinishReason.LENGTH), schema=None) is UnusableKind.TRUNCATED
-
-
-@pytest.mark.parametrize("text", ["B", "<think>I look</think> B"])
-def test_free_text_truncated_within_the_answer_is_usable(text: str):
-    assert read_reply(raw(text, FinishReason.LENGTH), None, purpose="verify") is None
-
-
-def test_error_message_does_not_contain_the_reply():
-    with pytest.raises(LLMOutputUnusable) as caught:
-        read_reply(raw('{"reasoning": "ignore all rules", "result": "yes"}'), BinaryEvalResult, purpose="verify")
-    assert "ignore" not in str(caught.value)
-    assert "result" in str(caught.value)
-
-
-def test_extraction_is_parsed_as_leniently_as_its_class():
-    assert read_reply(raw('{"year": "2020"}'), Year, purpose="extract") == Year(year=2020)
-
-
-@pytest.mark.parametrize("finish", [FinishReason.STOP, FinishReason.LENGTH])
-def test_free_text_needs_no_shape(finish: FinishReason):
-    assert read_reply(raw("anything", finish), None, purpose="extract") is None
-
-
-@pytest.mark.parametrize("finish", [FinishReason.STOP, FinishReason.LENGTH, FinishReason.REFUSAL])
-def test_empty_free_text_is_unusable(finish: FinishReason):
-    kind_of(raw("", finish), None)
 
 
 class AllDefaults(BaseModel):
@@ -151,7 +97,7 @@ class Checked(AllDefaults):
         return value
 
 
-@pytest.mark.parametrize("text", ["{}", "Nothing found: {}", "```json\n{ }\n```"])
+@pytest.mark.parametrize("text", ["{}", "Nothing found: {}"])
 @pytest.mark.parametrize("schema", [AllDefaults, Required, Checked])
 def test_empty_object_is_an_extraction_that_finds_nothing(text: str, schema: type[AllDefaults]):
     found = read_reply(raw(text), schema, purpose="extract")
@@ -163,16 +109,11 @@ def test_empty_object_is_an_extraction_that_finds_nothing(text: str, schema: typ
     assert read_reply(raw(text), ReplySchema("Plan", json.dumps(schema.model_json_schema())), purpose="extract") is None
 
 
-@pytest.mark.parametrize("text", ['"{}"', "[{}]", '{"AllDefaults": {}}', '{"name": "AllDefaults", "arguments": {}}'])
-def test_empty_object_is_found_in_its_wrapping(text: str):
-    assert read_reply(raw(text), AllDefaults, purpose="extract") == AllDefaults()
-
-
 def test_empty_object_is_no_verdict():
     assert kind_of(raw("{}")) is UnusableKind.OFF_SCHEMA
 
 
-@pytest.mark.parametrize("text", ['{"unexpected": 1}', '{"a": {"b": {}}}', '{"other": {}}', "[]", "3", "null"])
+@pytest.mark.parametrize("text", ['{"unexpected": 1}', '{"other": {}}', "[]"])
 def test_object_without_any_known_field_is_not_an_empty_extraction(text: str):
     with pytest.raises(LLMOutputUnusable) as caught:
         read_reply(raw(text), AllDefaults, purpose="extract")
@@ -212,10 +153,8 @@ def test_two_different_objects_are_rejected(left, right, wrap, between: str):
             read_reply(raw(wrap(f"{json.dumps(left)}{between}{json.dumps(right)}")), AllDefaults, purpose="extract")
 
 
-@pytest.mark.parametrize(
-    "piece", ["{", "{}", '{"', '{"a":', "<think>", '{"a": b}', '{"a": b}</think>', "{'", '{"a":1}']
-)
-@pytest.mark.parametrize("before", ["", "x <think>", 'x {"a": ['])
+@pytest.mark.parametrize("piece", ["{", '{"a":', "<think>", '{"a": b}</think>', '{"a":1}'])
+@pytest.mark.parametrize("before", ["", 'x {"a": ['])
 def test_hostile_replies_are_rejected_fast(piece: str, before: str):
     text = (before + piece * MAX_REPLY_CHARS)[:MAX_REPLY_CHARS]
     started = time.process_time()
@@ -245,13 +184,8 @@ STAFF = Staff(people=[Person(name="Ada", born=1815)], head=Person(name="Bo"))
     ("text", "found"),
     [
         ('{"REASONING": "so", "RESULT": "True"}', TRUE),
-        ('{"Reasoning": "so", "Result": true, "Quotes": []}', TRUE),
         ('{"reasoning": "so", "Result": true}', TRUE),
-        ('{"REASONING": "so", "result": true, "RESULT": false}', TRUE),
         ('{"Verdict": {"REASONING": "so", "RESULT": true}}', TRUE),
-        ('{"RESULT": {"REASONING": "so", "RESULT": true}}', TRUE),
-        ('{"name": "BinaryEvalResult", "arguments": {"REASONING": "so", "RESULT": true}}', TRUE),
-        ('{"YEAR": 2020}', Year(year=2020)),
         ('{"PEOPLE": [{"NAME": "Ada", "Born": 1815}], "Head": {"Name": "Bo"}}', STAFF),
         ('{"people": [], "TITLE": "ambiguous", "by_role": {"NAME": 1}}', Staff(by_role={"NAME": 1})),
     ],
@@ -259,23 +193,3 @@ STAFF = Staff(people=[Person(name="Ada", born=1815)], head=Person(name="Bo"))
 def test_keys_may_differ_in_letter_case(text: str, found: BaseModel):
     parsed = read_reply(raw(text), type(found), purpose="verify")
     assert parsed is not None and parsed.model_dump() == found.model_dump()
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        '{"reasoning": "so", "Result": true, "RESULT": false}',
-        '{"reasoning": "so", "RESULT": "yes"}',
-        '{"reasoning": "so", "RE_SULT": true}',
-        '{"REASONING": "so"}',
-    ],
-)
-def test_ambiguous_and_other_keys_do_not_fit(text: str):
-    assert kind_of(raw(text)) is UnusableKind.OFF_SCHEMA
-
-
-def test_keys_in_another_letter_case_fit_a_class_of_another_process():
-    schema = ReplySchema("BinaryEvalResult", json.dumps(BinaryEvalResult.model_json_schema()))
-    assert read_reply(raw('{"REASONING": "so", "RESULT": true}'), schema, purpose="verify") is None
-    with pytest.raises(LLMOutputUnusable):
-        read_reply(raw('{"OTHER": true}'), schema, purpose="verify")

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from judges.suites.errors import DataMissing, DataUnreadable
-from judges.suites.json_items import MAX_DEPTH, item_spans, read_item, read_items
+from judges.suites.errors import DataUnreadable
+from judges.suites.json_items import MAX_DEPTH, read_items
 
 scalars = st.none() | st.booleans() | st.integers() | st.text(alphabet='ab"\\[]{},: \n\u00e9', max_size=12)
 values = st.recursive(
@@ -34,22 +34,12 @@ def test_items_equal_those_of_the_whole_file(
     [
         ("", "unexpected end of file"),
         ("{}", "must be a JSON list"),
-        ("null", "unexpected end of file"),
-        ("x [{}]", "must be a JSON list"),
         ("[1]", "list of objects or lists"),
-        ('["a"]', "list of objects or lists"),
         ("[{} {}]", "separated by commas"),
-        ("[{},,{}]", "separated by commas"),
-        ("[{}}]", "separated by commas"),
         ("[}]", "unexpected closing bracket"),
         ("[{]}]", "do not match"),
-        ('[{"a": "]', "unexpected end of file"),
-        ("[{}", "unexpected end of file"),
-        ("[{}] x", "more than one JSON value"),
         ("[{a}]", "item 0 is not well-formed"),
-        ('[{}, {"a": 1e}]', "item 1 is not well-formed"),
         ("[" * 100_000, f"more than {MAX_DEPTH} levels deep"),
-        ('{"a":' * 100_000, "must be a JSON list"),
     ],
 )
 def test_invalid_list_is_rejected(tmp_path: Path, written: str, message: str):
@@ -57,28 +47,3 @@ def test_invalid_list_is_rejected(tmp_path: Path, written: str, message: str):
     file.write_text(written)
     with pytest.raises(DataUnreadable, match=message):
         list(read_items(file))
-
-
-def test_items_before_the_damage_are_read(tmp_path: Path):
-    file = tmp_path / "items.json"
-    file.write_text('[{"a": 1}, {"b": 2}, {')
-    found = read_items(file)
-    assert [next(found), next(found)] == [{"a": 1}, {"b": 2}]
-    with pytest.raises(DataUnreadable):
-        next(found)
-
-
-def test_missing_file_is_named_in_the_error(tmp_path: Path):
-    with pytest.raises(DataMissing, match=r"nowhere\.json does not exist"):
-        next(read_items(tmp_path / "nowhere.json"))
-
-
-def test_item_is_found_by_its_span(tmp_path: Path):
-    file = tmp_path / "a.json"
-    file.write_text('[ {"a": 1},\n [2, "]"] , {"b": {"c": "é"}}]', encoding="utf-8")
-    for size in (1, 7, 1 << 20):
-        spans = list(item_spans(file, chunk_bytes=size))
-        assert [item for _, item in spans] == [{"a": 1}, [2, "]"], {"b": {"c": "é"}}]
-        assert [read_item(file, span) for span, _ in spans] == [item for _, item in spans]
-    with pytest.raises(DataMissing, match=r"a\.json has changed"):
-        read_item(file, (3, 5))

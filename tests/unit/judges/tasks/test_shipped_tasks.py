@@ -11,7 +11,7 @@ import pytest
 
 import judges.tasks
 from answers.submission import Answer
-from app.demo import EXPECTED, examples_dir
+from app.demo import EXPECTED
 from cache.capture import CaptureOutcome, Evidence
 from cache.errors import NoEvidence
 from judges.extractor import Extractor
@@ -20,10 +20,7 @@ from judges.loader import load_judges
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.runner import Judgement, JudgeTools, run_judge
-from judges.tasks.karrow_visit import minutes
 from judges.verifier import Verifier
-from rubrics.lint import lint
-from rubrics.node import Strategy
 from rubrics.verdict import Outcome
 
 CATALOGUE = load_judges([Path(judges.tasks.__path__[0])])
@@ -52,34 +49,7 @@ def test_only_the_shipped_tasks_are_loaded():
 
 
 @pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("agent", sorted(EXPECTED))
-async def test_rubrics_have_eight_to_twenty_leaves_gates_weights_and_no_findings(agent: str, task: str):
-    text = (examples_dir() / agent / task / "answer_1.md").read_text("utf-8")
-    rubric = (await judged(task, text)).rubric
-    nodes = list(rubric.walk())
-    assert 8 <= len(list(rubric.leaves())) <= 20
-    assert any(node.critical for node in nodes)
-    assert any(node.weight != 1.0 for node in nodes)
-    assert any(node.strategy is Strategy.SEQUENTIAL for node in nodes)
-    assert lint(rubric) == []
-
-
-@pytest.mark.parametrize("task", TASKS)
-@pytest.mark.parametrize("text", ["I could not find out.", "See http://127.0.0.1:8765/museum and decide for yourself."])
-async def test_answer_without_content_scores_zero(task: str, text: str):
-    judgement = await judged(task, text)
+async def test_answer_without_content_scores_zero(task: str):
+    judgement = await judged(task, "See http://127.0.0.1:8765/museum and decide for yourself.")
     assert judgement.score.value == 0.0
     assert all(leaf.verdict and leaf.verdict.outcome is not Outcome.PASSED for leaf in judgement.rubric.leaves())
-
-
-@pytest.mark.parametrize("task", TASKS)
-async def test_claims_about_pages_fail_without_citations(task: str):
-    text = (examples_dir() / "demo" / task / "answer_1.md").read_text("utf-8")
-    judgement = await judged(task, "\n".join(line for line in text.splitlines() if "http" not in line))
-    passed = [leaf for leaf in judgement.rubric.leaves() if leaf.verdict and leaf.verdict.outcome is Outcome.PASSED]
-    assert all(leaf.claim is None or leaf.claim.sources is None for leaf in passed)
-
-
-@pytest.mark.parametrize(("clock", "expected"), [("9:25", 565), ("at 09:25 o'clock", 565), ("", None), ("noon", None)])
-def test_clock_times_are_converted_to_minutes(clock: str, expected: int | None):
-    assert minutes(clock) == expected

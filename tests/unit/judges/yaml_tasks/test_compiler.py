@@ -1,18 +1,14 @@
 from __future__ import annotations
 
-import asyncio
-import time
-from concurrent.futures import ThreadPoolExecutor
+import json
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import pytest
 
 from answers.submission import Answer
 from judges.analysis.recomputation import score_differences
 from judges.context import JudgeContext
-from judges.cpu_bound import MANY_LEAVES
-from judges.errors import JudgeBug
 from judges.extractor import Extractor
 from judges.llm.lexical import MODEL, LexicalClient
 from judges.loader import load_judge, load_judges
@@ -23,11 +19,10 @@ from judges.result import native_summary
 from judges.runner import Judgement, JudgeTools, run_judge
 from judges.trial import TextPages, try_judge
 from judges.verifier import Verifier
-from judges.yaml_tasks.compiler import MAX_LEAVES, compile_task, yaml_judge
+from judges.yaml_tasks.compiler import MAX_LEAVES, compile_task
 from judges.yaml_tasks.document import InvalidTask
-from rubrics.lint import lint
+from judges.yaml_tasks.model import task_schema
 from rubrics.node import RubricNode, Strategy
-from rubrics.rubric import Rubric
 from rubrics.verdict import Outcome, Reason, Verdict
 
 HEAD = """format: 1
@@ -131,20 +126,6 @@ async def test_number_of_items_is_bounded(bounds: str, items: int) -> None:
         assert verdict(judgement, "g/3").reason is Reason.NO_SOURCE
 
 
-@pytest.mark.parametrize(("least", "score"), [(0, 1.0), (1, 0.5)])
-async def test_group_without_items_is_left_out_only_if_none_is_required(least: int, score: float) -> None:
-    judgement = await judged(
-        f"""
-parallel:
-  some: {{claim: "'{{best.name}}' and 'Kestrel 4' are the same"}}
-  g: {{for_each: gauges, min: {least}, each: {{check: given(item.name)}}}}
-""",
-        gauges=[],
-    )
-
-    assert judgement.score.value == score
-
-
 async def test_node_that_does_not_apply_is_not_part_of_the_mean() -> None:
     rubric = """
 parallel:
@@ -192,12 +173,6 @@ parallel:
 
     assert leaf(judgement, "exact").strategy is Strategy.SEQUENTIAL
     assert judgement.score.value == pytest.approx(score)
-
-
-async def test_equal_steps_of_a_graded_node_need_no_weights() -> None:
-    levels = "{a: {score: 0.5, check: given(note)}, b: {score: 1, check: given(day)}}"
-    rubric = f"parallel: {{g: {{graded: {levels}}}, h: {{check: day > '2020'}}}}"
-    assert lint((await judged(rubric)).rubric) == []
 
 
 async def test_children_of_an_all_or_nothing_group_are_critical_and_the_group_is_not() -> None:
@@ -255,13 +230,6 @@ parallel:
     assert found == {"a": (), "b": ("https://law.example/1",), "c": ("https://law.example/2",), "d": None}
 
 
-def test_evaluation_date_is_part_of_the_description_and_can_be_compared() -> None:
-    head = HEAD.replace("fields:", "evaluation_date: 2025-08-16\nfields:", 1)
-    compiled = compile_task(task("parallel: {a: {check: day <= evaluation_date}, b: {check: given(note)}}", head))
-
-    assert compiled.description == "Which gauges does Pellard sell?\n\nDate of evaluation: 2025-08-16"
-
-
 async def test_task_without_fields_judges_the_answer_without_an_extraction(tmp_path: Path) -> None:
     path = tmp_path / "short.yaml"
     path.write_text(
@@ -312,70 +280,40 @@ GOOD = "  z: {check: given(note)}\n"
     ("rubric", "place", "message"),
     [
         ("a: {claim: 'It is {titel}'}", "10:24", "no field 'titel'; the fields here are gauges, best"),
-        ("a: {claim: 'It is {note.__class__}'}", "10:29", "note is a text and has no fields"),
         ("a: {claim: 'It is {best.__class__.__mro__}'}", "10:29", "best has no field '__class__'"),
-        ("a: {claim: 'It is {0}'}", "10:23", "{0} names no field"),
-        ("a: {claim: 'It is {answer}'}", "10:24", "no field 'answer'"),
         ("a: {claim: It is so, sources: best.sources}", "10:9", "the claim names no field"),
         ("a: {claim: '{note}', sources: www.a.example}", "10:35", "write https://www.a.example"),
-        ("a: {graded: {x: {score: 1, check: given(note)}}}", "10:9", "graded is a mapping; write at least 2 entries"),
         ("a: {claim: '{note}', sources: best}", "10:35", "sources must be a url field"),
-        ("a: {claim: '{note}', sources: [note, day]}", "10:42", "sources must be a url field"),
         ("a: {check: 1 == 1}", "10:9", "the check reads no field"),
-        ("a: {check: note}", "10:16", "not a condition; use given(note)"),
         ("a: {check: given(note), weight: 0}", "10:29", "weight is 0; use a number above 0"),
-        ("a: {check: given(note), weight: -2}", "10:29", "weight is -2"),
-        ("a: {check: given(note), weight: .nan}", "10:29", "weight"),
         ("a: {check: given(note), crtical: true}", "10:29",
          "unknown key 'crtical' (did you mean 'critical'?); allowed are"),
-        ("a: {clam: 'It is {note}'}", "10:9", "unknown key 'clam' (did you mean 'claim'?); a node has exactly one of"),
-        ("a: {weight: 2, paralel: {b: {check: given(note)}}}", "10:20", "(did you mean 'parallel'?)"),
         ("a: {weight: 2}", "10:5", "'a' has no content; a node has exactly one of"),
         ("a: {check: given(note), critical: yes}", "10:29", "critical is 'yes'; write true or false"),
-        ("a: {check: given(note), weight: two}", "10:29", "weight is 'two'; use a number"),
-        ("a: {claim: '{note}', requires: z}", "10:26", "requires is 'z'; write a list"),
-        ("a: {claim: {note: }}", "10:9", "claim is a mapping; write text, in quotes"),
         ("parallel:\n  a: {check: given(note), critical: true}\n  b: {check: given(day), critical: true}\n", "9:3",
          "every child of this parallel group is critical"),
-        ("g: {for_each: gauges, each: {check: given(item.name), critical: true}}", "10:59",
-         "every item is critical"),
         ("g: {critical: true, parallel: {a: {check: given(note), critical: false}}}", "10:60",
          "its group is critical"),
         ("parallel:\n  a: {claim: '{note}', requires: [b]}\n  b: {claim: '{day}', requires: [a]}\n", "10:26",
          "cycle: a (line 10) waits for b (line 11), which waits for a; remove one of them from `requires`"),
-        ("parallel:\n  a: {claim: '{note}', requires: [c]}\n  b: {claim: '{day}', requires: [a]}\n"
-         "  c: {claim: '{note}!', requires: [b]}\n", "10:26",
-         "cycle: a (line 10) waits for c (line 12), which waits for b (line 11), which waits for a"),
         ("parallel:\n  g: {requires: [h], parallel: {a: {claim: '{note}'}}}\n"
          "  h: {requires: [g], parallel: {a: {claim: '{day}'}}}\n", "10:9",
          "cycle: g (line 10) waits for g/a (line 10), which waits for h (line 11), which waits for h/a (line 11), "),
-        ("sequential:\n  a: {claim: '{note}', requires: [b]}\n  b: {claim: '{day}'}\n", "10:26",
-         "cycle: a (line 10) waits for b (line 11), which waits for a"),
         ("parallel:\n  one: {claim: '{note}'}\n  b: {claim: '{day}', requires: [one2]}\n", "11:36",
          "no node 'one2' (did you mean 'one'?); name a sibling, or an id from the top"),
-        ("a: {claim: '{note}', requires: [a]}", "10:37", "'a' is this node, so it would wait for itself"),
         ("g: {requires: [g/a], parallel: {a: {claim: '{note}'}}}", "10:20", "'g/a' is inside this node"),
-        ("g: {parallel: {a: {claim: '{note}', requires: [g]}}}", "10:52", "'g' contains this node"),
-        ("parallel:\n  a: {claim: '{note}'}\n  b: {claim: '{day}', critical: true, requires: [a]}\n", "11:41",
-         "cycle: b (line 11) waits for a (line 10), which waits for b"),
         ("g: {let: {x: y, y: x}, parallel: {a: {check: given(x)}}}", "10:18",
          "cycle: 'y' is defined by 'x'; remove one of them"),
         ("g: {let: {x: y, y: note}, parallel: {a: {check: given(x)}}}", "10:18",
          "'y' is defined below; move it above 'x'"),
-        ("g: {let: {x: x}, parallel: {a: {check: given(x)}}}", "10:18", "no field 'x'"),
         ("g: {let: {note: day}, parallel: {a: {check: given(note)}}}", "10:15", "already used"),
-        ("g: {for_each: gauges, as: note, each: {check: given(note)}}", "10:27", "already used"),
         ("g: {for_each: note, each: {check: given(item)}}", "10:19", "for_each needs a list"),
-        ("g: {for_each: note, each: {claim: '{item} is a gauge'}}", "10:19", "for_each needs a list"),
-        ("g: {for_each: [{id: a}, {id: a}], each: {check: given(note)}}", "10:30", "already used"),
         ("g: {for_each: [{id: a}, {id: b, n: 1}], each: {check: given(note)}}", "10:29",
          "every record needs the keys of the first one: id"),
-        ("g: {for_each: [{id: a}], min: 3, each: {check: given(note)}}", "10:30", "only for extracted lists"),
         ("g: {for_each: gauges, min: 30, each: {check: given(item.name)}}", "10:5", "min is above max"),
         ("g: {graded: {a: {score: 0.5, check: given(note)}, b: {score: 0.4, check: given(day)}}}", "10:9",
          "must ascend"),
         ("a: {claim: '{note}', check: given(note)}", "10:5", "use either claim or check"),
-        ("parallel: {}\n", "9:3", "parallel"),
         ("parallel:\n  root/a: {check: given(note)}\n", "10:5", "is not a valid name"),
     ],
 )  # fmt: skip
@@ -385,7 +323,7 @@ def test_error_has_file_line_column_and_what_would_be_right(rubric: str, place: 
     assert message in line
 
 
-@pytest.mark.parametrize("text", ["- 1\n", "hello\n", "[]", "3"])
+@pytest.mark.parametrize("text", ["- 1\n", "hello\n"])
 def test_file_that_is_no_mapping_is_an_error(text: str) -> None:
     with pytest.raises(
         InvalidTask, match=r"t.yaml:1:1: the file is .*; a task is a mapping that starts with `format: 1`"
@@ -415,11 +353,6 @@ parallel:
     assert outcomes(judgement) == {"b": "failed", "g/a": "passed"}
 
 
-def test_problems_that_follow_from_an_invalid_name_are_not_reported() -> None:
-    (line,) = problems("parallel: {g: {let: {x: nota, y: x}, parallel: {a: {claim: '{x}'}, b: {claim: '{y}'}}}}\n")
-    assert "no field 'nota' (did you mean 'note'?)" in line
-
-
 def test_all_problems_of_a_file_are_reported_at_once() -> None:
     assert len(problems("parallel:\n  a: {check: given(x)}\n  b: {claim: '{y}', sources: z}\n")) == 3
 
@@ -429,90 +362,16 @@ def test_all_problems_of_a_file_are_reported_at_once() -> None:
     [
         ("format: 2\ndescription: x\nrubric:\n", "t.yaml:1:1: format 2 is not supported; write `format: 1`"),
         ("description: x\nrubric:\n", "t.yaml:1:1: the key 'format' is missing; add it"),
-        ("format: 1\ndescription: 5\nrubric:\n", "t.yaml:2:1: description must be text; put 5 in quotes"),
         ("format: 1\ndescription: x\nevaluation_date: soon\nrubric:\n", "t.yaml:3:1: evaluation_date: not a date"),
         (
             "format: 1\ndescription: x\nfields: {json: x}\nrubric:\n",
             "t.yaml:3:10: 'json' is reserved; use another name",
-        ),
-        ("format: 1\ndescription: x\nfields: {a: {type: int}}\nrubric:\n", "t.yaml:3:14: type is 'int' (did you"),
-        (
-            "format: 1\ndescription: x\nfields: {a: {typ: text}}\nrubric:\n",
-            "unknown key 'typ' (did you mean 'type'?); allowed are type,",
         ),
         ("format: 1\ndescription: x\nfields: {a: {type: text, list_of: url}}\nrubric:\n", "use only one of type,"),
     ],
 )
 def test_error_in_the_head_of_the_file(head: str, message: str) -> None:
     assert message in problems("parallel: {a: {check: words(answer) > 3}}", head)[0]
-
-
-class Extracted:
-    """Extraction service that returns the same values for every answer."""
-
-    def __init__(self, **values: Any) -> None:
-        self._values = values
-
-    async def read(self, schema: type[Any], prompt: str, **_: Any) -> Any:
-        return schema.model_validate(self._values)
-
-
-@pytest.mark.parametrize(
-    ("leaves", "answer", "gauges", "continues"),
-    [
-        (3, "short", 2, False),
-        (3, "word " * 50_000, 2, True),
-        (3, "short", 1_000, True),
-        (MANY_LEAVES, "short", 2, True),
-    ],
-    ids=["small", "long answer", "many values", "many leaves"],
-)
-async def test_the_event_loop_continues_while_a_large_rubric_is_declared(
-    leaves: int, answer: str, gauges: int, continues: bool
-) -> None:
-    checks = (f"words(answer) > {number} or given(find(gauges, 'name', 'Heron'))" for number in range(leaves))
-    compiled = compile_task(task("parallel:\n" + "".join(f"  l{n}: {{check: {c!r}}}\n" for n, c in enumerate(checks))))
-    rubric = Rubric("a", "x")
-    context = JudgeContext(
-        rubric=rubric,
-        task="x",
-        answer=Answer(name="answer_1.md", text=answer),
-        reading=Extracted(gauges=[KESTREL] * gauges),
-        settling=cast(Any, None),  # nothing is settled
-    )
-    judging, turns = asyncio.create_task(compiled.judge(context)), 0
-    while not judging.done():
-        await asyncio.sleep(0)
-        turns += 1
-    assert (len(list(rubric.leaves())), turns > 1) == (leaves, continues)
-
-
-async def test_a_declaration_ends_soon_after_its_deadline() -> None:
-    find = "given(find(gauges, 'name', 'Heron'))"  # takes milliseconds for 1,000 gauges
-    leaves = "".join(f"  l{number}: {{check: {find!r}}}\n" for number in range(MAX_LEAVES))
-    compiled = compile_task(task("parallel:\n" + leaves))
-    context = JudgeContext(
-        rubric=Rubric("a", "x"),
-        task="x",
-        answer=Answer(name="answer_1.md", text="short"),
-        reading=Extracted(gauges=[KESTREL] * 1_000),
-        settling=cast(Any, None),
-    )
-    executor = ThreadPoolExecutor(1)
-    asyncio.get_running_loop().set_default_executor(executor)
-    with pytest.raises(TimeoutError):
-        async with asyncio.timeout(0.1):
-            await compiled.judge(context)
-    began = time.process_time()
-    await asyncio.to_thread(int)  # the only thread is free again
-    assert time.process_time() - began < 2
-
-
-@pytest.mark.slow
-def test_ten_thousand_leaves_are_an_error_at_the_first_one_too_many() -> None:
-    leaves = "".join(f"  l{number}: {{check: given(note)}}\n" for number in range(10_000))
-    (line,) = problems("parallel:\n" + leaves)
-    assert line.startswith(f"t.yaml:{10 + MAX_LEAVES}:5: the rubric can have more than {MAX_LEAVES} leaves")
 
 
 def test_leaves_of_nested_lists_are_counted_with_their_maximum() -> None:
@@ -554,8 +413,8 @@ def test_file_with_problems_is_listed_with_their_places(tmp_path: Path) -> None:
     assert broken.splitlines()[0] == f"{tmp_path}/bad.yaml:1:1: the key 'description' is missing; add it"
 
 
-@pytest.mark.parametrize("name", ["gauges.yml", "gauges.YAML", "gauges.YML"])
-def test_file_with_another_suffix_is_not_ignored(tmp_path: Path, name: str) -> None:
+def test_file_with_another_suffix_is_not_ignored(tmp_path: Path) -> None:
+    name = "gauges.yml"
     (tmp_path / name).write_text(TASK)
 
     assert load_judges([tmp_path]).broken == {"gauges": f"{tmp_path}/{name}: rename it to gauges.yaml"}
@@ -569,11 +428,6 @@ def test_two_files_of_one_task_in_a_folder_are_an_error(tmp_path: Path) -> None:
 
     assert catalogue.judges == {}
     assert "gauges.yaml defines the same task; remove one of the two files" in catalogue.broken["gauges"]
-
-
-def test_file_name_is_the_task_id() -> None:
-    with pytest.raises(JudgeBug, match="Invalid task id"):
-        yaml_judge(TASK.encode(), "/tasks/-gauges.yaml")
 
 
 MIXED = '''
@@ -616,22 +470,19 @@ async def test_values_of_a_hostile_answer_are_only_text() -> None:
 
 EMPTY: dict[str, tuple[str, dict[str, Any]]] = {
     "text": ("It has {note} rooms", {"note": ""}),
-    "blank text": ("It has {note} rooms", {"note": " \u00a0\n\u200b"}),
     "one of two": ("{best.name} is best because of {best.why}", {}),
     "number": ("It lasts {item.hours} hours", {"gauges": [{**KESTREL, "hours": None}]}),
-    "empty list": ("The gauges are {gauges.name}", {"gauges": []}),
     "list of nothing": ("The gauges are {gauges.name}", {"gauges": [{**KESTREL, "name": " "}]}),
     "number read from a text": ("It costs {cost} crowns", {"note": "COVID-19"}),
-    "comparison with a missing value": ("It is cheap: {cheap}", {"note": ""}),
 }
 
 
-@pytest.mark.parametrize("sources", [f"'{PAGE}'", "[]", None])
+@pytest.mark.parametrize("sources", [f"'{PAGE}'", "[]"])
 @pytest.mark.parametrize("case", EMPTY)
-async def test_claim_with_an_empty_placeholder_fails_without_a_model_request(case: str, sources: str | None) -> None:
+async def test_claim_with_an_empty_placeholder_fails_without_a_model_request(case: str, sources: str) -> None:
     claim, values = EMPTY[case]
     named = "best.sources" if sources == "[]" else sources
-    leaf = f"{{claim: '{claim}'" + ("}" if named is None else f", sources: {named}}}")
+    leaf = f"{{claim: '{claim}', sources: {named}}}"
     judgement = await judged(
         f"""
 let: {{cost: number(note), cheap: number(note) < 5}}
@@ -655,13 +506,22 @@ async def test_claim_about_a_list_names_only_the_given_items() -> None:
     assert verdict(judgement, "all").reason is not Reason.NO_VALUE
 
 
-async def test_a_gate_is_the_reason_before_an_empty_placeholder() -> None:
-    judgement = await judged(
-        """
-parallel:
-  given: {check: given(note), critical: true}
-  rooms: {claim: "It has {note} rooms"}
-"""
+async def test_first_task_of_the_documentation_is_scored_as_described(tmp_path: Path) -> None:
+    text = (Path(__file__).parents[4] / "docs" / "add-a-task.md").read_text("utf-8")
+    path = tmp_path / "walden_pond.yaml"
+    path.write_text(text.partition("```yaml\n")[2].partition("```")[0])
+    page = "https://ponds.example/walden"
+
+    judgement = await try_judge(
+        path,
+        f"- Depth: 102 feet\n- Year: 2001\n- Source: {page}\n",
+        {page: "Walden Pond is 102 feet deep. The depth of Walden Pond was measured in 1939."},
     )
 
-    assert outcomes(judgement) == {"given": "failed", "rooms": "skipped"}
+    assert len(path.read_text().splitlines()) <= 20
+    assert judgement.score.value == 2 / 3
+
+
+def test_published_schema_is_that_of_the_models() -> None:
+    published = (Path(__file__).parents[4] / "docs" / "task.schema.json").read_text("utf-8")
+    assert json.loads(published) == task_schema(), "run `assay tasks show --schema > docs/task.schema.json`"

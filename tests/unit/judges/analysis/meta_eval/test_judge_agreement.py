@@ -1,13 +1,10 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
 
-import pytest
-
-from judges.analysis.labels import HumanDecision, Label, LabelFile, LabelledPage, RecordedVerdict
+from judges.analysis.labels import HumanDecision, Label, LabelFile, RecordedVerdict
 from judges.analysis.meta_eval.bench import report_json
-from judges.analysis.meta_eval.items import Exclusion, JudgedItem, PartialRule, items_of
+from judges.analysis.meta_eval.items import JudgedItem, items_of
 from judges.analysis.meta_eval.judge_agreement import JudgeAgreement, JudgeTally, agreement_of_recorded
 from rubrics.verdict import Outcome, Reason, Usage, Verdict, Vote
 
@@ -89,60 +86,6 @@ def test_recorded_verdicts_are_measured_by_model() -> None:
 
     assert (first.model, first.agreement.confusion.n, len(first.unjudged)) == ("gpt-6-luna", 2, 1)
     assert (second.model, second.agreement.confusion.false_negative) == ("other", 1)
-
-
-def test_every_recorded_judge_of_a_claim_is_measured() -> None:
-    """One label can have several judges, and labels on one claim can have one judge each."""
-    first = replace(label(1, PASSED), judges=(RecordedVerdict(outcome=Outcome.PASSED, model="a"),))
-    second = replace(first, judges=(RecordedVerdict(outcome=Outcome.FAILED, model="b", run="May"),))
-    third = replace(first, judges=(RecordedVerdict(outcome=Outcome.PASSED, model="b", run="June"),))
-    found = agreement_of_recorded(items_of([first, second, third]))
-    assert [(one.model, one.run, one.agreement.confusion.true_positive) for one in found] == [
-        ("a", "", 1),
-        ("b", "June", 1),
-        ("b", "May", 0),
-    ]
-
-
-def test_recorded_verdicts_of_one_judge_that_differ_are_left_out() -> None:
-    labels = [label(1, PASSED, Outcome.PASSED), label(1, PASSED, Outcome.FAILED)]
-    [found] = agreement_of_recorded(items_of(labels))
-    assert (found.agreement.confusion.n, found.contradicting, found.items) == (0, 1, 1)
-
-
-@pytest.mark.parametrize(
-    ("rule", "confusion", "left_out"),
-    [
-        (PartialRule.FAILED, (1, 0, 1, 2), 0),
-        (PartialRule.PASSED, (2, 1, 1, 0), 0),
-        (PartialRule.EXCLUDED, (1, 0, 0, 0), 2),
-    ],
-)
-def test_named_rule_turns_three_way_labels_and_verdicts_into_two_way_ones(rule, confusion, left_out) -> None:
-    partial = RecordedVerdict(outcome=Outcome.FAILED, partial=True, model="m")
-    failed = RecordedVerdict(outcome=Outcome.FAILED, model="m")
-    passed = RecordedVerdict(outcome=Outcome.PASSED, model="m")
-    pairs = [
-        (PASSED, passed),
-        (PASSED, partial if rule is not PartialRule.PASSED else failed),
-        (HumanDecision.PARTIAL, failed if rule is PartialRule.FAILED else partial),
-        (FAILED if rule is not PartialRule.EXCLUDED else HumanDecision.PARTIAL, partial),
-    ]
-    items = items_of([replace(label(n, human), judges=(verdict,)) for n, (human, verdict) in enumerate(pairs)], rule)
-    [found] = agreement_of_recorded(items, rule)
-    counts = found.agreement.confusion
-    assert (counts.true_positive, counts.false_positive, counts.false_negative, counts.true_negative) == confusion
-    assert sum(item.left_out is Exclusion.PARTIAL for item in items) == left_out
-    assert found.partial == (1 if rule is PartialRule.EXCLUDED else 0)
-
-
-def test_code_searches_the_quotes_of_supporting_verdicts() -> None:
-    page = LabelledPage(url="https://a.example/", text="The gauge costs 430 crowns in the shop at the harbour.")
-    quotes = ["costs 430 crowns in the shop", "costs 500 crowns in the town", "", None]
-    verdicts = [RecordedVerdict(outcome=Outcome.PASSED, model="m", quote=quote) for quote in quotes]
-    labels = [replace(label(n, PASSED), pages=(page,), judges=(one,)) for n, one in enumerate(verdicts)]
-    [found] = agreement_of_recorded(items_of(labels))
-    assert (found.quotes, found.quotes_found) == (3, 1)
 
 
 def test_report_is_json_and_lists_every_disagreement_with_both_reasons() -> None:

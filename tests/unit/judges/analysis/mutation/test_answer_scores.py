@@ -43,20 +43,3 @@ def test_claim_that_the_empty_answer_changes_can_flip() -> None:
     gold, skipped = run(1, 1, leaf("a", "passed")), run(0, 0, leaf("a", "skipped"))
     assert codes(scored(gold, run(0, 0, leaf("a", "failed")))) == []
     assert codes(scored(gold, skipped)) == [("never_flips", ["a"])]
-
-
-def test_votes_that_disagree_on_one_source_are_named() -> None:
-    def votes(*results: bool, fault: str | None = None) -> list[dict[str, Any]]:
-        return [{"result": result, "fault": None if result else fault} for result in results]
-
-    split = {"votes": votes(True, False, True), "evidence": {"checks": [{"votes": [True, False, True]}]}}
-    two_sources = {"votes": votes(True, False), "evidence": {"checks": [{"votes": [True]}, {"votes": [False]}]}}
-    lost = {"votes": votes(True, False, fault="timeout"), "evidence": {"checks": [{"votes": [True, False]}]}}
-    gold = run(1, 1, leaf("a", "passed", **split), leaf("b", "passed", **two_sources), leaf("c", "passed", **lost))
-    assert [each["leaf"] for each in scored(gold, run(0, 0))["gold"]["split_votes"]] == ["a"]
-
-
-def test_judge_that_raises_on_an_empty_answer_is_a_finding() -> None:
-    report = scored(run(1, 1), "IndexError: list index out of range")
-    assert codes(report) == [("empty_answer_raises", [])]
-    assert not not_judged(report)

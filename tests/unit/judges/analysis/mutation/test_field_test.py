@@ -163,44 +163,20 @@ BROKEN = [
            FindingCode.NO_SOURCES, "museum/opened"),
     Broken("first_source_only", KEEPER, f"{KEEPER}[:1]", FindingCode.CITATION_NOT_USED, "light_0/keeper"),
     Broken("always_the_first_item", "items[number]", "items[0]", FindingCode.SECTION_NOT_JUDGED, "lights[1]"),
-    Broken("one_item_too_far", "[*found.lights, Light(), Light()][:2]", "[*found.lights, Light()][1:]",
-           FindingCode.SECTION_NOT_JUDGED, "lights[0]"),
     Broken("sources_of_the_first_item", KEEPER, KEEPER.replace("light.sources", "items[0].sources"),
-           FindingCode.WRONG_ITEM, "light_1/keeper"),
-    Broken("sources_of_all_items", KEEPER, KEEPER.replace("light.sources", "[u for i in items for u in i.sources]"),
-           FindingCode.WRONG_ITEM, "light_0/keeper"),
-    Broken("value_of_the_first_item", KEEPER, KEEPER.replace("light.name", "items[0].name"),
            FindingCode.WRONG_ITEM, "light_1/keeper"),
     Broken("check_true", f'verify("opened", {OPENED})', 'check("opened", True)',
            FindingCode.CONSTANT_LEAF, "museum/opened"),
-    Broken("check_of_a_text_that_is_never_empty", "light.name and light.keeper and light.built and light.sources",
-           'f"{light.name} "', FindingCode.CONSTANT_LEAF, "light_0/given"),
-    Broken("threshold_that_everything_meets", "visitors >= 400", "visitors >= -10**9",
-           FindingCode.CONSTANT_LEAF, "visitors"),
     Broken("prefix_comparison", NAME, "light.name.startswith(expected)",
            FindingCode.PARTIAL_COMPARISON, "light_0/name"),
-    Broken("prefix_comparison_reversed", NAME, "expected.startswith(light.name)",
-           FindingCode.PARTIAL_COMPARISON, "light_0/name"),
-    Broken("comparison_of_a_slice", NAME, "light.name[:5] == expected[:5]",
-           FindingCode.PARTIAL_COMPARISON, "light_0/name"),
-    Broken("year_inside_a_longer_number", "found.museum.opened and found.museum.curator",
-           'found.museum.opened.startswith("193")', FindingCode.PARTIAL_COMPARISON, "museum/given"),
     Broken("hard_coded_source", OPENED, OPENED.replace("found.museum.sources", f"['{HOST}/museum']"),
            FindingCode.FIXED_SOURCES, "museum/opened"),
     Broken("hard_coded_source_besides", OPENED, OPENED.replace("found.museum.sources",
            f"[*found.museum.sources, '{HOST}/museum']"), FindingCode.FALLBACK_SOURCES, "museum/opened"),
-    Broken("hard_coded_source_as_a_fallback", OPENED, f"{OPENED} or ['{HOST}/museum']",
-           FindingCode.FALLBACK_SOURCES, "museum/opened"),
-    Broken("answer_as_a_fallback", OPENED, f"{OPENED} or None", FindingCode.FALLBACK_SOURCES, "museum/opened"),
     Broken("claim_without_the_value", "opened in {found.museum.opened}", "opened long ago",
            FindingCode.ONLY_PRESENCE, "museum.opened"),
-    Broken("expected_value_in_place_of_the_answers", "opened in {found.museum.opened}", "opened in 1931",
-           FindingCode.ONLY_PRESENCE, "museum.opened"),
-    Broken("section_never_judged", MUSEUM, "", FindingCode.SECTION_NOT_JUDGED, "museum"),
     Broken("section_never_extracted", MUSEUM + "|    museum: Museum = Museum()\n", "",
            FindingCode.SECTION_NOT_READ, "Museum"),
-    Broken("value_compared_with_itself", "'Nesshead Light' are", "'{found.choice.oldest}' are",
-           FindingCode.ANSWER_ONLY, "oldest"),
 ]  # fmt: skip
 
 
@@ -217,15 +193,6 @@ async def test_broken_judge_is_reported_with_its_leaf_or_field(path: Path, broke
     assert (broken.code, broken.subject) in subjects
 
 
-async def test_finding_names_the_line_and_a_fix(path: Path) -> None:
-    source = GOOD.replace(NAME, "light.name.startswith(expected)")
-    (found,) = (await report_of(path, source)).findings
-
-    assert source.splitlines()[(found.line or 0) - 1].strip().startswith('group.check("name"')
-    assert "==" in found.fix
-    assert "light_0/name, light_1/name" in found.subject
-
-
 @pytest.mark.parametrize("before", [True, False], ids=["line_above", "same_line"])
 async def test_leaf_with_an_untested_comment_is_exempt(path: Path, before: bool) -> None:
     line = '    museum.check("given", found.museum.opened and found.museum.curator)\n'
@@ -238,64 +205,17 @@ async def test_leaf_with_an_untested_comment_is_exempt(path: Path, before: bool)
     assert [(each.subject, each.exempt) for each in found.exempt] == [("museum/given", "every answer has a museum")]
 
 
-async def test_exemption_without_a_reason_does_not_count(path: Path) -> None:
-    source = GOOD.replace("    curator: str", "    founder: str = ''  # untested\n    curator: str")
-    source = source.replace("{found.museum.curator} runs", "Somebody runs").replace(
-        'curator: str = ""', 'curator: str = ""  # untested'
-    )
-    found = await report_of(path, source)
-    assert [(finding.subject, finding.fix) for finding in found.findings] == [
-        ("museum.curator", "Write a reason after `# untested:`.")
-    ]
-
-
-async def test_fields_that_are_not_part_of_the_task_can_be_exempt(path: Path) -> None:
-    source = GOOD.replace("{found.museum.curator} runs", "Somebody runs").replace(
-        'curator: str = ""', 'curator: str = ""  # untested: only shown to readers'
-    )
-    found = await report_of(path, source)
-    assert (found.findings, [each.subject for each in found.exempt]) == ((), ["museum.curator"])
-
-
-async def test_value_missing_in_the_answer_is_noted(path: Path) -> None:
-    found = await report_of(path, GOOD, ANSWER.replace("- Curator: Ilse Marrow\n", ""))
-    assert any("museum.curator" in note and "not tested" in note for note in found.notes)
-
-
 @pytest.mark.parametrize(
     ("old", "new"),
     [
         (NAME, "expected.casefold() in light.name.casefold()"),
-        ("visitors >= 400", "visitors in range(400, 500)"),
         ("found.choice.visitors >= 400", "abs(found.choice.visitors - 450) < 20"),
-        (NAME, 'light.name.casefold().strip() in {"nesshead light", "skerry beacon"}'),
         (KEEPER, KEEPER.replace("light.keeper}", "light.keeper.strip().title()}")),
-        (KEEPER, KEEPER.replace("sources=light.sources", "sources=light.sources[:8]")),
         ('museum.check("given"', 'museum.verify("asked", "The answer explains what the museum shows")\n'
          '    museum.check("given"'),
-        ('museum.check("given"', 'museum.verify("page", "The page is about a museum", sources=found.museum.sources)\n'
-         '    museum.check("given"'),
-        ("ctx.check(\"visitors\"", 'ctx.check("allowed", found.choice.oldest != "Old Tower")\n'
-         '    ctx.check("visitors"'),
     ],
 )  # fmt: skip
 async def test_correct_variants_have_no_findings(path: Path, old: str, new: str) -> None:
     assert old in GOOD
     found = await report_of(path, GOOD.replace(old, new))
     assert found.findings == ()
-
-
-@pytest.mark.parametrize("sources", ["sources", f"'{HOST}/museum'"])
-async def test_claim_without_its_value_is_reported_with_the_score_only(tmp_path: Path, sources: str) -> None:
-    task = f"""\
-format: 1
-description: When was the museum opened, and how many rooms does it have?
-fields: {{opened: , rooms: number of rooms, sources: {{list_of: url}}}}
-rubric:
-  parallel:
-    opened: {{claim: "The museum was opened in {{opened}}", sources: sources}}
-    rooms: {{claim: "Rooms {{rooms}} in all", sources: {sources}}}
-"""
-    found = await report_of(tmp_path / "museum.yaml", task)
-    assert (found.findings, found.unmoved) == ((), ())
-    assert [note for note in found.notes if "rooms" in note] == ["not tested, because the answer gives no value: rooms"]

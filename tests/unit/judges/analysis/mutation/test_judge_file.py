@@ -38,14 +38,6 @@ def test_leaf_of_any_item_is_found_at_the_lines_of_its_node() -> None:
     assert file.leaf(leaf("other")) is None
 
 
-def test_field_is_found_by_its_class_and_name() -> None:
-    file = judge_file(SOURCE, ".yaml")
-
-    assert file.field(("Gauges", "price")) == SourceRange(first=7, last=7)
-    assert file.field(("Values", "gauges")) == SourceRange(first=4, last=7)
-    assert file.field(("Gauges", "colour")) is None
-
-
 def test_exemption_is_a_comment_on_the_line_or_alone_above_it() -> None:
     file = judge_file(SOURCE, ".yaml")
 

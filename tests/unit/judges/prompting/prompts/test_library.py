@@ -34,10 +34,9 @@ def test_prompt_is_rendered_with_its_variables():
     assert (prompt.ref, prompt.render(who="you {{who}}")) == ("x@3", "Hello you {{who}}.")
 
 
-@pytest.mark.parametrize("values", [{}, {"who": "a", "what": "b"}])
-def test_missing_or_unknown_variables_are_rejected(values: dict[str, str]):
+def test_missing_or_unknown_variables_are_rejected():
     with pytest.raises(PromptDamaged, match="takes"):
-        parse_prompt(GOOD, id="x").render(**values)
+        parse_prompt(GOOD, id="x").render(who="a", what="b")
 
 
 @pytest.mark.parametrize(
@@ -45,22 +44,9 @@ def test_missing_or_unknown_variables_are_rejected(values: dict[str, str]):
     [
         "no front matter",
         GOOD.replace("id: x", "id: y"),
-        GOOD.replace("version: 3", "version: three"),
         GOOD.replace("variables: who", "variables: -"),
-        GOOD.replace("variables: who\n", ""),
-        GOOD.replace("variables: who", "variables"),
     ],
 )
 def test_damaged_prompt_is_rejected(written: str):
     with pytest.raises(PromptDamaged):
         parse_prompt(written, id="x")
-
-
-def test_unknown_prompt_is_rejected():
-    with pytest.raises(PromptDamaged, match="cannot be read"):
-        load_prompt("no_such_prompt")
-
-
-@pytest.mark.parametrize("id", ["verify_answer", "verify_page", "extract_answer", "extract_page"])
-def test_rule_prompts_have_no_variables(id: str):
-    assert load_prompt(id).variables == frozenset()

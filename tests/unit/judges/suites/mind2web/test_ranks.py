@@ -1,18 +1,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import pytest
 
-from judges.suites.errors import RankMissing
 from judges.suites.mind2web.data import Candidate, Step
 from judges.suites.mind2web.ranks import (
     RankingMetrics,
     RankOrigin,
     ids_in_top_k,
     ranked,
-    with_known_ranks,
 )
 
 STEP = Step(
@@ -52,20 +50,6 @@ def test_ranks_come_from_the_scores():
     assert (ids_in_top_k(step.positives, 50), ids_in_top_k(step.negatives, 50)) == (["2"], ["3"])  # strictly below 50
 
 
-def test_errors_name_unknown_steps_and_candidates():
-    with pytest.raises(RankMissing, match=r"f.json, task T, action 0 \(a\): scores.pkl has no ranks for step 'T_a'"):
-        ranked(STEP, RankTable({}))
-    with pytest.raises(RankMissing, match="no rank for candidate '4' of step 'T_a'"):
-        ranked(STEP, RankTable({"T_a": {"1": 0, "2": 1, "3": 2}}))
-
-
-def test_ranks_in_the_data_are_used_if_every_candidate_has_one():
-    full = replace(STEP, positives=(Candidate("1", rank=3),), negatives=(Candidate("3", rank=0),))
-    assert ranked(full, None) == (full, RankOrigin.DATA)
-    part = replace(full, negatives=(Candidate("3"),))
-    assert ranked(part, None)[1] is RankOrigin.LISTED
-
-
 def test_candidates_without_ranks_are_in_listed_order_positives_first():
     step, origin = ranked(STEP, None)
     assert origin is RankOrigin.LISTED
@@ -86,14 +70,3 @@ def test_best_positive_counts_and_a_step_without_positives_is_zero():
         0.75,
     )
     assert RankingMetrics().report() == {}
-
-
-def test_known_ranks_and_scores_are_added_without_requiring_all():
-    step, origin = with_known_ranks(STEP, RankTable({"T_a": {"1": 60, "3": 0}}))
-    assert origin is RankOrigin.SCORES
-    assert [(one.id, one.rank, one.score) for one in (*step.positives, *step.negatives)] == [
-        ("1", 60, 0.4), ("2", None, None), ("3", 0, 1.0), ("4", None, None),
-    ]  # fmt: skip
-    assert with_known_ranks(STEP, RankTable({})) == (STEP, RankOrigin.LISTED)
-    part = replace(STEP, positives=(Candidate("1", rank=3),))
-    assert with_known_ranks(part, None) == (part, RankOrigin.DATA)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-import random
+import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -10,9 +12,15 @@ from judges.suites.mind2web.tournament import (
     EMPTY_PREDICTION,
     Parsed,
     Prediction,
+    RecordedRounds,
     Tournament,
+    gold_op_string,
+    op_f1,
+    op_f1_without_punctuation,
+    parse_llm,
+    parse_seq2seq,
+    read_predictions,
     score_prediction,
-    shuffled,
 )
 
 NONE = "A"
@@ -35,13 +43,6 @@ def test_survivors_are_grouped_again_until_one_is_left():
     prediction, groups = play("abcdefghijkl", "B", "C", "D")
     assert groups == ["abcde", "fghij", "klag"]
     assert prediction.node_id == "k"  # the options of the last round are a, g, k, l
-
-
-def test_fifty_candidates_take_ten_to_thirteen_rounds():
-    fifty = "".join(chr(ord("a") + n) for n in range(50))
-    assert len(play(fifty, *[NONE] * 10)[1]) == 10
-    # Ten survivors form two groups of five, and their two survivors the last one.
-    assert len(play(fifty, *["B"] * 13)[1]) == 13
 
 
 def test_operation_is_that_of_the_last_round_with_a_pick():
@@ -75,25 +76,13 @@ def test_letter_beyond_the_options_clears_an_earlier_pick_unless_it_is_retained(
     assert (tournament.queue, tournament.prediction) == (["a"], left)
 
 
-def test_order_is_that_of_a_seeded_shuffle():
-    state = random.getstate()
-    random.seed(7)
-    wanted = ["1", *map(str, range(2, 13))]
-    random.shuffle(wanted)
-    random.setstate(state)
-    assert shuffled(["1"], [str(n) for n in range(2, 13)], random.Random(7)) == wanted
-
-
 @pytest.mark.parametrize(
     ("prediction", "positives", "expected"),
     [
         (Prediction("1", "CLICK "), ["1"], (1, 1.0, True)),
         (Prediction("2", "CLICK "), ["1", "2"], (1, 1.0, True)),  # any positive is correct
-        (Prediction("9", "CLICK "), ["1"], (0, 1.0, False)),  # the operation is scored independently
         (Prediction("1", "CLICK None"), ["1"], (1, 2 / 3, False)),
-        (EMPTY_PREDICTION, ["1"], (0, 0.0, False)),
         (Prediction("1", "CLICK "), [], (0, 0.0, False)),
-        (Prediction("", "CLICK "), ["1"], (0, 0.0, False)),
     ],
 )
 def test_prediction_is_scored_by_element_and_operation(
@@ -101,3 +90,95 @@ def test_prediction_is_scored_by_element_and_operation(
 ):
     found = score_prediction(prediction, positives, "CLICK ")
     assert (found.element, found.op_f1, found.success) == (expected[0], pytest.approx(expected[1]), expected[2])
+
+
+@pytest.mark.parametrize(
+    ("raw", "letter", "op_string"),
+    [
+        ("Answer: B.\nAction: TYPE\nValue: two words", "B", "TYPE two words"),
+        ("Answer: Fine\nAction: SELECT", "F", "SELECT "),
+        ("Answer: G", "A", " "),
+        ("Answer: C\naction: CLICK\nvalue: x", "C", " "),
+        ('Answer: C\nAction: TYPE\nValue: "St. Louis".', "C", 'TYPE "St. Louis".'),
+        ("Answer: C\nAction: CLICK\nValue: None", "C", "CLICK None"),
+        ("Answer: C\nAction: TYPE\nValue: \nboston", "C", "TYPE "),
+    ],
+)
+def test_replies_of_chat_models_are_parsed(raw: str, letter: str, op_string: str):
+    parsed = parse_llm(raw)
+    assert (parsed.letter, parsed.op_string) == (letter, op_string)
+
+
+def test_replies_of_fine_tuned_models_begin_with_the_letter():
+    assert parse_seq2seq(" D.\nAction: CLICK\n").letter == "D"
+    assert parse_seq2seq("?").op_string == " "
+    with pytest.raises(IndexError):
+        parse_seq2seq(" ")
+
+
+@pytest.mark.parametrize(
+    ("predicted", "gold", "f1"),
+    [
+        (" ", "CLICK ", 0.0),
+        ("CLICK None", gold_op_string("CLICK", "ignored"), 2 / 3),
+        ("TYPE new york new york", "TYPE new york", 1.0),
+        ("TYPE Boston", "TYPE boston", 0.5),
+    ],
+)
+def test_operation_f1_compares_words(predicted: str, gold: str, f1: float):
+    assert op_f1(predicted, gold) == pytest.approx(f1)
+
+
+@pytest.mark.parametrize(
+    ("predicted", "gold", "f1"),
+    [
+        ("TYPE - a", "TYPE a", 1.0),
+        ("TYPE )( a", "TYPE a", 0.8),
+    ],
+)
+def test_alternative_f1_ignores_punctuation(predicted: str, gold: str, f1: float):
+    assert op_f1_without_punctuation(predicted, gold) == pytest.approx(f1)
+
+
+PROMPT = ["<html/>", "question", [["1", "<a id=0>"], ["2", "<a id=1>"]]]
+
+
+def write_predictions(tmp_path: Path, content: Any) -> Path:
+    file = tmp_path / "predictions.json"
+    file.write_text(content if isinstance(content, str) else json.dumps(content))
+    return file
+
+
+def test_published_predictions_are_read(tmp_path: Path):
+    found = read_predictions(write_predictions(tmp_path, [["T_a", "7", "TYPE x"], ["T_b", "", ""]]))
+    assert found == {"T_a": Prediction("7", "TYPE x"), "T_b": EMPTY_PREDICTION}
+
+
+def outputs(tmp_path: Path, *raws: str, candidates: int) -> Prediction:
+    """Return the prediction of published outputs with two candidates per round."""
+    rounds = [[["1", "2"], PROMPT, raw] for raw in raws]
+    found = read_predictions(write_predictions(tmp_path, [["T_a", rounds]]))["T_a"]
+    assert isinstance(found, RecordedRounds)
+    return found.prediction(candidates)
+
+
+def test_raw_replies_of_published_outputs_are_parsed_again(tmp_path: Path):
+    assert outputs(tmp_path, "Answer: C.\nAction: TYPE\nValue: x", candidates=2) == Prediction("2", "TYPE x")
+    assert outputs(tmp_path, "Answer: A.", candidates=2) == EMPTY_PREDICTION
+    assert outputs(tmp_path, "Answer: B.\nAction: CLICK", "Answer: F.", candidates=4) == EMPTY_PREDICTION
+    # The pick was rejected: two candidates and a pick, all of them asked about.
+    assert outputs(tmp_path, "Answer: B.\nAction: CLICK", "Answer: A.", candidates=3) == EMPTY_PREDICTION
+    # The pick is the only one left, without confirmation.
+    assert outputs(tmp_path, "Answer: B.\nAction: CLICK", "Answer: A.", candidates=4) == Prediction("1", "CLICK ")
+
+
+def test_reports_of_this_project_are_predictions_too(tmp_path: Path):
+    own = [
+        {"id": "T_a", "status": "scored", "prediction": ["7", "CLICK "]},
+        {"id": "T_b", "status": "not_judged", "prediction": None},
+        {"id": "T_c", "status": "scored", "prediction": ["", "CLICK "]},
+    ]
+    assert read_predictions(write_predictions(tmp_path, own)) == {
+        "T_a": Prediction("7", "CLICK "),
+        "T_c": Prediction("", "CLICK "),
+    }

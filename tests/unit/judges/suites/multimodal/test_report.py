@@ -37,17 +37,6 @@ def test_figures_are_means_over_steps_and_tasks_and_task_success():
     assert figures["bounds"]["low"] == figures["bounds"]["high"]
 
 
-def test_interval_of_task_success_is_a_wilson_interval():
-    interval = report(STEPS, reading=Reading.SET, seed=0)["intervals_95"]["task_success"]
-    # Two of three: (2/3 + z²/6 -+ z sqrt(2/27 + z²/36)) / (1 + z²/3) with z = 1.96.
-    assert (round(interval["low"], 3), round(interval["high"], 3)) == (0.208, 0.939)
-
-
-def test_equal_seeds_give_equal_intervals():
-    first, again = (report(STEPS, reading=Reading.SET, seed=3)["intervals_95"] for _ in range(2))
-    assert first == again
-
-
 def test_not_judged_step_gives_bounds_instead_of_a_figure():
     figures = report([*STEPS, step("t1", 0, 0, status="not_judged")], reading=Reading.SET, seed=0)
     assert figures["step_success_micro"] is None
@@ -56,16 +45,3 @@ def test_not_judged_step_gives_bounds_instead_of_a_figure():
     assert figures["bounds"]["high"]["step_success_micro"] == pytest.approx(4 / 6)
     assert figures["bounds"]["low"]["task_success"] == pytest.approx(1 / 3)
     assert figures["bounds"]["high"]["task_success"] == pytest.approx(2 / 3)
-
-
-def test_each_reading_has_its_own_figures():
-    steps = [step("t", 1, 1.0)]
-    steps[0]["f1"][str(Reading.MULTISET)] = 0.5
-    figures = report(steps, reading=Reading.SET, seed=0)
-    assert figures["step_success_micro"] == 1
-    assert figures["readings"]["multiset"]["step_success_micro"] == 0
-
-
-def test_no_steps_give_zero_and_no_interval():
-    figures = report([], reading=Reading.SET, seed=0)
-    assert (figures["step_success_micro"], figures["intervals_95"]) == (0, None)
