@@ -158,23 +158,3 @@ def test_captures_can_be_exported_imported_and_indexed_again(home: Path, site: S
     assert indexed.returncode == 0, indexed.stderr
     [index] = json.loads(indexed.stdout)["indices"].values()
     assert (index["sound"], index["captures"], index["rows"]) == (True, PAGES + 1, PAGES + 1)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (("pages", "capture"), "Missing option '--agent'"),
-        (("pages", "capture", "--agent", "nobody"), "otter"),
-        (("pages", "import", "nothing.zip"), "no such file"),
-        (("pages", "import", "answers"), "nothing to import"),
-        (("admin", "restore", "--index-only", "answers"), "contains no captures"),
-        (("admin", "restore", "--index-only", "nowhere"), "no such folder"),
-    ],
-)
-def test_wrong_usage_exits_with_2_and_a_message(
-    home: Path, site: Served, arguments: tuple[str, ...], says: str
-) -> None:
-    ended = run(home, site, *arguments)
-    assert ended.returncode == 2
-    assert says in ended.stderr
-    assert "Traceback" not in ended.stderr

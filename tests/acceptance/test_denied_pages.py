@@ -43,9 +43,7 @@ def home(site: str, service_home: Path) -> Path:
     answers = service_home / "answers" / "otter" / "bridge"
     answers.mkdir(parents=True)
     (answers / "answer_1.md").write_text(f"In 1764: http://{site}/a http://{site}/b")
-    (service_home / "report.md").write_text(
-        f"The old bridge of Vellmar was built in 1764 [1].\n\n[1]: http://{site}/a\n", encoding="utf-8"
-    )
+
     return service_home
 
 
@@ -64,11 +62,8 @@ def assert_denied(errors: str, site: str) -> None:
     assert f"    Add {site} to ASSAY_EGRESS_ALLOW." in errors
 
 
-@pytest.mark.parametrize("cache", [(), ("--cache", "cache")], ids=["own-captures", "public-cache"])
-def test_evaluate_names_denied_pages_and_captures_them_when_allowed(
-    home: Path, site: str, cache: tuple[str, ...]
-) -> None:
-    command = ("evaluate", "--agent", "otter", *cache, "--json")
+def test_evaluate_names_denied_pages_and_captures_them_when_allowed(home: Path, site: str) -> None:
+    command = ("evaluate", "--agent", "otter", "--cache", "cache", "--json")
     denied = assay(home, "", *command)
     assert denied.returncode == 3
     assert_denied(denied.stderr, site)
@@ -78,14 +73,6 @@ def test_evaluate_names_denied_pages_and_captures_them_when_allowed(
     assert allowed.returncode == 0, allowed.stderr
     assert json.loads(allowed.stdout)["answers"][0]["score"]["value"] == 1.0
     assert "not judged" not in allowed.stderr
-
-
-def test_check_captures_a_denied_page_when_allowed(home: Path, site: str) -> None:
-    denied = assay(home, "", "check", "report.md")
-    assert f"1 page denied: {site} is not in ASSAY_EGRESS_ALLOW" in denied.stdout
-    outcomes = [json.loads(assay(home, allowed, "check", "report.md", "--json").stdout) for allowed in ("", site)]
-
-    assert [document["counts"] for document in outcomes] == [{"unreadable": 1}, {"supported": 1}]
 
 
 @pytest.mark.postgres

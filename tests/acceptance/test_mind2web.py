@@ -25,7 +25,6 @@ from tests.fakes.mind2web import (
     NINE_RANKS,
     mind2web_reply,
     nine_steps,
-    stand_in_reply,
     write_scores,
     write_split,
 )
@@ -114,28 +113,6 @@ def test_run_has_the_expected_figures(world: World):
     assert 1 < world.model.max_in_flight <= 3
 
 
-def test_predictions_contain_every_step(world: World):
-    world.run(*WITH_OUTPUT)
-    steps = {step["id"]: step for step in world.written("mind2web_predictions.json")}
-    assert list(steps) == ["T1_a", "T1_b", "T2_a", "T2_b", "T3_a", "T3_b", "T3_c", "T4_a", "T5_a"]
-    step = steps["T2_b"]
-    assert (step["element_acc"], step["action_f1"], step["step_acc"]) == (1, pytest.approx(6 / 7), 0)
-    assert step["gold"] == {
-        "elements": ["1"],
-        "op": "TYPE",
-        "value": "new york city",
-        "op_string": "TYPE new york city",
-    }
-    assert step["prediction"] == ["1", "TYPE new york"]
-    assert len(step["prompt"]) == len(step["raw_output"]) == len(step["rounds"]) == 2
-    assert stand_in_reply(step["prompt"][-1]) == step["raw_output"][-1]
-    assert steps["T3_b"]["reason"] == "no_positive"
-    in_published_format = world.written("test_task_predictions_top50.json")
-    assert ["T2_b", "1", "TYPE new york"] in in_published_format
-    assert ["T3_b", "", ""] in in_published_format
-    assert world.written("test_task_results_top50.json") == approximately(FIGURES_SCORED_ZERO)
-
-
 def test_prediction_files_are_scored_without_a_model(world: World):
     world.run(*WITH_OUTPUT)
     asked = len(world.model.calls)
@@ -175,25 +152,16 @@ def reply_body(finish: str, **message: Any) -> Fault:
     return Fault(raw_body=json.dumps({"choices": [{"finish_reason": finish, "message": message}]}))
 
 
-@pytest.mark.parametrize(
-    "cut",
-    [
+def test_reply_that_ends_before_the_answer_of_the_model_is_no_wrong_step(world: World):
+    for cut in (
         reply_body("error", content="Answer: "),
-        Fault(raw_body='data: {"choices": [{"delta": {"content": "Answer: "}}]}\n\n'),
         reply_body("length", content="", reasoning_content="I look at the page"),
-        reply_body("length", content="<think>I look at the page"),
-        reply_body("length", content=" \n"),
-    ],
-    ids=["provider_error", "stream_broken_off", "reasoning_field", "reasoning_tag", "blank"],
-)
-def test_reply_that_ends_before_the_answer_of_the_model_is_no_wrong_step(world: World, cut: Fault):
-    world.model.fault_for = lambda call: cut if "Do what T4" in call.text.rpartition("'''")[2] else mind2web_reply(call)
-    code, out, _ = world.run(*WITH_OUTPUT)
-    assert (code, "1 steps were not judged (1 llm_output_unusable)" in out) == (3, True)
-    world.model.fault_for = mind2web_reply
-    code, _, _ = world.run(*WITH_OUTPUT)
-    assert code == 0
-    assert world.written("mind2web_metrics.json")["step_acc"] == pytest.approx(FIGURES_SCORED_ZERO["step_acc"])
+    ):
+        world.model.fault_for = lambda call, cut=cut: (
+            cut if "Do what T4" in call.text.rpartition("'''")[2] else mind2web_reply(call)
+        )
+        code, out, _ = world.run(*WITH_OUTPUT, "--no-cache")
+        assert (code, "1 steps were not judged (1 llm_output_unusable)" in out) == (3, True)
 
 
 def test_interrupted_run_continues_where_it_stopped(world: World):
@@ -213,58 +181,6 @@ def test_interrupted_run_continues_where_it_stopped(world: World):
     assert len(world.model.calls) <= 13 + 2  # requests in progress are sent again
     code, _, err = world.run(*WITH_OUTPUT, "--seed", "1")
     assert (code, "different seed" in err) == (1, True)
-
-
-def test_prompt_template_in_the_published_format_is_sent_to_the_model(world: World):
-    example = "'''\n<a>\n'''\n\nGo on:\nTask: t\nPrevious actions:\nNone\nWhich?\n\nA. None of the above\nB. <a>"
-    template = [
-        {"role": "system", "content": "You are tested."},
-        {"role": "user", "content": example},
-        {"role": "assistant", "content": "Answer: A."},
-        {"role": "user", "content": ""},
-    ]
-    (world.folder / "own.json").write_text(json.dumps(template))
-    code, out, _ = world.run(*SCORED, "--prompt-template", "own.json", "--max-examples", "1", "--json")
-    assert code == 0
-    assert json.loads(out)["template"].startswith("own.json@sha256:")
-    messages = world.model.calls[0].messages
-    assert [message["content"] for message in messages[:3]] == ["You are tested.", example, "Answer: A."]
-    assert "\n'''\n\nGo on:\nTask: Do what T1 asks for\n" in messages[3]["content"]
-    params = dict(world.model.calls[0].params)
-    assert params.pop("metadata") == {"sample_id": "T1_a", "task_id": "T1", "step": "0"}
-    assert params == {"temperature": 0.0, "max_tokens": 50}
-
-
-def test_figures_name_the_chosen_metric_and_policy(world: World):
-    code, out, _ = world.run(*SCORED, "--metric", "action", "--no-positive", "skip", "--json")
-    metrics = json.loads(out)
-    assert code == 0
-    assert (metrics["step_rule"], metrics["no_positive"]) == ("element+action", "skip")
-    # T2_b is correct by this rule, even though its value was truncated.
-    assert metrics["micro"] == approximately(
-        {"element_accuracy": 5 / 7, "action_accuracy": 6 / 7, "step_success": 5 / 7}
-    )
-    assert "marco_step_acc" not in metrics
-
-
-def test_damaged_data_ends_the_run_with_its_location(world: World):
-    tasks = nine_steps()
-    del tasks[4]["actions"][0]["operation"]["op"]
-    write_split(world.folder / "data", tasks)
-    code, _, err = world.run(*SCORED)
-    assert (code, "Traceback" in err) == (1, False)
-    assert "test_task_1.json, task T5, action 0 (a), field operation, field op: is missing" in err.replace("\n", " ")
-
-
-def test_scores_are_converted_and_hostile_pickles_rejected(world: World):
-    assert world.run(*SCORED)[0] == 0
-    [converted] = world.folder.rglob("*.parquet")
-    code, out, _ = world.run("--scores-pickle", str(converted), "--json")
-    assert (code, json.loads(out)["rank_origin"]) == (0, {"scores": 9})
-    (world.folder / "scores.pkl").write_bytes(b"cposix\nsystem\n(S'touch canary'\ntR.")
-    code, _, err = world.run(*SCORED)
-    assert (code, "it references posix.system" in err) == (1, True)
-    assert not (world.folder / "canary").exists()
 
 
 GUIDE = ("--protocol", "guide")
@@ -343,39 +259,17 @@ def test_guide_takes_its_flags_from_a_config_file(world: World):
     assert world.written("mind2web_metrics.json")["no_positive"] == "zero"
 
 
-@pytest.mark.parametrize(
-    ("config", "message"),
-    [
+def test_wrong_config_is_an_error_of_usage(world: World):
+    for config, message in (
         ("- a", "must be a YAML object"),
-        ("top-k: [", "cannot be read"),
         ("tops: 5", "unknown key 'tops': use compat-trailing, "),
-        ("config: x", "unknown key 'config'"),
         ("top-k: {a: 1}", "top-k must be a string, number or boolean"),
-        ("split: 2020-01-01", "split must be a string, number or boolean; write other values in quotes"),
-        ("top-k: many", "'--top-k': Input should be a valid integer"),
         ("top-k: 0", "'--top-k': Input should be greater than or equal to 1"),
-        ("protocol: other", "other"),
-    ],
-)
-def test_wrong_config_is_an_error_of_usage(world: World, config: str, message: str):
-    (world.folder / "config.yaml").write_text(config)
-    code, _, err = world.run("--config", "config.yaml")
-    assert (code, "Traceback" in err, world.model.calls) == (2, False, [])
-    assert message in " ".join(err.replace("│", " ").split())
-
-
-def test_action_metric_reads_replies_like_the_guide(world: World):
-    def lenient(call: Call) -> Fault:
-        return Fault(content=stand_in_reply(call.text).replace("Answer: ", "answer - ").replace("CLICK", "press"))
-
-    world.model.fault_for = lenient
-    world.run(*WITH_OUTPUT, "--metric", "action")
-    lenient_steps = world.written("mind2web_metrics.json")["micro"]
-    code, out, _ = world.run(
-        *SCORED, "--metric", "action", "--predictions", "out/test_task_outputs_top50.json", "--json"
-    )
-    assert (code, json.loads(out)["micro"]) == (0, lenient_steps)
-    assert lenient_steps == approximately({"element_accuracy": 5 / 9, "action_accuracy": 6 / 9, "step_success": 5 / 9})
+    ):
+        (world.folder / "config.yaml").write_text(config)
+        code, _, err = world.run("--config", "config.yaml")
+        assert (code, "Traceback" in err, world.model.calls) == (2, False, [])
+        assert message in " ".join(err.replace("│", " ").split())
 
 
 def test_dry_run_estimates_calls_tokens_and_price(world: World):
@@ -390,11 +284,6 @@ def test_dry_run_estimates_calls_tokens_and_price(world: World):
     assert (code, "9 steps by openai/gpt-4o: 6 calls" in out, world.model.calls) == (0, True, [])
 
 
-def test_dry_run_without_a_known_price_says_so(world: World):
-    code, out, _ = world.run("--dry-run", "--model", "openai/own-model")
-    assert (code, "price unknown" in out) == (0, True)
-
-
 def test_damage_at_the_end_of_the_data_is_found_before_the_first_request(world: World):
     file = world.folder / "data" / "test_task" / "test_task_1.json"
     tasks = json.loads(file.read_text())
@@ -403,17 +292,6 @@ def test_damage_at_the_end_of_the_data_is_found_before_the_first_request(world: 
     code, _, err = world.run(*SCORED, "--max-llm", "1")
     assert (code, world.model.calls, "Traceback" in err) == (1, [], False)
     assert "field op: must be one of CLICK, SELECT, TYPE, not 'HOVER'" in " ".join(err.split())
-
-
-def test_text_candidate_is_reported_and_not_asked_about(world: World):
-    file, *_ = sorted((world.folder / "data" / "test_task").glob("*.json"))
-    tasks = json.loads(file.read_text())
-    tasks[0]["actions"][0]["neg_candidates"][0]["backend_node_id"] = "2001"
-    file.write_text(json.dumps(tasks))
-    for protocol in ("tournament", "guide"):
-        code, out, err = world.run("--protocol", protocol, "--max-examples", "1")
-        assert (code, "Traceback" in err) == (3, False)
-        assert "candidate '2001' is a <text> element" in out
 
 
 def test_two_runs_are_compared_by_step_and_task(world: World):
@@ -436,39 +314,12 @@ def test_two_runs_are_compared_by_step_and_task(world: World):
     assert (code, "metric: A mindact, B action" in out, "only in A" in out) == (0, True, True)
 
 
-@pytest.mark.parametrize(
-    ("name", "content", "code", "words"),
-    [
+def test_file_that_is_no_run_is_named(world: World):
+    for name, content, code, words in (
         ("nowhere", None, 2, "no such file or folder"),
-        ("x.json", "{}", 1, "must be a JSON list"),
-        ("x.json", "[[1]]", 1, "entry 0: must be an object"),
         ("x.json", '[{"id": 1}]', 1, "entry 0: must have id, task_id and status"),
-        (
-            "x.json",
-            '[{"id": "a", "task_id": "t", "status": "scored", "step_acc": "1"}]',
-            1,
-            "must have numbers or null",
-        ),
-        ("x.json", "[]", 1, "contains no step"),
-    ],
-)
-def test_file_that_is_no_run_is_named(world: World, name: str, content: str | None, code: int, words: str):
-    if content is not None:
-        (world.folder / name).write_text(content)
-    found, _, err = world.run(name, name, command=("suites", "compare"))
-    assert (found, words in " ".join(err.split()), "Traceback" in err) == (code, True, False)
-
-
-def test_predictions_of_the_guide_are_scored_again(world: World):
-    world.run(*GUIDE, *WITH_OUTPUT)
-    asked = len(world.model.calls)
-    code, out, _ = world.run(*GUIDE, *SCORED, "--predictions", "out/mind2web_predictions.json", "--json")
-    assert (code, len(world.model.calls)) == (0, asked)
-    assert json.loads(out)["metrics"] == approximately(GUIDE_FIGURES)
-    code, out, _ = world.run(
-        *GUIDE, *SCORED, "--predictions", "out/mind2web_predictions.json", "--json", "--metric", "mindact",
-        "--no-positive", "zero",
-    )  # fmt: skip
-    metrics = json.loads(out)
-    assert metrics["micro"]["operation_f1"] == pytest.approx((5 + 0.8) / 9)
-    assert (metrics["totals"]["evaluated_steps"], "element_acc" in metrics) == (9, False)
+    ):
+        if content is not None:
+            (world.folder / name).write_text(content)
+        found, _, err = world.run(name, name, command=("suites", "compare"))
+        assert (found, words in " ".join(err.split()), "Traceback" in err) == (code, True, False)

@@ -62,7 +62,6 @@ BROKEN_COPY = {
     "eval_results/otter/bridge/answer_1/answer_1.meta.json": '{"time_seconds": "12"}',
 }
 NO_COLUMN = ANSWER | {"tasks.csv": "task,domain\nbridge,Travel\n"}
-NO_TASK = ANSWER | {"tasks.txt": "# dev set\n"}
 EMPTY_AGENT: dict[str, str | None] = {"answers/otter": None, "eval_results/otter": None}
 SIGNATURE = "client, answer, agent_name, answer_name, cache, semaphore, logger"
 SCRIPTS: dict[str, str | None] = {"eval_scripts/2026_11_01/bridge.py": f"async def evaluate_answer({SIGNATURE}): ..."}
@@ -70,28 +69,15 @@ BROKEN_INDEX = ANSWER | {"cache/otter/bridge/index.json": '["a list"]'}
 
 CASES = [
     BadInput("validate", BROKEN_META, 1, "answers/otter/bridge/answer_1.meta.json", "write an object such as"),
-    BadInput("metrics", BROKEN_META, 1, "answers/otter/bridge/answer_1.meta.json", "write an object such as"),
     BadInput("metrics", NEGATIVE_TIME, 1, "answers/otter/bridge/answer_1.meta.json", "use a number >= 0"),
     BadInput("validate --task-list tasks.csv", NO_COLUMN, 1, "tasks.csv", "add it to the first line"),
-    BadInput("cache --no-llm --task-list tasks.csv", NO_COLUMN, 1, "tasks.csv", "add it to the first line"),
-    BadInput("metrics --task-list tasks.csv", NO_COLUMN, 1, "tasks.csv", "add it to the first line"),
-    BadInput("validate --task-list tasks.txt", NO_TASK, 1, "tasks.txt", "add a line with a task id"),
-    BadInput("validate --task-list scripts", ANSWER | {"scripts": None}, 1, "scripts", "add a <task_id>.py file"),
-    BadInput("validate --task-list none.csv", ANSWER, 1, "none.csv", "check --task-list"),
     BadInput("cache --no-llm", BROKEN_INDEX, 1, "cache/otter/bridge/index.json", "restore the file"),
     BadInput("validate", EMPTY_AGENT, 1, "answers/otter", "add <task_id>/answer_<k>.md files"),
-    BadInput("cache --no-llm", EMPTY_AGENT, 1, "answers/otter", "add <task_id>/answer_<k>.md files"),
-    BadInput("metrics", EMPTY_AGENT, 1, "answers/otter", "add <task_id>/answer_<k>.md files"),
-    BadInput("evaluate --task-list tasks.csv", SCRIPTS | NO_COLUMN, 1, "tasks.csv", "add it to the first line"),
-    BadInput("evaluate", SCRIPTS | EMPTY_AGENT, 1, "answers/otter", "add <task_id>/answer_<k>.md files"),
     BadInput(
         "evaluate", SCRIPTS | BROKEN_META, 1, "answers/otter/bridge/answer_1.meta.json", "write an object such as"
     ),
     BadInput("report", BROKEN_COPY, 1, "eval_results/otter/bridge/answer_1/answer_1.meta.json", "use a number >= 0"),
     BadInput("evaluate", ANSWER, 2, "eval_scripts", "put <task_id>.py files into"),
-    BadInput("evaluate --eval-version 2026_12_24", SCRIPTS | ANSWER, 2, "2026_12_24", "choose another version"),
-    BadInput("evaluate", SCRIPTS | BROKEN_INDEX, 1, "cache/otter/bridge/index.json", "restore the file"),
-    BadInput("report", EMPTY_AGENT, 1, "eval_results/otter", "evaluate them first"),
 ]
 
 

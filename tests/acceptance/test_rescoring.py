@@ -21,14 +21,6 @@ from tests.standin.rules import keyword_rule
 
 pytestmark = pytest.mark.postgres
 
-JUDGE = """
-from judges.registry import judge
-
-@judge(task="bridge", description="When was the old bridge of Vellmar built?", version="1")
-async def bridge(ctx):
-    ctx.verify("year", "The bridge was built in 1764")
-    ctx.verify("town", "The bridge stands in Vellmar")
-"""
 TASK = """
 format: 1
 description: When was the old bridge of Vellmar built?
@@ -107,10 +99,9 @@ async def assay_json(home: Path, model: StandInLLM, *arguments: str) -> dict[str
     return read
 
 
-@pytest.mark.parametrize(("name", "source"), [("bridge.py", JUDGE), ("bridge.yaml", TASK)])
-async def test_rescoring_requests_only_changed_claims_and_usage_counts_calls(home: Path, name: str, source: str):
-    judge = home / "judges.d" / name
-    judge.write_text(source)
+async def test_rescoring_requests_only_changed_claims_and_usage_counts_calls(home: Path):
+    judge = home / "judges.d" / "bridge.yaml"
+    judge.write_text(TASK)
     answers = str(home / "answers" / "otter" / "bridge")
     named = ("--agent", "otter", "--task", "bridge")
     async with StandInLLM(rule=keyword_rule({"is in": False})) as model:
@@ -131,7 +122,7 @@ async def test_rescoring_requests_only_changed_claims_and_usage_counts_calls(hom
 
             used = await assay_json(home, model, "results", "show", "--usage", "--url", url)
             assert sum(row["calls"] for row in used["items"]) == first
-            for wrong in ((), (*named, "rescore_1"), ("--cancel", *named), ("--task", "unknown")):
+            for wrong in ((), ("--task", "unknown")):
                 await assay(home, model, "results", "rescore", *wrong, "--url", url, code=2)
         judge.write_text(judge.read_text().replace("stands in Vellmar", "is in Vellmar"))
         async with serving(home, model) as url:

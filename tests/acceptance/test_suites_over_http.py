@@ -17,7 +17,6 @@ import httpx
 import pytest
 
 from judges.suites.multimodal.snapshot import SamplingOptions, build_snapshot
-from tests.fakes import mind2web
 from tests.fakes.multimodal import EXPECTED, STEPS, multimodal_reply, write_rows
 from tests.fakes.patient_http import AsyncPatientTransport
 from tests.fakes.prepared_database import prepare_database
@@ -111,13 +110,3 @@ async def test_killed_run_continues_without_paying_twice(home: Path):
     assert result["attempts"] == 2
     # Two requests for each of five steps. The request in progress during the kill is sent again.
     assert len(model.calls) == 11
-
-
-async def test_mind2web_run_has_the_expected_figures(home: Path):
-    mind2web.write_split(home / "benchmarks", mind2web.nine_steps())
-    mind2web.write_scores(home / "benchmarks/scores.pkl", mind2web.ranks_of_nine_steps())
-    async with StandInLLM(fault_for=mind2web.mind2web_reply) as model, serving(home, model) as (_, client):
-        url = await start_run(client, "mind2web", data=".", split="test_task", scores="scores.pkl")
-        result = await finished(client, url)
-    figures = {name: value for name, value in mind2web.FIGURES_SCORED_ZERO.items() if not isinstance(value, dict)}
-    assert {name: result[name] for name in figures} == pytest.approx(figures)

@@ -109,12 +109,8 @@ def test_only_allowed_modules_catch_everything():
     ("check", "line"),
     [
         (environment_reads, "import os\nkey = os.environ['KEY']"),
-        (environment_reads, "import os\nkey = os.getenv('KEY')"),
-        (environment_reads, "from os import environ"),
         (environment_reads, "from pydantic_settings import BaseSettings"),
-        (broad_handlers, "try:\n    pass\nexcept Exception:\n    pass"),
         (broad_handlers, "try:\n    pass\nexcept (ValueError, BaseException):\n    pass"),
-        (broad_handlers, "try:\n    pass\nexcept:\n    pass"),
         (possessive_groups, "import re\nre.compile(r'(?:a+|b)++')"),
         (raises_in_except_star, "try:\n    pass\nexcept* ValueError as errors:\n    raise errors.exceptions[0]"),
         (pipes_passed_to_the_loop, "await loop.connect_read_pipe(make, file)"),
@@ -124,13 +120,6 @@ def test_each_check_detects_a_violation(check, line: str):
     assert list(check(ast.parse(line)))
 
 
-def test_no_pattern_has_a_possessive_quantifier_on_a_group():
-    assert violations(possessive_groups) == []
-
-
-def test_no_pipe_is_passed_to_the_event_loop():
-    assert violations(pipes_passed_to_the_loop) == []
-
-
-def test_no_new_exception_is_raised_within_except_star():
-    assert violations(raises_in_except_star) == []
+@pytest.mark.parametrize("check", [possessive_groups, pipes_passed_to_the_loop, raises_in_except_star])
+def test_faults_of_python_versions_are_avoided(check):
+    assert violations(check) == []

@@ -7,7 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from tests.architecture.sources import PACKAGES, ROOT, module_name, python_files
+from tests.architecture.sources import PACKAGES, module_name, python_files
 
 WATCH = Path(__file__).with_name("watch_imports.py")
 
@@ -34,28 +34,3 @@ def test_importing_every_module_has_no_side_effects(tmp_path: Path):
     assert len(modules) > 20
     assert side_effects(modules, tmp_path) == []
     assert list(tmp_path.iterdir()) == []
-
-
-def test_each_side_effect_of_an_import_is_detected(tmp_path: Path):
-    effects = {
-        "writes": "open('x.txt', 'w').close()",
-        "opens": "open('/dev/null').close()",
-        "makes": "import os; os.mkdir('y')",
-        "connects": "import socket; socket.socket().connect_ex(('127.0.0.1', 9))",
-        "starts": "import subprocess, sys; subprocess.run([sys.executable, '-c', ''])",
-        "threads": "import threading, time; threading.Thread(target=time.sleep, args=(5,), daemon=True).start()",
-        "logs": "import logging; logging.basicConfig()",
-        "sets": "import os; os.environ['NEW'] = '1'",
-        "reads": "import os; os.environ.get('SOME_SETTING')",
-        "speaks": "print('hello')",
-    }
-    for name, line in effects.items():
-        (tmp_path / f"{name}.py").write_text(line + "\n", "utf-8")
-    seen = side_effects(list(effects), tmp_path)
-    assert [name for name in effects if not any(report.startswith(f"{name}: ") for report in seen)] == []
-
-
-def test_packages_are_imported_from_the_checkout():
-    code = "import rubrics, mind2web2; print(rubrics.__file__); print(mind2web2.__file__)"
-    shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd="/")
-    assert all(Path(line).is_relative_to(ROOT) for line in shown.stdout.split())

@@ -18,8 +18,8 @@ from tests.standin.web import Reply
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
-HOGS = 6
-"""Three for each of two processors."""
+HOGS = 4
+"""Two for each of two processors."""
 PROSE = "<p>" + "The harbour board met on the first of March and elected its chair for two years. " * 8 + "</p>"
 SHOW = "const show = (text) => out.insertAdjacentHTML('beforeend', `<li>${text}</li>`);"
 FETCH = "const part = async (n) => (await fetch('/part?' + n)).text();"
@@ -28,7 +28,6 @@ LATE: dict[str, tuple[str, str]] = {
         "let n = 0; const tick = () => { show('TIMER ' + n); if (++n < 12) setTimeout(tick, 400) }; tick()",
         "TIMER 11",
     ),
-    "requests": (FETCH + "(async () => { for (let n = 0; n < 8; n++) show(await part(n) + n) })()", "PART 7"),
     "requests-and-timers": (
         FETCH + "(async () => { for (let n = 0; n < 5; n++) { const text = await part(n);"
         "await new Promise((done) => setTimeout(done, 300)); show(text + n) } })()",
@@ -44,11 +43,6 @@ LATE: dict[str, tuple[str, str]] = {
         "loading=lazy width=300 height=200 src='/picture?${n}' onload='show(\"PICTURE ${n}\")'></div>`)",
         "PICTURE 7",
     ),
-    "frames": (
-        "let n = 0; const draw = () => { show('FRAME ' + n); if (++n < 20) requestAnimationFrame(draw) };"
-        "requestAnimationFrame(draw)",
-        "FRAME 19",
-    ),
     "worker": (
         "const code = `let n = 0; const step = () => { for (let i = 0, sum = 0; i < 5e6; i++) sum += Math.sqrt(i);"
         "postMessage(n); if (++n < 6) setTimeout(step, 50) }; step()`;"
@@ -57,7 +51,7 @@ LATE: dict[str, tuple[str, str]] = {
     ),
 }
 """Script and last text of a page, by name."""
-LENGTHS = {"short": "", "long": PROSE * 4}
+LENGTHS = {"long": PROSE * 4}
 
 
 @contextmanager

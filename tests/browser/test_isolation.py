@@ -60,10 +60,9 @@ setTimeout(() => {{ location.href = http + "/navigate" }}, 1000);
 """
 
 
-@pytest.mark.parametrize("host", ["127.0.0.1", "localhost"])
-async def test_page_cannot_send_requests_to_internal_addresses(rig: Rig, host: str) -> None:
+async def test_page_cannot_send_requests_to_internal_addresses(rig: Rig) -> None:
     async with StandInWeb() as inside, counting_packets() as (udp, packets):
-        place = f"{host}:{inside.port}"
+        place = f"localhost:{inside.port}"
         rig.site.pages["/to-inside"] = Reply.redirect(f"http://{place}/redirected")
         seen = await rig.show("/attack", Reply.html(PROSE + WAYS_INSIDE.format(inside=place, udp=udp)))
         # On a slow machine, the page is partial, or its navigation is denied before it is held.
@@ -93,9 +92,7 @@ async def test_internal_page_and_redirect_to_it_are_denied(rig: Rig) -> None:
         assert inside.connections == 0
 
 
-@pytest.mark.parametrize(
-    "target", ["file:///etc/passwd", "chrome://version", "view-source:http://a.com/", "data:text/html,x"]
-)
+@pytest.mark.parametrize("target", ["file:///etc/passwd", "data:text/html,x"])
 async def test_redirects_to_other_schemes_are_never_opened(rig: Rig, target: str) -> None:
     seen = await rig.show("/scheme", Reply.redirect(target))
     assert not seen.is_evidence
@@ -104,31 +101,6 @@ async def test_redirects_to_other_schemes_are_never_opened(rig: Rig, target: str
     moved = await rig.show("/scheme-by-script", Reply.html(PROSE + script))
     assert moved.final_url == rig.site.url("/scheme-by-script")
     assert "root:" not in moved.text
-
-
-async def test_unsafe_port_error_names_the_setting_that_allows_it(rig: Rig) -> None:
-    place = "127.0.0.1:6667"
-    remedy = f" (ASSAY_EGRESS_ALLOW={place} would allow it)"
-    move = Reply.html(f"<meta http-equiv=refresh content='0;url=http://{place}/'><p>Moving</p>")
-    rig.site.pages |= {"/to-port": Reply.redirect(f"http://{place}/"), "/moves-to-port": move}
-    urls = [f"http://{place}/", rig.site.url("/to-port"), rig.site.url("/moves-to-port")]
-    refused = [await rig.capturer.capture(url) for url in urls]
-    assert {each.outcome for each in refused} == {CaptureOutcome.EGRESS_DENIED}
-    in_browser = f"ERR_UNSAFE_PORT{remedy}"
-    assert [each.detail for each in refused] == [f"port 6667 is not allowed{remedy}", in_browser, in_browser]
-    async with EgressProxy(frozenset({rig.site.host_port, place})) as proxy:
-        capturer = _new_capturer(rig, proxy)
-        try:
-            allowed = await capturer.capture(f"http://{place}/")
-        finally:
-            await capturer.aclose()
-    assert allowed.outcome is not CaptureOutcome.EGRESS_DENIED
-
-
-async def test_pages_share_no_cookies(rig: Rig) -> None:
-    script = "<script>document.write(document.cookie || 'no cookie yet'); document.cookie = 'seen=1'</script>"
-    for _ in range(2):
-        assert "no cookie yet" in (await rig.show("/cookie", Reply.html(PROSE + script))).text
 
 
 async def test_renderer_is_sandboxed_and_does_not_run_as_root(rig: Rig) -> None:

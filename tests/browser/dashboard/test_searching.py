@@ -27,7 +27,7 @@ async def searched(open_dashboard: OpenDashboard) -> AsyncIterator[Served]:
         yield running
 
 
-@pytest.mark.parametrize(("size", "dark"), [(LAPTOP, False), (LAPTOP, True), (PHONE, False), (PHONE, True)])
+@pytest.mark.parametrize(("size", "dark"), [(LAPTOP, False), (PHONE, True)])
 async def test_palette_is_opened_searched_and_followed_with_the_keyboard(
     searched: Served, chromium: Browser, size: tuple[int, int], dark: bool
 ):
@@ -65,19 +65,6 @@ async def test_arrows_choose_an_entry(searched: Served, chromium: Browser):
         await reader.page.focus("[name=agent]")
         await reader.page.keyboard.press("/")
         assert await reader.page.input_value("[name=agent]") == "/"
-
-
-async def test_search_works_without_scripts(searched: Served, chromium: Browser):
-    async with open_reader(chromium, searched.url, scripts=False) as reader:
-        await reader.go("/jobs")
-        await reader.page.click("#search-link")
-        await reader.page.fill("main [name=q]", "heron")
-        await reader.page.click("main button:has-text('Search')")
-        found = await reader.page.locator("#found li").all_inner_texts()
-        kinds = {" ".join(one.split()).split(" heron")[0] for one in found}
-        assert "Agent" in kinds
-        await reader.page.click("#found a:has-text('Agent')")
-        await reader.page.wait_for_url("**/agents/heron-5")
 
 
 async def test_signs_of_patterns_are_letters(searched: Served):

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
-from patchright.async_api import Browser
 
-from tests.browser.dashboard.conftest import Reader, Served, open_reader
+from tests.browser.dashboard.conftest import Reader, Served
 from tests.fakes.judged import FAILED, NOT_JUDGED, SKIPPED, leaf, rubric_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
@@ -90,26 +87,3 @@ async def test_override_form_requires_all_fields_and_a_token(served: Served, rea
     assert set(await reader.page.evaluate(missing)) == {"outcome", "reason", "by"}
     refused = await served.http.post(f"/results/{result}/overrides", data={"leaf": "open", "outcome": "passed"})
     assert refused.status_code == 403  # no form token
-
-
-async def test_overrides_are_listed_and_exported_as_labels(served: Served, reader: Reader):
-    result = await judged(served, "labeller")
-    body = {"leaf": "fine", "outcome": "passed", "reason": WHY, "by": "Ada"}
-    await served.http.post(f"/v1/results/{result}/overrides", json=body)
-    await reader.go("/review/overrides?agent=labeller")
-    row = await reader.text("tbody tr")
-    assert row.startswith("fine") and WHY in row and "Ada" in row
-    async with reader.page.expect_download() as started:
-        await reader.page.get_by_role("link", name="Labels for").click()
-    file = await (await started.value).path()
-    assert json.loads(file.read_text("utf-8").splitlines()[0])["leaf"] == "fine"
-    table = (await served.http.get(f"/results/{result}?format=csv")).text
-    assert f'passed,Ada,"{WHY}"' in table
-
-
-async def test_leaf_can_be_overridden_without_scripts(served: Served, chromium: Browser):
-    result = await judged(served, "plain")
-    async with open_reader(chromium, served.url, scripts=False) as reader:
-        await reader.go(f"/results/{result}?leaf=open")
-        await override(reader, "passed")
-        assert "passed" in await reader.text(".override.in-force")

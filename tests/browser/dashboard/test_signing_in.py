@@ -104,12 +104,12 @@ async def test_api_does_not_accept_the_session_cookie(served: Served):
         assert (await client.get("/v1/leaderboard")).status_code == 401
 
 
-@pytest.mark.parametrize("then", ["https://evil.example/", "//evil.example", "/\\evil.example", "javascript:alert(1)"])
-async def test_sign_in_does_not_redirect_to_other_sites(served: Served, then: str):
-    async with httpx.AsyncClient(base_url=served.url) as client:
-        token = form_token((await client.get("/sign-in")).text)
-        answer = await client.post("/sign-in", data={"key": KEY, "form_token": token, "then": then})
-    assert answer.headers["location"] == "/"
+async def test_sign_in_does_not_redirect_to_other_sites(served: Served):
+    for then in ("https://evil.example/", "//evil.example", "/\\evil.example", "javascript:alert(1)"):
+        async with httpx.AsyncClient(base_url=served.url) as client:
+            token = form_token((await client.get("/sign-in")).text)
+            answer = await client.post("/sign-in", data={"key": KEY, "form_token": token, "then": then})
+        assert answer.headers["location"] == "/"
 
 
 async def test_link_from_another_site_works_with_the_strict_cookie(served: Served):

@@ -64,13 +64,3 @@ async def test_every_table_of_every_page_can_be_downloaded(served: Served, reade
     assert downloads.missing == []
     assert {name for name, count in downloads.tables.items() if count} >= WITH_TABLES
     assert downloads.tables["compare"] >= 2 and downloads.tables["result"] == 1
-
-
-async def test_json_contains_the_rows_that_the_page_shows(served: Served, reader: Reader):
-    await judged(served)
-    for path in ("/jobs?agent=nobody", "/review?agent=walker", "/pages?task=towers", "/pages/captures?problem=true"):
-        await reader.go(path)
-        rows = await reader.page.locator("main table tbody tr, main .cited").count()
-        await reader.page.click('.as-data a:has-text("JSON")')
-        address = reader.page.url.removeprefix(served.url)
-        assert len((await served.http.get(address)).json()["items"]) == rows, path

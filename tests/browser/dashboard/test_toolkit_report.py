@@ -25,8 +25,7 @@ async def rows(reader: Reader) -> list[str]:
     return await reader.page.locator("#scores tbody tr:not([hidden]) th").all_inner_texts()
 
 
-@pytest.mark.parametrize("dark", [False, True])
-@pytest.mark.parametrize("size", [LAPTOP, PHONE])
+@pytest.mark.parametrize(("size", "dark"), [(LAPTOP, False), (PHONE, True)])
 async def test_report_is_accessible_and_fits_without_errors(
     size: tuple[int, int], dark: bool, chromium: Browser, address: str
 ):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
-import os
 from pathlib import Path
 from textwrap import dedent
 
@@ -60,7 +59,7 @@ async def test_hanging_script_ends_in_time_and_others_are_judged(tmp_path: Path)
     native(tmp_path, "hangs", "while True: pass")
     native(tmp_path, "dies", "os._exit(3)")
     native(tmp_path, "well")
-    settings = settings_for_tests(judges=(tmp_path,), data_dir=tmp_path / "data", job_deadline_s=20.0)
+    settings = settings_for_tests(judges=(tmp_path,), data_dir=tmp_path / "data", job_deadline_s=8.0)
     async with open_runtime(settings) as runtime:
         assert runtime.process_pool is not None
         await runtime.process_pool.wait_until_running()
@@ -74,28 +73,6 @@ async def test_hanging_script_ends_in_time_and_others_are_judged(tmp_path: Path)
     assert isinstance(hung, ScriptStopped) and hung.limit == "time"
     assert isinstance(died, JudgeBug) and "exited (status 3)" in str(died)
     assert isinstance(well, dict) and well["final_score"] == 1.0
-
-
-async def test_memory_limit_is_configurable(tmp_path: Path):
-    native(tmp_path, "eats", "hold = bytearray(600_000_000)")
-    settings = settings_for_tests(
-        judges=(tmp_path,),
-        data_dir=tmp_path / "data",
-        script_memory_bytes=512 * 1024**2,
-    )
-    async with open_runtime(settings) as runtime:
-        with pytest.raises(ScriptStopped) as raised:
-            await evaluate(runtime, judge=runtime.judge("eats"), agent="me", answer=ANSWER)
-    assert raised.value.limit == "memory"
-
-
-async def test_judge_runs_in_process_if_the_caller_says_so(tmp_path: Path):
-    native(tmp_path, "here", f"os.mkdir({str(tmp_path)!r} + f'/{{os.getpid()}}')")
-    settings = settings_for_tests(judges=(tmp_path,), data_dir=tmp_path / "data")
-    async with open_runtime(settings, in_process=True) as runtime:
-        assert runtime.process_pool is None
-        await evaluate(runtime, judge=runtime.judge("here"), agent="me", answer=ANSWER)
-    assert (tmp_path / str(os.getpid())).is_dir()
 
 
 async def test_catalogue_loads_judge_files_in_a_child_process(tmp_path: Path):

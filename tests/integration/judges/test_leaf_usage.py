@@ -80,7 +80,7 @@ async def test_leaves_with_shared_requests_have_deterministic_usage(
     tmp_path: Path, process_pool: ForkServerPool, kind: Kind, confines: bool
 ):
     seen, totals = [], set()
-    for limit in (1, 3, 30):
+    for limit in (1, 30):
         for seed in range(2):
             store = FolderReplyCache(tmp_path / f"{limit}-{seed}")
             async with StandInLLM(fault_for=_slow(random.Random(seed))) as server:
@@ -119,8 +119,8 @@ async def test_leaf_usage_counts_only_the_deciding_source(tmp_path: Path):
     path = tmp_path / "lamp.py"
     path.write_text(dedent(OF_SEVERAL), "utf-8")
     seen = []
-    for workers in (1, 2, 8):
-        for seed in range(4):
+    for workers in (1, 8):
+        for seed in range(2):
             store = FolderReplyCache(tmp_path / f"{workers}-{seed}")
             draw = random.Random(f"{workers} {seed}")
             async with StandInLLM(

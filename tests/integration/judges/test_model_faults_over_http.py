@@ -105,24 +105,9 @@ async def test_repeated_unusable_replies_leave_claim_unjudged(server: StandInLLM
     assert len(server.calls) == verdict.usage.calls == calls
 
 
-@pytest.mark.parametrize("code", ["busy", "²²²"])
+@pytest.mark.parametrize("code", ["busy"])
 async def test_error_sent_with_status_200_is_retried(server: StandInLLM, connect: Connect, code: str):
     server.faults.append(Fault(raw_body=f'{{"error": {{"message": "busy", "code": "{code}"}}}}'))
-    assert result_of(await connect().complete(REQUEST)) is True
-    assert len(server.calls) == 2
-
-
-@pytest.mark.parametrize("charset", ["idna", "rot13"])
-async def test_json_is_read_as_utf_8_whatever_charset_is_declared(server: StandInLLM, connect: Connect, charset: str):
-    headers = {"content-type": f"application/json; charset={charset}"}
-    server.faults.extend([Fault(status=503, headers=headers), Fault(headers=headers)])
-    assert result_of(await connect().complete(REQUEST)) is True
-    assert len(server.calls) == 2
-
-
-@pytest.mark.parametrize("fault", [faults.RESET, faults.RESET_MID_BODY, faults.NOT_HTTP])
-async def test_lost_connection_is_retried(server: StandInLLM, connect: Connect, fault: Fault):
-    server.faults.append(fault)
     assert result_of(await connect().complete(REQUEST)) is True
     assert len(server.calls) == 2
 
@@ -163,11 +148,6 @@ async def test_persistent_error_leaves_claim_unjudged(server: StandInLLM, connec
     assert len(server.calls) == 2 * 5
 
 
-async def test_invalid_host_name_leaves_claim_unjudged(connect: Connect):
-    verdict = await verdict_by(connect(base_url=f"http://{'a' * 64}.test/v1"))
-    assert (verdict.outcome, verdict.reason) == (Outcome.NOT_JUDGED, Reason.LLM_UNAVAILABLE)
-
-
 @pytest.mark.parametrize(
     "fault",
     [faults.WRONG_KEY, faults.NO_ACCESS, faults.UNKNOWN_MODEL, faults.BAD_REQUEST],
@@ -194,21 +174,6 @@ async def test_key_in_server_message_is_redacted(server: StandInLLM, connect: Co
         await connect().complete(REQUEST)
     assert "sk-test" not in str(caught.value)
     assert "no such key" in str(caught.value)
-
-
-@pytest.mark.parametrize("key", ["x", "none"])
-async def test_placeholder_key_of_a_local_server_is_not_redacted(server: StandInLLM, connect: Connect, key: str):
-    server.always = Fault(status=401, message="explanation: none")
-    with pytest.raises(LLMRejected, match="explanation: none"):
-        await connect(key=key).complete(REQUEST)
-
-
-async def test_key_in_a_reply_that_is_not_http_is_redacted(server: StandInLLM, connect: Connect):
-    server.always = faults.NOT_HTTP
-    with pytest.raises(LLMUnavailable) as caught:
-        await connect().complete(REQUEST)
-    assert "sk-test" not in str(caught.value)
-    assert "SSH-2.0-test ***" in str(caught.value)
 
 
 @pytest.mark.parametrize(

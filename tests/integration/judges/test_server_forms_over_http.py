@@ -4,8 +4,7 @@ replies."""
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -82,7 +81,7 @@ async def test_text_only_model_judges_on_text(server: StandInLLM, connect: Conne
     assert [bool(call.images) for call in server.calls] == shown
 
 
-@pytest.mark.parametrize("status", [400, 404, 500])
+@pytest.mark.parametrize("status", [404])
 async def test_rejected_required_images_name_the_setting_and_keep_circuit_closed(
     server: StandInLLM, connect: Connect, status: int
 ):
@@ -101,15 +100,10 @@ async def test_rejected_required_images_name_the_setting_and_keep_circuit_closed
     ("status", "words"),
     [
         (400, "At most 0 image(s) may be provided in one prompt."),
-        (400, "my-model is not a multimodal model None"),
         (400, "Model does not support images. Please use a model that does."),
-        (400, "This model does not support vision"),
         (422, "messages.1.content: Input should be a valid string"),
-        (400, "messages[1].content must be a string"),
-        (400, "Failed to deserialize the JSON body: unknown variant `image_url`, expected `text`"),
         (404, "No endpoints found that support image input"),
         (500, "image input is not supported - hint: you may need to provide the mmproj"),
-        (500, "this model is missing data required for image input"),
     ],
 )
 async def test_message_indicates_text_only_model(server: StandInLLM, connect: Connect, status: int, words: str):
@@ -131,25 +125,12 @@ async def test_invalid_image_does_not_mean_text_only_model(server: StandInLLM, c
     assert server.calls[-1].images
 
 
-async def test_images_over_body_limit_are_omitted_and_smaller_ones_sent(server: StandInLLM, connect: Connect):
-    server.fault_for = lambda call: Fault(status=413, error_body="<h1>413</h1>") if call.body_bytes > 3000 else None
-    small = [image_part(DataURI.of_jpeg(b"j")), {"type": "text", "text": "So it is."}]
-    client = connect()
-    found = [(await client.complete(each)).text_only for each in (SHOWN, SHOWN)]
-    assert found == [True, True]
-    assert not (await client.complete(_with_content(small))).text_only
-    assert [bool(call.images) for call in server.calls] == [True, False, False, True]
-
-
 @pytest.mark.parametrize(
     ("status", "words"),
     [
         (400, "Authentication Error, Invalid proxy server token passed"),
-        (400, "litellm.AuthenticationError: AuthenticationError: OpenAIException - Incorrect API key provided"),
         (400, "API key not valid. Please pass a valid API key."),
-        (403, "Invalid API Key"),
         (500, "Missing bearer token: not authenticated"),
-        (400, "No auth credentials found"),
     ],
 )
 async def test_message_indicates_invalid_key_and_opens_circuit(
@@ -170,10 +151,7 @@ async def test_message_indicates_invalid_key_and_opens_circuit(
     [
         (400, "litellm.ContextWindowExceededError: prompt is too long: 9000 tokens > 8000 maximum"),
         (400, "This model's maximum context length is 8000 tokens. However, your request has 9000 input tokens."),
-        (400, "The decoder prompt (length 9000) is longer than the maximum model length of 8000."),
-        (400, "request (9000 tokens) exceeds the available context size (8000 tokens), try increasing it"),
         (422, "`inputs` must have less than 8000 tokens. Given: 9000"),
-        (500, "the input length exceeds the context length"),
         (413, "Request Entity Too Large"),
     ],
 )
@@ -238,7 +216,7 @@ async def test_concurrent_writers_lose_no_entry(tmp_path: Path):
     assert {name: FormatFile(path).read("server", name) for name in forms} == forms
 
 
-@pytest.mark.parametrize("broken", ["", "[]", "{not json", '{"server model-1": 3}', '{"server model-1": {}}'])
+@pytest.mark.parametrize("broken", ["{not json", '{"server model-1": 3}'])
 def test_unreadable_format_file_is_rewritten(tmp_path: Path, broken: str):
     path = tmp_path / "dialects.json"
     path.write_text(broken)
@@ -246,21 +224,3 @@ def test_unreadable_format_file_is_rewritten(tmp_path: Path, broken: str):
     assert file.read("server", "model-1") is None
     file.write("server", "model-1", RequestFormat(schema_in_words=True))
     assert file.read("server", "model-1") == RequestFormat(schema_in_words=True)
-
-
-def test_expired_entries_are_removed(tmp_path: Path):
-    path, now = tmp_path / "dialects.json", [0.0]
-    file = FormatFile(path, clock=lambda: now[0])
-    file.write("server", "old", RequestFormat())
-    now[0] = MAX_AGE_S
-    file.write("server", "new", RequestFormat())
-    assert list(json.loads(path.read_text())) == ["server new"]
-
-
-def _with_content(content: Sequence[object]) -> LLMRequest:
-    return LLMRequest(
-        model=MODEL,
-        messages=({"role": "user", "content": content},),
-        schema=BinaryEvalResult,
-        purpose="verify",
-    )

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import re
-import threading
 
 import httpx
 import pytest
-from starlette.routing import BaseRoute, Match
-from starlette.types import Scope
 
 from app.server.application import create_app
 from tests.fakes.settings import settings_for_tests
@@ -33,34 +30,6 @@ async def test_page_describes_every_operation_with_its_fields(page: tuple[httpx.
         assert f"<code>{field}</code>" in response.text
     assert "string or null" in response.text
     assert "Headers: <code>Location</code>" in response.text
-
-
-@pytest.mark.parametrize("path", ["/docs", "/openapi.json"])
-async def test_description_is_generated_outside_the_event_loop(path: str):
-    app, threads = create_app(settings_for_tests()), []
-    generate = app.openapi
-
-    def recorded() -> dict:
-        threads.append(threading.current_thread())
-        return generate()
-
-    app.openapi = recorded  # type: ignore[method-assign]
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1:8000") as client:
-        assert (await client.get(path)).status_code == 200
-    assert threads and threading.current_thread() not in threads
-
-
-async def test_routes_are_prepared_outside_the_event_loop():
-    class Recorded(BaseRoute):
-        def matches(self, scope: Scope) -> tuple[Match, Scope]:
-            threads.append(threading.current_thread())
-            return Match.NONE, {}
-
-    app, threads = create_app(settings_for_tests()), list[threading.Thread]()
-    app.router.routes.append(Recorded())
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1:8000") as client:
-        assert (await client.get("/docs")).status_code == 200
-        assert threads and threading.current_thread() not in threads
 
 
 async def test_page_loads_nothing_from_other_hosts(page: tuple[httpx.Response, dict]):

@@ -70,14 +70,14 @@ def running_server(
         thread.join()
 
 
-@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"])
+@pytest.fixture(params=[asyncio.new_event_loop, uvloop.new_event_loop], ids=["asyncio", "uvloop"], scope="module")
 def loop_factory(request: pytest.FixtureRequest) -> Callable[[], asyncio.AbstractEventLoop]:
     """Either event loop. The service uses uvloop if it is available."""
     factory: Callable[[], asyncio.AbstractEventLoop] = request.param
     return factory
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def port(loop_factory: Callable[[], asyncio.AbstractEventLoop]) -> Iterator[int]:
     with running_server(loop_factory, LongTimeouts) as server:
         yield server.config.port
@@ -159,23 +159,12 @@ async def test_connection_serves_pipelined_requests(port: int):
     assert (await exchange(port, keep * 300, GET)).count(b'"here"') == 301
 
 
-@pytest.mark.parametrize(
-    "junk",
-    [
-        b"\x16\x03\x01\x02\x00\x01",
-        b"HELLO\r\n\r\n",
-        b"GET / HTTP/9.9\r\n\r\n",
-        b"GET /\xff\xfe HTTP/1.1\r\n\r\n",
-        b"\0" * 99,
-    ],
-)
+SMUGGLED = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab"
+
+
+@pytest.mark.parametrize("junk", [b"\x16\x03\x01\x02\x00\x01", b"HELLO\r\n\r\n", SMUGGLED])
 async def test_invalid_http_returns_problem(port: int, junk: bytes):
     assert problem(await exchange(port, junk), 400)["code"] == "NOT_HTTP"
-
-
-async def test_duplicate_content_length_returns_400(port: int):
-    smuggled = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab"
-    assert problem(await exchange(port, smuggled), 400)["code"] == "NOT_HTTP"
 
 
 async def test_too_large_head_returns_431(port: int):

@@ -25,9 +25,12 @@ from tests.integration.app.api.conftest import OpenApi
 
 pytestmark = pytest.mark.postgres
 
+TRIED = "CREATE SEQUENCE tried"
 FULL = """
 CREATE FUNCTION no_room() RETURNS trigger LANGUAGE plpgsql AS
-$$ BEGIN RAISE 'could not extend file: No space left on device' USING ERRCODE = 'disk_full'; END $$
+$$ BEGIN
+  PERFORM nextval('tried');
+  RAISE 'could not extend file: No space left on device' USING ERRCODE = 'disk_full'; END $$
 """
 
 
@@ -37,8 +40,13 @@ async def run(database: Database, *statements: str) -> None:
             await connection.execute(text(statement))
 
 
+async def was_tried(database: Database) -> bool:
+    async with database.begin() as connection:
+        return bool((await connection.execute(text("SELECT is_called FROM tried"))).scalar_one())
+
+
 async def test_full_database_disk_returns_507_and_stores_nothing(open_api: OpenApi, database: Database):
-    await run(database, FULL, "CREATE TRIGGER no_room BEFORE INSERT ON jobs EXECUTE FUNCTION no_room()")
+    await run(database, TRIED, FULL, "CREATE TRIGGER no_room BEFORE INSERT ON jobs EXECUTE FUNCTION no_room()")
     async with open_api(workers=0) as api:
         for headers in ({}, {"Idempotency-Key": "1"}):
             response = await api.post("/v1/submissions", json=submission_body(), headers=headers)
@@ -51,10 +59,11 @@ async def test_full_database_disk_returns_507_and_stores_nothing(open_api: OpenA
 
 
 async def test_job_finishes_when_database_disk_has_space_again(open_api: OpenApi, database: Database):
-    await run(database, FULL, "CREATE TRIGGER no_room BEFORE INSERT ON results EXECUTE FUNCTION no_room()")
+    await run(database, TRIED, FULL, "CREATE TRIGGER no_room BEFORE INSERT ON results EXECUTE FUNCTION no_room()")
     async with open_api(evaluate=ScriptedEvaluation()) as api:
         [job_id] = await submit(api)
-        await asyncio.sleep(1.0)
+        while not await was_tried(database):  # noqa: ASYNC110 - the state is in the database
+            await asyncio.sleep(0.02)
         job = (await api.get(f"/v1/jobs/{job_id}")).json()
         assert job["status"] in ("queued", "running")
         await run(database, "DROP TRIGGER no_room ON results")

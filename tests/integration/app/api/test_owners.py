@@ -88,14 +88,10 @@ async def test_owner_and_operator_can_read_objects(neighbours: Neighbours):
     for path in neighbours.paths():
         for headers in (neighbours.otter, neighbours.operator):
             assert (await neighbours.api.get(path, headers=headers)).status_code == 200, path
-
-
-@pytest.mark.parametrize("path", ["leaderboard", "agents/demo/history"])
-async def test_lists_contain_only_own_items(neighbours: Neighbours, path: str):
-    async def items(headers: dict[str, str]) -> int:
-        return len((await neighbours.api.get(f"/v1/{path}", headers=headers)).json()["items"])
-
-    assert [await items(each) for each in (neighbours.otter, neighbours.operator, neighbours.heron)] == [1, 1, 0]
+    for path in ("leaderboard", "agents/demo/history"):
+        for headers, items in ((neighbours.otter, 1), (neighbours.operator, 1), (neighbours.heron, 0)):
+            read = (await neighbours.api.get(f"/v1/{path}", headers=headers)).json()
+            assert len(read["items"]) == items, path
 
 
 async def test_read_scope_rejects_changes(neighbours: Neighbours):
@@ -108,19 +104,9 @@ async def test_read_scope_rejects_changes(neighbours: Neighbours):
     assert "'submit'" in read["detail"]
     files = {"file": ("a.zip", b"anything")}
     assert_problem(await api.post("/v1/submissions/archive", files=files, headers=reads), 403, "SCOPE")
-
-
-@pytest.mark.parametrize(
-    "request_",
-    [
-        {"content": b"no json", "headers": {"Content-Type": "application/json"}},
-        {"content": b"x", "headers": {"Content-Type": "text/csv"}},
-        {"content": b"", "headers": {"Content-Length": "99999999999"}},
-    ],
-)
-async def test_missing_key_is_rejected_before_body_is_read(neighbours: Neighbours, request_: dict):
-    for path in ("/v1/submissions", "/v1/submissions/archive"):
-        assert_problem(await neighbours.api.post(path, **request_), 401, "UNAUTHORIZED")
+    for path in ("/v1/submissions", "/v1/submissions/archive"):  # the key is checked before the body is read
+        too_long = {"content": b"", "headers": {"Content-Length": "99999999999"}}
+        assert_problem(await api.post(path, **too_long), 401, "UNAUTHORIZED")
 
 
 async def test_rate_limit_applies_per_owner_with_retry_after(open_api: OpenApi, database: Database):

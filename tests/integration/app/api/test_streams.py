@@ -26,7 +26,7 @@ from tests.integration.app.api.api_calls import submission_body
 
 pytestmark = pytest.mark.postgres
 
-MANY = 150
+MANY = 30
 
 
 @pytest.fixture
@@ -172,22 +172,10 @@ async def test_resumed_stream_starts_with_current_state(
     job = await claim_job(database, job_id)
     await write_progress(database, job, 3)
     again = await open_stream(job_id, after=line[4:].decode().strip())
-    await asyncio.sleep(0.3)
     await api.post(f"/v1/jobs/{job_id}/cancel")
     events = await again.events()
     assert events[0][1]["progress"]["leaves_done"] == 3
     assert events[-1][1]["status"] == "cancelled"
-
-
-async def test_stream_resumed_after_an_unknown_event_gets_the_terminal_event(
-    open_stream: OpenStream, api: httpx.AsyncClient
-):
-    job_id = await new_job(api)
-    stream = await open_stream(job_id, after="999")
-    head = await asyncio.wait_for(stream.reader.readuntil(b"\r\n\r\n"), 240)
-    assert head.startswith(b"HTTP/1.1 200 "), head
-    await api.post(f"/v1/jobs/{job_id}/cancel")
-    assert [job["status"] for _, job in await stream.events()] == ["cancelled"]
 
 
 async def test_stream_of_a_deleted_job_ends(open_stream: OpenStream, api: httpx.AsyncClient, database: Database):

@@ -12,7 +12,7 @@ import pytest
 from judges.errors import LLMRejected
 from rubrics.result_json import leaves_of
 from tests.integration.app.judged_folder import SCRIPT, AnswerFolder, stored_result
-from tests.standin.faults import NO_ACCESS, UNKNOWN_MODEL, Fault
+from tests.standin.faults import UNKNOWN_MODEL, Fault
 from tests.standin.llm import StandInLLM
 
 JURY = "openai/gpt-4.1,openai/gpt-4o,openai/gpt-6-luna"
@@ -90,14 +90,6 @@ async def test_members_share_the_replies_of_earlier_runs(folder: AnswerFolder, s
     ]
 
 
-async def test_result_of_another_judge_is_not_reused(folder: AnswerFolder, server: StandInLLM) -> None:
-    options: dict[str, Any] = {"openai_base_url": server.base_url}
-    await folder.evaluate(model=JURY, **options)
-    (same,) = await folder.evaluate(model=JURY, **options)
-    (other,) = await folder.evaluate(model=JURY.split(",")[0], **options)
-    assert (same.reused, other.reused) == (True, False)
-
-
 async def test_fault_of_a_member_leaves_open_only_what_it_decides(
     folder: AnswerFolder, server: StandInLLM, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -113,12 +105,9 @@ async def test_fault_of_a_member_leaves_open_only_what_it_decides(
     assert {record.get("model") for record in lost} == {"gpt-6-luna"}
 
 
-@pytest.mark.parametrize("fault", [UNKNOWN_MODEL, NO_ACCESS])
-async def test_rejected_member_stops_the_run_and_is_named(
-    folder: AnswerFolder, server: StandInLLM, fault: Fault
-) -> None:
+async def test_rejected_member_stops_the_run_and_is_named(folder: AnswerFolder, server: StandInLLM) -> None:
     """A result must not name three judges if one of them can never be asked."""
-    server.fault_for = lambda call: fault if call.model == "gpt-4o" else None
+    server.fault_for = lambda call: UNKNOWN_MODEL if call.model == "gpt-4o" else None
     with pytest.raises(LLMRejected, match="gpt-4o"):
         await judged(folder, server)
 
@@ -129,7 +118,3 @@ async def test_public_script_gets_the_verdicts_of_the_jury(folder: AnswerFolder,
         result = await judged(folder, server, in_process=in_process)
         assert list(by_leaf(result)) == [("year", "passed", ["passed", "failed", "passed"])]
         assert result["judge_model"] == result["extract_model"] == "gpt-4.1,gpt-4o,gpt-6-luna"
-    default = SCRIPT.replace("default_model=model", "default_model='gpt-6-luna'")
-    folder.write_judge("bridge", default)
-    result = await judged(folder, server)
-    assert list(by_leaf(result)) == [("year", "passed", ["passed", "failed", "passed"])]

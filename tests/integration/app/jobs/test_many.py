@@ -21,7 +21,7 @@ pytestmark = pytest.mark.postgres
 
 
 async def test_each_job_starts_on_one_of_three_workers(rig: Rig, database_url: str):
-    jobs = [job_id for _ in range(2) for job_id in await rig.submit(*(f"answer {nth}" for nth in range(40)))]
+    jobs = [job_id for _ in range(2) for job_id in await rig.submit(*(f"answer {nth}" for nth in range(12)))]
     evaluation = ScriptedEvaluation()
     async with (
         connect_database(database_url) as second,
@@ -37,7 +37,7 @@ async def test_each_job_starts_on_one_of_three_workers(rig: Rig, database_url: s
     assert Counter(evaluation.started) == Counter(jobs)
     async with rig.database.begin() as connection:
         stored = (await connection.execute(text("SELECT count(*), count(DISTINCT job_id) FROM results"))).one()
-    assert tuple(stored) == (80, 80)
+    assert tuple(stored) == (24, 24)
 
 
 async def test_only_one_of_concurrent_completions_succeeds(rig: Rig):
@@ -56,19 +56,6 @@ async def test_only_one_of_concurrent_completions_succeeds(rig: Rig):
             return ended is not None
 
     assert sorted(await asyncio.gather(*(end() for _ in range(8)))) == [False] * 7 + [True]
-
-
-async def test_one_worker_runs_a_hundred_jobs_at_once(rig: Rig):
-    jobs = await rig.submit(*(f"answer {nth}" for nth in range(100)))
-    gate = asyncio.Event()
-    evaluation = ScriptedEvaluation(gate=gate)
-    async with rig.running_worker(evaluation, concurrency=100, deadline_s=600.0):
-        async with asyncio.timeout(240):
-            while len(evaluation.started) < len(jobs):  # noqa: ASYNC110 - counted by the evaluation
-                await asyncio.sleep(0.05)
-        gate.set()
-        for job_id in jobs:
-            assert (await rig.wait_for_job(job_id, within_s=120.0)).status is JobStatus.SUCCEEDED
 
 
 class JumpingClock:

@@ -18,7 +18,7 @@ from app.progress import Progress, ProgressCallback, Stage
 from app.storage import jobs as rows
 from app.storage.database import Database, connect_database
 from app.storage.records import Job, JobStatus
-from judges.errors import IsolationFailed, LLMUnavailable
+from judges.errors import IsolationFailed
 from tests.fakes.evaluating import ScriptedEvaluation, result_json
 from tests.fakes.services import Rig
 
@@ -85,14 +85,6 @@ async def test_job_fails_after_too_many_killed_workers(rig: Rig):
     assert await entries(rig.database) == []
 
 
-async def test_job_is_queued_again_if_the_process_of_its_judge_file_cannot_run(rig: Rig):
-    [job_id] = await rig.submit("one")
-    async with rig.running_worker(ScriptedEvaluation(error=lambda nth: DIED if nth == 0 else None)):
-        job = await rig.wait_for_job(job_id)
-    assert (job.status, job.attempts) == (JobStatus.SUCCEEDED, 2)
-    assert await entries(rig.database) == []
-
-
 async def test_job_fails_if_the_process_of_its_judge_file_can_never_run(rig: Rig):
     [job_id] = await rig.submit("one")
     async with rig.running_worker(ScriptedEvaluation(error=lambda _: DIED)):
@@ -101,13 +93,6 @@ async def test_job_fails_if_the_process_of_its_judge_file_can_never_run(rig: Rig
     assert job.error is not None and job.error.code == ATTEMPTS_EXHAUSTED
     assert "the fork server died" in job.error.detail
     assert await entries(rig.database) == []
-
-
-async def test_model_error_that_a_script_does_not_handle_has_its_own_code(rig: Rig):
-    [job_id] = await rig.submit("one")
-    async with rig.running_worker(ScriptedEvaluation(error=lambda _: LLMUnavailable("HTTP 503"))):
-        job = await rig.wait_for_job(job_id)
-    assert job.error is not None and (job.error.code, job.error.detail) == ("LLM_UNAVAILABLE", "HTTP 503")
 
 
 async def test_stalled_worker_cannot_store_its_result(rig: Rig):
@@ -297,7 +282,7 @@ async def test_worker_ends_after_a_swallowed_cancellation_of_its_sweep(rig: Rig,
     assert sweeping.cancelled()
 
 
-@pytest.mark.parametrize(("workers", "interval_s"), [(1, 1.0), (4, 1.0), (40, 10.0), (1000, 30.0)])
+@pytest.mark.parametrize(("workers", "interval_s"), [(4, 1.0), (40, 10.0), (1000, 30.0)])
 async def test_many_workers_sweep_less_often_each(rig: Rig, database: Database, workers: int, interval_s: float):
     """Lost jobs are still taken over in time, because so many sweep."""
     takeover = Takeover(database, rig.queue, clock=SystemClock(), stalled_s=6.0)

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from app.maintenance.retention import missing_bodies, prune
+from app.maintenance.retention import prune
 from app.storage.captures import PostgresCaptureIndex
 from app.storage.database import Database
 from app.storage.page_changes import ChangeAction, PageChange, insert_change, insert_undo
@@ -108,24 +108,6 @@ def shelf(rig: Rig, tmp_path: Path) -> RetentionStore:
     return RetentionStore(rig, tmp_path)
 
 
-async def test_prune_removes_old_jobs_with_unshared_data(shelf: RetentionStore):
-    old, young = await shelf.judged("old", age=OLD), await shelf.judged("young")
-    await shelf.page("https://example.org/old", age=OLD, shown_in=old)
-    kept = await shelf.page("https://example.org/young", shown_in=young)
-    done = await shelf.prune()
-    assert (done.rows.jobs, done.rows.results, len(done.rows.captures), done.bodies) == (1, 1, 1, 1)
-    assert await shelf.counts() == {
-        "jobs": 1,
-        "results": 1,
-        "submissions": 1,
-        "answers": 1,
-        "captures": 1,
-        "result_pages": 1,
-        "bodies": 1,
-    }
-    assert await PostgresCaptureIndex(shelf.database).get(kept) is not None
-
-
 async def test_prune_keeps_old_evidence_of_recent_results(shelf: RetentionStore):
     young = await shelf.judged("young")
     page = await shelf.page("https://example.org/old", age=OLD, shown_in=young)
@@ -169,15 +151,6 @@ async def test_prune_keeps_old_unfinished_jobs(shelf: RetentionStore):
     assert (await shelf.rig.job(job_id)).status is JobStatus.QUEUED
 
 
-async def test_submissions_are_accepted_during_prune(shelf: RetentionStore):
-    await shelf.judged("same text", age=OLD)
-    async with asyncio.TaskGroup() as both:
-        both.create_task(shelf.prune())
-        jobs = [both.create_task(shelf.rig.submit("same text")) for _ in range(20)]
-    assert len({job.result()[0] for job in jobs}) == 20
-    assert (await shelf.counts())["answers"] == 1
-
-
 async def test_prune_keeps_captures_of_commands_without_database(shelf: RetentionStore):
     """The record is next to the bodies, in the data folder, or in both. It has no database row."""
     old = await shelf.judged("old", age=OLD)
@@ -219,15 +192,6 @@ async def test_unreadable_record_aborts_prune_before_any_removal(shelf: Retentio
     with pytest.raises(IndexFailed, match="version 99"):
         await shelf.prune()
     assert await shelf.counts() == before
-
-
-async def test_missing_bodies_are_counted(shelf: RetentionStore):
-    young = await shelf.judged("young")
-    await shelf.page("https://example.org/there", shown_in=young)
-    await shelf.page("https://example.org/lost", shown_in=young)
-    lost = await shelf.blobs.put(b"https://example.org/lost", "text/plain")
-    await shelf.blobs.remove(lost.sha256)
-    assert await missing_bodies(shelf.database, shelf.blobs) == (2, 1)
 
 
 async def test_prune_keeps_pages_of_corrections_in_force(shelf: RetentionStore):

@@ -6,9 +6,8 @@ from typing import Any
 import pytest
 
 from app.storage.captures import PostgresCaptureIndex, list_captures
-from app.storage.database import Database, connect_database
+from app.storage.database import Database
 from cache.capture import Blob, Capture, CaptureOutcome
-from cache.errors import IndexFailed
 
 pytestmark = pytest.mark.postgres
 
@@ -54,13 +53,6 @@ async def test_newest_evidence_is_preferred_to_newer_failure(index: PostgresCapt
     assert found is not None and found.id == "better"
 
 
-async def test_newest_failure_is_found_without_evidence(index: PostgresCaptureIndex):
-    await index.record(capture("first", CaptureOutcome.TIMEOUT, minute=0))
-    await index.record(capture("second", CaptureOutcome.BLOCKED, minute=1))
-    found = await index.find(KEY)
-    assert found is not None and found.id == "second"
-
-
 async def test_evidence_is_found_by_final_url_unless_it_has_its_own(index: PostgresCaptureIndex):
     ended_at = "https://b.com/long"
     await index.record(capture("good", final_url=ended_at, minute=1))
@@ -98,9 +90,3 @@ async def test_captures_are_listed_newest_first_and_filtered(index: PostgresCapt
     assert await ids(problem=False) == ["page_2", "page_0"]
     assert await ids(outcome="partial") == ["page_2"]
     assert await ids(agent="nobody") == []
-
-
-async def test_missing_database_fails_the_index():
-    async with connect_database("postgresql://nobody@127.0.0.1:1/nothing") as database:
-        with pytest.raises(IndexFailed):
-            await PostgresCaptureIndex(database).find(KEY)

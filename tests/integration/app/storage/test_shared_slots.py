@@ -50,25 +50,12 @@ async def test_processes_share_the_limit_fairly(processes: list[SharedSlots]):
     counter = ConcurrencyCounter()
     async with asyncio.timeout(240), asyncio.TaskGroup() as group:
         for nth, slots in enumerate(processes):
-            for _ in range(40):
+            for _ in range(15):
                 group.create_task(counter.visit(slots.semaphore("llm", 5), str(nth)))
-    assert len(counter.done) == 120
+    assert len(counter.done) == 45
     assert 2 <= counter.most <= 5
     # No process waited until the others had finished.
-    assert {counter.done.index(str(nth)) < 100 for nth in range(3)} == {True}
-
-
-async def test_single_process_uses_all_slots(processes: list[SharedSlots]):
-    counter = ConcurrencyCounter()
-    async with asyncio.timeout(240), asyncio.TaskGroup() as group:
-        for _ in range(40):
-            group.create_task(counter.visit(processes[0].semaphore("llm", 8), "it"))
-    assert counter.most == 8
-
-
-async def test_slots_are_separate_per_name(processes: list[SharedSlots]):
-    async with processes[0].semaphore("host a", 1, linger_s=0), processes[1].semaphore("host b", 1, linger_s=0):
-        pass
+    assert {counter.done.index(str(nth)) < 40 for nth in range(3)} == {True}
 
 
 async def test_slots_without_linger_are_released_immediately(processes: list[SharedSlots]):
@@ -94,20 +81,13 @@ async def stalled_process(database: Database, name: str) -> AsyncIterator[Shared
     await slots.aclose()
 
 
-async def test_slots_of_stalled_process_expire(processes: list[SharedSlots]):
-    stalled = stalled_process(processes[0].database, "llm")
-    async with stalled, asyncio.timeout(240), processes[1].semaphore("llm", 2):
-        pass
-
-
 async def test_stalled_process_loses_its_slots(processes: list[SharedSlots]):
     counter = ConcurrencyCounter()
     async with stalled_process(processes[0].database, "llm") as stalled:
-        await asyncio.sleep(1.1)
         others = processes[1].semaphore("llm", 2)
         async with asyncio.timeout(240), others, others:
             late = asyncio.create_task(counter.visit(stalled.semaphore("llm", 2), "late"))
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(0.1)
             assert counter.done == []
     async with asyncio.timeout(240):
         await late

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from judges.errors import (
     LLMBudgetExceeded,
@@ -20,6 +21,8 @@ from judges.llm.client import LLMReply, LLMRequest
 from tests.fakes.judge_processes import SupportingLLM, open_process_pool, run_public_script, script
 from tests.standin.faults import WRONG_KEY
 from tests.standin.llm import StandInLLM
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 REFUSED = LLMOutputUnusable(UnusableKind.REFUSED, "the reply is refused")
 ASK = 'await client.async_response(model=model, messages=[{"role": "user", "content": "Which city?"}])'
@@ -47,7 +50,7 @@ class FaultyLLM(SupportingLLM):
         return await super().complete(request)
 
 
-@pytest.fixture(params=["in-process", "child process"])
+@pytest_asyncio.fixture(params=["in-process", "child process"], scope="module", loop_scope="module")
 async def process_pool(request: pytest.FixtureRequest) -> AsyncIterator[ForkServerPool | None]:
     if request.param == "in-process":
         yield None

@@ -36,21 +36,6 @@ def test_pickle_is_converted_to_a_rank_table(tmp_path: Path):
     assert table.of("T9_z") is None
 
 
-def test_steps_are_looked_up_in_any_order(tmp_path: Path):
-    ranks = {f"T{n}": {str(id): id + n for id in range(3)} for n in range(1200)}
-    table = ScoreTable(convert_pickle(write_scores(tmp_path / "s.pkl", ranks), tmp_path / "s.parquet").path)
-    assert all(table.of(f"T{n}") == ranks[f"T{n}"] for n in (1199, 0, 700, 255, 256, 1, 1199))
-
-
-def test_conversion_is_reused(tmp_path: Path):
-    file = write_scores(tmp_path / "s.pkl", ranks_of_nine_steps())
-    first = parquet_of(file, tmp_path / "kept")
-    written = first.stat().st_mtime_ns
-    assert parquet_of(file, tmp_path / "kept") == first
-    assert first.stat().st_mtime_ns == written
-    assert parquet_of(first, tmp_path / "kept") == first  # Parquet files need no conversion
-
-
 def test_malicious_pickle_is_rejected_and_leaves_no_file(tmp_path: Path):
     canary = tmp_path / "canary"
     file = tmp_path / "s.pkl"
