@@ -122,23 +122,6 @@ def test_killed_capture_continues_where_it_stopped(home: Path, site: Served) -> 
     assert "captured before" in second.stderr and "pages/min" in second.stderr
 
 
-def test_ctrl_c_ends_a_capture(home: Path, site: Served) -> None:
-    """As in a terminal, all processes of the command's group receive the signal."""
-    cold = command(home, site) | {"args": [*COLD, *CAPTURE]}
-    with subprocess.Popen(**cold, stderr=subprocess.PIPE, start_new_session=True) as process:
-        try:
-            deadline = time.monotonic() + 240
-            while not site.web.hits and process.poll() is None and time.monotonic() < deadline:
-                time.sleep(0.01)
-            os.killpg(process.pid, signal.SIGINT)
-            _, stderr_text = process.communicate(timeout=240)
-        finally:
-            process.kill()
-    assert process.returncode == 130, stderr_text
-    assert stderr_text.splitlines()[-1].startswith("Interrupted. Finished captures are saved"), stderr_text
-    assert "Traceback" not in stderr_text
-
-
 def test_captures_can_be_exported_imported_and_indexed_again(home: Path, site: Served) -> None:
     captured = run(home, site, *CAPTURE, ASSAY_WAYBACK=site.archive.url(""))
     assert captured.returncode == 3, captured.stderr

@@ -121,14 +121,6 @@ def test_shipped_page_texts_equal_the_captured_texts(results: Results):
     assert seen == shipped
 
 
-@pytest.mark.usefixtures("results")
-def test_demo_writes_only_into_its_data_folder(home: Path) -> None:
-    """As docs/removal.md says."""
-    assert left_after_a_while(lambda: processes_of(home)) == []  # the browser's watchdog removes temporary files
-    assert [*(home / "home").iterdir(), *(home / "temporary").iterdir()] == []
-    assert sorted(path.name for path in home.iterdir()) == ["data", "home", "temporary"]
-
-
 def captured_usable_pages(home: Path) -> list[str]:
     """Return the URLs of the usable pages that the last run captured."""
     lines = (home / "data" / "demo" / "serve.log").read_text().splitlines()

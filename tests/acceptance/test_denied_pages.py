@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.loop_thread import entered_in_thread
-from tests.fakes.program import environment_for, run_command, running_service
+from tests.fakes.program import environment_for, run_command
 from tests.fakes.sandbox import sandbox_variables
 from tests.standin.web import Reply, StandInWeb
 
@@ -73,25 +72,3 @@ def test_evaluate_names_denied_pages_and_captures_them_when_allowed(home: Path, 
     assert allowed.returncode == 0, allowed.stderr
     assert json.loads(allowed.stdout)["answers"][0]["score"]["value"] == 1.0
     assert "not judged" not in allowed.stderr
-
-
-@pytest.mark.postgres
-def test_service_names_denied_pages_and_captures_them_at_a_retry(home: Path, site: str) -> None:
-    submission = ("submit", "answers/otter/bridge", "--agent", "otter", "--task", "bridge", "--wait")
-    with running_service(home, environment(home, "")) as service:
-        denied = assay(home, "", *submission, "--url", service.url)
-        assert denied.returncode == 3
-        assert_denied(denied.stderr, site)
-        result = re.search(rf"{service.url}/results/(res_\w+)", denied.stdout)
-        command = re.search(r"assay (admin jobs --retry (job_\w+))", denied.stderr)
-        assert result is not None and command is not None, denied.stdout + denied.stderr
-        assert_denied(assay(home, "", "admin", "jobs", command[2], "--url", service.url).stderr, site)
-        shown = assay(home, "", "results", "show", result[1], "--url", service.url)
-        assert (shown.stderr, json.loads(shown.stdout)["id"]) == (f"{result[0]}\n", result[1])
-
-    with running_service(home, environment(home, site)) as service:
-        retried = assay(home, site, *command[1].split(), "--url", service.url)
-        assert retried.stdout == f"{command[2]} is queued\n"
-        judged = assay(home, site, "admin", "jobs", "--wait", command[2], "--url", service.url)
-        assert judged.returncode == 0, judged.stderr
-        assert "1.00" in judged.stdout

@@ -148,22 +148,6 @@ def test_fault_gives_bounds_and_the_next_run_requests_only_missing_steps(world: 
     )
 
 
-def reply_body(finish: str, **message: Any) -> Fault:
-    return Fault(raw_body=json.dumps({"choices": [{"finish_reason": finish, "message": message}]}))
-
-
-def test_reply_that_ends_before_the_answer_of_the_model_is_no_wrong_step(world: World):
-    for cut in (
-        reply_body("error", content="Answer: "),
-        reply_body("length", content="", reasoning_content="I look at the page"),
-    ):
-        world.model.fault_for = lambda call, cut=cut: (
-            cut if "Do what T4" in call.text.rpartition("'''")[2] else mind2web_reply(call)
-        )
-        code, out, _ = world.run(*WITH_OUTPUT, "--no-cache")
-        assert (code, "1 steps were not judged (1 llm_output_unusable)" in out) == (3, True)
-
-
 def test_interrupted_run_continues_where_it_stopped(world: World):
     world.model.fault_for = lambda call: Fault(delay_s=600.0) if call.index >= 4 else mind2web_reply(call)
     process = world.start(*WITH_OUTPUT, "--max-llm", "1", "--no-cache")
@@ -241,24 +225,6 @@ def test_command_line_of_the_guide_works_as_written(world: World):
     assert metrics["metrics"] == approximately(GUIDE_FIGURES)
 
 
-def test_guide_takes_its_flags_from_a_config_file(world: World):
-    (world.folder / "own.json").write_text(json.dumps({"system": "You are tested.", "template": "{task}\n{options}"}))
-    (world.folder / "config.yaml").write_text(
-        "protocol: guide\ndata-root: data\ntop_k: 2\nmax-tokens: 9\nmax-examples: 3\nprompt-template: own.json\n"
-        "output-dir: out\nno-positive: zero\nseed:\n"
-    )
-    code, _, err = world.run("--config", "config.yaml", "--max-examples", "1", command=("suites", "mind2web"))
-    assert (code, "1 steps of test_task" in err) == (0, True)
-    [call] = world.model.calls
-    assert call.params["max_tokens"] == 9
-    assert [message["content"].split("\n")[0] for message in call.messages] == [
-        "You are tested.",
-        "Do what T1 asks for",
-    ]
-    assert "C. <button" in call.text and "D. <button" not in call.text
-    assert world.written("mind2web_metrics.json")["no_positive"] == "zero"
-
-
 def test_wrong_config_is_an_error_of_usage(world: World):
     for config, message in (
         ("- a", "must be a YAML object"),
@@ -284,16 +250,6 @@ def test_dry_run_estimates_calls_tokens_and_price(world: World):
     assert (code, "9 steps by openai/gpt-4o: 6 calls" in out, world.model.calls) == (0, True, [])
 
 
-def test_damage_at_the_end_of_the_data_is_found_before_the_first_request(world: World):
-    file = world.folder / "data" / "test_task" / "test_task_1.json"
-    tasks = json.loads(file.read_text())
-    tasks[-1]["actions"][-1]["operation"]["op"] = "HOVER"
-    file.write_text(json.dumps(tasks))
-    code, _, err = world.run(*SCORED, "--max-llm", "1")
-    assert (code, world.model.calls, "Traceback" in err) == (1, [], False)
-    assert "field op: must be one of CLICK, SELECT, TYPE, not 'HOVER'" in " ".join(err.split())
-
-
 def test_two_runs_are_compared_by_step_and_task(world: World):
     world.run(*SCORED, "--output-dir", "a")
     world.model.fault_for = lambda call: (
@@ -312,14 +268,3 @@ def test_two_runs_are_compared_by_step_and_task(world: World):
     world.run(*SCORED, "--output-dir", "c", "--metric", "action")
     code, out, _ = world.run("a", "c/mind2web_predictions.json", command=("suites", "compare"))
     assert (code, "metric: A mindact, B action" in out, "only in A" in out) == (0, True, True)
-
-
-def test_file_that_is_no_run_is_named(world: World):
-    for name, content, code, words in (
-        ("nowhere", None, 2, "no such file or folder"),
-        ("x.json", '[{"id": 1}]', 1, "entry 0: must have id, task_id and status"),
-    ):
-        if content is not None:
-            (world.folder / name).write_text(content)
-        found, _, err = world.run(name, name, command=("suites", "compare"))
-        assert (found, words in " ".join(err.split()), "Traceback" in err) == (code, True, False)

@@ -327,26 +327,6 @@ def test_report_shows_the_checks_with_their_pages(world: World, ended: object):
         assert "data:image/jpeg;base64," in page
 
 
-def test_logs_are_named_after_the_results_and_have_one_record_per_check(world: World, ended: object):
-    assert sorted(path.suffix for path in (world.folder / "eval_results/otter/logs").iterdir()) == [".jsonl", ".log"]
-    assert sorted(path.suffix for path in (world.folder / "cache/logs").iterdir()) == [".jsonl", ".log"]
-    answer = world.folder / "eval_results/otter/karrow_visit/answer_2"
-    [result] = (answer / "results").glob("*.json")
-    stamp = result.name[:15]
-    assert {path.name for path in (answer / "logs").iterdir()} == {f"{stamp}_answer_2.log", f"{stamp}_answer_2.jsonl"}
-    events = [json.loads(line) for line in (answer / f"logs/{stamp}_answer_2.jsonl").read_text("utf-8").splitlines()]
-    checks = [event for event in events if "claim" in event]
-    assert {(check["node_id"], check["status"]) for check in checks} == {
-        ("leaves", "passed"), ("closes", "failed"), ("ticket", "passed"), ("members", "failed"),
-    }  # fmt: skip
-    [members] = [check for check in checks if check["node_id"] == "members"]
-    shown = {name: members[name] for name in ("url", "claim", "votes", "passed", "reasoning")}
-    assert shown == {
-        "url": f"{world.site.url}/museum/members", "claim": "Members pay [6 crowns]", "votes": [], "passed": False,
-        "reasoning": None,
-    }  # fmt: skip
-
-
 def test_second_evaluation_asks_nothing_and_a_changed_answer_is_judged_again(world: World, ended: object):
     before = len(world.model.calls)
     again = world.run("evaluate", "otter", "--task-list", "tasks.csv")

@@ -15,7 +15,7 @@ from tests.fakes.multimodal import EXPECTED, STEPS, multimodal_reply, write_rows
 from tests.fakes.program import environment_for
 from tests.fakes.warm_start import warm_assay
 from tests.standin.call import Call
-from tests.standin.faults import REFUSED, WRONG_KEY, Fault
+from tests.standin.faults import REFUSED, Fault
 from tests.standin.llm import StandInLLM
 
 
@@ -112,14 +112,6 @@ async def test_fault_is_not_scored_and_the_same_command_requests_only_that_step(
     assert code == Exit.DONE
     assert len(model.calls) == before + 1  # the first reply of the step is reused
     assert figures(metrics(tmp_path / "run")) == pytest.approx(EXPECTED)
-
-
-async def test_wrong_key_ends_the_run_without_more_requests(tmp_path: Path, snapshot: Path, model: StandInLLM):
-    model.fault_for, model.always = None, WRONG_KEY
-    code, _, stderr = await assay(tmp_path, RUN, "--data", snapshot, "--max-llm", "1", model=model)
-    assert code == Exit.FAILED
-    assert "error:" in stderr
-    assert len(model.calls) <= 2
 
 
 async def test_wrong_arguments_are_named(tmp_path: Path, snapshot: Path, model: StandInLLM):

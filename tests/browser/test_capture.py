@@ -145,15 +145,6 @@ async def test_other_content_types_are_pages_with_one_request(
     assert rig.site.hits["/thing"] == 1
 
 
-@pytest.mark.parametrize(("status", "headers"), [(300, {"Location": "/elsewhere"}), (302, {})])
-async def test_redirect_without_a_usable_target_is_read_as_a_page(
-    rig: Rig, status: int, headers: dict[str, str]
-) -> None:
-    reply = Reply(status=status, headers={"Content-Type": "text/html", **headers}, body=_page().body)
-    seen = await rig.show("/leads-nowhere", reply)
-    assert (seen.outcome, seen.http_status) == (CaptureOutcome.OK, status)
-
-
 ENDINGS: list[tuple[Answer, CaptureOutcome, bool]] = [
     (Reply.html("<h1>Not here</h1>", status=404), CaptureOutcome.HTTP_ERROR, True),
     (Reply(headers={"Content-Type": "text/plain"}, body=b"PK\x03\x04\x14\x00"), CaptureOutcome.UNSUPPORTED, False),
@@ -226,14 +217,6 @@ async def test_empty_page_that_checks_for_automation_may_be_blocked(rig: Rig) ->
     assert declared.outcome is CaptureOutcome.CAPTCHA
 
 
-async def test_unknown_and_private_hosts_leave_no_text(rig: Rig) -> None:
-    unknown = await rig.capturer.capture("https://no-such-host.invalid/page")
-    assert (unknown.outcome, unknown.gone, unknown.http_status) == (CaptureOutcome.DNS_ERROR, True, None)
-    private = await rig.capturer.capture("http://127.0.0.1/")
-    assert private.outcome is CaptureOutcome.EGRESS_DENIED
-    assert unknown.text == private.text == ""
-
-
 ASKS = "<h2>Your privacy</h2><p>" + "We and our 847 partners store and access information on your device. " * 5
 OVER_ALL = "position:fixed;inset:0;background:#fff"
 FRAMED = f"<div id=sp_message_container style='{OVER_ALL}'><iframe width=800 height=500 srcdoc='{ASKS}'></iframe></div>"
@@ -249,13 +232,6 @@ async def test_consent_dialog_in_a_frame_or_shadow_root_is_a_wall_only_without_c
     over = await rig.show("/consent-over", _page(asks))
     assert (wall.outcome, over.outcome) == (CaptureOutcome.CONSENT_WALL, CaptureOutcome.OK)
     assert "wrote the first program in 1843" in over.text
-
-
-async def test_app_that_changes_its_address_to_a_login_form_is_a_wall(rig: Rig) -> None:
-    form = "<h1>Welcome back</h1><input type=email name=contact><button>Continue</button>"
-    app = f"<div id=app></div><script>history.replaceState({{}}, '', '/login'); app.innerHTML = `{form}`</script>"
-    seen = await rig.show("/app/story", Reply.html(app))
-    assert (seen.outcome, seen.detail) == (CaptureOutcome.LOGIN_WALL, "redirected to a login form")
 
 
 async def test_navigation_by_script_does_not_replace_the_cited_page(rig: Rig) -> None:
@@ -293,14 +269,6 @@ async def test_page_that_only_displays_a_pdf_is_captured_as_the_pdf(rig: Rig, vi
     assert "Page number 1 is visible" in seen.text
     assert seen.chain == (seen.url, rig.site.url("/d.pdf"))
     assert seen.detail == f"the PDF that the page embeds: {rig.site.url('/d.pdf')}"
-
-
-async def test_pdf_in_an_article_is_mentioned_and_one_that_is_missing_is_no_evidence(rig: Rig) -> None:
-    embed = "<embed src=/none.pdf style='width:100%;height:600px'>"
-    article = await rig.show("/with-pdf", Reply.html(f"<h1>Ada</h1>{PROSE}{embed}"))
-    assert (article.outcome, article.kind) == (CaptureOutcome.OK, PageKind.WEB)
-    assert article.detail == f"an embedded PDF is not read: {rig.site.url('/none.pdf')}"
-    assert (await rig.show("/only-pdf", Reply.html(embed))).outcome is CaptureOutcome.EMPTY
 
 
 @pytest.mark.parametrize(
@@ -354,12 +322,3 @@ async def test_user_agent_is_not_headless_and_contains_the_contact(rig: Rig) -> 
     assert f"Chrome/{seen.versions['browser'].partition('.')[0]}." in named
     assert "Headless" not in named
     assert named.endswith(f"(+{contact})")
-
-
-async def test_download_started_by_a_page_does_not_replace_it(rig: Rig) -> None:
-    file = Reply(headers={"Content-Disposition": "attachment", "Content-Type": "application/zip"}, body=b"PK\x03\x04")
-    rig.site.pages["/file.zip"] = file
-    seen = await rig.show("/begins-download", _page("<script>location.href = '/file.zip'</script>"))
-    assert (seen.outcome, seen.kind) == (CaptureOutcome.OK, PageKind.WEB)
-    assert "wrote the first program" in seen.text
-    assert "/file.zip" in seen.detail

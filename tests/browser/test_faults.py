@@ -142,13 +142,6 @@ async def test_f23_compression_bomb_is_too_large_and_uses_little_memory(rig: Rig
 # ---- F25: a page of a million pixels ------------------------------------------------------------------------------
 
 
-async def test_f25_screenshot_of_a_million_pixel_page_is_within_limits(rig: Rig) -> None:
-    seen = await rig.show("/endless", Reply.html(f"{PROSE}<div style='height:1000000px;background:teal'></div>END"))
-    assert seen.outcome in (CaptureOutcome.OK, CaptureOutcome.PARTIAL)
-    assert len(seen.screenshots) <= 2
-    assert sum(map(len, seen.screenshots)) < 8 * MIB
-
-
 # ---- F26: the browser itself ------------------------------------------------------------------------------------
 
 
@@ -234,22 +227,6 @@ async def test_f28_only_a_nonexistent_host_is_gone_among_dns_errors(rig: Rig, ki
     assert [each.gone for each in (gone, broken, silent)] == [True, False, False]
     assert len({each.detail for each in (gone, broken, silent)}) == 3
     assert {each.text for each in (gone, broken, silent)} == {""}
-
-
-@KINDS
-async def test_f28_refused_and_reset_connections_are_connect_errors(rig: Rig, kind: str) -> None:
-    async def reset(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        writer.write(b"HTTP/1.1 200 OK\r\nContent-Type: text/plain\r\nContent-Length: 99999\r\n\r\nhalf")
-        await writer.drain()
-        writer.transport.abort()
-
-    async with _raw_server(reset) as place:
-        half = await _seen(rig, place, kind)
-    refused = await _seen(rig, place, kind)
-    assert refused.outcome is CaptureOutcome.CONNECT_ERROR
-    assert half.outcome is CaptureOutcome.CONNECT_ERROR
-    assert half.text == refused.text == ""
-    assert not half.gone
 
 
 async def test_f28_page_with_a_lost_connection_is_partial_with_a_detail(rig: Rig) -> None:

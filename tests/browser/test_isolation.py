@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -145,26 +143,6 @@ async def test_closing_leaves_no_processes(rig: Rig) -> None:
     await _until(lambda: {process.pid for process in psutil.Process().children(recursive=True)} <= before)
 
 
-async def test_page_is_captured_although_the_browser_is_killed(rig: Rig) -> None:
-    others = set(_browser_processes())
-    capturer = _new_capturer(rig, rig.proxy)
-
-    def kill_first(visit: Visit) -> Reply:
-        if rig.site.hits["/while-killed"] == 1:
-            # The browser first: without its network process, it would report a connection error.
-            for process in [process for process in _browser_processes() if process not in others]:
-                with contextlib.suppress(psutil.NoSuchProcess):
-                    process.kill()
-        return Reply.html(PROSE)
-
-    rig.site.pages["/while-killed"] = kill_first
-    try:
-        assert (await capturer.capture(rig.site.url("/while-killed"))).outcome is CaptureOutcome.OK
-    finally:
-        await capturer.aclose()
-    assert rig.site.hits["/while-killed"] == 2
-
-
 @pytest.fixture
 def without_sandbox(browser_program: Path) -> Iterator[Path]:
     with browser_without_sandbox(browser_program) as program:
@@ -270,26 +248,3 @@ async def _of_browser_processes(rig: Rig, value: Callable[[psutil.Process], obje
 async def test_all_processes_of_the_browser_have_a_user_of_their_own(rig: Rig) -> None:
     users = await _of_browser_processes(rig, lambda process: process.uids())
     assert users == {(DEFAULT_UID + 1,) * 3}
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="only Linux has this scheduling policy")
-async def test_processes_of_the_browser_do_not_interrupt_others(rig: Rig) -> None:
-    policies = await _of_browser_processes(rig, lambda process: os.sched_getscheduler(process.pid))
-    assert policies == {os.SCHED_BATCH}
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root can change to another user")
-async def test_browser_starts_if_its_user_cannot_enter_the_temporary_folder(
-    rig: Rig, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    closed = tmp_path / "closed"
-    closed.mkdir(mode=0o700)
-    monkeypatch.setenv("TMPDIR", str(closed))
-    monkeypatch.setattr(tempfile, "tempdir", str(closed))
-    capturer = _new_capturer(rig, rig.proxy)
-    rig.site.pages["/closed"] = Reply.html(PROSE)
-    try:
-        seen = await capturer.capture(rig.site.url("/closed"))
-    finally:
-        await capturer.aclose()
-    assert seen.is_evidence, seen.detail

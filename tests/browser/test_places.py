@@ -73,17 +73,6 @@ async def test_quoted_words_have_a_box_in_the_screenshot(rig: Rig):
         assert width > 0.6, (words, box)
 
 
-async def test_each_line_of_a_paragraph_has_its_own_box(rig: Rig):
-    words = [f"word{number}" for number in range(400)]
-    seen = await shown(rig, "/places-long", f"<!doctype html><p style='width:900px'>{' '.join(words)}")
-    data = json.loads(seen.places or b"{}")
-    assert len(data["lines"]) > 10
-    for start, end, _, _, _, _, height in data["lines"]:
-        assert seen.text[start:end].strip() == seen.text[start:end].rstrip()  # each line starts with a whole word
-        assert seen.text[start : start + 4] == "word"
-        assert height > 0
-
-
 async def test_text_scrolled_out_of_a_container_has_no_box(rig: Rig):
     inner = "<p>line of it</p>" * 60 + "<p>BELOW the edge of it</p>"
     seen = await shown(
@@ -92,14 +81,6 @@ async def test_text_scrolled_out_of_a_container_has_no_box(rig: Rig):
     start = seen.text.index("BELOW")
     assert places_of(json.loads(seen.places or b"{}"), [(start, start + 20)]).boxes == {}
     assert framed(seen, "After it all")[0] == 0
-
-
-async def test_places_of_many_lines_are_bounded_in_size(rig: Rig):
-    rows = "".join(f"<p>Row number {number} of many that there are on this page of ours</p>" for number in range(8_000))
-    seen = await shown(rig, "/places-many", f"<!doctype html>{rows}")
-    assert seen.places is not None
-    assert len(seen.places) < 1_000_000
-    assert "Row number 7999" in seen.text
 
 
 async def test_pdf_has_places(rig: Rig):

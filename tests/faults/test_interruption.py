@@ -40,22 +40,6 @@ hashlib.pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)
 """Process whose main thread is in a C function for minutes, so that it can handle no signal."""
 IN_FUNCTION_S = 0.3
 """Processor time after the process ID was printed that only the C function can have used."""
-ENDS_FIRST = """
-import subprocess, sys, time
-from pathlib import Path
-from app.interruption import INTERRUPTION
-
-INTERRUPTION.install()
-INTERRUPTION.at_forced_exit(lambda: (time.sleep(0.5), Path(sys.argv[1]).touch()))
-child = subprocess.Popen(["sleep", "100000"])
-try:
-    print("ready", flush=True)
-    child.wait()
-except KeyboardInterrupt:
-    child.wait()
-INTERRUPTION.wait_for_forced_exit()
-"""
-"""Process whose main thread ends as soon as the forced exit has killed its child process."""
 FIRST_IMPORT = """
 import signal, sys
 from importlib.abc import MetaPathFinder
@@ -247,13 +231,3 @@ def test_process_ends_although_its_main_thread_cannot_handle_signals() -> None:
         process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, errors) == (130, "Interrupted\n")
     child.wait(PATIENCE_S)
-
-
-def test_process_finishes_a_forced_exit_although_its_main_thread_ends_first(tmp_path: Path) -> None:
-    mark = tmp_path / "action finished"
-    process = subprocess.Popen([sys.executable, "-c", ENDS_FIRST, str(mark)], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None and process.stdout.readline() == "ready\n"
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(PATIENCE_S) == 128 + signal.SIGTERM
-    process.stdout.close()
-    assert mark.exists()

@@ -94,19 +94,6 @@ async def reader(chromium: Browser, runs: Runs) -> AsyncIterator[Reader]:
         yield one
 
 
-async def test_runs_are_listed_by_split_with_published_figures(runs: Runs, reader: Reader):
-    await reader.go("/suites")
-    captions = [" ".join(text.split()) for text in await reader.page.locator("caption").all_inner_texts()]
-    assert [caption.split()[0] for caption in captions] == ["test_task", "test_website"]
-    row = await reader.text(f'table tr:has(a[href="{runs.plain}"])')
-    assert row.startswith("openai/gpt-4o 55.6 65.1 44.4 46.7 65.2 36.7 20.0 9/9")
-    assert "as published" in await reader.text('table:has(caption:has-text("test_task"))')
-    assert "No runs yet" in await reader.text("main .notice")
-    table = (await runs.served.http.get("/suites?format=csv")).text
-    assert "element_micro" in table
-    assert "\nmind2web,,test_task,MindAct Flan-T5-XL top 50,published,,,,0.551," in table
-
-
 async def test_steps_can_be_filtered_and_browsed_and_show_what_was_judged(runs: Runs, reader: Reader):
     await reader.go(runs.plain)
     assert await reader.page.locator('[aria-label="Steps"] tbody tr').count() == 9

@@ -53,17 +53,6 @@ async def test_click_on_a_statement_opens_its_quote_and_keys_move_on(chromium: B
         assert reader.page_errors == []
 
 
-async def test_phone_shows_the_selected_statement_above_its_panel(chromium: Browser, address: str):
-    async with open_reader(chromium, address, size=PHONE) as reader:
-        await reader.go("")
-        assert await reader.page.locator(".panel:visible").count() == 0
-        await reader.page.locator(".at[data-number='2']").click()
-        panel = await reader.page.locator(".panels").bounding_box()
-        statement = await reader.page.locator("[data-statement='2']").bounding_box()
-        assert panel is not None and statement is not None
-        assert statement["y"] >= 0 and statement["y"] + statement["height"] <= panel["y"]
-
-
 BAY = "https://bay.example/institute"
 REPORT = f"The institute was founded in 1931 [1]. Its yard has forty seats [1].\n\nReferences:\n[1] {BAY}\n"
 

@@ -8,7 +8,7 @@ from patchright.async_api import Browser
 from app.dashboard.results import MAX_ROWS, SECTION
 from tests.browser.dashboard.conftest import LAPTOP, PHONE, OpenDashboard, Reader, Served, open_reader
 from tests.browser.dashboard.test_reading_results import judged
-from tests.fakes.judged import NOT_JUDGED, leaf, many_leaves, rubric_of
+from tests.fakes.judged import leaf, many_leaves, rubric_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
 
@@ -147,22 +147,6 @@ async def test_screens_are_accessible_and_fit(
     assert found == {name: [] for name in known}
 
 
-async def test_long_names_do_not_widen_tables_and_forms(open_dashboard: OpenDashboard, chromium: Browser):
-    agent, run = "a" * 90, "r" * 90
-    async with open_dashboard() as own:
-        text = own.judging.register("long", lambda: rubric_of(leaf("river", NOT_JUDGED), task_id="rivers"))
-        await own.result(agent, text, run=run)
-        paths = ["/", f"/agents/{agent}", "/jobs", "/review", "/tasks", "/tasks/rivers", "/submit", "/compare"]
-        async with open_reader(chromium, own.url, size=PHONE) as reader:
-            found = {path: await problems_of(reader, path, PHONE) for path in paths}
-        async with open_reader(chromium, own.url, size=LAPTOP) as reader:
-            for path in paths:
-                await reader.go(path)
-                scrolling = "[...document.querySelectorAll('.scroll')].some((one) => one.scrollWidth > one.clientWidth)"
-                assert not await reader.page.evaluate(scrolling), path
-    assert found == {path: [] for path in paths}
-
-
 async def test_keyboard_reaches_the_content_first_and_cards_keep_their_table_roles(
     served: Served, chromium: Browser, reader: Reader, known: dict[str, str]
 ):
@@ -216,15 +200,3 @@ async def test_tree_of_ten_thousand_leaves_is_loaded_in_parts(served: Served, re
     await reader.wait_until("document.querySelector('#tree .leaf .state-passed') === null")
     assert 0 < await loaded.count() < 2 * MAX_ROWS
     assert reader.page_errors == []
-
-
-async def test_all_rows_of_a_large_tree_can_be_reached_without_scripts(served: Served, chromium: Browser):
-    text = served.judging.register("scriptless", lambda: rubric_of(*many_leaves(2, 250), task_id="bridges"))
-    result = await served.result("scriptless", text, task="bridges")
-    async with open_reader(chromium, served.url, scripts=False) as reader:
-        await reader.go(f"/results/{result}")
-        await reader.page.locator(".unloaded a", has_text="150 more").click()
-        assert await reader.page.locator(".leaf-panel").get_attribute("data-key") == "part0/leaf101"
-        assert await reader.page.locator('[id="part0/leaf200"]').is_visible()
-        await reader.page.locator(".unloaded a", has_text="100 earlier").click()
-        assert await reader.page.locator('[id="part0/leaf1"]').is_visible()

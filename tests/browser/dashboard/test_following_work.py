@@ -129,13 +129,3 @@ async def test_failed_job_shows_the_error_and_what_to_do(served: Served, steps: 
     assert "line 7" in await reader.text(".fault pre")
     await reader.go("/jobs?status=failed")
     assert "task file raised an error" in await reader.text("table.jobs tbody tr")
-
-
-async def test_unknown_address_has_a_page(served: Served, reader: Reader):
-    await reader.go("/nowhere/at/all")
-    assert await reader.text("h1") == "This page does not exist"
-    assert await reader.violations() == []
-    problem = await served.http.get("/nowhere", headers={"Accept": "application/json"})
-    assert (problem.status_code, problem.json()["code"]) == (404, "NOT_FOUND")
-    problem = await served.http.get("/v1/nowhere", headers={"Accept": "text/html"})
-    assert problem.json()["code"] == "NOT_FOUND"

@@ -234,17 +234,6 @@ async def check_policy(served: Served) -> None:
         assert not re.search(r" on[a-z]+=| style=|<style|<script(?! src=| type=\"module\" src=)", answer.text), path
 
 
-async def test_captured_content_is_served_only_as_picture_or_escaped_text(served: Served):
-    page = await served.capture("https://plain.example/", "<script>alert(1)</script>")
-    picture = await served.http.get(f"/pages/{page}/picture/0")
-    assert picture.headers["content-type"] == "image/jpeg"
-    assert picture.headers["x-content-type-options"] == "nosniff"
-    shown = await served.http.get(f"/pages/{page}")
-    assert "<script>alert" not in shown.text
-    assert "&lt;script&gt;alert" in shown.text
-    assert (await served.http.get(f"/json/v1/pages/{page}/text")).status_code == 404
-
-
 async def test_cells_of_csv_files_are_not_formulas(served: Served):
     def rubric() -> Rubric:
         return rubric_of(leaf("a", claim="=HYPERLINK(1)", reasoning="@SUM(1)", sources=["+1"]), task_id="rivers")

@@ -10,32 +10,15 @@ from patchright.async_api import Browser
 
 from tests.browser.dashboard.conftest import PHONE, open_reader
 from tests.browser.dashboard.pages_panel import (
-    FEW,
-    FINE,
     MANY,
     PAGE_TEXT,
-    listed_rows,
     open_shop,  # noqa: F401 - a fixture
     page_state,
     press_keys,
     wait_for_message,
-    wait_for_preview,
 )
 
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
-
-
-async def test_panels_work_without_scripts(shop, chromium: Browser):
-    served, _, _ = shop
-    async with open_reader(chromium, served.url, scripts=False) as reader:
-        await reader.go(f"/pages?task=towers&url={FEW}&view=text")
-        assert "41 metres" in await reader.text("#preview pre")
-        await reader.page.click('#preview button:has-text("Delete")')
-        await reader.page.wait_for_url("**done=**")
-        assert [row.split()[0] for row in await listed_rows(reader)] == [MANY, FINE]
-        await reader.page.click('#pages-message button:has-text("Undo")')
-        await wait_for_preview(reader, FEW)
-        assert not (await page_state(served, FEW))["deleted"]
 
 
 async def test_panels_are_accessible_and_fit_the_window(shop, chromium: Browser):

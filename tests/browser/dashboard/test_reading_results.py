@@ -155,21 +155,6 @@ async def test_leaf_panel_shows_claim_votes_quote_and_cited_sentence(served: Ser
     assert reader.page_errors == [] and reader.external_requests == []
 
 
-async def test_unknown_place_of_a_quote_is_not_guessed(served: Served, reader: Reader):
-    url = "https://unplaced.example/"
-    served.capturer.unplaced.add(url)
-    page = await served.capture(url, PAGE)
-    quote = served.quote(page, url, "The river Ahne flows through Vellmar.")
-
-    def rubric():
-        return rubric_of(leaf("through", claim="It flows there", sources=[url], quotes=[quote]), task_id="rivers")
-
-    served.judging.register("unplaced", rubric, pages=[page_entry(url, page_id=page)])
-    await reader.go(f"/results/{await served.result('unplaced', 'unplaced')}?leaf=through")
-    assert "is unknown. Capture the page again to get it" in await reader.text("figcaption")
-    assert await reader.page.locator(".frames").count() == 0
-
-
 async def test_url_of_a_leaf_opens_it_again(served: Served, reader: Reader):
     result = await judged(served)
     await reader.go(f"/results/{result}")
@@ -183,21 +168,6 @@ async def test_url_of_a_leaf_opens_it_again(served: Served, reader: Reader):
     await reader.page.wait_for_selector('.leaf-panel[data-key="river/length"]')
     await reader.page.go_back()
     await reader.page.wait_for_selector('.leaf-panel[data-key="bridge/year"]')
-
-
-async def test_tree_can_be_limited_to_what_did_not_pass(served: Served, reader: Reader):
-    await reader.go(f"/results/{await judged(served)}")
-    button = reader.page.locator('[data-tree="missed"]')
-    assert await reader.text('[data-tree="missed"]') == "Not passed 4"
-    await button.click()
-    await reader.page.locator('[id="river/through"]').wait_for(state="detached")
-    leaves = reader.page.locator("#tree .leaf")
-    shown = await leaves.evaluate_all("(all) => all.map((one) => one.id)")
-    assert shown == ["river/length", "bridge/given", "bridge/year", "town"]
-    assert await reader.page.locator("#tree .chosen").get_attribute("id") == "river/length"
-    await button.click()
-    await reader.page.locator('[id="river/through"]').wait_for()
-    assert await leaves.count() == 6
 
 
 async def test_keyboard_moves_through_the_leaves(served: Served, reader: Reader):

@@ -102,20 +102,3 @@ async def test_pages_are_accessible_and_fit(chromium: Browser, rescored: tuple[S
             assert await reader.violations() == []
             assert await reader.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
         assert (reader.page_errors, reader.external_requests) == ([], [])
-
-
-async def test_unfinished_rescore_can_be_cancelled(chromium: Browser, open_dashboard: OpenDashboard):
-    async with open_dashboard() as served:
-        text = served.judging.register("It is long.", partial(rubric, PASSED, PASSED, PASSED))
-        await served.result("otter", text)
-        worker = served.service.worker
-        assert worker is not None
-        await worker.drain()  # nothing runs the new jobs
-        async with open_reader(chromium, served.url) as reader:
-            await reader.go("/rescores")
-            await reader.page.select_option('select[name="agent"]', "otter")
-            await reader.page.click('button:has-text("Rescore")')
-            await reader.page.click('button:has-text("Cancel")')
-            await reader.page.wait_for_selector('[aria-label="Answers"] :text("cancelled")')
-            assert await reader.page.locator("#progress").count() == 0
-            assert await reader.violations() == []

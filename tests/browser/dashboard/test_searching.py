@@ -50,23 +50,6 @@ async def test_palette_is_opened_searched_and_followed_with_the_keyboard(
         assert (reader.page_errors, reader.external_requests) == ([], [])
 
 
-async def test_arrows_choose_an_entry(searched: Served, chromium: Browser):
-    async with open_reader(chromium, searched.url) as reader:
-        await reader.go("/jobs")
-        await reader.page.keyboard.press("/")
-        await reader.page.wait_for_selector("#palette [role=option]")
-        await reader.page.keyboard.press("ArrowDown")
-        assert await reader.text("#palette [aria-selected=true]") == "Go to Tasks"
-        await reader.page.keyboard.press("ArrowUp")
-        await reader.page.keyboard.press("ArrowUp")
-        assert await reader.text("#palette [aria-selected=true]") == "Go to Submit an answer"
-        # In a field, the key is a letter.
-        await reader.page.keyboard.press("Escape")
-        await reader.page.focus("[name=agent]")
-        await reader.page.keyboard.press("/")
-        assert await reader.page.input_value("[name=agent]") == "/"
-
-
 async def test_signs_of_patterns_are_letters(searched: Served):
     found = partial(searched.http.get, "/v1/search")
     assert (await found(params={"q": "%"})).json()["items"] == []

@@ -75,17 +75,3 @@ async def test_large_report_unpacks_answers_when_they_are_opened_and_searched(
         await reader.wait_until("document.querySelector('#a4 .tree') !== null")
         assert await reader.violations() == []
         assert (reader.page_errors, reader.external_requests) == ([], [])
-
-
-async def test_links_open_answers_and_checks(chromium: Browser, address: str):
-    async with open_reader(chromium, address) as reader:
-        await reader.go("")
-        await reader.page.locator("#scores a.score").first.click()
-        await reader.wait_until("document.querySelector('#a1').open")
-        passed = reader.page.locator("#a1 .tree a", has_text="opens")
-        await passed.click()
-        await reader.wait_until("document.activeElement.matches('#a1 .list[open] .check.passed')")
-        shot = reader.page.locator("#a1 .shot").first
-        await shot.click()
-        assert await shot.get_attribute("aria-expanded") == "true"
-        assert reader.page_errors == []

@@ -15,12 +15,11 @@ from answers.submission import Answer
 from judges.context import JudgeContext
 from judges.extractor import Extractor
 from judges.llm.cached import FolderReplyCache
-from judges.llm.client import LLMRequest
 from judges.llm.provider_adapter import Access
 from judges.llm.providers import make_client
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
-from judges.prompting.rendering import BinaryEvalResult, Style
+from judges.prompting.rendering import Style
 from judges.registry import Judge
 from judges.runner import Judgement, JudgeTools, run_judge
 from judges.verifier import Verifier
@@ -107,15 +106,3 @@ async def test_requests_for_one_page_share_a_prefix_up_to_the_claim(style: Style
     for call in calls[1:]:
         alike = takewhile(lambda pair: pair[0] == pair[1], zip(first, json.dumps(call.messages), strict=False))
         assert sum(1 for _ in alike) >= first.index("<claim ")
-
-
-async def test_azure_request_has_deployment_path_and_azure_key():
-    async with StandInLLM() as server:
-        access = Access(azure_api_key="az-key", azure_endpoint=server.base_url.removesuffix("/v1"))
-        llm, model = make_client("azure/my-gpt", access=access, semaphore=asyncio.Semaphore(1))
-        request = LLMRequest(model=model, messages=({"role": "user", "content": "x"},), schema=BinaryEvalResult)
-        assert (await llm.complete(request)).parsed is not None
-        await llm.aclose()
-    (call,) = server.calls
-    assert call.path == "/openai/deployments/my-gpt/chat/completions?api-version=2024-10-21"
-    assert call.api_key == "az-key"

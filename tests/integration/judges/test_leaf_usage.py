@@ -98,59 +98,6 @@ async def test_leaves_with_shared_requests_have_deterministic_usage(
     assert [set(cached) for _, cached in shared] == [{False}, {True}, {True}]
 
 
-SEVERAL = {
-    "https://shop.example/red": "The lamp on this page is red. The shop sells lamps in one colour.",
-    "https://shop.example/green": "The lamp on this page is green. The shop sells lamps in one colour.",
-    "https://shop.example/white": "The lamp on this page is white. The shop sells lamps in one colour.",
-}
-OF_SEVERAL = f"""
-    from judges.registry import judge
-
-    @judge(task="lamp", description="The lamp.")
-    async def lamp(ctx):
-        for n in range(3):
-            ctx.verify(f"any{{n}}", f"Lamp {{n}} is green", sources={list(SEVERAL)!r})
-        ctx.verify("shared", "Lamp 0 is green", sources=["https://shop.example/green"])
-        ctx.verify("none", "No lamp is green", sources={[url for url in SEVERAL if "green" not in url]!r})
-"""
-
-
-async def test_leaf_usage_counts_only_the_deciding_source(tmp_path: Path):
-    path = tmp_path / "lamp.py"
-    path.write_text(dedent(OF_SEVERAL), "utf-8")
-    seen = []
-    for workers in (1, 8):
-        for seed in range(2):
-            store = FolderReplyCache(tmp_path / f"{workers}-{seed}")
-            draw = random.Random(f"{workers} {seed}")
-            async with StandInLLM(
-                rule=lambda call: "is green" in call.page, fault_for=_slow(draw, shuffled=True)
-            ) as server:
-                llm, _ = make_client(
-                    "openai/o4-mini",
-                    access=Access(openai_api_key="sk-test", openai_base_url=server.base_url),
-                    semaphore=asyncio.Semaphore(workers),
-                    store=store,
-                )
-                try:
-                    summary, total = await _in_process(path, llm, SEVERAL)
-                finally:
-                    await llm.aclose()
-            leaves = {leaf["id"]: (leaf["status"], Usage(**leaf["usage"]), _cached(leaf)) for leaf in _leaves(summary)}
-            seen.append(leaves)
-            spent = sum((usage for _, usage, _ in leaves.values()), Usage())
-            # Requests about other pages of the same claim count only in the usage of the answer.
-            assert spent.calls <= total.calls <= len(server.calls)
-    assert all(leaves == seen[0] for leaves in seen)
-    assert [(status, usage.calls, usage.cached_calls) for status, usage, _ in seen[0].values()] == [
-        ("passed", 2, 0),
-        ("passed", 2, 0),
-        ("passed", 2, 0),
-        ("passed", 0, 2),
-        ("failed", 4, 0),
-    ]
-
-
 async def _judged(
     kind: Kind,
     folder: Path,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager, nullcontext
+from contextlib import asynccontextmanager
 
 import pytest
 
@@ -16,9 +16,7 @@ from judges.llm.remote import RemoteLLM
 from judges.llm.retry import Retrier, RetryPolicy
 from judges.prompting.rendering import BinaryEvalResult
 from tests.fakes.clock import FakeClock
-from tests.standin.faults import Fault
-from tests.standin.flood import MIB, Flood, bodies, bounded_memory
-from tests.standin.llm import StandInLLM
+from tests.standin.flood import Flood, bodies, bounded_memory
 
 PROVIDERS = ("openai", "azure", "bedrock")
 REQUEST = LLMRequest(
@@ -74,13 +72,3 @@ async def test_status_of_an_oversized_error_decides(status: int, error: type[Exc
         with bounded_memory(), pytest.raises(error):
             await client.complete(REQUEST)
         server.assert_not_read()
-
-
-@pytest.mark.parametrize(("max_bytes", "is_usable"), [(4 * MIB, False), (6 * MIB, True)])
-async def test_limit_is_an_argument(max_bytes: int, is_usable: bool):
-    async with StandInLLM() as server:
-        server.always = Fault(content=lambda good: good + " " * (5 * MIB))
-        access = Access(openai_base_url=server.base_url, max_reply_bytes=max_bytes)
-        async with remote(REMOTE_PROVIDERS["openai"].open(access)) as client:
-            with nullcontext() if is_usable else pytest.raises(LLMOutputUnusable, match="bytes"):
-                await client.complete(REQUEST)

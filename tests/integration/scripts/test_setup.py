@@ -110,8 +110,3 @@ def test_failing_step_reports_cause_remedy_and_log(checkout: Path):
     assert "what to do: check that this machine reaches a Python package index" in done.stdout
     log = Path(done.stdout.rpartition("log: ")[2].strip())
     assert "not-on-this-machine" in log.read_text("utf-8")
-
-
-def test_invalid_usage_is_rejected_before_any_step(checkout: Path):
-    assert run(checkout, "everything").returncode == 2
-    assert not (checkout / ".venv").exists()

@@ -30,11 +30,6 @@ async def claims(ctx):
     for number in range({CLAIMS}):
         ctx.verify(f"claim_{{number}}", f"The answer names number {{number}}")
 """
-ASKING_SCRIPT = """
-async def evaluate_answer(client, answer, agent_name, answer_name, cache, semaphore, logger, model):
-    await client.async_response(model=model, messages=[{"role": "user", "content": "When?"}])
-    return {"final_score": 1.0}
-"""
 ENOUGH = 100.0
 
 Start = Callable[..., AbstractAsyncContextManager[httpx.AsyncClient]]
@@ -45,7 +40,6 @@ def start(database_url: str, judges: Path, tmp_path: Path, model: StandInLLM) ->
     """Return a factory for the service. All instances share the database; the reply cache is off, so only checkpoints
     are reused."""
     (judges / "claims.py").write_text(JUDGE)
-    (judges / "asking.py").write_text(ASKING_SCRIPT)
 
     @asynccontextmanager
     async def started(**overrides: Any) -> AsyncIterator[httpx.AsyncClient]:
@@ -124,17 +118,6 @@ async def test_submission_pauses_at_its_budget_and_resumes_when_it_is_raised(sta
     assert len(model.calls) == CLAIMS * VOTES
     assert whole["usage"]["usd"] == pytest.approx(price)
     assert whole["usage"]["calls"] == CLAIMS * VOTES
-
-
-async def test_script_that_does_not_handle_the_budget_pauses_too(start: Start, model: StandInLLM):
-    async with start() as api:
-        [job_id] = await submit(api, task_id="asking", budget_usd=0.000001)
-        job = await paused(api, job_id)
-        assert (job["status"], job["error"]["code"], model.calls) == ("queued", "BUDGET", [])
-        submission = await submission_of(api, job_id)
-        await api.patch(f"/v1/submissions/{submission['id']}", json={"budget_usd": ENOUGH})
-        assert (await wait_for_job(api, job_id))["status"] == "succeeded"
-    assert len(model.calls) == 1
 
 
 async def test_service_budget_pauses_all_jobs_until_restart_with_larger_budget(start: Start, model: StandInLLM):

@@ -42,8 +42,3 @@ async def test_agent_history_is_newest_first_with_runs(working_api: httpx.AsyncC
     assert answer.content == ANSWER.encode()
     assert answer.headers["content-type"] == "text/markdown; charset=utf-8"
     assert answer.headers["x-content-type-options"] == "nosniff"
-
-
-async def test_parts_of_unknown_results_return_404(api: httpx.AsyncClient):
-    for path in ("/v1/results/res_none/origin", "/v1/results/res_none/answer", "/v1/results/res_none/lint"):
-        assert (await api.get(path)).status_code == 404

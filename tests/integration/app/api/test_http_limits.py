@@ -142,21 +142,11 @@ async def wait_until(condition: Callable[[], bool]) -> None:
 GET = b"GET / HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 
 
-async def test_request_may_arrive_in_any_parts(port: int):
-    for parts in ([GET], [GET[:7], GET[7:]], [bytes([byte]) for byte in GET]):
-        assert b'"here"' in await exchange(port, *parts)
-
-
 async def test_rejection_reaches_client_that_is_still_sending(port: int):
     """For example a 100 MB body that exceeds the limit: the client must be able to read the response."""
     body = b"POST /long HTTP/1.1\r\nHost: x\r\nContent-Length: 100000000\r\nConnection: close\r\n\r\n"
     answer = await exchange(port, body, *[b"x" * 1_000_000] * 20)
     assert answer.startswith(b"HTTP/1.1 405 ")
-
-
-async def test_connection_serves_pipelined_requests(port: int):
-    keep = b"GET / HTTP/1.1\r\nHost: x\r\nX-Long: " + b"a" * 500 + b"\r\n\r\n"
-    assert (await exchange(port, keep * 300, GET)).count(b'"here"') == 301
 
 
 SMUGGLED = b"POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab"
@@ -176,10 +166,6 @@ async def test_too_large_head_returns_431(port: int):
 async def test_slow_head_returns_408(impatient_server: uvicorn.Server):
     slow = [b"GET / HTTP/1.1\r\n", *[b"X-A: a\r\n"] * 50]
     assert problem(await exchange(impatient_server.config.port, *slow, pause_s=0.02), 408)["code"] == "TOO_SLOW"
-
-
-async def test_idle_connection_is_closed(impatient_server: uvicorn.Server):
-    assert await exchange(impatient_server.config.port) == b""
 
 
 async def test_connection_with_unread_response_is_closed(impatient_server: uvicorn.Server):

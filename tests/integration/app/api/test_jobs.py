@@ -19,18 +19,6 @@ def events_of(text: str) -> list[tuple[str, dict, str | None]]:
     return [(event.name, event.data, event.id) for event in found if event is not None]
 
 
-async def test_succeeded_job_has_result_progress_and_times(working_api: httpx.AsyncClient):
-    [job_id] = await submit(working_api)
-    job = await wait_for_job(working_api, job_id)
-    assert job["status"] == "succeeded"
-    assert job["attempts"] == 1
-    assert job["error"] is None
-    assert job["progress"] == {"pages_done": 2, "pages_total": 2, "leaves_done": 1, "leaves_total": 1}
-    assert job["created_at"] <= job["started_at"] <= job["finished_at"]
-    result = (await working_api.get(f"/v1/results/{job['result_id']}")).json()
-    assert result["id"] == job["result_id"]
-
-
 async def test_invalid_query_parameter_returns_422(api: httpx.AsyncClient):
     for name, value in (
         ("status", "sleeping"),

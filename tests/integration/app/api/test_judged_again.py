@@ -116,23 +116,5 @@ async def test_changed_claim_costs_only_its_own_requests(start: Start, model: St
     assert (result["usage"]["calls"], result["usage"]["cached_calls"]) == (VOTES, VOTES * 2)
 
 
-def rejudged(result: dict[str, Any]) -> dict[str, Any]:
-    return {claim: leaf["rejudged"] for claim, leaf in leaves(result).items()}
-
-
 def again(*because: str) -> dict[str, Any]:
     return {"reused": False, "because": list(because)}
-
-
-async def test_changed_page_is_cause_of_rejudging(start: Start, model: StandInLLM):
-    other = "https://example.org/lyon"
-    pages = {URL: PAGE, other: "Lyon is the third city of France."}
-    async with start(pages=pages, **CLAIMS) as api:
-        first = await judged(api)
-        pages[URL] = PAGE + " It is old."
-        [page_id] = [page["page_id"] for page in first["pages"]]
-        assert (await api.post(f"/v1/pages/{page_id}/recapture")).status_code == 201
-        model.calls.clear()
-        second = await judged(api)
-    assert rejudged(second) == dict.fromkeys(CLAIMS.values(), again("page"))
-    assert len(model.calls) == len(CLAIMS) * VOTES

@@ -8,7 +8,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.integration.app.api.api_calls import assert_problem, submit, wait_for_job
+from tests.integration.app.api.api_calls import assert_problem, submit
 
 pytestmark = pytest.mark.postgres
 
@@ -62,16 +62,6 @@ async def test_filters_select_by_agent_task_run_status_and_time(api: httpx.Async
         for query, agents in queries:
             assert [one["agent"] for one in await listed(api, path, **query)] == agents, query
         assert_problem(await api.get(path, params={"since": "yesterday"}), 422, "INVALID")
-
-
-async def test_results_are_listed_by_run_and_status(working_api: httpx.AsyncClient):
-    job = await wait_for_job(working_api, (await submit(working_api, run="nightly"))[0])
-    await wait_for_job(working_api, (await submit(working_api, agent="other"))[0])
-    [full] = await listed(working_api, "/v1/results", run="nightly")
-    assert full == (await working_api.get(f"/v1/results/{job['result_id']}")).json()
-    other = "incomplete" if full["status"] == "complete" else "complete"
-    assert await listed(working_api, "/v1/results", status=other) == []
-    assert len(await listed(working_api, "/v1/results", status=full["status"])) == 2
 
 
 async def test_tasks_are_listed_in_pages_and_by_status(api: httpx.AsyncClient):

@@ -12,7 +12,6 @@ import pytest
 from app.access.keys import create_key
 from app.storage.database import Database
 from app.storage.records import Scope
-from tests.fakes.evaluating import ScriptedEvaluation
 from tests.integration.app.api.api_calls import assert_problem, submission_body, wait_for_job
 from tests.integration.app.api.conftest import OpenApi
 
@@ -136,17 +135,3 @@ async def test_full_queue_returns_503(open_api: OpenApi):
         again = await api.post("/v1/submissions", json=submission_body(answers=two), headers=key)
         assert again.json() == first.json()
         assert len((await api.get("/v1/jobs")).json()["items"]) == 3
-
-
-async def test_number_of_streams_per_owner_is_limited(open_api: OpenApi):
-    evaluation = ScriptedEvaluation()
-    async with open_api(workers=0, evaluate=evaluation, max_streams=1) as api:
-        accepted = await api.post("/v1/submissions", json=submission_body())
-        path = f"/v1/jobs/{accepted.json()['jobs'][0]['id']}"
-        app = api._transport.app  # type: ignore[attr-defined]
-        with app.state.service.streams.open_stream("local"):
-            full = await api.get(f"{path}/events")
-            assert_problem(full, 429, "TOO_MANY_STREAMS")
-            assert int(full.headers["retry-after"]) > 0
-        await api.post(f"{path}/cancel")
-        assert (await api.get(f"{path}/events")).status_code == 200

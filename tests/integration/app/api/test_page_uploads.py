@@ -23,7 +23,6 @@ HTML = (
     b"<!doctype html><title>France</title><script>1</script><h1>France</h1>"
     b"<p>Paris is the capital of France, as it has been for long."
 )
-CAPTCHA = b"<!doctype html><title>Just a moment...</title><script>window._cf_chl_opt = {}</script><p>Checking."
 TEXT = "Paris is the capital of France, and it has been for a long time."
 
 
@@ -106,18 +105,6 @@ async def test_form_uploads_text_with_image_or_a_file(open_api: OpenApi):
             assert shown.width == 1100
         by_file = await form(api, gone, file=("saved.mhtml", saved(HTML), "multipart/related"))
         assert by_file.json()["provenance"]["saved_url"] == "https://towns.example/benches"
-
-
-async def test_uploaded_wall_is_stored_but_not_evidence(open_api: OpenApi):
-    async with open_api() as api:
-        gone = await lost_page(api)
-        wall = (await put(api, gone, CAPTCHA, "text/html")).json()
-        assert (wall["outcome"], wall["problem"]) == ("captcha", True)
-        fine = (await put(api, gone, HTML, "text/html")).json()
-        await put(api, gone, CAPTCHA, "text/html")
-        job = await wait_for_job(api, (await submit(api, answers=ANSWER))[0])
-        [seen] = (await api.get(f"/v1/results/{job['result_id']}")).json()["pages"]
-        assert seen["page_id"] == fine["id"]
 
 
 async def test_invalid_upload_is_rejected_and_nothing_is_stored(open_api: OpenApi):

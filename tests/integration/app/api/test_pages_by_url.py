@@ -95,14 +95,6 @@ async def test_urls_are_sorted_by_needs_work_and_number_of_leaves(api: httpx.Asy
     assert (await api.get(path, params={"claim": "Ida Norrstad"})).json() == {"passage": None}
 
 
-async def test_only_newest_result_of_an_answer_counts(api: httpx.AsyncClient):
-    [job] = (await api.get("/v1/jobs")).json()["items"]
-    assert (await api.post(f"/v1/jobs/{job['id']}/retry")).status_code == 202
-    await wait_for_job(api, job["id"])
-    assert (await get_url(api, GONE))["leaves"] == 3
-    assert len((await api.get("/v1/results")).json()["items"]) == 2
-
-
 async def test_url_correction_creates_alias_and_can_be_undone(api: httpx.AsyncClient):
     before = await get_url(api, GONE)
     edit = await make_change(api, "edit", GONE, to=RIGHT, reason="a word is wrong", by="Ada")
@@ -124,20 +116,6 @@ async def test_url_correction_creates_alias_and_can_be_undone(api: httpx.AsyncCl
     first, second = [await make_change(api, "edit", GONE, to=to) for to in (RIGHT, FINE)]
     await undo_change(api, first)
     assert (await get_url(api, GONE))["page_id"] == second["page_id"]
-
-
-async def test_judging_uses_the_corrected_page(open_api: OpenApi):
-    answer = [{"name": "a", "text": "Paris, see [France](https://example.org/frnce)."}]
-    source = "https://example.org/france"
-    async with open_api(pages={source: "Paris is the capital of France, and has been for long."}) as api:
-        job = await wait_for_job(api, (await submit(api, answers=answer))[0])
-        cited = "https://example.org/frnce"
-        assert (await get_url(api, cited))["problem"]
-        edit = await make_change(api, "edit", cited, to=source)
-        assert (await api.post(f"/v1/jobs/{job['id']}/retry")).status_code == 202
-        result = (await api.get(f"/v1/results/{(await wait_for_job(api, job['id']))['result_id']}")).json()
-        [page] = [one for one in result["pages"] if one["url"] == cited]
-        assert (page["outcome"], page["page_id"]) == ("ok", edit["page_id"])
 
 
 async def test_deleted_url_is_hidden_until_undo_or_new_add(api: httpx.AsyncClient):

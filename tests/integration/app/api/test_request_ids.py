@@ -9,7 +9,7 @@ import pytest
 import structlog
 
 from app.api import tasks
-from tests.integration.app.api.api_calls import assert_problem, submission_body
+from tests.integration.app.api.api_calls import assert_problem
 from tests.integration.app.api.conftest import OpenApi
 
 pytestmark = pytest.mark.postgres
@@ -24,15 +24,6 @@ async def test_request_id_of_the_client_is_returned_if_it_is_safe(api: httpx.Asy
         response = await api.get("/v1/nothing", headers={"X-Request-ID": sent})
         assert NEW_ID.fullmatch(response.headers["x-request-id"])
         assert assert_problem(response, 404)["request_id"] == response.headers["x-request-id"]
-
-
-async def test_log_events_have_the_request_id(api: httpx.AsyncClient):
-    accepted = (await api.post("/v1/submissions", json=submission_body())).json()
-    with structlog.testing.capture_logs(processors=[structlog.contextvars.merge_contextvars]) as events:
-        await api.post(f"/v1/submissions/{accepted['id']}/cancel")
-        url = f"/v1/submissions/{accepted['id']}?force=true"
-        assert (await api.delete(url, headers={"X-Request-ID": "mine-1"})).status_code == 200
-    assert [event["request_id"] for event in events if event["event"] == "submission deleted"] == ["mine-1"]
 
 
 async def test_internal_error_has_request_id_and_security_headers(open_api: OpenApi, monkeypatch: pytest.MonkeyPatch):

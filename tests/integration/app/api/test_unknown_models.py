@@ -3,7 +3,6 @@ HTTP."""
 
 from __future__ import annotations
 
-import re
 from collections.abc import AsyncIterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -70,17 +69,3 @@ async def test_unknown_model_costs_one_request_and_pauses_only_its_jobs(
     assert all("ASSAY_MODEL" in job["error"]["detail"] for job in paused)
     assert {job["status"] for job in done} == {"succeeded"}
     assert await wait_until_paused(api, job_ids) == paused
-
-
-async def test_result_warns_of_model_shutdown(api: httpx.AsyncClient, model: StandInLLM) -> None:
-    [job_id] = await submit(api, answers=ANSWERS[:1])
-    result = (await api.get(f"/v1/results/{(await wait_for_job(api, job_id))['result_id']}")).json()
-    [warning] = result["warnings"]
-    # 29 days if midnight has passed since the import of this module.
-    assert re.match(rf"openai/old-model shuts down on {SOON} \(in (29|30) days\)", warning)
-    assert result["judge"]["model"] == "old-model"
-    assert result["judge"]["reasoning_effort"] is None
-    page = (await api.get(f"/results/{result['id']}")).text
-    assert f"shuts down on {SOON}" in page
-    assert (await api.get("/v1/providers")).json()["warnings"] == [warning]
-    assert f"shuts down on {SOON}" in (await api.get("/")).text

@@ -14,7 +14,7 @@ from tests.fakes.evaluating import ScriptedEvaluation
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
 from tests.fakes.web_server import served
-from tests.integration.app.api.api_calls import assert_problem, submission_body, submit
+from tests.integration.app.api.api_calls import assert_problem, submission_body
 from tests.integration.app.api.conftest import OpenApi
 
 pytestmark = pytest.mark.postgres
@@ -33,12 +33,6 @@ async def test_request_waits_until_the_job_has_ended(open_api: OpenApi, kind: st
         gate.set()
         read = (await waiting).json()
     assert (read if kind == "jobs" else read["jobs"][0])["status"] == "succeeded"
-
-
-async def test_request_returns_the_present_state_after_the_time(api: httpx.AsyncClient):
-    [job_id] = await submit(api)
-    response = await api.get(f"/v1/jobs/{job_id}", params={"wait": 0.2})
-    assert (response.status_code, response.json()["status"]) == (200, "queued")
 
 
 async def test_invalid_wait_returns_422(api: httpx.AsyncClient):

@@ -30,19 +30,6 @@ def folder(tmp_path: Path) -> AnswerFolder:
     return created
 
 
-async def test_changed_page_in_public_cache_is_judged_again(folder: AnswerFolder) -> None:
-    await folder.evaluate()
-    folder.cache_page("https://towns.example/arches", "The old bridge of Vellmar has nine arches.")
-
-    (judged,) = await folder.evaluate()
-
-    assert judged.planned.reason == "a page changed: https://towns.example/arches"
-    assert judged.outcome.result is not None
-    assert judged.outcome.result["score"]["value"] == 1.0
-    (again,) = await folder.evaluate()
-    assert again.reused
-
-
 async def test_recaptured_page_with_new_text_is_judged_again(folder: AnswerFolder) -> None:
     settings = folder.settings()
     await folder.evaluate()

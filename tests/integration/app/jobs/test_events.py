@@ -61,14 +61,6 @@ async def test_follower_of_ended_job_gets_final_state(rig: Rig):
         assert [job.status for job in await follow_to_end(events, job_id)] == [JobStatus.SUCCEEDED]
 
 
-async def test_next_returns_none_without_news(rig: Rig):
-    [job_id] = await rig.submit("one")
-    async with running_events(rig) as events:
-        with events.follow(job_id) as follower:
-            assert await follower.next(timeout_s=60.0) is not None
-            assert await follower.next(timeout_s=0.05) is None
-
-
 async def test_follower_gets_final_state_after_lost_connection(rig: Rig):
     [job_id] = await rig.submit("one")
     async with running_events(rig) as events:

@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import text
 
-from app.jobs.execution import ProgressWriter
 from app.progress import Progress, Stage
 from app.storage import jobs as rows
 from app.storage.database import connect_database
@@ -85,11 +84,3 @@ async def test_clock_jumps_lose_no_lease_and_keep_job_times_ordered(rig: Rig):
     for job in ended:
         assert job.started_at is not None and job.finished_at is not None
         assert job.created_at <= job.started_at <= job.finished_at
-
-
-async def test_progress_without_a_lease_is_not_written(rig: Rig):
-    [job_id] = await rig.submit("one")
-    job = await rig.job(job_id)
-    writer = ProgressWriter(rig.database, job.fence)
-    async with rig.database.begin() as connection:
-        assert not await rows.write_progress(connection, job.fence, writer.latest)

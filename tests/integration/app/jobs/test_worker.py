@@ -38,23 +38,6 @@ async def test_job_is_judged_and_result_stored(rig: Rig):
     assert result["final_score"] == 0.5
 
 
-async def test_long_result_is_encoded_by_short_calls(rig: Rig, monkeypatch: pytest.MonkeyPatch):
-    chars, dumps = list[int](), json.dumps
-
-    def recorded(value: Any, **options: Any) -> str:
-        encoded = dumps(value, **options)
-        chars.append(len(encoded))
-        return encoded
-
-    monkeypatch.setattr(json, "dumps", recorded)
-    document = {"statements": [{"text": 'é"' * 100, "claims": [{"verdicts": [1.5, None, True]}]}] * 1000, "empty": {}}
-    [job_id] = await rig.submit("one")
-    async with rig.running_worker(ScriptedEvaluation(change=lambda result: result.update(document=document))):
-        job = await rig.wait_for_job(job_id)
-    assert max(chars) < 2_000
-    assert (await load_result(rig.database, job.result_id))["document"] == document
-
-
 async def test_judge_bug_fails_only_its_job_with_traceback(rig: Rig):
     jobs = await rig.submit("one", "two")
     bug = JudgeBug(f"ZeroDivisionError: {CANARY}", traceback=f"File task.py, line 3 {CANARY}")
@@ -85,18 +68,6 @@ async def test_stopped_judge_reports_its_limit(rig: Rig, limit: str, code: str, 
     assert job.error is not None
     assert (job.error.code, job.error.detail) == (code, f"it took too much{remedy}")
     assert job.error.traceback == "its last words [redacted]"
-
-
-async def test_unexpected_error_is_reported_without_secrets(rig: Rig):
-    [job_id] = await rig.submit("one")
-    fault = RuntimeError(f"no route to https://user:{CANARY}@host")
-    async with rig.running_worker(ScriptedEvaluation(error=lambda nth: fault)):
-        job = await rig.wait_for_job(job_id)
-    assert job.error is not None
-    assert job.error.code == "INTERNAL"
-    assert job.error.detail.startswith("RuntimeError: no route to")
-    assert CANARY not in job.error.detail
-    assert job.error.traceback is None
 
 
 async def test_result_that_is_not_json_fails_the_job(rig: Rig):
@@ -138,15 +109,6 @@ async def test_cancelled_running_job_is_interrupted(rig: Rig):
             await evaluation.stopped.wait()
     assert evaluation.cancelled == [job_id]
     assert (await rig.job(job_id)).status is JobStatus.CANCELLED
-
-
-async def test_cancelled_queued_job_is_never_started(rig: Rig):
-    [job_id, other] = await rig.submit("one", "two")
-    await rig.control.cancel(job_id)
-    evaluation = ScriptedEvaluation()
-    async with rig.running_worker(evaluation):
-        await rig.wait_for_job(other)
-    assert evaluation.started == [other]
 
 
 async def test_cancel_is_idempotent_and_rejects_ended_jobs(rig: Rig):

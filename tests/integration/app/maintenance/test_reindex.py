@@ -85,14 +85,6 @@ async def test_damaged_file_index_is_rebuilt(store: Store, damage: str) -> None:
     assert (await rebuild(store.blobs, index, check=True)).rows == 0
 
 
-async def test_lost_records_are_restored_from_the_index(store: Store) -> None:
-    [capture] = await store.captured(URL)
-    shutil.rmtree(store.folder / "blobs" / "records")
-    found = await rebuild(store.blobs, await store.index(), check=False)
-    assert (found.rows, found.records, found.is_consistent) == (0, 1, True)
-    assert [name async for name, _ in store.blobs.records()] == [capture.id]
-
-
 async def test_missing_and_corrupt_bodies_are_reported_with_their_pages(store: Store) -> None:
     gone, changed = await store.captured(URL, f"{URL}/2")
     store.body(gone).unlink()

@@ -15,11 +15,9 @@ from app.maintenance.retention import prune
 from app.storage.captures import PostgresCaptureIndex
 from app.storage.database import Database
 from app.storage.page_changes import ChangeAction, PageChange, insert_change, insert_undo
-from app.storage.records import JobStatus
 from cache.blobs import BlobStore
 from cache.capture import Capture, CaptureOutcome, PageKind
 from cache.capture_index import FolderIndex, capture_to_bytes
-from cache.errors import IndexFailed
 from tests.fakes.evaluating import ScriptedEvaluation
 from tests.fakes.services import Rig
 
@@ -118,21 +116,6 @@ async def test_prune_keeps_old_evidence_of_recent_results(shelf: RetentionStore)
     assert await shelf.blobs.get(found.blobs["text"].sha256) == b"https://example.org/old"
 
 
-async def test_prune_keeps_bodies_shared_with_kept_captures(shelf: RetentionStore):
-    old = await shelf.judged("old", age=OLD)
-    await shelf.page("https://example.org/same", age=OLD, shown_in=old)
-    young = await shelf.judged("young")
-    blob = await shelf.blobs.put(b"https://example.org/same", "text/plain")
-    await shelf.page("https://example.org/other", shown_in=young)
-    await shelf.run(
-        "UPDATE captures SET record = replace(record, :there, :same) WHERE url LIKE '%other'",
-        there=(await shelf.blobs.put(b"https://example.org/other", "text/plain")).sha256,
-        same=blob.sha256,
-    )
-    await shelf.prune()
-    assert await shelf.blobs.get(blob.sha256)
-
-
 async def test_rehearsal_reports_same_counts_and_changes_nothing(shelf: RetentionStore):
     old = await shelf.judged("old", age=OLD)
     await shelf.page("https://example.org/old", age=OLD, shown_in=old)
@@ -141,14 +124,6 @@ async def test_rehearsal_reports_same_counts_and_changes_nothing(shelf: Retentio
     assert await shelf.counts() == before
     assert await shelf.prune() == counted
     assert sum((await shelf.counts()).values()) == 0
-
-
-async def test_prune_keeps_old_unfinished_jobs(shelf: RetentionStore):
-    [job_id] = await shelf.rig.submit("waiting")
-    await shelf.run("UPDATE jobs SET created_at = created_at - :age", age=OLD)
-    await shelf.run("UPDATE submissions SET created_at = created_at - :age", age=OLD)
-    await shelf.prune()
-    assert (await shelf.rig.job(job_id)).status is JobStatus.QUEUED
 
 
 async def test_prune_keeps_captures_of_commands_without_database(shelf: RetentionStore):
@@ -182,16 +157,6 @@ async def test_prune_keeps_captures_of_commands_without_database(shelf: Retentio
     left = {name async for name, _ in shelf.blobs.records()}
     assert left == {in_both, kept[-1].id}
     assert (await shelf.prune()).bodies == 0
-
-
-async def test_unreadable_record_aborts_prune_before_any_removal(shelf: RetentionStore):
-    old = await shelf.judged("old", age=OLD)
-    await shelf.page("https://example.org/old", age=OLD, shown_in=old)
-    await shelf.blobs.put_record("page_of_tomorrow", b'{"record_version": 99}')
-    before = await shelf.counts()
-    with pytest.raises(IndexFailed, match="version 99"):
-        await shelf.prune()
-    assert await shelf.counts() == before
 
 
 async def test_prune_keeps_pages_of_corrections_in_force(shelf: RetentionStore):

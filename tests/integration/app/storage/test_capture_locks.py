@@ -193,23 +193,6 @@ async def test_lock_is_renewed_during_the_capture(database: Database) -> None:
     assert await is_free(database)
 
 
-async def test_one_statement_renews_all_locks_that_are_left(database: Database) -> None:
-    turns = PostgresCaptureLocks(database, ttl_s=240, renew_s=0.05)
-    renewed = text("SELECT count(*), count(DISTINCT xmin::text) FROM capture_locks")
-    async with turns.lock("lost"), turns.lock("k1"), turns.lock("k2"), turns.lock("k3"), asyncio.timeout(240):
-        async with database.begin() as connection:
-            delete = text("DELETE FROM capture_locks WHERE key_sha256 = encode(sha256('lost'), 'hex')")
-            assert (await connection.execute(delete)).rowcount == 1
-        while True:
-            async with database.begin() as connection:
-                locks, transactions = (await connection.execute(renewed)).one()
-            assert locks == 3
-            if transactions == 1:  # each lock was acquired in a transaction of its own
-                break
-            await asyncio.sleep(0.02)
-    assert await is_free(database)
-
-
 async def test_lock_is_released_after_error_or_cancellation(database: Database) -> None:
     turns = PostgresCaptureLocks(database)
     with pytest.raises(ZeroDivisionError):

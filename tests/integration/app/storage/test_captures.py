@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from app.storage.captures import PostgresCaptureIndex, list_captures
+from app.storage.captures import PostgresCaptureIndex
 from app.storage.database import Database
 from cache.capture import Blob, Capture, CaptureOutcome
 
@@ -32,15 +32,6 @@ def capture(name: str, outcome: CaptureOutcome = CaptureOutcome.OK, minute: int 
 @pytest.fixture
 def index(database: Database) -> PostgresCaptureIndex:
     return PostgresCaptureIndex(database)
-
-
-async def test_capture_is_found_by_key_and_id(index: PostgresCaptureIndex):
-    await index.record(capture("one", title="Ünïcode 页", chain=("http://a.com/",)))
-    assert (
-        await index.find(KEY) == await index.get("one") == capture("one", title="Ünïcode 页", chain=("http://a.com/",))
-    )
-    assert await index.find("https://a.com/") is None
-    assert await index.get("two") is None
 
 
 async def test_newest_evidence_is_preferred_to_newer_failure(index: PostgresCaptureIndex):
@@ -74,19 +65,3 @@ async def test_long_and_invalid_urls_are_stored(index: PostgresCaptureIndex, url
     await index.record(capture("odd", key=url, url=url, title="\0 \ud800"))
     found = await index.find(url)
     assert found is not None and found.id == "odd"
-
-
-async def test_captures_are_listed_newest_first_and_filtered(index: PostgresCaptureIndex, database: Database):
-    for number, outcome in enumerate([CaptureOutcome.OK, CaptureOutcome.BLOCKED, CaptureOutcome.PARTIAL]):
-        await index.record(capture(f"page_{number}", outcome))
-
-    async def ids(**filters: Any) -> list[str]:
-        async with database.begin() as connection:
-            return [found.id for found in await list_captures(connection, limit=10, **filters)]
-
-    assert await ids() == ["page_2", "page_1", "page_0"]
-    assert await ids(before="page_2") == ["page_1", "page_0"]
-    assert await ids(problem=True) == ["page_1"]
-    assert await ids(problem=False) == ["page_2", "page_0"]
-    assert await ids(outcome="partial") == ["page_2"]
-    assert await ids(agent="nobody") == []

@@ -70,12 +70,6 @@ async def test_database_of_another_version_is_refused(database: Database, databa
             pass
 
 
-async def test_missing_database_is_unavailable():
-    with pytest.raises(DatabaseUnavailable):
-        async with open_database(settings_for_tests(database_url="postgresql://nobody@127.0.0.1:1/nothing")):
-            pass
-
-
 async def test_lost_connection_in_transaction_is_unavailable(database: Database):
     with pytest.raises(DatabaseUnavailable):
         async with database.begin() as connection:

@@ -155,13 +155,3 @@ def test_folder_with_other_files_is_rejected_and_unchanged(folder: Path):
         EmbeddedPostgres(folder).start()
     assert (folder / "postgres" / "letters.txt").read_text() == "mine"
     shutil.rmtree(folder / "postgres")
-
-
-@pytest.mark.skipif(os.geteuid() != 0, reason="only root runs the server as another user")
-def test_private_parent_folder_becomes_traversable_only(folder: Path):
-    closed = folder / "closed"
-    closed.mkdir(mode=0o700)
-    server = EmbeddedPostgres(closed / "data")
-    assert is_running(server.start())
-    server.stop()
-    assert closed.stat().st_mode & 0o777 == 0o701

@@ -6,21 +6,16 @@ import asyncio
 from collections import Counter
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack
-from datetime import UTC, datetime, timedelta
 
 import pytest
 from sqlalchemy import text
 
-from app.maintenance.retention import prune
 from app.storage.database import Database, connect_database
 from app.storage.reply_cache import (
     DatabaseReplyCache,
     Event,
     cache_size,
-    cache_size_by_model,
-    clear_cache,
 )
-from cache.blobs import BlobStore
 from judges.llm.cached import StoredReply
 from judges.llm.client import LLMReply
 from rubrics.verdict import Usage
@@ -151,33 +146,3 @@ async def test_pending_writes_are_flushed_and_lookups_end_at_shutdown(
         assert await waiting is None
         assert await ending.replies.get(OTHER) is None
     assert await two_workers[0].replies.get(KEY) is not None
-
-
-async def test_entries_are_listed_cleared_and_pruned_by_model_and_last_use(two_workers: tuple[Process, Process]):
-    first, second = two_workers
-    for number, model in enumerate(("small", "small", "large", "large")):
-        await first.replies.put(f"{number:064x}", reply(model=model))
-    await first.wait_for_event("stored", 4)
-    old, database, now = (
-        "UPDATE llm_cache SET used_at = used_at - interval '40 days'",
-        first.database,
-        datetime.now(UTC),
-    )
-    await change(database, f"{old} WHERE key IN ('{0:064x}', '{2:064x}', '{3:064x}')")
-    async with database.begin() as connection:
-        listed = {
-            each.model: (each.entries, each.newest - each.oldest > 86_400)
-            for each in await cache_size_by_model(connection)
-        }
-        assert listed == {"small": (2, True), "large": (2, False)}
-        before = now - timedelta(days=30)
-        assert (await clear_cache(connection, model="small", used_before=before)).entries == 1
-    await second.replies.get(f"{3:064x}")
-    await second.replies.put(OTHER, reply())
-    await second.wait_for_event("stored")
-    blobs = BlobStore.open("memory://")
-    counted, done = [await prune(database, blobs, before=before, now=now, dry_run=dry_run) for dry_run in (True, False)]
-    assert (counted.rows.replies, done.rows.replies) == (1, 1), "of two old ones one was used again"
-    async with database.begin() as connection:
-        assert (await clear_cache(connection)).entries == 3
-        assert (await cache_size(connection)).entries == 0

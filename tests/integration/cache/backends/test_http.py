@@ -10,9 +10,8 @@ from pathlib import Path
 import pytest
 
 from cache.backends.http import HttpCapturer
-from cache.capture import CaptureOutcome, PageKind
+from cache.capture import CaptureOutcome
 from cache.egress.proxy import EgressProxy
-from tests.standin.documents import pdf_with_pages
 from tests.standin.http import refused_address
 from tests.standin.tls import untrusted_server_context
 from tests.standin.web import Answer, Reply, StandInWeb
@@ -44,32 +43,12 @@ async def test_article_is_evidence_with_status_links_and_html(site: StandInWeb, 
     assert site.hits["/ada"] == 1
 
 
-async def test_pdf_is_detected_by_bytes_and_requested_once(site: StandInWeb, capturer: HttpCapturer) -> None:
-    site.pages["/paper"] = Reply(headers={"Content-Type": "text/html"}, body=pdf_with_pages(2))
-    seen = await capturer.capture(site.url("/paper"))
-    assert (seen.outcome, seen.kind) == (CaptureOutcome.OK, PageKind.PDF)
-    assert "Page number 2" in seen.text
-    assert seen.pdf is not None
-    assert len(seen.screenshots) == 2
-    assert site.hits["/paper"] == 1
-
-
 async def test_redirects_are_followed_and_recorded(site: StandInWeb, capturer: HttpCapturer) -> None:
     site.pages |= {"/a": Reply.redirect("/b"), "/b": Reply.redirect("/c"), "/c": Reply.html(ARTICLE)}
     seen = await capturer.capture(site.url("/a"))
     assert seen.outcome is CaptureOutcome.OK
     assert seen.final_url == site.url("/c")
     assert seen.chain == (site.url("/a"), site.url("/b"), site.url("/c"))
-
-
-@pytest.mark.parametrize("status", [300])
-async def test_redirect_status_without_location_is_read_as_page(
-    site: StandInWeb, capturer: HttpCapturer, status: int
-) -> None:
-    leads = {"Location": "/elsewhere"} if status == 300 else {}
-    site.pages["/a"] = Reply(status=status, headers={"Content-Type": "text/html", **leads}, body=ARTICLE.encode())
-    seen = await capturer.capture(site.url("/a"))
-    assert (seen.outcome, seen.http_status, seen.chain) == (CaptureOutcome.OK, status, (site.url("/a"),))
 
 
 async def test_truncated_gzip_page_is_partial(site: StandInWeb, capturer: HttpCapturer) -> None:

@@ -11,7 +11,6 @@ from cache.backends.http import HttpCapturer
 from cache.backends.router import RoutedCapturer, SiblingProbe
 from cache.capture import CaptureOutcome, Observation
 from cache.egress.proxy import EgressProxy
-from cache.pacing import PacedCapturer
 from tests.standin.web import Answer, Reply, StandInWeb, Visit
 
 CITED = "/songs/2020/a-song-of-ours"
@@ -105,19 +104,6 @@ async def test_site_that_redirects_everything_to_home_is_soft_404() -> None:
     assert front.outcome is CaptureOutcome.OK
 
 
-async def test_redirect_of_only_the_cited_page_to_home_is_ok() -> None:
-    async with Site(_redirect_cited_to_home) as site:
-        seen = await _capture(site)
-    assert seen.outcome is CaptureOutcome.OK
-    assert seen.detail == "redirected to the home page; a random sibling URL returns 404"
-
-
-def _redirect_cited_to_home(visit: Visit) -> Reply:
-    if visit.path == "/":
-        return Reply.html(FRONT)
-    return Reply.redirect("/") if visit.path == CITED else Reply.html("no", status=404)
-
-
 @pytest.mark.parametrize(
     "beside",
     [
@@ -165,19 +151,3 @@ async def test_unsuspicious_page_costs_one_request(reply: Reply, outcome: Captur
         seen = await _capture(site)
         assert site.hits.total() == 1
     assert seen.outcome is outcome
-
-
-async def test_probe_is_skipped_if_pacing_takes_too_long() -> None:
-    """If host pacing delays the probe too long, it is not sent."""
-
-    class BlockingPacing:
-        async def wait(self, host: str, gap_s: float) -> None:
-            await asyncio.sleep(60)
-
-    async with Site(lambda visit: Reply.html(SONG)) as site, EgressProxy(frozenset({site.host_port})) as proxy:
-        fetch = HttpCapturer(proxy, semaphore=asyncio.Semaphore(2))
-        paced = PacedCapturer(fetch, BlockingPacing(), interval_s=1.0)
-        seen = await RoutedCapturer(fetch, sibling_probe=SiblingProbe(paced, timeout_s=0.2)).capture(site.url(CITED))
-        assert site.hits.total() == 1
-    assert seen.outcome is CaptureOutcome.SOFT_404
-    assert "did not answer in time" in seen.detail

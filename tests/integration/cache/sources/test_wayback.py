@@ -116,22 +116,6 @@ async def test_copy_that_redirects_outside_the_archive_is_ignored() -> None:
     assert seen.provenance == {"wayback": "no answer"}
 
 
-async def test_archive_requests_are_limited_to_one_per_second() -> None:
-    pace = RecordingPacing()
-    async with archive(StandInArchive(COPIES, has_availability=False), pace) as wayback:
-        await wayback.find_copy(URL, DEAD, None)
-    assert pace.slept == [1.0, 2.0]  # three requests at the same time
-
-
-@pytest.mark.parametrize("outcome", [CaptureOutcome.EGRESS_DENIED, CaptureOutcome.OK])
-async def test_archive_is_not_queried_for_private_or_available_pages(outcome: CaptureOutcome) -> None:
-    standin = StandInArchive(COPIES)
-    async with archive(standin) as wayback:
-        live = Observation(url=URL, outcome=outcome, captured_at=NOON, duration_s=0.0, backend="test")
-        assert await wayback.find_copy(URL, live, None) is live
-    assert standin.connections == 0
-
-
 async def test_page_cache_stores_failure_and_copy_and_serves_the_copy() -> None:
     standin = StandInArchive({})
     async with StandInWeb() as web, archive(standin) as wayback, EgressProxy(frozenset({web.host_port})) as proxy:

@@ -79,13 +79,6 @@ async def test_what_a_script_decides_after_a_request_without_reply_is_not_judged
             assert result["score"] == {"value": None, "low": 0.0, "high": 1.0}
 
 
-async def test_error_that_a_script_does_not_catch_keeps_its_class(tmp_path: Path, process_pool: ForkServerPool | None):
-    path = script(tmp_path, ASK)
-    for fault in (LLMUnavailable("down", status=503), REFUSED, LLMBudgetExceeded("used up")):
-        with pytest.raises(type(fault), match=str(fault)):
-            await run_public_script(path, process_pool, llm=FaultyLLM(fault))
-
-
 async def test_rejected_votes_are_named_in_the_result(tmp_path: Path, process_pool: ForkServerPool | None):
     result = await run_public_script(script(tmp_path), process_pool, llm=FaultyLLM(REFUSED, "verify"))
     rejection = {"check": "leaf", "url": "https://shop.example/one", "reason": "llm_output_unusable"}

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import AsyncIterator
 from pathlib import Path
 from textwrap import dedent
@@ -13,22 +12,19 @@ import pytest_asyncio
 
 from cache.capture_index import MemoryIndex
 from cache.pages import PageCache
-from judges.errors import LLMRejected, LLMUnavailable, RejectionScope
+from judges.errors import LLMUnavailable
 from judges.isolation.fork_server_pool import ForkServerPool
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.json_schema import ReplySchema, json_schema_of
-from judges.loader import load_judge
 from judges.trial import try_judge
 from rubrics.verdict import Usage
 from tests.compat.fixed_pages import FixedPages
 from tests.compat.script_cases import CASES, PAGES, Case
-from tests.compat.scripted import text_of
 from tests.compat.test_scripts import BLOBS, Hosted, run_hosted, tree_of
 from tests.fakes.judge_processes import (
     PAGE,
     SupportingLLM,
     open_process_pool,
-    run_loaded_script,
     run_native_judge,
     run_public_script,
     script,
@@ -54,19 +50,6 @@ async def test_scripts_build_the_expected_trees(case: Case, process_pool: ForkSe
     assert tree_of(result) == case.tree
     assert result["final_score"] == case.final_score
     assert result["status"] == "complete"
-
-
-async def test_page_that_script_caches_is_used_for_judging(process_pool: ForkServerPool, tmp_path: Path):
-    body = """
-        cache.put_web("https://own.example/x", "Only the script knows that the lamp is red.", None)
-        other = evaluator.add_leaf("other", "Another leaf")
-        await evaluator.verify("The lamp is red", other, "https://own.example/x")
-    """
-    model = SupportingLLM()
-    result = await run_public_script(script(tmp_path, body), process_pool, llm=model)
-    assert result["final_score"] == 1.0
-    assert any("Only the script knows" in text_of(request.messages) for request in model.requests)
-    assert {page["url"] for page in result["pages"]} == {PAGE, "https://own.example/x"}
 
 
 async def test_script_can_send_model_requests(process_pool: ForkServerPool, tmp_path: Path):
@@ -99,25 +82,6 @@ async def test_script_can_send_model_requests(process_pool: ForkServerPool, tmp_
     assert json_schema_of(asked[0].schema)["properties"].keys() == {"name", "shade"}
 
 
-async def test_model_fault_is_not_a_verdict_and_rejection_is_raised(process_pool: ForkServerPool, tmp_path: Path):
-    class Down(SupportingLLM):
-        async def complete(self, request: LLMRequest) -> LLMReply:
-            raise LLMUnavailable("down", usage=Usage(calls=1))
-
-    result = await run_public_script(script(tmp_path), process_pool, llm=Down())
-    assert result["status"] == "incomplete"
-
-    class Refusing(SupportingLLM):
-        async def complete(self, request: LLMRequest) -> LLMReply:
-            raise LLMRejected("no such key", status=401, scope=RejectionScope.ENDPOINT)
-
-    with pytest.raises(LLMRejected) as raised:
-        await run_public_script(
-            script(tmp_path, "await client.async_response(model=model, messages=[])"), process_pool, llm=Refusing()
-        )
-    assert (raised.value.status, raised.value.scope) == (401, RejectionScope.ENDPOINT)
-
-
 @pytest.mark.parametrize(
     ("statement", "outcome"),
     [
@@ -142,15 +106,6 @@ async def test_check_is_not_judged_only_if_the_script_used_a_result_after_a_faul
     result = await run_public_script(script(tmp_path, body), process_pool, llm=Down())
     tree = result["eval_breakdown"][0]["verification_tree"]
     assert next(child for child in tree["children"] if child["id"] == "follows")["outcome"] == outcome
-
-
-async def test_loaded_source_runs_after_file_changed(process_pool: ForkServerPool, tmp_path: Path):
-    path = script(tmp_path)
-    judge = load_judge(path)
-    path.write_text("raise ValueError('somebody edits this')")
-    for each in (None, process_pool):
-        assert (await run_loaded_script(judge, each))["final_score"] == 1.0
-    assert judge.source is not None and judge.sha256 == hashlib.sha256(judge.source).hexdigest()
 
 
 NATIVE = """
