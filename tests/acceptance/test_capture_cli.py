@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import shutil
 import signal
 import subprocess
 import time
@@ -17,7 +16,6 @@ import pytest
 from tests.fakes.loop_thread import entered_in_thread
 from tests.fakes.sandbox import sandbox_variables
 from tests.fakes.warm_start import COLD, warm_assay
-from tests.standin.archive import StandInArchive
 from tests.standin.web import Answer, Reply, StandInWeb, Visit
 
 pytestmark = pytest.mark.browser
@@ -27,12 +25,12 @@ PAGES = 8
 
 
 class Served:
-    """Web site and archive that run in a separate event loop."""
+    """Web site that runs in a separate event loop."""
 
     def __init__(self) -> None:
         pages: dict[str, Answer] = {f"/{n}": self._page for n in range(PAGES)}
         pages["/login"] = Reply.html("<title>Sign in</title><form><input type=password></form>")
-        self.web, self.archive = StandInWeb(pages), StandInArchive({})
+        self.web = StandInWeb(pages)
         self.limit: int | None = None
         """Number of requests for pages that are answered; None: all."""
 
@@ -43,20 +41,11 @@ class Served:
             delay_s=0.0 if is_answered else 600.0,
         )
 
-    def archive_gone_page(self) -> None:
-        """Store a copy of a page in the archive that the site no longer has."""
-        gone = self.web.url("/gone")
-        self.archive.copies[gone] = {"20250601080000": ""}
-        self.archive.pages[f"/web/20250601080000id_/{gone}"] = Reply.html(
-            f"<title>Old</title><p>As it was. {WORDS * 3}"
-        )
-
 
 @pytest.fixture
 def site() -> Iterator[Served]:
     served = Served()
-    with entered_in_thread(served.web, served.archive):
-        served.archive_gone_page()
+    with entered_in_thread(served.web):
         yield served
 
 
@@ -78,7 +67,7 @@ def command(home: Path, site: Served, *arguments: str, **more: str) -> dict[str,
     outside = {name: value for name, value in os.environ.items() if not name.startswith("ASSAY_")}
     mine = {
         "ASSAY_DATA_DIR": str(home / "data"),
-        "ASSAY_EGRESS_ALLOW": f"{site.web.host_port},{site.archive.host_port}",
+        "ASSAY_EGRESS_ALLOW": site.web.host_port,
         **sandbox_variables(),
         **more,
     }
@@ -120,24 +109,3 @@ def test_killed_capture_continues_where_it_stopped(home: Path, site: Served) -> 
         sum(site.web.hits[f"/{n}"] for n in range(PAGES)) <= PAGES + 1
     )  # one page was in progress when the process was killed
     assert "captured before" in second.stderr and "pages/min" in second.stderr
-
-
-def test_captures_can_be_exported_imported_and_indexed_again(home: Path, site: Served) -> None:
-    captured = run(home, site, *CAPTURE, ASSAY_WAYBACK=site.archive.url(""))
-    assert captured.returncode == 3, captured.stderr
-    assert site.archive.hits["/wayback/available"] == 2  # for the missing page and for the login wall
-    exported = run(home, site, "pages", "export", "--agent", "otter", "--out", "ours.zip", "--json")
-    assert exported.returncode == 3, exported.stderr
-    [task] = json.loads(exported.stdout)["tasks"]
-    assert (task["pages"], task["without"]) == (PAGES + 1, [site.web.url("/login")])
-
-    elsewhere = {"ASSAY_DATA_DIR": str(home / "elsewhere")}
-    imported = run(home, site, "pages", "import", "ours.zip", "--json", **elsewhere)
-    assert imported.returncode == 0, imported.stderr
-    [row] = json.loads(imported.stdout)["imported"]
-    assert (row["new"], row["same"], row["damaged"]) == (PAGES + 1, 0, 0)
-    shutil.rmtree(home / "elsewhere" / "captures")
-    indexed = run(home, site, "admin", "restore", "--index-only", "--check", "--json", **elsewhere)
-    assert indexed.returncode == 0, indexed.stderr
-    [index] = json.loads(indexed.stdout)["indices"].values()
-    assert (index["sound"], index["captures"], index["rows"]) == (True, PAGES + 1, PAGES + 1)

@@ -183,27 +183,6 @@ def check_providers(home: Path, url: str) -> None:
     assert assay(home, "admin", "providers", "--resume", "azure", "--url", url).stdout == "azure is in use\n"
 
 
-@pytest.mark.postgres
-@pytest.mark.usefixtures("no_pages")
-def test_separate_worker_executes_jobs_of_a_server_without_workers(home: Path) -> None:
-    answer = str(home / "answers" / "otter" / "bridge" / "answer_1.md")
-    waiting = ("submit", answer, "--agent", "otter", "--task", "bridge", "--wait", "--timeout")
-    with serving(home, workers=0) as (_, url):
-        alone = assay(home, *waiting, "1", "--url", url)
-        assert alone.returncode == 1
-        assert "not finished in time: job_" in alone.stderr
-
-        with running(home, "serve", "--worker-only", "--jobs", "1", says="worker is ready: (1) concurrent job") as (
-            worker,
-            _jobs,
-        ):
-            judged = assay(home, *waiting, "240", "--url", url)
-            assert judged.returncode == 0, judged.stderr
-            assert "1.00" in judged.stdout
-            worker.send_signal(signal.SIGTERM)
-            assert worker.wait(240) == 0
-
-
 def check_lists(home: Path, url: str, output: dict[str, Any]) -> None:
     jobs = json.loads(assay(home, "admin", "jobs", "--url", url, "--json").stdout)["items"]
     assert {job["id"] for job in jobs} == {job["id"] for job in output["jobs"]}

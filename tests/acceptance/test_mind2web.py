@@ -113,17 +113,6 @@ def test_run_has_the_expected_figures(world: World):
     assert 1 < world.model.max_in_flight <= 3
 
 
-def test_prediction_files_are_scored_without_a_model(world: World):
-    world.run(*WITH_OUTPUT)
-    asked = len(world.model.calls)
-    for name in ("test_task_predictions_top50.json", "test_task_outputs_top50.json", "mind2web_predictions.json"):
-        code, out, _ = world.run(*SCORED, "--predictions", f"out/{name}", "--json")
-        assert (code, len(world.model.calls)) == (0, asked)
-        metrics = json.loads(out)
-        assert {key: metrics[key] for key in FIGURES_SCORED_ZERO} == approximately(FIGURES_SCORED_ZERO)
-        assert (metrics["model"], metrics["predictions"]) == (None, name)
-
-
 def test_fault_gives_bounds_and_the_next_run_requests_only_missing_steps(world: World):
     def failing(call: Call) -> Fault:
         broken = "Do what T4" in call.text.rpartition("'''")[2]
@@ -225,19 +214,6 @@ def test_command_line_of_the_guide_works_as_written(world: World):
     assert metrics["metrics"] == approximately(GUIDE_FIGURES)
 
 
-def test_wrong_config_is_an_error_of_usage(world: World):
-    for config, message in (
-        ("- a", "must be a YAML object"),
-        ("tops: 5", "unknown key 'tops': use compat-trailing, "),
-        ("top-k: {a: 1}", "top-k must be a string, number or boolean"),
-        ("top-k: 0", "'--top-k': Input should be greater than or equal to 1"),
-    ):
-        (world.folder / "config.yaml").write_text(config)
-        code, _, err = world.run("--config", "config.yaml")
-        assert (code, "Traceback" in err, world.model.calls) == (2, False, [])
-        assert message in " ".join(err.replace("│", " ").split())
-
-
 def test_dry_run_estimates_calls_tokens_and_price(world: World):
     code, out, _ = world.run(*SCORED, "--dry-run", "--json")
     assert (code, world.model.calls) == (0, [])
@@ -248,23 +224,3 @@ def test_dry_run_estimates_calls_tokens_and_price(world: World):
     assert 0 < estimate["usd"]["low"] < estimate["usd"]["high"]
     code, out, _ = world.run(*GUIDE, *SCORED, "--dry-run")
     assert (code, "9 steps by openai/gpt-4o: 6 calls" in out, world.model.calls) == (0, True, [])
-
-
-def test_two_runs_are_compared_by_step_and_task(world: World):
-    world.run(*SCORED, "--output-dir", "a")
-    world.model.fault_for = lambda call: (
-        Fault(content="Answer: A.") if "Do what T1" in call.text.rpartition("'''")[2] else mind2web_reply(call)
-    )
-    world.run(*SCORED, "--output-dir", "b", "--no-cache")
-    code, out, _ = world.run("a", "b", "--json", command=("suites", "compare"))
-    document = json.loads(out)
-    assert (code, document["settings"], document["steps"], document["tasks"]) == (0, [], 9, 5)
-    assert document["micro"]["step"]["difference"] == pytest.approx(-2 / 9)
-    assert document["macro"]["step"]["difference"] == pytest.approx(-1 / 5)
-    assert document["task_success"] | {"interval_95": None, "p": None} == approximately(
-        {"tasks": 5, "a": 0.2, "b": 0.0, "difference": -0.2, "interval_95": None, "p": None}
-    )
-    assert [step["id"] for step in document["changes"]["lost"]] == ["T1_a", "T1_b"]
-    world.run(*SCORED, "--output-dir", "c", "--metric", "action")
-    code, out, _ = world.run("a", "c/mind2web_predictions.json", command=("suites", "compare"))
-    assert (code, "metric: A mindact, B action" in out, "only in A" in out) == (0, True, True)

@@ -279,9 +279,6 @@ def test_cache_contains_the_cited_pages_and_the_failures(world: World, ended: ob
     assert urls["urls"][f"{world.site.url}/museum/members"] == ["answer_2.md"]
     assert sorted(urls["failed_urls"]) == [f"{world.site.url}/museum/members"]
     assert world.read("cache/otter/karrow_visit/failures.json")[f"{world.site.url}/museum/members"]["blocked"] is True
-    kinds = world.read("cache/otter/pellard_gauges/index.json")
-    assert kinds[f"{world.site.url}/files/heron-2-data-sheet.pdf"] == "pdf"
-    assert kinds[f"{world.site.url}/gauges/kestrel-6"] == "web"
 
 
 def test_results_have_the_scores_and_the_evidence(world: World, ended: object):
@@ -306,10 +303,6 @@ def test_metrics_have_the_figures(world: World, ended: dict[str, Ended]):
     assert metrics["partial_completion"]["per_run"] == [1.0, 0.25, 0.0]
     assert metrics["success_rate"]["per_run"] == [1.0, 0.0, 0.0]
     assert metrics["pass_at_k"] == {"k": 3, "value": 1.0}
-    assert metrics["time_minutes"] == {
-        "mean": 2.0, "std": pytest.approx((2 / 3) ** 0.5), "per_run": [1.0, 2.0, 3.0], "answers_with_time": 6,
-        "answers": 6,
-    }  # fmt: skip
     assert metrics["by_domain"]["Travel"]["partial_completion"]["per_run"] == [1.0, 0.5, 0.0]
     assert (metrics["missing_answers"], metrics["missing_results"], metrics["stale_results"]) == ([], [], [])
     assert set(metrics["served_models"]) == {"gpt-6-luna"}

@@ -112,14 +112,3 @@ async def test_fault_is_not_scored_and_the_same_command_requests_only_that_step(
     assert code == Exit.DONE
     assert len(model.calls) == before + 1  # the first reply of the step is reused
     assert figures(metrics(tmp_path / "run")) == pytest.approx(EXPECTED)
-
-
-async def test_wrong_arguments_are_named(tmp_path: Path, snapshot: Path, model: StandInLLM):
-    wrong = [
-        ((RUN, "--data", snapshot, "--split", "test_moon"), Exit.FAILED, "existing splits: test_website"),
-        ((RUN, "--data", tmp_path / "test_website.parquet"), Exit.FAILED, "assay suites build"),
-        (("build", "--from", snapshot, "--out", "x.parquet"), Exit.FAILED, "is a row of Multimodal-Mind2Web~"),
-    ]
-    for arguments, expected, words in wrong:
-        code, _, stderr = await assay(tmp_path, *arguments, model=model)
-        assert (code, words in stderr) == (expected, True), (arguments, stderr)

@@ -106,16 +106,10 @@ async def test_rescoring_requests_only_changed_claims_and_usage_counts_calls(hom
     named = ("--agent", "otter", "--task", "bridge")
     async with StandInLLM(rule=keyword_rule({"is in": False})) as model:
         async with serving(home, model) as url:
-            estimate = await assay_json(home, model, "submit", answers, *named, "--url", url, "--dry-run")
-            assert model.calls == []
             await assay(home, model, "submit", answers, *named, "--url", url, "--wait")
             first = len(model.calls)
             # two answers, two claims each, two votes for each claim
             assert first == 8
-            assert estimate["total"]["calls"]["low"] <= first <= estimate["total"]["calls"]["high"]
-            repeated = await assay_json(home, model, "submit", answers, *named, "--url", url, "--dry-run")
-            assert [item["basis"] for item in repeated["items"]] == ["1 earlier result of this answer"] * 2
-
             same = await assay(home, model, "results", "rescore", "--task", "bridge", "--url", url, "--leaves")
             assert len(model.calls) == first, same
             assert "reused" in same and " 0 leaves flipped, 0 calls" in same
@@ -129,11 +123,6 @@ async def test_rescoring_requests_only_changed_claims_and_usage_counts_calls(hom
             again = await assay(home, model, "results", "rescore", "--task", "bridge", "--url", url, "--leaves")
             [rescore_id] = re.findall(r"^(rescore_\w+): 2 leaves flipped, 4 calls", again, re.MULTILINE)
             shown = await assay_json(home, model, "results", "rescore", rescore_id, "--url", url)
-            job = shown["answers"][0]["job_id"]
-            budget = ("--model", "openai/gpt-4o", "--budget", "0.000001")
-            stopped = await assay(home, model, "results", "rescore", "--job", job, *budget, "--url", url, code=3)
-            [stopped_id] = re.findall(r"^(rescore_\w+): ", stopped, re.MULTILINE)
-            await assay(home, model, "results", "rescore", stopped_id, "--cancel", "--url", url, code=3)
     # The script rewords one claim; the votes on the other claim remain valid.
     assert len(model.calls) == first + 4, again
     assert re.search(r"town .*the rubric changed", again), again

@@ -12,7 +12,6 @@ from typing import Any
 import pytest
 import typer.main
 
-from app.api.models import SubmissionIn
 from app.cli.program import program
 from app.dashboard.wording import JOB_ERRORS
 from app.observability.metrics import Metrics
@@ -87,18 +86,18 @@ def commands(command: Any, path: str) -> Iterator[str]:
 
 
 def test_every_command_is_documented_and_exists():
-    known = set(commands(typer.main.get_command(program()), "assay"))
+    whole: Any = typer.main.get_command(program())
+    known = set(commands(whole, "assay"))
     assert len(known) > 5
     table = OPERATIONS.partition("## Commands")[2].partition("\n## ")[0]
     assert [command for command in sorted(known) if f"`{command}" not in table] == []
     code = "\n".join(re.findall(r"(?s)```sh\n.*?```|`[^`\n]+`", _all_documents()))
     mentioned = re.findall(r"(?:^ *|`)(?:\S*/)?assay ((?: ?[a-z][a-z0-9-]*)+)", code, re.MULTILINE)
-    assert {words for words in mentioned if _is_unknown(words)} == set()
+    assert {words for words in set(mentioned) if _is_unknown(words, whole)} == set()
 
 
-def _is_unknown(words: str) -> bool:
+def _is_unknown(words: str, command: Any) -> bool:
     """Return whether ``words`` after ``assay`` name no command. The arguments of a command may follow its name."""
-    command: Any = typer.main.get_command(program())
     for word in words.split():
         below = getattr(command, "commands", None)
         if below is None:
@@ -130,15 +129,6 @@ def test_every_metric_is_documented():
     assert [name for name in sorted(ours) if f"`{name}" not in OPERATIONS] == []
 
 
-def test_every_decision_is_listed_in_order():
-    folder = ROOT / "docs" / "decisions"
-    files = sorted(path.name for path in folder.glob("[0-9]*.md"))
-    listed = re.findall(r"\]\((\d{4}-[\w-]+\.md)\)", (folder / "README.md").read_text("utf-8"))
-    assert listed == files
-    numbers = [int(name[:4]) for name in files]  # branches reserve numbers, so there can be gaps
-    assert len(set(numbers)) == len(numbers)
-
-
 @cache
 def _all_documents() -> str:
     return "\n".join(path.read_text("utf-8") for path in PROJECT_DOCUMENTS)
@@ -155,9 +145,3 @@ def test_documented_example_task_gets_the_documented_score(tmp_path: Path):
     assert judged.score.value == pytest.approx(2 / 3)
     assert "= 0.667" in text
     assert lint(judged.rubric) == []
-
-
-def test_readme_submission_is_valid_for_a_shipped_task():
-    [body] = re.findall(r"/v1/submissions .*? -d '(.*?)'", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
-    submission = SubmissionIn.model_validate_json(body)
-    assert (ROOT / "judges" / "tasks" / f"{submission.task_id}.py").exists()

@@ -185,18 +185,6 @@ ENDINGS: list[tuple[Answer, CaptureOutcome, bool]] = [
 ]
 
 
-async def test_xhtml_with_an_error_is_partial_or_empty(rig: Rig) -> None:
-    def xhtml(content: str) -> Reply:
-        body = f'<html xmlns="http://www.w3.org/1999/xhtml">{content}</html>'
-        return Reply(headers={"Content-Type": "application/xhtml+xml"}, body=body.encode())
-
-    late = await rig.show("/late.xhtml", xhtml("<head><title>A</title></head><body><p>Read</p><p>A & B</p></body>"))
-    assert (late.outcome, late.text) == (CaptureOutcome.PARTIAL, "Read")
-    assert late.detail == "the page is shown up to an error in its XML"
-    early = await rig.show("/early.xhtml", xhtml("<head><title>A & B</title></head><body><p>Unread</p></body>"))
-    assert (early.outcome, early.text) == (CaptureOutcome.EMPTY, "")
-
-
 async def test_response_that_is_not_a_page_has_its_own_outcome(rig: Rig) -> None:
     rig.site.pages["/circle"] = Reply.redirect("/circle")
     shown = [rig.show(f"/ending-{nth}", answer) for nth, (answer, _, _) in enumerate(ENDINGS)]
@@ -215,23 +203,6 @@ async def test_empty_page_that_checks_for_automation_may_be_blocked(rig: Rig) ->
     assert (plain.outcome, plain.may_be_blocked) == (CaptureOutcome.EMPTY, False)
     assert (suspected.outcome, suspected.may_be_blocked) == (CaptureOutcome.EMPTY, True)
     assert declared.outcome is CaptureOutcome.CAPTCHA
-
-
-ASKS = "<h2>Your privacy</h2><p>" + "We and our 847 partners store and access information on your device. " * 5
-OVER_ALL = "position:fixed;inset:0;background:#fff"
-FRAMED = f"<div id=sp_message_container style='{OVER_ALL}'><iframe width=800 height=500 srcdoc='{ASKS}'></iframe></div>"
-ROOTED = (
-    "<div id=usercentrics-root></div><script>document.getElementById('usercentrics-root')"
-    f".attachShadow({{mode: 'open'}}).innerHTML = `<div role=dialog style='{OVER_ALL}'>{ASKS}</div>`</script>"
-)
-
-
-@pytest.mark.parametrize("asks", [FRAMED, ROOTED], ids=["frame", "shadow"])
-async def test_consent_dialog_in_a_frame_or_shadow_root_is_a_wall_only_without_content(rig: Rig, asks: str) -> None:
-    wall = await rig.show("/consent-wall", Reply.html(asks))
-    over = await rig.show("/consent-over", _page(asks))
-    assert (wall.outcome, over.outcome) == (CaptureOutcome.CONSENT_WALL, CaptureOutcome.OK)
-    assert "wrote the first program in 1843" in over.text
 
 
 async def test_navigation_by_script_does_not_replace_the_cited_page(rig: Rig) -> None:
@@ -258,17 +229,6 @@ async def test_page_that_only_redirects_is_followed(rig: Rig) -> None:
         assert (seen.outcome, seen.final_url) == (CaptureOutcome.OK, rig.site.url("/arrived"))
         assert "ARRIVED" in seen.text
         assert seen.chain == (rig.site.url("/sends-on"), rig.site.url("/arrived"))
-
-
-@pytest.mark.parametrize("viewer", ["<object data=/d.pdf"])
-async def test_page_that_only_displays_a_pdf_is_captured_as_the_pdf(rig: Rig, viewer: str) -> None:
-    rig.site.pages["/d.pdf"] = Reply(headers={"Content-Type": "application/pdf"}, body=pdf_with_pages(1))
-    page = f"<title>report.pdf</title><p>Report</p>{viewer} style='width:100%;height:600px'>"
-    seen = await rig.show(f"/viewer-{viewer[1:4]}", Reply.html(page))
-    assert (seen.outcome, seen.kind, seen.http_status) == (CaptureOutcome.OK, PageKind.PDF, 200)
-    assert "Page number 1 is visible" in seen.text
-    assert seen.chain == (seen.url, rig.site.url("/d.pdf"))
-    assert seen.detail == f"the PDF that the page embeds: {rig.site.url('/d.pdf')}"
 
 
 @pytest.mark.parametrize(

@@ -125,22 +125,3 @@ async def test_scrolled_frame_has_boxes_only_for_text_in_view(sites: Sites):
     seen = await sites.show("/scrolled", page)
     assert_box_covers_red(seen)
     assert has_no_box(seen, "a line that was scrolled away")
-
-
-async def test_text_outside_the_visible_part_of_a_frame_has_no_box(sites: Sites):
-    long = f"{STYLE}<p>begins</p><div style='height:900px'></div><p><b>{WORDS}</b></p>"
-    below = await sites.show("/below", f"{STYLE}{PROSE}<iframe width=500 height=200 {srcdoc(long)}></iframe>")
-    assert has_no_box(below)
-    boxed = "<div style='width:600px;height:300px;overflow:auto'><div style='height:250px'></div>{}</div>"
-    frame = f"<iframe width=500 height=400 {srcdoc(INSIDE)}></iframe>"
-    cut = await sites.show("/cut", f"{STYLE}{PROSE}{boxed.format(frame)}")
-    assert has_no_box(cut)
-
-
-@pytest.mark.parametrize("turned", ["transform:skewX(20deg)", "rotate:10deg"])
-async def test_rotated_frame_has_no_boxes(sites: Sites, turned: str):
-    frame = f"<iframe width=500 height=200 {srcdoc(INSIDE)}></iframe>"
-    page = f"{STYLE}{PROSE}<div style='{turned};margin:200px'>{frame}</div>"
-    seen = await sites.show(f"/turned-{len(turned)}", page)
-    assert has_no_box(seen)
-    assert not has_no_box(seen, "Words of the page itself")

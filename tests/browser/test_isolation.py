@@ -90,17 +90,6 @@ async def test_internal_page_and_redirect_to_it_are_denied(rig: Rig) -> None:
         assert inside.connections == 0
 
 
-@pytest.mark.parametrize("target", ["file:///etc/passwd", "data:text/html,x"])
-async def test_redirects_to_other_schemes_are_never_opened(rig: Rig, target: str) -> None:
-    seen = await rig.show("/scheme", Reply.redirect(target))
-    assert not seen.is_evidence
-    assert seen.text == ""
-    script = f"<script>location.href = '{target}'</script>"
-    moved = await rig.show("/scheme-by-script", Reply.html(PROSE + script))
-    assert moved.final_url == rig.site.url("/scheme-by-script")
-    assert "root:" not in moved.text
-
-
 async def test_renderer_is_sandboxed_and_does_not_run_as_root(rig: Rig) -> None:
     if problem := sandbox_problem():
         pytest.skip(problem)

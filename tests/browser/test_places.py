@@ -73,16 +73,6 @@ async def test_quoted_words_have_a_box_in_the_screenshot(rig: Rig):
         assert width > 0.6, (words, box)
 
 
-async def test_text_scrolled_out_of_a_container_has_no_box(rig: Rig):
-    inner = "<p>line of it</p>" * 60 + "<p>BELOW the edge of it</p>"
-    seen = await shown(
-        rig, "/places-box", f"<!doctype html><div style='height:300px;overflow:auto'>{inner}</div><p>After it all"
-    )
-    start = seen.text.index("BELOW")
-    assert places_of(json.loads(seen.places or b"{}"), [(start, start + 20)]).boxes == {}
-    assert framed(seen, "After it all")[0] == 0
-
-
 async def test_pdf_has_places(rig: Rig):
     seen = await rig.show("/places.pdf", Reply(headers={"Content-Type": "application/pdf"}, body=pdf_with_pages(3)))
     words = next(line for line in seen.text.splitlines() if "2" in line)

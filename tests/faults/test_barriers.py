@@ -57,6 +57,12 @@ _WAIT_S = 240.0
 """Generous, because the machine may be busy."""
 
 
+@pytest.fixture
+def database_url(fresh_database_url: str) -> str:
+    """Database of the test's own: some tests change its schema."""
+    return fresh_database_url
+
+
 @pytest.fixture(scope="module")
 def fork_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[WorkerForkServer]:
     with WorkerForkServer(tmp_path_factory.mktemp("nursery") / "workers.log") as fork_server:

@@ -196,15 +196,3 @@ async def test_keyboard_moves_through_the_leaves(served: Served, reader: Reader)
     await reader.page.locator("#tree-title").click()
     await reader.page.keyboard.press("j")
     assert await reader.page.text_content("#announcement") == "river/named, passed"
-
-
-async def test_result_is_readable_without_scripts(served: Served, chromium):
-    result = await judged(served)
-    context = await chromium.new_context(java_script_enabled=False)
-    page = await context.new_page()
-    await page.goto(f"{served.url}/results/{result}")
-    await page.click('#tree a[href*="river/through"]')
-    await page.wait_for_url("**leaf=river**")
-    assert "The river Ahne flows through Vellmar" in await page.inner_text(".leaf-panel .claim")
-    assert await page.locator('[id="bridge/year"]').is_visible()
-    await context.close()

@@ -56,7 +56,7 @@ async def test_isolated_judging_reports_hash_of_executed_file(tmp_path: Path):
 
 
 async def test_hanging_script_ends_in_time_and_others_are_judged(tmp_path: Path):
-    native(tmp_path, "hangs", "while True: pass")
+    native(tmp_path, "hangs", "__import__('time').sleep(600)")
     native(tmp_path, "dies", "os._exit(3)")
     native(tmp_path, "well")
     settings = settings_for_tests(judges=(tmp_path,), data_dir=tmp_path / "data", job_deadline_s=8.0)

@@ -16,7 +16,6 @@ from judges.llm.learned_formats import MAX_AGE_S, FormatFile, Images
 from judges.llm.openai import open_openai
 from judges.llm.provider_adapter import Access
 from judges.llm.remote import RemoteLLM
-from judges.llm.request_formats import RequestFormat, SchemaMode
 from judges.llm.retry import Retrier, RetryPolicy
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
@@ -163,11 +162,3 @@ async def test_request_format_is_cached_until_max_age(server: StandInLLM, connec
         await connect(format_file=FormatFile(path, clock=lambda now=now: now)).complete(PLAIN)  # type: ignore[misc]
         found.append(len(server.calls) - before)
     assert found == [2, 1, 2]
-
-
-async def test_concurrent_writers_lose_no_entry(tmp_path: Path):
-    path = tmp_path / "dialects.json"
-    forms = {f"model-{nth}": RequestFormat(schema_mode=list(SchemaMode)[nth % 5]) for nth in range(40)}
-    writes = [asyncio.to_thread(FormatFile(path).write, "server", name, form) for name, form in forms.items()]
-    await asyncio.gather(*writes)
-    assert {name: FormatFile(path).read("server", name) for name in forms} == forms

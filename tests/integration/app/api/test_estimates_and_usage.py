@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
-from tests.integration.app.api.api_calls import assert_problem, result_of, submit, wait_for_job
+from tests.integration.app.api.api_calls import assert_problem, result_of, submit
 from tests.integration.app.api.test_judged_again import (
     CLAIMS,
-    VOTES,
     Start,
     judged,
     start,
@@ -78,19 +76,3 @@ async def test_usage_is_grouped_by_agent_task_model_and_role(start: Start, model
     assert [item["agent"] for item in by_agent["items"]] == ["demo"]
     assert nothing["items"] == []
     assert nothing["total"]["usd"] == 0
-
-
-async def test_usage_includes_failed_jobs(start: Start, judges: Path, model: StandInLLM):
-    (judges / "breaks.py").write_text(
-        "from judges.registry import judge\n"
-        "@judge(task='breaks', description='x')\n"
-        "async def breaks(ctx):\n"
-        "    await ctx.settle(ctx.verify('paris', 'The answer says Paris'))\n"
-        "    raise ZeroDivisionError\n"
-    )
-    async with start(**CLAIMS) as api:
-        [job_id] = await submit(api, task_id="breaks")
-        job = await wait_for_job(api, job_id)
-        found = (await api.get("/v1/usage", params={"by": "task_id"})).json()
-    assert job["status"] == "failed"
-    assert [(item["task_id"], item["calls"]) for item in found["items"]] == [("breaks", VOTES)]

@@ -62,11 +62,3 @@ async def test_filters_select_by_agent_task_run_status_and_time(api: httpx.Async
         for query, agents in queries:
             assert [one["agent"] for one in await listed(api, path, **query)] == agents, query
         assert_problem(await api.get(path, params={"since": "yesterday"}), 422, "INVALID")
-
-
-async def test_tasks_are_listed_in_pages_and_by_status(api: httpx.AsyncClient):
-    first = (await api.get("/v1/tasks", params={"limit": 1})).json()
-    assert ([task["task_id"] for task in first["items"]], first["next_cursor"]) == (["broken"], "broken")
-    rest = (await api.get("/v1/tasks", params={"cursor": first["next_cursor"]})).json()
-    assert ([task["task_id"] for task in rest["items"]], rest["next_cursor"]) == (["capital"], None)
-    assert [task["task_id"] for task in await listed(api, "/v1/tasks", status="ready")] == ["capital"]

@@ -25,6 +25,13 @@ from tests.integration.app.api.conftest import OpenApi
 
 pytestmark = pytest.mark.postgres
 
+
+@pytest.fixture
+def database_url(fresh_database_url: str) -> str:
+    """Database of the test's own: some tests change its schema."""
+    return fresh_database_url
+
+
 TRIED = "CREATE SEQUENCE tried"
 FULL = """
 CREATE FUNCTION no_room() RETURNS trigger LANGUAGE plpgsql AS

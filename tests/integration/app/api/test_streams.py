@@ -17,7 +17,6 @@ from app.server.application import create_app
 from app.storage import jobs as rows
 from app.storage.database import Database
 from app.storage.records import Job
-from app.storage.retention import remove_submission
 from assay_client.wire import EventReader
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
@@ -159,15 +158,3 @@ async def test_resumed_stream_starts_with_current_state(
     events = await again.events()
     assert events[0][1]["progress"]["leaves_done"] == 3
     assert events[-1][1]["status"] == "cancelled"
-
-
-async def test_stream_of_a_deleted_job_ends(open_stream: OpenStream, api: httpx.AsyncClient, database: Database):
-    job_id = await new_job(api)
-    stream = await open_stream(job_id)
-    while not (await asyncio.wait_for(stream.reader.readline(), 240)).startswith(b"id: "):
-        pass
-    async with database.begin() as connection:
-        job = await rows.get_job(connection, job_id)
-        assert job is not None
-        await remove_submission(connection, job.submission_id)
-    assert {job["status"] for _, job in await stream.events()} <= {"queued"}

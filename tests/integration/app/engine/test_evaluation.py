@@ -58,30 +58,6 @@ async def test_answers_are_judged_with_pages_of_public_cache(folder: AnswerFolde
     assert folder.observer.stages[-1] is Stage.STORING
 
 
-async def test_imported_page_whose_file_was_lost_is_imported_again(folder: AnswerFolder) -> None:
-    (first,) = await folder.evaluate()
-    pages = {page["url"]: page["bodies"]["text"] for page in stored_result(first)["pages"]}
-    for sha256 in pages.values():
-        next((folder.public.evidence_folder("otter") / "blobs").rglob(f"sha256/*/{sha256}")).write_bytes(b"")
-
-    (second,) = await folder.evaluate(overwrite=True)
-
-    assert {page["url"]: page["bodies"]["text"] for page in stored_result(second)["pages"]} == pages
-    assert [page["source"] for page in stored_result(second)["pages"]] == ["import"] * 2
-    assert second.outcome.result is not None and first.outcome.result is not None
-    assert second.outcome.result["score"] == first.outcome.result["score"]
-
-
-async def test_old_result_is_superseded_even_if_judging_fails(folder: AnswerFolder) -> None:
-    (first,) = await folder.evaluate()
-    assert first.path is not None
-    folder.write_judge("bridge", RAISES.replace("raises", "bridge"))
-    (failed,) = await folder.evaluate()
-    assert failed.outcome.result is None
-    assert [path.name for path in first.path.parent.iterdir()] == ["superseded"]
-    assert [path.name for path in (first.path.parent / "superseded").iterdir()] == [first.path.name]
-
-
 @pytest.mark.parametrize("in_process", [True, False])
 async def test_evaluation_date_reaches_the_script_and_is_an_input_of_the_result(
     folder: AnswerFolder, in_process: bool, monkeypatch: pytest.MonkeyPatch

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from rubrics.result_json import leaves_of
-from tests.integration.app.judged_folder import SCRIPT, AnswerFolder, stored_result
+from tests.integration.app.judged_folder import AnswerFolder, stored_result
 from tests.standin.faults import Fault
 from tests.standin.llm import StandInLLM
 
@@ -85,11 +85,3 @@ async def test_fault_of_a_member_leaves_open_only_what_it_decides(
     assert result["status"] == "incomplete"
     lost = [record.__dict__ for record in caplog.records if record.message == "vote lost"]
     assert {record.get("model") for record in lost} == {"gpt-6-luna"}
-
-
-async def test_public_script_gets_the_verdicts_of_the_jury(folder: AnswerFolder, server: StandInLLM) -> None:
-    folder.write_judge("bridge", SCRIPT)
-    for in_process in (True, False):
-        result = await judged(folder, server, in_process=in_process)
-        assert list(by_leaf(result)) == [("year", "passed", ["passed", "failed", "passed"])]
-        assert result["judge_model"] == result["extract_model"] == "gpt-4.1,gpt-4o,gpt-6-luna"

@@ -85,19 +85,6 @@ async def test_damaged_file_index_is_rebuilt(store: Store, damage: str) -> None:
     assert (await rebuild(store.blobs, index, check=True)).rows == 0
 
 
-async def test_missing_and_corrupt_bodies_are_reported_with_their_pages(store: Store) -> None:
-    gone, changed = await store.captured(URL, f"{URL}/2")
-    store.body(gone).unlink()
-    store.body(changed).write_bytes(b"other words")
-    orphan = await store.blobs.put(b"of no page", "text/plain")
-    found = await rebuild(store.blobs, await store.index(), check=True)
-    assert not found.is_consistent
-    assert found.missing == {gone.blobs["text"].sha256: [gone.id]}
-    assert found.corrupt == {changed.blobs["text"].sha256: [changed.id]}
-    assert found.unnamed == 1
-    assert await store.blobs.get(orphan.sha256) == b"of no page"
-
-
 KILLED = """
 import asyncio, os, signal, sys
 from pathlib import Path

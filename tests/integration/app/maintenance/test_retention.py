@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import os
-from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -14,7 +13,6 @@ from sqlalchemy import text
 from app.maintenance.retention import prune
 from app.storage.captures import PostgresCaptureIndex
 from app.storage.database import Database
-from app.storage.page_changes import ChangeAction, PageChange, insert_change, insert_undo
 from cache.blobs import BlobStore
 from cache.capture import Capture, CaptureOutcome, PageKind
 from cache.capture_index import FolderIndex, capture_to_bytes
@@ -157,20 +155,3 @@ async def test_prune_keeps_captures_of_commands_without_database(shelf: Retentio
     left = {name async for name, _ in shelf.blobs.records()}
     assert left == {in_both, kept[-1].id}
     assert (await shelf.prune()).bodies == 0
-
-
-async def test_prune_keeps_pages_of_corrections_in_force(shelf: RetentionStore):
-    in_force = await shelf.page("https://stands.example/", age=OLD)
-    undone = await shelf.page("https://taken-back.example/", age=OLD)
-    now = datetime.now(UTC)
-    async with shelf.database.begin() as connection:
-        for number, page in enumerate((in_force, undone)):
-            edit = PageChange(
-                id=f"chg_{number}", action=ChangeAction.EDIT, key_sha256="k", url="u", reason="", by="a", key_owner="a",
-                for_owner=None, created_at=now,
-            )  # fmt: skip
-            await insert_change(connection, edit, shows=[page])
-        undo = replace(edit, id="chg_undo", action=ChangeAction.UNDO, undoes=edit.id)
-        assert await insert_undo(connection, undo)
-    gone = await shelf.prune()
-    assert gone.rows.captures == (undone,)

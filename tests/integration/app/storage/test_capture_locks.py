@@ -177,22 +177,6 @@ async def test_lock_of_killed_process_expires(database: Database, database_url: 
     assert count == 1
 
 
-async def test_lock_is_renewed_during_the_capture(database: Database) -> None:
-    turns = PostgresCaptureLocks(database, ttl_s=240, renew_s=0.05)
-
-    async def expiry() -> datetime:
-        async with database.begin() as connection:
-            expires_at: datetime = (await connection.execute(text("SELECT expires_at FROM capture_locks"))).scalar_one()
-        return expires_at
-
-    async with turns.lock("k"), asyncio.timeout(240):
-        first = await expiry()
-        while await expiry() <= first:  # noqa: ASYNC110 - the row is in the database
-            await asyncio.sleep(0.02)
-        assert not await is_free(database)
-    assert await is_free(database)
-
-
 async def test_lock_is_released_after_error_or_cancellation(database: Database) -> None:
     turns = PostgresCaptureLocks(database)
     with pytest.raises(ZeroDivisionError):

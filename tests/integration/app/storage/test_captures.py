@@ -58,10 +58,3 @@ async def test_evidence_is_found_by_final_url_unless_it_has_its_own(index: Postg
     await index.record(capture("own", key=ended_at, url=ended_at, minute=0))
     found = await index.find(ended_at)
     assert found is not None and found.id == "own"
-
-
-@pytest.mark.parametrize("url", ["https://a.com/" + "x" * 4000, "https://a.com/\0", "https://a.com/\ud800"])
-async def test_long_and_invalid_urls_are_stored(index: PostgresCaptureIndex, url: str):
-    await index.record(capture("odd", key=url, url=url, title="\0 \ud800"))
-    found = await index.find(url)
-    assert found is not None and found.id == "odd"

@@ -11,12 +11,18 @@ from app.errors import InvalidSettings
 from app.observability.metrics import Metrics
 from app.service import open_service
 from app.settings import MIN_CONNECTIONS
-from app.storage.database import Database, connect_database, migrate, open_database
+from app.storage.database import Database, open_database
 from app.storage.errors import DatabaseUnavailable, OtherSchema
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
 
 pytestmark = pytest.mark.postgres
+
+
+@pytest.fixture
+def database_url(fresh_database_url: str) -> str:
+    """Database of the test's own: some tests change its schema."""
+    return fresh_database_url
 
 
 @pytest.fixture
@@ -50,17 +56,6 @@ async def test_concurrent_processes_can_migrate_an_empty_database(empty_url: str
     await asyncio.gather(*(start() for _ in range(3)))
 
 
-async def test_interrupted_migration_is_rolled_back(empty_url: str):
-    async with connect_database(empty_url) as database:
-        with pytest.raises(RuntimeError):
-            async with database.begin() as connection:
-                await migrate(connection)
-                raise RuntimeError("power cut")
-        async with database.begin() as connection:
-            tables = await connection.execute(text("SELECT count(*) FROM pg_tables WHERE schemaname = 'public'"))
-            assert tables.scalar_one() == 0
-
-
 @pytest.mark.parametrize("revision", ["0008", "ffffffffffff"])
 async def test_database_of_another_version_is_refused(database: Database, database_url: str, revision: str):
     async with database.begin() as connection:
@@ -68,13 +63,6 @@ async def test_database_of_another_version_is_refused(database: Database, databa
     with pytest.raises(OtherSchema, match=f"schema {revision}.*: start a new data folder with ASSAY_DATA_DIR"):
         async with open_database(settings_for_tests(database_url=database_url)):
             pass
-
-
-async def test_lost_connection_in_transaction_is_unavailable(database: Database):
-    with pytest.raises(DatabaseUnavailable):
-        async with database.begin() as connection:
-            await connection.execute(text("SELECT pg_terminate_backend(pg_backend_pid())"))
-    await database.ping()
 
 
 @pytest.mark.parametrize("url", ["mysql://host/name", "no url at all"])

@@ -54,19 +54,6 @@ async def test_idle_connections_that_the_server_closed_are_replaced(database_url
         await asyncio.gather(*(_backend(pool) for _ in range(3 * _SIZE)))
 
 
-async def test_connection_left_in_a_transaction_is_rolled_back(database_url: str):
-    async with DirectPool(database_url, 1).open() as pool:
-        with pytest.raises(LookupError):
-            async with pool.connection() as connection:
-                await connection.execute("BEGIN")
-                await connection.execute("CREATE TABLE left_over (id int)")
-                raise LookupError
-        async with pool.connection() as connection:
-            assert connection.info.transaction_status is psycopg.pq.TransactionStatus.IDLE
-            row = await (await connection.execute("SELECT to_regclass('left_over')")).fetchone()
-            assert row == (None,)
-
-
 async def test_busy_pool_is_reported_as_such(database_url: str, monkeypatch: pytest.MonkeyPatch):
     async with DirectPool(database_url, 1).open() as pool, pool.connection():
         monkeypatch.setattr(pool._pool, "timeout", 0)

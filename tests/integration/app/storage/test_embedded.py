@@ -16,7 +16,7 @@ import psutil
 import psycopg
 import pytest
 
-from app.storage.embedded import EmbeddedPostgres, server_user
+from app.storage.embedded import EmbeddedPostgres
 from app.storage.errors import DataFolderRefused
 from tests.fakes.folders import service_folder
 
@@ -143,15 +143,3 @@ def test_server_restarts_while_old_child_processes_are_running(folder: Path):
     woken.join()
     again.stop()
     server.stop()
-
-
-def test_folder_with_other_files_is_rejected_and_unchanged(folder: Path):
-    account = server_user()
-    (folder / "postgres").mkdir()
-    (folder / "postgres" / "letters.txt").write_text("mine")
-    if account is not None:
-        os.chown(folder / "postgres", account.uid, account.gid)
-    with pytest.raises(DataFolderRefused, match="contains files but no PostgreSQL"):
-        EmbeddedPostgres(folder).start()
-    assert (folder / "postgres" / "letters.txt").read_text() == "mine"
-    shutil.rmtree(folder / "postgres")

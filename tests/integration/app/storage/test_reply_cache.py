@@ -75,18 +75,6 @@ async def test_other_worker_finds_the_exact_reply(two_workers: tuple[Process, Pr
     assert await second.replies.get(OTHER) is None
 
 
-async def test_concurrent_lookups_share_a_query(two_workers: tuple[Process, Process]):
-    first, second = two_workers
-    for number in range(200):
-        await first.replies.put(f"{number:064x}", reply(str(number)))
-    await first.wait_for_event("stored", 200)
-    found = await asyncio.gather(*(second.replies.get(f"{number % 210:064x}") for number in range(420)))
-    assert [each and each.text for each in found] == [
-        str(number % 210) if number % 210 < 200 else None for number in range(420)
-    ]
-    assert second.lookups <= 2
-
-
 @pytest.mark.parametrize(
     "damage",
     [

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
-from sqlalchemy import text
 
 from app.storage.database import Database, connect_database
 from app.storage.shared_state import SharedSemaphore, SharedSlots
@@ -41,11 +40,6 @@ async def processes(database_url: str) -> AsyncIterator[list[SharedSlots]]:
         yield slots
 
 
-async def rows(database: Database) -> int:
-    async with database.begin() as connection:
-        return int((await connection.execute(text("SELECT count(*) FROM shared_slots"))).scalar_one())
-
-
 async def test_processes_share_the_limit_fairly(processes: list[SharedSlots]):
     counter = ConcurrencyCounter()
     async with asyncio.timeout(240), asyncio.TaskGroup() as group:
@@ -56,15 +50,6 @@ async def test_processes_share_the_limit_fairly(processes: list[SharedSlots]):
     assert 2 <= counter.most <= 5
     # No process waited until the others had finished.
     assert {counter.done.index(str(nth)) < 40 for nth in range(3)} == {True}
-
-
-async def test_slots_without_linger_are_released_immediately(processes: list[SharedSlots]):
-    for slots in processes:
-        async with asyncio.timeout(240), slots.semaphore("host", 1, linger_s=0):
-            pass
-    async with asyncio.timeout(240):
-        while await rows(processes[0].database):  # noqa: ASYNC110 - the state is in the database
-            await asyncio.sleep(0.02)
 
 
 @asynccontextmanager

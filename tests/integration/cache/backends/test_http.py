@@ -5,15 +5,12 @@ from __future__ import annotations
 import asyncio
 import gzip
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
 from cache.backends.http import HttpCapturer
 from cache.capture import CaptureOutcome
 from cache.egress.proxy import EgressProxy
-from tests.standin.http import refused_address
-from tests.standin.tls import untrusted_server_context
 from tests.standin.web import Answer, Reply, StandInWeb
 
 ARTICLE = "<title>Ada</title><h1>Ada Lovelace</h1><p>" + "She wrote the first program in 1843. " * 20 + "</p>"
@@ -95,28 +92,3 @@ async def test_gzip_bomb_is_too_large(site: StandInWeb, capturer: HttpCapturer) 
     bomb = gzip.compress(bytes(60_000_000))
     site.pages["/bomb"] = Reply(headers={"Content-Type": "text/html", "Content-Encoding": "gzip"}, body=bomb)
     assert (await capturer.capture(site.url("/bomb"))).outcome is CaptureOutcome.TOO_LARGE
-
-
-async def test_refused_and_aborted_connections_are_connect_errors() -> None:
-    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readline()
-        writer.transport.abort()
-
-    server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
-    rude = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    with refused_address() as closed:
-        async with EgressProxy(frozenset({closed, rude})) as proxy:
-            capturer = HttpCapturer(proxy, semaphore=asyncio.Semaphore(1), deadline_s=60)
-            for place in (closed, rude):
-                seen = await capturer.capture(f"http://{place}/")
-                assert (seen.outcome, seen.gone) == (CaptureOutcome.CONNECT_ERROR, False), place
-    server.close()
-
-
-async def test_untrusted_certificate_is_a_tls_error(tmp_path: Path) -> None:
-    async with StandInWeb({"/": Reply.html(ARTICLE)}, tls=untrusted_server_context(tmp_path)) as site:
-        async with EgressProxy(frozenset({f"localhost:{site.port}"})) as proxy:
-            capturer = HttpCapturer(proxy, semaphore=asyncio.Semaphore(1), deadline_s=60)
-            seen = await capturer.capture(f"https://localhost:{site.port}/")
-        assert seen.outcome is CaptureOutcome.TLS_ERROR
-        assert sum(site.hits.values()) == 0

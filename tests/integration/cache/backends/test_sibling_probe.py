@@ -135,19 +135,3 @@ async def test_probe_redirect_to_private_network_is_blocked() -> None:
         assert internal.connections == 0
     assert seen.outcome is CaptureOutcome.SOFT_404
     assert "egress_denied" in seen.detail
-
-
-@pytest.mark.parametrize(
-    ("reply", "outcome"),
-    [
-        (Reply.html(ARTICLE), CaptureOutcome.OK),
-        (Reply.html("no", status=404), CaptureOutcome.HTTP_ERROR),
-        (Reply.html("<form><input type=password></form>" + "Sign in to go on. " * 5), CaptureOutcome.LOGIN_WALL),
-        (Reply(headers={"Content-Type": "text/plain"}, body=b"Not Found, a poem. " * 9), CaptureOutcome.OK),
-    ],
-)
-async def test_unsuspicious_page_costs_one_request(reply: Reply, outcome: CaptureOutcome) -> None:
-    async with Site(lambda visit: reply) as site:
-        seen = await _capture(site)
-        assert site.hits.total() == 1
-    assert seen.outcome is outcome

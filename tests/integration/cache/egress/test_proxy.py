@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Sequence
 from types import SimpleNamespace
 
 import httpx
@@ -12,11 +11,10 @@ import psutil
 import pytest
 from structlog.testing import capture_logs
 
-from cache.egress.proxy import EgressLimits, EgressProxy, ProxyPort, RefusalReason, SystemResolver
+from cache.egress.proxy import EgressLimits, EgressProxy, ProxyPort, RefusalReason
 from cache.egress.proxy_port import MAX_REFUSALS_PER_HOST
-from cache.errors import HostUnknown
 from tests.fakes.egress import TableResolver, status_line
-from tests.standin.web import Reply, StandInWeb, Visit
+from tests.standin.web import Reply, StandInWeb
 
 # Each entry refers to this machine, its network, or a cloud metadata service. Each is tried with the ports of
 # internal servers that listen on IPv4 and IPv6.
@@ -167,21 +165,6 @@ async def test_lane_is_closed_at_its_byte_limit() -> None:
             assert proxy_port.bytes_forwarded < 1_200_000
 
 
-async def test_closing_a_lane_closes_its_connections() -> None:
-    arrived = asyncio.Event()
-
-    def answer(visit: Visit) -> Reply:
-        arrived.set()
-        return Reply(body=b"x", hang=True)
-
-    async with StandInWeb({"/": answer}) as site, EgressProxy(frozenset({site.host_port})) as proxy:
-        async with proxy.proxy_port() as proxy_port:
-            pending = asyncio.create_task(_get(proxy_port, site.url("/")))
-            await arrived.wait()
-        with pytest.raises(httpx.TransportError):
-            await pending
-
-
 async def test_websocket_upgrade_is_forwarded_in_both_directions() -> None:
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await reader.readuntil(b"\r\n\r\n")
@@ -214,26 +197,6 @@ async def test_pipelined_request_is_not_forwarded_to_the_first_server() -> None:
         assert b"keep-alive" not in answer
         assert answer.endswith(b"first")
         assert sum(site.hits.values()) == 1
-
-
-async def test_unknown_host_and_name_server_timeout_are_distinguished() -> None:
-    with pytest.raises(HostUnknown):
-        await SystemResolver().resolve("no-such-host.invalid", 80)
-
-    class Silent:
-        async def resolve(self, host: str, port: int) -> Sequence[str]:
-            await asyncio.Event().wait()
-            return []
-
-        def close(self) -> None:
-            pass
-
-    async with (
-        EgressProxy(limits=EgressLimits(resolve_s=0.1), resolver=Silent()) as proxy,
-        proxy.proxy_port() as proxy_port,
-    ):
-        await status_line(proxy_port.url, b"GET http://slow.test/ HTTP/1.1", "slow.test")
-        assert [refusal.reason for refusal in proxy_port.refusals] == [RefusalReason.LOOKUP_FAILED]
 
 
 async def _get(way: EgressProxy | ProxyPort, url: str) -> httpx.Response:

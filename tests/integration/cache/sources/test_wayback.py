@@ -79,14 +79,6 @@ async def test_copy_closest_to_the_answer_date_is_labelled_evidence(
     assert standin.hits["/cdx/search/cdx"] == (not quick)
 
 
-async def test_never_archived_page_is_reported() -> None:
-    async with archive(StandInArchive({})) as wayback:
-        seen = await wayback.find_copy(URL, DEAD, None)
-    assert (seen.outcome, seen.gone) == (CaptureOutcome.HTTP_ERROR, True)
-    assert seen.provenance == {"wayback": "never seen"}
-    assert seen.detail == "HTTP status 404; never seen by the web archive either"
-
-
 @pytest.mark.parametrize(("path", "status"), [("/wayback", 429), ("/cdx", 503), ("/web", 404)])
 async def test_unavailable_archive_does_not_report_never_seen(path: str, status: int) -> None:
     standin = StandInArchive(COPIES, has_availability=path == "/web")
@@ -96,15 +88,6 @@ async def test_unavailable_archive_does_not_report_never_seen(path: str, status:
     assert seen.outcome is CaptureOutcome.HTTP_ERROR
     assert seen.provenance == {"wayback": "no answer"}
     assert "never seen" not in seen.detail
-
-
-@pytest.mark.parametrize("body", [b"<html>", b"{}", b'[["timestamp"], ["not a time"], 7, [[]]]'])
-async def test_invalid_archive_response_is_not_a_copy(body: bytes) -> None:
-    standin = StandInArchive(COPIES, has_availability=False)
-    standin.pages["/cdx/search/cdx"] = Reply(headers={"Content-Type": "application/json"}, body=body)
-    async with archive(standin) as wayback:
-        seen = await wayback.find_copy(URL, DEAD, None)
-    assert (seen.outcome, seen.source) == (CaptureOutcome.HTTP_ERROR, CaptureSource.WEB)
 
 
 async def test_copy_that_redirects_outside_the_archive_is_ignored() -> None:

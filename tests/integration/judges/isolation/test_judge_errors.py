@@ -79,13 +79,6 @@ async def test_what_a_script_decides_after_a_request_without_reply_is_not_judged
             assert result["score"] == {"value": None, "low": 0.0, "high": 1.0}
 
 
-async def test_rejected_votes_are_named_in_the_result(tmp_path: Path, process_pool: ForkServerPool | None):
-    result = await run_public_script(script(tmp_path), process_pool, llm=FaultyLLM(REFUSED, "verify"))
-    rejection = {"check": "leaf", "url": "https://shop.example/one", "reason": "llm_output_unusable"}
-    assert result["judge_usage"]["rejections"] == [rejection, rejection]
-    assert (result["final_score"], result["score"]) == (0.0, {"value": None, "low": 0.0, "high": 1.0})
-
-
 async def test_what_a_script_decides_after_an_error_of_its_own_client_is_not_judged(
     tmp_path: Path, process_pool: ForkServerPool | None, monkeypatch: pytest.MonkeyPatch
 ):

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from judges.suites.errors import DataMissing, DataUnreadable, ScoresRejected
-from judges.suites.mind2web.scores import ScoreTable, convert_pickle, parquet_of
+from judges.suites.errors import ScoresRejected
+from judges.suites.mind2web.scores import ScoreTable, convert_pickle
 from tests.fakes.mind2web import ranks_of_nine_steps, write_scores
 
 
@@ -60,13 +60,3 @@ def test_pinned_digest_must_match(tmp_path: Path):
     assert convert_pickle(file, tmp_path / "s.parquet", sha256=digest.upper()).sha256 == digest
     with pytest.raises(ScoresRejected, match="SHA-256 is"):
         convert_pickle(file, tmp_path / "s.parquet", sha256="0" * 64)
-
-
-def test_missing_or_invalid_score_table_is_named(tmp_path: Path):
-    with pytest.raises(DataMissing):
-        ScoreTable(tmp_path / "nowhere.parquet")
-    with pytest.raises(DataMissing):
-        parquet_of(tmp_path / "nowhere.pkl", tmp_path)
-    (tmp_path / "x.parquet").write_bytes(b"PAR1 and no more")
-    with pytest.raises(DataUnreadable, match=r"x\.parquet"):
-        ScoreTable(tmp_path / "x.parquet")
