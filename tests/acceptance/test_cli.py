@@ -165,6 +165,9 @@ def test_submit_waits_for_scores_of_a_running_server(home: Path) -> None:
 
         check_lists(home, url, output)
         check_providers(home, url)
+        rescored = assay(home, "results", "rescore", "--task", "bridge", "--url", url, "--leaves")
+        assert rescored.returncode == 0, rescored.stderr
+        assert " 0 leaves flipped, 0 calls" in rescored.stdout
         taken = assay(home, "serve", "--port", url.rpartition(":")[2])
         assert taken.returncode == 1
         assert "--port" in taken.stderr

@@ -14,8 +14,6 @@ from app.console.errors import Exit
 from tests.fakes.multimodal import EXPECTED, STEPS, multimodal_reply, write_rows
 from tests.fakes.program import environment_for
 from tests.fakes.warm_start import warm_assay
-from tests.standin.call import Call
-from tests.standin.faults import REFUSED, Fault
 from tests.standin.llm import StandInLLM
 
 
@@ -88,27 +86,3 @@ async def test_run_has_the_expected_figures(tmp_path: Path, snapshot: Path, mode
     code, stdout, _ = await assay(tmp_path, RUN, "--data", snapshot, "--predictions", given, "--json")
     assert code == Exit.DONE
     assert figures(json.loads(stdout)) == pytest.approx(EXPECTED)
-
-
-async def test_fault_is_not_scored_and_the_same_command_requests_only_that_step(
-    tmp_path: Path, snapshot: Path, model: StandInLLM
-):
-    def faulty(call: Call) -> Fault:
-        return REFUSED if "Do what t4 says" in call.text and len(call.messages) > 2 else multimodal_reply(call)
-
-    model.fault_for = faulty
-    command = (RUN, "--data", snapshot, "--output-dir", tmp_path / "run")
-    code, stdout, _ = await assay(tmp_path, *command, model=model)
-    assert code == Exit.INCOMPLETE
-    assert "1 steps were not judged (1 llm_output_unusable)" in stdout
-    assert "20.0 .. 40.0" in stdout
-    read = metrics(tmp_path / "run")
-    assert (read["status"], read["step_success_micro"]) == ("incomplete", None)
-    assert read["bounds"]["low"]["element_accuracy_micro"] == pytest.approx(2 / 5)
-    assert read["bounds"]["high"]["element_accuracy_micro"] == pytest.approx(3 / 5)
-
-    before, model.fault_for = len(model.calls), multimodal_reply
-    code, _, _ = await assay(tmp_path, *command, model=model)
-    assert code == Exit.DONE
-    assert len(model.calls) == before + 1  # the first reply of the step is reused
-    assert figures(metrics(tmp_path / "run")) == pytest.approx(EXPECTED)

@@ -32,23 +32,6 @@ def test_lock_names_no_index_and_hashes_every_package(lock: Path):
     assert [entry.split()[0] for entry in pinned if "==" not in entry or "--hash=sha256:" not in entry] == []
 
 
-def test_locks_agree_on_every_version():
-    """One lock may pin several versions of a package by Python version. The other locks must pin the same ones."""
-    pins = [_pins(lock.read_text("utf-8")) for lock in LOCKS]
-    for name in {name for pinned in pins for name in pinned}:
-        versions = {tuple(pinned[name]) for pinned in pins if name in pinned}
-        assert len(versions) == 1, (name, versions)
-
-
-def _pins(lock: str) -> dict[str, list[str]]:
-    pins: dict[str, list[str]] = {}
-    for name, version in re.findall(r"^([\w.-]+)(?:\[.*?\])?==([^\\\n]+)", lock, re.MULTILINE):
-        number, _, where = version.partition(";")
-        # Locks may differ in the platforms that need a package, but not in its version.
-        pins.setdefault(name, []).append(version.strip() if "python_" in where else number.strip())
-    return pins
-
-
 def test_locks_contain_every_declared_dependency():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     core, full, dev = (_locked(f"requirements{name}.lock") for name in ("", "-all", "-dev"))
@@ -117,11 +100,3 @@ def test_every_service_has_a_health_check_and_minimal_privileges():
             assert service["read_only"] is True, name
             assert "no-new-privileges:true" in service["security_opt"], name
     assert re.search(r"^USER assay$", (ROOT / "Dockerfile").read_text("utf-8"), re.MULTILINE)
-
-
-def test_make_help_lists_every_public_target():
-    makefile = (ROOT / "Makefile").read_text("utf-8")
-    documented = set(re.findall(r"^([a-z-]+):.*##", makefile, re.MULTILINE))
-    targets = set(re.findall(r"^([a-z-]+):", makefile, re.MULTILINE))
-    assert {"setup", "demo", "serve", "quick", "check", "test", "bench", "docs"} <= documented
-    assert {target for target in targets - documented if not target.startswith("setup-")} == set()

@@ -8,7 +8,7 @@ import pytest
 from patchright.async_api import Browser
 
 from app.features.check.view import render_view
-from tests.browser.dashboard.conftest import LAPTOP, PHONE, OpenDashboard, open_reader
+from tests.browser.dashboard.conftest import LAPTOP, PHONE, open_reader
 from tests.unit.app.features.check.checked import checked_report
 
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
@@ -51,28 +51,3 @@ async def test_click_on_a_statement_opens_its_quote_and_keys_move_on(chromium: B
         await reader.page.emulate_media(media="print")
         assert await reader.page.locator(".panel:visible").count() == 10
         assert reader.page_errors == []
-
-
-BAY = "https://bay.example/institute"
-REPORT = f"The institute was founded in 1931 [1]. Its yard has forty seats [1].\n\nReferences:\n[1] {BAY}\n"
-
-
-async def test_pasted_report_is_checked_and_read_in_the_dashboard(chromium: Browser, open_dashboard: OpenDashboard):
-    async with open_dashboard(real_judges=True, model="lexical") as served:
-        served.capturer.texts[BAY] = "History. The institute was founded in 1931 by three fishers. It is open daily."
-        for size, dark in ((PHONE, True),):
-            async with open_reader(chromium, served.url, size=size, dark=dark) as reader:
-                await reader.go("/checks")
-                await reader.page.locator("textarea[name=text]").fill(REPORT)
-                await reader.page.locator(".check-form button").click()
-                await reader.page.locator("#report").wait_for()
-                assert await reader.page.locator("#report .o-supported").count() == 1
-                assert await reader.page.locator("#report .o-not_supported").count() == 1
-                await reader.page.locator(".o-supported").click()
-                assert "founded in 1931" in await reader.text(".panel:visible mark")
-                assert await reader.violations() == []
-                await reader.page.locator(".crumbs a").click()
-                await reader.page.locator(".check-form").wait_for()
-                assert await reader.violations() == []
-                assert await reader.page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-                assert (reader.page_errors, reader.external_requests) == ([], [])

@@ -115,17 +115,3 @@ async def test_job_page_updates_live_until_the_result_and_jobs_can_be_cancelled_
     await reader.page.wait_for_selector("#panel .state-running")
     steps.proceed("three")
     await reader.page.wait_for_selector('#panel .big:has-text("done")')
-
-
-async def test_failed_job_shows_the_error_and_what_to_do(served: Served, steps: StepByStep, reader: Reader):
-    job = await served.submit("walker", "broken")
-    steps.steps.setdefault("broken", asyncio.Event()).set()
-    await served.wait_for_job(job)
-    await reader.go(f"/jobs/{job}")
-    fault = await reader.text(".fault")
-    assert "The task file raised an error. Fix the file" in fault
-    assert "JUDGE_BUG" in fault and "ZeroDivisionError" in fault
-    await reader.page.click("summary:has-text('Traceback')")
-    assert "line 7" in await reader.text(".fault pre")
-    await reader.go("/jobs?status=failed")
-    assert "task file raised an error" in await reader.text("table.jobs tbody tr")

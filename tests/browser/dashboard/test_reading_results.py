@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from patchright.async_api import Browser
 
-from tests.browser.dashboard.conftest import PHONE, Reader, Served, open_reader
+from tests.browser.dashboard.conftest import Reader, Served
 from tests.fakes.judged import FAILED, NOT_JUDGED, SKIPPED, group, leaf, page_entry, rubric_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
@@ -95,38 +94,6 @@ async def test_scores_and_first_failed_claim_are_shown_and_open_claims_are_liste
     assert open_leaf.endswith("0.33 0.58")
     await reader.page.click('.open-leaves td a:has-text("Pages")')
     await reader.page.wait_for_selector(f'.preview-body[data-url="{WALL}"]')
-
-
-async def test_phone_opens_on_the_claim(served: Served, chromium: Browser):
-    result = await judged(served)
-    async with open_reader(chromium, served.url, size=PHONE) as reader:
-        await reader.go(f"/results/{result}")
-        claim = await reader.page.locator(".leaf-panel .claim").bounding_box()
-        assert claim is not None and claim["y"] + claim["height"] < PHONE[1]
-        assert await reader.text(".leaf-panel .claim") == "The Ahne is 25 km long"
-        tree, panel = reader.page.locator(".result-view > .tree"), reader.page.locator(".leaf-panel")
-        below, above = await tree.bounding_box(), await panel.bounding_box()
-        assert below is not None and above is not None and above["y"] + above["height"] <= below["y"]
-        await reader.page.click(".leaf-panel .to-tree")
-        await reader.page.locator('#tree [data-leaf="river/through"]').click()
-        await reader.page.wait_for_selector('.leaf-panel[data-key="river/through"]')
-        await reader.wait_until(
-            "(top => top >= 0 && top < innerHeight / 2)(document.querySelector('.claim').getBoundingClientRect().top)"
-        )
-
-
-async def test_failed_claim_shows_the_closest_passage_of_its_page(served: Served, reader: Reader):
-    await reader.go(f"/results/{await judged(served)}?leaf=river%2Flength")
-    assert await reader.text(".closest h3") == "CLOSEST PASSAGE by shared words, not chosen by the judge"
-    assert await reader.text(".closest mark") == "The river Ahne flows through Vellmar. It is 21 kilometres long."
-    assert await reader.text(".closest figcaption") == "The frame marks the passage."
-    frame = await reader.page.locator(".closest .frames rect").first.bounding_box()
-    shot = await reader.page.locator(".closest .shot").bounding_box()
-    assert frame is not None and shot is not None
-    assert frame["y"] - shot["y"] == pytest.approx(shot["height"] * 0.02, abs=3)
-    await reader.page.click(".closest .source a")
-    await reader.page.wait_for_url("**/pages/**")
-    assert (await reader.text("pre mark")).endswith("It is 21 kilometres long.")
 
 
 async def test_leaf_panel_shows_claim_votes_quote_and_cited_sentence(served: Served, reader: Reader):

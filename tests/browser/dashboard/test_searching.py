@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
-from functools import partial
 
 import pytest
 import pytest_asyncio
@@ -48,12 +47,3 @@ async def test_palette_is_opened_searched_and_followed_with_the_keyboard(
         await reader.page.keyboard.press("Escape")
         assert not await reader.page.locator("#palette[open]").count()
         assert (reader.page_errors, reader.external_requests) == ([], [])
-
-
-async def test_signs_of_patterns_are_letters(searched: Served):
-    found = partial(searched.http.get, "/v1/search")
-    assert (await found(params={"q": "%"})).json()["items"] == []
-    assert (await found(params={"q": "heron_5"})).json()["items"] == []
-    assert {one["kind"] for one in (await found(params={"q": "HERON-5"})).json()["items"]} == {"agent"}
-    assert {one["id"] for one in (await found(params={"q": "rivers"})).json()["items"]} == {"rivers"}
-    assert (await found(params={"q": "x", "limit": 21})).status_code == 422

@@ -2,22 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
-import httpx
 import pytest
 
 from app.access.keys import create_key
 from app.storage.database import Database
 from app.storage.records import Scope
-from tests.integration.app.api.api_calls import assert_problem, submission_body, wait_for_job
+from tests.integration.app.api.api_calls import assert_problem, submission_body
 from tests.integration.app.api.conftest import OpenApi
 
 pytestmark = pytest.mark.postgres
-
-CITED = [{"name": "answer_1", "text": "It is Paris, see https://example.org/france."}]
 
 
 def bearer(key: str) -> dict[str, str]:
@@ -29,83 +24,20 @@ async def key_for(database: Database, owner: str, scope: Scope) -> dict[str, str
     return bearer(key)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Neighbours:
-    """Service with one judged answer of the owner "otter", and keys of two owners and of an operator."""
-
-    api: httpx.AsyncClient
-    otter: dict[str, str]
-    heron: dict[str, str]
-    heron_reads: dict[str, str]
-    operator: dict[str, str]
-    job: dict
-    page_id: str
-
-    def paths(self) -> list[str]:
-        """Return the paths of all objects of "otter"."""
-        result, page = self.job["result_id"], self.page_id
-        return [
-            f"/v1/submissions/{self.job['submission_id']}",
-            f"/v1/jobs/{self.job['id']}",
-            f"/v1/jobs/{self.job['id']}/events",
-            f"/v1/results/{result}",
-            f"/v1/results/{result}/origin",
-            f"/v1/results/{result}/lint",
-            f"/v1/results/{result}/answer",
-            "/v1/agents/demo/summary",
-            f"/v1/pages/{page}",
-            f"/v1/pages/{page}/text",
-            f"/v1/pages/{page}/screenshot",
-        ]
-
-
-@pytest.fixture
-async def neighbours(open_api: OpenApi, database: Database) -> AsyncIterator[Neighbours]:
-    otter = await key_for(database, "otter", Scope.SUBMIT)
-    heron = await key_for(database, "heron", Scope.SUBMIT)
-    heron_reads = await key_for(database, "heron", Scope.READ)
-    operator = await key_for(database, "operator", Scope.ADMIN)
-    async with open_api(pages={"https://example.org/france": "Paris is the capital of France."}) as api:
-        api.headers.update(otter)
-        accepted = await api.post("/v1/submissions", json=submission_body(answers=CITED))
-        job = await wait_for_job(api, accepted.json()["jobs"][0]["id"])
-        assert job["status"] == "succeeded", job
-        [page] = (await api.get("/v1/pages")).json()["items"]
-        del api.headers["authorization"]
-        yield Neighbours(
-            api=api,
-            otter=otter,
-            heron=heron,
-            heron_reads=heron_reads,
-            operator=operator,
-            job=job,
-            page_id=page["id"],
-        )
-
-
-async def test_owner_and_operator_can_read_objects(neighbours: Neighbours):
-    for path in neighbours.paths():
-        for headers in (neighbours.otter, neighbours.operator):
-            assert (await neighbours.api.get(path, headers=headers)).status_code == 200, path
-    for path in ("leaderboard", "agents/demo/history"):
-        for headers, items in ((neighbours.otter, 1), (neighbours.operator, 1), (neighbours.heron, 0)):
-            read = (await neighbours.api.get(f"/v1/{path}", headers=headers)).json()
-            assert len(read["items"]) == items, path
-
-
-async def test_read_scope_rejects_changes(neighbours: Neighbours):
-    api, reads = neighbours.api, neighbours.heron_reads
-    assert (await api.get("/v1/jobs", headers=reads)).status_code == 200
-    for path in ("/v1/jobs/job_x/cancel", "/v1/jobs/job_x/retry", "/v1/pages/page_x/recapture"):
-        assert_problem(await api.post(path, headers=reads), 403, "SCOPE")
-    read = assert_problem(await api.post("/v1/submissions", json=submission_body(), headers=reads), 403, "SCOPE")
-    assert "'read'" in read["detail"]
-    assert "'submit'" in read["detail"]
-    files = {"file": ("a.zip", b"anything")}
-    assert_problem(await api.post("/v1/submissions/archive", files=files, headers=reads), 403, "SCOPE")
-    for path in ("/v1/submissions", "/v1/submissions/archive"):  # the key is checked before the body is read
-        too_long = {"content": b"", "headers": {"Content-Length": "99999999999"}}
-        assert_problem(await api.post(path, **too_long), 401, "UNAUTHORIZED")
+async def test_read_scope_rejects_changes(open_api: OpenApi, database: Database):
+    reads = await key_for(database, "heron", Scope.READ)
+    async with open_api(workers=0) as api:
+        assert (await api.get("/v1/jobs", headers=reads)).status_code == 200
+        for path in ("/v1/jobs/job_x/cancel", "/v1/jobs/job_x/retry", "/v1/pages/page_x/recapture"):
+            assert_problem(await api.post(path, headers=reads), 403, "SCOPE")
+        read = assert_problem(await api.post("/v1/submissions", json=submission_body(), headers=reads), 403, "SCOPE")
+        assert "'read'" in read["detail"]
+        assert "'submit'" in read["detail"]
+        files = {"file": ("a.zip", b"anything")}
+        assert_problem(await api.post("/v1/submissions/archive", files=files, headers=reads), 403, "SCOPE")
+        for path in ("/v1/submissions", "/v1/submissions/archive"):  # the key is checked before the body is read
+            too_long = {"Content-Length": "99999999999"}
+            assert_problem(await api.post(path, content=b"", headers=too_long), 401, "UNAUTHORIZED")
 
 
 async def test_rate_limit_applies_per_owner_with_retry_after(open_api: OpenApi, database: Database):

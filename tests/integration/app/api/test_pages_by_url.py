@@ -118,21 +118,6 @@ async def test_url_correction_creates_alias_and_can_be_undone(api: httpx.AsyncCl
     assert (await get_url(api, GONE))["page_id"] == second["page_id"]
 
 
-async def test_deleted_url_is_hidden_until_undo_or_new_add(api: httpx.AsyncClient):
-    before = await get_url(api, FINE)
-    gone = await make_change(api, "delete", FINE, reason="the wrong page")
-    assert FINE not in [one["url"] for one in await list_urls(api, task_id="capital")]
-    assert [one["url"] for one in await list_urls(api, deleted="true")] == [FINE]
-    assert (await api.get(f"/v1/pages/{before['page_id']}")).status_code == 200
-    await undo_change(api, gone)
-    assert (await get_url(api, FINE))["page_id"] == before["page_id"]
-    repeated = await make_change(api, "delete", FINE)
-    added = await make_change(api, "add", FINE, task_id="capital")  # captured again
-    assert added["page_id"] != before["page_id"]
-    assert (await get_url(api, FINE))["page_id"] == added["page_id"]
-    assert repeated["id"] in [item["id"] for item in (await api.get("/v1/pages/changes")).json()["items"]]
-
-
 async def test_flags_and_reviews_set_needs_work(api: httpx.AsyncClient):
     await make_change(api, "flag", FINE, reason="half of it is missing", by="Ada")
     flagged = await get_url(api, FINE)

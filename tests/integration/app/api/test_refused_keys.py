@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -52,10 +51,6 @@ def serve(database_url: str, judges: Path, tmp_path: Path, model: StandInLLM) ->
             yield client
 
     yield started
-
-
-async def jobs(api: httpx.AsyncClient, job_ids: list[str]) -> list[dict[str, Any]]:
-    return [(await api.get(f"/v1/jobs/{job_id}")).json() for job_id in job_ids]
 
 
 async def test_invalid_key_costs_one_request_and_jobs_finish_with_a_valid_one(serve: Serve, model: StandInLLM):
