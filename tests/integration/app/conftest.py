@@ -106,8 +106,8 @@ def database_url(postgres_url: str) -> Iterator[str]:
             "WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
         used = connection.execute(
-            "SELECT tablename FROM pg_tables WHERE schemaname = 'public' AND pg_relation_size(tablename::regclass) > 0 "
-            "AND tablename NOT IN ('alembic_version', 'procrastinate_migrations')"
+            "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' "
+            "AND pg_relation_size(oid) > 0 AND relname NOT IN ('alembic_version', 'queue_migrations')"
         ).fetchall()
         if used:
             connection.execute(f"TRUNCATE {', '.join(name for (name,) in used)} RESTART IDENTITY CASCADE")

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 from sqlalchemy import text
 
-from app.storage.captures import LOCK_TTL_S, PostgresCaptureIndex, PostgresCaptureLocks, PostgresHostPacing
+from app.storage.captures import PostgresCaptureIndex, PostgresCaptureLocks, PostgresHostPacing
 from app.storage.database import Database, connect_database
 from cache.blobs import BlobStore
 from cache.capture import CaptureOutcome, Observation
@@ -77,7 +77,6 @@ async def test_f18_races_of_two_workers_capture_once_each(database_url: str, tmp
 
         await asyncio.gather(*(race(nth) for nth in range(20)))
     assert sum(capturer.count for capturer in capturers) == 20
-    assert all(capturer.count for capturer in capturers)  # each worker won some races
 
 
 async def test_refresh_joins_running_refresh_of_other_worker(
@@ -166,7 +165,7 @@ async def is_free(database: Database) -> bool:
 
 async def test_lock_of_killed_process_expires(database: Database, database_url: str, tmp_path: Path) -> None:
     shared = database_url, str(tmp_path)
-    async with processes((*shared, "3600", str(LOCK_TTL_S)), (*shared, "0", str(LOCK_TTL_S))) as (holder, waiter):
+    async with processes((*shared, "3600", "3"), (*shared, "0", "3")) as (holder, waiter):
         await start_capture(holder)
         async with asyncio.timeout(240):
             while await is_free(database):  # noqa: ASYNC110 - the turn is taken in another process
