@@ -191,8 +191,6 @@ def check_lists(home: Path, url: str, output: dict[str, Any]) -> None:
     assert {job["id"] for job in jobs} == {job["id"] for job in output["jobs"]}
     results = json.loads(assay(home, "results", "show", "--agent", "otter", "--url", url, "--json").stdout)["items"]
     assert {result["id"] for result in results} == {result["id"] for result in output["results"]}
-    summary = json.loads(assay(home, "results", "summary", "--agent", "otter", "--url", url, "--json").stdout)
-    assert (summary["avg_score"], summary["num_answers"]) == (0.5, 2)
 
 
 @pytest.mark.postgres

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -156,7 +155,6 @@ def test_interrupted_run_continues_where_it_stopped(world: World):
     assert (code, "different seed" in err) == (1, True)
 
 
-GUIDE = ("--protocol", "guide")
 GUIDE_FIGURES = {
     "element_micro": 5 / 6,
     "action_micro": 1.0,
@@ -168,34 +166,6 @@ GUIDE_FIGURES = {
 }
 """``nine_steps`` by the guide: T3_b has no positive, T3_c only one outside the top k, and T5 no other element, so they
 are dropped; in T4 the model picks the wrong element."""
-
-
-def test_guide_asks_one_question_per_step(world: World):
-    code, out, err = world.run(*GUIDE, *WITH_OUTPUT)
-    assert (code, len(world.model.calls)) == (0, 6)
-    assert "action acc" in out and "Published" not in out
-    metrics = world.written("mind2web_metrics.json")
-    assert metrics["metrics"] == approximately(GUIDE_FIGURES)
-    assert metrics["totals"] == {"evaluated_steps": 6, "skipped_steps": 3, "total_samples": 9, "unique_tasks": 4}
-    dropped = {"no_positive": 1, "positive_outside_top_k": 1, "no_negative": 1}
-    assert metrics["dropped"] == metrics["skipped"] == dropped
-    assert "9 steps loaded, 6 evaluated; dropped: 1 no_positive, 1 positive_outside_top_k, 1 no_negative" in out
-    assert (metrics["protocol"], metrics["template"], metrics["params"]["max_tokens"]) == ("guide", "guide@2", 512)
-    assert metrics["micro"]["action_accuracy"] == 1.0
-    assert re.search(r"steps  ele 0\.\d+  action 1\.000  step 0\.\d+", err)
-    call = next(call for call in world.model.calls if call.params["metadata"]["sample_id"] == "T2_b")
-    assert "Previous actions:\n[button]  a -> CLICK\n" in call.text
-    assert (
-        "A. None of the above\nB. <button backend_node_id=1 button> blue type new york </button> (rank 0, score 1)"
-        in (call.text)
-    )
-    assert call.params["metadata"] == {"sample_id": "T2_b", "task_id": "T2", "step": "1"}
-    assert [message["role"] for message in call.messages] == ["system", *["user", "assistant"] * 3, "user"]
-    steps = {step["id"]: step for step in world.written("mind2web_predictions.json")}
-    assert (steps["T3_b"]["status"], steps["T3_b"]["reason"]) == ("skipped", "no_positive")
-    assert steps["T2_b"]["prediction"] == ["1", "TYPE new york"]
-    assert (steps["T2_b"]["rounds"][0]["letter"], steps["T2_b"]["step_acc"]) == ("B", 1)
-    assert not list((world.folder / "out").glob("test_task_*"))
 
 
 def test_command_line_of_the_guide_works_as_written(world: World):
@@ -212,15 +182,3 @@ def test_command_line_of_the_guide_works_as_written(world: World):
     metrics = world.written("mind2web_metrics.json")
     assert (metrics["protocol"], metrics["totals"]["evaluated_steps"], len(world.model.calls)) == ("guide", 6, 6)
     assert metrics["metrics"] == approximately(GUIDE_FIGURES)
-
-
-def test_dry_run_estimates_calls_tokens_and_price(world: World):
-    code, out, _ = world.run(*SCORED, "--dry-run", "--json")
-    assert (code, world.model.calls) == (0, [])
-    estimate = json.loads(out)
-    # T1_a has 12 candidates and five other steps have 7: three and two rounds, with and without picks.
-    assert (estimate["steps"], estimate["calls"]) == (9, {"low": 3 + 5 * 2, "high": 3 + 5 * 2})
-    assert estimate["output_tokens"]["high"] == estimate["calls"]["high"] * 50
-    assert 0 < estimate["usd"]["low"] < estimate["usd"]["high"]
-    code, out, _ = world.run(*GUIDE, *SCORED, "--dry-run")
-    assert (code, "9 steps by openai/gpt-4o: 6 calls" in out, world.model.calls) == (0, True, [])

@@ -194,17 +194,6 @@ async def test_response_that_is_not_a_page_has_its_own_outcome(rig: Rig) -> None
         assert "ERR_" not in seen.text and "root:" not in seen.text
 
 
-async def test_empty_page_that_checks_for_automation_may_be_blocked(rig: Rig) -> None:
-    plain = await rig.show("/nothing", Reply.html("<title>Ada</title><div id=app></div>"))
-    checks = "<title>Ada</title><div id=app></div><script>if (!navigator.webdriver) 0</script>"
-    suspected = await rig.show("/suspected", Reply.html(checks))
-    challenge = Reply(headers={"Content-Type": "text/html", "cf-mitigated": "challenge"}, body=b"<div id=app></div>")
-    declared = await rig.show("/declared", challenge)
-    assert (plain.outcome, plain.may_be_blocked) == (CaptureOutcome.EMPTY, False)
-    assert (suspected.outcome, suspected.may_be_blocked) == (CaptureOutcome.EMPTY, True)
-    assert declared.outcome is CaptureOutcome.CAPTCHA
-
-
 async def test_navigation_by_script_does_not_replace_the_cited_page(rig: Rig) -> None:
     rig.site.pages["/other"] = Reply.html("<h1>IMPOSTOR</h1>" + PROSE)
     moves = (

@@ -16,10 +16,9 @@ import pytest
 from cache.backends.http import HttpCapturer
 from cache.backends.patchright import BrowserCapturer
 from cache.capture import CaptureOutcome, Capturer, Observation
-from cache.egress.proxy import EgressLimits, EgressProxy
+from cache.egress.proxy import EgressProxy
 from tests.browser.conftest import Rig
 from tests.fakes.sandbox import is_sandbox_missing
-from tests.standin.dns import DNSResolver, StandInDNS
 from tests.standin.tls import untrusted_server_context
 from tests.standin.web import Reply, StandInWeb, Visit
 
@@ -183,22 +182,6 @@ async def test_f26_renderer_that_always_crashes_is_a_crash_after_two_attempts(ri
 
 
 # ---- F28: names, connections, certificates -------------------------------------------------------------------------
-
-
-@KINDS
-async def test_f28_only_a_nonexistent_host_is_gone_among_dns_errors(rig: Rig, kind: str) -> None:
-    names = StandInDNS({}, broken=frozenset({"broken.test"}), silent=frozenset({"silent.test"}))
-    async with names as server:
-        proxy = EgressProxy(limits=EgressLimits(resolve_s=120.0), resolver=DNSResolver(server.port, timeout_s=120))
-        async with proxy, _capturing(rig, proxy, kind) as capturer:
-            gone = await capturer.capture("http://nowhere.test/")
-            broken = await capturer.capture("http://broken.test/")
-            proxy._limits = EgressLimits(resolve_s=1.0)
-            silent = await capturer.capture("http://silent.test/")
-    assert {each.outcome for each in (gone, broken, silent)} == {CaptureOutcome.DNS_ERROR}
-    assert [each.gone for each in (gone, broken, silent)] == [True, False, False]
-    assert len({each.detail for each in (gone, broken, silent)}) == 3
-    assert {each.text for each in (gone, broken, silent)} == {""}
 
 
 async def test_f28_page_with_a_lost_connection_is_partial_with_a_detail(rig: Rig) -> None:

@@ -109,14 +109,6 @@ async def test_quoted_words_of_a_frame_have_a_box_in_the_screenshot(sites: Sites
     await asyncio.gather(*(check(how, origins[nth % 3]) for nth, how in enumerate(FRAMES)), check("away", "other"))
 
 
-async def test_box_in_a_nested_frame_is_relative_to_the_page(sites: Sites):
-    path = "/nested"
-    inner = f"{sites.here.url(path)}-inner"
-    outer = f"{STYLE}<iframe style='margin:40px;border:9px solid' width=500 height=200 src='{inner}'></iframe>"
-    page = f"{STYLE}{PROSE}<iframe style='{AWAY}' width=800 height=420 src='{sites.elsewhere}{path}-outer'></iframe>"
-    assert assert_box_covers_red(await sites.show(path, page, outer=outer, inner=INSIDE)) == 0
-
-
 async def test_scrolled_frame_has_boxes_only_for_text_in_view(sites: Sites):
     rows = "<p>a line that was scrolled away</p>" * 30
     scroll = "<script>document.querySelector('b').scrollIntoView({block: 'center'})</script>"

@@ -12,7 +12,6 @@ from PIL import Image
 from app.dashboard.leaf_view import places_of
 from cache.capture import Observation
 from tests.browser.conftest import Rig
-from tests.standin.documents import pdf_with_pages
 from tests.standin.web import Reply
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
@@ -71,12 +70,3 @@ async def test_quoted_words_have_a_box_in_the_screenshot(rig: Rig):
         share, width = red_in(seen.screenshots[picture], (left - 4, top - 2, right + 4, bottom + 2))
         assert share > 0.97, (words, box)
         assert width > 0.6, (words, box)
-
-
-async def test_pdf_has_places(rig: Rig):
-    seen = await rig.show("/places.pdf", Reply(headers={"Content-Type": "application/pdf"}, body=pdf_with_pages(3)))
-    words = next(line for line in seen.text.splitlines() if "2" in line)
-    picture, (left, top, right, bottom) = framed(seen, words)
-    assert picture == 1
-    grey = Image.open(io.BytesIO(seen.screenshots[1])).convert("L").crop((left, top, right, bottom))
-    assert sum(grey.histogram()[:128]) > 0  # the box contains ink

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -13,7 +12,6 @@ from patchright.async_api import Browser
 
 from tests.browser.dashboard.conftest import PHONE, OpenDashboard, Reader, Served, open_reader
 from tests.browser.dashboard.test_fit import problems_of
-from tests.browser.dashboard.test_hostile_text import PAYLOADS, clean
 from tests.fakes.mind2web import (
     mind2web_reply,
     nine_steps,
@@ -34,7 +32,6 @@ class Runs:
     served: Served
     plain: str
     pictured: str
-    hostile: str
     compared: str
 
 
@@ -46,21 +43,11 @@ async def run(served: Served, suite: str, **order: object) -> str:
     return f"/suites/{suite}/runs/{job['id']}"
 
 
-def hostile_steps() -> list[dict]:
-    """Return the nine steps with an attack in each text that a page shows."""
-    tasks: list[dict] = json.loads(json.dumps(nine_steps()))
-    for nth, task in enumerate(tasks):
-        payload = clean("".join(PAYLOADS[nth * 9 : nth * 9 + 9]))
-        task.update(website=payload, domain=payload, confirmed_task=payload)
-    return tasks
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def runs(open_dashboard: OpenDashboard, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Runs]:
     folder: Path = tmp_path_factory.mktemp("benchmarks")
-    for name, steps in (("good", nine_steps()), ("bad", hostile_steps())):
-        (folder / name).mkdir()
-        write_split(folder / name, steps)
+    (folder / "good").mkdir()
+    write_split(folder / "good", nine_steps())
     write_scores(folder / "scores.pkl", ranks_of_nine_steps())
     rows = [source_row(f"t{n}", 0, "CLICK", screenshot=picture(400, 300)) for n in range(3)]
     write_rows(folder / "rows_test_website.parquet", rows)
@@ -77,7 +64,6 @@ async def runs(open_dashboard: OpenDashboard, tmp_path_factory: pytest.TempPathF
                 served,
                 plain=await run(served, "mind2web", data="good", **scored),
                 pictured=await run(served, "mind2web", data="rows_test_website.parquet", split="test_website"),
-                hostile=await run(served, "mind2web", data="bad", **scored),
                 compared=await comparison(served, data="good", **scored),
             )
 
@@ -120,16 +106,6 @@ async def test_steps_can_be_filtered_and_browsed_and_show_what_was_judged(runs: 
     assert "blue click" in await reader.text(".page-text")
     await reader.page.locator(".round summary").first.click()
     assert "Which action comes next?" in await reader.text(".round details")
-
-
-async def test_hostile_suite_data_runs_no_script_and_sends_no_request(runs: Runs, reader: Reader):
-    shown = []
-    for path in ("/suites", runs.hostile, *(f"{runs.hostile}/steps/{nth}" for nth in range(9))):
-        await reader.go(path)
-        shown.append("alert(1)" in await reader.page.content())
-    assert all(shown[1:])
-    assert reader.external_requests == []
-    assert reader.page_errors == []
 
 
 async def test_suite_pages_are_accessible_and_fit_the_window(runs: Runs, chromium: Browser):

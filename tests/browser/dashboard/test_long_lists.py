@@ -6,10 +6,9 @@ from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from patchright.async_api import Browser
 from sqlalchemy import text
 
-from tests.browser.dashboard.conftest import OpenDashboard, Served, open_reader
+from tests.browser.dashboard.conftest import OpenDashboard, Served
 
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
 
@@ -41,20 +40,6 @@ async def crowded(open_dashboard: OpenDashboard) -> AsyncIterator[Served]:
                 }
                 await connection.execute(text(rows), wanted)
         yield running
-
-
-async def test_pages_of_an_agent_list_all_results(crowded: Served, chromium: Browser):
-    async with open_reader(chromium, crowded.url) as reader:
-        await reader.go("/agents/crowd")
-        rows = "[aria-label='Results'] tbody tr"
-        assert await reader.page.locator(rows).count() == PER_PAGE
-        first = await reader.page.locator(f"{rows} a").first.get_attribute("href")
-        assert first == f"/results/res_{RESULTS:026}"
-        await reader.page.click("a:has-text('Older results')")
-        await reader.page.wait_for_url("**cursor=**")
-        first = await reader.page.locator(f"{rows} a").first.get_attribute("href")
-        assert first == f"/results/res_{RESULTS - PER_PAGE:026}"
-        assert await reader.violations() == []
 
 
 async def test_response_has_a_bounded_size(crowded: Served):

@@ -6,38 +6,15 @@ from pathlib import Path
 
 import httpx
 import pytest
-from patchright.async_api import Browser
 
-from tests.browser.dashboard.conftest import PHONE, open_reader
 from tests.browser.dashboard.pages_panel import (
     MANY,
     PAGE_TEXT,
     open_shop,  # noqa: F401 - a fixture
     page_state,
-    press_keys,
-    wait_for_message,
 )
 
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
-
-
-async def test_panels_are_accessible_and_fit_the_window(shop, chromium: Browser):
-    served, _, _ = shop
-    async with open_reader(chromium, served.url, size=PHONE, dark=True) as reader:
-        for view in ("screenshot", "text", "answer"):
-            await reader.go(f"/pages?task=towers&view={view}")
-            await reader.page.evaluate("for (const one of document.querySelectorAll('details')) one.open = true")
-            assert await reader.violations() == [], view
-            assert not await reader.page.evaluate("document.documentElement.scrollWidth > innerWidth"), view
-        await press_keys(reader, "d")
-        await wait_for_message(reader, "Deleted")
-        assert await reader.violations() == []
-        await reader.go("/pages?show=deleted")
-        assert await reader.violations() == []
-        await reader.go("/pages/captures")
-        assert await reader.violations() == []
-        assert not await reader.page.evaluate("document.documentElement.scrollWidth > innerWidth")
-        assert reader.page_errors == []
 
 
 async def test_capture_page_shows_dependents_accepts_an_upload_and_requires_tokens(shop, tmp_path: Path):

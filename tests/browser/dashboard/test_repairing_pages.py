@@ -37,11 +37,6 @@ DROP = """(files) => {
   target.dispatchEvent(new DragEvent("dragover", { dataTransfer: data, cancelable: true, bubbles: true }));
   target.dispatchEvent(new DragEvent("drop", { dataTransfer: data, cancelable: true, bubbles: true }));
 }"""
-LISTEN = """(() => {
-  globalThis.told = [];
-  const line = document.querySelector("[data-progress]");
-  new MutationObserver(() => told.push(line.textContent)).observe(line, { childList: true });
-})()"""
 
 
 async def test_pages_are_sorted_shown_and_opened_with_keys_and_answers_are_judged_again(shop):
@@ -187,20 +182,6 @@ async def test_url_can_be_added_or_corrected_and_the_change_undone(shop):
     await press_keys(reader, "u")
     await wait_for_message(reader, "Undone")
     assert RIGHT not in " ".join(await listed_rows(reader))
-
-
-async def test_flagged_pages_are_captured_again_with_live_progress(shop):
-    served, reader, _ = shop
-    await served.http.post("/v1/pages/changes", json={"action": "flag", "url": FINE})
-    await reader.go("/pages")
-    await reader.page.evaluate(LISTEN)
-    await reader.page.click("[data-recapture-flagged]")
-    await wait_for_message(reader, "3 of 3 captured again: 2 repaired, 1 still a problem")
-    told = await reader.page.evaluate("told")
-    assert told[0] == "0 of 3 captured again, 0 repaired" and len(told) == 4
-    assert not (await page_state(served, MANY))["problem"]
-    await reader.page.wait_for_selector('#pages-rejudge:has-text("Re-judge 5 affected claims In 1 answer")')
-    assert reader.page_errors == []
 
 
 async def test_file_can_be_dropped_or_chosen_with_a_key(shop, tmp_path: Path):

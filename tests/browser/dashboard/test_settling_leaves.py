@@ -58,21 +58,3 @@ async def test_override_of_a_doubtful_leaf_shows_in_panel_tree_and_score(served:
     await reader.go("/review?agent=settler&settled=true")
     assert "gate" in await reader.text("main table")
     assert reader.page_errors == []
-
-
-async def test_withdrawn_override_stays_visible(served: Served, reader: Reader):
-    result = await judged(served, "taker")
-    await reader.go(f"/results/{result}?leaf=open")
-    await override(reader, "failed", by="Grace")
-    await reader.page.locator(".withdraw summary").click()
-    await reader.page.locator('.withdraw textarea[name="reason"]').fill("I looked at another page.")
-    # The browser remembers the name.
-    assert await reader.page.locator('.withdraw input[name="by"]').input_value() == "Grace"
-    await reader.page.locator(".withdraw button").click()
-    await reader.page.locator(".override:not(.in-force)").wait_for()
-    said = await reader.text(".overrides")
-    assert "Withdrawn by Grace" in said and "I looked at another page." in said and WHY in said
-    assert await reader.page.locator(".override-mark").count() == 0
-    assert "with overrides" not in await reader.text(".result-score")
-    found = (await served.http.get(f"/v1/results/{result}")).json()
-    assert [row["outcome"] for row in found["overrides"]] == ["failed", None]

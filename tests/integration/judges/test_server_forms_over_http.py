@@ -24,7 +24,6 @@ from judges.verifier import Verifier
 from rubrics.verdict import Claim, Outcome
 from tests.fakes.clock import FakeClock
 from tests.fakes.pages import long_text, page
-from tests.standin.call import Call
 from tests.standin.faults import Fault
 from tests.standin.llm import StandInLLM
 
@@ -131,26 +130,6 @@ async def test_message_indicates_too_long_page(server: StandInLLM, connect: Conn
     shown = page(text=long_text(15_000))
     verdict = await verifier.judge(Claim(text="So it is."), task="t", answer="a", evidence=shown, trials=1)
     assert (verdict.outcome, len(server.calls)) == (Outcome.PASSED, 2)
-
-
-async def test_reported_token_limit_applies_to_later_pages(server: StandInLLM, connect: Connect):
-    limit_chars = 16_000  # the server counts four characters per token
-    words = iter(["maximum context length is 4000 tokens", "input is too long", "input is too long"])
-
-    def refusal(call: Call) -> Fault | None:
-        return Fault(status=400, message=next(words)) if len(call.text) > limit_chars else None
-
-    server.fault_for = refusal
-    verifier = Verifier(connect(), MODEL, block_builder=BLOCK_BUILDER, pages=PagePreparer(BLOCK_BUILDER))
-    outcomes = []
-    for times in (2_000, 6_000):
-        shown = page(text=long_text(10 * times))
-        verdict = await verifier.judge(Claim(text="So it is."), task="t", answer="a", evidence=shown, trials=1)
-        outcomes.append(verdict.outcome)
-    # Half of the second page would have been rejected too.
-    assert outcomes == [Outcome.PASSED, Outcome.PASSED]
-    cut = [len(call.text) for call in server.calls[1::2]]
-    assert all(limit_chars / 2 < length <= limit_chars for length in cut)
 
 
 async def test_request_format_is_cached_until_max_age(server: StandInLLM, connect: Connect, tmp_path: Path):

@@ -91,22 +91,6 @@ async def test_upload_kind_is_detected_from_bytes(open_api: OpenApi):
         assert document.headers["content-disposition"] == f'attachment; filename="{page["id"]}.pdf"'
 
 
-async def test_form_uploads_text_with_image_or_a_file(open_api: OpenApi):
-    async with open_api() as api:
-        gone = await lost_page(api)
-        response = await form(api, gone, text=(None, TEXT), image=("page.png", png(2200, 100), "image/png"))
-        assert response.status_code == 201, response.text
-        page = response.json()
-        assert (page["outcome"], page["provenance"]["as"]) == ("ok", "text")
-        assert (await api.get(f"/v1/pages/{page['id']}/text")).text == TEXT
-        shot = await api.get(f"/v1/pages/{page['id']}/screenshot")
-        assert shot.headers["content-type"] == "image/jpeg"
-        with Image.open(io.BytesIO(shot.content)) as shown:
-            assert shown.width == 1100
-        by_file = await form(api, gone, file=("saved.mhtml", saved(HTML), "multipart/related"))
-        assert by_file.json()["provenance"]["saved_url"] == "https://towns.example/benches"
-
-
 async def test_invalid_upload_is_rejected_and_nothing_is_stored(open_api: OpenApi):
     async with open_api(max_body_bytes=2 * 1024 * 1024) as api:
         gone = await lost_page(api)

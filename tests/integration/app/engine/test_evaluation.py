@@ -11,9 +11,8 @@ import pytest
 
 from app.agent_summary import summary_fields
 from app.engine import pipeline
-from app.engine.runtime import Runtime, open_runtime
+from app.engine.runtime import Runtime
 from app.progress import Stage
-from mind2web2.utils.cache_filesys import CacheFileSys
 from tests.integration.app.judged_folder import (
     ANSWER,
     JUDGE,
@@ -23,7 +22,6 @@ from tests.integration.app.judged_folder import (
     AnswerFolder,
     stored_result,
 )
-from tests.standin.documents import pdf_with_pages
 from tests.standin.faults import EMPTY
 from tests.standin.llm import StandInLLM
 
@@ -58,19 +56,18 @@ async def test_answers_are_judged_with_pages_of_public_cache(folder: AnswerFolde
     assert folder.observer.stages[-1] is Stage.STORING
 
 
-@pytest.mark.parametrize("in_process", [True, False])
 async def test_evaluation_date_reaches_the_script_and_is_an_input_of_the_result(
-    folder: AnswerFolder, in_process: bool, monkeypatch: pytest.MonkeyPatch
+    folder: AnswerFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     folder.write_judge("bridge", DATED_SCRIPT)
     monkeypatch.setenv("MIND2WEB2_EVAL_DATE", "2026-10-31")
-    (judged,) = await folder.evaluate(in_process=in_process)
+    (judged,) = await folder.evaluate(in_process=False)
     result = stored_result(judged)
     assert result["eval_date"] == "2026-10-31"
     assert result["eval_breakdown"][0]["info"] == [{"dates": {"variable": "2026-10-31", "function": "2026-10-31"}}]
-    assert (await folder.evaluate(in_process=in_process))[0].reused
+    assert (await folder.evaluate(in_process=False))[0].reused
     monkeypatch.delenv("MIND2WEB2_EVAL_DATE")
-    (again,) = await folder.evaluate(in_process=in_process)
+    (again,) = await folder.evaluate(in_process=False)
     assert (again.reused, again.planned.reason) == (False, "eval_date changed")
 
 
@@ -144,28 +141,8 @@ async def test_full_disk_ends_the_evaluation(folder: AnswerFolder, monkeypatch: 
     assert raised.group_contains(OSError, match="No space left")
 
 
-async def test_each_page_of_a_folder_is_imported_once_whatever_it_is(folder: AnswerFolder) -> None:
-    cache = CacheFileSys(folder.root / "cache" / "otter" / "bridge")
-    for name, body in {"paper": pdf_with_pages(2), "broken": b"%PDF-1.7 cut off"}.items():
-        cache.put_pdf(f"https://towns.example/{name}", body)
-    cache.save()
-    spellings = [f"https://towns.example/vellmar{end}" for end in ("", "#history", "#bridge")]
-    async with open_runtime(folder.settings()) as runtime:
-        first = await folder.public.import_pages(runtime, "otter", "bridge", spellings)
-        paper = await runtime.pages.evidence(first.pages["https://towns.example/paper"])
-    async with open_runtime(folder.settings()) as runtime:
-        second = await folder.public.import_pages(runtime, "otter", "bridge", spellings)
-
-    assert (first.new, first.same, first.damaged) == (3, 0, 1)
-    assert (second.new, second.same, second.damaged) == (0, 3, 1)
-    assert first.pages == second.pages
-    assert len({first.pages[url].id for url in spellings}) == 1
-    assert len(paper.screenshots) == 2
-
-
-@pytest.mark.parametrize("source", [JUDGE, SCRIPT_OF_TWO], ids=["native judge", "public script"])
-async def test_incomplete_result_is_completed_by_the_next_run(folder: AnswerFolder, source: str) -> None:
-    folder.write_judge("bridge", source)
+async def test_incomplete_result_is_completed_by_the_next_run(folder: AnswerFolder) -> None:
+    folder.write_judge("bridge", SCRIPT_OF_TWO)
     async with StandInLLM(fault_for=lambda call: EMPTY if "nine arches" in call.claim else None) as server:
         settings: dict[str, Any] = {"model": "openai/gpt-6-luna", "openai_base_url": server.base_url}
         (first,) = await folder.evaluate(**settings)

@@ -12,10 +12,8 @@ from app.engine.pipeline import AnswerPages
 from cache.backends.http import HttpCapturer
 from cache.backends.router import RoutedCapturer
 from cache.blobs import BlobStore
-from cache.capture import CaptureOutcome
 from cache.capture_index import MemoryIndex
 from cache.egress.proxy import EgressProxy
-from cache.errors import NoEvidence
 from cache.pacing import FairLimit, SlowHosts
 from cache.pages import PageCache
 from tests.standin.web import Reply, StandInWeb, Visit
@@ -83,21 +81,3 @@ async def test_page_of_another_answer_is_captured_while_an_answer_waits_for_its_
         for answer in answers:
             answer.cancel()
         await asyncio.wait(answers)
-
-
-async def test_pages_of_a_hanging_host_have_their_own_reason_and_are_visited_once():
-    async with hosts_with_cache(hanging=1, all_hosts=2, deadline_s=3.0) as (hosts, cache):
-        slow, fast = hosts.servers
-        done: list[str] = []
-        pages = AnswerPages(cache)
-        await pages.capture_all([*hosts.urls(slow), *hosts.urls(fast)], lambda _: done.append(""))
-        details = {capture.url: (capture.outcome, capture.detail) for capture in pages.seen}
-        late = (CaptureOutcome.TIMEOUT, "no response within 3 s")
-        own = (CaptureOutcome.TIMEOUT, "no response within 0.5 s; the host had not responded to an earlier page")
-        assert [details[url] for url in hosts.urls(slow)] == [late, late, own, own, own]
-        assert {details[url] for url in hosts.urls(fast)} == {(CaptureOutcome.OK, "")}
-        for url in hosts.urls(slow):
-            with pytest.raises(NoEvidence):
-                await pages.evidence_for(url)
-        assert {*slow.hits.values(), *fast.hits.values()} == {1}
-        assert len(slow.hits) == len(fast.hits) == PAGES_PER_HOST

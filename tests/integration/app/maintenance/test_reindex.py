@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import signal
-import subprocess
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -83,41 +80,6 @@ async def test_damaged_file_index_is_rebuilt(store: Store, damage: str) -> None:
     index = await store.index()
     assert [await index.find(capture.key) for capture in captures] == captures
     assert (await rebuild(store.blobs, index, check=True)).rows == 0
-
-
-KILLED = """
-import asyncio, os, signal, sys
-from pathlib import Path
-from cache.pages import PageCache
-from tests.integration.app.maintenance.test_reindex import URL, StaticCapturer, Store
-
-class KilledIndex:
-    \"\"\"Index whose process is killed before the row is written, when bodies and record exist.\"\"\"
-    def __init__(self, index): self.find, self.newest, self.get = index.find, index.newest, index.get
-    async def record(self, capture, *, synced): os.kill(os.getpid(), signal.SIGKILL)
-
-async def main():
-    store = Store(Path(sys.argv[1]))
-    await PageCache(StaticCapturer(), store.blobs, KilledIndex(await store.index())).get(URL)
-
-asyncio.run(main())
-"""
-
-
-def _run_program(program: str, *arguments: str) -> int:
-    return subprocess.run([sys.executable, "-c", program, *arguments], check=False, timeout=240).returncode
-
-
-async def test_capture_of_process_killed_before_row_is_adopted(
-    store: Store,
-) -> None:
-    assert _run_program(KILLED, str(store.folder)) == -signal.SIGKILL
-    index = await store.index()
-    assert [capture async for capture in index.captures()] == []
-    found = await rebuild(store.blobs, index, check=True)
-    assert (found.captures, found.rows, found.unnamed, found.is_consistent) == (1, 1, 0, True)
-    adopted = await PageCache(StaticCapturer(), store.blobs, await store.index()).evidence_for(URL)
-    assert adopted.text == f"Benches of {URL}"
 
 
 @pytest.mark.postgres

@@ -90,15 +90,6 @@ async def test_unavailable_archive_does_not_report_never_seen(path: str, status:
     assert "never seen" not in seen.detail
 
 
-async def test_copy_that_redirects_outside_the_archive_is_ignored() -> None:
-    standin = StandInArchive(COPIES)
-    async with StandInWeb({"/": Reply.html(NEW)}) as elsewhere, archive(standin) as wayback:
-        standin.pages[f"/web/20250601080000id_/{URL.partition('?')[0]}"] = Reply.redirect(elsewhere.url("/"))
-        seen = await wayback.find_copy(URL, DEAD, None)
-        assert elsewhere.connections == 0
-    assert seen.provenance == {"wayback": "no answer"}
-
-
 async def test_page_cache_stores_failure_and_copy_and_serves_the_copy() -> None:
     standin = StandInArchive({})
     async with StandInWeb() as web, archive(standin) as wayback, EgressProxy(frozenset({web.host_port})) as proxy:

@@ -9,7 +9,7 @@ from pydantic import BaseModel
 
 from judges.llm.lexical import decide, fill
 
-SIZE = 1 << 18
+SIZE = 1 << 17
 
 
 class Opera(BaseModel):

@@ -52,11 +52,3 @@ def test_pickle_that_requests_all_memory_is_rejected(tmp_path: Path):
     file.write_bytes(b"\x80\x04N" + b"r" + (2**31 - 1).to_bytes(4, "little") + b".")
     with pytest.raises(ScoresRejected, match="rejected"):
         convert_pickle(file, tmp_path / "s.parquet")
-
-
-def test_pinned_digest_must_match(tmp_path: Path):
-    file = write_scores(tmp_path / "s.pkl", ranks_of_nine_steps())
-    digest = hashlib.sha256(file.read_bytes()).hexdigest()
-    assert convert_pickle(file, tmp_path / "s.parquet", sha256=digest.upper()).sha256 == digest
-    with pytest.raises(ScoresRejected, match="SHA-256 is"):
-        convert_pickle(file, tmp_path / "s.parquet", sha256="0" * 64)
