@@ -50,13 +50,6 @@ def test_data_folder_that_cannot_be_written_names_it_and_the_setting(home: Path,
     assert "ASSAY_DATA_DIR" in errors
 
 
-def test_results_folder_that_cannot_be_written_names_it_and_the_flag(home: Path) -> None:
-    errors = run(home, warm_assay(), *EVALUATE, "--out", "file/out", ASSAY_BROWSER="/nonexistent/chromium")
-
-    assert "cannot write file/out" in errors
-    assert "--out" in errors
-
-
 def test_full_disk_names_the_file_that_does_not_fit(home: Path) -> None:
     (home / "answers/otter/karrow_visit/answer_1.md").write_text("I could not find a ferry.")
     small_files = ("sh", "-c", 'ulimit -f 8; exec "$@"', "sh")

@@ -134,6 +134,10 @@ async def test_empty_screens_are_accessible_and_fit_the_window(open_dashboard: O
     assert found == {path: [] for path in EMPTY}
 
 
+WIDE = ("home", "result", "leaf", "compare", "review", "page", "submit")
+"""Screens whose layout differs in wide windows."""
+
+
 @pytest.mark.parametrize(("size", "dark"), [(LAPTOP, False), (PHONE, True)], ids=["wide-light", "narrow-dark"])
 async def test_screens_are_accessible_and_fit(
     served: Served, chromium: Browser, known: dict[str, str], size, dark: bool
@@ -141,10 +145,12 @@ async def test_screens_are_accessible_and_fit(
     found = {}
     async with open_reader(chromium, served.url, size=size, dark=dark) as reader:
         for name, path in (await screens(served, known)).items():
+            if size == LAPTOP and name not in WIDE:
+                continue
             found[name] = await problems_of(reader, path, size)
             assert await reader.page.evaluate(UNNAMED) == [], name
             assert set(await reader.page.evaluate(LABELS_OF_TABLES)) <= {"On a scale"}, name
-    assert found == {name: [] for name in known}
+    assert found == {name: [] for name in found}
 
 
 async def test_keyboard_reaches_the_content_first_and_cards_keep_their_table_roles(
