@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 from pathlib import Path
 from textwrap import dedent
 
@@ -13,11 +12,9 @@ from answers.submission import Answer
 from app.engine.judge_files import load_catalogue
 from app.engine.pipeline import evaluate
 from app.engine.runtime import open_runtime
-from app.progress import Progress
 from judges.errors import JudgeBug, ScriptStopped
 from judges.registry import JudgeKind
 from rubrics.node import Strategy
-from tests.fakes.judge_processes import script
 from tests.fakes.settings import settings_for_tests
 
 pytestmark = pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20")
@@ -38,21 +35,6 @@ def native(folder: Path, task: str, body: str = "ctx.check('alone', os.getpid())
     path = folder / f"{task}.py"
     path.write_text(dedent(NATIVE).format(task=task, body=body) + dedent(above), "utf-8")
     return path
-
-
-async def test_isolated_judging_reports_hash_of_executed_file(tmp_path: Path):
-    mine, public = native(tmp_path, "mine"), script(tmp_path, name="public")
-    settings = settings_for_tests(judges=(tmp_path,), data_dir=tmp_path / "data")
-    steps: list[Progress] = []
-    async with open_runtime(settings) as runtime:
-        assert runtime.process_pool is not None
-        for path in (mine, public):
-            judge = runtime.judge(path.stem)
-            result = await evaluate(runtime, judge=judge, agent="me", answer=ANSWER, progress=steps.append)
-            assert result["script"]["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
-            assert result["script"]["kind"] == judge.kind.value
-        assert runtime.process_pool.server_pid is not None
-    assert max(step.leaves_done for step in steps) == 2
 
 
 async def test_hanging_script_ends_in_time_and_others_are_judged(tmp_path: Path):

@@ -11,7 +11,7 @@ from answers.submission import Answer, Submission
 from app.storage.database import Database
 from app.storage.errors import KeyInProgress, KeyReused
 from app.storage.idempotency import IdempotencyKey
-from app.storage.jobs import answer_text, get_submission, jobs_of_submission
+from app.storage.jobs import answer_text, jobs_of_submission
 from tests.fakes.services import Rig
 
 pytestmark = pytest.mark.postgres
@@ -40,24 +40,6 @@ async def count(database: Database, table: str) -> int:
 
 async def counts(rig: Rig) -> tuple[int, ...]:
     return tuple([await count(rig.database, table) for table in ("submissions", "jobs", "procrastinate_jobs")])
-
-
-async def test_submission_stores_one_queued_job_per_answer(rig: Rig):
-    [accepted] = (await accept(rig, submission("one", "two", run="r1", metadata={"a": [1, "\0"]})))["all"]
-    async with rig.database.begin() as connection:
-        record = await get_submission(connection, accepted["id"])
-        jobs = await jobs_of_submission(connection, accepted["id"])
-        texts = [await answer_text(connection, job.answer_sha256) for job in jobs]
-    assert record is not None
-    assert (record.agent, record.run, record.metadata) == ("demo", "r1", {"a": [1, "\0"]})
-    assert texts == ["one", "two"]
-    assert [job.id for job in jobs] == [job["id"] for job in accepted["jobs"]]
-    assert accepted["jobs"][0] == {
-        "id": jobs[0].id,
-        "answer": "answer_1.md",
-        "status": "queued",
-        "url": f"/v1/jobs/{jobs[0].id}",
-    }
 
 
 async def test_equal_answers_are_stored_once(rig: Rig):

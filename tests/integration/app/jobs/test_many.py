@@ -3,40 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import text
 
 from app.progress import Progress, Stage
 from app.storage import jobs as rows
-from app.storage.database import connect_database
 from app.storage.records import JobStatus
 from tests.fakes.evaluating import ScriptedEvaluation
 from tests.fakes.services import Rig
 
 pytestmark = pytest.mark.postgres
-
-
-async def test_each_job_starts_on_one_of_three_workers(rig: Rig, database_url: str):
-    jobs = [job_id for _ in range(2) for job_id in await rig.submit(*(f"answer {nth}" for nth in range(12)))]
-    evaluation = ScriptedEvaluation()
-    async with (
-        connect_database(database_url) as second,
-        Rig.opened(second) as rig_2,
-        connect_database(database_url) as third,
-        Rig.opened(third) as rig_3,
-        rig.running_worker(evaluation, concurrency=20),
-        rig_2.running_worker(evaluation, concurrency=20),
-        rig_3.running_worker(evaluation, concurrency=20),
-    ):
-        for job_id in jobs:
-            await rig.wait_for_job(job_id, within_s=120.0)
-    assert Counter(evaluation.started) == Counter(jobs)
-    async with rig.database.begin() as connection:
-        stored = (await connection.execute(text("SELECT count(*), count(DISTINCT job_id) FROM results"))).one()
-    assert tuple(stored) == (24, 24)
 
 
 async def test_only_one_of_concurrent_completions_succeeds(rig: Rig):

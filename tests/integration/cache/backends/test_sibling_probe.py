@@ -21,10 +21,6 @@ SONG = (
     "<title>Not Found</title><h1>Not Found</h1><p>The second single of the quartet, written on a night train. "
     "It was recorded in a barn near the coast and came out in May 2019, with a B-side that nobody remembers."
 )
-NUMBER = (
-    "<title>404 - Numbers</title><h1>404</h1><p>404 is an even number: two times two times a hundred and one. "
-    "Servers answer with it where a page could not be found."
-)
 
 
 class Site(StandInWeb):
@@ -68,12 +64,12 @@ async def test_site_that_returns_200_not_found_for_everything_is_soft_404() -> N
     assert len(probe.rpartition("/")[2]) >= 16
 
 
-@pytest.mark.parametrize(("page", "status"), [(SONG, 404), (NUMBER, 410)])
-async def test_short_page_with_error_title_is_ok_only_if_sibling_is_404(page: str, status: int) -> None:
-    async with Site(lambda visit: Reply.html(page if visit.path == CITED else ARTICLE)) as dishonest:
+@pytest.mark.parametrize("status", [404, 410])
+async def test_short_page_with_error_title_is_ok_only_if_sibling_is_404(status: int) -> None:
+    async with Site(lambda visit: Reply.html(SONG if visit.path == CITED else ARTICLE)) as dishonest:
         assert (await _capture(dishonest)).outcome is CaptureOutcome.SOFT_404
     missing = Reply.html("no", status=status)
-    async with Site(lambda visit: Reply.html(page) if visit.path == CITED else missing) as honest:
+    async with Site(lambda visit: Reply.html(SONG) if visit.path == CITED else missing) as honest:
         seen = await _capture(honest)
         assert len(honest.probes()) == 1
     assert seen.outcome is CaptureOutcome.OK
