@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 from pathlib import Path
 
 import pytest
@@ -9,6 +8,10 @@ import pytest
 from app.engine.runtime import open_runtime
 from app.errors import InvalidSettings
 from tests.fakes.settings import settings_for_tests
+
+
+def temporary_secrets(folder: Path) -> list[Path]:
+    return list(folder.glob(".secret*"))
 
 
 async def test_installation_secret_is_created_once_and_private(tmp_path: Path):
@@ -20,7 +23,7 @@ async def test_installation_secret_is_created_once_and_private(tmp_path: Path):
     assert len(set(secrets)) == 1
     assert len(secrets[0]) == 32
     assert (tmp_path / "secret").stat().st_mode & 0o077 == 0
-    assert not [name for name in os.listdir(tmp_path) if name.startswith(".secret")]
+    assert not temporary_secrets(tmp_path)
 
 
 @pytest.mark.parametrize("blobs", ["ftp://host/folder", "file:///proc/nothing/here"])
