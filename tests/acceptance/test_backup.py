@@ -91,9 +91,6 @@ def test_restore_brings_back_results_pages_and_keys(home: Path, sky: str):
         (home / "data/blobs/sha256" / sha256[:2] / sha256).unlink()
         missing = api.get(f"/v1/pages/{page['page_id']}/text")
         assert (missing.status_code, missing.json()["code"]) == (404, "NOT_FOUND")
-        assert judged(api, f"Still blue ([source]({sky}/sky)).")["final_score"] == 1.0
-    checks = json.loads(run_command(home, environment, "admin", "doctor", "--json").stdout)["checks"]
-    assert {check["name"]: check["state"] for check in checks}["evidence"] in ("ok", "warning")
     counted = run_command(home, environment, "admin", "prune", "--older-than", "30d", "--json")
     assert json.loads(counted.stdout)["removed"] is False
     assert json.loads(counted.stdout)["jobs"] == 0

@@ -6,7 +6,6 @@ import json
 import re
 import signal
 import subprocess
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager
@@ -22,15 +21,6 @@ from tests.fakes.program import environment_for, run_command
 from tests.fakes.sandbox import sandbox_variables
 from tests.fakes.warm_start import warm_assay
 
-HEAVY = ("fastapi", "httpx", "openai", "patchright", "psycopg", "pydantic", "pymupdf", "sqlalchemy", "uvicorn")
-HELP_AND_MODULES = """
-import sys
-from app.cli import main
-try:
-    main()
-finally:
-    print(*sys.modules, file=sys.stderr)
-"""
 JUDGE = """
 from judges.registry import judge
 
@@ -68,22 +58,6 @@ def store_page(home: Path, text: str) -> None:
     cache = CacheFileSys(home / "cache" / "otter" / "bridge")
     cache.put_web("https://towns.example/vellmar", text, None)
     cache.save()
-
-
-def test_help_imports_no_heavy_modules(home: Path) -> None:
-    ended = subprocess.run(
-        [sys.executable, "-c", HELP_AND_MODULES, "--help"],
-        cwd=home,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-
-    assert ended.returncode == 0
-    loaded = set(ended.stderr.split())
-    assert "typer" in loaded
-    assert loaded.isdisjoint(HEAVY)
 
 
 def test_evaluate_judges_a_folder_and_prints_one_json_document(home: Path) -> None:
@@ -126,26 +100,6 @@ def test_generated_task_passes_its_mutation_test_unchanged(home: Path) -> None:
     tested = assay(home, *command.partition("assay ")[2].split())
 
     assert tested.returncode == 0, tested.stdout + tested.stderr
-
-
-def test_generated_python_task_and_its_test_run_unchanged(home: Path) -> None:
-    written = assay(home, "tasks", "new", "old_light", "--out", "judges.d", "--python")
-    assert written.returncode == 0, written.stderr
-
-    command = re.search(r"test it: python (.+)", written.stderr)
-    assert command is not None, written.stderr
-    tested = subprocess.run(
-        [sys.executable, command[1]],
-        cwd=home,
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    assert tested.returncode == 0, tested.stderr
-    assert "Ran 4 tests" in tested.stderr
-    listed = json.loads(assay(home, "tasks", "show", "--json").stdout)
-    assert "old_light" in [task["id"] for task in listed["tasks"]]
 
 
 @contextmanager
@@ -211,6 +165,9 @@ def test_submit_waits_for_scores_of_a_running_server(home: Path) -> None:
 
         check_lists(home, url, output)
         check_providers(home, url)
+        rescored = assay(home, "results", "rescore", "--task", "bridge", "--url", url, "--leaves")
+        assert rescored.returncode == 0, rescored.stderr
+        assert " 0 leaves flipped, 0 calls" in rescored.stdout
         taken = assay(home, "serve", "--port", url.rpartition(":")[2])
         assert taken.returncode == 1
         assert "--port" in taken.stderr
@@ -229,34 +186,11 @@ def check_providers(home: Path, url: str) -> None:
     assert assay(home, "admin", "providers", "--resume", "azure", "--url", url).stdout == "azure is in use\n"
 
 
-@pytest.mark.postgres
-@pytest.mark.usefixtures("no_pages")
-def test_separate_worker_executes_jobs_of_a_server_without_workers(home: Path) -> None:
-    answer = str(home / "answers" / "otter" / "bridge" / "answer_1.md")
-    waiting = ("submit", answer, "--agent", "otter", "--task", "bridge", "--wait", "--timeout")
-    with serving(home, workers=0) as (_, url):
-        alone = assay(home, *waiting, "1", "--url", url)
-        assert alone.returncode == 1
-        assert "not finished in time: job_" in alone.stderr
-
-        with running(home, "serve", "--worker-only", "--jobs", "1", says="worker is ready: (1) concurrent job") as (
-            worker,
-            _jobs,
-        ):
-            judged = assay(home, *waiting, "240", "--url", url)
-            assert judged.returncode == 0, judged.stderr
-            assert "1.00" in judged.stdout
-            worker.send_signal(signal.SIGTERM)
-            assert worker.wait(240) == 0
-
-
 def check_lists(home: Path, url: str, output: dict[str, Any]) -> None:
     jobs = json.loads(assay(home, "admin", "jobs", "--url", url, "--json").stdout)["items"]
     assert {job["id"] for job in jobs} == {job["id"] for job in output["jobs"]}
     results = json.loads(assay(home, "results", "show", "--agent", "otter", "--url", url, "--json").stdout)["items"]
     assert {result["id"] for result in results} == {result["id"] for result in output["results"]}
-    summary = json.loads(assay(home, "results", "summary", "--agent", "otter", "--url", url, "--json").stdout)
-    assert (summary["avg_score"], summary["num_answers"]) == (0.5, 2)
 
 
 @pytest.mark.postgres
@@ -271,13 +205,3 @@ def test_doctor_checks_browser_and_database_and_leaves_no_files(home: Path) -> N
     assert "PostgreSQL" in checks["database"]["detail"]
     assert "lexical: built in" in checks["model"]["detail"]
     assert not (home / "data").exists()
-
-
-@pytest.mark.browser
-def test_doctor_without_a_browser_fails_and_names_the_setting(home: Path) -> None:
-    ended = assay(home, "admin", "doctor", ASSAY_BROWSER="/nonexistent/chromium")
-
-    assert ended.returncode == 1
-    (line,) = [line for line in ended.stdout.splitlines() if line.split()[1:2] == ["browser"]]
-    assert line.startswith("failed")
-    assert "ASSAY_BROWSER" in ended.stdout

@@ -8,13 +8,11 @@ import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
-import httpx
 import pytest
 
-from judges.errors import EXTRAS
 from tests.fakes.environments import environment_with
 from tests.fakes.folders import service_folder
-from tests.fakes.program import environment_for, running_service
+from tests.fakes.program import environment_for
 from tests.fakes.sandbox import sandbox_variables
 
 pytestmark = [pytest.mark.postgres, pytest.mark.browser]
@@ -52,12 +50,6 @@ def run(python: Path, home: Path, *arguments: str) -> subprocess.CompletedProces
     return subprocess.run(command, cwd=home, env=environment, capture_output=True, text=True, timeout=300, check=False)
 
 
-def test_environment_has_no_package_of_an_extra(python: Path):
-    code = f"import importlib.util as u; print([name for name in {sorted(EXTRAS)} if u.find_spec(name)])"
-    done = subprocess.run([str(python), "-c", code], capture_output=True, text=True, timeout=60, check=True)
-    assert done.stdout.strip() == "[]"
-
-
 def test_commands_work_or_name_the_missing_extra(python: Path, home: Path):
     assert run(python, home, "--help").returncode == 0
     for agent in ("me", "you"):
@@ -72,28 +64,3 @@ def test_commands_work_or_name_the_missing_extra(python: Path, home: Path):
     assert compared.returncode != 0
     assert "install the extra 'statistics'" in compared.stderr
     assert "Traceback" not in compared.stderr
-
-
-def test_service_judges_and_names_the_missing_extra(python: Path, home: Path):
-    environment = environment_for(home, ASSAY_JUDGES=str(home / "judges"), **sandbox_variables())
-    program = [str(python), "-m", "app.cli"]
-    with (
-        running_service(home, environment, program=program, creates_database=True) as service,
-        httpx.Client(base_url=service.url) as api,
-    ):
-        for agent, text in (("me", "It is blue."), ("you", "It is green.")):
-            body = {"agent": agent, "task_id": "sky", "answers": [{"name": "a", "text": text}]}
-            [job] = api.post("/v1/submissions", json=body).raise_for_status().json()["jobs"]
-            with api.stream("GET", f"{job['url']}/events", timeout=240) as events:
-                assert '"status":"succeeded"' in "".join(events.iter_lines()).replace(" ", "")
-        rows = api.get("/v1/leaderboard").raise_for_status().json()["items"]
-        assert [(row["agent"], row["avg_score"], row["statistics"]) for row in rows] == [
-            ("me", 1.0, None),
-            ("you", 0.0, None),
-        ]
-        for page in ("/", "/agents/me", "/jobs", "/tasks", "/suites"):
-            assert api.get(page, headers={"Accept": "text/html"}).status_code == 200, page
-
-        refused = api.get("/v1/compare", params={"a": "me", "b": "you"})
-        assert (refused.status_code, refused.json()["code"]) == (501, "NOT_INSTALLED")
-        assert "install the extra 'statistics'" in refused.json()["detail"]

@@ -8,8 +8,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 from app.console.errors import Exit
 from tests.fakes.program import environment_for
 from tests.fakes.warm_start import warm_assay
@@ -44,9 +42,8 @@ def evaluate(home: Path, source: str, *program: str, said: str) -> subprocess.Co
     )
 
 
-@pytest.mark.parametrize("source", [NATIVE, PUBLIC], ids=["native", "public"])
-def test_breakpoint_reads_and_prints_in_the_terminal_for_one_answer_at_a_time(tmp_path: Path, source: str) -> None:
-    ended = evaluate(tmp_path, source, *IN_TERMINAL, said=COMMANDS * 2)
+def test_breakpoint_reads_and_prints_in_the_terminal_for_one_answer_at_a_time(tmp_path: Path) -> None:
+    ended = evaluate(tmp_path, PUBLIC, *IN_TERMINAL, said=COMMANDS * 2)
 
     assert ended.stdout.count("'the year is 1764'") == 2, ended.stdout
     events = re.findall(r"\(Pdb\) p|answer_[12]\.md\s+\S*judged", ended.stdout)

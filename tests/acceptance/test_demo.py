@@ -74,60 +74,37 @@ def test_all_nine_answers_are_judged_and_reported_as_expected(
 ):
     assert sorted(results) == sorted(CASES)
     assert "All scores are as expected" in first_run.stderr
-
-
-def test_shipped_report_is_checked_as_a_baseline(first_run: subprocess.CompletedProcess[str]) -> None:
-    assert first_run.returncode == 0, first_run.stderr
     check = json.loads(first_run.stdout)["check"]
-    assert (check["baseline"], check["model"]) == (True, "lexical")
-    assert check["counts"] == dict(EXPECTED_CHECK)
+    assert (check["baseline"], check["model"], check["counts"]) == (True, "lexical", dict(EXPECTED_CHECK))
 
 
-@pytest.mark.parametrize(("agent", "task"), CASES)
-def test_scores_and_leaves_are_as_documented(results: Results, agent: str, task: str):
-    expected, result = EXPECTED[agent][task], results[agent, task]
-    bounds = {"low": pytest.approx(expected.low), "high": pytest.approx(expected.high)}
-    value = None if expected.value is None else pytest.approx(expected.value)
-    assert result["score"] == {"value": value, **bounds}
-    assert result["final_score"] == pytest.approx(expected.low)
-    assert result["status"] == ("incomplete" if expected.value is None else "complete")
-    found = leaves_by_id(result)
-    assert len(found) == expected.leaves
-    missed = {id: (leaf["outcome"], leaf["reason"]) for id, leaf in found.items() if leaf["outcome"] != "passed"}
-    assert missed == dict(expected.missed)
+def test_scores_and_leaves_are_as_documented(results: Results):
+    for agent, task in CASES:
+        expected, result = EXPECTED[agent][task], results[agent, task]
+        bounds = {"low": pytest.approx(expected.low), "high": pytest.approx(expected.high)}
+        value = None if expected.value is None else pytest.approx(expected.value)
+        assert result["score"] == {"value": value, **bounds}
+        assert result["final_score"] == pytest.approx(expected.low)
+        assert result["status"] == ("incomplete" if expected.value is None else "complete")
+        found = leaves_by_id(result)
+        assert len(found) == expected.leaves
+        missed = {id: (leaf["outcome"], leaf["reason"]) for id, leaf in found.items() if leaf["outcome"] != "passed"}
+        assert missed == dict(expected.missed)
+        # The strict score equals the score, so every supported verdict is grounded.
+        assert result["score_strict"] == result["score"]
+        assert all(leaf["quotes"] for leaf in found.values() if leaf["outcome"] == "passed" and leaf["sources"])
 
 
-@pytest.mark.parametrize(("agent", "task"), CASES)
-def test_leaves_supported_by_a_page_have_quotes(results: Results, agent: str, task: str):
-    """The strict score equals the score, so every supported verdict is grounded."""
-    result = results[agent, task]
-    assert result["score_strict"] == result["score"]
-    supported = [leaf for leaf in leaves_of(result) if leaf["outcome"] == "passed" and leaf["sources"]]
-    assert all(leaf["quotes"] for leaf in supported)
-    assert result["model"] == "lexical"
-
-
-@pytest.mark.parametrize(
-    ("task", "leaf", "quote"),
-    [
+def test_quotes_include_text_that_needs_a_browser(results: Results):
+    for task, leaf, quote in (
         ("velm_directors", "lecture/speaker", "Henrik Aldous gives the autumn lecture on 14 November 2025"),
-        ("pellard_gauges", "gauges/kestrel_6/battery", "The battery of the Kestrel 6 lasts 75 hours"),
         ("pellard_gauges", "gauges/heron_2/price", "The Heron 2 costs 1,350 crowns"),
         ("karrow_visit", "talk/speaker", "Speaker: Noor Castellane"),
         ("karrow_visit", "museum/opens", "From Tuesday to Saturday it is open from 10:00 to 17:00"),
         ("karrow_visit", "ferry/arrives", "Saturday | 8:40 | 9:25"),
-    ],
-    ids=["late", "late too", "pdf", "lazy", "under a banner", "table"],
-)
-def test_quotes_include_text_that_needs_a_browser(results: Results, task: str, leaf: str, quote: str):
-    (found, *_) = leaves_by_id(results["demo", task])[leaf]["quotes"]
-    assert quote in found["text"]
-
-
-def test_login_wall_is_recorded_as_such(results: Results):
-    pages = {page["url"].partition("/museum/")[2]: page for page in results["demo-careless", "karrow_visit"]["pages"]}
-    assert pages["members"]["outcome"] == "login_wall"
-    assert pages["talks"]["outcome"] == "ok"
+    ):
+        (found, *_) = leaves_by_id(results["demo", task])[leaf]["quotes"]
+        assert quote in found["text"]
 
 
 def test_shipped_page_texts_equal_the_captured_texts(results: Results):
@@ -142,32 +119,6 @@ def test_shipped_page_texts_equal_the_captured_texts(results: Results):
         if page["outcome"] == "ok"
     }
     assert seen == shipped
-
-
-@pytest.mark.usefixtures("results")
-def test_demo_leaves_no_processes(home: Path) -> None:
-    # The browser's watchdog process cleans up after its owner and ends a second or two later.
-    assert left_after_a_while(lambda: processes_of(home)) == []
-
-
-@pytest.mark.usefixtures("results")
-def test_demo_writes_only_into_its_data_folder(home: Path) -> None:
-    """As docs/removal.md says."""
-    assert left_after_a_while(lambda: processes_of(home)) == []  # the browser's watchdog removes temporary files
-    assert [*(home / "home").iterdir(), *(home / "temporary").iterdir()] == []
-    assert sorted(path.name for path in home.iterdir()) == ["data", "home", "temporary"]
-
-
-@pytest.mark.usefixtures("results")
-def test_check_without_a_file_checks_the_shipped_report(home: Path) -> None:
-    call = [*command()[:-1], "check", "--json"]
-    checked = subprocess.run(
-        call, cwd=home, env=clean_environment(), capture_output=True, text=True, timeout=600, check=False
-    )
-
-    assert checked.returncode == 0, checked.stderr
-    document = json.loads(checked.stdout)
-    assert (document["baseline"], document["counts"]) == (True, dict(EXPECTED_CHECK))
 
 
 def captured_usable_pages(home: Path) -> list[str]:
@@ -200,8 +151,7 @@ def test_second_run_uses_captured_pages_and_prints_a_scorecard(home: Path) -> No
 
 
 @pytest.mark.usefixtures("results")
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["ctrl-c", "sigterm"])
-def test_interrupted_demo_leaves_no_processes(home: Path, number: signal.Signals) -> None:
+def test_interrupted_demo_leaves_no_processes(home: Path) -> None:
     demo = subprocess.Popen(
         command(), cwd=home, env=clean_environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
     )
@@ -209,9 +159,9 @@ def test_interrupted_demo_leaves_no_processes(home: Path, number: signal.Signals
     for line in demo.stderr:
         if "submitting" in line:
             break
-    demo.send_signal(number)
+    demo.send_signal(signal.SIGINT)
 
-    assert demo.wait(240) == 128 + number
+    assert demo.wait(240) == 128 + signal.SIGINT
     assert demo.stderr.read().splitlines()[-1] == "Interrupted"
     demo.stderr.close()
     assert left_after_a_while(lambda: processes_of(home)) == []

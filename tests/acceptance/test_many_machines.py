@@ -162,8 +162,9 @@ def test_each_job_has_one_correct_result_after_a_kill_and_a_stopped_worker(
         until(connection, "SELECT count(*) FROM jobs WHERE attempts >= 2", least=2)
         workers[1].send_signal(signal.SIGCONT)
         until(connection, "SELECT count(*) FROM jobs WHERE status NOT IN ('queued', 'running')", least=JOBS)
-        time.sleep(3.0)  # time for late writes of the worker that was stopped
-
+        for process in workers[1:]:  # afterwards, the worker that was stopped writes nothing any more
+            process.terminate()
+        assert [process.wait(240) for process in workers[1:]] == [0, 0]
         jobs = api.get("/v1/jobs").json()["items"]
         assert {job["status"] for job in jobs} == {"succeeded"}, jobs
         results = [api.get(f"/v1/results/{job['result_id']}").json() for job in jobs]
@@ -182,6 +183,3 @@ def test_each_job_has_one_correct_result_after_a_kill_and_a_stopped_worker(
         assert len(pages) == 1  # one worker captured the page for all
         shown = api.get(f"/v1/pages/{pages.pop()}/text")
         assert "sixty metres" in shown.text
-        for process in workers[1:]:
-            process.terminate()
-        assert [process.wait(240) for process in workers[1:]] == [0, 0]

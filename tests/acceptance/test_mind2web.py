@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import re
 import signal
 import subprocess
 import sys
@@ -25,7 +24,6 @@ from tests.fakes.mind2web import (
     NINE_RANKS,
     mind2web_reply,
     nine_steps,
-    stand_in_reply,
     write_scores,
     write_split,
 )
@@ -114,39 +112,6 @@ def test_run_has_the_expected_figures(world: World):
     assert 1 < world.model.max_in_flight <= 3
 
 
-def test_predictions_contain_every_step(world: World):
-    world.run(*WITH_OUTPUT)
-    steps = {step["id"]: step for step in world.written("mind2web_predictions.json")}
-    assert list(steps) == ["T1_a", "T1_b", "T2_a", "T2_b", "T3_a", "T3_b", "T3_c", "T4_a", "T5_a"]
-    step = steps["T2_b"]
-    assert (step["element_acc"], step["action_f1"], step["step_acc"]) == (1, pytest.approx(6 / 7), 0)
-    assert step["gold"] == {
-        "elements": ["1"],
-        "op": "TYPE",
-        "value": "new york city",
-        "op_string": "TYPE new york city",
-    }
-    assert step["prediction"] == ["1", "TYPE new york"]
-    assert len(step["prompt"]) == len(step["raw_output"]) == len(step["rounds"]) == 2
-    assert stand_in_reply(step["prompt"][-1]) == step["raw_output"][-1]
-    assert steps["T3_b"]["reason"] == "no_positive"
-    in_published_format = world.written("test_task_predictions_top50.json")
-    assert ["T2_b", "1", "TYPE new york"] in in_published_format
-    assert ["T3_b", "", ""] in in_published_format
-    assert world.written("test_task_results_top50.json") == approximately(FIGURES_SCORED_ZERO)
-
-
-def test_prediction_files_are_scored_without_a_model(world: World):
-    world.run(*WITH_OUTPUT)
-    asked = len(world.model.calls)
-    for name in ("test_task_predictions_top50.json", "test_task_outputs_top50.json", "mind2web_predictions.json"):
-        code, out, _ = world.run(*SCORED, "--predictions", f"out/{name}", "--json")
-        assert (code, len(world.model.calls)) == (0, asked)
-        metrics = json.loads(out)
-        assert {key: metrics[key] for key in FIGURES_SCORED_ZERO} == approximately(FIGURES_SCORED_ZERO)
-        assert (metrics["model"], metrics["predictions"]) == (None, name)
-
-
 def test_fault_gives_bounds_and_the_next_run_requests_only_missing_steps(world: World):
     def failing(call: Call) -> Fault:
         broken = "Do what T4" in call.text.rpartition("'''")[2]
@@ -171,31 +136,6 @@ def test_fault_gives_bounds_and_the_next_run_requests_only_missing_steps(world: 
     )
 
 
-def reply_body(finish: str, **message: Any) -> Fault:
-    return Fault(raw_body=json.dumps({"choices": [{"finish_reason": finish, "message": message}]}))
-
-
-@pytest.mark.parametrize(
-    "cut",
-    [
-        reply_body("error", content="Answer: "),
-        Fault(raw_body='data: {"choices": [{"delta": {"content": "Answer: "}}]}\n\n'),
-        reply_body("length", content="", reasoning_content="I look at the page"),
-        reply_body("length", content="<think>I look at the page"),
-        reply_body("length", content=" \n"),
-    ],
-    ids=["provider_error", "stream_broken_off", "reasoning_field", "reasoning_tag", "blank"],
-)
-def test_reply_that_ends_before_the_answer_of_the_model_is_no_wrong_step(world: World, cut: Fault):
-    world.model.fault_for = lambda call: cut if "Do what T4" in call.text.rpartition("'''")[2] else mind2web_reply(call)
-    code, out, _ = world.run(*WITH_OUTPUT)
-    assert (code, "1 steps were not judged (1 llm_output_unusable)" in out) == (3, True)
-    world.model.fault_for = mind2web_reply
-    code, _, _ = world.run(*WITH_OUTPUT)
-    assert code == 0
-    assert world.written("mind2web_metrics.json")["step_acc"] == pytest.approx(FIGURES_SCORED_ZERO["step_acc"])
-
-
 def test_interrupted_run_continues_where_it_stopped(world: World):
     world.model.fault_for = lambda call: Fault(delay_s=600.0) if call.index >= 4 else mind2web_reply(call)
     process = world.start(*WITH_OUTPUT, "--max-llm", "1", "--no-cache")
@@ -215,59 +155,6 @@ def test_interrupted_run_continues_where_it_stopped(world: World):
     assert (code, "different seed" in err) == (1, True)
 
 
-def test_prompt_template_in_the_published_format_is_sent_to_the_model(world: World):
-    example = "'''\n<a>\n'''\n\nGo on:\nTask: t\nPrevious actions:\nNone\nWhich?\n\nA. None of the above\nB. <a>"
-    template = [
-        {"role": "system", "content": "You are tested."},
-        {"role": "user", "content": example},
-        {"role": "assistant", "content": "Answer: A."},
-        {"role": "user", "content": ""},
-    ]
-    (world.folder / "own.json").write_text(json.dumps(template))
-    code, out, _ = world.run(*SCORED, "--prompt-template", "own.json", "--max-examples", "1", "--json")
-    assert code == 0
-    assert json.loads(out)["template"].startswith("own.json@sha256:")
-    messages = world.model.calls[0].messages
-    assert [message["content"] for message in messages[:3]] == ["You are tested.", example, "Answer: A."]
-    assert "\n'''\n\nGo on:\nTask: Do what T1 asks for\n" in messages[3]["content"]
-    params = dict(world.model.calls[0].params)
-    assert params.pop("metadata") == {"sample_id": "T1_a", "task_id": "T1", "step": "0"}
-    assert params == {"temperature": 0.0, "max_tokens": 50}
-
-
-def test_figures_name_the_chosen_metric_and_policy(world: World):
-    code, out, _ = world.run(*SCORED, "--metric", "action", "--no-positive", "skip", "--json")
-    metrics = json.loads(out)
-    assert code == 0
-    assert (metrics["step_rule"], metrics["no_positive"]) == ("element+action", "skip")
-    # T2_b is correct by this rule, even though its value was truncated.
-    assert metrics["micro"] == approximately(
-        {"element_accuracy": 5 / 7, "action_accuracy": 6 / 7, "step_success": 5 / 7}
-    )
-    assert "marco_step_acc" not in metrics
-
-
-def test_damaged_data_ends_the_run_with_its_location(world: World):
-    tasks = nine_steps()
-    del tasks[4]["actions"][0]["operation"]["op"]
-    write_split(world.folder / "data", tasks)
-    code, _, err = world.run(*SCORED)
-    assert (code, "Traceback" in err) == (1, False)
-    assert "test_task_1.json, task T5, action 0 (a), field operation, field op: is missing" in err.replace("\n", " ")
-
-
-def test_scores_are_converted_and_hostile_pickles_rejected(world: World):
-    assert world.run(*SCORED)[0] == 0
-    [converted] = world.folder.rglob("*.parquet")
-    code, out, _ = world.run("--scores-pickle", str(converted), "--json")
-    assert (code, json.loads(out)["rank_origin"]) == (0, {"scores": 9})
-    (world.folder / "scores.pkl").write_bytes(b"cposix\nsystem\n(S'touch canary'\ntR.")
-    code, _, err = world.run(*SCORED)
-    assert (code, "it references posix.system" in err) == (1, True)
-    assert not (world.folder / "canary").exists()
-
-
-GUIDE = ("--protocol", "guide")
 GUIDE_FIGURES = {
     "element_micro": 5 / 6,
     "action_micro": 1.0,
@@ -279,34 +166,6 @@ GUIDE_FIGURES = {
 }
 """``nine_steps`` by the guide: T3_b has no positive, T3_c only one outside the top k, and T5 no other element, so they
 are dropped; in T4 the model picks the wrong element."""
-
-
-def test_guide_asks_one_question_per_step(world: World):
-    code, out, err = world.run(*GUIDE, *WITH_OUTPUT)
-    assert (code, len(world.model.calls)) == (0, 6)
-    assert "action acc" in out and "Published" not in out
-    metrics = world.written("mind2web_metrics.json")
-    assert metrics["metrics"] == approximately(GUIDE_FIGURES)
-    assert metrics["totals"] == {"evaluated_steps": 6, "skipped_steps": 3, "total_samples": 9, "unique_tasks": 4}
-    dropped = {"no_positive": 1, "positive_outside_top_k": 1, "no_negative": 1}
-    assert metrics["dropped"] == metrics["skipped"] == dropped
-    assert "9 steps loaded, 6 evaluated; dropped: 1 no_positive, 1 positive_outside_top_k, 1 no_negative" in out
-    assert (metrics["protocol"], metrics["template"], metrics["params"]["max_tokens"]) == ("guide", "guide@2", 512)
-    assert metrics["micro"]["action_accuracy"] == 1.0
-    assert re.search(r"steps  ele 0\.\d+  action 1\.000  step 0\.\d+", err)
-    call = next(call for call in world.model.calls if call.params["metadata"]["sample_id"] == "T2_b")
-    assert "Previous actions:\n[button]  a -> CLICK\n" in call.text
-    assert (
-        "A. None of the above\nB. <button backend_node_id=1 button> blue type new york </button> (rank 0, score 1)"
-        in (call.text)
-    )
-    assert call.params["metadata"] == {"sample_id": "T2_b", "task_id": "T2", "step": "1"}
-    assert [message["role"] for message in call.messages] == ["system", *["user", "assistant"] * 3, "user"]
-    steps = {step["id"]: step for step in world.written("mind2web_predictions.json")}
-    assert (steps["T3_b"]["status"], steps["T3_b"]["reason"]) == ("skipped", "no_positive")
-    assert steps["T2_b"]["prediction"] == ["1", "TYPE new york"]
-    assert (steps["T2_b"]["rounds"][0]["letter"], steps["T2_b"]["step_acc"]) == ("B", 1)
-    assert not list((world.folder / "out").glob("test_task_*"))
 
 
 def test_command_line_of_the_guide_works_as_written(world: World):
@@ -323,152 +182,3 @@ def test_command_line_of_the_guide_works_as_written(world: World):
     metrics = world.written("mind2web_metrics.json")
     assert (metrics["protocol"], metrics["totals"]["evaluated_steps"], len(world.model.calls)) == ("guide", 6, 6)
     assert metrics["metrics"] == approximately(GUIDE_FIGURES)
-
-
-def test_guide_takes_its_flags_from_a_config_file(world: World):
-    (world.folder / "own.json").write_text(json.dumps({"system": "You are tested.", "template": "{task}\n{options}"}))
-    (world.folder / "config.yaml").write_text(
-        "protocol: guide\ndata-root: data\ntop_k: 2\nmax-tokens: 9\nmax-examples: 3\nprompt-template: own.json\n"
-        "output-dir: out\nno-positive: zero\nseed:\n"
-    )
-    code, _, err = world.run("--config", "config.yaml", "--max-examples", "1", command=("suites", "mind2web"))
-    assert (code, "1 steps of test_task" in err) == (0, True)
-    [call] = world.model.calls
-    assert call.params["max_tokens"] == 9
-    assert [message["content"].split("\n")[0] for message in call.messages] == [
-        "You are tested.",
-        "Do what T1 asks for",
-    ]
-    assert "C. <button" in call.text and "D. <button" not in call.text
-    assert world.written("mind2web_metrics.json")["no_positive"] == "zero"
-
-
-@pytest.mark.parametrize(
-    ("config", "message"),
-    [
-        ("- a", "must be a YAML object"),
-        ("top-k: [", "cannot be read"),
-        ("tops: 5", "unknown key 'tops': use compat-trailing, "),
-        ("config: x", "unknown key 'config'"),
-        ("top-k: {a: 1}", "top-k must be a string, number or boolean"),
-        ("split: 2020-01-01", "split must be a string, number or boolean; write other values in quotes"),
-        ("top-k: many", "'--top-k': Input should be a valid integer"),
-        ("top-k: 0", "'--top-k': Input should be greater than or equal to 1"),
-        ("protocol: other", "other"),
-    ],
-)
-def test_wrong_config_is_an_error_of_usage(world: World, config: str, message: str):
-    (world.folder / "config.yaml").write_text(config)
-    code, _, err = world.run("--config", "config.yaml")
-    assert (code, "Traceback" in err, world.model.calls) == (2, False, [])
-    assert message in " ".join(err.replace("│", " ").split())
-
-
-def test_action_metric_reads_replies_like_the_guide(world: World):
-    def lenient(call: Call) -> Fault:
-        return Fault(content=stand_in_reply(call.text).replace("Answer: ", "answer - ").replace("CLICK", "press"))
-
-    world.model.fault_for = lenient
-    world.run(*WITH_OUTPUT, "--metric", "action")
-    lenient_steps = world.written("mind2web_metrics.json")["micro"]
-    code, out, _ = world.run(
-        *SCORED, "--metric", "action", "--predictions", "out/test_task_outputs_top50.json", "--json"
-    )
-    assert (code, json.loads(out)["micro"]) == (0, lenient_steps)
-    assert lenient_steps == approximately({"element_accuracy": 5 / 9, "action_accuracy": 6 / 9, "step_success": 5 / 9})
-
-
-def test_dry_run_estimates_calls_tokens_and_price(world: World):
-    code, out, _ = world.run(*SCORED, "--dry-run", "--json")
-    assert (code, world.model.calls) == (0, [])
-    estimate = json.loads(out)
-    # T1_a has 12 candidates and five other steps have 7: three and two rounds, with and without picks.
-    assert (estimate["steps"], estimate["calls"]) == (9, {"low": 3 + 5 * 2, "high": 3 + 5 * 2})
-    assert estimate["output_tokens"]["high"] == estimate["calls"]["high"] * 50
-    assert 0 < estimate["usd"]["low"] < estimate["usd"]["high"]
-    code, out, _ = world.run(*GUIDE, *SCORED, "--dry-run")
-    assert (code, "9 steps by openai/gpt-4o: 6 calls" in out, world.model.calls) == (0, True, [])
-
-
-def test_dry_run_without_a_known_price_says_so(world: World):
-    code, out, _ = world.run("--dry-run", "--model", "openai/own-model")
-    assert (code, "price unknown" in out) == (0, True)
-
-
-def test_damage_at_the_end_of_the_data_is_found_before_the_first_request(world: World):
-    file = world.folder / "data" / "test_task" / "test_task_1.json"
-    tasks = json.loads(file.read_text())
-    tasks[-1]["actions"][-1]["operation"]["op"] = "HOVER"
-    file.write_text(json.dumps(tasks))
-    code, _, err = world.run(*SCORED, "--max-llm", "1")
-    assert (code, world.model.calls, "Traceback" in err) == (1, [], False)
-    assert "field op: must be one of CLICK, SELECT, TYPE, not 'HOVER'" in " ".join(err.split())
-
-
-def test_text_candidate_is_reported_and_not_asked_about(world: World):
-    file, *_ = sorted((world.folder / "data" / "test_task").glob("*.json"))
-    tasks = json.loads(file.read_text())
-    tasks[0]["actions"][0]["neg_candidates"][0]["backend_node_id"] = "2001"
-    file.write_text(json.dumps(tasks))
-    for protocol in ("tournament", "guide"):
-        code, out, err = world.run("--protocol", protocol, "--max-examples", "1")
-        assert (code, "Traceback" in err) == (3, False)
-        assert "candidate '2001' is a <text> element" in out
-
-
-def test_two_runs_are_compared_by_step_and_task(world: World):
-    world.run(*SCORED, "--output-dir", "a")
-    world.model.fault_for = lambda call: (
-        Fault(content="Answer: A.") if "Do what T1" in call.text.rpartition("'''")[2] else mind2web_reply(call)
-    )
-    world.run(*SCORED, "--output-dir", "b", "--no-cache")
-    code, out, _ = world.run("a", "b", "--json", command=("suites", "compare"))
-    document = json.loads(out)
-    assert (code, document["settings"], document["steps"], document["tasks"]) == (0, [], 9, 5)
-    assert document["micro"]["step"]["difference"] == pytest.approx(-2 / 9)
-    assert document["macro"]["step"]["difference"] == pytest.approx(-1 / 5)
-    assert document["task_success"] | {"interval_95": None, "p": None} == approximately(
-        {"tasks": 5, "a": 0.2, "b": 0.0, "difference": -0.2, "interval_95": None, "p": None}
-    )
-    assert [step["id"] for step in document["changes"]["lost"]] == ["T1_a", "T1_b"]
-    world.run(*SCORED, "--output-dir", "c", "--metric", "action")
-    code, out, _ = world.run("a", "c/mind2web_predictions.json", command=("suites", "compare"))
-    assert (code, "metric: A mindact, B action" in out, "only in A" in out) == (0, True, True)
-
-
-@pytest.mark.parametrize(
-    ("name", "content", "code", "words"),
-    [
-        ("nowhere", None, 2, "no such file or folder"),
-        ("x.json", "{}", 1, "must be a JSON list"),
-        ("x.json", "[[1]]", 1, "entry 0: must be an object"),
-        ("x.json", '[{"id": 1}]', 1, "entry 0: must have id, task_id and status"),
-        (
-            "x.json",
-            '[{"id": "a", "task_id": "t", "status": "scored", "step_acc": "1"}]',
-            1,
-            "must have numbers or null",
-        ),
-        ("x.json", "[]", 1, "contains no step"),
-    ],
-)
-def test_file_that_is_no_run_is_named(world: World, name: str, content: str | None, code: int, words: str):
-    if content is not None:
-        (world.folder / name).write_text(content)
-    found, _, err = world.run(name, name, command=("suites", "compare"))
-    assert (found, words in " ".join(err.split()), "Traceback" in err) == (code, True, False)
-
-
-def test_predictions_of_the_guide_are_scored_again(world: World):
-    world.run(*GUIDE, *WITH_OUTPUT)
-    asked = len(world.model.calls)
-    code, out, _ = world.run(*GUIDE, *SCORED, "--predictions", "out/mind2web_predictions.json", "--json")
-    assert (code, len(world.model.calls)) == (0, asked)
-    assert json.loads(out)["metrics"] == approximately(GUIDE_FIGURES)
-    code, out, _ = world.run(
-        *GUIDE, *SCORED, "--predictions", "out/mind2web_predictions.json", "--json", "--metric", "mindact",
-        "--no-positive", "zero",
-    )  # fmt: skip
-    metrics = json.loads(out)
-    assert metrics["micro"]["operation_f1"] == pytest.approx((5 + 0.8) / 9)
-    assert (metrics["totals"]["evaluated_steps"], "element_acc" in metrics) == (9, False)

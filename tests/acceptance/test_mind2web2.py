@@ -62,7 +62,6 @@ BROKEN_COPY = {
     "eval_results/otter/bridge/answer_1/answer_1.meta.json": '{"time_seconds": "12"}',
 }
 NO_COLUMN = ANSWER | {"tasks.csv": "task,domain\nbridge,Travel\n"}
-NO_TASK = ANSWER | {"tasks.txt": "# dev set\n"}
 EMPTY_AGENT: dict[str, str | None] = {"answers/otter": None, "eval_results/otter": None}
 SIGNATURE = "client, answer, agent_name, answer_name, cache, semaphore, logger"
 SCRIPTS: dict[str, str | None] = {"eval_scripts/2026_11_01/bridge.py": f"async def evaluate_answer({SIGNATURE}): ..."}
@@ -70,28 +69,15 @@ BROKEN_INDEX = ANSWER | {"cache/otter/bridge/index.json": '["a list"]'}
 
 CASES = [
     BadInput("validate", BROKEN_META, 1, "answers/otter/bridge/answer_1.meta.json", "write an object such as"),
-    BadInput("metrics", BROKEN_META, 1, "answers/otter/bridge/answer_1.meta.json", "write an object such as"),
     BadInput("metrics", NEGATIVE_TIME, 1, "answers/otter/bridge/answer_1.meta.json", "use a number >= 0"),
     BadInput("validate --task-list tasks.csv", NO_COLUMN, 1, "tasks.csv", "add it to the first line"),
-    BadInput("cache --no-llm --task-list tasks.csv", NO_COLUMN, 1, "tasks.csv", "add it to the first line"),
-    BadInput("metrics --task-list tasks.csv", NO_COLUMN, 1, "tasks.csv", "add it to the first line"),
-    BadInput("validate --task-list tasks.txt", NO_TASK, 1, "tasks.txt", "add a line with a task id"),
-    BadInput("validate --task-list scripts", ANSWER | {"scripts": None}, 1, "scripts", "add a <task_id>.py file"),
-    BadInput("validate --task-list none.csv", ANSWER, 1, "none.csv", "check --task-list"),
     BadInput("cache --no-llm", BROKEN_INDEX, 1, "cache/otter/bridge/index.json", "restore the file"),
     BadInput("validate", EMPTY_AGENT, 1, "answers/otter", "add <task_id>/answer_<k>.md files"),
-    BadInput("cache --no-llm", EMPTY_AGENT, 1, "answers/otter", "add <task_id>/answer_<k>.md files"),
-    BadInput("metrics", EMPTY_AGENT, 1, "answers/otter", "add <task_id>/answer_<k>.md files"),
-    BadInput("evaluate --task-list tasks.csv", SCRIPTS | NO_COLUMN, 1, "tasks.csv", "add it to the first line"),
-    BadInput("evaluate", SCRIPTS | EMPTY_AGENT, 1, "answers/otter", "add <task_id>/answer_<k>.md files"),
     BadInput(
         "evaluate", SCRIPTS | BROKEN_META, 1, "answers/otter/bridge/answer_1.meta.json", "write an object such as"
     ),
     BadInput("report", BROKEN_COPY, 1, "eval_results/otter/bridge/answer_1/answer_1.meta.json", "use a number >= 0"),
     BadInput("evaluate", ANSWER, 2, "eval_scripts", "put <task_id>.py files into"),
-    BadInput("evaluate --eval-version 2026_12_24", SCRIPTS | ANSWER, 2, "2026_12_24", "choose another version"),
-    BadInput("evaluate", SCRIPTS | BROKEN_INDEX, 1, "cache/otter/bridge/index.json", "restore the file"),
-    BadInput("report", EMPTY_AGENT, 1, "eval_results/otter", "evaluate them first"),
 ]
 
 
@@ -293,9 +279,6 @@ def test_cache_contains_the_cited_pages_and_the_failures(world: World, ended: ob
     assert urls["urls"][f"{world.site.url}/museum/members"] == ["answer_2.md"]
     assert sorted(urls["failed_urls"]) == [f"{world.site.url}/museum/members"]
     assert world.read("cache/otter/karrow_visit/failures.json")[f"{world.site.url}/museum/members"]["blocked"] is True
-    kinds = world.read("cache/otter/pellard_gauges/index.json")
-    assert kinds[f"{world.site.url}/files/heron-2-data-sheet.pdf"] == "pdf"
-    assert kinds[f"{world.site.url}/gauges/kestrel-6"] == "web"
 
 
 def test_results_have_the_scores_and_the_evidence(world: World, ended: object):
@@ -320,10 +303,6 @@ def test_metrics_have_the_figures(world: World, ended: dict[str, Ended]):
     assert metrics["partial_completion"]["per_run"] == [1.0, 0.25, 0.0]
     assert metrics["success_rate"]["per_run"] == [1.0, 0.0, 0.0]
     assert metrics["pass_at_k"] == {"k": 3, "value": 1.0}
-    assert metrics["time_minutes"] == {
-        "mean": 2.0, "std": pytest.approx((2 / 3) ** 0.5), "per_run": [1.0, 2.0, 3.0], "answers_with_time": 6,
-        "answers": 6,
-    }  # fmt: skip
     assert metrics["by_domain"]["Travel"]["partial_completion"]["per_run"] == [1.0, 0.5, 0.0]
     assert (metrics["missing_answers"], metrics["missing_results"], metrics["stale_results"]) == ([], [], [])
     assert set(metrics["served_models"]) == {"gpt-6-luna"}
@@ -339,26 +318,6 @@ def test_report_shows_the_checks_with_their_pages(world: World, ended: object):
         assert "The museum closes at [18:00]" in page
         assert f'<a href="{world.site.url}/museum/ferry"' in page
         assert "data:image/jpeg;base64," in page
-
-
-def test_logs_are_named_after_the_results_and_have_one_record_per_check(world: World, ended: object):
-    assert sorted(path.suffix for path in (world.folder / "eval_results/otter/logs").iterdir()) == [".jsonl", ".log"]
-    assert sorted(path.suffix for path in (world.folder / "cache/logs").iterdir()) == [".jsonl", ".log"]
-    answer = world.folder / "eval_results/otter/karrow_visit/answer_2"
-    [result] = (answer / "results").glob("*.json")
-    stamp = result.name[:15]
-    assert {path.name for path in (answer / "logs").iterdir()} == {f"{stamp}_answer_2.log", f"{stamp}_answer_2.jsonl"}
-    events = [json.loads(line) for line in (answer / f"logs/{stamp}_answer_2.jsonl").read_text("utf-8").splitlines()]
-    checks = [event for event in events if "claim" in event]
-    assert {(check["node_id"], check["status"]) for check in checks} == {
-        ("leaves", "passed"), ("closes", "failed"), ("ticket", "passed"), ("members", "failed"),
-    }  # fmt: skip
-    [members] = [check for check in checks if check["node_id"] == "members"]
-    shown = {name: members[name] for name in ("url", "claim", "votes", "passed", "reasoning")}
-    assert shown == {
-        "url": f"{world.site.url}/museum/members", "claim": "Members pay [6 crowns]", "votes": [], "passed": False,
-        "reasoning": None,
-    }  # fmt: skip
 
 
 def test_second_evaluation_asks_nothing_and_a_changed_answer_is_judged_again(world: World, ended: object):

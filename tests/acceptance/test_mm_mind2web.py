@@ -11,12 +11,9 @@ from typing import Any
 import pytest
 
 from app.console.errors import Exit
-from judges.suites.multimodal.row_files import read_rows
 from tests.fakes.multimodal import EXPECTED, STEPS, multimodal_reply, write_rows
 from tests.fakes.program import environment_for
 from tests.fakes.warm_start import warm_assay
-from tests.standin.call import Call
-from tests.standin.faults import EMPTY, RATE_LIMITED, REFUSED, WRONG_KEY, Fault
 from tests.standin.llm import StandInLLM
 
 
@@ -89,116 +86,3 @@ async def test_run_has_the_expected_figures(tmp_path: Path, snapshot: Path, mode
     code, stdout, _ = await assay(tmp_path, RUN, "--data", snapshot, "--predictions", given, "--json")
     assert code == Exit.DONE
     assert figures(json.loads(stdout)) == pytest.approx(EXPECTED)
-
-
-async def test_second_request_contains_the_first_request_and_its_reply(
-    tmp_path: Path, snapshot: Path, model: StandInLLM
-):
-    await assay(tmp_path, RUN, "--data", snapshot, "--max-examples", "1", model=model)
-    first, second = model.calls
-    assert second.messages[: len(first.messages)] == first.messages
-    assert second.messages[-2] == {"role": "assistant", "content": "\n\nI have looked at the page."}
-    assert [message["role"] for message in second.messages] == ["system", "user", "assistant", "user"]
-    assert len(first.images) == len(second.images) == 1
-    row = next(iter(read_rows(snapshot))).values
-    assert first.images == [row["prompt_0"][1]["content"][1]["image_url"]["url"]]
-    for call in (first, second):
-        assert (call.params["max_tokens"], call.params["temperature"]) == (500, 0)
-
-
-async def test_fault_is_not_scored_and_the_same_command_requests_only_that_step(
-    tmp_path: Path, snapshot: Path, model: StandInLLM
-):
-    def faulty(call: Call) -> Fault:
-        return REFUSED if "Do what t4 says" in call.text and len(call.messages) > 2 else multimodal_reply(call)
-
-    model.fault_for = faulty
-    command = (RUN, "--data", snapshot, "--output-dir", tmp_path / "run")
-    code, stdout, _ = await assay(tmp_path, *command, model=model)
-    assert code == Exit.INCOMPLETE
-    assert "1 steps were not judged (1 llm_output_unusable)" in stdout
-    assert "20.0 .. 40.0" in stdout
-    read = metrics(tmp_path / "run")
-    assert (read["status"], read["step_success_micro"]) == ("incomplete", None)
-    assert read["bounds"]["low"]["element_accuracy_micro"] == pytest.approx(2 / 5)
-    assert read["bounds"]["high"]["element_accuracy_micro"] == pytest.approx(3 / 5)
-
-    before, model.fault_for = len(model.calls), multimodal_reply
-    code, _, _ = await assay(tmp_path, *command, model=model)
-    assert code == Exit.DONE
-    assert len(model.calls) == before + 1  # the first reply of the step is reused
-    assert figures(metrics(tmp_path / "run")) == pytest.approx(EXPECTED)
-
-
-async def test_empty_reply_chooses_nothing(tmp_path: Path, snapshot: Path, model: StandInLLM):
-    def empty_reply(call: Call) -> Fault:
-        return EMPTY if "Do what t4 says" in call.text and len(call.messages) > 2 else multimodal_reply(call)
-
-    model.fault_for = empty_reply
-    code, _, _ = await assay(tmp_path, RUN, "--data", snapshot, "--output-dir", tmp_path / "run", model=model)
-    assert code == Exit.DONE
-    assert metrics(tmp_path / "run")["element_accuracy_micro"] == pytest.approx(2 / 5)
-
-
-async def test_transient_faults_are_retried(tmp_path: Path, snapshot: Path, model: StandInLLM):
-    model.faults.extend([RATE_LIMITED, None])
-    code, _, _ = await assay(tmp_path, RUN, "--data", snapshot, "--max-examples", "1", "--max-llm", "1", model=model)
-    assert code == Exit.DONE
-
-
-async def test_wrong_key_ends_the_run_without_more_requests(tmp_path: Path, snapshot: Path, model: StandInLLM):
-    model.fault_for, model.always = None, WRONG_KEY
-    code, _, stderr = await assay(tmp_path, RUN, "--data", snapshot, "--max-llm", "1", model=model)
-    assert code == Exit.FAILED
-    assert "error:" in stderr
-    assert len(model.calls) <= 2
-
-
-async def test_wrong_arguments_are_named(tmp_path: Path, snapshot: Path, model: StandInLLM):
-    wrong = [
-        ((RUN,), Exit.USAGE, "--data is missing"),
-        ((RUN, "--data", "nothing.parquet"), Exit.USAGE, "no such file"),
-        ((RUN, "--data", snapshot, "--split", "test_moon"), Exit.FAILED, "existing splits: test_website"),
-        ((RUN, "--data", tmp_path / "test_website.parquet"), Exit.FAILED, "assay suites build"),
-        (("build", "--from", "nothing", "--out", "x.parquet"), Exit.USAGE, "no such file"),
-        (("build", "--from", snapshot, "--raw", "none", "--out", "x.parquet"), Exit.USAGE, "--raw none: no such file"),
-        (("build", "--from", snapshot, "--out", "x.parquet"), Exit.FAILED, "is a row of Multimodal-Mind2Web~"),
-        (
-            ("build", "--from", tmp_path / "test_website.parquet", "--split", "train", "--out", "x.jsonl"),
-            Exit.FAILED,
-            "no row of the split train; existing splits: test_website",
-        ),
-        ((RUN, "--data", snapshot, "--dry-run", "--predictions", snapshot), Exit.USAGE, "sends no request"),
-    ]
-    for arguments, expected, words in wrong:
-        code, _, stderr = await assay(tmp_path, *arguments, model=model)
-        assert (code, words in stderr) == (expected, True), (arguments, stderr)
-
-
-async def test_requests_have_the_id_of_their_sample(tmp_path: Path, snapshot: Path, model: StandInLLM):
-    await assay(tmp_path, RUN, "--data", snapshot, "--output-dir", tmp_path / "run", model=model)
-    assert len(model.calls) == 10
-    assert {call.params["metadata"]["sample_id"] for call in model.calls} == {"t1:0", "t1:1", "t2:0", "t2:1", "t4:0"}
-    read = metrics(tmp_path / "run")
-    assert read["step_success_micro"] == pytest.approx(EXPECTED["step_success_micro"])
-    assert read["task_success"] == pytest.approx(EXPECTED["task_success"])
-
-
-async def test_dry_run_estimates_calls_tokens_and_price(tmp_path: Path, snapshot: Path, model: StandInLLM):
-    code, stdout, _ = await assay(tmp_path, RUN, "--data", snapshot, "--dry-run", "--json", model=model)
-    assert (code, model.calls) == (Exit.DONE, [])
-    estimate = json.loads(stdout)
-    assert (estimate["steps"], estimate["calls"]) == (5, {"low": 10, "high": 10})
-    assert estimate["output_tokens"]["high"] == 10 * 500
-    assert estimate["input_tokens"]["low"] > 10 * 1_500  # each request has the screenshot
-    assert 0 < estimate["usd"]["low"] < estimate["usd"]["high"]
-
-
-async def test_damaged_prompt_is_found_before_the_first_request(tmp_path: Path, snapshot: Path, model: StandInLLM):
-    rows = [row.values for row in read_rows(snapshot)]
-    rows[-1]["prompt_1"] = "not JSON"
-    damaged = tmp_path / "damaged.jsonl"
-    damaged.write_text("".join(json.dumps(row) + "\n" for row in rows))
-    code, _, stderr = await assay(tmp_path, RUN, "--data", damaged, model=model)
-    assert (code, model.calls) == (Exit.FAILED, [])
-    assert "damaged.jsonl, row 6, field prompt_1: is not valid JSON" in " ".join(stderr.split())

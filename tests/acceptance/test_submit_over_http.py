@@ -20,7 +20,6 @@ from typing import Any
 import httpx
 import pytest
 
-from rubrics.result_json import leaves_of
 from tests.fakes.loop_thread import entered_in_thread
 from tests.fakes.patient_http import PatientTransport
 from tests.fakes.processes import (
@@ -59,21 +58,13 @@ async def bridge(ctx):
 
 RIVER = """<html><head><title>River</title></head><body><h1>Rivers</h1><p>The river Ahne flows through Vellmar.</p>
 <p>It is one of the many small rivers of the north, and people like to walk along its banks.</p></body></html>"""
-LATE = """<html><head><title>Bridge</title></head><body><h1>Bridge</h1><p id="fact">Loading, please wait.</p>
-<p>This page tells about the sights of a town in the north of the country, and about nothing else at all.</p>
-<script>
-setTimeout(() => {
-  const written = ["built", "in", "1764"].join(" ");
-  document.getElementById("fact").textContent = `The old bridge of Vellmar was ${written}.`;
-}, 1200);
-</script></body></html>"""
 
 
 class Site(StandInWeb):
-    """Three pages: a static one, one whose fact is written by a script after a second, one that waits for ``gate``."""
+    """Two pages: a static one, and one that waits for ``gate``."""
 
     def __init__(self) -> None:
-        super().__init__({"/river": Reply.html(RIVER), "/late": Reply.html(LATE), "/slow": self._wait})
+        super().__init__({"/river": Reply.html(RIVER), "/slow": self._wait})
         self.asked, self.gate = threading.Event(), threading.Event()
 
     async def _wait(self, _: Visit) -> Reply:
@@ -98,9 +89,6 @@ def site(pages: Site) -> str:
 def home(site: str, service_home: Path) -> Path:
     (service_home / "judges").mkdir()
     (service_home / "judges" / "bridge.py").write_text(JUDGE.replace("SITE", repr(site), 1))
-    (service_home / "judges" / "raises.py").write_text(
-        "from judges.registry import judge\n\n@judge(task='raises', description='x')\nasync def f(ctx):\n    1 / 0\n"
-    )
     return service_home
 
 
@@ -136,52 +124,6 @@ def ended(client: httpx.Client, url: str, within_s: float = 240.0) -> dict[str, 
             return job
         time.sleep(0.1)
     raise AssertionError(f"the job has not ended: {job}")
-
-
-def test_answer_is_judged_by_the_text_that_a_real_browser_shows(home: Path, site: str):
-    answer = f"The Ahne ([source]({site}/river)); its old bridge is of 1764 ([source]({site}/late), {site}/gone)."
-    with assay(home, site) as (process, client):
-        url = submit(client, answer)
-        raises = submit(client, "anything", task_id="raises")
-        job = ended(client, url)
-        assert job["status"] == "succeeded", job
-        result = client.get(f"/v1/results/{job['result_id']}").json()
-        tree = result["eval_breakdown"][0]["verification_tree"]
-        assert {leaf["id"]: (leaf["outcome"], leaf["reason"]) for leaf in leaves_of(result)} == {
-            "says_something": ("passed", None),
-            "river": ("passed", None),
-            "bridge/year": ("passed", None),
-            "bridge/arches": ("failed", "refuted"),
-            "bridge/after": ("skipped", "gated"),
-            "gone": ("failed", "source_gone"),
-        }
-        assert result["status"] == "complete"
-        # Score with the gate passed: the river with weight 2, the first of three steps, nothing for the missing page.
-        assert tree["children"][2]["score"] == pytest.approx(1 / 3)
-        assert result["score"]["value"] == pytest.approx((2 + 1 / 3) / 4)
-
-        pages = {page["url"]: page for page in result["pages"]}
-        assert {url: page["outcome"] for url, page in pages.items()} == {
-            f"{site}/river": "ok",
-            f"{site}/late": "ok",
-            f"{site}/gone": "http_error",
-        }
-        late = pages[f"{site}/late"]
-        evidence = client.get(f"/v1/pages/{late['page_id']}/text").text
-        assert "The old bridge of Vellmar was built in 1764." in evidence
-        assert "Loading" not in evidence
-        picture = client.get(f"/v1/pages/{late['page_id']}/screenshot").content
-        assert picture.startswith(b"\xff\xd8\xff")
-        quote = next(leaf for leaf in tree["children"][2]["children"] if leaf["id"] == "bridge/year")["quotes"][0]
-        assert evidence[quote["start"] : quote["end"]] == quote["text"]
-
-        broken = ended(client, raises)
-        assert (broken["status"], broken["error"]["code"]) == ("failed", "JUDGE_BUG")
-        assert "ZeroDivisionError" in broken["error"]["traceback"]
-
-        process.send_signal(signal.SIGTERM)
-        assert process.wait(240) == 0
-    assert left_after_a_while(lambda: processes_of(home)) == []
 
 
 def test_f3_kill_during_a_capture_leaves_no_process_and_captures_once_more(home: Path, pages: Site, site: str):

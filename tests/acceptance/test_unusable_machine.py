@@ -18,7 +18,6 @@ def home(tmp_path: Path) -> Path:
     folder = tmp_path / "answers" / "otter" / "karrow_visit"
     folder.mkdir(parents=True)
     (folder / "answer_1.md").write_text(ANSWER)
-    (tmp_path / "report.md").write_text("The ferry leaves at 8:40 [1].\n\n[1]: https://ferries.example/karrow\n")
     (tmp_path / "file").touch()
     return tmp_path
 
@@ -36,32 +35,19 @@ def run(home: Path, *command: str, **variables: str) -> str:
 EVALUATE = ("evaluate", "--agent", "otter")
 
 
-@pytest.mark.parametrize("arguments", [EVALUATE, ("pages", "capture", "--agent", "otter"), ("check", "report.md")])
-def test_missing_browser_names_the_setting_and_how_to_install_one(home: Path, arguments: tuple[str, ...]) -> None:
-    errors = run(home, warm_assay(), *arguments, ASSAY_BROWSER="/nonexistent/chromium", ASSAY_MODEL="lexical")
+def test_missing_browser_names_the_setting_and_how_to_install_one(home: Path) -> None:
+    errors = run(home, warm_assay(), *EVALUATE, ASSAY_BROWSER="/nonexistent/chromium", ASSAY_MODEL="lexical")
 
     assert "ASSAY_BROWSER=/nonexistent/chromium is not there" in errors
     assert "`patchright install chromium`" in errors
 
 
-@pytest.mark.parametrize(
-    "arguments", [EVALUATE, ("pages", "capture", "--agent", "otter"), ("check", "report.md"), ("serve", "--port", "0")]
-)
+@pytest.mark.parametrize("arguments", [EVALUATE, ("serve", "--port", "0")])
 def test_data_folder_that_cannot_be_written_names_it_and_the_setting(home: Path, arguments: tuple[str, ...]) -> None:
     errors = run(home, warm_assay(), *arguments, ASSAY_DATA_DIR=str(home / "file" / "data"))
 
     assert str(home / "file" / "data") in errors
     assert "ASSAY_DATA_DIR" in errors
-
-
-@pytest.mark.parametrize(
-    ("folder", "problem"), [("file/out", "cannot write file/out"), ("/proc/out", "cannot create the folder /proc/out")]
-)
-def test_results_folder_that_cannot_be_written_names_it_and_the_flag(home: Path, folder: str, problem: str) -> None:
-    errors = run(home, warm_assay(), *EVALUATE, "--out", folder, ASSAY_BROWSER="/nonexistent/chromium")
-
-    assert problem in errors
-    assert "--out" in errors
 
 
 def test_full_disk_names_the_file_that_does_not_fit(home: Path) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import re
 from collections.abc import Iterator
 
 import pytest
@@ -54,38 +53,6 @@ def broad_handlers(tree: ast.Module) -> Iterator[int]:
                 yield node.lineno
 
 
-def pipes_passed_to_the_loop(tree: ast.Module) -> Iterator[int]:
-    """Yield lines that pass a pipe to the event loop.
-
-    uvloop closes the file descriptor of a pipe twice: in the file object and in libuv. In between, a thread may have
-    received the same descriptor for another file. The descriptor of a socket is closed once.
-    """
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute) and node.attr in ("connect_read_pipe", "connect_write_pipe"):
-            yield node.lineno
-
-
-def raises_in_except_star(tree: ast.Module) -> Iterator[int]:
-    """Yield lines that raise a new exception within ``except*``.
-
-    Before Python 3.11.4 it is wrapped in an exception group (gh-103590), so callers do not catch it.
-    """
-    for node in ast.walk(tree):
-        if isinstance(node, ast.TryStar):
-            for handler in node.handlers:
-                raised = (each for each in ast.walk(handler) if isinstance(each, ast.Raise))
-                yield from (each.lineno for each in raised if each.exc is not None)
-
-
-def possessive_groups(tree: ast.Module) -> Iterator[int]:
-    """Yield lines of patterns with a possessive quantifier on a group: incorrect before Python 3.11.5 (gh-106052)."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Constant) and isinstance(node.value, str | bytes):
-            text = node.value.decode("latin-1") if isinstance(node.value, bytes) else node.value
-            if re.search(r"(?<!\\)\)(?:[*+?]|\{\d*,?\d*\})\+", text):
-                yield node.lineno
-
-
 def _raises_again(handler: ast.ExceptHandler) -> bool:
     last = handler.body[-1]
     return isinstance(last, ast.Raise) and last.exc is None
@@ -109,28 +76,9 @@ def test_only_allowed_modules_catch_everything():
     ("check", "line"),
     [
         (environment_reads, "import os\nkey = os.environ['KEY']"),
-        (environment_reads, "import os\nkey = os.getenv('KEY')"),
-        (environment_reads, "from os import environ"),
         (environment_reads, "from pydantic_settings import BaseSettings"),
-        (broad_handlers, "try:\n    pass\nexcept Exception:\n    pass"),
         (broad_handlers, "try:\n    pass\nexcept (ValueError, BaseException):\n    pass"),
-        (broad_handlers, "try:\n    pass\nexcept:\n    pass"),
-        (possessive_groups, "import re\nre.compile(r'(?:a+|b)++')"),
-        (raises_in_except_star, "try:\n    pass\nexcept* ValueError as errors:\n    raise errors.exceptions[0]"),
-        (pipes_passed_to_the_loop, "await loop.connect_read_pipe(make, file)"),
     ],
 )
 def test_each_check_detects_a_violation(check, line: str):
     assert list(check(ast.parse(line)))
-
-
-def test_no_pattern_has_a_possessive_quantifier_on_a_group():
-    assert violations(possessive_groups) == []
-
-
-def test_no_pipe_is_passed_to_the_event_loop():
-    assert violations(pipes_passed_to_the_loop) == []
-
-
-def test_no_new_exception_is_raised_within_except_star():
-    assert violations(raises_in_except_star) == []

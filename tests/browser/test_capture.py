@@ -59,24 +59,12 @@ async def test_screenshot_is_a_jpeg_of_the_whole_page_within_limits(rig: Rig) ->
 
 LATE_PAGES: dict[str, str] = {
     "a timer of five seconds": "<script>setTimeout(() => document.body.append('LATE'), 5000)</script>",
-    "a chain of timers": "<script>let n = 0;"
-    "const t = () => ++n < 10 ? setTimeout(t, 450) : document.body.append('LATE'); t()</script>",
     "a slow request and then a timer": "<script>setTimeout(async () => { const r = await fetch('/slow');"
     "const text = await r.text(); setTimeout(() => document.body.append(text), 900) }, 800)</script>",
     "a chain of slow requests": "<script>(async () => { let text = ''; for (let n = 0; n < 14; n++)"
     "text = await (await fetch('/slow?' + n)).text(); document.body.append(text) })()</script>",
-    "frames between the requests of a chain": "<script>(async () => { let text = ''; for (let n = 0; n < 24; n++) {"
-    "text = await (await fetch('/brief?' + n)).text();"
-    "for (let frame = 0; frame < 4; frame++) await new Promise(requestAnimationFrame) }"
-    "document.body.append(text) })()</script>",
-    "pauses after each of several requests": "<script>(async () => { let text = ''; for (let n = 0; n < 8; n++) {"
-    "text = await (await fetch('/part?' + n)).text(); await new Promise((done) => setTimeout(done, 1200));"
-    "document.body.append(n) } document.body.append(text) })()</script>",
     "while another request never ends": "<script>fetch('/never');"
     "setTimeout(() => document.body.append('LATE'), 3000)</script>",
-    "a worker, behind a mark of loading": "<p aria-busy=true>Loading…</p><script>"
-    "const w = new Worker(URL.createObjectURL(new Blob([\"setTimeout(() => postMessage('LATE'), 1500)\"])));"
-    "w.onmessage = (e) => { document.querySelector('[aria-busy]').outerHTML = e.data }</script>",
     "a worker that nothing on the page speaks of": "<p id=out></p><script>"
     "const w = new Worker(URL.createObjectURL(new Blob([\"setTimeout(() => postMessage('LATE'), 2500)\"])));"
     "w.onmessage = (e) => { out.textContent = e.data }</script>",
@@ -88,16 +76,14 @@ LATE_PAGES: dict[str, str] = {
 }
 
 
-@pytest.mark.parametrize("how", LATE_PAGES)
-async def test_text_that_appears_late_is_in_the_evidence(rig: Rig, how: str) -> None:
+async def test_text_that_appears_late_is_in_the_evidence(rig: Rig) -> None:
     rig.site.pages["/slow"] = Reply(body=b"LATE", delay_s=0.8)
-    rig.site.pages["/part"] = Reply(body=b"LATE", delay_s=0.1)
-    rig.site.pages["/brief"] = Reply(body=b"LATE")
     rig.site.pages["/never"] = Reply(body=b"", delay_s=60)
-    seen = await rig.show("/late", _page(LATE_PAGES[how]))
-    assert (seen.outcome, len(seen.screenshots)) == (CaptureOutcome.OK, 1)
-    assert "LATE" in seen.text
-    assert "could not be loaded" not in seen.detail
+    shown = [rig.show(f"/late-{nth}", _page(page)) for nth, page in enumerate(LATE_PAGES.values())]
+    for how, seen in zip(LATE_PAGES, await asyncio.gather(*shown), strict=True):
+        assert (seen.outcome, len(seen.screenshots)) == (CaptureOutcome.OK, 1), how
+        assert "LATE" in seen.text, how
+        assert "could not be loaded" not in seen.detail, how
 
 
 LAZY_PAGES: dict[str, str] = {
@@ -119,47 +105,27 @@ async def test_lazily_loaded_parts_are_in_the_evidence(rig: Rig, how: str) -> No
     assert [f"ITEM {n}" in seen.text.splitlines() for n in range(12)] == [True] * 12
 
 
-async def test_infinite_list_is_scrolled_a_limited_number_of_times(rig: Rig) -> None:
-    script = (
-        "<div id=list></div><script>let n = 0; const more = () => { for (let i = 0; i < 10; i++) "
-        "list.insertAdjacentHTML('beforeend', `<p style='height:100px'>ROW ${n++}</p>`) }; more();"
-        "addEventListener('scroll', () => { if (n < 40 && scrollY + innerHeight > document.body.offsetHeight - 200)"
-        " setTimeout(more, 50) })</script>"
-    )
-    seen = await rig.show("/endless", _page(script))
-    assert seen.outcome is CaptureOutcome.OK
-    assert "ROW 19" in seen.text
-
-
-async def test_full_height_section_is_not_stretched(rig: Rig) -> None:
-    hero = "<div style='height:100vh;background:#cde'>HERO</div><div style='height:3000px'>BODY</div>"
-    (shot,) = (await rig.show("/hero", _page(hero))).screenshots
-    assert Image.open(io.BytesIO(shot)).height < 4500
-
-
-@pytest.mark.parametrize("content_type", ["application/pdf", "application/octet-stream", "text/html"])
-async def test_pdf_is_read_with_any_content_type(rig: Rig, content_type: str) -> None:
-    path = f"/paper-{content_type.partition('/')[2]}"
-    seen = await rig.show(path, Reply(headers={"Content-Type": content_type}, body=pdf_with_pages(2)))
-    assert (seen.outcome, seen.kind, seen.http_status) == (CaptureOutcome.OK, PageKind.PDF, 200)
-    assert "Page number 2 is visible" in seen.text
-    assert len(seen.screenshots) == 2
-    # One request is enough, unless the server declares HTML.
-    assert rig.site.hits[path] == (2 if content_type == "text/html" else 1)
+async def test_pdf_is_read_with_any_content_type(rig: Rig) -> None:
+    for content_type, requests in (("application/octet-stream", 1), ("text/html", 2)):
+        path = f"/paper-{requests}"
+        seen = await rig.show(path, Reply(headers={"Content-Type": content_type}, body=pdf_with_pages(2)))
+        assert (seen.outcome, seen.kind, seen.http_status) == (CaptureOutcome.OK, PageKind.PDF, 200)
+        assert "Page number 2 is visible" in seen.text
+        assert len(seen.screenshots) == 2
+        # One request is enough, unless the server declares HTML.
+        assert rig.site.hits[path] == requests
 
 
 @pytest.mark.parametrize(
     ("headers", "body", "kind", "text"),
     [
         ({"Content-Type": "application/pdf"}, _page().body, PageKind.WEB, "# Ada Lovelace"),
-        ({}, _page().body, PageKind.WEB, "# Ada Lovelace"),
         (
             {"Content-Type": "text/csv", "Content-Disposition": "attachment"},
             b"born,1815\n" * 20,
             PageKind.TEXT,
             "born,1815",
         ),
-        ({"Content-Type": "application/json"}, b'{"born": 1815}', PageKind.TEXT, '{"born": 1815}'),
         (
             {"Content-Type": "text/plain", "Content-Encoding": "gzip"},
             gzip.compress(b"packed", mtime=0),
@@ -179,34 +145,15 @@ async def test_other_content_types_are_pages_with_one_request(
     assert rig.site.hits["/thing"] == 1
 
 
-@pytest.mark.parametrize(("status", "headers"), [(300, {"Location": "/elsewhere"}), (302, {}), (302, {"Location": ""})])
-async def test_redirect_without_a_usable_target_is_read_as_a_page(
-    rig: Rig, status: int, headers: dict[str, str]
-) -> None:
-    reply = Reply(status=status, headers={"Content-Type": "text/html", **headers}, body=_page().body)
-    seen = await rig.show("/leads-nowhere", reply)
-    assert (seen.outcome, seen.http_status) == (CaptureOutcome.OK, status)
-
-
-async def test_html_that_begins_like_a_pdf_is_a_page(rig: Rig) -> None:
-    seen = await rig.show("/about-pdf", Reply.html(f"<!doctype html><p>%PDF-1.7 begins such a file.</p>{PROSE}"))
-    assert (seen.outcome, seen.kind) == (CaptureOutcome.OK, PageKind.WEB)
-    assert seen.text.startswith("%PDF-1.7 begins")
-
-
 ENDINGS: list[tuple[Answer, CaptureOutcome, bool]] = [
     (Reply.html("<h1>Not here</h1>", status=404), CaptureOutcome.HTTP_ERROR, True),
-    (Reply(status=404), CaptureOutcome.HTTP_ERROR, True),
-    (Reply(headers={"Content-Type": "text/plain"}), CaptureOutcome.EMPTY, False),
     (Reply(headers={"Content-Type": "text/plain"}, body=b"PK\x03\x04\x14\x00"), CaptureOutcome.UNSUPPORTED, False),
-    (Reply.html("<h1>It went</h1>", status=410), CaptureOutcome.HTTP_ERROR, True),
-    (Reply.html("<h1>Oops</h1>", status=500), CaptureOutcome.HTTP_ERROR, False),
     (Reply.html("<h1>No</h1>", status=403), CaptureOutcome.BLOCKED, False),
     (Reply(status=204), CaptureOutcome.EMPTY, False),
     (Reply.redirect("http://nowhere.invalid/"), CaptureOutcome.DNS_ERROR, True),
     (Reply.redirect("http://169.254.169.254/latest/meta-data/"), CaptureOutcome.EGRESS_DENIED, False),
     (Reply.redirect("file:///etc/passwd"), CaptureOutcome.EGRESS_DENIED, False),
-    (Reply.redirect("/ending"), CaptureOutcome.REDIRECT_LOOP, False),
+    (Reply.redirect("/circle"), CaptureOutcome.REDIRECT_LOOP, False),
     (
         Reply(
             headers={"Content-Type": "text/html", "Content-Encoding": "gzip"}, body=b"<p>This is not compressed." * 9
@@ -214,7 +161,6 @@ ENDINGS: list[tuple[Answer, CaptureOutcome, bool]] = [
         CaptureOutcome.CONNECT_ERROR,
         False,
     ),
-    (Reply(headers={"Content-Type": "application/zip"}, body=b"PK\x03\x04\x00\x00"), CaptureOutcome.UNSUPPORTED, False),
     (
         Reply.html("<h1>Page not found</h1><p>We are sorry. Try the search, or go back to the front page."),
         CaptureOutcome.SOFT_404,
@@ -239,98 +185,13 @@ ENDINGS: list[tuple[Answer, CaptureOutcome, bool]] = [
 ]
 
 
-async def test_xhtml_with_an_error_is_partial_or_empty(rig: Rig) -> None:
-    def xhtml(content: str) -> Reply:
-        body = f'<html xmlns="http://www.w3.org/1999/xhtml">{content}</html>'
-        return Reply(headers={"Content-Type": "application/xhtml+xml"}, body=body.encode())
-
-    late = await rig.show("/late.xhtml", xhtml("<head><title>A</title></head><body><p>Read</p><p>A & B</p></body>"))
-    assert (late.outcome, late.text) == (CaptureOutcome.PARTIAL, "Read")
-    assert late.detail == "the page is shown up to an error in its XML"
-    early = await rig.show("/early.xhtml", xhtml("<head><title>A & B</title></head><body><p>Unread</p></body>"))
-    assert (early.outcome, early.text) == (CaptureOutcome.EMPTY, "")
-
-
-@pytest.mark.parametrize(("answer", "outcome", "gone"), ENDINGS)
-async def test_response_that_is_not_a_page_has_its_own_outcome(
-    rig: Rig, answer: Answer, outcome: CaptureOutcome, gone: bool
-) -> None:
-    seen = await rig.show("/ending", answer)
-    assert (seen.outcome, seen.gone) == (outcome, gone)
-    assert seen.detail
-    assert "ERR_" not in seen.text
-    assert "root:" not in seen.text
-
-
-async def test_empty_page_that_checks_for_automation_may_be_blocked(rig: Rig) -> None:
-    plain = await rig.show("/nothing", Reply.html("<title>Ada</title><div id=app></div>"))
-    checks = "<title>Ada</title><div id=app></div><script>if (!navigator.webdriver) 0</script>"
-    suspected = await rig.show("/suspected", Reply.html(checks))
-    challenge = Reply(headers={"Content-Type": "text/html", "cf-mitigated": "challenge"}, body=b"<div id=app></div>")
-    declared = await rig.show("/declared", challenge)
-    assert (plain.outcome, plain.may_be_blocked) == (CaptureOutcome.EMPTY, False)
-    assert (suspected.outcome, suspected.may_be_blocked) == (CaptureOutcome.EMPTY, True)
-    assert declared.outcome is CaptureOutcome.CAPTCHA
-
-
-async def test_unknown_and_private_hosts_leave_no_text(rig: Rig) -> None:
-    unknown = await rig.capturer.capture("https://no-such-host.invalid/page")
-    assert (unknown.outcome, unknown.gone, unknown.http_status) == (CaptureOutcome.DNS_ERROR, True, None)
-    private = await rig.capturer.capture("http://127.0.0.1/")
-    assert private.outcome is CaptureOutcome.EGRESS_DENIED
-    assert unknown.text == private.text == ""
-
-
-async def test_cookie_banner_over_content_hides_no_text(rig: Rig) -> None:
-    banner = (
-        "<div id='onetrust-banner-sdk' role=dialog style='position:fixed;inset:0;background:#fff;z-index:9'>"
-        "<p>We value your privacy</p><button>Accept all</button><button>Reject</button></div>"
-    )
-    seen = await rig.show("/banner", _page(banner))
-    assert seen.outcome is CaptureOutcome.OK
-    assert "wrote the first program in 1843" in seen.text
-
-
-async def test_consent_dialog_instead_of_the_page_is_a_wall(rig: Rig) -> None:
-    dialog = (
-        "<div class='consent-dialog' role=dialog style='position:fixed;top:0'><h1>Before you continue</h1><p>"
-        + "We and our 847 partners store and access information on your device. " * 5
-        + "</p><button>Accept</button></div>"
-    )
-    seen = await rig.show("/wall", Reply.html(dialog))
-    assert seen.outcome is CaptureOutcome.CONSENT_WALL
-
-
-ASKS = "<h2>Your privacy</h2><p>" + "We and our 847 partners store and access information on your device. " * 5
-OVER_ALL = "position:fixed;inset:0;background:#fff"
-FRAMED = f"<div id=sp_message_container style='{OVER_ALL}'><iframe width=800 height=500 srcdoc='{ASKS}'></iframe></div>"
-ROOTED = (
-    "<div id=usercentrics-root></div><script>document.getElementById('usercentrics-root')"
-    f".attachShadow({{mode: 'open'}}).innerHTML = `<div role=dialog style='{OVER_ALL}'>{ASKS}</div>`</script>"
-)
-
-
-@pytest.mark.parametrize("asks", [FRAMED, ROOTED], ids=["frame", "shadow"])
-async def test_consent_dialog_in_a_frame_or_shadow_root_is_a_wall_only_without_content(rig: Rig, asks: str) -> None:
-    wall = await rig.show("/consent-wall", Reply.html(asks))
-    over = await rig.show("/consent-over", _page(asks))
-    assert (wall.outcome, over.outcome) == (CaptureOutcome.CONSENT_WALL, CaptureOutcome.OK)
-    assert "wrote the first program in 1843" in over.text
-
-
-async def test_app_that_changes_its_address_to_a_login_form_is_a_wall(rig: Rig) -> None:
-    form = "<h1>Welcome back</h1><input type=email name=contact><button>Continue</button>"
-    app = f"<div id=app></div><script>history.replaceState({{}}, '', '/login'); app.innerHTML = `{form}`</script>"
-    seen = await rig.show("/app/story", Reply.html(app))
-    assert (seen.outcome, seen.detail) == (CaptureOutcome.LOGIN_WALL, "redirected to a login form")
-
-
-async def test_login_form_in_a_frame_is_a_wall_only_without_content(rig: Rig) -> None:
-    form = "<h1>Sign in</h1><form><input name=u><input type=password><button>Go</button></form><p>It is free."
-    frame = f"<iframe width=600 height=300 srcdoc='{form}'></iframe>"
-    wall = await rig.show("/members-only", Reply.html(frame))
-    beside = await rig.show("/members-beside", _page(frame + PROSE))
-    assert (wall.outcome, beside.outcome) == (CaptureOutcome.LOGIN_WALL, CaptureOutcome.OK)
+async def test_response_that_is_not_a_page_has_its_own_outcome(rig: Rig) -> None:
+    rig.site.pages["/circle"] = Reply.redirect("/circle")
+    shown = [rig.show(f"/ending-{nth}", answer) for nth, (answer, _, _) in enumerate(ENDINGS)]
+    for (answer, outcome, gone), seen in zip(ENDINGS, await asyncio.gather(*shown), strict=True):
+        assert (seen.outcome, seen.gone) == (outcome, gone), answer
+        assert seen.detail, answer
+        assert "ERR_" not in seen.text and "root:" not in seen.text
 
 
 async def test_navigation_by_script_does_not_replace_the_cited_page(rig: Rig) -> None:
@@ -347,46 +208,16 @@ async def test_navigation_by_script_does_not_replace_the_cited_page(rig: Rig) ->
     assert "/other" in seen.detail
 
 
-@pytest.mark.parametrize(
-    "how",
-    [
-        "<meta http-equiv=refresh content='0; url=/arrived'>",
-        "<script>location.replace('/arrived')</script>",
-        "<p>You are being redirected…</p><script>setTimeout(() => { location.href = '/arrived' }, 2000)</script>",
-    ],
-)
-async def test_page_that_only_redirects_is_followed(rig: Rig, how: str) -> None:
+async def test_page_that_only_redirects_is_followed(rig: Rig) -> None:
     rig.site.pages["/arrived"] = _page("<p>ARRIVED</p>")
-    seen = await rig.show("/sends-on", Reply.html(how))
-    assert (seen.outcome, seen.final_url) == (CaptureOutcome.OK, rig.site.url("/arrived"))
-    assert "ARRIVED" in seen.text
-    assert seen.chain == (rig.site.url("/sends-on"), rig.site.url("/arrived"))
-
-
-async def test_page_that_redirects_to_a_pdf_is_captured_as_the_pdf(rig: Rig) -> None:
-    rig.site.pages["/paper"] = Reply(headers={"Content-Type": "application/pdf"}, body=pdf_with_pages(1))
-    seen = await rig.show("/sends-on", Reply.html("<p>Your download starts…<script>location.href = '/paper'</script>"))
-    assert (seen.outcome, seen.kind, seen.final_url) == (CaptureOutcome.OK, PageKind.PDF, rig.site.url("/paper"))
-    assert "Page number 1" in seen.text
-
-
-@pytest.mark.parametrize("viewer", ["<embed src=/d.pdf", "<object data=/d.pdf", "<iframe src=/d.pdf"])
-async def test_page_that_only_displays_a_pdf_is_captured_as_the_pdf(rig: Rig, viewer: str) -> None:
-    rig.site.pages["/d.pdf"] = Reply(headers={"Content-Type": "application/pdf"}, body=pdf_with_pages(1))
-    page = f"<title>report.pdf</title><p>Report</p>{viewer} style='width:100%;height:600px'>"
-    seen = await rig.show(f"/viewer-{viewer[1:4]}", Reply.html(page))
-    assert (seen.outcome, seen.kind, seen.http_status) == (CaptureOutcome.OK, PageKind.PDF, 200)
-    assert "Page number 1 is visible" in seen.text
-    assert seen.chain == (seen.url, rig.site.url("/d.pdf"))
-    assert seen.detail == f"the PDF that the page embeds: {rig.site.url('/d.pdf')}"
-
-
-async def test_pdf_in_an_article_is_mentioned_and_one_that_is_missing_is_no_evidence(rig: Rig) -> None:
-    embed = "<embed src=/none.pdf style='width:100%;height:600px'>"
-    article = await rig.show("/with-pdf", Reply.html(f"<h1>Ada</h1>{PROSE}{embed}"))
-    assert (article.outcome, article.kind) == (CaptureOutcome.OK, PageKind.WEB)
-    assert article.detail == f"an embedded PDF is not read: {rig.site.url('/none.pdf')}"
-    assert (await rig.show("/only-pdf", Reply.html(embed))).outcome is CaptureOutcome.EMPTY
+    for how in (
+        "<meta http-equiv=refresh content='0; url=/arrived'>",
+        "<p>You are being redirected…</p><script>setTimeout(() => { location.href = '/arrived' }, 2000)</script>",
+    ):
+        seen = await rig.show("/sends-on", Reply.html(how))
+        assert (seen.outcome, seen.final_url) == (CaptureOutcome.OK, rig.site.url("/arrived"))
+        assert "ARRIVED" in seen.text
+        assert seen.chain == (rig.site.url("/sends-on"), rig.site.url("/arrived"))
 
 
 @pytest.mark.parametrize(
@@ -394,7 +225,6 @@ async def test_pdf_in_an_article_is_mentioned_and_one_that_is_missing_is_no_evid
     [
         ("http://169.254.169.254/", CaptureOutcome.EGRESS_DENIED, False),
         ("https://nowhere.invalid/", CaptureOutcome.DNS_ERROR, True),
-        ("/not-there", CaptureOutcome.HTTP_ERROR, True),
     ],
 )
 async def test_page_that_redirects_to_an_error_has_the_outcome_of_the_error(
@@ -403,29 +233,6 @@ async def test_page_that_redirects_to_an_error_has_the_outcome_of_the_error(
     seen = await rig.show("/sends-on", Reply.html(f"<p>One moment…<script>location.href = '{target}'</script>"))
     assert (seen.outcome, seen.gone) == (outcome, gone)
     assert "reached" not in seen.text
-
-
-async def test_document_that_never_ends_is_partial_within_the_deadline(rig: Rig) -> None:
-    rig.site.pages["/stuck"] = Reply(headers={"Content-Type": "text/html"}, body=_page().body + b" " * 4096, hang=True)
-    rig.site.pages["/silent"] = Reply(headers={"Content-Type": "text/html"}, hang=True)
-    quick = BrowserCapturer(
-        rig.capturer.executable,
-        rig.proxy,
-        semaphore=asyncio.Semaphore(2),
-        deadline_s=25,
-        allow_unsandboxed=is_sandbox_missing(),
-    )
-    try:
-        await quick.start()
-        stuck, silent = await asyncio.gather(
-            quick.capture(rig.site.url("/stuck")), quick.capture(rig.site.url("/silent"))
-        )
-    finally:
-        await quick.aclose()
-    assert stuck.outcome is CaptureOutcome.PARTIAL
-    assert "wrote the first program" in stuck.text
-    assert stuck.detail
-    assert silent.outcome is CaptureOutcome.TIMEOUT
 
 
 async def test_first_pages_of_a_browser_lose_no_resources(rig: Rig) -> None:
@@ -446,8 +253,8 @@ async def test_first_pages_of_a_browser_lose_no_resources(rig: Rig) -> None:
     assert [(each.outcome, each.detail) for each in seen] == [(CaptureOutcome.OK, "")] * 4
 
 
-@pytest.mark.parametrize("contact", ["", "mailto:judge@example.org"])
-async def test_user_agent_is_not_headless_and_contains_the_contact(rig: Rig, contact: str) -> None:
+async def test_user_agent_is_not_headless_and_contains_the_contact(rig: Rig) -> None:
+    contact = "mailto:judge@example.org"
     capturer = BrowserCapturer(
         rig.capturer.executable,
         rig.proxy,
@@ -463,13 +270,4 @@ async def test_user_agent_is_not_headless_and_contains_the_contact(rig: Rig, con
     named = next(visit for visit in reversed(rig.site.visits) if visit.path == "/named").headers["user-agent"]
     assert f"Chrome/{seen.versions['browser'].partition('.')[0]}." in named
     assert "Headless" not in named
-    assert named.endswith(f"(+{contact})" if contact else "Safari/537.36")
-
-
-async def test_download_started_by_a_page_does_not_replace_it(rig: Rig) -> None:
-    file = Reply(headers={"Content-Disposition": "attachment", "Content-Type": "application/zip"}, body=b"PK\x03\x04")
-    rig.site.pages["/file.zip"] = file
-    seen = await rig.show("/begins-download", _page("<script>location.href = '/file.zip'</script>"))
-    assert (seen.outcome, seen.kind) == (CaptureOutcome.OK, PageKind.WEB)
-    assert "wrote the first program" in seen.text
-    assert "/file.zip" in seen.detail
+    assert named.endswith(f"(+{contact})")

@@ -54,10 +54,6 @@ async def _outcome_after_signal(rig: Rig, number: signal.Signals) -> CaptureOutc
         await capturer.aclose()
 
 
-async def test_sigint_to_the_driver_does_not_end_the_capture(rig: Rig) -> None:
-    assert await _outcome_after_signal(rig, signal.SIGINT) is CaptureOutcome.OK
-
-
 async def test_capture_continues_with_a_new_driver_after_a_kill(rig: Rig) -> None:
     assert await _outcome_after_signal(rig, signal.SIGKILL) is CaptureOutcome.OK
 

@@ -94,27 +94,19 @@ FRAMES = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("origin", ["srcdoc", "same", "other"])
-@pytest.mark.parametrize("how", FRAMES)
-async def test_quoted_words_of_a_frame_have_a_box_in_the_screenshot(sites: Sites, how: str, origin: str):
-    path = f"/framed-{how}-{origin}"
-    src = {
-        "srcdoc": srcdoc(INSIDE),
-        "same": f'src="{path}-inner"',
-        "other": f'src="{sites.elsewhere}{path}-inner"',
-    }[origin]
-    seen = await sites.show(path, f"{STYLE}{PROSE}{FRAMES[how].format(src=src)}{PROSE}", inner=INSIDE)
-    assert assert_box_covers_red(seen) == (1 if how == "second" else 0)
+async def test_quoted_words_of_a_frame_have_a_box_in_the_screenshot(sites: Sites):
+    async def check(how: str, origin: str) -> None:
+        path = f"/framed-{how}-{origin}"
+        src = {
+            "srcdoc": srcdoc(INSIDE),
+            "same": f'src="{path}-inner"',
+            "other": f'src="{sites.elsewhere}{path}-inner"',
+        }[origin]
+        seen = await sites.show(path, f"{STYLE}{PROSE}{FRAMES[how].format(src=src)}{PROSE}", inner=INSIDE)
+        assert assert_box_covers_red(seen) == (1 if how == "second" else 0), (how, origin)
 
-
-@pytest.mark.parametrize("origin", ["same", "other"])
-async def test_box_in_a_nested_frame_is_relative_to_the_page(sites: Sites, origin: str):
-    path = f"/nested-{origin}"
-    base = sites.elsewhere if origin == "other" else ""
-    inner = f"{sites.here.url(path)}-inner"
-    outer = f"{STYLE}<iframe style='margin:40px;border:9px solid' width=500 height=200 src='{inner}'></iframe>"
-    page = f"{STYLE}{PROSE}<iframe style='{AWAY}' width=800 height=420 src='{base}{path}-outer'></iframe>"
-    assert assert_box_covers_red(await sites.show(path, page, outer=outer, inner=INSIDE)) == 0
+    origins = ("srcdoc", "same", "other")
+    await asyncio.gather(*(check(how, origins[nth % 3]) for nth, how in enumerate(FRAMES)), check("away", "other"))
 
 
 async def test_scrolled_frame_has_boxes_only_for_text_in_view(sites: Sites):
@@ -125,29 +117,3 @@ async def test_scrolled_frame_has_boxes_only_for_text_in_view(sites: Sites):
     seen = await sites.show("/scrolled", page)
     assert_box_covers_red(seen)
     assert has_no_box(seen, "a line that was scrolled away")
-
-
-async def test_text_outside_the_visible_part_of_a_frame_has_no_box(sites: Sites):
-    long = f"{STYLE}<p>begins</p><div style='height:900px'></div><p><b>{WORDS}</b></p>"
-    below = await sites.show("/below", f"{STYLE}{PROSE}<iframe width=500 height=200 {srcdoc(long)}></iframe>")
-    assert has_no_box(below)
-    boxed = "<div style='width:600px;height:300px;overflow:auto'><div style='height:250px'></div>{}</div>"
-    frame = f"<iframe width=500 height=400 {srcdoc(INSIDE)}></iframe>"
-    cut = await sites.show("/cut", f"{STYLE}{PROSE}{boxed.format(frame)}")
-    assert has_no_box(cut)
-
-
-@pytest.mark.parametrize("turned", ["transform:rotate(20deg)", "transform:skewX(20deg)", "rotate:10deg"])
-async def test_rotated_frame_has_no_boxes(sites: Sites, turned: str):
-    frame = f"<iframe width=500 height=200 {srcdoc(INSIDE)}></iframe>"
-    page = f"{STYLE}{PROSE}<div style='{turned};margin:200px'>{frame}</div>"
-    seen = await sites.show(f"/turned-{len(turned)}", page)
-    assert has_no_box(seen)
-    assert not has_no_box(seen, "Words of the page itself")
-
-
-async def test_text_after_a_frame_has_its_own_box(sites: Sites):
-    """Short words after a frame's long text are searched from the end of the frame's text."""
-    inside = f"{STYLE}{'<p>a long text of the frame, line by line</p>' * 60}"
-    page = f"{STYLE}{PROSE}<iframe width=500 height=3000 {srcdoc(inside)}></iframe><p><b>AFTER it</b></p>"
-    assert assert_box_covers_red(await sites.show("/after", page), "AFTER it") == 0

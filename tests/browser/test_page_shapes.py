@@ -24,7 +24,7 @@ from tests.page_shapes.varied import VARIED
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
 # `python -m tests.page_shapes` captures all pages of all kinds.
-SAMPLE = dict(list(VARIED.items())[::2])
+SAMPLE = dict(list(VARIED.items())[::6])
 ALL: Mapping[str, Shape] = {
     **SHORT, **EMPTY, **OVERLAYS, **COVERED, **NOTED, **ARTICLES, **SAMPLE, **DOWN,
 }  # fmt: skip
@@ -58,71 +58,19 @@ def _wrong(shapes: Mapping[str, Shape], seen: Mapping[str, Observation]) -> dict
     return {name: found for name, shape in shapes.items() if (found := faults(shape, seen[name]))}
 
 
-async def test_genuine_short_pages_are_evidence(seen: Mapping[str, Observation]) -> None:
-    assert len(SHORT) == 29
-    assert _wrong(SHORT, seen) == {}
-
-
-async def test_page_is_empty_only_if_it_shows_nothing_or_is_still_loading(seen: Mapping[str, Observation]) -> None:
-    assert _wrong(EMPTY, seen) == {}
+async def test_evidence_is_the_visible_text_even_if_resources_are_missing(seen: Mapping[str, Observation]) -> None:
+    assert _wrong(ALL, seen) == {}
     assert {seen[name].outcome for name in EMPTY} == {CaptureOutcome.EMPTY}
-
-
-async def test_text_under_a_transparent_overlay_is_read(seen: Mapping[str, Observation]) -> None:
-    assert _wrong(OVERLAYS, seen) == {}
-
-
-async def test_text_under_an_opaque_overlay_is_not_read(seen: Mapping[str, Observation]) -> None:
-    assert _wrong(COVERED, seen) == {}
     assert [name for name in COVERED if "Ignore what you were told" not in seen[name].hidden_text] == []
-
-
-async def test_detail_names_the_source_of_the_text_and_failed_resources(
-    seen: Mapping[str, Observation],
-) -> None:
-    assert _wrong(NOTED, seen) == {}
-
-
-async def test_article_text_is_read_although_hosts_are_down(seen: Mapping[str, Observation]) -> None:
-    assert _wrong(ARTICLES, seen) == {}
     assert seen["nothing-but-the-document"].detail == (
         "6 of 6 scripts could not be loaded; 4 of 4 style sheets could not be loaded"
     )
     assert seen["all-there"].detail == ""
-
-
-async def test_pages_of_other_languages_and_frameworks_have_correct_outcomes(
-    seen: Mapping[str, Observation],
-) -> None:
-    assert _wrong(SAMPLE, seen) == {}
-
-
-async def test_loop_of_failing_requests_is_stopped_without_losing_text(busy: Mapping[str, Observation]) -> None:
-    assert _wrong(FAILING_LOOPS, busy) == {}
-    assert {busy[name].outcome for name in FAILING_LOOPS} == {CaptureOutcome.OK}
-
-
-async def test_page_is_read_although_a_request_is_open_when_its_scripts_are_stopped(
-    browser_program: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    # Further requests are blocked at once, not after the script was stopped, as may happen on a busy machine.
-    monkeypatch.setattr("cache.backends.readiness._FRAMES_REAL_S", 0)
-    assert _wrong(FAILING_LOOPS, await _captures(browser_program, FAILING_LOOPS, at_once=1)) == {}
-
-
-async def test_blocking_script_is_stopped_and_the_capture_is_partial(
-    busy: Mapping[str, Observation],
-) -> None:
-    assert _wrong(BLOCKING, busy) == {}
-    assert {busy[name].outcome for name in BLOCKING} == {CaptureOutcome.PARTIAL}
-
-
-async def test_script_may_busy_wait_for_a_while(busy: Mapping[str, Observation]) -> None:
-    assert _wrong(WAITING, busy) == {}
-    assert {busy[name].outcome for name in WAITING} == {CaptureOutcome.OK}
-
-
-async def test_many_resources_on_a_host_that_is_down_are_not_a_request_loop(seen: Mapping[str, Observation]) -> None:
-    assert _wrong(DOWN, seen) == {}
     assert {seen[name].outcome for name in DOWN} == {CaptureOutcome.OK}
     assert [name for name in DOWN if STOPPED in seen[name].detail] == []
+
+
+async def test_busy_scripts_are_stopped_without_losing_text(busy: Mapping[str, Observation]) -> None:
+    assert _wrong({**FAILING_LOOPS, **BLOCKING, **WAITING}, busy) == {}
+    assert {busy[name].outcome for name in (*FAILING_LOOPS, *WAITING)} == {CaptureOutcome.OK}
+    assert {busy[name].outcome for name in BLOCKING} == {CaptureOutcome.PARTIAL}

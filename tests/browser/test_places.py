@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import json
 
@@ -11,7 +12,6 @@ from PIL import Image
 from app.dashboard.leaf_view import places_of
 from cache.capture import Observation
 from tests.browser.conftest import Rig
-from tests.standin.documents import pdf_with_pages
 from tests.standin.web import Reply
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
@@ -57,54 +57,16 @@ def red_in(picture: bytes, around: tuple[int, int, int, int]) -> tuple[float, fl
     return inside.histogram()[255] / max(1, count), (box[2] - box[0]) / max(1, around[2] - around[0])
 
 
-@pytest.mark.parametrize(
-    "words", ["HEADING", "WRAPPED words that are red", "LISTED", "CELL", "INDENTED", "one ONE one", "SECOND PICTURE"]
-)
-async def test_quoted_words_have_a_box_in_the_screenshot(rig: Rig, words: str):
-    seen = await shown(rig, f"/places-{words.split()[0]}", PAGE.replace(f"<b>{words}", f"<b class=it>{words}"))
-    picture, box = framed(seen, words)
-    assert picture == (1 if words == "SECOND PICTURE" else 0)
-    left, top, right, bottom = box
-    share, width = red_in(seen.screenshots[picture], (left - 4, top - 2, right + 4, bottom + 2))
-    assert share > 0.97, box
-    assert width > 0.6, box
+WORDS = ("HEADING", "WRAPPED words that are red", "LISTED", "CELL", "INDENTED", "one ONE one", "SECOND PICTURE")
 
 
-async def test_each_line_of_a_paragraph_has_its_own_box(rig: Rig):
-    words = [f"word{number}" for number in range(400)]
-    seen = await shown(rig, "/places-long", f"<!doctype html><p style='width:900px'>{' '.join(words)}")
-    data = json.loads(seen.places or b"{}")
-    assert len(data["lines"]) > 10
-    for start, end, _, _, _, _, height in data["lines"]:
-        assert seen.text[start:end].strip() == seen.text[start:end].rstrip()  # each line starts with a whole word
-        assert seen.text[start : start + 4] == "word"
-        assert height > 0
-
-
-async def test_text_scrolled_out_of_a_container_has_no_box(rig: Rig):
-    inner = "<p>line of it</p>" * 60 + "<p>BELOW the edge of it</p>"
-    seen = await shown(
-        rig, "/places-box", f"<!doctype html><div style='height:300px;overflow:auto'>{inner}</div><p>After it all"
-    )
-    start = seen.text.index("BELOW")
-    assert places_of(json.loads(seen.places or b"{}"), [(start, start + 20)]).boxes == {}
-    assert framed(seen, "After it all")[0] == 0
-
-
-async def test_places_of_many_lines_are_bounded_in_size(rig: Rig):
-    rows = "".join(
-        f"<p>Row number {number} of many that there are on this page of ours</p>" for number in range(30_000)
-    )
-    seen = await shown(rig, "/places-many", f"<!doctype html>{rows}")
-    assert seen.places is not None
-    assert len(seen.places) < 1_000_000
-    assert "Row number 29999" in seen.text
-
-
-async def test_pdf_has_places(rig: Rig):
-    seen = await rig.show("/places.pdf", Reply(headers={"Content-Type": "application/pdf"}, body=pdf_with_pages(3)))
-    words = next(line for line in seen.text.splitlines() if "2" in line)
-    picture, (left, top, right, bottom) = framed(seen, words)
-    assert picture == 1
-    grey = Image.open(io.BytesIO(seen.screenshots[1])).convert("L").crop((left, top, right, bottom))
-    assert sum(grey.histogram()[:128]) > 0  # the box contains ink
+async def test_quoted_words_have_a_box_in_the_screenshot(rig: Rig):
+    html = [PAGE.replace(f"<b>{words}", f"<b class=it>{words}") for words in WORDS]
+    pages = await asyncio.gather(*(shown(rig, f"/places-{nth}", page) for nth, page in enumerate(html)))
+    for words, seen in zip(WORDS, pages, strict=True):
+        picture, box = framed(seen, words)
+        assert picture == (1 if words == "SECOND PICTURE" else 0)
+        left, top, right, bottom = box
+        share, width = red_in(seen.screenshots[picture], (left - 4, top - 2, right + 4, bottom + 2))
+        assert share > 0.97, (words, box)
+        assert width > 0.6, (words, box)

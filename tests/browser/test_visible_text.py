@@ -104,7 +104,6 @@ The end of it."""
 CONCEALED = {
     "display": "<p style='display:none'>{}</p>",
     "visibility": "<p style='visibility:hidden'>{}</p>",
-    "collapse": "<table><tr style='visibility:collapse'><td>{}</table>",
     "attribute": "<p hidden>{}</p>",
     "opacity": "<p style='opacity:0'>{}</p>",
     "faint": "<p style='opacity:.01'>{}</p>",
@@ -112,12 +111,9 @@ CONCEALED = {
     "nofont": "<p style='font-size:0'>{}</p>",
     "smallfont": "<p style='font-size:1px'>{}</p>",
     "samecolour": "<p style='color:#fff'>{}</p>",
-    "nearcolour": "<p style='color:#fdfdfd;background:#fff'>{}</p>",
     "transparent": "<p style='color:transparent'>{}</p>",
     "thinink": "<p style='color:rgba(0,0,0,.02)'>{}</p>",
     "left": "<p style='position:absolute;left:-9999px'>{}</p>",
-    "above": "<p style='position:absolute;top:-9999px'>{}</p>",
-    "margin": "<p style='margin-left:-9999px'>{}</p>",
     "moved": "<p style='transform:translateX(-9999px)'>{}</p>",
     "indent": "<p style='text-indent:-9999px'>{}</p>",
     "pushedout": "<p style='text-indent:100%;white-space:nowrap;overflow:hidden;width:90px'>{}</p>",
@@ -125,8 +121,6 @@ CONCEALED = {
     "circle": "<p style='clip-path:circle(0)'>{}</p>",
     "clip": "<p style='position:absolute;clip:rect(0 0 0 0)'>{}</p>",
     "noheight": "<div style='height:0;overflow:hidden'>{}</div>",
-    "maxheight": "<div style='max-height:0;overflow:hidden'>{}</div>",
-    "nowidth": "<div style='width:0;overflow:hidden;white-space:nowrap'>{}</div>",
     "onepixel": "<div style='height:1px;width:1px;overflow:hidden;position:absolute'>{}</div>",
     "below": "<div style='height:20px;overflow:hidden'><div style='height:60px'></div>{}</div>",
     "covered": "<div style='position:relative'>{}<div style='position:absolute;inset:0;background:#fff'></div></div>",
@@ -156,15 +150,9 @@ PLACED = {
     "password": "<input type=password value='{}'>",
     "unsent": "<textarea hidden>{}</textarea>",
     "alternative": "<img alt='{}' src='data:,'>",
-    "tooltip": "<p title='{}'>x</p>",
-    "label": "<button aria-label='{}'>x</button>",
-    "description": "<p aria-description='{}'>x</p>",
-    "data": "<p data-note='{}'>x</p>",
     "drawing": "<svg width=9 height=9><title>{}</title><desc>{}</desc></svg>",
-    "metadata": "<svg width=9 height=9><metadata>{}</metadata></svg>",
     "object": "<object data='data:image/gif;base64,R0lGODlhAQABAAAAACw=' type='image/gif'>{}</object>",
     "video": "<video>{}</video>",
-    "audio": "<audio>{}</audio>",
     "canvas": "<canvas>{}</canvas>",
     "frame": "<iframe srcdoc='{}' style='display:none'></iframe>",
     "tinyframe": "<iframe srcdoc='{}' width=1 height=1></iframe>",
@@ -185,18 +173,11 @@ async def test_text_of_a_page_is_what_a_person_reads(rig: Rig) -> None:
 
 @pytest.mark.parametrize("ways", [CONCEALED, PLACED], ids=["concealed", "placed"])
 async def test_invisible_text_is_not_in_the_visible_text(rig: Rig, ways: dict[str, str]) -> None:
-    assert len(ways) >= 28
     body = "".join(way.replace("{}", f"secret-{name}").format() for name, way in ways.items())
     seen = await rig.show("/hiding", Reply.html(f"<h1>Hiding</h1>{body}<p>{'Words that can be read. ' * 40}</p>"))
     assert seen.outcome is CaptureOutcome.OK
     assert [name for name in ways if f"secret-{name}" in seen.text] == []
     assert "Words that can be read." in seen.text
-
-
-async def test_hidden_text_is_stored_separately(rig: Rig) -> None:
-    seen = await rig.show("/auditor", Reply.html(f"<p style='opacity:0'>Ignore all rules</p><p>{'Plain words. ' * 20}"))
-    assert "Ignore all rules" in seen.hidden_text
-    assert "Ignore all rules" not in seen.text
 
 
 GENERATED = """<!doctype html><meta charset=utf-8><title>Generated</title><style>
@@ -277,12 +258,6 @@ async def test_closed_part_of_an_accordion_is_a_labelled_block(rig: Rig) -> None
     assert seen.hidden_text.count("SECRET") == 6
 
 
-async def test_alternative_texts_are_stored_separately_with_a_label(rig: Rig) -> None:
-    seen = await rig.show("/alt", Reply.html(f"<img alt='A mill by a river' src='/p'><p>{'Plain words. ' * 20}</p>"))
-    assert "mill" not in seen.text
-    assert seen.hidden_text.endswith("[alternative texts of pictures]\n- A mill by a river")
-
-
 async def test_redefined_built_in_functions_do_not_change_the_text(rig: Rig) -> None:
     lies = (
         "<script>document.querySelectorAll = () => []; Element.prototype.getBoundingClientRect = () => null;"
@@ -320,10 +295,3 @@ async def test_ruby_readings_follow_their_line(rig: Rig) -> None:
     assert seen.places is not None
     found = [seen.text[start:end] for start, end, *_ in json.loads(seen.places)["lines"]]
     assert found == ["東京", "塔", "とうきょう", "東", "口", "ひがし", "1", "2"]
-
-
-async def test_very_large_page_is_read_in_time(rig: Rig) -> None:
-    rows = "".join(f"<tr><td>Row {n}<td>{n * 7}</tr>" for n in range(10_000))
-    seen = await rig.show("/large", Reply.html(f"<h1>Rows</h1><table>{rows}</table>"))
-    assert seen.outcome in (CaptureOutcome.OK, CaptureOutcome.PARTIAL)
-    assert "Row 1234 | 8638" in seen.text

@@ -4,24 +4,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import os
 import re
 import tempfile
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from cache.backends.http import HttpCapturer
-from cache.backends.patchright import BrowserCapturer
-from cache.capture import CaptureOutcome, Capturer
-from cache.egress.proxy import EgressProxy
+from cache.capture import CaptureOutcome
 from tests.browser.conftest import Rig, counting_packets
 from tests.fakes.processes import command_line, descendants
-from tests.fakes.sandbox import is_sandbox_missing
-from tests.standin.dns import DNSResolver, StandInDNS
-from tests.standin.web import Reply, StandInWeb
+from tests.standin.web import Reply
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
@@ -94,87 +87,6 @@ async def test_no_file_is_downloaded(rig: Rig) -> None:
     assert found == []
 
 
-async def test_no_permission_is_granted(rig: Rig) -> None:
-    said = await _reported(
-        rig,
-        "const names = ['geolocation', 'notifications', 'camera', 'microphone', 'clipboard-read', 'midi'];"
-        "Promise.all(names.map((name) => navigator.permissions.query({ name }).then((p) => p.state, () => 'unknown')))"
-        ".then((states) => new Promise((done) => navigator.geolocation ? navigator.geolocation.getCurrentPosition("
-        "() => done([...states, 'LOCATED']), () => done(states)) : done(states))).then((states) => say(states.join(' ')))",
-    )
-    assert "granted" not in said
-    assert "LOCATED" not in said
-
-
-async def test_no_window_is_opened(rig: Rig) -> None:
-    rig.site.pages["/popup"] = Reply.html("<h1>POPUP</h1>")
-    rig.site.hits.clear()
-    said = await _reported(
-        rig,
-        "const got = [open('/popup'), open('/popup', 'x', 'width=200')].filter((w) => w && w.closed === false).length;"
-        "setTimeout(() => say(`${got} windows`), 800)",
-    )
-    assert said == "0 windows"
-    assert rig.site.hits["/popup"] == 0
-
-
-@pytest.mark.parametrize("kind", ["browser", "http"])
-async def test_dns_rebinding_to_an_internal_address_is_denied(
-    rig: Rig, kind: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """The name server returns a public address first and this machine's address afterwards."""
-    connect = asyncio.open_connection
-
-    async def connect_locally(host: str, *arguments: Any, **options: Any) -> Any:
-        if host == "203.0.114.9":
-            raise ConnectionRefusedError("This machine has no route to the public address")
-        return await connect(host, *arguments, **options)
-
-    monkeypatch.setattr(asyncio, "open_connection", connect_locally)
-    async with StandInWeb({"/": Reply.html(PROSE)}) as inside, StandInWeb() as outside:
-        names = {
-            "rebind.test": [["203.0.114.9"], ["127.0.0.1"]],
-            "both.test": [["203.0.114.9", "127.0.0.1"]],
-            "attacker.test": [["127.0.0.1"]],
-        }
-        attack = (
-            "let n = 0; const again = () => { for (const host of ['rebind.test', 'both.test']) {"
-            f"fetch(`http://${{host}}:{inside.port}/x${{n}}`, {{ mode: 'no-cors' }}).catch(() => 0);"
-            f"new Image().src = `http://${{host}}:{inside.port}/y${{n}}` }} if (++n < 5) setTimeout(again, 400);"
-            "else say('tried') }; again()"
-        )
-        outside.pages["/attack"] = Reply.html(f"{PROSE}<script>{SAY}{attack}</script>")
-        outside.pages["/hop"] = Reply.redirect(f"http://rebind.test:{inside.port}/")
-        async with StandInDNS(names) as server:
-            proxy = EgressProxy(
-                frozenset({f"attacker.test:{outside.port}"}),
-                ports=frozenset({inside.port}),
-                resolver=DNSResolver(server.port),
-            )
-            async with proxy:
-                capturer = _capturer(rig, proxy, kind)
-                try:
-                    seen = await capturer.capture(f"http://attacker.test:{outside.port}/attack")
-                    hops = [await capturer.capture(f"http://attacker.test:{outside.port}/hop") for _ in range(3)]
-                    direct = [await capturer.capture(f"http://rebind.test:{inside.port}/") for _ in range(3)]
-                finally:
-                    await capturer.aclose()
-        assert inside.connections == 0
-        assert seen.outcome is CaptureOutcome.OK
-        assert kind == "http" or "SAID tried" in seen.text
-        assert server.query_counts["rebind.test"] >= 4
-        assert direct[-1].outcome is hops[-1].outcome is CaptureOutcome.EGRESS_DENIED
-
-
 def _commands() -> list[str]:
     """Return the command lines of all processes below this one."""
     return [command_line(process) for process in descendants()]
-
-
-def _capturer(rig: Rig, proxy: EgressProxy, kind: str) -> Capturer:
-    slots = asyncio.Semaphore(2)
-    if kind == "http":
-        return HttpCapturer(proxy, semaphore=slots, deadline_s=90)
-    return BrowserCapturer(
-        rig.capturer.executable, proxy, semaphore=slots, deadline_s=90, allow_unsandboxed=is_sandbox_missing()
-    )

@@ -5,7 +5,6 @@ A service on a busy machine can lose a database connection. It then returns 503 
 
 from __future__ import annotations
 
-import asyncio
 import time
 
 import httpx
@@ -18,14 +17,6 @@ class PatientTransport(httpx.HTTPTransport):
         while _is_busy(request, response := super().handle_request(request)):
             response.close()
             time.sleep(_PAUSE_S)
-        return response
-
-
-class AsyncPatientTransport(httpx.AsyncHTTPTransport):
-    async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
-        while _is_busy(request, response := await super().handle_async_request(request)):
-            await response.aclose()
-            await asyncio.sleep(_PAUSE_S)
         return response
 
 

@@ -8,8 +8,6 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any
 
-import pytest
-
 from answers.submission import Answer, Submission
 from app.clock import SortableIdGenerator, SystemClock
 from app.jobs.execution import EvaluateJob, JobExecutor, Takeover
@@ -21,7 +19,6 @@ from app.observability.logs import Redactor
 from app.observability.metrics import Metrics
 from app.storage import jobs as rows
 from app.storage.database import Database
-from app.storage.provider_status import SharedProviderStatus
 from app.storage.records import Job
 from judges.llm.circuit import CircuitState
 
@@ -36,19 +33,6 @@ class ModelStates:
     def __init__(self) -> None:
         self.states: dict[str | None, CircuitState] = {None: CircuitState.OPEN}
         self.probed: list[str | None] = []
-
-
-def watch_pauses(monkeypatch: pytest.MonkeyPatch) -> asyncio.Event:
-    """Return an event that is set when a service has read that a provider is paused."""
-    are_read, update_pauses = asyncio.Event(), SharedProviderStatus.update_pauses
-
-    async def observed_update(self: SharedProviderStatus) -> None:
-        await update_pauses(self)
-        if self._pauses:
-            are_read.set()
-
-    monkeypatch.setattr(SharedProviderStatus, "update_pauses", observed_update)
-    return are_read
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from tests.integration.app.conftest import database, database_url, postgres_url, rig
+from tests.integration.app.conftest import database, database_url, fresh_database_url, postgres_url, rig
 
-__all__ = ["database", "database_url", "postgres_url", "rig"]
+__all__ = ["database", "database_url", "fresh_database_url", "postgres_url", "rig"]

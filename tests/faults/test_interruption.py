@@ -40,22 +40,6 @@ hashlib.pbkdf2_hmac("sha256", b"", b"", 2**31 - 1)
 """Process whose main thread is in a C function for minutes, so that it can handle no signal."""
 IN_FUNCTION_S = 0.3
 """Processor time after the process ID was printed that only the C function can have used."""
-ENDS_FIRST = """
-import subprocess, sys, time
-from pathlib import Path
-from app.interruption import INTERRUPTION
-
-INTERRUPTION.install()
-INTERRUPTION.at_forced_exit(lambda: (time.sleep(0.5), Path(sys.argv[1]).touch()))
-child = subprocess.Popen(["sleep", "100000"])
-try:
-    print("ready", flush=True)
-    child.wait()
-except KeyboardInterrupt:
-    child.wait()
-INTERRUPTION.wait_for_forced_exit()
-"""
-"""Process whose main thread ends as soon as the forced exit has killed its child process."""
 FIRST_IMPORT = """
 import signal, sys
 from importlib.abc import MetaPathFinder
@@ -178,8 +162,7 @@ def assert_ended(command: Command, text: str, code: int) -> None:
     assert left_after_a_while(command.left) == []
 
 
-@pytest.mark.parametrize(("signum", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize(("signum", "code", "times"), [(signal.SIGINT, 130, 2), (signal.SIGTERM, 143, 1)])
 def test_command_ends_while_a_browser_waits_for_a_page(
     home: Path, start: Callable[..., Command], silent: SilentServer, signum: int, code: int, times: int
 ) -> None:
@@ -209,38 +192,17 @@ def test_command_ends_while_a_model_does_not_reply(
     assert_ended(command, command.interrupt(), 130)
 
 
-def test_command_ends_while_it_follows_a_job_of_a_silent_server(
-    start: Callable[..., Command], silent: SilentServer
-) -> None:
-    command = start("admin", "jobs", "--wait", "job_1", "--url", silent.url)
-    command.wait_until(silent.requested.is_set)
-
+def test_worker_ends_with_its_database_and_browsers(start: Callable[..., Command]) -> None:
+    command = start("serve", "--worker-only")
+    command.wait_until(lambda: "worker is ready" in command.log.read_text())
     assert_ended(command, command.interrupt(), 130)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "says"),
-    [
-        (("serve", "--port", "0"), "assay serves at"),
-        (("serve", "--worker-only"), "worker is ready"),
-    ],
-    ids=["serve", "worker"],
-)
-def test_service_ends_with_its_database_and_browsers(
-    home: Path, start: Callable[..., Command], arguments: tuple[str, ...], says: str
-) -> None:
-    command = start(*arguments)
-    command.wait_until(lambda: says in command.log.read_text())
-
-    assert_ended(command, command.interrupt(), 130)
-
-
-@pytest.mark.parametrize("is_group", [True, False], ids=["terminal", "supervisor"])
-def test_service_ends_while_its_database_is_created(home: Path, start: Callable[..., Command], is_group: bool) -> None:
+def test_service_ends_while_its_database_is_created(home: Path, start: Callable[..., Command]) -> None:
     command = start("serve", "--port", "0")
     command.wait_until(lambda: list((home / "data").glob("postgres*")))
 
-    assert_ended(command, command.interrupt(is_group=is_group), 130)
+    assert_ended(command, command.interrupt(is_group=False), 130)
 
 
 def test_command_ends_quietly_before_it_handles_signals() -> None:
@@ -269,13 +231,3 @@ def test_process_ends_although_its_main_thread_cannot_handle_signals() -> None:
         process.communicate(timeout=PATIENCE_S)
     assert (process.returncode, errors) == (130, "Interrupted\n")
     child.wait(PATIENCE_S)
-
-
-def test_process_finishes_a_forced_exit_although_its_main_thread_ends_first(tmp_path: Path) -> None:
-    mark = tmp_path / "action finished"
-    process = subprocess.Popen([sys.executable, "-c", ENDS_FIRST, str(mark)], stdout=subprocess.PIPE, text=True)
-    assert process.stdout is not None and process.stdout.readline() == "ready\n"
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(PATIENCE_S) == 128 + signal.SIGTERM
-    process.stdout.close()
-    assert mark.exists()

@@ -96,10 +96,6 @@ def _without_json_word(call: Call) -> Fault | None:
     return None
 
 
-def _key(status: int, message: str) -> Refusal:
-    return lambda call: Fault(status=status, message=message)
-
-
 def _call(name: str, arguments: Any) -> dict[str, Any]:
     return {
         "content": None,
@@ -185,7 +181,6 @@ def _request_entity(call: Call) -> Fault | None:
 _PYDANTIC = {
     "detail": [{"type": "extra_forbidden", "loc": ["body", "response_format"], "msg": "Extra inputs are not permitted"}]
 }
-_TEXT_ONLY = "{}"
 _all = [
     Dialect(name="openai", about="OpenAI: strict schemas"),
     Dialect(name="vllm", about="vLLM with a schema, chat template without system role",

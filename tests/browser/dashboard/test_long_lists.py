@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import sys
-import time
 from collections.abc import AsyncIterator
 
 import pytest
 import pytest_asyncio
-from patchright.async_api import Browser
 from sqlalchemy import text
 
-from tests.browser.dashboard.conftest import OpenDashboard, Served, open_reader
+from tests.browser.dashboard.conftest import OpenDashboard, Served
 
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
 
@@ -45,26 +42,8 @@ async def crowded(open_dashboard: OpenDashboard) -> AsyncIterator[Served]:
         yield running
 
 
-async def test_pages_of_an_agent_list_all_results(crowded: Served, chromium: Browser):
-    async with open_reader(chromium, crowded.url) as reader:
-        await reader.go("/agents/crowd")
-        rows = "[aria-label='Results'] tbody tr"
-        assert await reader.page.locator(rows).count() == PER_PAGE
-        first = await reader.page.locator(f"{rows} a").first.get_attribute("href")
-        assert first == f"/results/res_{RESULTS:026}"
-        await reader.page.click("a:has-text('Older results')")
-        await reader.page.wait_for_url("**cursor=**")
-        first = await reader.page.locator(f"{rows} a").first.get_attribute("href")
-        assert first == f"/results/res_{RESULTS - PER_PAGE:026}"
-        assert await reader.violations() == []
-
-
-@pytest.mark.parametrize("path", ["/agents/crowd", "/", "/jobs", "/tasks", "/search?q=answer_7"])
-async def test_response_has_a_bounded_size(crowded: Served, path: str):
-    await crowded.http.get(path)
-    start = time.process_time()
-    response = await crowded.http.get(path)
-    # CPU time of server and client, because the machine may be busy. It is printed, not asserted.
-    print(f"{path}: {1000 * (time.process_time() - start):.0f} ms of CPU time", file=sys.stderr)
-    assert response.status_code == 200
-    assert len(response.content) < 300_000
+async def test_response_has_a_bounded_size(crowded: Served):
+    for path in ("/agents/crowd", "/", "/jobs", "/tasks", "/search?q=answer_7"):
+        response = await crowded.http.get(path)
+        assert response.status_code == 200
+        assert len(response.content) < 300_000

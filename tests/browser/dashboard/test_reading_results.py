@@ -5,9 +5,8 @@ from __future__ import annotations
 import json
 
 import pytest
-from patchright.async_api import Browser
 
-from tests.browser.dashboard.conftest import PHONE, Reader, Served, open_reader
+from tests.browser.dashboard.conftest import Reader, Served
 from tests.fakes.judged import FAILED, NOT_JUDGED, SKIPPED, group, leaf, page_entry, rubric_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
@@ -68,7 +67,15 @@ async def test_tree_shows_points_only_where_they_were_lost(served: Served, reade
     assert "not judged" in (await rows.last.locator(".unseen").text_content() or "")
 
 
-async def test_one_score_is_shown_and_the_others_are_folded(served: Served, reader: Reader):
+async def test_scores_and_first_failed_claim_are_shown_and_open_claims_are_listed_on_demand(
+    served: Served, reader: Reader
+):
+    result = await judged(served)
+    await reader.go(f"/results/{result}")
+    assert await reader.page.locator(".leaf-panel").get_attribute("data-key") == "river/length"
+    assert await reader.page.locator("#tree .chosen").get_attribute("id") == "river/length"
+    assert (await reader.text("#detail")).count("The Ahne is 25 km long") == 1
+    assert await reader.page.locator(".prose .on").count() == 1
     await reader.go(f"/results/{await judged(served)}")
     assert await reader.text(".result-score > .score") == "0.33\u20130.58"
     assert not await reader.page.locator(".about dl").is_visible()
@@ -77,9 +84,6 @@ async def test_one_score_is_shown_and_the_others_are_folded(served: Served, read
     assert (
         folded.startswith("Score 0.33\u20130.58") and "Strict 0.33\u20130.58" in folded and "Compatible 0.33" in folded
     )
-
-
-async def test_claims_that_were_not_judged_are_listed_on_demand(served: Served, reader: Reader):
     await reader.go(f"/results/{await judged(served)}")
     summary = await reader.text(".open-leaves summary")
     assert summary == "1 claim was not judged the score stays between 0.33 and 0.58"
@@ -90,71 +94,6 @@ async def test_claims_that_were_not_judged_are_listed_on_demand(served: Served, 
     assert open_leaf.endswith("0.33 0.58")
     await reader.page.click('.open-leaves td a:has-text("Pages")')
     await reader.page.wait_for_selector(f'.preview-body[data-url="{WALL}"]')
-
-
-async def test_first_failed_claim_is_selected(served: Served, reader: Reader):
-    result = await judged(served)
-    await reader.go(f"/results/{result}")
-    assert await reader.page.locator(".leaf-panel").get_attribute("data-key") == "river/length"
-    assert await reader.page.locator("#tree .chosen").get_attribute("id") == "river/length"
-    assert (await reader.text("#detail")).count("The Ahne is 25 km long") == 1
-    assert await reader.page.locator(".prose .on").count() == 1
-
-
-async def test_answer_tree_and_evidence_are_in_the_first_screen(served: Served, reader: Reader):
-    result = await judged(served)
-    await reader.page.set_viewport_size({"width": 1440, "height": 900})
-    await reader.go(f"/results/{result}")
-    for part in (".prose", "#tree .leaf", ".leaf-panel .claim", ".leaf-panel .passage mark"):
-        box = await reader.page.locator(part).first.bounding_box()
-        assert box is not None and 0 < box["y"] < 800, part
-    view = await reader.page.locator(".result-view").bounding_box()
-    assert view is not None and view["y"] + view["height"] <= 900
-
-
-async def test_phone_opens_on_the_claim(served: Served, chromium: Browser):
-    result = await judged(served)
-    async with open_reader(chromium, served.url, size=PHONE) as reader:
-        await reader.go(f"/results/{result}")
-        claim = await reader.page.locator(".leaf-panel .claim").bounding_box()
-        assert claim is not None and claim["y"] + claim["height"] < PHONE[1]
-        assert await reader.text(".leaf-panel .claim") == "The Ahne is 25 km long"
-        tree, panel = reader.page.locator(".result-view > .tree"), reader.page.locator(".leaf-panel")
-        below, above = await tree.bounding_box(), await panel.bounding_box()
-        assert below is not None and above is not None and above["y"] + above["height"] <= below["y"]
-        await reader.page.click(".leaf-panel .to-tree")
-        await reader.page.locator('#tree [data-leaf="river/through"]').click()
-        await reader.page.wait_for_selector('.leaf-panel[data-key="river/through"]')
-        await reader.wait_until(
-            "(top => top >= 0 && top < innerHeight / 2)(document.querySelector('.claim').getBoundingClientRect().top)"
-        )
-
-
-async def test_failed_claim_shows_the_closest_passage_of_its_page(served: Served, reader: Reader):
-    await reader.go(f"/results/{await judged(served)}?leaf=river%2Flength")
-    assert await reader.text(".closest h3") == "CLOSEST PASSAGE by shared words, not chosen by the judge"
-    assert await reader.text(".closest mark") == "The river Ahne flows through Vellmar. It is 21 kilometres long."
-    assert await reader.text(".closest figcaption") == "The frame marks the passage."
-    frame = await reader.page.locator(".closest .frames rect").first.bounding_box()
-    shot = await reader.page.locator(".closest .shot").bounding_box()
-    assert frame is not None and shot is not None
-    assert frame["y"] - shot["y"] == pytest.approx(shot["height"] * 0.02, abs=3)
-    await reader.page.click(".closest .source a")
-    await reader.page.wait_for_url("**/pages/**")
-    assert (await reader.text("pre mark")).endswith("It is 21 kilometres long.")
-
-
-@pytest.mark.parametrize("width", [1100, 1280, 1920])
-async def test_columns_are_answer_tree_and_leaf_from_left_to_right(served: Served, reader: Reader, width: int):
-    result = await judged(served)
-    await reader.page.set_viewport_size({"width": width, "height": 800})
-    await reader.go(f"/results/{result}?leaf=river%2Fthrough")
-    boxes = [
-        await reader.page.locator(f".result-view > .{name}").bounding_box() for name in ("answer", "tree", "detail")
-    ]
-    edges = [(box["x"], box["x"] + box["width"]) for box in boxes if box is not None]
-    assert edges[0][1] <= edges[1][0] and edges[1][1] <= edges[2][0]
-    assert min(high - low for low, high in edges) > 260
 
 
 async def test_leaf_panel_shows_claim_votes_quote_and_cited_sentence(served: Served, reader: Reader):
@@ -183,29 +122,6 @@ async def test_leaf_panel_shows_claim_votes_quote_and_cited_sentence(served: Ser
     assert reader.page_errors == [] and reader.external_requests == []
 
 
-async def test_unknown_place_of_a_quote_is_not_guessed(served: Served, reader: Reader):
-    url = "https://unplaced.example/"
-    served.capturer.unplaced.add(url)
-    page = await served.capture(url, PAGE)
-    quote = served.quote(page, url, "The river Ahne flows through Vellmar.")
-
-    def rubric():
-        return rubric_of(leaf("through", claim="It flows there", sources=[url], quotes=[quote]), task_id="rivers")
-
-    served.judging.register("unplaced", rubric, pages=[page_entry(url, page_id=page)])
-    await reader.go(f"/results/{await served.result('unplaced', 'unplaced')}?leaf=through")
-    assert "is unknown. Capture the page again to get it" in await reader.text("figcaption")
-    assert await reader.page.locator(".frames").count() == 0
-
-
-async def test_quote_links_to_its_place_in_the_page_text(served: Served, reader: Reader):
-    await reader.go(f"/results/{await judged(served)}?leaf=river%2Fthrough")
-    await reader.page.click(".quoted .source a")
-    await reader.page.wait_for_url("**/pages/**")
-    assert await reader.text("pre mark") == "The river Ahne flows through Vellmar."
-    assert "Banks and meadows." in await reader.text("pre")
-
-
 async def test_url_of_a_leaf_opens_it_again(served: Served, reader: Reader):
     result = await judged(served)
     await reader.go(f"/results/{result}")
@@ -219,21 +135,6 @@ async def test_url_of_a_leaf_opens_it_again(served: Served, reader: Reader):
     await reader.page.wait_for_selector('.leaf-panel[data-key="river/length"]')
     await reader.page.go_back()
     await reader.page.wait_for_selector('.leaf-panel[data-key="bridge/year"]')
-
-
-async def test_tree_can_be_limited_to_what_did_not_pass(served: Served, reader: Reader):
-    await reader.go(f"/results/{await judged(served)}")
-    button = reader.page.locator('[data-tree="missed"]')
-    assert await reader.text('[data-tree="missed"]') == "Not passed 4"
-    await button.click()
-    await reader.page.locator('[id="river/through"]').wait_for(state="detached")
-    leaves = reader.page.locator("#tree .leaf")
-    shown = await leaves.evaluate_all("(all) => all.map((one) => one.id)")
-    assert shown == ["river/length", "bridge/given", "bridge/year", "town"]
-    assert await reader.page.locator("#tree .chosen").get_attribute("id") == "river/length"
-    await button.click()
-    await reader.page.locator('[id="river/through"]').wait_for()
-    assert await leaves.count() == 6
 
 
 async def test_keyboard_moves_through_the_leaves(served: Served, reader: Reader):
@@ -262,42 +163,3 @@ async def test_keyboard_moves_through_the_leaves(served: Served, reader: Reader)
     await reader.page.locator("#tree-title").click()
     await reader.page.keyboard.press("j")
     assert await reader.page.text_content("#announcement") == "river/named, passed"
-
-
-async def test_result_is_readable_without_scripts(served: Served, chromium):
-    result = await judged(served)
-    context = await chromium.new_context(java_script_enabled=False)
-    page = await context.new_page()
-    await page.goto(f"{served.url}/results/{result}")
-    await page.click('#tree a[href*="river/through"]')
-    await page.wait_for_url("**leaf=river**")
-    assert "The river Ahne flows through Vellmar" in await page.inner_text(".leaf-panel .claim")
-    assert await page.locator('[id="bridge/year"]').is_visible()
-    await context.close()
-
-
-async def test_every_table_of_a_result_is_available_as_csv(served: Served):
-    result = await judged(served)
-    found = {}
-    for table in ("leaves", "open", "pages"):
-        answer = await served.http.get(f"/results/{result}?format=csv&table={table}")
-        assert answer.headers["content-type"].startswith("text/csv")
-        found[table] = answer.text.splitlines()
-    assert {table: len(lines) - 1 for table, lines in found.items()} == {"leaves": 6, "open": 1, "pages": 2}
-    assert found["open"][1].startswith("town,")
-
-
-async def test_lint_findings_of_the_rubric_are_listed_with_their_fix(served: Served, reader: Reader):
-    def rubric():
-        return rubric_of(leaf("long", claim="The Ahne is long", sources=[URL], weight=2), task_id="rivers")
-
-    served.judging.register("linted", rubric, pages=[page_entry(URL)])
-    await reader.go(f"/results/{await served.result('linted', 'linted')}")
-    assert await reader.text(".lint summary") == "Rubric lint for the author of the task"
-    await reader.page.click(".lint summary")
-    await reader.page.wait_for_selector(".lint tbody tr")
-    assert await reader.text(".lint tbody tr") == (
-        "long pointless_weight Weight 2 has no effect because every non-critical sibling has it, too; remove it."
-    )
-    await reader.page.click('.lint [data-leaf="long"]')
-    await reader.page.wait_for_selector(".leaf-panel")

@@ -37,15 +37,10 @@ DROP = """(files) => {
   target.dispatchEvent(new DragEvent("dragover", { dataTransfer: data, cancelable: true, bubbles: true }));
   target.dispatchEvent(new DragEvent("drop", { dataTransfer: data, cancelable: true, bubbles: true }));
 }"""
-LISTEN = """(() => {
-  globalThis.told = [];
-  const line = document.querySelector("[data-progress]");
-  new MutationObserver(() => told.push(line.textContent)).observe(line, { childList: true });
-})()"""
 
 
-async def test_pages_with_most_dependent_leaves_come_first(shop):
-    _, reader, _ = shop
+async def test_pages_are_sorted_shown_and_opened_with_keys_and_answers_are_judged_again(shop):
+    served, reader, job = shop
     await reader.go("/pages")
     found = await listed_rows(reader)
     assert [row.split()[0] for row in found] == [MANY, FEW, FINE]
@@ -60,10 +55,6 @@ async def test_pages_with_most_dependent_leaves_come_first(shop):
     await reader.page.wait_for_url("**show=work**")
     assert [row.split()[0] for row in await listed_rows(reader)] == [MANY, FEW]
     assert reader.page_errors == []
-
-
-async def test_screenshot_text_and_answer_are_views_of_a_url(shop):
-    _, reader, _ = shop
     await reader.go("/pages")
     await press_keys(reader, "2")
     await reader.page.wait_for_selector('#preview pre:has-text("41 metres")')
@@ -76,10 +67,6 @@ async def test_screenshot_text_and_answer_are_views_of_a_url(shop):
     assert "view=screenshot" in reader.page.url
     await reader.page.click('#preview .tabs >> text="Text"')
     await reader.page.wait_for_selector('#preview pre:has-text("41 metres")')
-
-
-async def test_keys_move_through_urls_and_through_those_that_need_work(shop):
-    _, reader, _ = shop
     await reader.go("/pages")
     for key, url in (
         ("j", FEW),
@@ -95,10 +82,55 @@ async def test_keys_move_through_urls_and_through_those_that_need_work(shop):
         await wait_for_preview(reader, url)
     assert await reader.page.evaluate("document.activeElement.closest('.cited').dataset.url") == FEW
     assert quote(FEW, safe="") in reader.page.url
+    await reader.go("/pages")
+    await reader.context.route("https://many.example/**", lambda route: route.fulfill(body="there"))
+    async with reader.context.expect_page() as opening:
+        await press_keys(reader, "o")
+    opened = await opening.value
+    await opened.wait_for_load_state()
+    assert opened.url == MANY
+    assert await opened.evaluate("[window.opener, document.referrer]") == [None, ""]
+    before = (await served.http.get(f"/v1/jobs/{job}")).json()["result_id"]
+    await reader.go("/pages")
+    assert "Re-judge 3 affected claims In 1 answer. Last time: $0.0093, 6 calls" in await reader.text(
+        "#preview .rejudge"
+    )
+    await reader.page.click("#preview .rejudge button")
+    await wait_for_message(reader, "1 answer is being judged again")
+    async with asyncio.timeout(240):
+        while (await served.http.get(f"/v1/jobs/{job}")).json()["result_id"] == before:  # noqa: ASYNC110
+            await asyncio.sleep(0.05)
 
 
-async def test_keys_are_ignored_while_typing_or_when_disabled(shop):
+async def test_urls_are_deleted_flagged_reviewed_and_restored_with_keys(shop):
     served, reader, _ = shop
+    await reader.go("/pages")
+    await press_keys(reader, "j")
+    await wait_for_preview(reader, FEW)
+    await press_keys(reader, "d")
+    await wait_for_message(reader, "Deleted")
+    assert [row.split()[0] for row in await listed_rows(reader)] == [MANY, FINE]
+    assert (await page_state(served, FEW))["deleted"]
+    await press_keys(reader, "u")
+    await wait_for_message(reader, "Undone")
+    await wait_for_preview(reader, FEW)
+    assert [row.split()[0] for row in await listed_rows(reader)] == [MANY, FEW, FINE]
+    assert not (await page_state(served, FEW))["deleted"]
+    await press_keys(reader, "u")
+    await wait_for_message(reader, "nothing to undo")
+    await reader.go(f"/pages?url={FINE}")
+    await press_keys(reader, "f")
+    await wait_for_message(reader, "Flagged")
+    assert (await page_state(served, FINE))["needs_work"]
+    await press_keys(reader, "f")
+    await wait_for_message(reader, "Flag removed")
+    await reader.go("/pages")
+    await press_keys(reader, "Space")
+    await wait_for_preview(reader, FEW)  # reviewed; the next page that needs work is shown
+    assert (await page_state(served, MANY))["reviewed"]
+    await reader.page.click('#pages-message >> text="Undo"')
+    await wait_for_message(reader, "Undone")
+    assert not (await page_state(served, MANY))["reviewed"]
     await reader.go("/pages?task=towers")
     await press_keys(reader, "e")
     field = reader.page.locator('#preview details.edit input[name="to"]')
@@ -118,42 +150,7 @@ async def test_keys_are_ignored_while_typing_or_when_disabled(shop):
     assert not (await page_state(served, MANY))["deleted"]
 
 
-async def test_deleted_url_is_restored_with_one_key(shop):
-    served, reader, _ = shop
-    await reader.go("/pages")
-    await press_keys(reader, "j")
-    await wait_for_preview(reader, FEW)
-    await press_keys(reader, "d")
-    await wait_for_message(reader, "Deleted")
-    assert [row.split()[0] for row in await listed_rows(reader)] == [MANY, FINE]
-    assert (await page_state(served, FEW))["deleted"]
-    await press_keys(reader, "u")
-    await wait_for_message(reader, "Undone")
-    await wait_for_preview(reader, FEW)
-    assert [row.split()[0] for row in await listed_rows(reader)] == [MANY, FEW, FINE]
-    assert not (await page_state(served, FEW))["deleted"]
-    await press_keys(reader, "u")
-    await wait_for_message(reader, "nothing to undo")
-
-
-async def test_flag_and_review_are_one_key_each(shop):
-    served, reader, _ = shop
-    await reader.go(f"/pages?url={FINE}")
-    await press_keys(reader, "f")
-    await wait_for_message(reader, "Flagged")
-    assert (await page_state(served, FINE))["needs_work"]
-    await press_keys(reader, "f")
-    await wait_for_message(reader, "Flag removed")
-    await reader.go("/pages")
-    await press_keys(reader, "Space")
-    await wait_for_preview(reader, FEW)  # reviewed; the next page that needs work is shown
-    assert (await page_state(served, MANY))["reviewed"]
-    await reader.page.click('#pages-message >> text="Undo"')
-    await wait_for_message(reader, "Undone")
-    assert not (await page_state(served, MANY))["reviewed"]
-
-
-async def test_url_can_be_corrected_and_the_correction_undone(shop):
+async def test_url_can_be_added_or_corrected_and_the_change_undone(shop):
     served, reader, _ = shop
     await reader.go("/pages")
     await press_keys(reader, "e")
@@ -171,10 +168,6 @@ async def test_url_can_be_corrected_and_the_correction_undone(shop):
     await press_keys(reader, "u")
     await wait_for_message(reader, "Undone")
     assert (await page_state(served, MANY))["problem"]
-
-
-async def test_url_can_be_added_to_a_task(shop):
-    served, reader, _ = shop
     await reader.go("/pages")
     await press_keys(reader, "a")
     await wait_for_message(reader, "Select a task first")
@@ -191,30 +184,7 @@ async def test_url_can_be_added_to_a_task(shop):
     assert RIGHT not in " ".join(await listed_rows(reader))
 
 
-async def test_flagged_pages_are_captured_again_with_live_progress(shop):
-    served, reader, _ = shop
-    await served.http.post("/v1/pages/changes", json={"action": "flag", "url": FINE})
-    await reader.go("/pages")
-    await reader.page.evaluate(LISTEN)
-    await reader.page.click("[data-recapture-flagged]")
-    await wait_for_message(reader, "3 of 3 captured again: 2 repaired, 1 still a problem")
-    told = await reader.page.evaluate("told")
-    assert told[0] == "0 of 3 captured again, 0 repaired" and len(told) == 4
-    assert not (await page_state(served, MANY))["problem"]
-    await reader.page.wait_for_selector('#pages-rejudge:has-text("Re-judge 5 affected claims In 1 answer")')
-    assert reader.page_errors == []
-
-
-async def test_page_is_captured_again_with_one_key(shop):
-    _, reader, _ = shop
-    await reader.go("/pages")
-    await press_keys(reader, "r")
-    await wait_for_message(reader, "Repaired, captured")
-    await wait_for_preview(reader, MANY)
-    assert (await listed_rows(reader))[0].startswith(FEW)
-
-
-async def test_html_file_or_text_with_its_picture_can_be_dropped(shop):
+async def test_file_can_be_dropped_or_chosen_with_a_key(shop, tmp_path: Path):
     served, reader, _ = shop
     await reader.go("/pages")
     saved = "<!doctype html><title>Tower</title><p>" + PAGE_TEXT.replace("41", "44")
@@ -228,10 +198,6 @@ async def test_html_file_or_text_with_its_picture_can_be_dropped(shop):
     await reader.page.wait_for_selector("#preview .shots img")
     page = (await served.http.get(f"/v1/pages/{(await page_state(served, MANY))['page_id']}")).json()
     assert "screenshot-0" in page["blobs"] and page["provenance"]["as"] == "text"
-
-
-async def test_file_can_be_chosen_with_a_key(shop, tmp_path: Path):
-    served, reader, _ = shop
     file = tmp_path / "page.txt"
     file.write_text(PAGE_TEXT)
     # Register the handler before the page opens: the driver intercepts file choosers asynchronously, and the key
@@ -243,29 +209,3 @@ async def test_file_can_be_chosen_with_a_key(shop, tmp_path: Path):
     await (await choosing.value).set_files(str(file))
     await wait_for_message(reader, "Repaired")
     assert not (await page_state(served, MANY))["problem"]
-
-
-async def test_cited_page_opens_in_a_tab_without_opener_or_referrer(shop):
-    _, reader, _ = shop
-    await reader.go("/pages")
-    await reader.context.route("https://many.example/**", lambda route: route.fulfill(body="there"))
-    async with reader.context.expect_page() as opening:
-        await press_keys(reader, "o")
-    opened = await opening.value
-    await opened.wait_for_load_state()
-    assert opened.url == MANY
-    assert await opened.evaluate("[window.opener, document.referrer]") == [None, ""]
-
-
-async def test_answers_that_depend_on_a_page_are_judged_again(shop):
-    served, reader, job = shop
-    before = (await served.http.get(f"/v1/jobs/{job}")).json()["result_id"]
-    await reader.go("/pages")
-    assert "Re-judge 3 affected claims In 1 answer. Last time: $0.0093, 6 calls" in await reader.text(
-        "#preview .rejudge"
-    )
-    await reader.page.click("#preview .rejudge button")
-    await wait_for_message(reader, "1 answer is being judged again")
-    async with asyncio.timeout(240):
-        while (await served.http.get(f"/v1/jobs/{job}")).json()["result_id"] == before:  # noqa: ASYNC110
-            await asyncio.sleep(0.05)

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
-from patchright.async_api import Browser
 
-from tests.browser.dashboard.conftest import Reader, Served, open_reader
+from tests.browser.dashboard.conftest import Reader, Served
 from tests.fakes.judged import FAILED, NOT_JUDGED, SKIPPED, leaf, rubric_of
 
 pytestmark = [pytest.mark.browser, pytest.mark.postgres, pytest.mark.asyncio(loop_scope="session")]
@@ -61,55 +58,3 @@ async def test_override_of_a_doubtful_leaf_shows_in_panel_tree_and_score(served:
     await reader.go("/review?agent=settler&settled=true")
     assert "gate" in await reader.text("main table")
     assert reader.page_errors == []
-
-
-async def test_withdrawn_override_stays_visible(served: Served, reader: Reader):
-    result = await judged(served, "taker")
-    await reader.go(f"/results/{result}?leaf=open")
-    await override(reader, "failed", by="Grace")
-    await reader.page.locator(".withdraw summary").click()
-    await reader.page.locator('.withdraw textarea[name="reason"]').fill("I looked at another page.")
-    # The browser remembers the name.
-    assert await reader.page.locator('.withdraw input[name="by"]').input_value() == "Grace"
-    await reader.page.locator(".withdraw button").click()
-    await reader.page.locator(".override:not(.in-force)").wait_for()
-    said = await reader.text(".overrides")
-    assert "Withdrawn by Grace" in said and "I looked at another page." in said and WHY in said
-    assert await reader.page.locator(".override-mark").count() == 0
-    assert "with overrides" not in await reader.text(".result-score")
-    found = (await served.http.get(f"/v1/results/{result}")).json()
-    assert [row["outcome"] for row in found["overrides"]] == ["failed", None]
-
-
-async def test_override_form_requires_all_fields_and_a_token(served: Served, reader: Reader):
-    result = await judged(served, "hasty")
-    await reader.go(f"/results/{result}?leaf=open")
-    await reader.page.locator("details.add-override > summary").click()
-    await reader.page.locator(".add-override button").click()
-    missing = "[...document.querySelectorAll('.add-override :invalid')].map(one => one.name).filter(Boolean)"
-    assert set(await reader.page.evaluate(missing)) == {"outcome", "reason", "by"}
-    refused = await served.http.post(f"/results/{result}/overrides", data={"leaf": "open", "outcome": "passed"})
-    assert refused.status_code == 403  # no form token
-
-
-async def test_overrides_are_listed_and_exported_as_labels(served: Served, reader: Reader):
-    result = await judged(served, "labeller")
-    body = {"leaf": "fine", "outcome": "passed", "reason": WHY, "by": "Ada"}
-    await served.http.post(f"/v1/results/{result}/overrides", json=body)
-    await reader.go("/review/overrides?agent=labeller")
-    row = await reader.text("tbody tr")
-    assert row.startswith("fine") and WHY in row and "Ada" in row
-    async with reader.page.expect_download() as started:
-        await reader.page.get_by_role("link", name="Labels for").click()
-    file = await (await started.value).path()
-    assert json.loads(file.read_text("utf-8").splitlines()[0])["leaf"] == "fine"
-    table = (await served.http.get(f"/results/{result}?format=csv")).text
-    assert f'passed,Ada,"{WHY}"' in table
-
-
-async def test_leaf_can_be_overridden_without_scripts(served: Served, chromium: Browser):
-    result = await judged(served, "plain")
-    async with open_reader(chromium, served.url, scripts=False) as reader:
-        await reader.go(f"/results/{result}?leaf=open")
-        await override(reader, "passed")
-        assert "passed" in await reader.text(".override.in-force")

@@ -58,16 +58,6 @@ async def test_sign_in_returns_to_the_requested_page(served: Served, reader: Rea
     assert "/sign-in" in reader.page.url
 
 
-async def test_live_updates_work_when_signed_in(served: Served, reader: Reader):
-    job = await served.submit("walker", served.judging.register("live", lambda: rubric_of(leaf("a"), task_id="rivers")))
-    await reader.go(f"/jobs/{job}")
-    await sign_in(reader, KEY)
-    await reader.page.wait_for_selector('#panel .big:has-text("done")')
-    await reader.page.click("text=Retry")
-    assert reader.page.url.endswith(f"/jobs/{job}")
-    assert reader.page_errors == []
-
-
 @asynccontextmanager
 async def signed_in_client(served: Served) -> AsyncIterator[tuple[httpx.AsyncClient, str]]:
     """Yield a client with a session, and its form token."""
@@ -104,19 +94,12 @@ async def test_api_does_not_accept_the_session_cookie(served: Served):
         assert (await client.get("/v1/leaderboard")).status_code == 401
 
 
-@pytest.mark.parametrize("then", ["https://evil.example/", "//evil.example", "/\\evil.example", "javascript:alert(1)"])
-async def test_sign_in_does_not_redirect_to_other_sites(served: Served, then: str):
-    async with httpx.AsyncClient(base_url=served.url) as client:
-        token = form_token((await client.get("/sign-in")).text)
-        answer = await client.post("/sign-in", data={"key": KEY, "form_token": token, "then": then})
-    assert answer.headers["location"] == "/"
-
-
-async def test_link_from_another_site_works_with_the_strict_cookie(served: Served):
-    async with httpx.AsyncClient(base_url=served.url) as client:
-        asked = await client.get("/jobs", headers={"Sec-Fetch-Site": "cross-site"})
-    assert asked.status_code == 200
-    assert 'http-equiv="refresh" content="0; url=/jobs"' in asked.text
+async def test_sign_in_does_not_redirect_to_other_sites(served: Served):
+    for then in ("https://evil.example/", "//evil.example", "/\\evil.example", "javascript:alert(1)"):
+        async with httpx.AsyncClient(base_url=served.url) as client:
+            token = form_token((await client.get("/sign-in")).text)
+            answer = await client.post("/sign-in", data={"key": KEY, "form_token": token, "then": then})
+        assert answer.headers["location"] == "/"
 
 
 async def test_partial_pages_streams_and_downloads_require_sign_in(served: Served):

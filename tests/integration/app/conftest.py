@@ -1,8 +1,9 @@
-"""One real PostgreSQL server for the test session, and a fresh, migrated database for each test."""
+"""One real PostgreSQL server for the test session, and a migrated database that is empty at the start of each test."""
 
 from __future__ import annotations
 
 import asyncio
+import functools
 import shutil
 from collections.abc import AsyncIterator, Iterator
 from itertools import count
@@ -86,9 +87,35 @@ def patient_database_clients() -> Iterator[None]:
         yield
 
 
+@functools.cache
+def _shared_database(postgres_url: str) -> str:
+    with psycopg.connect(postgres_url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE shared TEMPLATE {_TEMPLATE}")
+    return _named(postgres_url, "shared")
+
+
 @pytest.fixture
 def database_url(postgres_url: str) -> Iterator[str]:
-    """Return the URL of a migrated database for this test only."""
+    """Return the URL of an empty, migrated database. The tests of a process use it in turn."""
+    url = _shared_database(postgres_url)
+    yield url
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute("SET session_replication_role = replica")  # so that nothing forbids to remove rows
+        connection.execute(
+            "SELECT pg_terminate_backend(pid, 60000) FROM pg_stat_activity "
+            "WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        used = connection.execute(
+            "SELECT relname FROM pg_class WHERE relnamespace = 'public'::regnamespace AND relkind = 'r' "
+            "AND pg_relation_size(oid) > 0 AND relname NOT IN ('alembic_version', 'queue_migrations')"
+        ).fetchall()
+        if used:
+            connection.execute(f"TRUNCATE {', '.join(name for (name,) in used)} RESTART IDENTITY CASCADE")
+
+
+@pytest.fixture
+def fresh_database_url(postgres_url: str) -> Iterator[str]:
+    """Return the URL of a migrated database for this test only, which may change its schema."""
     name = f"test_{next(_names)}"
     with psycopg.connect(postgres_url, autocommit=True) as connection:
         connection.execute(f"CREATE DATABASE {name} TEMPLATE {_TEMPLATE}")

@@ -37,22 +37,3 @@ async def test_shutdown_within_sixty_days_is_a_warning(model: StandInLLM, days: 
     assert check.state is state
     if state is not State.OK:
         assert "ASSAY_MODEL" in check.remedy
-
-
-async def test_server_without_model_list_passes(model: StandInLLM) -> None:
-    check = await run_check(model, "openai/mine")
-    assert check.state is State.OK
-    assert "lists no models, price unknown (set ASSAY_PRICES)" in check.detail
-
-
-async def test_model_with_known_shutdown_date_in_the_past_fails(model: StandInLLM) -> None:
-    check = await run_check(model, "openai/o4-mini")
-    assert (check.state, check.detail) == (State.FAILED, "openai/o4-mini was shut down on 2026-10-23")
-
-
-async def test_lexical_model_needs_no_provider() -> None:
-    check = await check_model(settings_for_tests())
-    assert (check.state, check.detail) == (
-        State.OK,
-        "lexical: built in, compares words, needs no provider and costs nothing",
-    )

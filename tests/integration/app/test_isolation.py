@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import os
 from pathlib import Path
 from textwrap import dedent
 
@@ -14,11 +12,9 @@ from answers.submission import Answer
 from app.engine.judge_files import load_catalogue
 from app.engine.pipeline import evaluate
 from app.engine.runtime import open_runtime
-from app.progress import Progress
 from judges.errors import JudgeBug, ScriptStopped
 from judges.registry import JudgeKind
 from rubrics.node import Strategy
-from tests.fakes.judge_processes import script
 from tests.fakes.settings import settings_for_tests
 
 pytestmark = pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20")
@@ -41,26 +37,11 @@ def native(folder: Path, task: str, body: str = "ctx.check('alone', os.getpid())
     return path
 
 
-async def test_isolated_judging_reports_hash_of_executed_file(tmp_path: Path):
-    mine, public = native(tmp_path, "mine"), script(tmp_path, name="public")
-    settings = settings_for_tests(judges=(tmp_path,), data_dir=tmp_path / "data")
-    steps: list[Progress] = []
-    async with open_runtime(settings) as runtime:
-        assert runtime.process_pool is not None
-        for path in (mine, public):
-            judge = runtime.judge(path.stem)
-            result = await evaluate(runtime, judge=judge, agent="me", answer=ANSWER, progress=steps.append)
-            assert result["script"]["sha256"] == hashlib.sha256(path.read_bytes()).hexdigest()
-            assert result["script"]["kind"] == judge.kind.value
-        assert runtime.process_pool.server_pid is not None
-    assert max(step.leaves_done for step in steps) == 2
-
-
 async def test_hanging_script_ends_in_time_and_others_are_judged(tmp_path: Path):
-    native(tmp_path, "hangs", "while True: pass")
+    native(tmp_path, "hangs", "__import__('time').sleep(600)")
     native(tmp_path, "dies", "os._exit(3)")
     native(tmp_path, "well")
-    settings = settings_for_tests(judges=(tmp_path,), data_dir=tmp_path / "data", job_deadline_s=20.0)
+    settings = settings_for_tests(judges=(tmp_path,), data_dir=tmp_path / "data", job_deadline_s=8.0)
     async with open_runtime(settings) as runtime:
         assert runtime.process_pool is not None
         await runtime.process_pool.wait_until_running()
@@ -74,28 +55,6 @@ async def test_hanging_script_ends_in_time_and_others_are_judged(tmp_path: Path)
     assert isinstance(hung, ScriptStopped) and hung.limit == "time"
     assert isinstance(died, JudgeBug) and "exited (status 3)" in str(died)
     assert isinstance(well, dict) and well["final_score"] == 1.0
-
-
-async def test_memory_limit_is_configurable(tmp_path: Path):
-    native(tmp_path, "eats", "hold = bytearray(600_000_000)")
-    settings = settings_for_tests(
-        judges=(tmp_path,),
-        data_dir=tmp_path / "data",
-        script_memory_bytes=512 * 1024**2,
-    )
-    async with open_runtime(settings) as runtime:
-        with pytest.raises(ScriptStopped) as raised:
-            await evaluate(runtime, judge=runtime.judge("eats"), agent="me", answer=ANSWER)
-    assert raised.value.limit == "memory"
-
-
-async def test_judge_runs_in_process_if_the_caller_says_so(tmp_path: Path):
-    native(tmp_path, "here", f"os.mkdir({str(tmp_path)!r} + f'/{{os.getpid()}}')")
-    settings = settings_for_tests(judges=(tmp_path,), data_dir=tmp_path / "data")
-    async with open_runtime(settings, in_process=True) as runtime:
-        assert runtime.process_pool is None
-        await evaluate(runtime, judge=runtime.judge("here"), agent="me", answer=ANSWER)
-    assert (tmp_path / str(os.getpid())).is_dir()
 
 
 async def test_catalogue_loads_judge_files_in_a_child_process(tmp_path: Path):

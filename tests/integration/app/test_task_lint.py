@@ -2,18 +2,9 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from pathlib import Path
 
-import pytest
-
-from app.engine import judge_trials
-from app.engine.judge_trials import LintReport, lint_judges
-from app.maintenance import doctor
-from app.maintenance.doctor import State
-from judges.loader import load_judge
-from tests.fakes.settings import settings_for_tests
 from tests.unit.app.conftest import RunCommand
 
 JUDGE = """
@@ -57,12 +48,7 @@ def judges_in(folder: Path, **sources: str) -> Path:
 def test_task_list_shows_lint_findings(assay: RunCommand, tmp_path: Path) -> None:
     judges_in(tmp_path / "mine", repeated=REPEATED, sound=SOUND, failing=FAILING)
 
-    ended = assay("tasks", "show", "--judges", "mine")
     listed = json.loads(assay("tasks", "show", "--judges", "mine", "--json").out)["tasks"]
-
-    assert ended.code == 0
-    assert "lint: b2/built: repeats the claim of 'b1/built' with the same sources; remove one" in ended.out
-    assert "lint: not checked: the judge failed on made-up values" in ended.out
     by_id = {task["id"]: task for task in listed}
     assert [each["code"] for each in by_id["repeated"]["lint"]] == ["duplicate_text", "duplicate_text"]
     assert (by_id["sound"]["lint"], by_id["sound"]["lint_error"]) == ([], None)
@@ -76,32 +62,3 @@ def test_shipped_tasks_have_no_findings(assay: RunCommand) -> None:
     assert [task["lint"] for task in listed["tasks"]] == [[], [], []]
     assert all(len(task["sha256"]) == 64 for task in listed["tasks"])
     assert listed["broken"] == {}
-
-
-def test_unloadable_judge_file_fails_the_command(assay: RunCommand, tmp_path: Path) -> None:
-    judges_in(tmp_path / "mine", bridge="def (")
-
-    ended = assay("tasks", "show", "--judges", "mine")
-
-    assert ended.code == 1
-    assert "bridge.py" in ended.err
-    assert "karrow_visit" in ended.out
-
-
-async def test_doctor_warns_of_findings(tmp_path: Path) -> None:
-    check = await doctor.check_judges(settings_for_tests(judges=(judges_in(tmp_path / "mine", repeated=REPEATED),)))
-
-    assert check.state is State.WARNING
-    assert "repeated: lint: b2/built: repeats the claim" in check.detail and "(1 more)" in check.detail
-    assert check.facts["lint"]["repeated"][1]["node_id"] == "b3/built"
-
-
-def test_failed_lint_process_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    judge = load_judge(judges_in(tmp_path / "mine", sound=SOUND) / "sound.py")
-    monkeypatch.setattr(judge_trials, "LINT_S", 0.001)
-
-    [report] = asyncio.run(lint_judges([judge])).values()
-
-    assert report.findings is None
-    assert report.lines() == [f"lint: not checked: {report.error}"] and "0.001 s" in (report.error or "")
-    assert LintReport(findings=[]).lines() == []

@@ -4,8 +4,7 @@ replies."""
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 
 import pytest
@@ -17,7 +16,6 @@ from judges.llm.learned_formats import MAX_AGE_S, FormatFile, Images
 from judges.llm.openai import open_openai
 from judges.llm.provider_adapter import Access
 from judges.llm.remote import RemoteLLM
-from judges.llm.request_formats import DEFAULT_OUTPUT_LIMIT, RequestFormat, SchemaMode
 from judges.llm.retry import Retrier, RetryPolicy
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
@@ -26,8 +24,6 @@ from judges.verifier import Verifier
 from rubrics.verdict import Claim, Outcome
 from tests.fakes.clock import FakeClock
 from tests.fakes.pages import long_text, page
-from tests.standin import faults
-from tests.standin.call import Call
 from tests.standin.faults import Fault
 from tests.standin.llm import StandInLLM
 
@@ -82,34 +78,14 @@ async def test_text_only_model_judges_on_text(server: StandInLLM, connect: Conne
     assert [bool(call.images) for call in server.calls] == shown
 
 
-@pytest.mark.parametrize("status", [400, 404, 500])
-async def test_rejected_required_images_name_the_setting_and_keep_circuit_closed(
-    server: StandInLLM, connect: Connect, status: int
-):
-    fault = Fault(status=status, message="No endpoints found that support image input")
-    server.fault_for = lambda call: fault if call.images else None
-    client = connect(images=Images.ON)
-    for _ in range(2):
-        with pytest.raises(LLMRejected, match=r"ASSAY_IMAGES=on .* set ASSAY_IMAGES=auto") as caught:
-            await client.complete(SHOWN)
-        assert not isinstance(caught.value, LLMCircuitOpen)
-    assert (await client.complete(PLAIN)).parsed is not None
-    assert len(server.calls) == 3
-
-
 @pytest.mark.parametrize(
     ("status", "words"),
     [
         (400, "At most 0 image(s) may be provided in one prompt."),
-        (400, "my-model is not a multimodal model None"),
         (400, "Model does not support images. Please use a model that does."),
-        (400, "This model does not support vision"),
         (422, "messages.1.content: Input should be a valid string"),
-        (400, "messages[1].content must be a string"),
-        (400, "Failed to deserialize the JSON body: unknown variant `image_url`, expected `text`"),
         (404, "No endpoints found that support image input"),
         (500, "image input is not supported - hint: you may need to provide the mmproj"),
-        (500, "this model is missing data required for image input"),
     ],
 )
 async def test_message_indicates_text_only_model(server: StandInLLM, connect: Connect, status: int, words: str):
@@ -119,37 +95,11 @@ async def test_message_indicates_text_only_model(server: StandInLLM, connect: Co
 
 
 @pytest.mark.parametrize(
-    "words", ["At most 5 image(s) may be provided in one prompt.", "Invalid image: could not decode image data"]
-)
-async def test_invalid_image_does_not_mean_text_only_model(server: StandInLLM, connect: Connect, words: str):
-    client = connect()
-    await client.complete(SHOWN)
-    server.faults.append(Fault(status=400, code="invalid_image_format", message=words))
-    with pytest.raises(LLMRejected):
-        await client.complete(SHOWN)
-    assert not (await client.complete(SHOWN)).text_only
-    assert server.calls[-1].images
-
-
-async def test_images_over_body_limit_are_omitted_and_smaller_ones_sent(server: StandInLLM, connect: Connect):
-    server.fault_for = lambda call: Fault(status=413, error_body="<h1>413</h1>") if call.body_bytes > 3000 else None
-    small = [image_part(DataURI.of_jpeg(b"j")), {"type": "text", "text": "So it is."}]
-    client = connect()
-    found = [(await client.complete(each)).text_only for each in (SHOWN, SHOWN)]
-    assert found == [True, True]
-    assert not (await client.complete(_with_content(small))).text_only
-    assert [bool(call.images) for call in server.calls] == [True, False, False, True]
-
-
-@pytest.mark.parametrize(
     ("status", "words"),
     [
         (400, "Authentication Error, Invalid proxy server token passed"),
-        (400, "litellm.AuthenticationError: AuthenticationError: OpenAIException - Incorrect API key provided"),
         (400, "API key not valid. Please pass a valid API key."),
-        (403, "Invalid API Key"),
         (500, "Missing bearer token: not authenticated"),
-        (400, "No auth credentials found"),
     ],
 )
 async def test_message_indicates_invalid_key_and_opens_circuit(
@@ -170,10 +120,7 @@ async def test_message_indicates_invalid_key_and_opens_circuit(
     [
         (400, "litellm.ContextWindowExceededError: prompt is too long: 9000 tokens > 8000 maximum"),
         (400, "This model's maximum context length is 8000 tokens. However, your request has 9000 input tokens."),
-        (400, "The decoder prompt (length 9000) is longer than the maximum model length of 8000."),
-        (400, "request (9000 tokens) exceeds the available context size (8000 tokens), try increasing it"),
         (422, "`inputs` must have less than 8000 tokens. Given: 9000"),
-        (500, "the input length exceeds the context length"),
         (413, "Request Entity Too Large"),
     ],
 )
@@ -185,40 +132,6 @@ async def test_message_indicates_too_long_page(server: StandInLLM, connect: Conn
     assert (verdict.outcome, len(server.calls)) == (Outcome.PASSED, 2)
 
 
-async def test_reported_token_limit_applies_to_later_pages(server: StandInLLM, connect: Connect):
-    limit_chars = 16_000  # the server counts four characters per token
-    words = iter(["maximum context length is 4000 tokens", "input is too long", "input is too long"])
-
-    def refusal(call: Call) -> Fault | None:
-        return Fault(status=400, message=next(words)) if len(call.text) > limit_chars else None
-
-    server.fault_for = refusal
-    verifier = Verifier(connect(), MODEL, block_builder=BLOCK_BUILDER, pages=PagePreparer(BLOCK_BUILDER))
-    outcomes = []
-    for times in (2_000, 6_000):
-        shown = page(text=long_text(10 * times))
-        verdict = await verifier.judge(Claim(text="So it is."), task="t", answer="a", evidence=shown, trials=1)
-        outcomes.append(verdict.outcome)
-    # Half of the second page would have been rejected too.
-    assert outcomes == [Outcome.PASSED, Outcome.PASSED]
-    cut = [len(call.text) for call in server.calls[1::2]]
-    assert all(limit_chars / 2 < length <= limit_chars for length in cut)
-
-
-async def test_truncated_reply_raises_output_limit(server: StandInLLM, connect: Connect):
-    client = connect()
-    await client.complete(PLAIN)
-    server.faults.append(faults.TRUNCATED)
-    assert (await client.complete(PLAIN)).parsed is not None
-    await client.complete(PLAIN)
-    assert [call.params.get("max_tokens") for call in server.calls] == [
-        None,
-        None,
-        DEFAULT_OUTPUT_LIMIT,
-        DEFAULT_OUTPUT_LIMIT,
-    ]
-
-
 async def test_request_format_is_cached_until_max_age(server: StandInLLM, connect: Connect, tmp_path: Path):
     server.fault_for = lambda call: Fault(status=400, message="json_schema unsupported") if call.schema else None
     path = tmp_path / "dialects.json"
@@ -228,39 +141,3 @@ async def test_request_format_is_cached_until_max_age(server: StandInLLM, connec
         await connect(format_file=FormatFile(path, clock=lambda now=now: now)).complete(PLAIN)  # type: ignore[misc]
         found.append(len(server.calls) - before)
     assert found == [2, 1, 2]
-
-
-async def test_concurrent_writers_lose_no_entry(tmp_path: Path):
-    path = tmp_path / "dialects.json"
-    forms = {f"model-{nth}": RequestFormat(schema_mode=list(SchemaMode)[nth % 5]) for nth in range(40)}
-    writes = [asyncio.to_thread(FormatFile(path).write, "server", name, form) for name, form in forms.items()]
-    await asyncio.gather(*writes)
-    assert {name: FormatFile(path).read("server", name) for name in forms} == forms
-
-
-@pytest.mark.parametrize("broken", ["", "[]", "{not json", '{"server model-1": 3}', '{"server model-1": {}}'])
-def test_unreadable_format_file_is_rewritten(tmp_path: Path, broken: str):
-    path = tmp_path / "dialects.json"
-    path.write_text(broken)
-    file = FormatFile(path)
-    assert file.read("server", "model-1") is None
-    file.write("server", "model-1", RequestFormat(schema_in_words=True))
-    assert file.read("server", "model-1") == RequestFormat(schema_in_words=True)
-
-
-def test_expired_entries_are_removed(tmp_path: Path):
-    path, now = tmp_path / "dialects.json", [0.0]
-    file = FormatFile(path, clock=lambda: now[0])
-    file.write("server", "old", RequestFormat())
-    now[0] = MAX_AGE_S
-    file.write("server", "new", RequestFormat())
-    assert list(json.loads(path.read_text())) == ["server new"]
-
-
-def _with_content(content: Sequence[object]) -> LLMRequest:
-    return LLMRequest(
-        model=MODEL,
-        messages=({"role": "user", "content": content},),
-        schema=BinaryEvalResult,
-        purpose="verify",
-    )

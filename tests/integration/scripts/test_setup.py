@@ -99,19 +99,3 @@ def test_every_step_runs_once_and_again_only_after_a_change(checkout: Path, brow
     assert again.returncode == 0
     assert "done kept" in again.stdout
     assert kept.exists()
-
-
-def test_failing_step_reports_cause_remedy_and_log(checkout: Path):
-    lock = "not-on-this-machine==1 --hash=sha256:" + 64 * "0"
-    (checkout / "requirements-bootstrap.lock").write_text(lock, "utf-8")
-    done = run(checkout, "demo", "--no-browser")
-    assert done.returncode == 1
-    assert "Set-up failed: the build tools could not be installed" in done.stdout
-    assert "what to do: check that this machine reaches a Python package index" in done.stdout
-    log = Path(done.stdout.rpartition("log: ")[2].strip())
-    assert "not-on-this-machine" in log.read_text("utf-8")
-
-
-def test_invalid_usage_is_rejected_before_any_step(checkout: Path):
-    assert run(checkout, "everything").returncode == 2
-    assert not (checkout / ".venv").exists()

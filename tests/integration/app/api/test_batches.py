@@ -24,16 +24,6 @@ async def test_submission_is_cancelled_and_deleted(api: httpx.AsyncClient):
     assert (again.status_code, again.json()["id"] != made.json()["id"]) == (202, True)
 
 
-async def test_deleted_results_are_gone_and_shared_answers_stay(working_api: httpx.AsyncClient):
-    api = working_api
-    first, second = [await wait_for_job(api, (await submit(api, run=run))[0]) for run in ("one", "two")]
-    removed = await api.delete(f"/v1/submissions/{first['submission_id']}")
-    assert removed.json() == {"jobs": 1, "results": 1, "answers": 0}
-    assert_problem(await api.get(f"/v1/results/{first['result_id']}"), 404)
-    assert (await api.get(f"/v1/results/{second['result_id']}/answer")).text == "It is Paris."
-    assert [job["id"] for job in (await api.get("/v1/jobs")).json()["items"]] == [second["id"]]
-
-
 async def test_reviewed_result_is_deleted_only_with_force(working_api: httpx.AsyncClient):
     api = working_api
     job = await wait_for_job(api, (await submit(api))[0])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
@@ -32,15 +32,6 @@ def _make_unreadable(body: Path) -> None:
     body.symlink_to(body)
 
 
-DAMAGE: dict[str, Callable[[Path], object]] = {
-    "a bit that flipped": _flip_bit,
-    "cut short": lambda body: body.write_bytes(body.read_bytes()[:-1]),
-    "emptied": lambda body: body.write_bytes(b""),
-    "another body in its place": lambda body: body.write_bytes(b"Lyon is the capital of France."),
-    "deleted": Path.unlink,
-}
-
-
 @asynccontextmanager
 async def _service(database_url: str, judges: Path, folder: Path) -> AsyncIterator[httpx.AsyncClient]:
     """Service with its bodies in ``folder`` and one judged answer."""
@@ -58,35 +49,27 @@ def _stored_body(folder: Path, sha256: str) -> Path:
     return folder / "blobs" / "sha256" / sha256[:2] / sha256
 
 
-@pytest.mark.parametrize("damage", DAMAGE)
-@pytest.mark.parametrize("role", ["text", "screenshot"])
-async def test_damaged_body_returns_404_and_is_never_served(
-    database_url: str, judges: Path, tmp_path: Path, role: str, damage: str
-):
+async def test_damaged_body_is_never_served(database_url: str, judges: Path, tmp_path: Path):
     async with _service(database_url, judges, tmp_path) as api:
         [page] = (await api.get("/v1/pages")).json()["items"]
-        address = f"/v1/pages/{page['id']}/{role}"
-        whole = await api.get(address)
-        assert whole.status_code == 200
-        body = _stored_body(tmp_path, whole.headers["etag"].strip('"'))
-        DAMAGE[damage](body)
-        for _again in range(2):
-            answer = await api.get(address)
-            detail = assert_problem(answer, 404, "NOT_FOUND")["detail"]
-            assert role in detail
-            assert "recapture" in detail
-            assert "etag" not in answer.headers
-            assert "Lyon" not in answer.text
-        assert not body.exists()  # quarantined, or deleted before
+        for role in ("text", "screenshot"):
+            address = f"/v1/pages/{page['id']}/{role}"
+            whole = await api.get(address)
+            assert whole.status_code == 200
+            body = _stored_body(tmp_path, whole.headers["etag"].strip('"'))
+            _flip_bit(body)
+            for _again in range(2):
+                answer = await api.get(address)
+                detail = assert_problem(answer, 404, "NOT_FOUND")["detail"]
+                assert role in detail
+                assert "recapture" in detail
+                assert "etag" not in answer.headers
+            assert not body.exists()  # quarantined
         again = (await api.post(f"/v1/pages/{page['id']}/recapture")).json()
-        assert (await api.get(f"/v1/pages/{again['id']}/{role}")).content == whole.content
-
-
-async def test_unreadable_store_returns_503_with_retry_after(database_url: str, judges: Path, tmp_path: Path):
-    async with _service(database_url, judges, tmp_path) as api:
-        [page] = (await api.get("/v1/pages")).json()["items"]
-        whole = await api.get(f"/v1/pages/{page['id']}/text")
+        address = f"/v1/pages/{again['id']}/text"
+        whole = await api.get(address)
+        assert whole.text == TEXT
         _make_unreadable(_stored_body(tmp_path, whole.headers["etag"].strip('"')))
-        answer = await api.get(f"/v1/pages/{page['id']}/text")
+        answer = await api.get(address)
         assert_problem(answer, 503, "UNAVAILABLE")
         assert int(answer.headers["retry-after"]) > 0

@@ -37,7 +37,7 @@ from tests.fakes.web_server import served
 from tests.integration.app.api.api_calls import submission_body
 
 IS_THOROUGH = settings.get_current_profile_name() == "thorough"
-REQUESTS = 500 if IS_THOROUGH else 3
+REQUESTS = 500 if IS_THOROUGH else 2
 """Valid and invalid requests, each, per operation."""
 pytestmark = [
     pytest.mark.postgres,

@@ -105,19 +105,6 @@ async def test_retry_of_incomplete_result_requests_only_missing_verdicts(start: 
     assert (second["usage"]["calls"], second["usage"]["cached_calls"]) == (len(LOST) * VOTES, VOTES)
 
 
-async def test_resubmitted_answer_costs_no_request_after_restart(start: Start, model: StandInLLM):
-    async with start(**CLAIMS) as api:
-        first = await judged(api)
-    calls = len(model.calls)
-    async with start(**CLAIMS) as api:
-        second = await judged(api)
-    assert (calls, len(model.calls)) == (len(CLAIMS) * VOTES, len(CLAIMS) * VOTES)
-    assert (first["usage"]["cached_calls"], second["usage"]["calls"]) == (0, 0)
-    assert second["usage"]["cached_calls"] == calls
-    assert second["usage"]["usd"] == 0
-    assert second["score"] == first["score"]
-
-
 async def test_changed_claim_costs_only_its_own_requests(start: Start, model: StandInLLM):
     async with start(**CLAIMS) as api:
         await judged(api)
@@ -129,39 +116,5 @@ async def test_changed_claim_costs_only_its_own_requests(start: Start, model: St
     assert (result["usage"]["calls"], result["usage"]["cached_calls"]) == (VOTES, VOTES * 2)
 
 
-def rejudged(result: dict[str, Any]) -> dict[str, Any]:
-    return {claim: leaf["rejudged"] for claim, leaf in leaves(result).items()}
-
-
 def again(*because: str) -> dict[str, Any]:
     return {"reused": False, "because": list(because)}
-
-
-REUSED = {"reused": True, "because": []}
-
-
-async def test_retry_without_changes_reuses_every_leaf(start: Start, model: StandInLLM):
-    async with start(**CLAIMS) as api:
-        first = await judged(api)
-        calls = len(model.calls)
-        origin = (await api.get(f"/v1/results/{first['id']}/origin")).json()
-        await api.post(f"/v1/jobs/{origin['job_id']}/retry")
-        second = await result_of(api, origin["job_id"])
-    assert first["rejudged"] is None
-    assert len(model.calls) == calls
-    assert rejudged(second) == dict.fromkeys(CLAIMS.values(), REUSED)
-    assert second["rejudged"] == {"of": first["id"], "reused": 3, "again": 0, "because": {}}
-
-
-async def test_changed_page_is_cause_of_rejudging(start: Start, model: StandInLLM):
-    other = "https://example.org/lyon"
-    pages = {URL: PAGE, other: "Lyon is the third city of France."}
-    async with start(pages=pages, **CLAIMS) as api:
-        first = await judged(api)
-        pages[URL] = PAGE + " It is old."
-        [page_id] = [page["page_id"] for page in first["pages"]]
-        assert (await api.post(f"/v1/pages/{page_id}/recapture")).status_code == 201
-        model.calls.clear()
-        second = await judged(api)
-    assert rejudged(second) == dict.fromkeys(CLAIMS.values(), again("page"))
-    assert len(model.calls) == len(CLAIMS) * VOTES

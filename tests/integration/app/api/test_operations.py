@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import json
 import re
+from importlib import resources
 from typing import Any
 
 import httpx
@@ -11,7 +12,7 @@ from jsonschema_rs import Draft202012Validator
 from app.server.application import create_app
 from tests.fakes.evaluating import ScriptedEvaluation
 from tests.fakes.settings import settings_for_tests
-from tests.integration.app.api.api_calls import assert_problem, submission_body, submit, wait_for_job
+from tests.integration.app.api.api_calls import assert_problem, submit, wait_for_job
 from tests.integration.app.api.conftest import OpenApi
 
 pytestmark = pytest.mark.postgres
@@ -54,21 +55,6 @@ async def test_metrics_count_requests_jobs_and_attempts(working_api: httpx.Async
     assert "job_unknown" not in figures
 
 
-async def test_tasks_are_listed_with_judge_version_and_error(api: httpx.AsyncClient):
-    [broken, capital] = (await api.get("/v1/tasks")).json()["items"]
-    assert (capital["task_id"], capital["status"], capital["version"], capital["kind"]) == (
-        "capital",
-        "ready",
-        "3",
-        "native",
-    )
-    assert len(capital["sha256"]) == 64
-    assert (broken["task_id"], broken["status"]) == ("broken", "broken")
-    assert "nothing_of_that_name" in broken["error"]
-    assert (await api.get("/v1/tasks/capital")).json() == capital
-    assert_problem(await api.get("/v1/tasks/unknown"), 404)
-
-
 async def test_pages_are_filtered_and_served_with_their_media_type(open_api: OpenApi):
     cited = "See https://example.org/france and https://example.org/gone."
     async with open_api(pages={"https://example.org/france": "Paris \0 is it."}) as api:
@@ -96,20 +82,6 @@ async def test_pages_are_filtered_and_served_with_their_media_type(open_api: Ope
         assert_problem(await api.get("/v1/pages?problem=sometimes"), 422)
 
 
-async def test_recapture_creates_a_new_page(open_api: OpenApi):
-    pages: dict[str, str] = {}
-    cited = [{"name": "a", "text": "See https://example.org/france."}]
-    async with open_api(pages=pages) as api:
-        await wait_for_job(api, (await submit(api, answers=cited))[0])
-        [gone] = (await api.get("/v1/pages")).json()["items"]
-        pages["https://example.org/france"] = "Paris."
-        again = await api.post(f"/v1/pages/{gone['id']}/recapture")
-        assert (again.status_code, again.json()["outcome"]) == (201, "ok")
-        assert again.json()["id"] != gone["id"]
-        assert (await api.get(f"/v1/pages/{gone['id']}")).json() == gone
-        assert (await api.get(f"/v1/pages/{again.json()['id']}/text")).text == "Paris."
-
-
 PATHS = [
     "submissions/{}",
     "jobs/{}",
@@ -125,62 +97,34 @@ PATHS = [
 INVALID_IDS = ["job_unknown", "%00", "..%2f..", "x" * 300, "%ed%a0%80", "'; DROP TABLE jobs; --"]
 
 
-@pytest.mark.parametrize("path", PATHS)
-async def test_unknown_ids_return_404(api: httpx.AsyncClient, path: str):
-    for invalid_id in INVALID_IDS:
-        assert_problem(await api.get("/v1/" + path.format(invalid_id)), 404)
+async def test_unknown_ids_return_404(api: httpx.AsyncClient):
+    for path in PATHS:
+        for invalid_id in INVALID_IDS:
+            assert_problem(await api.get("/v1/" + path.format(invalid_id)), 404)
 
 
-@pytest.mark.parametrize(
-    ("method", "path", "options", "named"),
-    [
-        (
-            "POST",
-            "/v1/submissions",
-            {"headers": [("Idempotency-Key", "a"), ("idempotency-key", "b")]},
-            "Idempotency-Key",
-        ),
-        ("POST", "/v1/rescores", {"headers": [("Idempotency-Key", "a"), ("Idempotency-Key", "a")]}, "Idempotency-Key"),
+async def test_request_that_says_two_things_is_refused_by_name(api: httpx.AsyncClient):
+    keys = {"headers": [("Idempotency-Key", "a"), ("idempotency-key", "b")]}
+    requests: tuple[tuple[str, str, dict[str, Any], str], ...] = (
+        ("POST", "/v1/submissions", keys, "Idempotency-Key"),
         ("GET", "/v1/jobs", {"headers": [("Authorization", "Bearer a"), ("Authorization", "b")]}, "Authorization"),
         ("GET", "/v1/jobs?limit=1&limit=2", {}, "limit"),
-        ("GET", "/v1/jobs?status=failed&agent=a&status=failed", {}, "status"),
-        ("GET", "/v1/leaderboard?judge=a&judge=b", {}, "judge"),
-        (
-            "POST",
-            "/v1/submissions",
-            {"content": b'{"agent": "a", "task_id": "t", "answers": [], "agent": "b"}'},
-            "agent",
-        ),
         ("POST", "/v1/submissions", {"content": b'{"answers": [{"name": "a", "na\\u006de": "b"}]}'}, "name"),
-        ("POST", "/v1/submissions", {"content": b'{"a": [' + b'"xyz",' * 60_000 + b'1], "b": 1, "b": 1}'}, "b"),
-        (
-            "POST",
-            "/v1/submissions/archive",
-            {"data": {"model": ["a", "b"]}, "files": {"file": b"zip"}},
-            "model",
-        ),
+        ("POST", "/v1/submissions/archive", {"data": {"model": ["a", "b"]}, "files": {"file": b"zip"}}, "model"),
         ("POST", "/v1/submissions/archive", {"files": [("file", b"zip"), ("file", b"tar")]}, "file"),
-    ],
-)
-async def test_request_that_says_two_things_is_refused_by_name(
-    api: httpx.AsyncClient, method: str, path: str, options: dict[str, Any], named: str
-):
-    if "files" not in options:
-        options = {**options, "headers": [("Content-Type", "application/json"), *options.get("headers", ())]}
-    problem = assert_problem(await api.request(method, path, **options), 400, "GIVEN_TWICE")
-    assert [error["path"] for error in problem["errors"]] == [named]
-
-
-async def test_options_of_unknown_path_returns_404(api: httpx.AsyncClient):
-    assert_problem(await api.options("/v1/nothing"), 404, "NOT_FOUND")
+    )
+    for method, path, options, named in requests:
+        if "files" not in options:
+            options = {**options, "headers": [("Content-Type", "application/json"), *options.get("headers", ())]}
+        problem = assert_problem(await api.request(method, path, **options), 400, "GIVEN_TWICE")
+        assert [error["path"] for error in problem["errors"]] == [named]
 
 
 async def test_openapi_is_valid_and_describes_every_error(api: httpx.AsyncClient, description: Any):
     assert (await api.get("/openapi.json")).json() == description
-    # The import takes seconds, because it compiles grammars.
-    from openapi_spec_validator import validate
-
-    validate(description)
+    # Its own check takes seconds, because its import compiles grammars.
+    schema = resources.files("openapi_spec_validator") / "resources/schemas/v3.1/schema.json"
+    Draft202012Validator(json.loads(schema.read_text())).validate(description)
     operations = [operation for path in description["paths"].values() for operation in path.values()]
     assert len(operations) >= 20
     ids = [operation["operationId"] for operation in operations]
@@ -191,18 +135,6 @@ async def test_openapi_is_valid_and_describes_every_error(api: httpx.AsyncClient
         assert operation["responses"]["4XX"]["content"].keys() == {"application/problem+json"}
         assert "422" not in operation["responses"]
     assert "HTTPValidationError" not in description["components"]["schemas"]
-
-
-async def test_headers_of_a_created_submission_are_described(open_api: OpenApi, description: Any):
-    async with open_api(workers=0, rate_per_s=50) as api:
-        submitted = await api.post("/v1/submissions", json=submission_body())
-    headers = description["paths"]["/v1/submissions"]["post"]["responses"]["202"]["headers"]
-    assert {"Location", "X-Request-ID", "RateLimit-Limit", "RateLimit-Remaining", "RateLimit-Reset"} == set(headers)
-    for name, reference in headers.items():
-        header = description["components"]["headers"][reference["$ref"].rpartition("/")[2]]
-        sent = submitted.headers[name]
-        value = int(sent) if header["schema"]["type"] == "integer" else sent
-        validate_values(description, (header["schema"], value))
 
 
 def test_every_operation_has_valid_examples(description: Any):
@@ -228,32 +160,6 @@ def validate_values(description: Any, *pairs: tuple[Any, Any]) -> None:
     Draft202012Validator({"prefixItems": schemas, "components": description["components"]}).validate(values)
 
 
-def test_every_json_response_is_typed(description: Any):
-    schemas = description["components"]["schemas"]
-    played = 0
-    for path, operations in description["paths"].items():
-        for method, operation in operations.items():
-            for code, answer in operation["responses"].items():
-                for media, part in answer.get("content", {}).items():
-                    if code.startswith("2") and "json" in media:
-                        assert is_typed(part["schema"], schemas), (method, path)
-                        played += 1
-    assert played >= 60
-
-
-def is_typed(schema: dict, schemas: dict) -> bool:
-    """Return whether the schema names its fields or choices."""
-    if "$ref" in schema:
-        return is_typed(schemas[schema["$ref"].rpartition("/")[2]], schemas)
-    if "anyOf" in schema:
-        return all(is_typed(one, schemas) for one in schema["anyOf"])
-    if schema.get("type") == "array":
-        return is_typed(schema["items"], schemas)
-    named = schema.get("properties", {})
-    items = named.get("items", {}).get("items")
-    return schema.get("type") == "string" or (bool(named) and (items is None or is_typed(items, schemas)))
-
-
 async def test_every_operation_rejects_unknown_query_parameters(api: httpx.AsyncClient, description: Any):
     played = 0
     for path, operations in description["paths"].items():
@@ -268,6 +174,14 @@ async def test_every_operation_rejects_unknown_query_parameters(api: httpx.Async
     assert played >= 60
 
 
-async def test_errors_of_query_parameters_have_their_names(api: httpx.AsyncClient):
-    read = assert_problem(await api.get("/v1/pages", params={"problem": "odd"}), 422, "INVALID")
-    assert {error["path"] for error in read["errors"]} == {"problem"}
+async def test_reference_page_describes_every_operation_and_loads_nothing_from_other_hosts(
+    api: httpx.AsyncClient, description: Any
+):
+    page = await api.get("/docs")
+    for path, methods in description["paths"].items():
+        for method, operation in methods.items():
+            assert f'<details id="{operation["operationId"]}">' in page.text
+            assert f"<code>{method.upper()} {path}</code>" in page.text
+    loaded = re.findall(r'(?:src|href)="([^"]*)"', page.text)
+    assert [url for url in loaded if not url.startswith(("/", "#"))] == []
+    assert "default-src 'none'" in page.headers["content-security-policy"]

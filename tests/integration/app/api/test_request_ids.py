@@ -9,35 +9,21 @@ import pytest
 import structlog
 
 from app.api import tasks
-from tests.integration.app.api.api_calls import assert_problem, submission_body
+from tests.integration.app.api.api_calls import assert_problem
 from tests.integration.app.api.conftest import OpenApi
 
 pytestmark = pytest.mark.postgres
 NEW_ID = re.compile(r"[0-9a-f]{32}")
 
 
-async def test_request_id_of_the_client_is_returned(api: httpx.AsyncClient):
+async def test_request_id_of_the_client_is_returned_if_it_is_safe(api: httpx.AsyncClient):
     response = await api.get("/v1/jobs/job_unknown", headers={"X-Request-ID": "nightly-7:retry.2"})
     assert response.headers["x-request-id"] == "nightly-7:retry.2"
     assert assert_problem(response, 404)["request_id"] == "nightly-7:retry.2"
-
-
-@pytest.mark.parametrize("sent", ["", "a b", "x" * 129, "-7", "a\u00e9", "<script>", None])
-async def test_other_request_ids_are_replaced(api: httpx.AsyncClient, sent: str | None):
-    headers = [] if sent is None else [(b"X-Request-ID", sent.encode())]
-    first, second = [await api.get("/v1/nothing", headers=headers) for _ in range(2)]
-    assert NEW_ID.fullmatch(first.headers["x-request-id"])
-    assert first.headers["x-request-id"] != second.headers["x-request-id"]
-    assert assert_problem(first, 404)["request_id"] == first.headers["x-request-id"]
-
-
-async def test_log_events_have_the_request_id(api: httpx.AsyncClient):
-    accepted = (await api.post("/v1/submissions", json=submission_body())).json()
-    with structlog.testing.capture_logs(processors=[structlog.contextvars.merge_contextvars]) as events:
-        await api.post(f"/v1/submissions/{accepted['id']}/cancel")
-        url = f"/v1/submissions/{accepted['id']}?force=true"
-        assert (await api.delete(url, headers={"X-Request-ID": "mine-1"})).status_code == 200
-    assert [event["request_id"] for event in events if event["event"] == "submission deleted"] == ["mine-1"]
+    for sent in ("", "a b", "x" * 129, "<script>"):
+        response = await api.get("/v1/nothing", headers={"X-Request-ID": sent})
+        assert NEW_ID.fullmatch(response.headers["x-request-id"])
+        assert assert_problem(response, 404)["request_id"] == response.headers["x-request-id"]
 
 
 async def test_internal_error_has_request_id_and_security_headers(open_api: OpenApi, monkeypatch: pytest.MonkeyPatch):
@@ -50,21 +36,3 @@ async def test_internal_error_has_request_id_and_security_headers(open_api: Open
     assert response.headers["x-content-type-options"] == "nosniff"
     [failed] = [event for event in events if event["event"] == "request failed"]
     assert (failed["request_id"], failed["error"]) == ("broken-1", "ZeroDivisionError")
-
-
-async def test_responses_state_the_rate_limit(open_api: OpenApi):
-    async with open_api(workers=0, rate_per_s=0.5) as api:
-        first, refused = [await api.get("/v1/jobs") for _ in range(2)]
-    assert {name: first.headers[f"ratelimit-{name}"] for name in ("limit", "remaining", "reset")} == {
-        "limit": "1",
-        "remaining": "0",
-        "reset": "2",
-    }
-    assert_problem(refused, 429, "TOO_MANY_REQUESTS")
-    assert (refused.headers["ratelimit-remaining"], refused.headers["retry-after"]) == ("0", "2")
-
-
-async def test_responses_without_a_rate_limit_have_no_limit_headers(open_api: OpenApi):
-    async with open_api(workers=0, rate_per_s=0) as api:
-        response = await api.get("/v1/jobs")
-    assert [name for name in response.headers if name.startswith("ratelimit")] == []

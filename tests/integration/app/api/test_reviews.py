@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import httpx
-import psycopg
 import pytest
 from jsonschema_rs import Draft202012Validator
 
-from judges.analysis.labels import parse_labels
 from tests.fakes.judged import FAILED, NOT_JUDGED, SKIPPED, JudgedByText, leaf, rubric_of
 from tests.integration.app.api.api_calls import assert_problem, submit, wait_for_job
 from tests.integration.app.api.conftest import OpenApi
@@ -70,20 +66,6 @@ async def test_override_keeps_the_verdict_and_adds_a_second_score(open_api: Open
     assert listed == found
 
 
-async def test_etag_changes_with_each_override_and_withdrawal(open_api: OpenApi):
-    judging = JudgedByText()
-    async with open_api(evaluate=judging) as api:
-        result = await judged(api, judging)
-        tags = [(await api.get(f"/v1/results/{result}")).headers["etag"]]
-        created = await override(api, result, "gate")
-        tags.append((await api.get(f"/v1/results/{result}")).headers["etag"])
-        await api.post(f"/v1/results/{result}/overrides/{created['id']}/withdraw", json=SAYS)
-        tags.append((await api.get(f"/v1/results/{result}")).headers["etag"])
-        again = [(await api.get(f"/v1/results/{result}", headers={"If-None-Match": t})).status_code for t in tags]
-    assert len(set(tags)) == 3
-    assert again == [200, 200, 304]
-
-
 async def test_withdrawal_adds_a_row(open_api: OpenApi):
     judging = JudgedByText()
     async with open_api(evaluate=judging) as api:
@@ -103,42 +85,19 @@ async def test_withdrawal_adds_a_row(open_api: OpenApi):
     assert rows[0]["id"] == first["id"]
 
 
-async def test_withdrawing_all_overrides_removes_the_second_score(open_api: OpenApi):
+async def test_invalid_override_is_rejected_with_its_field(open_api: OpenApi):
     judging = JudgedByText()
     async with open_api(evaluate=judging) as api:
         result = await judged(api, judging)
-        created = await override(api, result, "open")
-        await api.post(f"/v1/results/{result}/overrides/{created['id']}/withdraw", json=SAYS)
-        found = (await api.get(f"/v1/results/{result}")).json()
-    assert found["with_overrides"] is None
-    assert len(found["overrides"]) == 2
-
-
-@pytest.mark.parametrize(
-    ("body", "path"),
-    [
-        ({"leaf": "gate", "outcome": "skipped", **SAYS}, "outcome"),
-        ({"leaf": "gate", "outcome": "passed", "by": "Ada", "reason": "  "}, "reason"),
-        ({"leaf": "gate", "outcome": "passed", "by": "A\0da", "reason": "x"}, "by"),
-        ({"leaf": "gate", "outcome": "passed", "reason": "x"}, "by"),
-    ],
-)
-async def test_invalid_override_is_rejected_with_its_field(open_api: OpenApi, body: dict, path: str):
-    judging = JudgedByText()
-    async with open_api(evaluate=judging) as api:
-        result = await judged(api, judging)
-        refused = assert_problem(await api.post(f"/v1/results/{result}/overrides", json=body), 422, "INVALID")
-    assert [error["path"] for error in refused["errors"]] == [path]
-
-
-@pytest.mark.parametrize("leaf", ["root", "nothing"])
-async def test_override_of_unknown_leaf_returns_404(open_api: OpenApi, leaf: str):
-    judging = JudgedByText()
-    async with open_api(evaluate=judging) as api:
-        result = await judged(api, judging)
-        body = {"leaf": leaf, "outcome": "passed", **SAYS}
-        refused = assert_problem(await api.post(f"/v1/results/{result}/overrides", json=body), 404, "UNKNOWN_LEAF")
-    assert [error["path"] for error in refused["errors"]] == ["leaf"]
+        for wrong, path, status, code in (
+            ({"outcome": "skipped"}, "outcome", 422, "INVALID"),
+            ({"reason": "  "}, "reason", 422, "INVALID"),
+            ({"by": "A\0da"}, "by", 422, "INVALID"),
+            ({"leaf": "root"}, "leaf", 404, "UNKNOWN_LEAF"),
+        ):
+            body = {"leaf": "gate", "outcome": "passed", **SAYS, **wrong}
+            refused = assert_problem(await api.post(f"/v1/results/{result}/overrides", json=body), status, code)
+            assert [error["path"] for error in refused["errors"]] == [path]
 
 
 async def test_agreement_is_reported_in_total_and_by_task_and_model(open_api: OpenApi):
@@ -151,62 +110,10 @@ async def test_agreement_is_reported_in_total_and_by_task_and_model(open_api: Op
             await override(api, result, "fine", "passed", by="Grace")
             await override(api, result, "open", "passed")
         found = (await api.get("/v1/reviews/agreement")).json()
-        none = (await api.get("/v1/reviews/agreement", params={"model": "other"})).json()
     whole = found["whole"]
     assert (whole["leaves"], whole["left_out"]) == (6, 3)
     cells = [whole[name] for name in ("true_positive", "false_positive", "false_negative", "true_negative")]
     assert cells == [3, 0, 1, 2]
-    assert whole["raw"]["value"] == pytest.approx(5 / 6)
     assert whole["kappa"]["value"] == pytest.approx(2 / 3)
-    assert whole["ac1"]["low"] < whole["ac1"]["value"] <= whole["ac1"]["high"]
     [group] = found["items"]
     assert (group["task_id"], group["model"], group["kappa"]) == ("capital", "scripted", whole["kappa"])
-    assert (none["whole"]["leaves"], none["whole"]["raw"]["value"], none["items"]) == (0, None, [])
-
-
-async def test_reviews_are_paginated_newest_first(open_api: OpenApi):
-    judging = JudgedByText()
-    async with open_api(evaluate=judging) as api:
-        result = await judged(api, judging)
-        ids = [(await override(api, result, key))["id"] for key in ("gate", "behind", "open")]
-        first = (await api.get("/v1/reviews", params={"limit": 2})).json()
-        rest = (await api.get("/v1/reviews", params={"cursor": first["next_cursor"]})).json()
-        others = (await api.get("/v1/reviews", params={"agent": "nobody"})).json()
-    assert [one["id"] for one in first["items"] + rest["items"]] == ids[::-1]
-    assert first["items"][0]["answer_name"] == "answer_1.md"
-    assert others["items"] == []
-
-
-async def test_database_rejects_changes_of_overrides(open_api: OpenApi, database_url: str):
-    judging = JudgedByText()
-    async with open_api(evaluate=judging) as api:
-        result = await judged(api, judging)
-        await override(api, result, "gate")
-        with (
-            psycopg.connect(database_url, autocommit=True) as connection,
-            pytest.raises(psycopg.errors.RaiseException, match="never changed"),
-        ):
-            connection.execute("UPDATE overrides SET reason = 'another'")
-        assert json.loads((await api.get(f"/v1/results/{result}")).text)["overrides"][0]["reason"] == SAYS["reason"]
-
-
-async def test_exported_labels_contain_latest_override_per_person(open_api: OpenApi):
-    judging = JudgedByText()
-    async with open_api(evaluate=judging) as api:
-        result = await judged(api, judging)
-        await override(api, result, "gate", "failed")
-        await override(api, result, "gate", "passed", reason="Now I see it.")
-        await override(api, result, "gate", "failed", by="Grace")
-        withdrawal = await override(api, result, "fine", "failed")
-        await api.post(f"/v1/results/{result}/overrides/{withdrawal['id']}/withdraw", json=SAYS)
-        response = await api.get("/v1/reviews/export", params={"agent": "demo"})
-        unknown = await api.get("/v1/reviews/export", params={"agent": "nobody"})
-    assert response.headers["content-type"].startswith("application/x-ndjson")
-    labels = parse_labels(response.content.splitlines())
-    assert [(label.leaf, label.reviewer, label.human, label.reason) for label in labels] == [
-        ("gate", "Ada", "passed", "Now I see it."),
-        ("gate", "Grace", "failed", SAYS["reason"]),
-    ]
-    assert (labels[0].claim, labels[0].answer) == ("He was born in Paris", "the answer")
-    assert labels[0].judge is not None and labels[0].judge.outcome == "failed"
-    assert unknown.text == ""

@@ -17,7 +17,6 @@ from app.server.application import create_app
 from app.storage import jobs as rows
 from app.storage.database import Database
 from app.storage.records import Job
-from app.storage.retention import remove_submission
 from assay_client.wire import EventReader
 from tests.fakes.runtimes import scripted_runtime
 from tests.fakes.settings import settings_for_tests
@@ -26,7 +25,7 @@ from tests.integration.app.api.api_calls import submission_body
 
 pytestmark = pytest.mark.postgres
 
-MANY = 150
+MANY = 30
 
 
 @pytest.fixture
@@ -143,23 +142,6 @@ async def test_aborted_clients_are_removed(app: FastAPI, open_stream: OpenStream
     assert (await api.get(f"/v1/jobs/{job_id}")).status_code == 200
 
 
-async def test_slow_client_gets_fewer_events_and_the_last_one(
-    open_stream: OpenStream, api: httpx.AsyncClient, database: Database
-):
-    job_id = await new_job(api)
-    stream = await open_stream(job_id)
-    job = await claim_job(database, job_id)
-    async with database.begin() as connection:  # one notification for all, as if the client had not read the others
-        for nth in range(300):
-            await rows.write_progress(connection, job.fence, Progress(stage=Stage.JUDGING, leaves_done=nth))
-    await api.post(f"/v1/jobs/{job_id}/cancel")
-    events = await stream.events()
-    ids = [int(event_id) for event_id, _ in events]
-    assert ids == sorted(set(ids))
-    assert len(ids) < 300
-    assert events[-1][1]["status"] == "cancelled"
-
-
 async def test_resumed_stream_starts_with_current_state(
     open_stream: OpenStream, api: httpx.AsyncClient, database: Database
 ):
@@ -172,31 +154,7 @@ async def test_resumed_stream_starts_with_current_state(
     job = await claim_job(database, job_id)
     await write_progress(database, job, 3)
     again = await open_stream(job_id, after=line[4:].decode().strip())
-    await asyncio.sleep(0.3)
     await api.post(f"/v1/jobs/{job_id}/cancel")
     events = await again.events()
     assert events[0][1]["progress"]["leaves_done"] == 3
     assert events[-1][1]["status"] == "cancelled"
-
-
-async def test_stream_resumed_after_an_unknown_event_gets_the_terminal_event(
-    open_stream: OpenStream, api: httpx.AsyncClient
-):
-    job_id = await new_job(api)
-    stream = await open_stream(job_id, after="999")
-    head = await asyncio.wait_for(stream.reader.readuntil(b"\r\n\r\n"), 240)
-    assert head.startswith(b"HTTP/1.1 200 "), head
-    await api.post(f"/v1/jobs/{job_id}/cancel")
-    assert [job["status"] for _, job in await stream.events()] == ["cancelled"]
-
-
-async def test_stream_of_a_deleted_job_ends(open_stream: OpenStream, api: httpx.AsyncClient, database: Database):
-    job_id = await new_job(api)
-    stream = await open_stream(job_id)
-    while not (await asyncio.wait_for(stream.reader.readline(), 240)).startswith(b"id: "):
-        pass
-    async with database.begin() as connection:
-        job = await rows.get_job(connection, job_id)
-        assert job is not None
-        await remove_submission(connection, job.submission_id)
-    assert {job["status"] for _, job in await stream.events()} <= {"queued"}

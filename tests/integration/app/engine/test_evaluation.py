@@ -2,25 +2,17 @@
 
 from __future__ import annotations
 
-import asyncio
 import errno
 import json
-from collections.abc import Iterable
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from answers.public_layout import read_folder
 from app.agent_summary import summary_fields
 from app.engine import pipeline
-from app.engine.precapture import CapturedPage, capture_pages, cited_in
-from app.engine.public_cache import ImportSummary, PublicCache
-from app.engine.runtime import Runtime, open_runtime
+from app.engine.runtime import Runtime
 from app.progress import Stage
-from judges.errors import LLMRejected, ModelNotConfigured
-from mind2web2.utils.cache_filesys import CacheFileSys
 from tests.integration.app.judged_folder import (
     ANSWER,
     JUDGE,
@@ -30,7 +22,6 @@ from tests.integration.app.judged_folder import (
     AnswerFolder,
     stored_result,
 )
-from tests.standin.documents import pdf_with_pages
 from tests.standin.faults import EMPTY
 from tests.standin.llm import StandInLLM
 
@@ -65,91 +56,18 @@ async def test_answers_are_judged_with_pages_of_public_cache(folder: AnswerFolde
     assert folder.observer.stages[-1] is Stage.STORING
 
 
-async def test_script_finds_cached_pages_that_answer_does_not_cite(folder: AnswerFolder) -> None:
-    folder.write_judge("bridge", SCRIPT)
-    folder.write_answer("bridge", 1, "It was built in 1764.")
-
-    (judged,) = await folder.evaluate()
-
-    result = stored_result(judged)
-    assert result["final_score"] == 1.0
-    assert [page["outcome"] for page in result["pages"]] == ["ok"]
-
-
-async def test_imported_page_whose_file_was_lost_is_imported_again(folder: AnswerFolder) -> None:
-    (first,) = await folder.evaluate()
-    pages = {page["url"]: page["bodies"]["text"] for page in stored_result(first)["pages"]}
-    for sha256 in pages.values():
-        next((folder.public.evidence_folder("otter") / "blobs").rglob(f"sha256/*/{sha256}")).write_bytes(b"")
-
-    (second,) = await folder.evaluate(overwrite=True)
-
-    assert {page["url"]: page["bodies"]["text"] for page in stored_result(second)["pages"]} == pages
-    assert [page["source"] for page in stored_result(second)["pages"]] == ["import"] * 2
-    assert second.outcome.result is not None and first.outcome.result is not None
-    assert second.outcome.result["score"] == first.outcome.result["score"]
-
-
-async def test_valid_result_is_reused(folder: AnswerFolder) -> None:
-    (first,) = await folder.evaluate()
-    (second,) = await folder.evaluate()
-
-    assert second.reused
-    assert second.path == first.path
-    assert second.outcome.result == first.outcome.result
-    (third,) = await folder.evaluate(overwrite=True)
-    assert not third.reused
-    assert third.path != first.path
-
-
-async def test_old_result_is_superseded_even_if_judging_fails(folder: AnswerFolder) -> None:
-    (first,) = await folder.evaluate()
-    assert first.path is not None
-    folder.write_judge("bridge", RAISES.replace("raises", "bridge"))
-    (failed,) = await folder.evaluate()
-    assert failed.outcome.result is None
-    assert [path.name for path in first.path.parent.iterdir()] == ["superseded"]
-    assert [path.name for path in (first.path.parent / "superseded").iterdir()] == [first.path.name]
-
-
-async def test_metadata_is_copied_and_removed_with_the_original(folder: AnswerFolder) -> None:
-    metadata = folder.root / "answers" / "otter" / "bridge" / "answer_1.meta.json"
-    metadata.write_text('{"time_seconds": 60}')
-    await folder.evaluate()
-    copy = folder.out / "otter" / "bridge" / "answer_1" / "answer_1.meta.json"
-    assert copy.read_text() == metadata.read_text()
-    metadata.unlink()
-    (reused,) = await folder.evaluate()
-    assert reused.reused and not copy.exists()
-
-
-async def test_each_check_is_one_record_in_the_log_of_the_answer(folder: AnswerFolder) -> None:
-    (judged,) = await folder.evaluate()
-    assert judged.path is not None
-    log = folder.out / "otter" / "bridge" / "answer_1" / "logs" / f"{judged.path.name[:15]}_answer_1.jsonl"
-    checks = [record for line in log.read_text().splitlines() if "node_id" in (record := json.loads(line))]
-    assert [(check["node_id"], check["url"], check["passed"]) for check in checks] == [
-        ("year", "https://towns.example/vellmar", True),
-        ("arches", "https://towns.example/arches", False),
-    ]
-    assert set(checks[0]) >= {"claim", "votes", "reasoning", "status"}
-
-
-@pytest.mark.parametrize("source", [JUDGE, DATED_SCRIPT], ids=["native judge", "public script"])
-@pytest.mark.parametrize("in_process", [True, False])
 async def test_evaluation_date_reaches_the_script_and_is_an_input_of_the_result(
-    folder: AnswerFolder, source: str, in_process: bool, monkeypatch: pytest.MonkeyPatch
+    folder: AnswerFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    folder.write_judge("bridge", source)
+    folder.write_judge("bridge", DATED_SCRIPT)
     monkeypatch.setenv("MIND2WEB2_EVAL_DATE", "2026-10-31")
-    (judged,) = await folder.evaluate(in_process=in_process)
+    (judged,) = await folder.evaluate(in_process=False)
     result = stored_result(judged)
     assert result["eval_date"] == "2026-10-31"
-    if source is DATED_SCRIPT:
-        assert result["eval_breakdown"][0]["info"] == [{"dates": {"variable": "2026-10-31", "function": "2026-10-31"}}]
-    assert (await folder.evaluate(in_process=in_process))[0].reused
+    assert result["eval_breakdown"][0]["info"] == [{"dates": {"variable": "2026-10-31", "function": "2026-10-31"}}]
+    assert (await folder.evaluate(in_process=False))[0].reused
     monkeypatch.delenv("MIND2WEB2_EVAL_DATE")
-    (again,) = await folder.evaluate(in_process=in_process)
+    (again,) = await folder.evaluate(in_process=False)
     assert (again.reused, again.planned.reason) == (False, "eval_date changed")
 
 
@@ -190,48 +108,14 @@ async def test_failing_judge_does_not_affect_others(folder: AnswerFolder) -> Non
         assert len(list((answer / "logs").glob("*_answer_1.log"))) == 1
 
 
-@pytest.mark.parametrize(
-    ("request_code", "code", "message"),
-    [
-        (
-            'await client.async_response(model=model, messages=[{"role": "user", "content": "When?"}])',
-            "LLM_OUTPUT_UNUSABLE",
-            "the lexical judge only verifies and extracts",
-        ),
-        (
-            "LLMClient('azure_openai', is_async=True)",
-            "MODEL_NOT_CONFIGURED",
-            "azure/any model needs AZURE_OPENAI_API_KEY and AZURE_OPENAI_ENDPOINT_URL",
-        ),
-        ("raise HarnessError('no browser')", "JUDGE_BUG", "no browser"),
-    ],
-)
-@pytest.mark.parametrize("in_process", [True, False])
-async def test_script_that_does_not_handle_an_error_of_a_model_does_not_affect_others(
-    folder: AnswerFolder, request_code: str, code: str, message: str, in_process: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("AZURE_OPENAI_API_KEY", raising=False)
-    source = SCRIPT.replace("import Evaluator", "import Evaluator, HarnessError, LLMClient")
-    folder.write_judge("asks", source.replace("    leaf =", f"    {request_code}\n    leaf ="))
-    folder.write_answer("asks", 1, "no pages")
-
-    ended = {one.outcome.task_id: one for one in await folder.evaluate(in_process=in_process)}
-
-    assert ended["bridge"].outcome.complete
-    assert (ended["asks"].outcome.result, ended["asks"].outcome.error_code) == (None, code)
-    note = json.loads((folder.out / "otter" / "asks" / "answer_1" / "failed.json").read_text())
-    assert note["error"] == ended["asks"].error == message
-
-
-@pytest.mark.parametrize("is_in_group", [False, True])
 async def test_bug_that_shows_in_one_answer_does_not_affect_others(
-    folder: AnswerFolder, is_in_group: bool, monkeypatch: pytest.MonkeyPatch
+    folder: AnswerFolder, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     evaluate, error = pipeline.evaluate, KeyError("tally")
 
     async def evaluate_with_bug(runtime: Runtime, **options: Any) -> dict[str, Any]:
         if options["answer"].name == "answer_2.md":
-            raise ExceptionGroup("tasks", [error]) if is_in_group else error
+            raise ExceptionGroup("tasks", [error])
         return await evaluate(runtime, **options)
 
     monkeypatch.setattr(pipeline, "evaluate", evaluate_with_bug)
@@ -257,179 +141,8 @@ async def test_full_disk_ends_the_evaluation(folder: AnswerFolder, monkeypatch: 
     assert raised.group_contains(OSError, match="No space left")
 
 
-async def test_public_scripts_and_native_judges_share_the_pipeline(folder: AnswerFolder) -> None:
-    folder.write_judge("script", SCRIPT)
-    folder.write_answer("script", 1)
-    folder.cache_page("https://towns.example/vellmar", "The old bridge of Vellmar was built in 1764.", task="script")
-    folder.cache_page("https://towns.example/arches", "This page is about the town hall and its clock.", task="script")
-
-    ended = {one.outcome.task_id: stored_result(one) for one in await folder.evaluate()}
-
-    assert ended["script"]["final_score"] == 1.0
-    for judged in ended.values():
-        usage = judged["judge_usage"]
-        assert usage["served_models"] == {"lexical": usage["requests"]}
-        assert usage["requests"] >= 2
-        assert (usage["failed_requests"], usage["rejections"], usage["harness_failures"]) == (0, [], [])
-    assert all(again.reused for again in await folder.evaluate())
-    assert ended["script"]["script"]["kind"] == "mind2web2"
-    assert ended["script"]["answer_name"] == "answer_1.md"
-
-
-async def test_opening_the_model_counts_towards_the_deadline(
-    folder: AnswerFolder, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now_s, limits = 0.0, list[float]()
-    opened, run_judge = pipeline._opened, pipeline._run_judge
-
-    async def open_slowly(*arguments: Any) -> Any:
-        nonlocal now_s
-        now_s += 7.0
-        return await opened(*arguments)
-
-    async def run_recorded(case: Any, *arguments: Any) -> Any:
-        limits.append(case.deadline_s)
-        return await run_judge(case, *arguments)
-
-    monkeypatch.setattr(pipeline, "_opened", open_slowly)
-    monkeypatch.setattr(pipeline, "_run_judge", run_recorded)
-    monkeypatch.setattr(pipeline, "time", SimpleNamespace(monotonic=lambda: now_s))
-    await folder.evaluate(job_deadline_s=100.0)
-    assert limits == [88.0]
-
-
-async def test_results_are_in_plan_order(folder: AnswerFolder) -> None:
-    for k in (2, 3, 10):
-        folder.write_answer("bridge", k)
-
-    ended = await folder.evaluate(max_answers=2)
-
-    assert [one.outcome.answer_name for one in ended] == [f"answer_{k}.md" for k in (1, 2, 3, 10)]
-
-
-async def test_pages_of_next_task_load_during_judging(folder: AnswerFolder, tmp_path: Path) -> None:
-    mark = tmp_path / "pages are there"
-
-    class MarkingCache(PublicCache):
-        async def import_pages(
-            self, runtime: Runtime, agent: str, task_id: str, urls: Iterable[str], *, with_parts: bool = False
-        ) -> ImportSummary:
-            done = await super().import_pages(runtime, agent, task_id, urls, with_parts=with_parts)
-            if task_id == "script":
-                mark.touch()
-            return done
-
-    waits = f"while not pathlib.Path({str(mark)!r}).exists():\n        await asyncio.sleep(0.02)\n    ctx.verify"
-    folder.write_judge("bridge", "import asyncio, pathlib\n" + JUDGE.replace("ctx.verify", waits, 1))
-    folder.write_judge("script", SCRIPT)
-    folder.write_answer("script", 1)
-    folder.cache_page("https://towns.example/vellmar", "The old bridge of Vellmar was built in 1764.", task="script")
-    folder.public = MarkingCache(folder.root / "cache")
-
-    async with asyncio.timeout(240):
-        ended = await folder.evaluate(max_tasks=1)
-
-    assert folder.observer.finished_tasks == ["bridge", "script"]
-    assert all(one.outcome.complete for one in ended)
-
-
-async def test_missing_key_fails_before_any_capture(folder: AnswerFolder) -> None:
-    with pytest.raises(ModelNotConfigured, match="OPENAI_API_KEY"):
-        await folder.evaluate(model="openai/gpt-6-luna", openai_api_key=None, openai_base_url=None)
-
-    assert folder.observer.stages == []
-
-
-async def test_citation_overview_is_written_to_public_cache(folder: AnswerFolder) -> None:
-    folder.write_answer("bridge", 2, "Only [Vellmar](https://towns.example/vellmar).")
-
-    await folder.evaluate()
-
-    overview = json.loads((folder.root / "cache" / "otter" / "bridge.json").read_text())
-    assert overview["urls"] == {
-        "https://towns.example/vellmar": ["answer_1.md", "answer_2.md"],
-        "https://towns.example/arches": ["answer_1.md"],
-    }
-    assert (overview["total_unique_urls"], overview["cached_url_count"]) == (2, 2)
-    assert overview["url_types"] == dict.fromkeys(overview["all_unique_urls"], "web")
-
-
-async def test_captures_are_exported_to_the_public_layout(folder: AnswerFolder, tmp_path: Path) -> None:
-    await folder.evaluate()
-    elsewhere = PublicCache(tmp_path / "copy")
-    async with open_runtime(folder.settings()) as runtime:
-        await elsewhere.export_pages(runtime, "otter", "bridge", {"https://towns.example/vellmar": ["answer_1.md"]})
-
-    copy = CacheFileSys(tmp_path / "copy" / "otter" / "bridge")
-    assert copy.get_web("https://towns.example/vellmar")[0] == "The old bridge of Vellmar was built in 1764."
-    metadata = copy.metadata("https://towns.example/vellmar")
-    assert metadata is not None
-    assert metadata.url == "https://towns.example/vellmar"
-
-
-async def test_each_page_of_a_folder_is_imported_once_whatever_it_is(folder: AnswerFolder) -> None:
-    cache = CacheFileSys(folder.root / "cache" / "otter" / "bridge")
-    for name, body in {"paper": pdf_with_pages(2), "broken": b"%PDF-1.7 cut off"}.items():
-        cache.put_pdf(f"https://towns.example/{name}", body)
-    cache.save()
-    spellings = [f"https://towns.example/vellmar{end}" for end in ("", "#history", "#bridge")]
-    async with open_runtime(folder.settings()) as runtime:
-        first = await folder.public.import_pages(runtime, "otter", "bridge", spellings)
-        paper = await runtime.pages.evidence(first.pages["https://towns.example/paper"])
-    async with open_runtime(folder.settings()) as runtime:
-        second = await folder.public.import_pages(runtime, "otter", "bridge", spellings)
-
-    assert (first.new, first.same, first.damaged) == (3, 0, 1)
-    assert (second.new, second.same, second.damaged) == (0, 3, 1)
-    assert first.pages == second.pages
-    assert len({first.pages[url].id for url in spellings}) == 1
-    assert len(paper.screenshots) == 2
-
-
-async def test_page_that_another_program_replaced_is_imported_without_its_old_metadata(folder: AnswerFolder) -> None:
-    cached = folder.root / "cache" / "otter" / "bridge"
-    [text] = [path for path in cached.glob("*.txt") if "Vellmar" in path.read_text()]
-    before = CacheFileSys(cached).metadata("https://towns.example/vellmar")
-    text.write_text("The old bridge of Vellmar was built in 1964.")
-    async with open_runtime(folder.settings()) as runtime:
-        imported = await folder.public.import_pages(runtime, "otter", "bridge", [])
-        capture = imported.pages["https://towns.example/vellmar"]
-        page = await runtime.pages.evidence(capture)
-
-    assert before is not None
-    assert page.text == "The old bridge of Vellmar was built in 1964."
-    assert capture.captured_at.isoformat() > before.captured_at
-    assert capture.detail == "imported; the time is that of the import"
-
-
-async def test_capture_counts_pages_once_and_skips_known_ones(folder: AnswerFolder) -> None:
-    seen: list[CapturedPage] = []
-    submissions = read_folder(folder.root / "answers", "otter")
-    cited = cited_in(submissions)["otter", "bridge"]
-    async with open_runtime(folder.settings()) as runtime:
-        await folder.public.import_pages(runtime, "otter", "bridge", cited)
-        urls = [*cited, "https://towns.example/vellmar#history"]
-        pages = await capture_pages(runtime, urls, seen.append, refresh=False)
-
-    assert seen == pages
-    assert sorted(page.url for page in pages) == sorted(cited)
-    assert all(page.known and page.is_conclusive for page in pages)
-
-
-async def test_invalid_key_stops_after_one_call_without_result(folder: AnswerFolder) -> None:
-    for k in (2, 3):
-        folder.write_answer("bridge", k)
-    async with StandInLLM(api_key="key-b") as server:
-        with pytest.raises(LLMRejected, match="the key is wrong or revoked"):
-            await folder.evaluate(model="openai/gpt-6-luna", openai_api_key="key-a", openai_base_url=server.base_url)
-
-    assert len(server.calls) == 1
-    assert not list(folder.out.rglob("results"))
-
-
-@pytest.mark.parametrize("source", [JUDGE, SCRIPT_OF_TWO], ids=["native judge", "public script"])
-async def test_incomplete_result_is_completed_by_the_next_run(folder: AnswerFolder, source: str) -> None:
-    folder.write_judge("bridge", source)
+async def test_incomplete_result_is_completed_by_the_next_run(folder: AnswerFolder) -> None:
+    folder.write_judge("bridge", SCRIPT_OF_TWO)
     async with StandInLLM(fault_for=lambda call: EMPTY if "nine arches" in call.claim else None) as server:
         settings: dict[str, Any] = {"model": "openai/gpt-6-luna", "openai_base_url": server.base_url}
         (first,) = await folder.evaluate(**settings)
@@ -450,18 +163,3 @@ async def test_incomplete_result_is_completed_by_the_next_run(folder: AnswerFold
     assert (second.outcome.result["usage"]["calls"], second.outcome.result["usage"]["cached_calls"]) == (2, 2)
     assert third.reused
     assert len(server.calls) == len(asked)
-
-
-async def test_rejected_key_is_not_reported_as_judge_bug(folder: AnswerFolder) -> None:
-    raising_claim = (
-        'if not await ctx.settle(ctx.verify("early", "Vellmar has a bridge")):\n        raise LookupError("no bridge")'
-    )
-    folder.write_judge("bridge", JUDGE + "    " + raising_claim + "\n")
-    async with StandInLLM(api_key="key-b") as server:
-        settings: dict[str, Any] = {"model": "openai/gpt-6-luna", "openai_base_url": server.base_url}
-        with pytest.raises(LLMRejected, match="the key is wrong or revoked"):
-            await folder.evaluate(**settings, openai_api_key="key-a")
-        server.rule = lambda call: False
-        (judged,) = await folder.evaluate(**settings, openai_api_key="key-b")
-
-    assert judged.outcome.error_code == "JUDGE_BUG"

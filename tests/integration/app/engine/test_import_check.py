@@ -5,7 +5,6 @@ from pathlib import Path
 
 import pytest
 
-from app.engine import judge_files
 from app.engine.judge_files import import_reports, load_catalogue
 from app.maintenance.doctor import State, check_judges
 from judges.isolation.fork_server_pool import ForkServerPool
@@ -65,35 +64,12 @@ async def test_scripts_that_fail_to_import_are_broken_tasks(folder: Path):
     assert all(name in check.detail and why in check.remedy for name, (_, why) in FAULTS.items())
 
 
-async def test_traceback_names_the_line(folder: Path, process_pool: ForkServerPool):
-    reports = await import_reports(process_pool, [folder / "raises.py"])
-    assert 'raises.py", line 1' in str(reports[folder / "raises.py"])
-
-
 async def test_hanging_script_is_reported_and_others_are_checked(folder: Path, process_pool: ForkServerPool):
     hangs = folder / "hangs.py"
     hangs.write_text("import time\ntime.sleep(600)\n" + SOUND)
-    reports = await import_reports(process_pool, [folder / "a_sound.py", hangs, folder / "raises.py"], script_s=15.0)
+    reports = await import_reports(process_pool, [folder / "a_sound.py", hangs, folder / "raises.py"], script_s=5.0)
     assert {path for path, report in reports.items() if report} == {hangs, folder / "raises.py"}
-    assert "longer than 15 s" in str(reports[hangs])
-
-
-async def test_no_scripts_give_no_reports(process_pool: ForkServerPool):
-    assert await import_reports(process_pool, []) == {}
-
-
-def files_in(folder: Path) -> list[Path]:
-    return sorted(folder.glob("*.py"))
-
-
-async def test_more_files_than_one_child_imports_are_all_checked(
-    folder: Path, process_pool: ForkServerPool, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setattr(judge_files, "FILES_OF_CHILD", 2)
-    paths = files_in(folder)
-    reports = await import_reports(process_pool, paths)
-    assert {path.stem for path, report in reports.items() if report} == FAULTS.keys()
-    assert reports.keys() == set(paths)
+    assert "longer than 5 s" in str(reports[hangs])
 
 
 async def test_file_that_writes_to_the_connection_of_the_reports_cannot_stop_the_check(

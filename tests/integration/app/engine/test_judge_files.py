@@ -70,20 +70,3 @@ async def test_broken_file_is_reported_until_it_is_repaired(runtime: Runtime, fo
     (folder / "data.yaml").write_text(YAML.format(version="3"))
     await runtime.reload_judges(["data"])
     assert runtime.judge("data").version == "3"
-
-
-async def test_shipped_judge_returns_when_the_file_that_replaced_it_is_removed(runtime: Runtime, folder: Path):
-    shipped = runtime.judge("karrow_visit")
-    (folder / "karrow_visit.yaml").write_text(YAML.format(version="7"))
-    await runtime.reload_judges(["karrow_visit"])
-    assert runtime.judge("karrow_visit").version == "7"
-    (folder / "karrow_visit.yaml").unlink()
-    await runtime.reload_judges(["karrow_visit"])
-    assert runtime.judge("karrow_visit").sha256 == shipped.sha256
-
-
-async def test_second_file_of_a_task_makes_it_broken(runtime: Runtime, folder: Path):
-    (folder / "data.py").write_text(PYTHON.format(task="data", version="1"))
-    await runtime.reload_judges(["data"])
-    with pytest.raises(JudgeNotLoadable, match="defines the same task"):
-        runtime.judge("data")

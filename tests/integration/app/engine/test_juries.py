@@ -9,10 +9,9 @@ from typing import Any
 
 import pytest
 
-from judges.errors import LLMRejected
 from rubrics.result_json import leaves_of
-from tests.integration.app.judged_folder import SCRIPT, AnswerFolder, stored_result
-from tests.standin.faults import NO_ACCESS, UNKNOWN_MODEL, Fault
+from tests.integration.app.judged_folder import AnswerFolder, stored_result
+from tests.standin.faults import Fault
 from tests.standin.llm import StandInLLM
 
 JURY = "openai/gpt-4.1,openai/gpt-4o,openai/gpt-6-luna"
@@ -73,31 +72,6 @@ async def test_jury_decides_each_claim_and_the_result_names_it(folder: AnswerFol
     assert [quote["text"] for quote in year["quotes"]] == ["The old bridge of Vellmar was built in 1764"]
 
 
-async def test_members_share_the_replies_of_earlier_runs(folder: AnswerFolder, server: StandInLLM) -> None:
-    alone = await judged(folder, server, "openai/gpt-4o")
-    assert "jury" not in alone["judge"] and not any("jury" in leaf for leaf in leaves_of(alone))
-    server.calls.clear()
-    jury = await judged(folder, server)
-    assert Counter(call.model for call in server.calls) == {"gpt-4.1": 4, "gpt-6-luna": 4}
-    assert jury["usage"]["cached_calls"] == 4
-    server.calls.clear()
-    other = await judged(folder, server, "openai/gpt-6-luna,openai/gpt-4.1,openai/gpt-4o")
-    assert server.calls == []
-    assert other["model"] == "gpt-6-luna,gpt-4.1,gpt-4o"
-    assert list(by_leaf(other)) == [
-        ("year", "passed", ["passed", "passed", "failed"]),
-        ("arches", "failed", ["passed", "failed", "failed"]),
-    ]
-
-
-async def test_result_of_another_judge_is_not_reused(folder: AnswerFolder, server: StandInLLM) -> None:
-    options: dict[str, Any] = {"openai_base_url": server.base_url}
-    await folder.evaluate(model=JURY, **options)
-    (same,) = await folder.evaluate(model=JURY, **options)
-    (other,) = await folder.evaluate(model=JURY.split(",")[0], **options)
-    assert (same.reused, other.reused) == (True, False)
-
-
 async def test_fault_of_a_member_leaves_open_only_what_it_decides(
     folder: AnswerFolder, server: StandInLLM, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -111,25 +85,3 @@ async def test_fault_of_a_member_leaves_open_only_what_it_decides(
     assert result["status"] == "incomplete"
     lost = [record.__dict__ for record in caplog.records if record.message == "vote lost"]
     assert {record.get("model") for record in lost} == {"gpt-6-luna"}
-
-
-@pytest.mark.parametrize("fault", [UNKNOWN_MODEL, NO_ACCESS])
-async def test_rejected_member_stops_the_run_and_is_named(
-    folder: AnswerFolder, server: StandInLLM, fault: Fault
-) -> None:
-    """A result must not name three judges if one of them can never be asked."""
-    server.fault_for = lambda call: fault if call.model == "gpt-4o" else None
-    with pytest.raises(LLMRejected, match="gpt-4o"):
-        await judged(folder, server)
-
-
-async def test_public_script_gets_the_verdicts_of_the_jury(folder: AnswerFolder, server: StandInLLM) -> None:
-    folder.write_judge("bridge", SCRIPT)
-    for in_process in (True, False):
-        result = await judged(folder, server, in_process=in_process)
-        assert list(by_leaf(result)) == [("year", "passed", ["passed", "failed", "passed"])]
-        assert result["judge_model"] == result["extract_model"] == "gpt-4.1,gpt-4o,gpt-6-luna"
-    default = SCRIPT.replace("default_model=model", "default_model='gpt-6-luna'")
-    folder.write_judge("bridge", default)
-    result = await judged(folder, server)
-    assert list(by_leaf(result)) == [("year", "passed", ["passed", "failed", "passed"])]

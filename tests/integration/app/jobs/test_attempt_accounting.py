@@ -43,21 +43,23 @@ UNUSABLE = UnusableReply(
 )
 
 
-@pytest.mark.parametrize("shorter", [None, ShorterPage(refusal="400", page_chars=5_000, unusable=(UNUSABLE,))])
-@pytest.mark.parametrize("unusable", [(), (UNUSABLE,)])
-async def test_checkpoint_restores_reply_with_usage_and_failed_attempts(
-    rig: Rig, unusable: tuple[UnusableReply, ...], shorter: ShorterPage | None
-):
+async def test_checkpoint_restores_reply_with_usage_and_failed_attempts(rig: Rig):
     [job_id] = await rig.submit("an answer")
-    usage = Usage(calls=1 + len(unusable), input_tokens=10, output_tokens=4, usd=1.0)
-    before: dict[str, Any] = {"unusable": unusable, "shorter_page": shorter, "retried": ("429",) if shorter else ()}
+    usage = Usage(calls=2, input_tokens=10, output_tokens=4, usd=1.0)
+    shorter = ShorterPage(refusal="400", page_chars=5_000, unusable=(UNUSABLE,))
+    before: dict[str, Any] = {"unusable": (UNUSABLE,), "shorter_page": shorter, "retried": ("429",)}
     reply = LLMReply(text="{}", parsed=None, model="gpt-6-luna", usage=usage, **before)
+    plain = LLMReply(text="{}", parsed=None, model="gpt-6-luna", usage=Usage(calls=1))
     async with BudgetLedger(rig.database, limit_usd=None).running() as ledger:
-        await (await AttemptAccounting.open(rig.database, ledger, await rig.job(job_id))).store_reply("ab", reply)
+        accounting = await AttemptAccounting.open(rig.database, ledger, await rig.job(job_id))
+        await accounting.store_reply("ab", reply)
+        await accounting.store_reply("ef", plain)
         taken_over = await AttemptAccounting.open(rig.database, ledger, await rig.job(job_id))
     assert taken_over.stored_reply("ab") == CheckpointedReply(
         text="{}", model="gpt-6-luna", usage=usage, cached=False, **before
     )
+    found = taken_over.stored_reply("ef")
+    assert found is not None and (found.unusable, found.shorter_page) == ((), None)
     assert taken_over.stored_reply("cd") is None
 
 

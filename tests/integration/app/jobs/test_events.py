@@ -53,16 +53,6 @@ async def test_follower_gets_current_state_and_all_later_states(rig: Rig):
     assert [job.revision for job in states] == sorted({job.revision for job in states})
 
 
-async def test_all_followers_of_a_job_get_the_final_state(rig: Rig):
-    [job_id] = await rig.submit("one")
-    async with running_events(rig) as events:
-        followers = [asyncio.create_task(follow_to_end(events, job_id)) for _ in range(100)]
-        await asyncio.sleep(0.1)
-        async with rig.running_worker(ScriptedEvaluation()):
-            ends = await asyncio.gather(*followers)
-    assert {seen[-1].status for seen in ends} == {JobStatus.SUCCEEDED}
-
-
 async def test_follower_of_ended_job_gets_final_state(rig: Rig):
     [job_id] = await rig.submit("one")
     async with rig.running_worker(ScriptedEvaluation()):
@@ -71,36 +61,19 @@ async def test_follower_of_ended_job_gets_final_state(rig: Rig):
         assert [job.status for job in await follow_to_end(events, job_id)] == [JobStatus.SUCCEEDED]
 
 
-async def test_next_returns_none_without_news(rig: Rig):
-    [job_id] = await rig.submit("one")
-    async with running_events(rig) as events:
-        with events.follow(job_id) as follower:
-            assert await follower.next(timeout_s=60.0) is not None
-            assert await follower.next(timeout_s=0.05) is None
-
-
 async def test_follower_gets_final_state_after_lost_connection(rig: Rig):
     [job_id] = await rig.submit("one")
     async with running_events(rig) as events:
         following = asyncio.create_task(follow_to_end(events, job_id))
-        await asyncio.sleep(0.2)
-        async with rig.database.begin() as connection:
-            await connection.execute(
-                text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query = 'LISTEN assay_jobs'")
-            )
+        ended = text("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE query = 'LISTEN assay_jobs'")
+        async with asyncio.timeout(240), rig.database.begin() as connection:
+            while not (await connection.execute(ended)).all():  # noqa: ASYNC110 - the listener starts
+                await asyncio.sleep(0.02)
         async with rig.running_worker(ScriptedEvaluation()):
             await rig.wait_for_job(job_id)
         async with asyncio.timeout(240):
             seen = await following
     assert seen[-1].status is JobStatus.SUCCEEDED
-
-
-async def test_followers_are_removed_when_they_leave(rig: Rig):
-    [job_id] = await rig.submit("one")
-    events = JobEvents(rig.database)
-    with events.follow(job_id), events.follow(job_id):
-        assert events.followers == 2
-    assert events.followers == 0
 
 
 async def test_follower_of_an_owner_gets_the_changes_of_all_its_jobs(rig: Rig):

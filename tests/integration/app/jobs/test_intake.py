@@ -1,22 +1,18 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
-import threading
 from typing import Any
 
 import pytest
-from psycopg import AsyncConnection, DataError
+from psycopg import AsyncConnection
 from sqlalchemy import text
 
 from answers.submission import Answer, Submission
-from app.jobs import intake
 from app.storage.database import Database
 from app.storage.errors import KeyInProgress, KeyReused
-from app.storage.idempotency import IdempotencyKey, find_response
-from app.storage.jobs import answer_text, get_submission, jobs_of_submission
+from app.storage.idempotency import IdempotencyKey
+from app.storage.jobs import answer_text, jobs_of_submission
 from tests.fakes.services import Rig
-from tests.fakes.threads import record_calls
 
 pytestmark = pytest.mark.postgres
 
@@ -46,43 +42,10 @@ async def counts(rig: Rig) -> tuple[int, ...]:
     return tuple([await count(rig.database, table) for table in ("submissions", "jobs", "procrastinate_jobs")])
 
 
-async def test_submission_stores_one_queued_job_per_answer(rig: Rig):
-    [accepted] = (await accept(rig, submission("one", "two", run="r1", metadata={"a": [1, "\0"]})))["all"]
-    async with rig.database.begin() as connection:
-        record = await get_submission(connection, accepted["id"])
-        jobs = await jobs_of_submission(connection, accepted["id"])
-        texts = [await answer_text(connection, job.answer_sha256) for job in jobs]
-    assert record is not None
-    assert (record.agent, record.run, record.metadata) == ("demo", "r1", {"a": [1, "\0"]})
-    assert texts == ["one", "two"]
-    assert [job.id for job in jobs] == [job["id"] for job in accepted["jobs"]]
-    assert accepted["jobs"][0] == {
-        "id": jobs[0].id,
-        "answer": "answer_1.md",
-        "status": "queued",
-        "url": f"/v1/jobs/{jobs[0].id}",
-    }
-
-
 async def test_equal_answers_are_stored_once(rig: Rig):
     await accept(rig, submission("same", "same"), submission("same", task_id="other"))
     assert await count(rig.database, "answers") == 1
     assert await counts(rig) == (2, 3, 3)
-
-
-@pytest.mark.parametrize(
-    ("texts", "in_thread"),
-    [(["one", "two"], False), (["word " * 10_000], True), ([f"answer {n}" for n in range(200)], True)],
-    ids=["short", "long", "many"],
-)
-async def test_long_and_many_answers_are_prepared_outside_the_event_loop(
-    rig: Rig, monkeypatch: pytest.MonkeyPatch, texts: list[str], in_thread: bool
-):
-    threads, submitted = record_calls(monkeypatch, intake, "_json"), submission(*texts)
-    hashing = record_calls(monkeypatch, hashlib, "sha256")
-    await accept(rig, submitted)
-    assert await count(rig.database, "answers") == len(texts)
-    assert {thread is not threading.current_thread() for thread in (*threads, *hashing)} == {in_thread}
 
 
 async def test_long_answers_are_sent_in_batches(rig: Rig, monkeypatch: pytest.MonkeyPatch):
@@ -103,13 +66,6 @@ async def test_long_answers_are_sent_in_batches(rig: Rig, monkeypatch: pytest.Mo
     assert [round(chars / 400_000) for chars in sent] == [2, 2, 1]
 
 
-async def test_failed_request_with_long_answers_stores_none_of_them(rig: Rig):
-    unstorable = submission(*(letter * 400_000 for letter in "abcde"), run="nul \0")
-    with pytest.raises(DataError):
-        await accept(rig, unstorable)
-    assert await count(rig.database, "answers") == 0
-
-
 async def test_failed_request_stores_nothing(rig: Rig):
     def refuse(receipts: object) -> dict[str, Any]:
         raise RuntimeError("too late")
@@ -120,31 +76,14 @@ async def test_failed_request_stores_nothing(rig: Rig):
     assert await count(rig.database, "answers") == 0
 
 
-async def test_repeated_key_returns_first_response_and_stores_nothing(rig: Rig):
+async def test_repeated_key_returns_first_response_and_rejects_other_requests(rig: Rig):
     first = await accept(rig, submission("one"), key=KEY)
     assert await accept(rig, submission("one"), key=KEY) == first
-    assert await counts(rig) == (1, 1, 1)
-
-
-async def test_key_with_different_request_is_rejected(rig: Rig):
-    await accept(rig, submission("one"), key=KEY)
     with pytest.raises(KeyReused):
         await accept(rig, submission("two"), key=IdempotencyKey(owner="local", key="k1", fingerprint="f2"))
     assert await counts(rig) == (1, 1, 1)
-
-
-async def test_keys_are_separate_per_owner(rig: Rig):
-    await accept(rig, submission("one"), key=KEY)
     await accept(rig, submission("two"), key=IdempotencyKey(owner="somebody", key="k1", fingerprint="f2"))
     assert await counts(rig) == (2, 2, 2)
-
-
-async def test_key_in_progress_is_rejected(rig: Rig):
-    async with rig.database.pooled_connection() as connection, connection.transaction():
-        assert await find_response(connection, KEY) is None
-        with pytest.raises(KeyInProgress):
-            await accept(rig, submission("one"), key=KEY)
-    assert await counts(rig) == (0, 0, 0)
 
 
 async def test_concurrent_equal_requests_create_one_submission(rig: Rig):
@@ -154,7 +93,7 @@ async def test_concurrent_equal_requests_create_one_submission(rig: Rig):
         except KeyInProgress:
             return None
 
-    answers = [answer for answer in await asyncio.gather(*(one() for _ in range(50))) if answer is not None]
+    answers = [answer for answer in await asyncio.gather(*(one() for _ in range(20))) if answer is not None]
     assert answers
     assert all(answer == answers[0] for answer in answers)
     assert await counts(rig) == (1, 1, 1)

@@ -3,41 +3,17 @@
 from __future__ import annotations
 
 import asyncio
-from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import text
 
-from app.jobs.execution import ProgressWriter
 from app.progress import Progress, Stage
 from app.storage import jobs as rows
-from app.storage.database import connect_database
 from app.storage.records import JobStatus
 from tests.fakes.evaluating import ScriptedEvaluation
 from tests.fakes.services import Rig
 
 pytestmark = pytest.mark.postgres
-
-
-async def test_each_job_starts_on_one_of_three_workers(rig: Rig, database_url: str):
-    jobs = [job_id for _ in range(2) for job_id in await rig.submit(*(f"answer {nth}" for nth in range(40)))]
-    evaluation = ScriptedEvaluation()
-    async with (
-        connect_database(database_url) as second,
-        Rig.opened(second) as rig_2,
-        connect_database(database_url) as third,
-        Rig.opened(third) as rig_3,
-        rig.running_worker(evaluation, concurrency=20),
-        rig_2.running_worker(evaluation, concurrency=20),
-        rig_3.running_worker(evaluation, concurrency=20),
-    ):
-        for job_id in jobs:
-            await rig.wait_for_job(job_id, within_s=120.0)
-    assert Counter(evaluation.started) == Counter(jobs)
-    async with rig.database.begin() as connection:
-        stored = (await connection.execute(text("SELECT count(*), count(DISTINCT job_id) FROM results"))).one()
-    assert tuple(stored) == (80, 80)
 
 
 async def test_only_one_of_concurrent_completions_succeeds(rig: Rig):
@@ -56,19 +32,6 @@ async def test_only_one_of_concurrent_completions_succeeds(rig: Rig):
             return ended is not None
 
     assert sorted(await asyncio.gather(*(end() for _ in range(8)))) == [False] * 7 + [True]
-
-
-async def test_one_worker_runs_a_hundred_jobs_at_once(rig: Rig):
-    jobs = await rig.submit(*(f"answer {nth}" for nth in range(100)))
-    gate = asyncio.Event()
-    evaluation = ScriptedEvaluation(gate=gate)
-    async with rig.running_worker(evaluation, concurrency=100, deadline_s=600.0):
-        async with asyncio.timeout(240):
-            while len(evaluation.started) < len(jobs):  # noqa: ASYNC110 - counted by the evaluation
-                await asyncio.sleep(0.05)
-        gate.set()
-        for job_id in jobs:
-            assert (await rig.wait_for_job(job_id, within_s=120.0)).status is JobStatus.SUCCEEDED
 
 
 class JumpingClock:
@@ -98,11 +61,3 @@ async def test_clock_jumps_lose_no_lease_and_keep_job_times_ordered(rig: Rig):
     for job in ended:
         assert job.started_at is not None and job.finished_at is not None
         assert job.created_at <= job.started_at <= job.finished_at
-
-
-async def test_progress_without_a_lease_is_not_written(rig: Rig):
-    [job_id] = await rig.submit("one")
-    job = await rig.job(job_id)
-    writer = ProgressWriter(rig.database, job.fence)
-    async with rig.database.begin() as connection:
-        assert not await rows.write_progress(connection, job.fence, writer.latest)

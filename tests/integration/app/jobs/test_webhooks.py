@@ -15,14 +15,11 @@ from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from sqlalchemy.ext.asyncio import AsyncConnection
 
-from app.jobs import webhooks
 from app.jobs.webhooks import OWNER_LIMIT, RETRY_AFTER_S, WebhookSender, new_secret
 from app.storage.database import Database
-from app.storage.errors import DatabaseUnavailable
 from app.storage.webhooks import (
     Delivery,
     DueDelivery,
@@ -36,7 +33,6 @@ from app.storage.webhooks import (
 from cache.egress.proxy import EgressProxy
 from tests.integration.app.api.api_calls import assert_problem, submission_body, submit
 from tests.integration.app.api.conftest import OpenApi, judges, open_api  # noqa: F401 - fixtures
-from tests.standin.flood import Flood, bounded_memory
 from tests.standin.http import HttpRequest
 from tests.standin.receiver import Receiver
 from tests.unit.app.test_clock import NOON, ManualClock
@@ -140,16 +136,6 @@ async def test_failed_delivery_is_sent_again_with_the_same_id_and_body(database:
     assert len({request.headers["webhook-timestamp"] for request in requests}) == 3
 
 
-async def test_body_of_a_response_is_not_read(database: Database):
-    async with (
-        Flood() as receiver,
-        sending_to(database, f"{receiver.origin}/hook", allow=[receiver.host_port]) as sending,
-    ):
-        with bounded_memory():
-            assert (await sending.send()).state == "delivered"
-        receiver.assert_not_read(256 * 1024)
-
-
 async def test_delivery_fails_after_the_last_attempt(database: Database):
     async with Receiver([500]) as receiver, sending_to(database, receiver.url, allow=[receiver.host_port]) as sending:
         for pause_s in RETRY_AFTER_S:
@@ -157,15 +143,6 @@ async def test_delivery_fails_after_the_last_attempt(database: Database):
             sending.wait(pause_s)
         last = await sending.send()
     assert (last.state, last.attempts, last.next_at) == ("failed", len(RETRY_AFTER_S) + 1, None)
-
-
-async def test_receiver_that_does_not_answer_times_out(database: Database):
-    async with (
-        Receiver([None]) as receiver,
-        sending_to(database, receiver.url, allow=[receiver.host_port], timeout_s=0.5) as sending,
-    ):
-        delivery = await sending.send()
-    assert (delivery.state, delivery.error) == ("pending", "no response within 0.5 s")
 
 
 async def test_receiver_that_is_gone_disables_the_webhook(database: Database):
@@ -187,8 +164,8 @@ async def test_leased_delivery_is_sent_by_one_process_and_again_after_a_crash(da
         assert (delivery.state, delivery.attempts, delivery.id) == ("delivered", 2, leased.id)
 
 
-@pytest.mark.parametrize("processes", [1, 2])
-async def test_hanging_receiver_of_one_owner_does_not_delay_others(database: Database, processes: int):
+async def test_hanging_receiver_of_one_owner_does_not_delay_others(database: Database):
+    processes = 2
     async with Receiver([None]) as hanging, Receiver() as other:
         await queue_events(database, webhook_of("otter", hanging.url), events=100)
         async with EgressProxy(frozenset({hanging.host_port, other.host_port})) as proxy:
@@ -206,30 +183,6 @@ async def test_hanging_receiver_of_one_owner_does_not_delay_others(database: Dat
                 task.cancel()
             ended = await asyncio.gather(*running, return_exceptions=True)
     assert [type(end) for end in ended] == [asyncio.CancelledError] * processes
-
-
-async def test_free_slots_go_to_the_owners_with_the_fewest_deliveries_in_flight(database: Database):
-    for owner in ("heron", "otter", "stoat"):
-        await queue_events(database, webhook_of(owner, "https://example.org/"), events=10)
-    async with database.begin() as connection:
-        leased = await lease(connection, limit=4, owner_limit=4, heron=2, otter=4)
-        assert [due.owner for due in sorted(leased, key=lambda due: due.owner)] == ["heron", "stoat", "stoat", "stoat"]
-        assert len(await lease(connection, limit=32, owner_limit=4, heron=3, otter=4, stoat=3)) == 2
-        assert await lease(connection, limit=32, owner_limit=4, heron=4, otter=4, stoat=4) == []
-
-
-async def test_delivery_whose_outcome_was_not_stored_is_sent_again(database: Database, monkeypatch: pytest.MonkeyPatch):
-    async def lost(*_: object, **__: object) -> None:
-        raise DatabaseUnavailable("the server closed the connection")
-
-    async with Receiver() as receiver, sending_to(database, receiver.url, allow=[receiver.host_port]) as sending:
-        with monkeypatch.context() as patch:
-            patch.setattr(webhooks, "record_attempt", lost)
-            assert (await sending.send()).state == "pending"
-        sending.wait(90)
-        delivery = await sending.send()
-        ids = {(await receiver.next()).headers["webhook-id"] for _ in range(2)}
-    assert (delivery.state, ids) == ("delivered", {delivery.id})
 
 
 async def test_ended_jobs_are_sent_to_the_webhooks_of_their_owner(open_api: OpenApi):  # noqa: F811
@@ -291,30 +244,3 @@ async def test_webhook_of_a_submission_gets_only_its_jobs(open_api: OpenApi):  #
         assert listed["submission_id"] == accepted["id"]
         await api.delete(f"/v1/submissions/{accepted['id']}")
         assert (await api.get("/v1/webhooks")).json()["items"] == []
-
-
-async def test_webhook_cannot_follow_a_submission_of_another_owner(open_api: OpenApi):  # noqa: F811
-    keys = ("0b9ad5f2c1e84736a5d0", "77c3e1f0492bd86a1e5c")
-    async with open_api(workers=0, api_keys=f"otter:submit:{keys[0]},heron:submit:{keys[1]}") as api:
-        otter, heron = ({"Authorization": f"Bearer {key}"} for key in keys)
-        submission = (await api.post("/v1/submissions", json=submission_body(), headers=otter)).json()
-        body = {"url": "https://example.org/", "submission_id": submission["id"]}
-        assert_problem(await api.post("/v1/webhooks", json=body, headers=heron), 404, "NOT_FOUND")
-        assert (await api.post("/v1/webhooks", json=body, headers=otter)).status_code == 201
-
-
-@pytest.mark.parametrize("url", ["", "ftp://example.org/", "example.org", "http://otter:secret@example.org/", 7])
-async def test_invalid_address_returns_422(open_api: OpenApi, url: object):  # noqa: F811
-    async with open_api(workers=0) as api:
-        for path, body in (("webhooks", {"url": url}), ("submissions", submission_body(webhook_url=url))):
-            assert_problem(await api.post(f"/v1/{path}", json=body), 422, "INVALID")
-        assert (await api.get("/v1/jobs")).json()["items"] == []
-
-
-async def test_number_of_webhooks_is_limited(open_api: OpenApi):  # noqa: F811
-    async def create(api: httpx.AsyncClient) -> httpx.Response:
-        return await api.post("/v1/webhooks", json={"url": "https://example.org/"})
-
-    async with open_api(workers=0) as api:
-        assert [(await create(api)).status_code for _ in range(20)] == [201] * 20
-        assert_problem(await create(api), 409, "TOO_MANY")

@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import threading
 from typing import Any
 
 import pytest
@@ -17,7 +16,6 @@ from app.storage.results import get_result
 from judges.errors import JudgeBug, ScriptStopped
 from tests.fakes.evaluating import ScriptedEvaluation
 from tests.fakes.services import CANARY, Rig
-from tests.fakes.threads import record_calls
 
 pytestmark = pytest.mark.postgres
 
@@ -40,31 +38,6 @@ async def test_job_is_judged_and_result_stored(rig: Rig):
     assert result["final_score"] == 0.5
 
 
-async def test_results_are_encoded_outside_the_event_loop(rig: Rig, monkeypatch: pytest.MonkeyPatch):
-    threads = record_calls(monkeypatch, execution, "storable_text")
-    [job_id] = await rig.submit("one")
-    async with rig.running_worker(ScriptedEvaluation()):
-        await rig.wait_for_job(job_id)
-    assert threads and threading.current_thread() not in threads
-
-
-async def test_long_result_is_encoded_by_short_calls(rig: Rig, monkeypatch: pytest.MonkeyPatch):
-    chars, dumps = list[int](), json.dumps
-
-    def recorded(value: Any, **options: Any) -> str:
-        encoded = dumps(value, **options)
-        chars.append(len(encoded))
-        return encoded
-
-    monkeypatch.setattr(json, "dumps", recorded)
-    document = {"statements": [{"text": 'é"' * 100, "claims": [{"verdicts": [1.5, None, True]}]}] * 1000, "empty": {}}
-    [job_id] = await rig.submit("one")
-    async with rig.running_worker(ScriptedEvaluation(change=lambda result: result.update(document=document))):
-        job = await rig.wait_for_job(job_id)
-    assert max(chars) < 2_000
-    assert (await load_result(rig.database, job.result_id))["document"] == document
-
-
 async def test_judge_bug_fails_only_its_job_with_traceback(rig: Rig):
     jobs = await rig.submit("one", "two")
     bug = JudgeBug(f"ZeroDivisionError: {CANARY}", traceback=f"File task.py, line 3 {CANARY}")
@@ -84,7 +57,6 @@ async def test_judge_bug_fails_only_its_job_with_traceback(rig: Rig):
     [
         ("time", "DEADLINE", ". Fix the task file, or raise ASSAY_JOB_DEADLINE_S"),
         ("memory", "SCRIPT_LIMIT", ". Fix the task file, or raise ASSAY_SCRIPT_MEMORY_BYTES"),
-        ("file size", "SCRIPT_LIMIT", ""),
         ("result", "SCRIPT_LIMIT", ""),
     ],
 )
@@ -96,18 +68,6 @@ async def test_stopped_judge_reports_its_limit(rig: Rig, limit: str, code: str, 
     assert job.error is not None
     assert (job.error.code, job.error.detail) == (code, f"it took too much{remedy}")
     assert job.error.traceback == "its last words [redacted]"
-
-
-async def test_unexpected_error_is_reported_without_secrets(rig: Rig):
-    [job_id] = await rig.submit("one")
-    fault = RuntimeError(f"no route to https://user:{CANARY}@host")
-    async with rig.running_worker(ScriptedEvaluation(error=lambda nth: fault)):
-        job = await rig.wait_for_job(job_id)
-    assert job.error is not None
-    assert job.error.code == "INTERNAL"
-    assert job.error.detail.startswith("RuntimeError: no route to")
-    assert CANARY not in job.error.detail
-    assert job.error.traceback is None
 
 
 async def test_result_that_is_not_json_fails_the_job(rig: Rig):
@@ -138,13 +98,6 @@ async def test_job_past_its_deadline_fails(rig: Rig):
     assert evaluation.cancelled == [job_id]
 
 
-async def test_timeout_during_judging_is_not_the_deadline(rig: Rig):
-    [job_id] = await rig.submit("one")
-    async with rig.running_worker(ScriptedEvaluation(error=lambda nth: TimeoutError("the page"))):
-        job = await rig.wait_for_job(job_id)
-    assert job.error is not None and job.error.code == "INTERNAL"
-
-
 async def test_cancelled_running_job_is_interrupted(rig: Rig):
     [job_id] = await rig.submit("one")
     evaluation = ScriptedEvaluation(gate=asyncio.Event())
@@ -156,15 +109,6 @@ async def test_cancelled_running_job_is_interrupted(rig: Rig):
             await evaluation.stopped.wait()
     assert evaluation.cancelled == [job_id]
     assert (await rig.job(job_id)).status is JobStatus.CANCELLED
-
-
-async def test_cancelled_queued_job_is_never_started(rig: Rig):
-    [job_id, other] = await rig.submit("one", "two")
-    await rig.control.cancel(job_id)
-    evaluation = ScriptedEvaluation()
-    async with rig.running_worker(evaluation):
-        await rig.wait_for_job(other)
-    assert evaluation.started == [other]
 
 
 async def test_cancel_is_idempotent_and_rejects_ended_jobs(rig: Rig):
@@ -182,29 +126,14 @@ async def test_cancel_is_idempotent_and_rejects_ended_jobs(rig: Rig):
 async def test_failed_job_can_be_retried(rig: Rig):
     [job_id] = await rig.submit("one")
     evaluation = ScriptedEvaluation(error=lambda nth: JudgeBug("broken") if nth == 0 else None)
+    with pytest.raises(JobStateConflict):
+        await rig.control.retry(job_id)
     async with rig.running_worker(evaluation):
         assert (await rig.wait_for_job(job_id)).status is JobStatus.FAILED
         again = await rig.control.retry(job_id)
         assert (again.status, again.error) == (JobStatus.QUEUED, None)
         job = await rig.wait_for_job(job_id)
     assert (job.status, job.attempts) == (JobStatus.SUCCEEDED, 2)
-
-
-async def test_first_result_remains_readable_after_retry(rig: Rig):
-    [job_id] = await rig.submit("one")
-    scores = iter([0.25, 0.75])
-    async with rig.running_worker(ScriptedEvaluation(score=lambda answer: next(scores))):
-        first = await rig.wait_for_job(job_id)
-        await rig.control.retry(job_id)
-        second = await rig.wait_for_job(job_id)
-    assert (await load_result(rig.database, first.result_id))["final_score"] == 0.25
-    assert (await load_result(rig.database, second.result_id))["final_score"] == 0.75
-
-
-async def test_job_that_has_not_ended_cannot_be_retried(rig: Rig):
-    [job_id] = await rig.submit("one")
-    with pytest.raises(JobStateConflict):
-        await rig.control.retry(job_id)
 
 
 async def test_stopping_worker_lets_running_jobs_finish(rig: Rig):

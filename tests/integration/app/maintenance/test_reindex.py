@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import signal
-import subprocess
-import sys
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -67,7 +64,7 @@ def store(tmp_path: Path) -> Store:
     return Store(tmp_path)
 
 
-@pytest.mark.parametrize("damage", ["deleted", "torn", "stale", "whole"])
+@pytest.mark.parametrize("damage", ["deleted", "torn", "stale"])
 async def test_damaged_file_index_is_rebuilt(store: Store, damage: str) -> None:
     captures = await store.captured(URL, f"{URL}/2")
     file = store.folder / "captures" / f"{captures[0].id}.json"
@@ -79,66 +76,10 @@ async def test_damaged_file_index_is_rebuilt(store: Store, damage: str) -> None:
         file.write_bytes(file.read_bytes().replace(b'"key": "https', b'"key": "hppts'))
     found = await rebuild(store.blobs, await store.index(), check=True)
     assert (found.captures, found.is_consistent, found.unnamed) == (2, True, 0)
-    assert found.rows == {"deleted": 2, "torn": 1, "stale": 1, "whole": 0}[damage]
+    assert found.rows == {"deleted": 2, "torn": 1, "stale": 1}[damage]
     index = await store.index()
     assert [await index.find(capture.key) for capture in captures] == captures
     assert (await rebuild(store.blobs, index, check=True)).rows == 0
-
-
-async def test_lost_records_are_restored_from_the_index(store: Store) -> None:
-    [capture] = await store.captured(URL)
-    shutil.rmtree(store.folder / "blobs" / "records")
-    found = await rebuild(store.blobs, await store.index(), check=False)
-    assert (found.rows, found.records, found.is_consistent) == (0, 1, True)
-    assert [name async for name, _ in store.blobs.records()] == [capture.id]
-
-
-async def test_missing_and_corrupt_bodies_are_reported_with_their_pages(store: Store) -> None:
-    gone, changed = await store.captured(URL, f"{URL}/2")
-    store.body(gone).unlink()
-    store.body(changed).write_bytes(b"other words")
-    orphan = await store.blobs.put(b"of no page", "text/plain")
-    found = await rebuild(store.blobs, await store.index(), check=True)
-    assert not found.is_consistent
-    assert found.missing == {gone.blobs["text"].sha256: [gone.id]}
-    assert found.corrupt == {changed.blobs["text"].sha256: [changed.id]}
-    assert found.unnamed == 1
-    assert await store.blobs.get(orphan.sha256) == b"of no page"
-
-
-KILLED = """
-import asyncio, os, signal, sys
-from pathlib import Path
-from cache.pages import PageCache
-from tests.integration.app.maintenance.test_reindex import URL, StaticCapturer, Store
-
-class KilledIndex:
-    \"\"\"Index whose process is killed before the row is written, when bodies and record exist.\"\"\"
-    def __init__(self, index): self.find, self.newest, self.get = index.find, index.newest, index.get
-    async def record(self, capture, *, synced): os.kill(os.getpid(), signal.SIGKILL)
-
-async def main():
-    store = Store(Path(sys.argv[1]))
-    await PageCache(StaticCapturer(), store.blobs, KilledIndex(await store.index())).get(URL)
-
-asyncio.run(main())
-"""
-
-
-def _run_program(program: str, *arguments: str) -> int:
-    return subprocess.run([sys.executable, "-c", program, *arguments], check=False, timeout=240).returncode
-
-
-async def test_capture_of_process_killed_before_row_is_adopted(
-    store: Store,
-) -> None:
-    assert _run_program(KILLED, str(store.folder)) == -signal.SIGKILL
-    index = await store.index()
-    assert [capture async for capture in index.captures()] == []
-    found = await rebuild(store.blobs, index, check=True)
-    assert (found.captures, found.rows, found.unnamed, found.is_consistent) == (1, 1, 0, True)
-    adopted = await PageCache(StaticCapturer(), store.blobs, await store.index()).evidence_for(URL)
-    assert adopted.text == f"Benches of {URL}"
 
 
 @pytest.mark.postgres

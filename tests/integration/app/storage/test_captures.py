@@ -5,10 +5,9 @@ from typing import Any
 
 import pytest
 
-from app.storage.captures import PostgresCaptureIndex, list_captures
-from app.storage.database import Database, connect_database
+from app.storage.captures import PostgresCaptureIndex
+from app.storage.database import Database
 from cache.capture import Blob, Capture, CaptureOutcome
-from cache.errors import IndexFailed
 
 pytestmark = pytest.mark.postgres
 
@@ -35,15 +34,6 @@ def index(database: Database) -> PostgresCaptureIndex:
     return PostgresCaptureIndex(database)
 
 
-async def test_capture_is_found_by_key_and_id(index: PostgresCaptureIndex):
-    await index.record(capture("one", title="Ünïcode 页", chain=("http://a.com/",)))
-    assert (
-        await index.find(KEY) == await index.get("one") == capture("one", title="Ünïcode 页", chain=("http://a.com/",))
-    )
-    assert await index.find("https://a.com/") is None
-    assert await index.get("two") is None
-
-
 async def test_newest_evidence_is_preferred_to_newer_failure(index: PostgresCaptureIndex):
     await index.record(capture("failed first", CaptureOutcome.TIMEOUT, minute=0))
     await index.record(capture("good", minute=1))
@@ -52,13 +42,6 @@ async def test_newest_evidence_is_preferred_to_newer_failure(index: PostgresCapt
     await index.record(capture("failed last", CaptureOutcome.BLOCKED, minute=4))
     found = await index.find(KEY)
     assert found is not None and found.id == "better"
-
-
-async def test_newest_failure_is_found_without_evidence(index: PostgresCaptureIndex):
-    await index.record(capture("first", CaptureOutcome.TIMEOUT, minute=0))
-    await index.record(capture("second", CaptureOutcome.BLOCKED, minute=1))
-    found = await index.find(KEY)
-    assert found is not None and found.id == "second"
 
 
 async def test_evidence_is_found_by_final_url_unless_it_has_its_own(index: PostgresCaptureIndex):
@@ -75,32 +58,3 @@ async def test_evidence_is_found_by_final_url_unless_it_has_its_own(index: Postg
     await index.record(capture("own", key=ended_at, url=ended_at, minute=0))
     found = await index.find(ended_at)
     assert found is not None and found.id == "own"
-
-
-@pytest.mark.parametrize("url", ["https://a.com/" + "x" * 4000, "https://a.com/\0", "https://a.com/\ud800"])
-async def test_long_and_invalid_urls_are_stored(index: PostgresCaptureIndex, url: str):
-    await index.record(capture("odd", key=url, url=url, title="\0 \ud800"))
-    found = await index.find(url)
-    assert found is not None and found.id == "odd"
-
-
-async def test_captures_are_listed_newest_first_and_filtered(index: PostgresCaptureIndex, database: Database):
-    for number, outcome in enumerate([CaptureOutcome.OK, CaptureOutcome.BLOCKED, CaptureOutcome.PARTIAL]):
-        await index.record(capture(f"page_{number}", outcome))
-
-    async def ids(**filters: Any) -> list[str]:
-        async with database.begin() as connection:
-            return [found.id for found in await list_captures(connection, limit=10, **filters)]
-
-    assert await ids() == ["page_2", "page_1", "page_0"]
-    assert await ids(before="page_2") == ["page_1", "page_0"]
-    assert await ids(problem=True) == ["page_1"]
-    assert await ids(problem=False) == ["page_2", "page_0"]
-    assert await ids(outcome="partial") == ["page_2"]
-    assert await ids(agent="nobody") == []
-
-
-async def test_missing_database_fails_the_index():
-    async with connect_database("postgresql://nobody@127.0.0.1:1/nothing") as database:
-        with pytest.raises(IndexFailed):
-            await PostgresCaptureIndex(database).find(KEY)

@@ -5,7 +5,6 @@ from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 
 import pytest
-from sqlalchemy import text
 
 from app.storage.database import Database, connect_database
 from app.storage.shared_state import SharedSemaphore, SharedSlots
@@ -41,43 +40,16 @@ async def processes(database_url: str) -> AsyncIterator[list[SharedSlots]]:
         yield slots
 
 
-async def rows(database: Database) -> int:
-    async with database.begin() as connection:
-        return int((await connection.execute(text("SELECT count(*) FROM shared_slots"))).scalar_one())
-
-
 async def test_processes_share_the_limit_fairly(processes: list[SharedSlots]):
     counter = ConcurrencyCounter()
     async with asyncio.timeout(240), asyncio.TaskGroup() as group:
         for nth, slots in enumerate(processes):
-            for _ in range(40):
+            for _ in range(15):
                 group.create_task(counter.visit(slots.semaphore("llm", 5), str(nth)))
-    assert len(counter.done) == 120
+    assert len(counter.done) == 45
     assert 2 <= counter.most <= 5
     # No process waited until the others had finished.
-    assert {counter.done.index(str(nth)) < 100 for nth in range(3)} == {True}
-
-
-async def test_single_process_uses_all_slots(processes: list[SharedSlots]):
-    counter = ConcurrencyCounter()
-    async with asyncio.timeout(240), asyncio.TaskGroup() as group:
-        for _ in range(40):
-            group.create_task(counter.visit(processes[0].semaphore("llm", 8), "it"))
-    assert counter.most == 8
-
-
-async def test_slots_are_separate_per_name(processes: list[SharedSlots]):
-    async with processes[0].semaphore("host a", 1, linger_s=0), processes[1].semaphore("host b", 1, linger_s=0):
-        pass
-
-
-async def test_slots_without_linger_are_released_immediately(processes: list[SharedSlots]):
-    for slots in processes:
-        async with asyncio.timeout(240), slots.semaphore("host", 1, linger_s=0):
-            pass
-    async with asyncio.timeout(240):
-        while await rows(processes[0].database):  # noqa: ASYNC110 - the state is in the database
-            await asyncio.sleep(0.02)
+    assert {counter.done.index(str(nth)) < 40 for nth in range(3)} == {True}
 
 
 @asynccontextmanager
@@ -94,20 +66,13 @@ async def stalled_process(database: Database, name: str) -> AsyncIterator[Shared
     await slots.aclose()
 
 
-async def test_slots_of_stalled_process_expire(processes: list[SharedSlots]):
-    stalled = stalled_process(processes[0].database, "llm")
-    async with stalled, asyncio.timeout(240), processes[1].semaphore("llm", 2):
-        pass
-
-
 async def test_stalled_process_loses_its_slots(processes: list[SharedSlots]):
     counter = ConcurrencyCounter()
     async with stalled_process(processes[0].database, "llm") as stalled:
-        await asyncio.sleep(1.1)
         others = processes[1].semaphore("llm", 2)
         async with asyncio.timeout(240), others, others:
             late = asyncio.create_task(counter.visit(stalled.semaphore("llm", 2), "late"))
-            await asyncio.sleep(0.5)
+            await asyncio.sleep(0.1)
             assert counter.done == []
     async with asyncio.timeout(240):
         await late

@@ -13,7 +13,6 @@ import psutil
 import pytest
 
 from cache.backends.browser_process import Launch, prepare_launch
-from cache.errors import BrowserUnavailable
 from tests.fakes.processes import is_running
 
 STAND_IN = """#!/bin/sh
@@ -62,30 +61,12 @@ async def test_browser_runs_without_privileges_and_with_minimal_environment(fold
         assert "CapEff:\t0000000000000000" in status
         assert "NoNewPrivs:\t1" in status
         assert set(psutil.Process(process.pid).environ()) <= {*launch.environment, "PWD", "OLDPWD", "_"}
-        launch.kill()
-
-
-async def test_closed_lifeline_kills_the_process_group_and_removes_files(folder: Path) -> None:
-    async with _started_browser(folder) as (launch, process):
         offspring = psutil.Process(process.pid).children()
         assert offspring
         launch.kill()
         assert await asyncio.wait_for(process.wait(), 240) == -9
         await _wait_until(lambda: not any(map(is_running, offspring)))
         await _wait_until(lambda: not (folder / "profile").exists() and not launch.folder.exists())
-
-
-async def test_process_group_of_exited_browser_is_not_killed(folder: Path) -> None:
-    async with _started_browser(folder) as (launch, process):
-        process.kill()
-        await process.wait()
-        launch.kill()
-        await _wait_until(lambda: not (folder / "profile").exists())
-
-
-def test_missing_browser_is_reported(folder: Path) -> None:
-    with pytest.raises(BrowserUnavailable, match="browser not found"):
-        prepare_launch(folder / "chromium", allow_unsandboxed=False)
 
 
 async def _wait_until(holds: Callable[[], bool], seconds: float = 120.0) -> None:

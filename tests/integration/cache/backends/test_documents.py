@@ -8,20 +8,15 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from typing import Any
 
 import psutil
 import pymupdf
 import pytest
 
 from cache.backends.documents import (
-    MAX_TEXT_CHARS,
     ByteKind,
-    ChildOutput,
-    Frame,
     decode_html,
     decode_text,
-    document_from_output,
     read_document,
     sniff,
 )
@@ -29,7 +24,6 @@ from cache.capture import CaptureOutcome, PageKind
 from cache.errors import DocumentRejected
 from tests.fakes.processes import command_line, descendants, is_running
 from tests.standin.documents import (
-    image_bytes,
     image_size,
     pdf_of_a_scan,
     pdf_of_many_pages,
@@ -72,34 +66,19 @@ def wait_for(seen: Callable[[], list[psutil.Process]]) -> list[psutil.Process]:
         (b"%PDF-1.7\n...", "text/html", ByteKind.PDF),
         (b"\r\n  junk %PDF-1.4\n...", "application/octet-stream", ByteKind.PDF),
         (b"<!doctype html><p>x", "application/pdf", ByteKind.HTML),
-        (b"\n<!-- c --><html><body>x", "application/octet-stream", ByteKind.HTML),
         (b"plain words", "text/html; charset=utf-8", ByteKind.HTML),
-        (b"<p>about %PDF- files", "text/html", ByteKind.HTML),
         (b"<html><b>shown as written", "text/plain", ByteKind.TEXT),
         (b'{"a": 1}', "application/json", ByteKind.TEXT),
-        (b'{"a": 1}', "application/ld+json", ByteKind.TEXT),
-        (b"a,b\n1,2\n", "application/octet-stream", ByteKind.TEXT),
-        (b"<rss><item/></rss>", "application/rss+xml", ByteKind.TEXT),
         (b"\x89PNG\r\n\x1a\n....", "text/plain", ByteKind.IMAGE),
-        (b"RIFF....WEBPVP8 ", "", ByteKind.IMAGE),
-        (b"PK\x03\x04\x00\x00", "application/zip", ByteKind.OTHER),
         # Servers send unknown types as text, and texts can start with any bytes.
         (b"PK\x03\x04\x14\x00\x06\x00", "text/plain", ByteKind.OTHER),
-        (b"\x1f\x8b\x08\x00\x01\x02", "text/csv; charset=utf-8", ByteKind.OTHER),
-        ("wide".encode("utf-16-le"), "text/plain; charset=utf-16le", ByteKind.TEXT),
-        ("a,b\n1,2\n".encode("utf-16"), "text/csv", ByteKind.TEXT),
         ("a,b\n1,2\n".encode("utf-16-le"), "text/csv", ByteKind.TEXT),
         ('{"год": 1931}'.encode("utf-16-be"), "application/json", ByteKind.TEXT),
         (b"\x01\x00\x02\x00\x03\x00\x10\x00" * 8, "text/plain", ByteKind.OTHER),
-        (b"BMW sold two million cars.", "text/plain", ByteKind.TEXT),
         (b"BMW sold two million cars.", "", ByteKind.TEXT),
-        (b"GIF89a is a picture format.", "text/plain", ByteKind.TEXT),
         (b"BM\x46\x00\x00\x00\x00\x00\x00\x00\x36\x00", "", ByteKind.IMAGE),
         (b"The header %PDF-1.7 begins such a file.", "text/markdown", ByteKind.TEXT),
         (b"junk\n%PDF-1.4\n1 0 obj\n<<", "text/plain", ByteKind.PDF),
-        (b"\xef\xbb\xbf%PDF-1.4\n", "text/plain", ByteKind.PDF),
-        (b"\x00\x01\x02", "", ByteKind.OTHER),
-        (b"", "", ByteKind.OTHER),
     ],
 )
 def test_document_kind_is_detected_from_bytes(data: bytes, content_type: str, kind: ByteKind) -> None:
@@ -110,33 +89,15 @@ def test_document_kind_is_detected_from_bytes(data: bytes, content_type: str, ki
     ("data", "content_type", "text"),
     [
         ("naïve".encode(), "text/plain", "naïve"),
-        ("naïve".encode("latin-1"), "text/plain; charset=ISO-8859-1", "naïve"),
         ("naïve".encode("latin-1"), "text/plain", "naïve"),
         (b"\xef\xbb\xbfnamed", "text/plain; charset=latin-1", "named"),
-        ("日本".encode("utf-16"), "text/plain", "日本"),
         ("日本".encode("shift_jis"), 'text/plain; charset="shift_jis"', "日本"),
-        (b"x", "text/plain; charset=no-such-thing", "x"),
         (b"\x93quoted\x94", "text/plain; charset=iso-8859-1", "\u201cquoted\u201d"),
-        (b"\x93quoted\x94", "text/plain", "\u201cquoted\u201d"),
         (b"a-b", "text/plain; charset=punycode", "a-b"),
-        (b"a\\x62", "text/plain; charset=unicode_escape", "a\\x62"),
     ],
 )
 def test_text_is_decoded_with_its_charset(data: bytes, content_type: str, text: str) -> None:
     assert decode_text(data, content_type) == text
-
-
-@pytest.mark.parametrize(
-    ("content_type", "html", "text"),
-    [
-        ("text/html", "<meta charset=shift_jis><p>日本".encode("shift_jis"), "日本"),
-        ("text/html", "<?xml version='1.0' encoding='koi8-r'?><p>мир".encode("koi8-r"), "мир"),
-        ("text/html; charset=utf-8", "<meta charset=shift_jis><p>日本".encode(), "日本"),
-        ("text/html", "<meta charset=punycode><p>日本".encode(), "日本"),
-    ],
-)
-def test_html_is_decoded_with_its_declared_charset(content_type: str, html: bytes, text: str) -> None:
-    assert decode_html(html, content_type).endswith(f"<p>{text}")
 
 
 RUSSIAN = "Мост Халден был открыт в 1931 году. Он пересекает реку возле старой мельницы."
@@ -148,23 +109,14 @@ WESTERN = "Le pont a été ouvert en 1931 près de l’hôtel – 12 €"
     ("text", "charsets"),
     [
         (RUSSIAN, "cp1251 koi8-r utf-16 utf-16-le utf-16-be"),
-        (f"The years of each bridge\n{'one,two,three' * 100}\n{RUSSIAN}", "cp1251"),
-        ("Название;Год;Длина\nМост Халден;1931;420\n", "cp1251"),
         (JAPANESE, "cp932 euc_jp utf-16 utf-16-le utf-16-be"),
-        ("名前,年,長さ\nハルデン橋,1931,420\n東京橋,1950,200\n", "cp932 euc_jp"),
-        ("哈尔登大桥于1931年开通。它横跨河流，靠近老磨坊和市场广场。每年有12000名游客。", "gb18030"),
         ("哈爾登大橋於1931年開通。它橫跨河流，靠近老磨坊和市場廣場。", "big5"),
-        ("할덴 다리는 1931년에 개통되었다. 강을 건너 오래된 방앗간과 시장 광장 근처에 있다.", "euc_kr"),
-        ("Η γέφυρα άνοιξε το 1931 κοντά στον παλιό μύλο και την πλατεία.", "cp1253"),
         ("The bridge opened in 1931.", "utf-16 utf-16-le utf-16-be"),
         (WESTERN, "cp1252"),
-        ("Brúin var opnuð árið 1931, þar sem fólkið býr við Þjóðveginn nálægt gömlu myllunni.", "cp1252"),
-        ("12 € – 14 €\n" * 30, "cp1252"),
-        ("É È Ê Ë À Â Î Ï Ô Û Ù Ç é è ê ë à â î ï ô û ù ç", "cp1252"),
         (f"Title\n{'—' * 40}\n", "cp1252"),
     ],
 )
-@pytest.mark.parametrize("content_type", ["text/plain", "text/markdown; charset=utf-8", "application/json"])
+@pytest.mark.parametrize("content_type", ["text/plain", "text/markdown; charset=utf-8"])
 def test_undeclared_charset_is_detected(text: str, charsets: str, content_type: str) -> None:
     for charset in charsets.split():
         data = text.encode(charset)
@@ -173,31 +125,7 @@ def test_undeclared_charset_is_detected(text: str, charsets: str, content_type: 
         assert decode_html(b"<p>" + data, "text/html").endswith(text) or charset.startswith("utf")
 
 
-def test_charset_is_detected_beyond_the_first_bytes_and_in_linear_time() -> None:
-    text = "ascii\n" * 100_000 + f"{JAPANESE}\n" * 100_000
-    began = time.process_time()
-    assert decode_text(text.encode("cp932"), "text/plain") == text
-    assert time.process_time() - began < 5
-
-
-def test_damaged_utf_8_stays_utf_8() -> None:
-    assert decode_text(f"{RUSSIAN} {WESTERN}".encode() + b"\xc3", "text/plain") == f"{RUSSIAN} {WESTERN}\ufffd"
-
-
-@pytest.mark.parametrize("data", [RUSSIAN[:20].encode("cp1251")[:14], bytes(range(128, 256)) * 9])
-async def test_text_that_cannot_be_decoded_is_damaged(data: bytes) -> None:
-    with pytest.raises(DocumentRejected, match="no writing") as rejected:
-        await read_document(data, "text/plain", deadline_s=5)
-    assert rejected.value.outcome is CaptureOutcome.DAMAGED
-
-
-def test_non_text_codec_is_ignored() -> None:
-    began = time.process_time()
-    decode_text(b"a-" + b"99999" * 100_000, "text/plain; charset=punycode")
-    assert time.process_time() - began < 5  # this codec would take minutes
-
-
-async def test_pdf_has_visible_text_and_one_image_per_page() -> None:
+async def test_pdf_has_visible_text_separate_hidden_text_and_one_image_per_page() -> None:
     document = await read_document(pdf_with_pages(3), "application/pdf", deadline_s=300)
     assert document.kind is PageKind.PDF
     assert [f"Page number {n} is visible" in document.text for n in (1, 2, 3, 4)] == [True, True, True, False]
@@ -205,27 +133,20 @@ async def test_pdf_has_visible_text_and_one_image_per_page() -> None:
     assert image_size(document.screenshots[0])[0] <= 1100
     assert document.links[0] == ("Page number 1 is visible", "https://example.org/source")
     assert document.missing_parts == ""
-
-
-async def test_hidden_text_of_a_pdf_is_separated() -> None:
-    document = await read_document(pdf_with_pages(1), "application/pdf", deadline_s=300)
     for word in ("whitewords", "invisiblewords", "tinywords"):
         assert word not in document.text
         assert word in document.hidden_text
     assert "offpagewords" not in document.text
-
-
-async def test_hidden_layer_of_a_pdf_is_not_read() -> None:
+    assert "Page number 1 is visible" not in document.hidden_text
     data = pdf_with_a_layer_switched_off("On the paper", "offlayerwords")
-    document = await read_document(data, "application/pdf", deadline_s=300)
-    assert "On the paper" in document.text
-    assert "offlayerwords" not in document.text
-    assert document.title == "A title"
+    layered = await read_document(data, "application/pdf", deadline_s=300)
+    assert "On the paper" in layered.text
+    assert "offlayerwords" not in layered.text
 
 
 async def test_long_pdf_has_text_of_all_pages_and_50_images() -> None:
-    document = await read_document(pdf_with_pages(105, width=300, height=200), "application/pdf", deadline_s=300)
-    assert "Page number 105 is visible" in document.text
+    document = await read_document(pdf_with_pages(55, width=300, height=200), "application/pdf", deadline_s=300)
+    assert "Page number 55 is visible" in document.text
     assert len(document.screenshots) == 50
     assert document.missing_parts == ""
 
@@ -241,19 +162,10 @@ async def test_pages_without_text_or_image_are_missing_parts() -> None:
     assert document.missing_parts == "2 pages have no text, and their pictures are not shown"
 
 
-async def test_truncated_pdf_is_partial() -> None:
-    whole = pdf_with_pages(5)
-    document = await read_document(whole[: whole.rindex(b"xref\n")], "application/pdf", deadline_s=300)
-    assert "Page number 1 is visible" in document.text
-    assert "damaged" in document.missing_parts
-
-
 @pytest.mark.parametrize(
     ("data", "content_type"),
     [
         (b"", "text/plain"),
-        (b" \n", "application/json"),
-        (b"", ""),
         (pdf_without_contents(), "application/pdf"),
     ],
 )
@@ -263,48 +175,13 @@ async def test_document_without_content_is_empty(data: bytes, content_type: str)
     assert rejected.value.outcome is CaptureOutcome.EMPTY
 
 
-async def test_truncated_text_is_partial() -> None:
-    document = await read_document(b"a,b,c\n" * 400_000, "text/csv", deadline_s=300)
-    assert len(document.text) == MAX_TEXT_CHARS
-    assert "of 2400000 characters" in document.missing_parts
-
-
-@pytest.mark.parametrize("broken", [1, 2])
-def test_unreadable_pages_are_reported_and_all_unreadable_is_damaged(broken: int) -> None:
-    frames = [Frame(header={"type": "document", "pages": 2, "title": ""}, body=b"")]
-    for number in (1, 2):
-        page: dict[str, Any] = {"type": "page", "number": number, "hidden": "", "links": []}
-        damage = {"text": "", "damage": "no such object"} if number <= broken else {"text": "Readable"}
-        frames.append(Frame(header=page | damage, body=b""))
-    report = ChildOutput(frames=(*frames, Frame(header={"type": "end"}, body=b"")), stop_reason="")
-    if broken == 2:
-        with pytest.raises(DocumentRejected, match="no page of it can be read"):
-            document_from_output(PageKind.PDF, report, pdf=b"")
-    else:
-        assert (
-            "1 pages cannot be read: no such object"
-            in document_from_output(PageKind.PDF, report, pdf=b"").missing_parts
-        )
-
-
-@pytest.mark.parametrize(("width", "height"), [(9000, 9000), (14400, 200), (200, 14400)])
-async def test_page_images_have_limited_size(width: float, height: float) -> None:
-    document = await read_document(pdf_with_pages(1, width=width, height=height), "application/pdf", deadline_s=300)
-    drawn = image_size(document.screenshots[0])
-    assert drawn[0] <= 1101
-    assert drawn[1] <= 10_001
-
-
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
         (pdf_with_pages(1, password="secret"), "encrypted"),
         (pdf_with_pages(30)[:3000], "unreadable"),
-        (b"%PDF-1.7 and then nothing of use", "unreadable"),
         (pdf_of_many_pages(100_000), "unreadable: code=7: Invalid number of pages"),
         (png_of_size(50_000, 50_000), "bomb"),
-        (png_of_size(9_000, 9_000), "bomb"),
-        (image_bytes(100, 100)[:40], "unreadable"),
     ],
 )
 async def test_undecodable_document_is_damaged_with_reason(data: bytes, reason: str) -> None:
@@ -316,7 +193,7 @@ async def test_undecodable_document_is_damaged_with_reason(data: bytes, reason: 
 
 async def test_endless_pdf_is_killed_at_its_deadline() -> None:
     with pytest.raises(DocumentRejected) as rejected:
-        await read_document(pdf_of_nested_forms(), "application/pdf", deadline_s=1.5)
+        await read_document(pdf_of_nested_forms(), "application/pdf", deadline_s=1)
     assert rejected.value.outcome is CaptureOutcome.DAMAGED
     assert "time limit" in rejected.value.detail
     await wait_until_idle()
@@ -324,18 +201,12 @@ async def test_endless_pdf_is_killed_at_its_deadline() -> None:
 
 async def test_cancelled_read_leaves_no_child_process() -> None:
     reading = asyncio.create_task(read_document(pdf_of_nested_forms(), "application/pdf", deadline_s=300))
-    await asyncio.sleep(0.5)
+    while not busy_children():  # noqa: ASYNC110 - the state is in other processes
+        await asyncio.sleep(0.02)
     reading.cancel()
     with pytest.raises(asyncio.CancelledError):
         await reading
     await wait_until_idle()
-
-
-async def test_documents_share_one_fork_server() -> None:
-    await read_document(pdf_of_a_scan("first"), "application/pdf", deadline_s=300)
-    [server] = servers()
-    await read_document(pdf_of_a_scan("second"), "application/pdf", deadline_s=300)
-    assert servers() == [server]
 
 
 async def test_killed_fork_server_is_replaced() -> None:
@@ -360,36 +231,3 @@ def test_fork_server_and_children_end_with_killed_owner() -> None:
         owner.kill()
     _, alive = psutil.wait_procs(started, timeout=240)
     assert not alive
-
-
-async def test_ocr_layer_of_a_scan_is_text_and_hidden_text() -> None:
-    document = await read_document(pdf_of_a_scan("words of the layer"), "application/pdf", deadline_s=300)
-    assert document.text == document.hidden_text == "words of the layer"
-
-
-async def test_text_under_an_image_is_hidden() -> None:
-    data = pdf_of_a_scan("layer", covered="covered words")
-    document = await read_document(data, "application/pdf", deadline_s=300)
-    assert "covered words" in document.hidden_text
-
-
-async def test_visible_page_text_is_not_hidden() -> None:
-    document = await read_document(pdf_with_pages(1), "application/pdf", deadline_s=300)
-    assert "Page number 1 is visible" not in document.hidden_text
-
-
-async def test_image_is_a_page_with_a_screenshot() -> None:
-    document = await read_document(image_bytes(3000, 2000, mode="RGBA"), "image/png", deadline_s=300)
-    assert document.kind is PageKind.IMAGE
-    assert image_size(document.screenshots[0]) == (1100, 733)
-
-
-async def test_plain_text_is_a_page_without_screenshots() -> None:
-    document = await read_document(b"name,born\nAda,1815\n", "text/csv", deadline_s=300)
-    assert (document.kind, document.text, document.screenshots) == (PageKind.TEXT, "name,born\nAda,1815\n", ())
-
-
-async def test_other_file_types_are_unsupported() -> None:
-    with pytest.raises(DocumentRejected) as rejected:
-        await read_document(b"PK\x03\x04" + bytes(100), "application/zip", deadline_s=300)
-    assert rejected.value.outcome is CaptureOutcome.UNSUPPORTED

@@ -5,17 +5,13 @@ from __future__ import annotations
 import asyncio
 import gzip
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import pytest
 
-from cache.backends.http import USER_AGENT, HttpCapturer
-from cache.capture import CaptureOutcome, PageKind
+from cache.backends.http import HttpCapturer
+from cache.capture import CaptureOutcome
 from cache.egress.proxy import EgressProxy
-from tests.standin.documents import pdf_with_pages
-from tests.standin.http import refused_address
-from tests.standin.tls import untrusted_server_context
-from tests.standin.web import Answer, Reply, StandInWeb, Visit
+from tests.standin.web import Answer, Reply, StandInWeb
 
 ARTICLE = "<title>Ada</title><h1>Ada Lovelace</h1><p>" + "She wrote the first program in 1843. " * 20 + "</p>"
 
@@ -44,58 +40,12 @@ async def test_article_is_evidence_with_status_links_and_html(site: StandInWeb, 
     assert site.hits["/ada"] == 1
 
 
-@pytest.mark.parametrize("contact", ["", "mailto:judge@example.org"])
-async def test_user_agent_contains_the_contact(site: StandInWeb, contact: str) -> None:
-    named: list[str] = []
-
-    def answer(visit: Visit) -> Reply:
-        named.append(visit.headers["user-agent"])
-        return Reply.html(ARTICLE)
-
-    site.pages["/ada"] = answer
-    async with EgressProxy(frozenset({site.host_port})) as proxy:
-        await HttpCapturer(proxy, semaphore=asyncio.Semaphore(1), contact=contact).capture(site.url("/ada"))
-    assert named == [f"{USER_AGENT} (+{contact})" if contact else USER_AGENT]
-
-
-async def test_pdf_is_detected_by_bytes_and_requested_once(site: StandInWeb, capturer: HttpCapturer) -> None:
-    site.pages["/paper"] = Reply(headers={"Content-Type": "text/html"}, body=pdf_with_pages(2))
-    seen = await capturer.capture(site.url("/paper"))
-    assert (seen.outcome, seen.kind) == (CaptureOutcome.OK, PageKind.PDF)
-    assert "Page number 2" in seen.text
-    assert seen.pdf is not None
-    assert len(seen.screenshots) == 2
-    assert site.hits["/paper"] == 1
-
-
-async def test_html_with_pdf_content_type_is_html(site: StandInWeb, capturer: HttpCapturer) -> None:
-    site.pages["/paper.pdf"] = Reply(headers={"Content-Type": "application/pdf"}, body=ARTICLE.encode())
-    seen = await capturer.capture(site.url("/paper.pdf"))
-    assert (seen.outcome, seen.kind) == (CaptureOutcome.OK, PageKind.WEB)
-
-
 async def test_redirects_are_followed_and_recorded(site: StandInWeb, capturer: HttpCapturer) -> None:
     site.pages |= {"/a": Reply.redirect("/b"), "/b": Reply.redirect("/c"), "/c": Reply.html(ARTICLE)}
     seen = await capturer.capture(site.url("/a"))
     assert seen.outcome is CaptureOutcome.OK
     assert seen.final_url == site.url("/c")
     assert seen.chain == (site.url("/a"), site.url("/b"), site.url("/c"))
-
-
-async def test_spaces_in_redirect_are_escaped(site: StandInWeb, capturer: HttpCapturer) -> None:
-    site.pages |= {"/a": Reply.redirect("/b c?d e"), "/b%20c": Reply.html(ARTICLE)}
-    seen = await capturer.capture(site.url("/a"))
-    assert (seen.outcome, seen.final_url) == (CaptureOutcome.OK, site.url("/b%20c?d%20e"))
-
-
-@pytest.mark.parametrize("status", [300, 302])
-async def test_redirect_status_without_location_is_read_as_page(
-    site: StandInWeb, capturer: HttpCapturer, status: int
-) -> None:
-    leads = {"Location": "/elsewhere"} if status == 300 else {}
-    site.pages["/a"] = Reply(status=status, headers={"Content-Type": "text/html", **leads}, body=ARTICLE.encode())
-    seen = await capturer.capture(site.url("/a"))
-    assert (seen.outcome, seen.http_status, seen.chain) == (CaptureOutcome.OK, status, (site.url("/a"),))
 
 
 async def test_truncated_gzip_page_is_partial(site: StandInWeb, capturer: HttpCapturer) -> None:
@@ -110,9 +60,7 @@ async def test_truncated_gzip_page_is_partial(site: StandInWeb, capturer: HttpCa
     ("reply", "outcome", "gone"),
     [
         (Reply.html("gone", status=404), CaptureOutcome.HTTP_ERROR, True),
-        (Reply.html("gone", status=410), CaptureOutcome.HTTP_ERROR, True),
         (Reply.html("oops", status=500), CaptureOutcome.HTTP_ERROR, False),
-        (Reply.html("later", status=503), CaptureOutcome.HTTP_ERROR, False),
         (Reply.html("no", status=403), CaptureOutcome.BLOCKED, False),
         (Reply.html("slow down", status=429), CaptureOutcome.BLOCKED, False),
         (Reply.html("who", status=401), CaptureOutcome.LOGIN_WALL, False),
@@ -120,16 +68,10 @@ async def test_truncated_gzip_page_is_partial(site: StandInWeb, capturer: HttpCa
         (Reply.redirect("/page"), CaptureOutcome.REDIRECT_LOOP, False),
         (Reply.redirect("file:///etc/passwd"), CaptureOutcome.EGRESS_DENIED, False),
         (Reply.redirect("http://169.254.169.254/latest/"), CaptureOutcome.EGRESS_DENIED, False),
-        (Reply.redirect("http:\\\\127.0.0.1\\x"), CaptureOutcome.EGRESS_DENIED, False),
         (Reply.redirect("data:text/html,<h1>hi"), CaptureOutcome.EGRESS_DENIED, False),
-        (Reply.redirect("java\tscript:alert(1)"), CaptureOutcome.EGRESS_DENIED, False),
-        (Reply.redirect("http://[::1/"), CaptureOutcome.EGRESS_DENIED, False),
-        (Reply.redirect("http://a:b@127.0.0.1/"), CaptureOutcome.EGRESS_DENIED, False),
-        (Reply(headers={"Content-Type": "text/plain"}), CaptureOutcome.EMPTY, False),
         (Reply(headers={"Content-Type": "text/plain"}, body=b"PK\x03\x04\x14\x00"), CaptureOutcome.UNSUPPORTED, False),
         (Reply(headers={"Content-Type": "text/html"}, body=bytes(range(256)) * 9), CaptureOutcome.DAMAGED, False),
         (Reply.redirect("http://nowhere.invalid/"), CaptureOutcome.DNS_ERROR, True),
-        (Reply(headers={"Content-Type": "application/zip"}, body=b"PK\x03\x04\x00"), CaptureOutcome.UNSUPPORTED, False),
         (Reply(body=b"x", hang=True), CaptureOutcome.TIMEOUT, False),
     ],
 )
@@ -150,33 +92,3 @@ async def test_gzip_bomb_is_too_large(site: StandInWeb, capturer: HttpCapturer) 
     bomb = gzip.compress(bytes(60_000_000))
     site.pages["/bomb"] = Reply(headers={"Content-Type": "text/html", "Content-Encoding": "gzip"}, body=bomb)
     assert (await capturer.capture(site.url("/bomb"))).outcome is CaptureOutcome.TOO_LARGE
-
-
-async def test_body_over_the_limit_is_too_large(site: StandInWeb, capturer: HttpCapturer) -> None:
-    site.pages["/big"] = Reply(headers={"Content-Type": "text/plain"}, body=b"x" * 30_000_000)
-    assert (await capturer.capture(site.url("/big"))).outcome is CaptureOutcome.TOO_LARGE
-
-
-async def test_refused_and_aborted_connections_are_connect_errors() -> None:
-    async def hang_up(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readline()
-        writer.transport.abort()
-
-    server = await asyncio.start_server(hang_up, "127.0.0.1", 0)
-    rude = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    with refused_address() as closed:
-        async with EgressProxy(frozenset({closed, rude})) as proxy:
-            capturer = HttpCapturer(proxy, semaphore=asyncio.Semaphore(1), deadline_s=60)
-            for place in (closed, rude):
-                seen = await capturer.capture(f"http://{place}/")
-                assert (seen.outcome, seen.gone) == (CaptureOutcome.CONNECT_ERROR, False), place
-    server.close()
-
-
-async def test_untrusted_certificate_is_a_tls_error(tmp_path: Path) -> None:
-    async with StandInWeb({"/": Reply.html(ARTICLE)}, tls=untrusted_server_context(tmp_path)) as site:
-        async with EgressProxy(frozenset({f"localhost:{site.port}"})) as proxy:
-            capturer = HttpCapturer(proxy, semaphore=asyncio.Semaphore(1), deadline_s=60)
-            seen = await capturer.capture(f"https://localhost:{site.port}/")
-        assert seen.outcome is CaptureOutcome.TLS_ERROR
-        assert sum(site.hits.values()) == 0

@@ -11,8 +11,6 @@ from cache.backends.http import HttpCapturer
 from cache.backends.router import RoutedCapturer, SiblingProbe
 from cache.capture import CaptureOutcome, Observation
 from cache.egress.proxy import EgressProxy
-from cache.pacing import PacedCapturer
-from tests.standin.documents import pdf_with_pages
 from tests.standin.web import Answer, Reply, StandInWeb, Visit
 
 CITED = "/songs/2020/a-song-of-ours"
@@ -22,10 +20,6 @@ GONE = "<title>Not Found | Songs</title><h1>Not Found</h1><p>Nothing is kept und
 SONG = (
     "<title>Not Found</title><h1>Not Found</h1><p>The second single of the quartet, written on a night train. "
     "It was recorded in a barn near the coast and came out in May 2019, with a B-side that nobody remembers."
-)
-NUMBER = (
-    "<title>404 - Numbers</title><h1>404</h1><p>404 is an even number: two times two times a hundred and one. "
-    "Servers answer with it where a page could not be found."
 )
 
 
@@ -70,40 +64,25 @@ async def test_site_that_returns_200_not_found_for_everything_is_soft_404() -> N
     assert len(probe.rpartition("/")[2]) >= 16
 
 
-@pytest.mark.parametrize("page", [SONG, NUMBER])
 @pytest.mark.parametrize("status", [404, 410])
-async def test_short_page_with_error_title_is_ok_only_if_sibling_is_404(page: str, status: int) -> None:
-    async with Site(lambda visit: Reply.html(page if visit.path == CITED else ARTICLE)) as dishonest:
+async def test_short_page_with_error_title_is_ok_only_if_sibling_is_404(status: int) -> None:
+    async with Site(lambda visit: Reply.html(SONG if visit.path == CITED else ARTICLE)) as dishonest:
         assert (await _capture(dishonest)).outcome is CaptureOutcome.SOFT_404
     missing = Reply.html("no", status=status)
-    async with Site(lambda visit: Reply.html(page) if visit.path == CITED else missing) as honest:
+    async with Site(lambda visit: Reply.html(SONG) if visit.path == CITED else missing) as honest:
         seen = await _capture(honest)
         assert len(honest.probes()) == 1
     assert seen.outcome is CaptureOutcome.OK
     assert f"a random sibling URL returns {status}" in seen.detail
 
 
-@pytest.mark.parametrize(
-    "page",
-    [
-        "<title>Page not found</title><h1>Page not found</h1><p>" + "Here are songs that others like. " * 9,
-        "<title>Songs</title><h1>Not Found</h1><p>We're sorry, but the page you requested could not be found. Go home?",
-        "<title>This item is no longer available</title><p>" + "Other people bought these lamps instead. " * 9,
-        "<title>404</title><h1>404</h1>",
-    ],
-)
-async def test_page_with_error_text_is_soft_404_even_if_sibling_is_404(page: str) -> None:
+async def test_page_with_error_text_is_soft_404_even_if_sibling_is_404() -> None:
+    page = "<title>Page not found</title><h1>Page not found</h1><p>" + "Here are songs that others like. " * 9
     async with Site(_site_with_404s(Reply.html(page))) as site:
         seen = await _capture(site)
         assert len(site.probes()) == 1
     assert seen.outcome is CaptureOutcome.SOFT_404
     assert "returns 404" in seen.detail
-
-
-async def test_sibling_404_is_not_conclusive_for_query_urls() -> None:
-    async with Site(_site_with_404s(Reply.html(SONG))) as site:
-        seen = await _capture(site, f"{CITED}?id=12")
-    assert seen.outcome is CaptureOutcome.SOFT_404
 
 
 async def test_site_that_redirects_everything_to_home_is_soft_404() -> None:
@@ -116,81 +95,23 @@ async def test_site_that_redirects_everything_to_home_is_soft_404() -> None:
     assert front.outcome is CaptureOutcome.OK
 
 
-async def test_redirect_of_only_the_cited_page_to_home_is_ok() -> None:
-    async with Site(_redirect_cited_to_home) as site:
-        seen = await _capture(site)
-    assert seen.outcome is CaptureOutcome.OK
-    assert seen.detail == "redirected to the home page; a random sibling URL returns 404"
-
-
-def _redirect_cited_to_home(visit: Visit) -> Reply:
-    if visit.path == "/":
-        return Reply.html(FRONT)
-    return Reply.redirect("/") if visit.path == CITED else Reply.html("no", status=404)
-
-
-async def test_redirect_to_parent_is_soft_404_only_if_siblings_redirect_too() -> None:
-    def everything_to_the_section(visit: Visit) -> Reply:
-        return Reply.html(FRONT) if visit.path == "/songs" else Reply.redirect("/songs")
-
-    def one_moved(visit: Visit) -> Reply:
-        moved = Reply.redirect("/songs") if visit.path == CITED else Reply.html("no", status=404)
-        return Reply.html(FRONT) if visit.path == "/songs" else moved
-
-    async with Site(everything_to_the_section) as site:
-        assert (await _capture(site)).outcome is CaptureOutcome.SOFT_404
-        assert len(site.probes("/songs")) == 1
-    async with Site(one_moved) as site:
-        seen = await _capture(site)
-    assert seen.outcome is CaptureOutcome.OK
-    assert seen.detail == "redirected to an address above it; a random sibling URL returns 404"
-
-
-async def test_home_page_served_for_sibling_is_detected_by_text() -> None:
-    def soft_but_one(visit: Visit) -> Reply:
-        return Reply.redirect("/") if visit.path == CITED else Reply.html(FRONT)
-
-    async with Site(soft_but_one) as site:
-        seen = await _capture(site)
-    assert seen.outcome is CaptureOutcome.SOFT_404
-    assert "shows the same content" in seen.detail
-
-
 @pytest.mark.parametrize(
     "beside",
     [
         Reply.html("no", status=403),
-        Reply.html("later", status=503),
-        Reply.html("oops", status=500),
-        Reply(body=b"<h1>", headers={"Content-Type": "text/html"}, hang=True),
         Reply.html(SONG, delay_s=3600),
         Reply.html("<p>" + "x " * 200_000),
-        Reply.redirect("/elsewhere/for/ever"),
-        Reply.redirect("file:///etc/passwd"),
-        Reply(headers={"Content-Type": "application/pdf"}, body=pdf_with_pages(1)),
         Reply.html(ARTICLE),
     ],
-    ids=["403", "503", "500", "hang", "silence", "too much", "loop", "file", "pdf", "something else"],
+    ids=["403", "silence", "too much", "something else"],
 )
 async def test_inconclusive_sibling_answer_keeps_soft_404(beside: Reply) -> None:
-    deadline_s = 1.0 if beside.hang or beside.delay_s else 60.0
+    deadline_s = 1.0 if beside.delay_s else 60.0
     async with Site(lambda visit: Reply.html(SONG) if visit.path == CITED else beside) as site:
         seen = await _capture(site, deadline_s=deadline_s)
         assert len({path for path in site.probes() if path.startswith("/songs")}) == 1
     assert seen.outcome is CaptureOutcome.SOFT_404
     assert "a random sibling URL" in seen.detail
-
-
-async def test_lost_probe_connection_keeps_soft_404() -> None:
-    def answer(visit: Visit) -> Reply:
-        if visit.path != CITED:
-            raise OSError("hung up")
-        return Reply.html(SONG)
-
-    async with Site(answer) as site:
-        seen = await _capture(site)
-    assert seen.outcome is CaptureOutcome.SOFT_404
-    assert "connect_error" in seen.detail
 
 
 async def test_probe_redirect_to_private_network_is_blocked() -> None:
@@ -205,38 +126,3 @@ async def test_probe_redirect_to_private_network_is_blocked() -> None:
         assert internal.connections == 0
     assert seen.outcome is CaptureOutcome.SOFT_404
     assert "egress_denied" in seen.detail
-
-
-@pytest.mark.parametrize(
-    ("reply", "outcome"),
-    [
-        (Reply.html(ARTICLE), CaptureOutcome.OK),
-        (Reply.html("no", status=404), CaptureOutcome.HTTP_ERROR),
-        (Reply.html("no", status=403), CaptureOutcome.BLOCKED),
-        (Reply.html("<p>hi"), CaptureOutcome.OK),
-        (Reply.html("<p hidden>hi"), CaptureOutcome.EMPTY),
-        (Reply.html("<form><input type=password></form>" + "Sign in to go on. " * 5), CaptureOutcome.LOGIN_WALL),
-        (Reply(headers={"Content-Type": "text/plain"}, body=b"Not Found, a poem. " * 9), CaptureOutcome.OK),
-    ],
-)
-async def test_unsuspicious_page_costs_one_request(reply: Reply, outcome: CaptureOutcome) -> None:
-    async with Site(lambda visit: reply) as site:
-        seen = await _capture(site)
-        assert site.hits.total() == 1
-    assert seen.outcome is outcome
-
-
-async def test_probe_is_skipped_if_pacing_takes_too_long() -> None:
-    """If host pacing delays the probe too long, it is not sent."""
-
-    class BlockingPacing:
-        async def wait(self, host: str, gap_s: float) -> None:
-            await asyncio.sleep(60)
-
-    async with Site(lambda visit: Reply.html(SONG)) as site, EgressProxy(frozenset({site.host_port})) as proxy:
-        fetch = HttpCapturer(proxy, semaphore=asyncio.Semaphore(2))
-        paced = PacedCapturer(fetch, BlockingPacing(), interval_s=1.0)
-        seen = await RoutedCapturer(fetch, sibling_probe=SiblingProbe(paced, timeout_s=0.2)).capture(site.url(CITED))
-        assert site.hits.total() == 1
-    assert seen.outcome is CaptureOutcome.SOFT_404
-    assert "did not answer in time" in seen.detail

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import Sequence
 from types import SimpleNamespace
 
 import httpx
@@ -12,11 +11,10 @@ import psutil
 import pytest
 from structlog.testing import capture_logs
 
-from cache.egress.proxy import EgressLimits, EgressProxy, ProxyPort, RefusalReason, SystemResolver, parse_host_port
+from cache.egress.proxy import EgressLimits, EgressProxy, ProxyPort, RefusalReason
 from cache.egress.proxy_port import MAX_REFUSALS_PER_HOST
-from cache.errors import HostUnknown
 from tests.fakes.egress import TableResolver, status_line
-from tests.standin.web import Reply, StandInWeb, Visit
+from tests.standin.web import Reply, StandInWeb
 
 # Each entry refers to this machine, its network, or a cloud metadata service. Each is tried with the ports of
 # internal servers that listen on IPv4 and IPv6.
@@ -63,34 +61,6 @@ async def test_no_spelling_of_an_internal_address_is_reachable() -> None:
         assert inside6.connections == 0
 
 
-@pytest.mark.parametrize("method", ["HEAD", "OPTIONS", "POST"])
-async def test_address_check_applies_to_all_methods(method: str) -> None:
-    async with StandInWeb() as inside, StandInWeb({"/": Reply.html("hello")}) as site:
-        proxy = EgressProxy(frozenset({site.host_port}), ports=frozenset({inside.port, site.port}))
-        async with proxy, httpx.AsyncClient(proxy=proxy.url, trust_env=False) as client:
-            refused = await client.request(method, inside.url("/"))
-            passed = await client.request(method, site.url("/"))
-        assert (refused.status_code, refused.headers["proxy-status"]) == (403, "assay; error=address_denied")
-        assert passed.status_code == 200
-        assert inside.connections == 0
-        assert [visit.method for visit in site.visits] == [method]
-
-
-async def test_allowed_internal_server_is_reachable() -> None:
-    async with StandInWeb({"/": Reply.html("hello")}) as site:
-        async with EgressProxy(frozenset({site.host_port})) as proxy:
-            assert (await _get(proxy, site.url("/"))).text == "hello"
-        assert site.hits["/"] == 1
-
-
-async def test_allow_list_entry_matches_exactly() -> None:
-    async with StandInWeb() as site, EgressProxy(frozenset({site.host_port})) as proxy:
-        for other in (f"127.0.0.2:{site.port}", f"127.1:{site.port}", f"localhost:{site.port}", "127.0.0.1:81"):
-            status = await status_line(proxy.url, f"GET http://{other}/ HTTP/1.1".encode(), other)
-            assert status.startswith(b"HTTP/1.1 403"), other
-        assert site.connections == 0
-
-
 async def test_dns_rebinding_is_checked_on_every_connection() -> None:
     async with StandInWeb({"/": Reply.html("inside")}) as inside:
         # The first answer is a public address without a server, the second one the address of the internal
@@ -105,7 +75,7 @@ async def test_dns_rebinding_is_checked_on_every_connection() -> None:
         assert inside.connections == 0
 
 
-@pytest.mark.parametrize("spelling", ["198.51.99.7", "::ffff:198.51.99.7", "64:ff9b::c633:6307", "2606:4700::0:7"])
+@pytest.mark.parametrize("spelling", ["::ffff:198.51.99.7", "2606:4700::0:7"])
 async def test_public_address_of_this_machine_is_blocked(monkeypatch: pytest.MonkeyPatch, spelling: str) -> None:
     entries = [
         SimpleNamespace(family=socket.AF_INET, address="198.51.99.7"),
@@ -130,45 +100,16 @@ async def test_non_web_port_is_blocked_before_name_resolution() -> None:
         assert names.asked == []
 
 
-@pytest.mark.parametrize(
-    "first",
-    [
-        b"GET / HTTP/1.1",
-        b"GET https://example.com/ HTTP/1.1",
-        b"GET ftp://example.com/ HTTP/1.1",
-        b"GET file:///etc/passwd HTTP/1.1",
-        b"CONNECT example.com HTTP/1.1",
-        b"CONNECT example.com:443/x HTTP/1.1",
-        b"GET http://user@example.com/ HTTP/1.1",
-        b"GET http://exa mple.com/ HTTP/1.1",
-        b"nonsense",
-    ],
-)
-async def test_invalid_proxy_request_is_rejected(first: bytes) -> None:
+async def test_invalid_proxy_request_is_rejected() -> None:
     async with EgressProxy() as proxy:
-        assert (await status_line(proxy.url, first, "example.com")).startswith(b"HTTP/1.1 403")
-
-
-async def test_refusals_are_recorded_per_lane_with_reason() -> None:
-    names = TableResolver()
-    async with EgressProxy(resolver=names) as proxy, proxy.proxy_port() as one, proxy.proxy_port() as other:
-        await status_line(one.url, b"GET http://127.0.0.1/ HTTP/1.1", "127.0.0.1")
-        await status_line(one.url, b"GET http://nowhere.invalid/ HTTP/1.1", "nowhere.invalid")
-        denied, unknown = one.refusal_of("http://127.0.0.1/x"), one.refusal_of("http://nowhere.invalid/")
-        assert denied is not None
-        assert denied.reason is RefusalReason.ADDRESS
-        assert "loopback" in denied.detail
-        assert unknown is not None
-        assert unknown.reason is RefusalReason.HOST_UNKNOWN
-        assert other.refusals == ()
-
-
-async def test_refused_connection_is_reported() -> None:
-    async with StandInWeb() as closed:
-        place = closed.host_port
-    async with EgressProxy(frozenset({place})) as proxy, proxy.proxy_port() as proxy_port:
-        await status_line(proxy_port.url, f"GET http://{place}/ HTTP/1.1".encode(), place)
-        assert [refusal.reason for refusal in proxy_port.refusals] == [RefusalReason.CONNECT_FAILED]
+        for first in (
+            b"GET / HTTP/1.1",
+            b"GET file:///etc/passwd HTTP/1.1",
+            b"CONNECT example.com:443/x HTTP/1.1",
+            b"GET http://user@example.com/ HTTP/1.1",
+            b"nonsense",
+        ):
+            assert (await status_line(proxy.url, first, "example.com")).startswith(b"HTTP/1.1 403")
 
 
 async def test_repeated_requests_to_blocked_host_are_delayed() -> None:
@@ -198,39 +139,6 @@ async def test_repeated_requests_to_blocked_host_are_delayed() -> None:
     ]
 
 
-async def test_delayed_refusals_apply_only_to_the_given_host() -> None:
-    async with (
-        StandInWeb({"/": Reply(body=b"here")}) as site,
-        EgressProxy(frozenset({site.host_port})) as proxy,
-        proxy.proxy_port() as proxy_port,
-        httpx.AsyncClient(proxy=proxy_port.url, trust_env=False) as page,
-    ):
-        assert (await page.get("http://127.0.0.1/")).status_code == 403
-        proxy_port.delay_refusals("http://127.0.0.1/again")
-        proxy_port.delay_refusals(site.url("/"))
-        assert proxy_port.flooded.is_set()
-        with pytest.raises(httpx.ReadTimeout):
-            await page.get("http://127.0.0.1/again", timeout=httpx.Timeout(120, read=0.2))
-        assert (await page.get("http://127.0.0.2/")).status_code == 403
-        assert (await page.get(site.url("/"))).text == "here"
-
-
-async def test_number_of_delayed_refusals_is_limited() -> None:
-    async with (
-        EgressProxy() as proxy,
-        proxy.proxy_port() as proxy_port,
-        httpx.AsyncClient(proxy=proxy_port.url) as page,
-    ):
-        for _ in range(MAX_REFUSALS_PER_HOST):
-            await page.get("http://127.0.0.1/")
-        answers = await asyncio.gather(
-            *(page.get("http://127.0.0.1/", timeout=1) for _ in range(20)), return_exceptions=True
-        )
-    unanswered = [answer for answer in answers if isinstance(answer, httpx.ReadTimeout)]
-    assert 0 < len(unanswered) < 20
-    assert {answer.status_code for answer in answers if isinstance(answer, httpx.Response)} == {403}
-
-
 async def test_lane_is_closed_at_its_byte_limit() -> None:
     async with StandInWeb({"/big": Reply(body=b"x" * 3_000_000)}) as site:
         allowed = frozenset({site.host_port})
@@ -242,61 +150,6 @@ async def test_lane_is_closed_at_its_byte_limit() -> None:
             assert proxy_port.is_exhausted
             assert {refusal.reason for refusal in proxy_port.refusals} == {RefusalReason.BYTES}
             assert proxy_port.bytes_forwarded < 1_200_000
-
-
-async def test_connection_is_closed_at_its_time_limit() -> None:
-    async with StandInWeb({"/": Reply(body=b"x", hang=True)}) as site:
-        limits = EgressLimits(connection_s=0.3)
-        async with EgressProxy(frozenset({site.host_port}), limits) as proxy, proxy.proxy_port() as proxy_port:
-            async with httpx.AsyncClient(proxy=proxy_port.url, trust_env=False) as client:
-                with pytest.raises(httpx.TransportError):
-                    await client.get(site.url("/"))
-            assert [refusal.reason for refusal in proxy_port.refusals] == [RefusalReason.TIME]
-
-
-async def test_closing_a_lane_closes_its_connections() -> None:
-    arrived = asyncio.Event()
-
-    def answer(visit: Visit) -> Reply:
-        arrived.set()
-        return Reply(body=b"x", hang=True)
-
-    async with StandInWeb({"/": answer}) as site, EgressProxy(frozenset({site.host_port})) as proxy:
-        async with proxy.proxy_port() as proxy_port:
-            pending = asyncio.create_task(_get(proxy_port, site.url("/")))
-            await arrived.wait()
-        with pytest.raises(httpx.TransportError):
-            await pending
-
-
-async def test_body_and_query_are_forwarded_and_hop_headers_removed() -> None:
-    async with StandInWeb({"/form": Reply.html("taken")}) as site, EgressProxy(frozenset({site.host_port})) as proxy:
-        async with httpx.AsyncClient(proxy=proxy.url, trust_env=False) as client:
-            response = await client.post(site.url("/form?a=1"), content=b"x" * 200_000)
-            again = await client.get(site.url("/form"))
-        assert (response.text, again.text) == ("taken", "taken")
-        assert site.visits[0].target == "/form?a=1"
-        assert "proxy-connection" not in site.visits[0].headers
-
-
-async def test_websocket_upgrade_is_forwarded_in_both_directions() -> None:
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.readuntil(b"\r\n\r\n")
-        writer.write(b"HTTP/1.1 101 Switching\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n\r\n")
-        writer.write(b"echo " + await reader.readexactly(4))
-        writer.close()
-
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    place = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"
-    async with EgressProxy(frozenset({place})) as proxy:
-        reader, writer = await asyncio.open_connection("127.0.0.1", int(proxy.url.rpartition(":")[2]))
-        head = f"GET http://{place}/ws HTTP/1.1\r\nHost: {place}\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n"
-        writer.write(head.encode())
-        assert (await reader.readuntil(b"\r\n\r\n")).startswith(b"HTTP/1.1 101")
-        writer.write(b"ping")
-        assert await reader.read() == b"echo ping"
-        writer.close()
-    server.close()
 
 
 async def test_pipelined_request_is_not_forwarded_to_the_first_server() -> None:
@@ -311,32 +164,6 @@ async def test_pipelined_request_is_not_forwarded_to_the_first_server() -> None:
         assert b"keep-alive" not in answer
         assert answer.endswith(b"first")
         assert sum(site.hits.values()) == 1
-
-
-async def test_unknown_host_and_name_server_timeout_are_distinguished() -> None:
-    with pytest.raises(HostUnknown):
-        await SystemResolver().resolve("no-such-host.invalid", 80)
-
-    class Silent:
-        async def resolve(self, host: str, port: int) -> Sequence[str]:
-            await asyncio.Event().wait()
-            return []
-
-        def close(self) -> None:
-            pass
-
-    async with (
-        EgressProxy(limits=EgressLimits(resolve_s=0.1), resolver=Silent()) as proxy,
-        proxy.proxy_port() as proxy_port,
-    ):
-        await status_line(proxy_port.url, b"GET http://slow.test/ HTTP/1.1", "slow.test")
-        assert [refusal.reason for refusal in proxy_port.refusals] == [RefusalReason.LOOKUP_FAILED]
-
-
-@pytest.mark.parametrize("entry", ["localhost", "http://a:1", "a:b", ":80", "a:80/x", ""])
-def test_allow_list_entry_must_be_host_and_port(entry: str) -> None:
-    with pytest.raises(ValueError, match="host:port"):
-        parse_host_port(entry)
 
 
 async def _get(way: EgressProxy | ProxyPort, url: str) -> httpx.Response:

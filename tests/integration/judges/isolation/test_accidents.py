@@ -35,15 +35,7 @@ async def process_pool() -> AsyncIterator[ForkServerPool]:
 ACCIDENTS = {
     # name: (script body, exceeded limit, part of the error message)
     "loops": ("while True: pass", "time", "did not return within 2 s and was killed"),
-    "sleeps": ("time.sleep(600)", "time", "did not return within 2 s and was killed"),
-    "ignores_sigterm": (
-        "import signal\nsignal.signal(signal.SIGTERM, signal.SIG_IGN)\nsignal.signal(signal.SIGINT, signal.SIG_IGN)\n"
-        "while True: time.sleep(1)",
-        "time",
-        "was killed",
-    ),
     "eats": ("hold = [0] * 1_000_000_000", "memory", "MemoryError"),
-    "eats_slowly": ("hold = []\nwhile True: hold.append(bytearray(8_000_000))", "memory", "MemoryError"),
     "prints": ("for _ in range(1024): print('x' * 1_048_576)", "output", "printed more than"),
     "writes": (
         "import tempfile\nfile = open(tempfile.mkdtemp() + '/big', 'wb')\n"
@@ -52,9 +44,7 @@ ACCIDENTS = {
         "File too large",
     ),
     "opens": ("files = [open('/dev/null') for _ in range(5000)]", "open files", "Too many open files"),
-    "exits": ("os._exit(0)", None, "exited (status 0) without a result"),
     "exits_with": ("os._exit(7)", None, "exited (status 7) without a result"),
-    "raises_exit": ("raise SystemExit(3)", None, "SystemExit"),
     "awaits_a_cancelled_task": (
         "import asyncio\ntask = asyncio.ensure_future(asyncio.sleep(0))\ntask.cancel()\nawait task",
         None,
@@ -66,39 +56,33 @@ ACCIDENTS = {
         "machine",
         "was killed, probably because the machine ran out of memory",
     ),
-    "aborts": ("os.abort()", None, "was killed by SIGABRT"),
-    "forks": ("while True: os.fork()", None, "PermissionError"),
+    "raises": ("1 / 0", None, "ZeroDivisionError"),
     "starts_a_program": ("import subprocess\nsubprocess.Popen(['sleep', '4242'])", None, "PermissionError"),
-    "imports_nothing": ("import there_is_no_such_module", None, "ModuleNotFoundError"),
-    "recurses": ("def down(): down()\ndown()", None, "RecursionError"),
     "returns_nan": ("return {'final_score': float('nan')}", None, "final_score"),
-    "returns_infinity": ("return {'final_score': float('inf')}", None, "final_score"),
     "returns_a_circle": ("loop = {}\nloop['self'] = loop\nreturn loop", None, "written as JSON"),
-    "grows_a_circle": (
-        "one = evaluator.add_parallel('one', 'One')\none.children.append(one)\none.children.append(root)",
-        None,
-        "RecursionError",
-    ),
     "returns_much": ("return {'final_score': 1.0, 'x': 'y' * 40_000_000}", "result", "larger than"),
-    "grows_a_forest": ("for n in range(3_000_000): evaluator.add_leaf(f'l{n}', 'x' * 500)", "memory", "MemoryError"),
     "closes_everything": ("os.closerange(0, 256)\ntime.sleep(60)", None, ""),
     "stops_itself": ("import signal\nos.kill(os.getpid(), signal.SIGSTOP)", "time", "was killed"),
 }
 
 
-@pytest.mark.parametrize("name", ACCIDENTS)
-async def test_faulty_script_ends_with_reason_and_does_not_affect_sibling(
-    process_pool: ForkServerPool, tmp_path: Path, name: str
+async def test_faulty_scripts_end_with_reasons_and_do_not_affect_each_other(
+    process_pool: ForkServerPool, tmp_path: Path
 ):
-    body, limit, message = ACCIDENTS[name]
-    path, sibling_script = script(tmp_path, body), script(tmp_path, name="well")
-    deadline_s = DEADLINE_S if limit == "time" else 300
-    sibling = asyncio.create_task(run_public_script(sibling_script, process_pool, deadline_s=300))
-    with pytest.raises(JudgeBug) as raised:
-        await run_public_script(path, process_pool, deadline_s=deadline_s)
-    assert message in str(raised.value)
-    assert (raised.value.limit if isinstance(raised.value, ScriptStopped) else None) == limit
-    assert (await sibling)["final_score"] == 1.0
+    async def fault_of(name: str) -> JudgeBug:
+        body, limit, _ = ACCIDENTS[name]
+        with pytest.raises(JudgeBug) as raised:
+            deadline_s = DEADLINE_S if limit == "time" else 300
+            await run_public_script(script(tmp_path, body, name=name), process_pool, deadline_s=deadline_s)
+        return raised.value
+
+    well = asyncio.create_task(run_public_script(script(tmp_path, name="well"), process_pool, deadline_s=300))
+    faults = dict(zip(ACCIDENTS, await asyncio.gather(*map(fault_of, ACCIDENTS)), strict=True))
+    for name, (_, limit, message) in ACCIDENTS.items():
+        assert message in str(faults[name]), name
+        assert getattr(faults[name], "limit", None) == limit, name
+    assert f"{tmp_path / 'raises.py'}" in faults["raises"].traceback and "1 / 0" in faults["raises"].traceback
+    assert (await well)["final_score"] == 1.0
     assert await remaining_processes(process_pool) == []
 
 
@@ -116,20 +100,6 @@ async def test_cpu_time_is_limited_independently_of_deadline(tmp_path: Path):
         with pytest.raises(ScriptStopped, match="more than 1 s of CPU time") as raised:
             await run_public_script(script(tmp_path, "while True: pass"), opened, deadline_s=300)
     assert raised.value.limit == "cpu"
-
-
-async def test_traceback_names_file_and_line(process_pool: ForkServerPool, tmp_path: Path):
-    with pytest.raises(JudgeBug, match="ZeroDivisionError") as raised:
-        await run_public_script(script(tmp_path, "1 / 0"), process_pool)
-    assert str(tmp_path / "t.py") in raised.value.traceback
-    assert "1 / 0" in raised.value.traceback
-
-
-async def test_last_output_of_exited_process_is_in_the_error(process_pool: ForkServerPool, tmp_path: Path):
-    body = "print('before the end', flush=True)\nos._exit(3)"
-    with pytest.raises(JudgeBug) as raised:
-        await run_public_script(script(tmp_path, body), process_pool)
-    assert "before the end" in raised.value.traceback
 
 
 async def test_grandchild_in_separate_session_is_killed(tmp_path: Path):
@@ -151,15 +121,6 @@ async def test_grandchild_in_separate_session_is_killed(tmp_path: Path):
     assert not [each for each in psutil.process_iter(["cmdline"]) if each.info["cmdline"] == ["sleep", "4243"]]
 
 
-async def test_remaining_child_processes_are_killed_after_the_result(tmp_path: Path):
-    body = "import subprocess\nsubprocess.Popen(['sleep', '4244'], start_new_session=True)"
-    async with open_process_pool(processes=1) as opened:
-        result = await run_public_script(script(tmp_path, body), opened)
-        assert result["final_score"] == 1.0
-        assert await remaining_processes(opened) == []
-    assert not [each for each in psutil.process_iter(["cmdline"]) if each.info["cmdline"] == ["sleep", "4244"]]
-
-
 async def test_fork_bomb_is_stopped_when_processes_are_allowed(tmp_path: Path):
     async with open_process_pool(processes=4) as opened:
         with pytest.raises(ScriptStopped, match="more than 4 processes") as raised:
@@ -170,20 +131,12 @@ async def test_fork_bomb_is_stopped_when_processes_are_allowed(tmp_path: Path):
 
 async def test_cancelled_run_is_killed(process_pool: ForkServerPool, tmp_path: Path):
     running = asyncio.create_task(run_public_script(script(tmp_path, "while True: pass"), process_pool, deadline_s=300))
-    await asyncio.sleep(0.5)
+    while not descendants(process_pool.server_pid or 0):  # noqa: ASYNC110 - the process has no event to wait for
+        await asyncio.sleep(0.02)
     running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await running
     assert await remaining_processes(process_pool) == []
-
-
-async def test_temporary_files_are_removed_after_a_crash(process_pool: ForkServerPool, tmp_path: Path):
-    body = "import tempfile\nprint(tempfile.mkdtemp(), flush=True)\nos._exit(1)"
-    with pytest.raises(JudgeBug) as raised:
-        await run_public_script(script(tmp_path, body), process_pool)
-    folder = Path(raised.value.traceback.strip().splitlines()[0])
-    assert folder.parent.parent.name.startswith("assay-judge-")
-    assert not folder.parent.exists()
 
 
 async def test_killed_fork_server_is_replaced(tmp_path: Path):

@@ -6,6 +6,7 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 
 import pytest
+import pytest_asyncio
 
 from judges.errors import (
     LLMBudgetExceeded,
@@ -20,6 +21,8 @@ from judges.llm.client import LLMReply, LLMRequest
 from tests.fakes.judge_processes import SupportingLLM, open_process_pool, run_public_script, script
 from tests.standin.faults import WRONG_KEY
 from tests.standin.llm import StandInLLM
+
+pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 REFUSED = LLMOutputUnusable(UnusableKind.REFUSED, "the reply is refused")
 ASK = 'await client.async_response(model=model, messages=[{"role": "user", "content": "Which city?"}])'
@@ -47,7 +50,7 @@ class FaultyLLM(SupportingLLM):
         return await super().complete(request)
 
 
-@pytest.fixture(params=["in-process", "child process"])
+@pytest_asyncio.fixture(params=["in-process", "child process"], scope="module", loop_scope="module")
 async def process_pool(request: pytest.FixtureRequest) -> AsyncIterator[ForkServerPool | None]:
     if request.param == "in-process":
         yield None
@@ -74,20 +77,6 @@ async def test_what_a_script_decides_after_a_request_without_reply_is_not_judged
             assert str(fault) in later["reasoning"]
             assert (result["status"], result["final_score"]) == ("incomplete", 0.0)
             assert result["score"] == {"value": None, "low": 0.0, "high": 1.0}
-
-
-async def test_error_that_a_script_does_not_catch_keeps_its_class(tmp_path: Path, process_pool: ForkServerPool | None):
-    path = script(tmp_path, ASK)
-    for fault in (LLMUnavailable("down", status=503), REFUSED, LLMBudgetExceeded("used up")):
-        with pytest.raises(type(fault), match=str(fault)):
-            await run_public_script(path, process_pool, llm=FaultyLLM(fault))
-
-
-async def test_rejected_votes_are_named_in_the_result(tmp_path: Path, process_pool: ForkServerPool | None):
-    result = await run_public_script(script(tmp_path), process_pool, llm=FaultyLLM(REFUSED, "verify"))
-    rejection = {"check": "leaf", "url": "https://shop.example/one", "reason": "llm_output_unusable"}
-    assert result["judge_usage"]["rejections"] == [rejection, rejection]
-    assert (result["final_score"], result["score"]) == (0.0, {"value": None, "low": 0.0, "high": 1.0})
 
 
 async def test_what_a_script_decides_after_an_error_of_its_own_client_is_not_judged(

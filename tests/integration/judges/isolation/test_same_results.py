@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
-import hashlib
-import logging
 from collections.abc import AsyncIterator
 from pathlib import Path
 from textwrap import dedent
@@ -15,22 +12,19 @@ import pytest_asyncio
 
 from cache.capture_index import MemoryIndex
 from cache.pages import PageCache
-from judges.errors import LLMRejected, LLMUnavailable, RejectionScope
+from judges.errors import LLMUnavailable
 from judges.isolation.fork_server_pool import ForkServerPool
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.json_schema import ReplySchema, json_schema_of
-from judges.loader import load_judge
 from judges.trial import try_judge
 from rubrics.verdict import Usage
 from tests.compat.fixed_pages import FixedPages
 from tests.compat.script_cases import CASES, PAGES, Case
-from tests.compat.scripted import text_of
 from tests.compat.test_scripts import BLOBS, Hosted, run_hosted, tree_of
 from tests.fakes.judge_processes import (
     PAGE,
     SupportingLLM,
     open_process_pool,
-    run_loaded_script,
     run_native_judge,
     run_public_script,
     script,
@@ -56,32 +50,6 @@ async def test_scripts_build_the_expected_trees(case: Case, process_pool: ForkSe
     assert tree_of(result) == case.tree
     assert result["final_score"] == case.final_score
     assert result["status"] == "complete"
-
-
-async def test_page_that_script_caches_is_used_for_judging(process_pool: ForkServerPool, tmp_path: Path):
-    body = """
-        cache.put_web("https://own.example/x", "Only the script knows that the lamp is red.", None)
-        other = evaluator.add_leaf("other", "Another leaf")
-        await evaluator.verify("The lamp is red", other, "https://own.example/x")
-    """
-    model = SupportingLLM()
-    result = await run_public_script(script(tmp_path, body), process_pool, llm=model)
-    assert result["final_score"] == 1.0
-    assert any("Only the script knows" in text_of(request.messages) for request in model.requests)
-    assert {page["url"] for page in result["pages"]} == {PAGE, "https://own.example/x"}
-
-
-async def test_script_reads_stored_page_content(process_pool: ForkServerPool, tmp_path: Path):
-    body = """
-        shots, text = await evaluator.extractor.get_page_info("https://shop.example/one")
-        missing = await evaluator.extractor.get_page_info("https://nowhere.example/")
-        stored, _ = cache.get_web("https://shop.example/one")
-        evaluator.add_custom_info({"text": text, "stored": stored, "missing": missing, "shots": len(shots)})
-    """
-    path = script(tmp_path, body)
-    here, there = [await run_public_script(path, each) for each in (None, process_pool)]
-    assert here["eval_breakdown"] == there["eval_breakdown"]
-    assert "The lamp on this page is green" in str(there["eval_breakdown"][0]["info"])
 
 
 async def test_script_can_send_model_requests(process_pool: ForkServerPool, tmp_path: Path):
@@ -114,45 +82,11 @@ async def test_script_can_send_model_requests(process_pool: ForkServerPool, tmp_
     assert json_schema_of(asked[0].schema)["properties"].keys() == {"name", "shade"}
 
 
-async def test_progress_and_log_lines_reach_the_service(
-    process_pool: ForkServerPool, tmp_path: Path, caplog: pytest.LogCaptureFixture
-):
-    seen: list[tuple[int, int]] = []
-    caplog.set_level(logging.INFO)
-    body = "logger.info('a line of the script')"
-    await run_public_script(
-        script(tmp_path, body), process_pool, progress=lambda done, total: seen.append((done, total))
-    )
-    assert seen[-1] == (1, 1)
-    assert "a line of the script" in caplog.text
-
-
-async def test_model_fault_is_not_a_verdict_and_rejection_is_raised(process_pool: ForkServerPool, tmp_path: Path):
-    class Down(SupportingLLM):
-        async def complete(self, request: LLMRequest) -> LLMReply:
-            raise LLMUnavailable("down", usage=Usage(calls=1))
-
-    result = await run_public_script(script(tmp_path), process_pool, llm=Down())
-    assert result["status"] == "incomplete"
-
-    class Refusing(SupportingLLM):
-        async def complete(self, request: LLMRequest) -> LLMReply:
-            raise LLMRejected("no such key", status=401, scope=RejectionScope.ENDPOINT)
-
-    with pytest.raises(LLMRejected) as raised:
-        await run_public_script(
-            script(tmp_path, "await client.async_response(model=model, messages=[])"), process_pool, llm=Refusing()
-        )
-    assert (raised.value.status, raised.value.scope) == (401, RejectionScope.ENDPOINT)
-
-
 @pytest.mark.parametrize(
     ("statement", "outcome"),
     [
-        ("right = await {}", "not_judged"),
         ("await {}", "failed"),
         ("[right] = await asyncio.gather({})", "not_judged"),
-        ("await asyncio.gather({})", "failed"),
     ],
 )
 async def test_check_is_not_judged_only_if_the_script_used_a_result_after_a_fault(
@@ -172,36 +106,6 @@ async def test_check_is_not_judged_only_if_the_script_used_a_result_after_a_faul
     result = await run_public_script(script(tmp_path, body), process_pool, llm=Down())
     tree = result["eval_breakdown"][0]["verification_tree"]
     assert next(child for child in tree["children"] if child["id"] == "follows")["outcome"] == outcome
-
-
-async def test_cancelled_run_cancels_its_model_requests(process_pool: ForkServerPool, tmp_path: Path):
-    asked, cancelled = asyncio.Event(), asyncio.Event()
-
-    class Slow(SupportingLLM):
-        async def complete(self, request: LLMRequest) -> LLMReply:
-            asked.set()
-            try:
-                await asyncio.Event().wait()
-            except asyncio.CancelledError:
-                cancelled.set()
-                raise
-            raise AssertionError
-
-    running = asyncio.create_task(run_public_script(script(tmp_path), process_pool, llm=Slow()))
-    await asked.wait()
-    running.cancel()
-    with pytest.raises(asyncio.CancelledError):
-        await running
-    assert cancelled.is_set()
-
-
-async def test_loaded_source_runs_after_file_changed(process_pool: ForkServerPool, tmp_path: Path):
-    path = script(tmp_path)
-    judge = load_judge(path)
-    path.write_text("raise ValueError('somebody edits this')")
-    for each in (None, process_pool):
-        assert (await run_loaded_script(judge, each))["final_score"] == 1.0
-    assert judge.source is not None and judge.sha256 == hashlib.sha256(judge.source).hexdigest()
 
 
 NATIVE = """

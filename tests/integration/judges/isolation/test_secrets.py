@@ -10,9 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from judges.errors import ModelNotConfigured
 from judges.isolation.fork_server_pool import clean_environment
-from tests.fakes.judge_processes import open_process_pool, run_public_script, script
+from tests.fakes.judge_processes import script
 
 pytestmark = pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20")
 
@@ -91,11 +90,3 @@ def test_judge_script_cannot_read_any_key(tmp_path: Path):
     kinds = {name.partition(":")[0] for name in seen["opened"] if not name.startswith("/proc/")}
     assert kinds <= {"/dev/null", "pipe", "socket", "anon_inode"}
     assert seen["environment"] == sorted({*clean_environment(), "HOME"})
-
-
-@pytest.mark.parametrize("make", ["LLMClient('openai')", "OpenAIClient()", "AsyncOpenAIClient()"])
-async def test_client_created_by_script_names_missing_key(tmp_path: Path, make: str):
-    above = "from mind2web2 import LLMClient, OpenAIClient, AsyncOpenAIClient"
-    async with open_process_pool() as process_pool:
-        with pytest.raises(ModelNotConfigured, match="OPENAI_API_KEY"):
-            await run_public_script(script(tmp_path, make, above=above), process_pool)

@@ -62,38 +62,6 @@ async def test_service_sends_maps_requests_with_its_key(
     assert "not an allowed method of the Maps API" in noted["session"]
 
 
-async def test_ignored_fault_of_a_maps_request_leaves_the_score_open(
-    process_pool: ForkServerPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.setenv("GOOGLE_MAPS_API_KEY", KEY)
-    with running_web({"/maps/api/geocode/json": geocode}) as web:
-        body = f"""
-            try:
-                GoogleMapsTool(base_url={web.origin!r}).client.geocode("refused")
-            except Exception:
-                evaluator.add_custom_node(False, "near", "near", critical=False)
-        """
-        path = script(tmp_path, body, above="from mind2web2 import GoogleMapsTool")
-        result = await run_public_script(path, process_pool)
-    assert result["score"] == {"value": None, "low": 0.0, "high": 1.0}
-    assert "REQUEST_DENIED" in result["extraction_error"]
-
-
-async def test_maps_tool_raises_without_key(
-    process_pool: ForkServerPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-):
-    monkeypatch.delenv("GOOGLE_MAPS_API_KEY", raising=False)
-    body = """
-        try:
-            GoogleMapsTool()
-        except ValueError as error:
-            evaluator.add_custom_info({"why": str(error)})
-    """
-    above = "from mind2web2 import GoogleMapsTool"
-    noted = custom_info(await run_public_script(script(tmp_path, body, above=above), process_pool))
-    assert noted == {"why": "GOOGLE_MAPS_API_KEY is not set"}
-
-
 async def test_service_parses_pdfs(process_pool: ForkServerPool, tmp_path: Path):
     data = base64.b64encode(pdf_with_a_layer_switched_off("A lamp on paper.", "unseen")).decode()
     body = f"""
