@@ -39,16 +39,6 @@ def verdict_row(entry_id: str, predicted: str | None = "Supported", model: str =
     } | fields
 
 
-def wice_row(id: str, label: str = "supported", **fields: Any) -> dict[str, Any]:
-    return {
-        "label": label,
-        "supporting_sentences": [[1]],
-        "claim": f"Claim {id}: the Heron 2 costs 430 crowns.",
-        "evidence": ["The Heron 2 is a field gauge.", "It costs 430 crowns.", "It weighs 310 grams."],
-        "meta": {"id": id, "claim_title": "Gauges", "claim_section": "Prices", "claim_context": ""},
-    } | fields
-
-
 def factcheck_row(n: int, stance: str = "completely-support", **fields: Any) -> dict[str, Any]:
     return {"claim": f"Claim {n}: the Heron 2 costs 430 crowns.", "evidence": PAGE, "stance": stance} | fields
 

@@ -164,7 +164,3 @@ FIGURES_SKIPPED = {
     "task_success": 2 / 5,
 }
 """The same without the two steps that have no positive within the top 50."""
-
-
-_KINDS = (("Reserve a berth", "lagoon"), ("Rent a bicycle", "harbour hut"), ("Send a postcard", "old mill"))
-_OTHERS = ("north", "south", "east", "west", "upper", "lower")

@@ -31,7 +31,6 @@ class Fault:
 
 
 RATE_LIMITED = Fault(status=429, message="Rate limit reached", code="rate_limit_exceeded")
-NO_QUOTA = Fault(status=429, message="You exceeded your current quota", code="insufficient_quota")
 WRONG_KEY = Fault(status=401, message="Incorrect API key provided", code="invalid_api_key")
 NO_ACCESS = Fault(status=403, message="You are not allowed to use this model", code="forbidden")
 UNKNOWN_MODEL = Fault(status=404, message="The model does not exist", code="model_not_found")

@@ -16,7 +16,6 @@ from judges.suites.mind2web.tournament import (
     Tournament,
     gold_op_string,
     op_f1,
-    op_f1_without_punctuation,
     parse_llm,
     parse_seq2seq,
     read_predictions,
@@ -127,17 +126,6 @@ def test_replies_of_fine_tuned_models_begin_with_the_letter():
 )
 def test_operation_f1_compares_words(predicted: str, gold: str, f1: float):
     assert op_f1(predicted, gold) == pytest.approx(f1)
-
-
-@pytest.mark.parametrize(
-    ("predicted", "gold", "f1"),
-    [
-        ("TYPE - a", "TYPE a", 1.0),
-        ("TYPE )( a", "TYPE a", 0.8),
-    ],
-)
-def test_alternative_f1_ignores_punctuation(predicted: str, gold: str, f1: float):
-    assert op_f1_without_punctuation(predicted, gold) == pytest.approx(f1)
 
 
 PROMPT = ["<html/>", "question", [["1", "<a id=0>"], ["2", "<a id=1>"]]]
