@@ -3,7 +3,7 @@
 PYTHON ?= python3
 BIN    := .venv/bin
 PYTEST := $(BIN)/python -m pytest -q
-QUICK  := $(PYTEST) -n logical --dist worksteal --hypothesis-profile quick -m "not slow" tests/unit
+QUICK  := $(PYTEST) -n logical --dist worksteal -m "not slow and not hypothesis" tests/unit
 REST   := $(PYTEST) -n auto --dist loadfile --no-loadscope-reorder -m "slow or hypothesis or not unit"
 
 # Tests start hundreds of Python processes. Without bytecode files, each of them would compile every library again.
@@ -33,7 +33,7 @@ demo: setup ## Judge the example answers end to end (needs no key or internet)
 serve: setup ## Start the service on 127.0.0.1:8000
 	@$(BIN)/assay serve
 
-quick: setup-check ## Run the fast unit tests (no browser, server or database)
+quick: setup-check ## Run the fast unit tests: no property tests, browser, server or database
 	@$(QUICK)
 
 check: setup-check ## Check format, lint, types and import contracts, then run `quick`

@@ -15,7 +15,7 @@ def short_recancel_interval(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 async def cancel_and_wait(running: asyncio.Task[None]) -> None:
-    await asyncio.sleep(0.01)
+    await asyncio.sleep(0)  # until it runs
     running.cancel()
     async with asyncio.timeout(240):
         await asyncio.wait({running})
