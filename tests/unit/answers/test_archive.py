@@ -149,6 +149,7 @@ def test_archive_beyond_the_total_size_limit_is_rejected() -> None:
         assert rejection(data) == ("", ProblemCode.TOO_LARGE)
 
 
+@pytest.mark.slow
 def test_gzip_bomb_is_rejected() -> None:
     packer = zlib.compressobj(9, wbits=31)
     block = packer.compress(bytes(1 << 20))
@@ -156,6 +157,7 @@ def test_gzip_bomb_is_rejected() -> None:
     assert rejection(bomb) == ("", ProblemCode.TOO_LARGE)
 
 
+@pytest.mark.slow
 def test_too_many_members_are_rejected() -> None:
     many = {f"d/t/{n}.md": b"" for n in range(MAX_MEMBERS + 1)}
     for data in (zipped(many, zipfile.ZIP_STORED), tarred(many, form=tarfile.USTAR_FORMAT)):

@@ -19,7 +19,7 @@ values = st.recursive(
 items = st.lists(st.lists(values, max_size=3) | st.dictionaries(st.text(max_size=3), values, max_size=3), max_size=5)
 
 
-@settings(max_examples=30, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=10, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(items, st.integers(1, 40), st.sampled_from([None, 2]), st.booleans())
 def test_items_equal_those_of_the_whole_file(
     tmp_path: Path, wanted: list, chunk: int, indent: int | None, escaped: bool
