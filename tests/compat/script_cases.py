@@ -124,32 +124,6 @@ MUSEUMS = Case(
 )
 
 
-BATCHES = Case(
-    name="batches",
-    votes={
-        "The gate holds": False,
-        ("Batched 1 holds", ONE): False,
-        ("Batched 1 holds", TWO): True,
-        "Side 1 holds": [True, False, True, True],
-    },
-    # The batch starts before its gate fails; later leaves do not. Then the gate zeroes the group.
-    tree={
-        "root": partial(0.5),
-        "first": FAILED,
-        "gate": FAILED,
-        "batched_0": PASSED,
-        "batched_1": PASSED,
-        "batched_2": PASSED,
-        "late": SKIPPED,
-        "second": PASSED,
-        "side_0": PASSED,
-        "side_1": PASSED,
-        "noted": PASSED,
-    },
-    infos=[{"batch": {"results": [False, True, True, True]}}],
-    blocked_by={"late": "gate"},
-)
-
 _CITED = [f"{ONE}?utm_source=agent", TWO]
 PAGES_CASE = Case(
     name="pages",
@@ -203,4 +177,4 @@ AWKWARD = Case(
     ],
 )
 
-CASES = [LINEAGE, MUSEUMS, BATCHES, PAGES_CASE, AWKWARD]
+CASES = [LINEAGE, MUSEUMS, PAGES_CASE, AWKWARD]

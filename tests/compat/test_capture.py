@@ -90,7 +90,6 @@ LONG = "A long article. " * 200
 @pytest.mark.parametrize(
     ("observation", "expected"),
     [
-        (seen(CaptureOutcome.OK, 200, "text"), Capture(text="text", status=200)),
         (
             seen(CaptureOutcome.OK, 200, "text", final_url="https://b.com"),
             Capture(None, "text", None, False, 200, "https://b.com"),
@@ -99,7 +98,6 @@ LONG = "A long article. " * 200
         (seen(CaptureOutcome.BLOCKED, 403, LONG), Capture(text=LONG, status=403)),
         (seen(CaptureOutcome.BLOCKED, 403, "No"), Capture(error="HTTP status 403", blocked=True, status=403)),
         (seen(CaptureOutcome.BLOCKED, 429, "Slow"), Capture(error="HTTP status 429", status=429)),
-        (seen(CaptureOutcome.HTTP_ERROR, 404), Capture(error="http_error", status=404)),
         (
             seen(CaptureOutcome.LOGIN_WALL, 200, "Sign in", detail="a form"),
             Capture(error="login_wall: a form", blocked=True, status=200),

@@ -151,16 +151,13 @@ async def test_pages_and_failures_are_stored_with_the_urls_of_the_task(crawl: Ca
     assert (written["agent_name"], written["task_id"], written["total_unique_urls"]) == ("me", "t", 7)
     assert written["all_unique_urls"] == list(written["urls"]) == urls
     assert written["urls"]["https://a.example/new"] == ["answer_1.md", "answer_2.md"]
-    assert written["url_variants"]["https://a.example/new"] == ["https://a.example/new"]
     assert written["url_types"] == {
         "https://a.example/new": "web",
         "http://a.example/doc.pdf": "pdf",
         "https://a.example/404": "web",
     }
-    assert written["cached_url_count"] == 3
     assert written["failed_urls"] == ["https://a.example/403", "https://a.example/500", "https://gone.example"]
     assert written["answer_digests"]["answer_1.md"] == hashlib.sha256(one.read_bytes()).hexdigest()
-    assert (written["url_models"], written["url_extraction_complete"]) == ([], True)
 
 
 async def test_stored_pages_and_old_failures_are_not_captured_again(crawl: Callable[..., Crawl], tmp_path: Path):

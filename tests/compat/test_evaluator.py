@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from pydantic import BaseModel
 
-from mind2web2 import CacheFileSys, Evaluator
+from mind2web2 import CacheFileSys
 from mind2web2.eval_toolkit import Extractor, Verifier, create_evaluator
 from tests.compat.scripted import LOGGER, ScriptedClient, initialized_evaluator, nodes, tree
 
@@ -26,14 +26,6 @@ def arguments(**more: Any) -> dict[str, Any]:
         "logger": LOGGER,
         **more,
     }
-
-
-@pytest.mark.parametrize("missing", ["client", "logger"])
-def test_missing_keyword_raises_type_error(missing: str):
-    given = arguments()
-    del given[missing]
-    with pytest.raises(TypeError):
-        Evaluator().initialize("t", **given)
 
 
 async def test_infos_are_ordered_extractions_ground_truths_custom():

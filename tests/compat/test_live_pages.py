@@ -13,8 +13,7 @@ import psutil
 import pytest
 
 from mind2web2 import CacheFileSys
-from mind2web2.utils.page_info_retrieval import BatchBrowserManager
-from tests.compat.scripted import LOGGER, ScriptedClient, initialized_evaluator, nodes, outcomes, text_of
+from tests.compat.scripted import ScriptedClient, initialized_evaluator, nodes, outcomes, text_of
 from tests.compat.web import Reply, Web, running_web
 from tests.fakes.sandbox import sandbox_variables
 
@@ -80,11 +79,3 @@ def test_live_pages_are_evidence_and_the_browser_ends_with_the_run(site: Web, tm
     assert len(nodes(summary)["lamps"]["page_digests"]) == 2
     stored = {".jpg": 3, ".txt": 3, ".json": 1, ".jsonl": 1}
     assert Counter(path.suffix for path in tmp_path.iterdir()) == stored
-
-
-async def test_missing_browser_is_logged(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture):
-    monkeypatch.setenv("ASSAY_BROWSER", "/no/such/browser")
-    manager = BatchBrowserManager()
-    assert await manager.capture_page("https://a.com", LOGGER) == (None, None)
-    assert "/no/such/browser is not there; set ASSAY_BROWSER" in caplog.text
-    await manager.stop()

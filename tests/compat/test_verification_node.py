@@ -47,12 +47,6 @@ def test_status_must_match_score_on_creation(status: str, score: float, fits: bo
             node("a", status=status, score=score)
 
 
-@pytest.mark.parametrize("fields", [{"score": 1.1}, {"status": "done"}, {"weight": 0.0}])
-def test_invalid_values_are_rejected(fields: dict[str, Any]):
-    with pytest.raises(ValueError, match="validation error"):
-        VerificationNode(**{"id": "a", "desc": "a", **fields})
-
-
 def test_critical_parent_rejects_a_non_critical_child():
     parent = node("p", critical=True)
     with pytest.raises(ValueError, match="must be critical too"):

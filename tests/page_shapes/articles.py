@@ -14,7 +14,6 @@ _SCRIPTS = "".join(f"<script src='{CDN}/{n}.js'></script>" for n in range(6))
 _PICTURES = "".join(f"<figure><img src='{CDN}/{n}.jpg' width=700 height=400 alt='quay {n}'></figure>" for n in range(5))
 _MENU = "<nav><ul>" + "".join(f"<li><a href='/section/{n}'>Section {n}</a></li>" for n in range(40)) + "</ul></nav>"
 _COMMENTS = "".join(f"<li class=comment><p>Comment {n}: I saw that boat, too.</p></li>" for n in range(60))
-_PLAYER = "<div class='ad-player loading'><div class='vjs-loading-spinner' style='width:60px;height:60px'></div></div>"
 _SOCKET = "<script>const feed = new WebSocket(`ws://${location.host}/feed`)</script>"
 _TABLE = "<table>" + "".join(f"<tr><td>Boat {n}<td>{n * 12} t<td>quay {n % 7}</tr>" for n in range(80)) + "</table>"
 
@@ -37,9 +36,7 @@ def _story(
 
 ARTICLES: Mapping[str, Shape] = {
     "all-there": _story("all-there", after=f"<ol>{_COMMENTS}</ol>"),
-    "no-scripts": _story("no-scripts", head=_SCRIPTS, after=f"<ol>{_COMMENTS}</ol>"),
     "nothing-but-the-document": _story("nothing-but-the-document", head=_STYLES + _SCRIPTS, before=_PICTURES, after=_TABLE),
-    "ad-player": _story("ad-player", head=_SCRIPTS, before=_PLAYER),
     "open-socket": _story("open-socket", after=_SOCKET),
     "hanging-picture": _story("hanging-picture", before="<img src=/never.jpg width=600 height=300>", beside={"/never.jpg": Reply(delay_s=60)}),
     "long": _story("long", head=_STYLES, count=150, after=f"<ol>{_COMMENTS}</ol>"),

@@ -26,10 +26,6 @@ OVERLAYS: Mapping[str, Shape] = {
     ),
     "broken-image": _under("broken-image", f"<img style='{_OVER}' src='{CDN}/overlay.png'>"),
     "clear-canvas": _under("clear-canvas", f"<canvas style='{_OVER}'></canvas>"),
-    "clear-background": _under("clear-background", f"<a href=/ad style='{_OVER};background:rgba(255,255,255,.1)'></a>"),
-    "veil-of-gradient": _under(
-        "veil-of-gradient", f"<div style='{_OVER};background:linear-gradient(rgba(0,0,0,.2),rgba(0,0,0,.4))'></div>"
-    ),
     "filtered-away": _under("filtered-away", f"<div style='{_OVER};background:#fff;filter:opacity(0)'></div>"),
 }
 """Articles under a transparent overlay."""

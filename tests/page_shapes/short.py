@@ -33,11 +33,6 @@ SHORT: Mapping[str, Shape] = {
     "status-line": _says("OK"),
     "sold-out": Shape(reply=page("<p class=stock>Sold out</p>", head=_MISSING), shown=("Sold out",)),
     "no-results": _says("0 results"),
-    "poll": Shape(
-        reply=page("<p>Tea or coffee?</p><label><input type=radio name=p> Tea</label><label><input type=radio name=p> "
-                   "Coffee</label>"),
-        shown=("Tea or coffee?", "Coffee"),
-    ),
     "chinese": _says("图书馆星期一闭馆。"),
     "small-app": Shape(
         reply=page(_APP),
@@ -54,21 +49,15 @@ SHORT: Mapping[str, Shape] = {
         detail=("most of its text is hidden",),
         beside={"/map.jpg": _PICTURE},
     ),
-    "framed-picture": Shape(
-        reply=page("<iframe src=/inside width=700 height=450></iframe>"),
-        beside={"/inside": page("<img src=/map.jpg>"), "/map.jpg": _PICTURE},
-    ),
     "framed-text": Shape(
         reply=page("<iframe src=/inside width=400 height=80></iframe>"),
         shown=("Water level: 3.4 m",),
         beside={"/inside": page("<p>Water level: 3.4 m</p>")},
     ),
     "json": Shape(reply=_typed("application/json", '{"open": true}'), shown=('{"open": true}',)),
-    "plain-text": Shape(reply=_typed("text/plain", "pong\n"), shown=("pong",)),
     "image-file": Shape(reply=Reply(headers={"Content-Type": "image/png"}, body=image_bytes(500, 300))),
-    "yes": _says("Yes.", body="<h1>{}</h1>"),
 }  # fmt: skip
-"""29 pages by name; each is served at the root of a separate host."""
+"""Pages by name; each is served at the root of a separate host."""
 
 EMPTY: Mapping[str, Shape] = {
     "blank": Shape(reply=page(""), evidence=False),
@@ -80,9 +69,6 @@ EMPTY: Mapping[str, Shape] = {
     "still-loading": Shape(reply=page("<div id=root class=loading>Loading…</div>"), evidence=False),
     "hidden-text": Shape(
         reply=page(f"<div style='display:none'>{_HIDDEN}</div>"), evidence=False, detail=("no visible text",)
-    ),
-    "spinner": Shape(
-        reply=page("<div class=spinner><svg width=40 height=40><circle cx=20 cy=20 r=15 /></svg></div>"), evidence=False
     ),
 }
 """Pages that show no cited content."""

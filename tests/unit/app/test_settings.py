@@ -62,15 +62,6 @@ def test_invalid_setting_is_rejected_by_name(monkeypatch: pytest.MonkeyPatch, na
         load_settings()
 
 
-@pytest.mark.parametrize(
-    ("given", "means"),
-    [("", ""), ("off", ""), ("on", "on"), ("http://127.0.0.1:9/", "http://127.0.0.1:9")],
-)
-def test_wayback_setting_is_off_on_or_a_url(monkeypatch: pytest.MonkeyPatch, given: str, means: str):
-    monkeypatch.setenv("ASSAY_WAYBACK", given)
-    assert load_settings().wayback == means
-
-
 def test_error_message_does_not_contain_the_value(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setenv("ASSAY_MAX_TASKS", "hunter2-secret")
     with pytest.raises(InvalidSettings) as refused:

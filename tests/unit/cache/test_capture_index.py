@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from datetime import timedelta
 from pathlib import Path
 
@@ -65,11 +64,6 @@ async def test_capture_is_also_found_by_its_final_url(index: CaptureIndex) -> No
     assert found is not None
     assert (found.id, found.key == ended_at) == ("good", False)
     assert await index.newest(ended_at) is None
-
-
-def test_capture_survives_json() -> None:
-    capture = _capture("one", CaptureOutcome.PARTIAL)
-    assert capture_from_json(json.loads(json.dumps(capture_to_json(capture)))) == capture
 
 
 @pytest.mark.parametrize("damage", [{"record_version": 99}, {"outcome": "splendid"}])

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from bootstrap.browser import DEBIAN_PACKAGES, Browser
+from bootstrap.browser import Browser
 from bootstrap.commands import CommandResult, Commands
 from bootstrap.errors import SetupFailed
 from bootstrap.system_packages import SystemPackages
@@ -84,12 +84,6 @@ def test_browser_from_patchright_is_used_before_system_packages(tmp_path: Path):
     shell = script(build / "chrome-headless-shell", WORKING)
     assert machine.browser.find() == str(shell)
     assert machine.packages.installed == []
-
-
-def test_system_package_is_installed_last(tmp_path: Path):
-    machine = Machine(tmp_path, allowed=True)
-    assert machine.browser.find() == str(machine.bin / "Chromium")
-    assert tuple(machine.packages.installed) == DEBIAN_PACKAGES
 
 
 def test_error_without_a_browser_or_rights_names_the_remedy(tmp_path: Path):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from bootstrap.commands import Commands
-from bootstrap.environment import Environment, uv_environment
+from bootstrap.environment import Environment
 from bootstrap.errors import SetupFailed
 from bootstrap.system_packages import SystemPackages
 
@@ -22,12 +22,6 @@ class NoPackages(SystemPackages):
     @property
     def has_apt_get(self) -> bool:
         return True
-
-
-def test_uv_gets_the_configuration_of_pip():
-    variables = uv_environment({"index-url": "I", "cert": "C", "proxy": "P"}, system_certificates=True)
-    assert (variables["UV_DEFAULT_INDEX"], variables["SSL_CERT_FILE"], variables["ALL_PROXY"]) == ("I", "C", "P")
-    assert "UV_SYSTEM_CERTS" not in variables
 
 
 def test_missing_ensurepip_without_rights_names_the_package_to_install(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -123,13 +123,6 @@ def test_case_that_cannot_run_fails_and_the_others_are_checked(tmp_path: Path):
     assert "KeyError" in str(report.failures[1].got)
 
 
-def test_unknown_keys_are_reported(tmp_path: Path):
-    golden = copy.deepcopy(GOLDENS["op_f1"])
-    golden["cases"][0]["f1_of_tomorrow"] = 1.0
-    golden["weights"] = []
-    assert check(tmp_path, golden).not_checked == (("the file", "weights"), ("a", "f1_of_tomorrow"))
-
-
 @pytest.mark.parametrize("golden", [{"cases": [{"question": "?"}]}, 7])
 def test_file_of_unknown_kind_fails(tmp_path: Path, golden: Any):
     report = check(tmp_path, golden)

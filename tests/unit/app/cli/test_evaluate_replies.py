@@ -86,13 +86,3 @@ def test_usd_budget_rejects_a_model_without_a_price_before_any_request(
     assert "price of openai/my-model is unknown" in ended.err
     monkeypatch.setenv("ASSAY_PRICES", '"my-model" = { input = 1, output = 2 }')
     assert evaluate("--model", "openai/my-model").code == 0
-
-
-def test_token_budget_limits_a_model_without_a_price(
-    evaluate: RunCommand, model: StandInLLM, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("ASSAY_BUDGET_TOKENS", "1")
-    ended = evaluate("--model", "openai/my-model", "--json")
-    assert (ended.code, len(model.calls)) == (3, 1)
-    [answer] = json.loads(ended.out)["answers"]
-    assert answer["status"] == "incomplete"

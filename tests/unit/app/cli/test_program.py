@@ -52,11 +52,9 @@ def test_commands_of_a_server_ask_it(assay: RunCommand, arguments: tuple[str, ..
     ("arguments", "problem"),
     [
         (("results", "show", "res_1", "--limit", "3"), "--limit cannot be used with the ID of a result"),
-        (("tasks", "show", "sky", "--schema"), "--schema cannot be used with a task"),
         (("admin", "jobs", "job_1", "--wait", "--cancel"), "use only one of --wait, --retry and --cancel"),
         (("admin", "keys", "create", "--replaces", "k", "--scope", "read"), "--scope cannot be used with --replaces"),
         (("admin", "restore", "backup", "--check"), "--check requires --index-only"),
-        (("serve", "--worker-only", "--port", "0"), "--port cannot be used with --worker-only"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

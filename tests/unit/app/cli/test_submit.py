@@ -50,13 +50,6 @@ def test_json_file_that_is_no_reply_is_a_usage_error(
     assert error in ended.err
 
 
-def test_invalid_name_is_reported_without_a_server(assay: RunCommand, tmp_path: Path) -> None:
-    (tmp_path / "answer_1.md").write_text("text")
-    ended = assay("submit", "answer_1.md", *FOR_BRIDGE, "--run", "a b", "--url", UNUSED_URL)
-    assert (ended.code, ended.out) == (2, "")
-    assert "--run 'a b' must be 1 to 100 letters" in ended.err
-
-
 def test_unreachable_server_error_says_how_to_start_one(assay: RunCommand, tmp_path: Path) -> None:
     (tmp_path / "answer_1.md").write_text("text")
 

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 
 from app.console.answer_files import read_answers
-from app.console.errors import WrongUsage
 from app.console.judging_options import find_answers
 
 
@@ -25,9 +24,3 @@ def test_folder_gives_numbered_answers_and_reports_other_files(tmp_path: Path, c
     assert [answer.name for answer in submission.answers] == ["answer_1.md"]
     assert capsys.readouterr().err == reported
     assert read_answers(task / "draft.md") == [("draft.md", "An answer.")]
-
-
-def test_folder_without_numbered_answers_is_wrong_usage(tmp_path: Path):
-    (tmp_path / "draft.md").write_text("An answer.")
-    with pytest.raises(WrongUsage, match="answer_<k>"):
-        read_answers(tmp_path)

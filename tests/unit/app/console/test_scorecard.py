@@ -6,7 +6,7 @@ from typing import Any
 from rich.console import Console
 
 from app.agent_summary import AnswerOutcome, scorecard_row
-from app.console.scorecard import answer_table, finished_line, scorecard
+from app.console.scorecard import scorecard
 
 
 def printed(renderable: Any, width: int = 80) -> str:
@@ -44,10 +44,3 @@ def test_scorecard_has_every_figure_and_fits_80_columns() -> None:
     assert line.split() == ["otter", "0.75-0.88", "0.50", "0.50", "1", "2", "4.5"]
     assert "pass@1" in text
     assert max(map(len, text.splitlines())) <= 80
-
-
-def test_answer_without_a_result_shows_its_error() -> None:
-    failed = AnswerOutcome(task_id="bridge", answer_name="answer_1.md", error_code="JUDGE_BUG")
-
-    assert "JUDGE_BUG" in printed(answer_table([("otter", failed)]))
-    assert "JUDGE_BUG" in finished_line("otter bridge", failed)

@@ -10,7 +10,6 @@ from app.engine.estimate import AnswerFacts, Estimate, PageSize, estimate_answer
 from judges.llm.pricing import Prices, price_of
 
 MODEL = "openai/gpt-4.1"
-JURY = "openai/gpt-4.1,openai/gpt-4o,lexical"
 
 
 def result(
@@ -44,11 +43,6 @@ def test_range_spans_three_earlier_results_of_the_task() -> None:
     price = price_of("gpt-4.1")
     assert price is not None and found.usd is not None
     assert found.usd[0] == pytest.approx(price.usd(input_tokens=10_000, output_tokens=500))
-
-
-def test_one_result_of_the_same_answer_takes_precedence_and_is_widened() -> None:
-    found = estimate(result(90), result(12, answer="this"))
-    assert (found.calls, found.basis) == ((8, 18), "1 earlier result of this answer")
 
 
 def test_without_usable_results_claims_of_the_newest_and_page_sizes_count() -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
 from app.maintenance import doctor
@@ -17,14 +15,6 @@ def test_missing_key_fails_with_its_name_and_a_remedy() -> None:
     assert check.state is State.FAILED
     assert "OPENAI_API_KEY" in check.detail
     assert "lexical" in check.remedy
-
-
-def test_free_space_of_the_data_folder_is_checked(tmp_path: Path) -> None:
-    free = 3 * 1024**3
-
-    assert doctor.check_disk(tmp_path / "not" / "yet", free_bytes=lambda place: free).state is State.OK
-    assert doctor.check_disk(tmp_path, free_bytes=lambda place: 1024**3).state is State.WARNING
-    assert doctor.check_disk(tmp_path, free_bytes=lambda place: 1024).state is State.FAILED
 
 
 @pytest.mark.parametrize(

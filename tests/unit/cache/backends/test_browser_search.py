@@ -24,13 +24,6 @@ def test_headless_shell_and_full_browser_are_found_in_the_given_folders(tmp_path
     assert found.usable
 
 
-def test_explicit_browser_is_used_alone(tmp_path: Path) -> None:
-    mine = _program(tmp_path / "my-chromium")
-    _program(tmp_path / "chromium-headless-shell")
-    found = find_browser(mine, folders=(tmp_path,))
-    assert (found.full, found.shell, found.searched_paths) == (mine, None, (mine,))
-
-
 @pytest.mark.parametrize("missing", [True, False])
 def test_explicit_browser_that_cannot_run_is_a_problem_and_not_replaced(tmp_path: Path, missing: bool) -> None:
     mine = tmp_path / "browser"

@@ -12,18 +12,14 @@ from cache.page_text.sentences import is_one_block, sentence_around
     [
         ('He said: "Two is it." Three is.', "is it", 'He said: "Two is it."'),
         ("The prize of Dr. Smith was 12.5 crowns. Two.", "crowns", "The prize of Dr. Smith was 12.5 crowns."),
-        ("He is not J. R. Smith of Ohio. Two.", "Smith", "He is not J. R. Smith of Ohio."),
         ("Es sind keine 5 Mio. Euro am 3. Mai. Zwei.", "Euro", "Es sind keine 5 Mio. Euro am 3. Mai."),
-        ("It was not... The ferry sank. Two.", "ferry", "It was not... The ferry sank."),
         ("It was not painted. 214 people saw it. Two.", "people", "214 people saw it."),
-        ("No. Art. 5 and Sec. 12 apply here. Two.", "apply", "No. Art. 5 and Sec. 12 apply here."),
         ("没有。北塔有台阶。没有。", "有台阶。", "北塔有台阶。"),
         ("यह नहीं है। यह मीनार है। नहीं।", "मीनार", "यह मीनार है।"),
         ("ليس كذلك؟ هذا برج. لا.", "برج", "هذا برج."),
         ("# No dogs\nThe tower is old", "tower", "The tower is old"),
         ("It is not\nThe Hague", "Hague", "It is not\nThe Hague"),
         ("- No dogs\n- The tower is old\n- No cats", "tower", "- The tower is old"),
-        ("It is not\n- as he said -\nold", "old", "It is not\n- as he said -\nold"),
         ("no | The tower | old\nyes | no | no", "tower", "The tower"),
     ],
 )

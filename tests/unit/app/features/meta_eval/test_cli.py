@@ -64,14 +64,3 @@ def test_model_is_called_and_measured(assay: RunCommand, labels: str) -> None:
     assert "judge passed, people failed: The Heron 2 weighs 310 grams" in ended.out
     assert "Ada: I looked it up." in ended.out
     assert "gpt-6-luna (as recorded)" in ended.out
-
-
-def test_claims_not_judged_make_the_measurement_incomplete(assay: RunCommand, tmp_path: Path) -> None:
-    lost = label("It is blue", HumanDecision.PASSED, pages=(LabelledPage(url=URL, page_id="page_unknown"),))
-    (tmp_path / "labels.jsonl").write_text("".join(map(label_line, (*LABELS, lost))))
-
-    ended = assay("meta-eval", "measure", "labels.jsonl", "--model", "lexical", "--json")
-
-    assert ended.code == 3
-    (unjudged,) = json.loads(ended.out)["judges"][0]["not_judged"]
-    assert (unjudged["claim"], unjudged["reason"]) == ("It is blue", "capture_failed")
