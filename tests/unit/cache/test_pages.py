@@ -205,7 +205,7 @@ async def test_second_process_uses_the_capture_of_the_first() -> None:
         asyncio.create_task(worker.get(URL, refresh=refresh)) for worker in workers for refresh in (False, True)
     ]
     async with asyncio.timeout(60):
-        while not any(capturer.captured_urls for capturer in capturers):
+        while not any(capturer.captured_urls for capturer in capturers):  # noqa: ASYNC110
             await asyncio.sleep(0)
     gate.set()
     assert len({capture.id for capture in await asyncio.gather(*requests)}) == 1
