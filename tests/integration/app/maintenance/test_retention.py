@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -13,9 +14,12 @@ from sqlalchemy import text
 from app.maintenance.retention import prune
 from app.storage.captures import PostgresCaptureIndex
 from app.storage.database import Database
+from app.storage.page_changes import ChangeAction, PageChange, insert_change, insert_undo
+from app.storage.records import JobStatus
 from cache.blobs import BlobStore
 from cache.capture import Capture, CaptureOutcome, PageKind
 from cache.capture_index import FolderIndex, capture_to_bytes
+from cache.errors import IndexFailed
 from tests.fakes.evaluating import ScriptedEvaluation
 from tests.fakes.services import Rig
 
@@ -155,3 +159,71 @@ async def test_prune_keeps_captures_of_commands_without_database(shelf: Retentio
     left = {name async for name, _ in shelf.blobs.records()}
     assert left == {in_both, kept[-1].id}
     assert (await shelf.prune()).bodies == 0
+
+
+async def test_prune_removes_old_jobs_with_unshared_data(shelf: RetentionStore):
+    old, young = await shelf.judged("old", age=OLD), await shelf.judged("young")
+    await shelf.page("https://example.org/old", age=OLD, shown_in=old)
+    kept = await shelf.page("https://example.org/young", shown_in=young)
+    done = await shelf.prune()
+    assert (done.rows.jobs, done.rows.results, len(done.rows.captures), done.bodies) == (1, 1, 1, 1)
+    assert await shelf.counts() == {
+        "jobs": 1,
+        "results": 1,
+        "submissions": 1,
+        "answers": 1,
+        "captures": 1,
+        "result_pages": 1,
+        "bodies": 1,
+    }
+    assert await PostgresCaptureIndex(shelf.database).get(kept) is not None
+
+
+async def test_prune_keeps_bodies_shared_with_kept_captures(shelf: RetentionStore):
+    old = await shelf.judged("old", age=OLD)
+    await shelf.page("https://example.org/same", age=OLD, shown_in=old)
+    young = await shelf.judged("young")
+    blob = await shelf.blobs.put(b"https://example.org/same", "text/plain")
+    await shelf.page("https://example.org/other", shown_in=young)
+    await shelf.run(
+        "UPDATE captures SET record = replace(record, :there, :same) WHERE url LIKE '%other'",
+        there=(await shelf.blobs.put(b"https://example.org/other", "text/plain")).sha256,
+        same=blob.sha256,
+    )
+    await shelf.prune()
+    assert await shelf.blobs.get(blob.sha256)
+
+
+async def test_prune_keeps_old_unfinished_jobs(shelf: RetentionStore):
+    [job_id] = await shelf.rig.submit("waiting")
+    await shelf.run("UPDATE jobs SET created_at = created_at - :age", age=OLD)
+    await shelf.run("UPDATE submissions SET created_at = created_at - :age", age=OLD)
+    await shelf.prune()
+    assert (await shelf.rig.job(job_id)).status is JobStatus.QUEUED
+
+
+async def test_unreadable_record_aborts_prune_before_any_removal(shelf: RetentionStore):
+    old = await shelf.judged("old", age=OLD)
+    await shelf.page("https://example.org/old", age=OLD, shown_in=old)
+    await shelf.blobs.put_record("page_of_tomorrow", b'{"record_version": 99}')
+    before = await shelf.counts()
+    with pytest.raises(IndexFailed, match="version 99"):
+        await shelf.prune()
+    assert await shelf.counts() == before
+
+
+async def test_prune_keeps_pages_of_corrections_in_force(shelf: RetentionStore):
+    in_force = await shelf.page("https://stands.example/", age=OLD)
+    undone = await shelf.page("https://taken-back.example/", age=OLD)
+    now = datetime.now(UTC)
+    async with shelf.database.begin() as connection:
+        for number, page in enumerate((in_force, undone)):
+            edit = PageChange(
+                id=f"chg_{number}", action=ChangeAction.EDIT, key_sha256="k", url="u", reason="", by="a", key_owner="a",
+                for_owner=None, created_at=now,
+            )  # fmt: skip
+            await insert_change(connection, edit, shows=[page])
+        undo = replace(edit, id="chg_undo", action=ChangeAction.UNDO, undoes=edit.id)
+        assert await insert_undo(connection, undo)
+    gone = await shelf.prune()
+    assert gone.rows.captures == (undone,)
