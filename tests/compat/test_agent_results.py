@@ -76,7 +76,6 @@ async def test_fault_on_one_source_does_not_hide_support_of_another(cache: Cache
         (CaptureOutcome.BLOCKED, False, ("not_judged", "capture_blocked")),
         (CaptureOutcome.TIMEOUT, False, ("not_judged", "timeout")),
         (CaptureOutcome.EGRESS_DENIED, False, ("not_judged", "egress_denied")),
-        (CaptureOutcome.CRASH, False, ("not_judged", "capture_failed")),
     ],
 )
 async def test_only_a_page_that_is_gone_fails_the_claim(outcome: CaptureOutcome, gone: bool, ours: tuple[str, str]):

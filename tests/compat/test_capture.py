@@ -97,7 +97,6 @@ LONG = "A long article. " * 200
         (seen(CaptureOutcome.HTTP_ERROR, 404, "No such page"), Capture(text="No such page", status=404)),
         (seen(CaptureOutcome.BLOCKED, 403, LONG), Capture(text=LONG, status=403)),
         (seen(CaptureOutcome.BLOCKED, 403, "No"), Capture(error="HTTP status 403", blocked=True, status=403)),
-        (seen(CaptureOutcome.BLOCKED, 429, "Slow"), Capture(error="HTTP status 429", status=429)),
         (
             seen(CaptureOutcome.LOGIN_WALL, 200, "Sign in", detail="a form"),
             Capture(error="login_wall: a form", blocked=True, status=200),

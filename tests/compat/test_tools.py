@@ -42,6 +42,8 @@ def geocode(request: Request) -> Reply:
         ],
         "the sea": [{"formatted_address": "Atlantic", "address_components": []}],
     }
+    if request.query["address"] == "refused":
+        return as_json({"status": "REQUEST_DENIED", "error_message": "this key may not", "results": []})
     found = places.get(request.query["address"], [])
     return as_json({"status": "OK" if found else "ZERO_RESULTS", "results": found})
 
