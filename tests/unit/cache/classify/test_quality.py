@@ -252,6 +252,7 @@ SIGNS: dict[str, PageFacts] = {
     ),
     "title of a challenge": facts("Please wait...", title="One moment, please"),
     "asks for JavaScript": facts("Please enable JavaScript to continue."),
+    "asks for another browser": facts("Your browser is not supported."),
 }
 
 
