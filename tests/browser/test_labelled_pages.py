@@ -27,7 +27,7 @@ async def test_labelled_pages_are_classified_with_high_precision_and_recall(brow
             allow_unsandboxed=is_sandbox_missing(),
         )
 
-    seen = await capture_labelled_pages(make, every=5)  # `make bench` captures all of them
+    seen = await capture_labelled_pages(make, every=5)  # `tests/unit/cache/test_labelled_pages.py` classifies all
     found = compare_with_labels({name: each.outcome for name, each in seen.items()})
     assert found.precision >= 0.98, found.false_alarms
     assert found.recall >= 0.90, found.missed

@@ -23,10 +23,8 @@ from tests.page_shapes.varied import VARIED
 
 pytestmark = [pytest.mark.browser, pytest.mark.asyncio(loop_scope="session")]
 
-# `python -m tests.page_shapes` captures all pages of all kinds.
-SAMPLE = dict(list(VARIED.items())[::6])
 ALL: Mapping[str, Shape] = {
-    **SHORT, **EMPTY, **OVERLAYS, **COVERED, **NOTED, **ARTICLES, **SAMPLE, **DOWN,
+    **SHORT, **EMPTY, **OVERLAYS, **COVERED, **NOTED, **ARTICLES, **VARIED, **DOWN,
 }  # fmt: skip
 # Each of these keeps a processor busy for seconds.
 FAILING_LOOPS = {name: LOOPS[name] for name in ("sync-to-private",)}

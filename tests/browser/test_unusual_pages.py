@@ -21,7 +21,7 @@ async def test_unusual_formats_are_read_and_every_error_is_recognised(browser_pr
         slots = asyncio.Semaphore(4)
         return BrowserCapturer(browser_program, proxy, semaphore=slots, allow_unsandboxed=is_sandbox_missing())
 
-    seen = await capture_unusual_pages(make, every=2)  # `make bench` captures all
+    seen = await capture_unusual_pages(make, every=2)
     assert seen.wrong == {}
     assert seen.pages >= 24
     assert seen.errors == 8

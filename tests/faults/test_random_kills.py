@@ -1,7 +1,4 @@
-"""F8: random kills and pauses past the lease; no result is lost, duplicated, wrong or paid for twice.
-
-`make bench` runs the same test with a thousand kills.
-"""
+"""F8: random kills and pauses past the lease; no result is lost, duplicated, wrong or paid for twice."""
 
 from __future__ import annotations
 
