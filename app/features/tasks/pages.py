@@ -33,7 +33,7 @@ async def tasks(viewer: ViewerDep, format: Format = Format.HTML) -> Response:
         rows = ((one, score) for one in listed for score in scores.get(one["task_id"], [{}]))
         return await csv_file("tasks", (*_TASKS_CSV, *_SCORES_CSV), (_task_row(*row) for row in rows))
     return await viewer.page(
-        "tasks.html", title="Tasks", here="tasks", tab="tasks", json="/v1/tasks", csv="/tasks?format=csv",
+        "tasks.html", title="Tasks", here="tasks", json="/v1/tasks", csv="/tasks?format=csv",
         tasks=listed, scores=scores,
     )  # fmt: skip
 
