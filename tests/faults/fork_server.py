@@ -28,10 +28,10 @@ class WorkerForkServer:
     """Client of the fork server. The workers log to ``log``."""
 
     def __init__(self, log: Path) -> None:
-        self.log = log
+        self._log = log
 
     def __enter__(self) -> Self:
-        with self.log.open("wb") as output:
+        with self._log.open("wb") as output:
             self._process = subprocess.Popen(
                 [sys.executable, "-u", "-m", "tests.faults.fork_server"],
                 cwd=ROOT,

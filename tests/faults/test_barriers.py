@@ -200,12 +200,7 @@ async def test_f17_worker_stopped_past_its_lease_changes_nothing(stage: Stage):
     job = await stage.done(job_id)
     calls = len(stage.model.calls)
     hit(first, signal.SIGCONT)
-
-    def attempts_ended() -> int:
-        lines = stage.fork_server.log.read_text().splitlines()
-        return sum("job attempt ended" in line and job_id in line for line in lines)
-
-    await stage.until(lambda: attempts_ended() == 2)
+    await asyncio.sleep(3.0)  # time in which the worker could still change something
     again = await stage.rig.job(job_id)
     assert psutil.pid_exists(first)
     assert (again.result_id, again.attempts, again.revision) == (job.result_id, job.attempts, job.revision)
