@@ -165,7 +165,7 @@ def test_submit_waits_for_scores_of_a_running_server(home: Path) -> None:
 
         check_lists(home, url, output)
         check_providers(home, url)
-        rescored = assay(home, "results", "rescore", "--task", "bridge", "--url", url, "--leaves")
+        rescored = assay(home, "results", "rescore", "--task", "bridge", "--url", url)
         assert rescored.returncode == 0, rescored.stderr
         assert " 0 leaves flipped, 0 calls" in rescored.stdout
         taken = assay(home, "serve", "--port", url.rpartition(":")[2])
