@@ -119,7 +119,7 @@ class PublishedRow:
 def token_f1(predicted: Iterable[Hashable], gold: Iterable[Hashable], *, multiset: bool = False) -> float:
     """Return the harmonic mean of precision and recall over sets of tokens, or over multisets.
 
-    Two empty sequences score 1, an empty and a non-empty one 0 (contracts/mind2web.md, 4.2).
+    Two empty sequences score 1, an empty and a non-empty one 0 (docs/mind2web-rules.md).
 
     >>> token_f1("TYPE new york".split(), "TYPE new york city".split())
     0.8571428571428571

@@ -1,9 +1,9 @@
 """Page of a Mind2Web step: XML elements with ``backend_node_id``, pruned around candidates and represented as text.
 
-Pruning follows contracts/mind2web.md, 3.1. A page is parsed once. Each round copies only the kept elements, so its cost
+Pruning follows docs/mind2web-rules.md. A page is parsed once. Each round copies only the kept elements, so its cost
 depends on the number of shown elements and not on the size of the page.
 
-The text representation (contracts/mind2web.md, 3.2) has two forms: HTML brackets for chat models, round brackets for
+The text representation (docs/mind2web-rules.md) has two forms: HTML brackets for chat models, round brackets for
 fine-tuned models and the ranker. The order of the replacements is part of the format, because published scores depend
 on it.
 """

@@ -1,4 +1,4 @@
-"""Prompt of one round (contracts/mind2web.md, 3.3).
+"""Prompt of one round (docs/mind2web-rules.md, "Question").
 
 A template is a JSON list of chat messages, or an object ``{system, examples, template}``. The page and the question are
 appended to the last message, a user message, unless it contains a placeholder such as ``{question}``. The question uses

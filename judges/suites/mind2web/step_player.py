@@ -3,7 +3,7 @@
 Tournament: prune, ask, parse, until at most one candidate is left. The rounds of a step run in sequence, because later
 rounds depend on earlier picks. Guide: one question. Steps run concurrently.
 
-The protocol of the integration guide has one question per step with all kept candidates (contracts/mind2web.md, 10.1).
+The protocol of the integration guide has one question per step with all kept candidates (docs/mind2web-rules.md, "The guide").
 Options stand in document order, because any other order could give the answer away.
 """
 
@@ -131,7 +131,7 @@ def keep_candidates(step: Step, top_k: int) -> list[Candidate]:
     """Return the candidates to show.
 
     With ranks, candidates with a rank below ``top_k`` are kept, positives like all others. Without any rank, the first
-    ``top_k`` listed ones and every positive are kept (contracts/mind2web.md, 10.1).
+    ``top_k`` listed ones and every positive are kept (docs/mind2web-rules.md, "The guide").
     """
     candidates = (*step.positives, *step.negatives)
     if any(candidate.rank is not None for candidate in candidates):

@@ -1,9 +1,9 @@
-"""Multiple-choice tournament that selects one element, and its score (contracts/mind2web.md, 4).
+"""Multiple-choice tournament that selects one element, and its score (docs/mind2web-rules.md).
 
 Pure: the caller asks the model and passes in each reply. The quirks are those of the published evaluation, because
 scores depend on them.
 
-The parser of model replies and gold target texts (contracts/mind2web.md, 3.3 and 4.1) is deliberately strict: quotes,
+The parser of model replies and gold target texts (docs/mind2web-rules.md) is deliberately strict: quotes,
 final dots, "None" and other variants are not normalized, because the published scores were computed this way.
 
 Precomputed predictions are scored without a model. Their format is detected: the published predictions ``[sample_id,

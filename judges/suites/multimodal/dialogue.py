@@ -1,7 +1,7 @@
 """Two-question dialogue of one ~ step: describe the page, then choose an option. The second answer is scored.
 
 The parser of the final answer finds option letters, action and value. Its rules are those of the published evaluation
-(SeeAct), so that scores are comparable (contracts/mind2web.md, 6.1). They are strict about letter case and lenient
+(SeeAct), so that scores are comparable (docs/mind2web-rules.md). They are strict about letter case and lenient
 about the text around the three fields.
 
 Precomputed answers are scored without a model. Their file is a JSON list or JSON lines. An entry identifies its step by

@@ -1,6 +1,6 @@
 """Scoring of the final answer to one step of Multimodal-Mind2Web~, and report of a run. Pure.
 
-See contracts/mind2web.md, 6.3. Operations are compared by their tokens of cl100k_base. The report has every reading
+See docs/mind2web-rules.md. Operations are compared by their tokens of cl100k_base. The report has every reading
 that the published description leaves open.
 """
 

@@ -10,7 +10,7 @@ The output is byte-for-byte reproducible with one version of the Parquet library
 
 Raw pages come from the original Mind2Web dump, by task and action. In the test splits of Multimodal-Mind2Web,
 ``raw_html`` is a copy of ``cleaned_html``. The page itself, with elements that cleaning removed, is only in the dump
-(contracts/mind2web.md, pitfall 9).
+(docs/mind2web-rules.md).
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Steps of the published JSON evaluated with a scripted model.
 
-Each edge case of contracts/mind2web.md, sections 4 and 5, is a task in the published format with figures that were
+Each edge case of docs/mind2web-rules.md is a task in the published format with figures that were
 calculated manually.
 """
 

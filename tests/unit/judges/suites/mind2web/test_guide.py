@@ -1,4 +1,4 @@
-"""Protocol of the integration guide (contracts/mind2web.md, 10.1)."""
+"""Protocol of the integration guide."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tournament rounds of contracts/mind2web.md, 4: one test for each consequence that it names."""
+"""Tournament rounds of docs/mind2web-rules.md: one test for each consequence that it names."""
 
 from __future__ import annotations
 
