@@ -3,8 +3,9 @@
 Tournament: prune, ask, parse, until at most one candidate is left. The rounds of a step run in sequence, because later
 rounds depend on earlier picks. Guide: one question. Steps run concurrently.
 
-The protocol of the integration guide has one question per step with all kept candidates (docs/mind2web-rules.md, "The guide").
-Options stand in document order, because any other order could give the answer away.
+The protocol of the integration guide has one question per step with all kept candidates
+(docs/mind2web-rules.md, "The guide"). Options stand in document order, because any other order could give the answer
+away.
 """
 
 from __future__ import annotations
