@@ -141,3 +141,10 @@ def test_invalid_juries_are_refused(name: str, message: str) -> None:
     with pytest.raises(ModelNotConfigured, match="invalid jury") as refused:
         parse_judge(name)
     assert message in str(refused.value)
+
+
+async def test_bug_in_one_member_is_raised_and_gives_no_verdict_of_the_others() -> None:
+    judge, _ = jury({"a": True, "b": RuntimeError("a bug"), "c": True})
+    with pytest.raises(ExceptionGroup) as raised:
+        await judge.judge(CLAIM, task="t", answer="a", evidence=None)
+    assert raised.group_contains(RuntimeError, match="a bug")

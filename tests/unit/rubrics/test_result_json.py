@@ -160,3 +160,9 @@ def test_inner_nodes_have_the_compatible_score_and_status(rubric: Rubric) -> Non
 def test_unsettled_leaf_is_undecided(rubric: Rubric) -> None:
     open_leaf = tree_json(rubric)["children"][2]["children"][0]
     assert (open_leaf["outcome"], open_leaf["status"], open_leaf["sources"]) == ("undecided", "initialized", None)
+
+
+@pytest.mark.parametrize("prices", [(None, 1.0), (1.0, None), (None, None)])
+def test_cost_with_an_unknown_price_is_unknown(prices: tuple[float | None, float | None]) -> None:
+    first, second = (Usage(calls=1, usd=usd) for usd in prices)
+    assert first + second == Usage(calls=2, usd=None)
