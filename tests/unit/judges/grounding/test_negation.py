@@ -153,6 +153,7 @@ def test_at_most_five_percent_of_honest_exact_quotes_need_the_repair_request():
 
 
 DENIED = [
+    ("Mitgliedern ist es untersagt, Aktien vor 2027 zu verkaufen.", "Aktien vor 2027 zu verkaufen"),
     (
         "Le bailleur de cette maison n’est pas autorisé à résilier ce bail.",
         "Le bailleur de cette maison ... autorisé à résilier ce bail",

@@ -41,6 +41,8 @@ def signals_of(url: str, final_url: str | None = None, *, chain: tuple[str, ...]
         ("https://xn--80ak6aa92e.com/", None, {SourceSignal.LOOK_ALIKE}),
         ("https://someone.medium.com/p", None, {SourceSignal.USER_CONTENT}),
         ("https://a.example/search?q=bridge", None, {SourceSignal.SEARCH}),
+        ("https://a.example/?q=bridge", None, {SourceSignal.SEARCH}),
+        ("https://a.example/search/bridge", None, {SourceSignal.SEARCH}),
         ("https://doi.org/10.1/2", "https://press.example/2", {SourceSignal.OTHER_SITE}),
         ("http://a.co.uk/x", "https://www.a.co.uk/x", set()),
         ("https://a.org/go?to=https%3A%2F%2Fevil.org%2Fp", "https://evil.org/p", {SourceSignal.OPEN_REDIRECT}),
