@@ -1,1 +1,1 @@
-"""Analyses of results and judges: statistics, mutation testing, meta-evaluation, replay."""
+"""Analyses of results and judges: statistics, tests of tasks, meta-evaluation, replay."""

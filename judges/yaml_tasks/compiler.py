@@ -2,7 +2,7 @@
 
 ``compile_task`` checks the whole file before anything is judged: names, types, gates, prerequisites and the number of
 leaves. The compiled task extracts the fields once and declares the rubric with ``judges.context``, so that scores,
-results and mutation tests are those of native judges.
+results and tests of tasks are those of native judges.
 """
 
 from __future__ import annotations

@@ -4,13 +4,37 @@ import ast
 import re
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
+from typer.main import get_group
 
+from app.cli.program import program
 from tests.unit.app.conftest import RunCommand
 
 pytestmark = pytest.mark.slow
+
+
+def test_there_are_at_most_12_commands_and_40_with_subcommands() -> None:
+    def invocable(command: Any) -> int:
+        below = getattr(command, "commands", {})
+        return sum(map(invocable, below.values())) + (not below or command.invoke_without_command)
+
+    top = get_group(program())
+    assert len([command for command in top.commands.values() if not command.hidden]) <= 12
+    assert invocable(top) <= 40
+
+
+def test_no_description_in_help_is_cut_off_at_80_columns() -> None:
+    def cut_off(commands: Mapping[str, Any], path: str) -> Iterator[str]:
+        for name, command in commands.items():
+            if command.get_short_help_str(78 - 6 - max(map(len, commands))).endswith("..."):
+                yield f"{path} {name}"
+            yield from cut_off(getattr(command, "commands", {}), f"{path} {name}")
+
+    assert list(cut_off(get_group(program()).commands, "assay")) == []
 
 
 def test_help_loads_no_large_library() -> None:
