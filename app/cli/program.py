@@ -44,9 +44,9 @@ from app.features.comparison import cli_compare, cli_gate
 from app.features.drafting import cli as drafting
 from app.features.interop import cli_export, cli_import, cli_page_caches
 from app.features.meta_eval import cli as meta_eval
-from app.features.mutation import cli as mutation
 from app.features.rescore import cli as rescore
 from app.features.suites import cli_compare_runs, cli_mind2web, cli_mm_mind2web
+from app.features.tasks import cli as task_tests
 from app.interruption import INTERRUPTION
 from cache.backends.browser_search import INSTALL_BROWSER
 from cache.errors import BrowserUnavailable, CacheError
@@ -153,7 +153,7 @@ def _results() -> typer.Typer:
 def _tasks() -> typer.Typer:
     return _group(
         "List, create, draft and test task files.",
-        {"show": tasks.show, "new": tasks.new, "draft": drafting.draft, "test": mutation.test_judge},
+        {"show": tasks.show, "new": tasks.new, "draft": drafting.draft, "test": task_tests.test_judge},
     )
 
 

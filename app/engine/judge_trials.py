@@ -28,11 +28,11 @@ from app.errors import AppError
 from app.observability.logs import Redactor, configure_logging
 from app.settings import Settings, load_settings
 from cache.confinement.privileges import DEFAULT_UID
-from judges.analysis.mutation.field_test import observe
-from judges.analysis.mutation.findings import report
-from judges.analysis.mutation.judge_file import PAGE, ExtractionRecorder, GeneratedValuesClient, judge_file
-from judges.analysis.mutation.leaves import EMPTY_ANSWER, ObservedRun, observed_run, scores_json
 from judges.analysis.overrides import finding_json, lint_of_result
+from judges.analysis.task_tests.field_test import observe
+from judges.analysis.task_tests.findings import report
+from judges.analysis.task_tests.judge_file import PAGE, ExtractionRecorder, GeneratedValuesClient, judge_file
+from judges.analysis.task_tests.leaves import EMPTY_ANSWER, ObservedRun, observed_run, scores_json
 from judges.errors import JudgeBug, JudgeError
 from judges.isolation.fork_server_pool import clean_environment, sandbox_user
 from judges.isolation.process_limits import MIB, ScriptLimits, apply_limits, confine

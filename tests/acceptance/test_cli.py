@@ -93,7 +93,7 @@ def test_evaluate_exits_with_3_if_an_answer_could_not_be_judged(home: Path) -> N
     assert "my own bug" in (home / "eval_results" / "otter" / "bridge" / "answer_1" / "failed.json").read_text()
 
 
-def test_generated_task_passes_its_mutation_test_unchanged(home: Path) -> None:
+def test_generated_task_passes_its_test_unchanged(home: Path) -> None:
     written = assay(home, "tasks", "new", "old_light", "--out", "judges.d")
     command = next(line for line in written.stderr.splitlines() if "assay tasks test" in line)
 

@@ -19,7 +19,7 @@ from app.engine.judge_trials import TrialFailed, model_test
 from app.engine.runtime import Runtime
 from app.engine.text_judging import text_judge
 from cache.errors import CacheError
-from judges.analysis.mutation.leaves import EMPTY_ANSWER, ObservedRun, empty_answer_finding, observed_run
+from judges.analysis.task_tests.leaves import EMPTY_ANSWER, ObservedRun, empty_answer_finding, observed_run
 from judges.errors import JudgeError, LLMError
 from judges.llm.client import LLMRequest
 from judges.llm.observed import ObservedLLM, UsageMeter

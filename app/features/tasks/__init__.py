@@ -1,1 +1,1 @@
-"""Tasks in the dashboard: rubrics, scores and the text of task files."""
+"""Tasks: their rubrics, scores and files in the dashboard, and ``assay tasks test``."""

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from judges.analysis.mutation.leaves import not_judged, observed_run, scores_json
+from judges.analysis.task_tests.leaves import not_judged, observed_run, scores_json
 
 FIELDS = {"unmoved": ["a"]}
 

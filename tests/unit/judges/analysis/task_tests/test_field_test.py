@@ -12,9 +12,9 @@ import pytest
 
 from answers.submission import Answer
 from cache.capture import Evidence
-from judges.analysis.mutation.field_test import observe
-from judges.analysis.mutation.findings import FieldReport, FindingCode, report
-from judges.analysis.mutation.judge_file import judge_file
+from judges.analysis.task_tests.field_test import observe
+from judges.analysis.task_tests.findings import FieldReport, FindingCode, report
+from judges.analysis.task_tests.judge_file import judge_file
 from judges.extractor import Extractor
 from judges.llm.client import LLMClient
 from judges.llm.lexical import LexicalClient

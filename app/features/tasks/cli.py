@@ -45,7 +45,7 @@ def test_judge(
 
     Exit code 100 if there are any.
     """
-    from judges.analysis.mutation.leaves import not_judged
+    from judges.analysis.task_tests.leaves import not_judged
 
     settings = judging_settings(judges=judges, model=model)
     quiet_logging(settings)
@@ -171,7 +171,7 @@ def _print_lint(findings: list[dict[str, str]]) -> None:
 
 def _print_scores(scores: dict[str, Any]) -> None:
     """Print the findings about the correct and the empty answer, the votes that disagree, and the cost of an answer."""
-    from judges.analysis.mutation.leaves import not_judged
+    from judges.analysis.task_tests.leaves import not_judged
 
     gold = scores["gold"]
     for finding in scores["findings"]:

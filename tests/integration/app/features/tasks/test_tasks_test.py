@@ -17,7 +17,7 @@ from app.engine.judge_trials import TrialFailed, field_test
 from tests.fakes.warm_start import warm_assay
 from tests.standin.call import Call
 from tests.standin.llm import StandInLLM
-from tests.unit.judges.analysis.mutation.task_shapes import PRODUCTS
+from tests.unit.judges.analysis.task_tests.task_shapes import PRODUCTS
 
 HOST = "https://museum.example"
 ANSWER = f"""\

@@ -11,11 +11,11 @@ from typing import Any
 
 from answers.citations import citations
 from cache.urls import canonical_key
-from judges.analysis.mutation.answer_text import sections
-from judges.analysis.mutation.edits import EditKind, Field, Path, format_path, has_digits, has_words, shape_of
-from judges.analysis.mutation.field_test import EditRun, FieldTestRuns, compared_by_code, flipped
-from judges.analysis.mutation.judge_file import SourceRange
-from judges.analysis.mutation.leaves import ObservedLeaf
+from judges.analysis.task_tests.answer_text import sections
+from judges.analysis.task_tests.edits import EditKind, Field, Path, format_path, has_digits, has_words, shape_of
+from judges.analysis.task_tests.field_test import EditRun, FieldTestRuns, compared_by_code, flipped
+from judges.analysis.task_tests.judge_file import SourceRange
+from judges.analysis.task_tests.leaves import ObservedLeaf
 from judges.llm.lexical import decide
 from rubrics.verdict import Outcome, Reason
 

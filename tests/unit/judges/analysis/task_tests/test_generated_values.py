@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, Field
 
-from judges.analysis.mutation.judge_file import GeneratedValuesClient, generate_values
+from judges.analysis.task_tests.judge_file import GeneratedValuesClient, generate_values
 from judges.llm.client import LLMRequest
 
 

@@ -17,8 +17,8 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel
 
 from answers.citations import unique_urls
-from judges.analysis.mutation.answer_text import count_value, replace_value, without_citation
-from judges.analysis.mutation.judge_file import Extracted
+from judges.analysis.task_tests.answer_text import count_value, replace_value, without_citation
+from judges.analysis.task_tests.judge_file import Extracted
 
 Path: TypeAlias = tuple[str | int, ...]
 REMOVED = object()

@@ -10,9 +10,9 @@ from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from judges.analysis.mutation.edits import Edit, EditKind, Edits, Field
-from judges.analysis.mutation.judge_file import JudgeFile, Recordings, ReplayClient
-from judges.analysis.mutation.leaves import ObservedLeaf, ObservedRun, observed_run
+from judges.analysis.task_tests.edits import Edit, EditKind, Edits, Field
+from judges.analysis.task_tests.judge_file import JudgeFile, Recordings, ReplayClient
+from judges.analysis.task_tests.leaves import ObservedLeaf, ObservedRun, observed_run
 from judges.errors import JudgeBug, JudgeError
 from judges.llm.client import LLMClient
 

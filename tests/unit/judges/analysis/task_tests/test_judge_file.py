@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from judges.analysis.mutation.judge_file import SourceRange, judge_file
-from judges.analysis.mutation.leaves import ObservedLeaf
+from judges.analysis.task_tests.judge_file import SourceRange, judge_file
+from judges.analysis.task_tests.leaves import ObservedLeaf
 from rubrics.verdict import Outcome
 
 SOURCE = b"""format: 1

@@ -22,7 +22,7 @@ from typing import Any
 
 from pydantic import BaseModel, ValidationError
 
-from judges.analysis.mutation.leaves import ObservedLeaf
+from judges.analysis.task_tests.leaves import ObservedLeaf
 from judges.errors import LLMOutputUnusable, UnusableKind
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
 from judges.llm.json_schema import JSONSchema, ReplyType, as_reply, json_schema_of, options

@@ -1,0 +1,1 @@
+"""Tests of tasks: known edits of extracted values and citations, and the leaves that must change."""
