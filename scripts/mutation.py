@@ -174,7 +174,7 @@ def _run_tests(copy: Path, area: str) -> str | None:
     """Return the end of the output if a test fails, None if all pass."""
     # Processes started by tests import the copy too, not the checkout that is installed in the environment.
     environment = {**os.environ, "PYTHONPATH": ":".join(str(copy / part) for part in ("", "judges/compat", "client"))}
-    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider", "--hypothesis-profile", "quick"]
+    command = [sys.executable, "-m", "pytest", "-x", "-q", "-p", "no:cacheprovider"]
     try:
         done = subprocess.run(  # noqa: S603
             [*command, *AREAS[area]], cwd=copy, env=environment, timeout=TIME_LIMIT_S, capture_output=True, text=True

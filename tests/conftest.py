@@ -26,7 +26,6 @@ settings.register_profile(
     print_blob=True,
     derandomize="CI" in os.environ,
 )
-settings.register_profile("quick", settings.get_profile("usual"), max_examples=20)
 settings.register_profile("thorough", settings.get_profile("usual"), max_examples=2000)
 settings.load_profile("usual")
 

@@ -8,20 +8,9 @@ import pytest
 from pydantic import BaseModel
 
 from judges.llm.lexical import decide, fill
+from tests.unit.judges.llm.test_lexical import Operas
 
 SIZE = 1 << 17
-
-
-class Opera(BaseModel):
-    title: str = ""
-    composer: str | None = None
-    premiere_year: int | None = None
-    urls: list[str] = []
-
-
-class Operas(BaseModel):
-    operas: list[Opera] = []
-    summary: str | None = None
 
 
 class Person(BaseModel):
