@@ -1,7 +1,7 @@
-"""Questions of a step as a generator, so that a model, a file or a session over HTTP can answer them.
+"""Questions of a step as a generator, whose replies come from a model.
 
-A generator yields each question, receives the raw reply, and returns the outcome of the step. It blocks for
-milliseconds, because it parses pages, so advance it in a thread.
+A generator yields the messages of each question, receives the raw reply, and returns the outcome of the step. It blocks
+for milliseconds, because it parses pages, so it is advanced in a thread.
 
 Options have the letters A to Z, then AA, AB and so on. The last option is "none".
 """
@@ -9,27 +9,17 @@ Options have the letters A to Z, then AA, AB and so on. The last option is "none
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Generator, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from dataclasses import dataclass
 from string import ascii_uppercase as _LETTERS
-from typing import Generic, TypeAlias, TypeVar
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from judges.errors import LLMError, LLMOutputUnusable, UnusableKind
 from judges.llm.client import LLMClient, LLMRequest, Message
+from judges.llm.families import family_of
 from rubrics.verdict import Usage
 
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
-    """One question. ``options`` are (letters, text, id), empty if the question has none. ``none`` is the letter of
-    "none of the above".
-    """
-
-    messages: tuple[Message, ...]
-    options: tuple[tuple[str, str, str], ...] = ()
-    none: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,26 +29,16 @@ class Finished(Generic[T]):
     outcome: T
 
 
-Questions: TypeAlias = Generator[Question, str, T]
+Questions: TypeAlias = Generator[tuple[Message, ...], str, T]
 Ask: TypeAlias = Callable[[tuple[Message, ...]], Awaitable[tuple[str, Usage]]]
 
 
-def advance(questions: Questions[T], raw: str | None) -> Question | Finished[T]:
+def advance(questions: Questions[T], raw: str | None) -> tuple[Message, ...] | Finished[T]:
     """Pass the reply to the last question, or None at the start. Return the next question or the outcome. Blocks."""
     try:
         return next(questions) if raw is None else questions.send(raw)
     except StopIteration as stop:
         return Finished(stop.value)
-
-
-def replay(questions: Questions[T], replies: Sequence[str]) -> Question | Finished[T]:
-    """Return what follows after these replies. Blocks."""
-    state = advance(questions, None)
-    for raw in replies:
-        if isinstance(state, Finished):
-            break
-        state = advance(questions, raw)
-    return state
 
 
 async def ask_all(questions: Questions[T], ask: Ask) -> tuple[T, Usage]:
@@ -68,9 +48,9 @@ async def ask_all(questions: Questions[T], ask: Ask) -> tuple[T, Usage]:
         LLMError: a question got no reply. ``usage`` of the error covers the whole step.
     """
     usage, raw = Usage(), None
-    while isinstance(state := await asyncio.to_thread(advance, questions, raw), Question):
+    while not isinstance(state := await asyncio.to_thread(advance, questions, raw), Finished):
         try:
-            raw, cost = await ask(state.messages)
+            raw, cost = await ask(state)
         except LLMError as error:
             error.usage = usage + error.usage
             raise
@@ -87,6 +67,20 @@ async def reply_or_empty(client: LLMClient, request: LLMRequest) -> tuple[str, U
             raise
         return "", error.usage
     return reply.text, reply.usage
+
+
+def request_params(model: str, *, max_tokens: int, temperature: float = 0.0) -> Mapping[str, Any]:
+    """Return the parameters of every request, or none for a reasoning model.
+
+    A reasoning model accepts no temperature, and its reasoning would use up the limit.
+
+    >>> dict(request_params("gpt-4o", max_tokens=50)), dict(request_params("gpt-6-luna", max_tokens=50))
+    ({'max_tokens': 50, 'temperature': 0.0}, {})
+    """
+    family = family_of(model)
+    if family is not None and "temperature" not in family.params:
+        return {}
+    return {"max_tokens": max_tokens, "temperature": temperature}
 
 
 _MAX_LETTERS = 4

@@ -13,11 +13,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final
 
 from judges.analysis.statistics.bootstrap import ratio_intervals
 from judges.analysis.statistics.intervals import wilson
-from judges.analysis.statistics.paired import paired
+from judges.analysis.statistics.paired import sign_flip
+
+if TYPE_CHECKING:
+    from judges.analysis.statistics.bootstrap import Floats
 
 MAX_COUNTED_ERRORS = 3
 """Tasks with more failed steps are counted together, under ``MANY_ERRORS``."""
@@ -53,7 +56,7 @@ class Rates:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GroupScore:
-    """Score of one website or domain: means over steps (``micro``), means over tasks (``macro``), and task success."""
+    """Score of a group of steps: means over steps (``micro``), means over tasks (``macro``), and task success."""
 
     micro: Rates
     macro: Rates
@@ -63,18 +66,13 @@ class GroupScore:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class SuiteScore:
-    """Aggregate score of the steps of a run.
+class SuiteScore(GroupScore):
+    """Score of all steps of a run.
 
     ``error_ratio`` is the share of tasks by number of failed steps; numbers above ``MAX_COUNTED_ERRORS`` share one
     key, and numbers without a task are omitted. ``websites`` and ``domains`` are sorted by name.
     """
 
-    micro: Rates
-    macro: Rates
-    task_success: float
-    steps: int
-    tasks: int
     error_ratio: Mapping[str, float]
     websites: Mapping[str, GroupScore]
     domains: Mapping[str, GroupScore]
@@ -94,26 +92,23 @@ class ScoreBounds:
         return None if self.not_judged else self.low
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PublishedRow:
-    """Published figures of one system, in percent. None: not published."""
-
-    system: str
-    setting: str
-    element: float
-    operation: float | None = None
-    step: float | None = None
-    task_success: float | None = None
-
-    def as_json(self) -> dict[str, Any]:
-        return {
-            "system": self.system,
-            "setting": self.setting,
-            "element_acc": self.element,
-            "op_f1": self.operation,
-            "step_success": self.step,
-            "task_success": self.task_success,
-        }
+def published_row(
+    system: str,
+    setting: str,
+    element: float,
+    operation: float | None = None,
+    step: float | None = None,
+    task_success: float | None = None,
+) -> dict[str, Any]:
+    """Return the published figures of one system, in percent. None: not published."""
+    return {
+        "system": system,
+        "setting": setting,
+        "element_acc": element,
+        "op_f1": operation,
+        "step_success": step,
+        "task_success": task_success,
+    }
 
 
 def token_f1(predicted: Iterable[Hashable], gold: Iterable[Hashable], *, multiset: bool = False) -> float:
@@ -140,17 +135,29 @@ def token_f1(predicted: Iterable[Hashable], gold: Iterable[Hashable], *, multise
 
 def score(steps: Sequence[StepScore]) -> SuiteScore:
     """Aggregate steps that are all judged. Every figure is 0 if there are no steps."""
-    by_task = grouped(steps, lambda step: step.task_id)
     return SuiteScore(
-        micro=micro(steps),
-        macro=macro(by_task.values()),
-        task_success=task_success(by_task.values()),
-        steps=len(steps),
-        tasks=len(by_task),
-        error_ratio=error_ratio(by_task.values()),
+        **_means(steps),
+        error_ratio=error_ratio(by_task(steps).values()),
         websites=_groups(steps, lambda step: step.website),
         domains=_groups(steps, lambda step: step.domain),
     )
+
+
+def _means(steps: Sequence[StepScore]) -> dict[str, Any]:
+    tasks = by_task(steps)
+    successful = [float(all(step.success for step in task)) for task in tasks.values()]
+    return {
+        "micro": micro(steps),
+        "macro": macro(tasks.values()),
+        "task_success": mean(successful),
+        "steps": len(steps),
+        "tasks": len(tasks),
+    }
+
+
+def _groups(steps: Sequence[StepScore], key: Callable[[StepScore], str]) -> dict[str, GroupScore]:
+    """Score each group. A task belongs to one website, so it is counted within its group."""
+    return {name: GroupScore(**_means(members)) for name, members in sorted(grouped(steps, key).items())}
 
 
 def bounds(steps: Sequence[StepScore]) -> ScoreBounds:
@@ -178,6 +185,10 @@ def grouped(steps: Iterable[StepScore], key: Callable[[StepScore], str]) -> dict
     return groups
 
 
+def by_task(steps: Iterable[StepScore]) -> dict[str, list[StepScore]]:
+    return grouped(steps, lambda step: step.task_id)
+
+
 def micro(steps: Sequence[StepScore]) -> Rates:
     """Return the means over all steps. Tasks with more steps have more weight."""
     return Rates(
@@ -197,11 +208,6 @@ def macro(tasks: Iterable[Sequence[StepScore]]) -> Rates:
     )
 
 
-def task_success(tasks: Iterable[Sequence[StepScore]]) -> float:
-    """Return the share of tasks in which every step succeeds."""
-    return mean([float(all(step.success for step in steps)) for steps in tasks])
-
-
 def error_ratio(tasks: Iterable[Sequence[StepScore]]) -> dict[str, float]:
     """Return the share of tasks by number of failed steps."""
     counts: Counter[str] = Counter()
@@ -216,89 +222,49 @@ def mean(values: Sequence[float]) -> float:
     return sum(values) / len(values) if values else 0.0
 
 
-def _groups(steps: Sequence[StepScore], key: Callable[[StepScore], str]) -> dict[str, GroupScore]:
-    """Score each group. A task belongs to one website, so it is counted within its group."""
-    scores = {}
-    for name, members in sorted(grouped(steps, key).items()):
-        tasks = grouped(members, lambda step: step.task_id)
-        scores[name] = GroupScore(
-            micro=micro(members),
-            macro=macro(tasks.values()),
-            task_success=task_success(tasks.values()),
-            steps=len(members),
-            tasks=len(tasks),
-        )
-    return scores
-
-
 def _by_size(item: tuple[str, int]) -> tuple[bool, str]:
     return item[0] == MANY_ERRORS, item[0]
 
 
 RESAMPLES = 2000
-MEANS = ("element", "operation", "step")
+INTERVAL_METHOD: Final = "cluster bootstrap by task; Wilson for task success"
+MEASURES: Final = {"element": "element_acc", "operation": "action_f1", "step": "step_acc"}
+"""Measures, and their names in the records of steps."""
+_STEP: Final = list(MEASURES).index("step")
+_MAX_CHANGED: Final = 200
 
-IntervalBounds: TypeAlias = dict[str, float]
-"""Bounds of a 95 % interval: ``low`` and ``high``, both in [0, 1]."""
 
+def intervals_95(steps: Sequence[StepScore], *, seed: int, resamples: int = RESAMPLES) -> dict[str, Any]:
+    """Return the method, the seed and the 95 % intervals, each with ``low`` and ``high`` in [0, 1].
 
-def task_bootstrap_intervals(
-    steps: Sequence[StepScore], *, seed: int = 0, resamples: int = RESAMPLES
-) -> Mapping[str, Mapping[str, IntervalBounds]] | None:
-    """Return the intervals of the three means, or None if there are no steps.
+    ``micro`` are means over steps and ``macro`` means over tasks, by measure; both are bootstrapped by task.
+    ``task_success`` is Wilson's interval.
 
-    ``micro`` are means over steps, ``macro`` means over tasks.
+    Raises:
+        ValueError: there are no steps.
     """
-    if not steps:
-        return None
     import numpy as np
 
-    tasks = _by_task(steps)
-    sums = np.array(
-        [[sum(values) for values in zip(*((s.element, s.operation, float(s.success)) for s in task), strict=True)]
-         for task in tasks]
-    )  # fmt: skip
+    tasks = list(by_task(steps).values())
+    sums = np.array([np.sum([(s.element, s.operation, float(s.success)) for s in task], axis=0) for task in tasks])
     sizes = np.array([len(task) for task in tasks], dtype=float)
     # Both use the same resamples. Micro: sums divided by step counts. Macro: means of tasks divided by 1 per task.
     micro = ratio_intervals(sums, sizes, seed=seed, resamples=resamples)
     macro = ratio_intervals(sums / sizes[:, None], np.ones(len(tasks)), seed=seed, resamples=resamples)
-    return {"micro": _named(micro), "macro": _named(macro)}
+    success = wilson(sum(all(step.success for step in task) for task in tasks), len(tasks))
+    return {
+        "method": INTERVAL_METHOD,
+        "seed": seed,
+        **{
+            name: {measure: _ends(*ends) for measure, ends in zip(MEASURES, intervals, strict=True)}
+            for name, intervals in (("micro", micro), ("macro", macro))
+        },
+        "task_success": None if success is None else _ends(success.low, success.high),
+    }
 
 
-def task_success_interval(steps: Sequence[StepScore]) -> IntervalBounds | None:
-    """Return Wilson's interval of the share of tasks in which every step succeeds, or None if there are no steps."""
-    tasks = _by_task(steps)
-    interval = wilson(sum(all(step.success for step in task) for task in tasks), len(tasks))
-    return None if interval is None else {"low": interval.low, "high": interval.high}
-
-
-INTERVAL_METHOD: Final = "cluster bootstrap by task; Wilson for task success"
-
-
-def _by_task(steps: Sequence[StepScore]) -> list[Sequence[StepScore]]:
-    return list(grouped(steps, lambda step: step.task_id).values())
-
-
-def _named(intervals: Sequence[tuple[float, float]]) -> dict[str, IntervalBounds]:
-    return {name: {"low": low, "high": high} for name, (low, high) in zip(MEANS, intervals, strict=True)}
-
-
-MEASURES: Final = {"element": "element_acc", "operation": "action_f1", "step": "step_acc"}
-_MAX_CHANGED: Final = 200
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepPair:
-    """Scores of one step in both runs: element, operation and step, each in [0, 1].
-
-    ``positions`` are those of the step in both runs.
-    """
-
-    id: str
-    task_id: str
-    a: tuple[float, ...]
-    b: tuple[float, ...]
-    positions: tuple[int | None, int | None] = (None, None)
+def _ends(low: float, high: float) -> dict[str, float]:
+    return {"low": low, "high": high}
 
 
 def compare_runs(
@@ -309,20 +275,32 @@ def compare_runs(
     ``micro`` pairs steps and ``macro`` tasks; their intervals are cluster bootstraps by task. ``p`` is that of a
     sign-flip test over tasks. ``task_success`` counts only tasks whose steps were all scored in both runs.
     """
+    import numpy as np
+
     a, b = ({str(record["id"]): record for record in records} for records in (first, second))
     shared = [id for id in a if id in b]
     scored = dict.fromkeys(id for id in shared if _is_scored(a[id]) and _is_scored(b[id]))
-    pairs = [_pair(id, a[id], b[id]) for id in scored]
     open_tasks = {str(records[id]["task_id"]) for records in (a, b) for id in records if id not in scored}
+    by_task: dict[str, list[Any]] = {}
+    for id in scored:
+        by_task.setdefault(str(a[id]["task_id"]), []).append([_figures(a[id]), _figures(b[id])])
+    # Each array has the shape (steps, runs, measures).
+    tasks = {task: np.array(pairs) for task, pairs in by_task.items()}
+    means = [pairs.mean(axis=0, keepdims=True) for pairs in tasks.values()]
+    succeed = [
+        (pairs[:, :, _STEP] == 1.0).all(axis=0)[None, :, None].astype(float)
+        for task, pairs in tasks.items()
+        if task not in open_tasks
+    ]
     return {
-        "steps": len(pairs),
-        "tasks": len({pair.task_id for pair in pairs}),
+        "steps": len(scored),
+        "tasks": len(tasks),
         "only_a": len(a) - len(shared),
         "only_b": len(b) - len(shared),
-        "not_scored": len(shared) - len(pairs),
-        **({} if not pairs else _means(pairs, seed)),
-        "task_success": _task_success([pair for pair in pairs if pair.task_id not in open_tasks], seed),
-        "changes": _changes(pairs),
+        "not_scored": len(shared) - len(scored),
+        **({"micro": _differences(list(tasks.values()), seed), "macro": _differences(means, seed)} if scored else {}),
+        "task_success": {"tasks": len(succeed), **_differences(succeed, seed, ("task",))["task"]} if succeed else None,
+        "changes": _changes([(a[id], b[id]) for id in scored]),
     }
 
 
@@ -330,68 +308,48 @@ def _is_scored(record: Mapping[str, Any]) -> bool:
     return record.get("status") == "scored" and all(record.get(name) is not None for name in MEASURES.values())
 
 
-def _pair(id: str, a: Mapping[str, Any], b: Mapping[str, Any]) -> StepPair:
-    first, second = (tuple(float(record[name]) for name in MEASURES.values()) for record in (a, b))
-    positions = (a.get("position"), b.get("position"))
-    return StepPair(id=id, task_id=str(a["task_id"]), a=first, b=second, positions=positions)
+def _figures(record: Mapping[str, Any]) -> list[float]:
+    return [float(record[name]) for name in MEASURES.values()]
 
 
-def _means(pairs: Sequence[StepPair], seed: int) -> dict[str, Any]:
-    as_tasks = [
-        StepPair(
-            id=members[0].task_id,
-            task_id=members[0].task_id,
-            a=tuple(mean([pair.a[nth] for pair in members]) for nth in range(len(MEASURES))),
-            b=tuple(mean([pair.b[nth] for pair in members]) for nth in range(len(MEASURES))),
-        )
-        for members in _pairs_by_task(pairs)
-    ]
-    return {"micro": _differences(pairs, seed), "macro": _differences(as_tasks, seed)}
-
-
-def _differences(pairs: Sequence[StepPair], seed: int) -> dict[str, Any]:
-    """Return for each measure both means, their difference, its interval and p."""
+def _differences(clusters: Sequence[Floats], seed: int, names: Iterable[str] = MEASURES) -> dict[str, Any]:
+    """Return for each measure both means, their difference, its interval and p. Clusters are the arrays of tasks."""
     import numpy as np
 
-    clusters = _pairs_by_task(pairs)
-    sums = np.array([[sum(pair.b[nth] - pair.a[nth] for pair in members) for nth in range(len(pairs[0].a))]
-                     for members in clusters])  # fmt: skip
-    sizes = np.array([len(members) for members in clusters], dtype=float)
+    sums = np.array([(pairs[:, 1] - pairs[:, 0]).sum(axis=0) for pairs in clusters])
+    sizes = np.array([len(pairs) for pairs in clusters], dtype=float)
+    means = np.concatenate(clusters).mean(axis=0)
     ends = ratio_intervals(sums, sizes, seed=seed, resamples=RESAMPLES)
-    names = tuple(MEASURES) if len(pairs[0].a) == len(MEASURES) else ("task",)
     out: dict[str, Any] = {}
     for nth, name in enumerate(names):
-        test = paired([float(total) for total in sums[:, nth] / sizes])
+        test = sign_flip([float(total) for total in sums[:, nth] / sizes])
         out[name] = {
-            "a": mean([pair.a[nth] for pair in pairs]),
-            "b": mean([pair.b[nth] for pair in pairs]),
+            "a": float(means[0, nth]),
+            "b": float(means[1, nth]),
             "difference": float(sums[:, nth].sum() / sizes.sum()),
-            "interval_95": {"low": ends[nth][0], "high": ends[nth][1]} if len(clusters) > 1 else None,
-            "p": None if test is None else test.sign_flip.p,
+            "interval_95": _ends(*ends[nth]) if len(clusters) > 1 else None,
+            "p": None if test is None else test.p,
         }
     return out
 
 
-def _task_success(pairs: Sequence[StepPair], seed: int) -> dict[str, Any] | None:
-    place = list(MEASURES).index("step")
-    tasks = [
-        StepPair(
-            id=members[0].task_id,
-            task_id=members[0].task_id,
-            a=(float(all(pair.a[place] for pair in members)),),
-            b=(float(all(pair.b[place] for pair in members)),),
-        )
-        for members in _pairs_by_task(pairs)
-    ]
-    return {"tasks": len(tasks), **_differences(tasks, seed)["task"]} if tasks else None
-
-
-def _changes(pairs: Sequence[StepPair]) -> dict[str, Any]:
+def _changes(pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> dict[str, Any]:
     """Return how many steps succeed in both runs, in one of them or in none, and the first ones that differ."""
-    place = list(MEASURES).index("step")
-    gained = [_changed(pair) for pair in pairs if pair.b[place] > pair.a[place]]
-    lost = [_changed(pair) for pair in pairs if pair.b[place] < pair.a[place]]
-    both = sum(pair.a[place] == pair.b[place] == 1.0 for pair in pairs)
+    gains = [float(b["step_acc"]) - float(a["step_acc"]) for a, b in pairs]
+    gained, lost = (
+        [
+            {
+                "id": str(a["id"]),
+                "task_id": str(a["task_id"]),
+                "position_a": a.get("position"),
+                "position_b": b.get("position"),
+            }
+            for (a, b), gain in zip(pairs, gains, strict=True)
+            if gain * sign > 0
+        ]
+        for sign in (1, -1)
+    )
+    both = sum(a["step_acc"] == b["step_acc"] == 1.0 for a, b in pairs)
     return {
         "both": both,
         "only_a": len(lost),
@@ -400,14 +358,3 @@ def _changes(pairs: Sequence[StepPair]) -> dict[str, Any]:
         "lost": lost[:_MAX_CHANGED],
         "gained": gained[:_MAX_CHANGED],
     }
-
-
-def _changed(pair: StepPair) -> dict[str, Any]:
-    return {"id": pair.id, "task_id": pair.task_id, "position_a": pair.positions[0], "position_b": pair.positions[1]}
-
-
-def _pairs_by_task(pairs: Sequence[StepPair]) -> list[list[StepPair]]:
-    groups: dict[str, list[StepPair]] = {}
-    for pair in pairs:
-        groups.setdefault(pair.task_id, []).append(pair)
-    return list(groups.values())

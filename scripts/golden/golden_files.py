@@ -44,18 +44,18 @@ def _step_score(case: GoldenCase, step: Mapping[str, Any]) -> StepScore:
     element, f1, success = step.get("element_acc"), step.get("op_f1"), step.get("step_success")
     positives = step.get("gold_ids_in_topk")
     if positives is not None and "predicted_id" in step and "gold_op" in step:
-        scored = score_prediction(
+        element, f1 = score_prediction(
             Prediction(step["predicted_id"] or "", step.get("predicted_op_string") or ""),
             [str(id) for id in positives],
             gold_op_string(step["gold_op"], step.get("gold_value") or ""),
         )
-        values = {"element_acc": scored.element, "op_f1": scored.op_f1, "step_success": int(scored.success)}
+        success = element == f1 == 1
+        values = {"element_acc": element, "op_f1": f1, "step_success": int(success)}
         case.expect(
             "step",
             {name: step[name] for name in values if name in step},
             {n: values[n] for n in values if n in step},
         )
-        element, f1, success = scored.element, scored.op_f1, scored.success
     else:
         known = {"annotation_id", "action_uid", "website", "domain", "element_acc", "op_f1", "step_success"}
         case.note_unchecked(step, frozenset({*known, "gold_ids_in_topk"}))

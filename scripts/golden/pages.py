@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from random import Random
 from typing import Any
 
 from lxml import etree
 
 from golden.golden_case import GoldenCase
+from golden.texts import parse_seq2seq
 from judges.suites.errors import PageUnusable
 from judges.suites.mind2web.page import Element, Page, bracket_text, first_words, number_candidates, show_page
 from judges.suites.mind2web.ranks import RankingMetrics
 from judges.suites.mind2web.tournament import (
+    CLICK,
     NONE_LETTER,
+    Parsed,
     Prediction,
     Tournament,
     gold_op_string,
-    gold_text,
     parse_llm,
-    parse_seq2seq,
     score_prediction,
     shuffled,
 )
+from judges.suites.questions import option_index
 
 _FORMS = {"html_brackets": True, "round_brackets": False}
 _BETWEEN_TAGS = re.compile(r">\s+<")
@@ -91,6 +94,17 @@ def _shown(
         letter = NONE_LETTER if place is None else chr(ord(NONE_LETTER) + 1 + place)
         values["target"] = gold_text(letter, inputs["operation"]["op"], inputs["operation"].get("value", ""))
     return {name: value for name, value in values.items() if name in expected}
+
+
+def gold_text(letter: str, op: str, value: str) -> str:
+    """Return the target text of fine-tuning.
+
+    >>> gold_text("C", "SELECT", "2 Guests"), gold_text("B", "CLICK", ""), gold_text("A", "CLICK", "")
+    ('C.\\nAction: SELECT\\nValue: 2 Guests', 'B.\\nAction: CLICK\\n', 'A.')
+    """
+    if letter == NONE_LETTER:
+        return f"{NONE_LETTER}."
+    return f"{letter}.\nAction: {op}\n{'' if op == CLICK else f'Value: {value}'}"
 
 
 def _raises(page: Page, ids: tuple[str, ...]) -> bool:
@@ -162,6 +176,15 @@ def _first_items(whole: str, count: int) -> Page:
     return Page(root)
 
 
+@dataclass(slots=True)
+class Seq2SeqTournament(Tournament):
+    """Tournament of fine-tuned models: a letter beyond the options leaves an earlier pick in place."""
+
+    def reply(self, options: Sequence[str], parsed: Parsed) -> str | None:
+        index = option_index(parsed.letter)
+        return None if index is None or index > len(options) else Tournament.reply(self, options, parsed)
+
+
 def _play(case: GoldenCase, inputs: Mapping[str, Any], page: Page) -> None:
     top_ids = [id for id, rank in inputs["ranks"].items() if rank < inputs["top_k"]]
     positives = [id for id in map(str, inputs["pos_ids"]) if id in top_ids]
@@ -173,7 +196,7 @@ def _play(case: GoldenCase, inputs: Mapping[str, Any], page: Page) -> None:
             case.expect("shuffled_order", inputs["shuffled_order"], order)
     # Fine-tuned models get round brackets, and their replies have another format.
     seq2seq = any(one.get("context", "").startswith("(") for one in inputs["rounds"])
-    tournament = Tournament(order if positives else [], keep_earlier_pick=seq2seq)
+    tournament = (Seq2SeqTournament if seq2seq else Tournament)(order if positives else [])
     for place, one in enumerate(inputs["rounds"]):
         group = tournament.next_group()
         if group is None:
@@ -190,9 +213,9 @@ def _play(case: GoldenCase, inputs: Mapping[str, Any], page: Page) -> None:
         tournament.reply([id for id, _ in shown_page.options], parsed)
     case.expect("rounds", "the end", "the end" if tournament.next_group() is None else "a further round")
     op = inputs["operation"]
-    scored = score_prediction(tournament.prediction, positives, gold_op_string(op["op"], op.get("value", "")))
+    element, f1 = score_prediction(tournament.prediction, positives, gold_op_string(op["op"], op.get("value", "")))
     case.expect("prediction", Prediction(*inputs["prediction"][-2:])._asdict(), tournament.prediction._asdict())
-    figures = {"element_acc": scored.element, "action_f1": scored.op_f1, "step_acc": int(scored.success)}
+    figures = {"element_acc": element, "action_f1": f1, "step_acc": int(element == f1 == 1)}
     case.expect("step", _only(inputs, figures), _only(figures, inputs))
 
 

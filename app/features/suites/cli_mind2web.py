@@ -28,7 +28,7 @@ from app.features.suites.cli_suite_run import (
     published_table,
     run_and_print,
 )
-from judges.suites.mind2web.rules import MAX_HTML_CHARS, Metric, NoPositive, Protocol, Shuffle
+from judges.suites.rules import MAX_HTML_CHARS, Metric, NoPositive, Protocol, Shuffle
 
 if TYPE_CHECKING:
     from app.features.suites.mindact_run import MindActInput, MindActOptions
@@ -93,7 +93,6 @@ def mind2web(
     data_root: DataRootOption = None,
     split: SplitOption = None,
     scores_pickle: ScoresOption = None,
-    scores_sha256: Annotated[str | None, typer.Option(help="Expected SHA-256 of the pickle.")] = None,
     top_k: Annotated[int, typer.Option(min=1, help="Number of top-ranked candidates to ask about.")] = 50,
     temperature: Annotated[float, typer.Option(min=0.0, max=2.0, help="Sampling temperature of the model.")] = 0.0,
     max_tokens: MaxTokensOption = None,
@@ -128,7 +127,7 @@ def mind2web(
     options = MindActOptions(
         data=root,
         split=split,
-        scores=_scores_table(scores_pickle, settings, scores_sha256),
+        scores=_scores_table(scores_pickle, settings),
         scores_name="" if scores_pickle is None else scores_pickle.name,
         template=prompt_template,
         play_options=play_options,
@@ -159,7 +158,7 @@ def _check_data(root: Path | None, split: str | None, protocol: Protocol) -> tup
     return root, split or root.stem
 
 
-def _scores_table(file: Path | None, settings: Settings, sha256: str | None) -> Path | None:
+def _scores_table(file: Path | None, settings: Settings) -> Path | None:
     """Return the scores table of a file. It is converted first if necessary."""
     if file is None:
         return None
@@ -167,7 +166,7 @@ def _scores_table(file: Path | None, settings: Settings, sha256: str | None) -> 
     from judges.suites.mind2web.scores import parquet_of
 
     with stderr_console().status("reading scores"):
-        return parquet_of(file, settings.data_dir / SCORES_FOLDER, sha256=sha256)
+        return parquet_of(file, settings.data_dir / SCORES_FOLDER)
 
 
 def _ask_model(

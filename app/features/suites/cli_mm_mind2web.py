@@ -27,7 +27,7 @@ from app.features.suites.cli_suite_run import (
     published_table,
     run_and_print,
 )
-from judges.suites.multimodal.readings import Counting
+from judges.suites.rules import Counting
 
 if TYPE_CHECKING:
     from app.features.suites.multimodal import TildeInput, TildeOptions

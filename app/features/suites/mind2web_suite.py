@@ -16,9 +16,9 @@ from app.features.suites.run_options import Mind2WebRunIn
 from app.features.suites.service_suite import Box, PreparedRun, StepView
 from app.settings import Settings
 from judges.suites.errors import DataMissing
-from judges.suites.mind2web.data import ROW_SUFFIXES, find_split
+from judges.suites.mind2web.data import ROW_SUFFIXES, Step, find_split, read_step
 from judges.suites.mind2web.scores import parquet_of
-from judges.suites.multimodal.row_files import SourceStep, count_rows, read_row, read_source_step
+from judges.suites.multimodal.row_files import count_rows, read_row
 
 
 class Mind2WebSuite:
@@ -80,7 +80,7 @@ def scores_table(file: Path | None, settings: Settings) -> Path | None:
     return None if file is None else parquet_of(file, settings.data_dir / SCORES_FOLDER)
 
 
-def _source_row(options_json: str, folders: DataFolders, record: Record) -> SourceStep | None:
+def _source_row(options_json: str, folders: DataFolders, record: Record) -> Step | None:
     """Return the Multimodal-Mind2Web row of a step, or None if the data are the published JSON.
 
     Raises:
@@ -99,9 +99,9 @@ def _source_row(options_json: str, folders: DataFolders, record: Record) -> Sour
     raise DataMissing(f"{request.data} has changed since the run: it has fewer steps")
 
 
-def _read_source_row(file: Path, position: int, record: Record) -> SourceStep:
+def _read_source_row(file: Path, position: int, record: Record) -> Step:
     row = read_row(file, position)
-    step = None if row is None else read_source_step(row.values, place=row.place)
+    step = None if row is None else read_step(row.values, place=row.place)
     if step is None or (step.task_id, step.action_uid) != (record["task_id"], record["action_uid"]):
         raise DataMissing(f"{file.name} has changed since the run: step {record['id']} is not at its position")
     return step

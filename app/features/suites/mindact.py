@@ -15,16 +15,8 @@ from judges.llm.client import LLMRequest, Message
 from judges.suites.errors import DataUnreadable, PageUnusable, RankMissing
 from judges.suites.mind2web.data import Candidate, Split, Step
 from judges.suites.mind2web.questions import Template
-from judges.suites.mind2web.ranks import RankLookup, RankOrigin, ids_in_top_k, ranked, with_known_ranks
-from judges.suites.mind2web.rules import (
-    DROPPABLE,
-    MAX_HTML_CHARS,
-    Metric,
-    NoPositive,
-    Protocol,
-    Shuffle,
-    Unplayed,
-)
+from judges.suites.mind2web.ranks import RankOrigin, ids_in_top_k, ranked, with_known_ranks
+from judges.suites.mind2web.scores import ScoreTable
 from judges.suites.mind2web.step_player import (
     GUIDE_MAX_TOKENS,
     MAX_TOKENS,
@@ -33,7 +25,6 @@ from judges.suites.mind2web.step_player import (
     keep_candidates,
     operation_f1,
     parse_guide,
-    request_params,
     tournament_questions,
 )
 from judges.suites.mind2web.tournament import (
@@ -47,7 +38,16 @@ from judges.suites.mind2web.tournament import (
     score_prediction,
     shuffled,
 )
-from judges.suites.questions import Questions, ask_all, reply_or_empty
+from judges.suites.questions import Questions, ask_all, reply_or_empty, request_params
+from judges.suites.rules import (
+    DROPPABLE,
+    MAX_HTML_CHARS,
+    Metric,
+    NoPositive,
+    Protocol,
+    Shuffle,
+    Unplayed,
+)
 from rubrics.verdict import Usage
 
 if TYPE_CHECKING:
@@ -140,7 +140,7 @@ class MindActPlan:
         total: int,
         *,
         play_options: PlayOptions,
-        ranks: RankLookup | None,
+        ranks: ScoreTable | None,
         template: Template,
         predictions: Mapping[str, RecordedPrediction] | None = None,
         max_examples: int | None = None,
@@ -193,7 +193,7 @@ class MindActPlan:
             model=suite_model.model,
             messages=messages,
             prompt=self._template.ref,
-            params=request_params(suite_model.model, options.temperature, options.max_tokens),
+            params=request_params(suite_model.model, max_tokens=options.max_tokens, temperature=options.temperature),
             metadata={"sample_id": step.sample_id, "task_id": step.task_id, "step": str(step.number)},
         )
         return await reply_or_empty(suite_model.client, request)
@@ -221,7 +221,7 @@ class MindActPlan:
 
 
 def prepare_steps(
-    split: Split, play_options: PlayOptions, ranks: RankLookup | None, *, max_examples: int | None = None
+    split: Split, play_options: PlayOptions, ranks: ScoreTable | None, *, max_examples: int | None = None
 ) -> Iterator[PreparedStep]:
     """Yield every step with its candidates, cut at ``top_k`` and for the tournament shuffled. Blocks.
 
@@ -246,7 +246,7 @@ def prepare_steps(
 
 
 def prepare_step(
-    step: Step, play_options: PlayOptions, ranks: RankLookup | None, stream: Random | None = None
+    step: Step, play_options: PlayOptions, ranks: ScoreTable | None, stream: Random | None = None
 ) -> PreparedStep:
     """Return one step with its candidates. Blocks.
 
@@ -319,23 +319,23 @@ def scored_record(
 ) -> Record:
     """Return the record of a judged step. A step without a positive is scored by the policy ``no_positive``."""
     gold = gold_op_string(step.step.op, step.step.value)
-    result = score_prediction(prediction, step.positives, gold)
+    element, tournament_f1 = score_prediction(prediction, step.positives, gold)
     op, _, value = prediction.op_string.partition(" ")
     action = int(op == step.step.op)
-    op_f1 = operation_f1(step.step.op, step.step.value, op, value) if play_options.is_guide else result.op_f1
+    op_f1 = operation_f1(step.step.op, step.step.value, op, value) if play_options.is_guide else tournament_f1
     by_action = play_options.metric is Metric.ACTION
     skipped = play_options.drops(step.unplayed)
-    success = bool(result.element) and (bool(action) if by_action else op_f1 == 1.0)
+    success = bool(element) and (bool(action) if by_action else op_f1 == 1.0)
     return {
         **_step_fields(step),
         "status": (StepStatus.SKIPPED if skipped else StepStatus.SCORED).value,
         "reason": None if step.unplayed is None else str(step.unplayed),
         "detail": "",
         "judged": True,
-        "element_acc": None if skipped else result.element,
+        "element_acc": None if skipped else element,
         "action_f1": None if skipped else float(action) if by_action else op_f1,
         "step_acc": None if skipped else int(success),
-        "element": result.element,
+        "element": element,
         "op_f1": op_f1,
         "action": action,
         "prediction": list(prediction),

@@ -29,10 +29,11 @@ from judges.suites.mind2web.report import (
     published,
     report,
 )
-from judges.suites.mind2web.rules import STEP_RULES
 from judges.suites.mind2web.scores import ScoreTable
-from judges.suites.mind2web.step_player import request_params, shipped_guide_template
+from judges.suites.mind2web.step_player import shipped_guide_template
 from judges.suites.mind2web.tournament import RecordedPrediction, read_predictions
+from judges.suites.questions import request_params
+from judges.suites.rules import STEP_RULES
 from rubrics.scoring import Score, bounded_score
 
 SCORES_FOLDER = "scores"
@@ -170,7 +171,7 @@ def figures(options: MindActOptions, run_input: MindActInput, records: Sequence[
         "temperature": play_options.temperature,
         "params": None
         if model_name is None
-        else dict(request_params(model_name, play_options.temperature, play_options.max_tokens)),
+        else dict(request_params(model_name, max_tokens=play_options.max_tokens, temperature=play_options.temperature)),
         "template": run_input.template.ref,
         "split": options.split,
         "top_k": play_options.top_k,
@@ -196,7 +197,7 @@ def figures(options: MindActOptions, run_input: MindActInput, records: Sequence[
         ),
         **(guide_figures(records, play_options.no_positive) if play_options.is_guide else {}),
         "empty_outputs": sum(record["empty_outputs"] for record in records),
-        "published": [] if play_options.is_guide else [row.as_json() for row in published(options.split)],
+        "published": [] if play_options.is_guide else published(options.split),
         "published_recall_at_50": RANKER_RECALL_AT_50.get(options.split),
         "not_judged": missing,
         "unknown_ids": unknown[:_MAX_UNKNOWN],

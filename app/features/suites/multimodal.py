@@ -18,16 +18,16 @@ from judges.errors import LLMError
 from judges.llm.client import LLMRequest, Message
 from judges.llm.providers import parse_model
 from judges.suites.errors import DataMissing, DataUnreadable
+from judges.suites.mind2web.data import check_layout
 from judges.suites.multimodal.dialogue import (
+    MAX_TOKENS,
     Dialogue,
     RecordedAnswer,
     SeeActReply,
     dialogue_questions,
     parse_seeact,
-    request_params,
 )
-from judges.suites.multimodal.readings import Counting, Reading
-from judges.suites.multimodal.row_files import check_layout, data_files, read_rows
+from judges.suites.multimodal.row_files import data_files, read_rows
 from judges.suites.multimodal.scoring import PUBLISHED, operation_string, report, score_answer, token_ids
 from judges.suites.multimodal.tilde_rows import (
     BOXES_COLUMN,
@@ -37,7 +37,8 @@ from judges.suites.multimodal.tilde_rows import (
     read_tilde_row,
     report_messages,
 )
-from judges.suites.questions import ask_all, option_name, reply_or_empty
+from judges.suites.questions import ask_all, option_name, reply_or_empty, request_params
+from judges.suites.rules import Counting, Reading
 from rubrics.scoring import Score, bounded_score
 from rubrics.verdict import Usage
 
@@ -157,7 +158,7 @@ class TildePlan:
         request = LLMRequest(
             model=suite_model.model,
             messages=messages,
-            params=request_params(suite_model.model),
+            params=request_params(suite_model.model, max_tokens=MAX_TOKENS),
             metadata={"sample_id": step.id, "task_id": step.task_id, "step": str(step.step)},
         )
         return await reply_or_empty(suite_model.client, request)
@@ -338,7 +339,7 @@ def figures(
         "suite": NAME,
         "status": "incomplete" if missing["count"] else "complete",
         "model": options.model,
-        "params": None if model_name is None else dict(request_params(model_name)),
+        "params": None if model_name is None else dict(request_params(model_name, max_tokens=MAX_TOKENS)),
         "answers": None if options.answers is None else options.answers.name,
         "split": options.split,
         "splits": list(run_input.splits),
@@ -353,7 +354,7 @@ def figures(
         "n_tasks_with_valid": run_input.tasks,
         "skipped": dict(run_input.skipped),
         **report(records, reading=Reading.of(options.counting), seed=options.seed),
-        "published": [row.as_json() for row in PUBLISHED],
+        "published": list(PUBLISHED),
         "not_judged": missing,
         "unknown_ids": list(unknown),
         "usage": total_usage(records),

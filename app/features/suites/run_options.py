@@ -7,8 +7,7 @@ from typing import Annotated
 from pydantic import BaseModel, ConfigDict, Field
 
 from app.api.request_fields import WHOLE_NUMBER, SingleModel
-from judges.suites.mind2web.rules import MAX_HTML_CHARS, Metric, NoPositive, Protocol, Shuffle
-from judges.suites.multimodal.readings import Counting
+from judges.suites.rules import MAX_HTML_CHARS, Counting, Metric, NoPositive, Protocol, Shuffle
 
 _NO_CONTROL_CHARACTERS = r"^[^\x00-\x1f\x7f]*$"
 BULK_PRIORITY = -10

@@ -2,13 +2,14 @@
 
 A data root is one file, the folder of a split, or a parent folder whose files are named after the split.
 
-The files are untrusted. Every used field is validated, and errors name file, task, action and field.
-
-A step has a page, a gold operation and candidate elements.
+The files are untrusted. Every used field is validated, and errors name file, task or row, action and field. In rows,
+several columns contain JSON strings; the candidates' attributes are JSON strings within them.
 """
 
 from __future__ import annotations
 
+import base64
+import binascii
 import json
 import re
 from collections.abc import Iterator, Mapping
@@ -18,9 +19,7 @@ from typing import Any, NamedTuple
 
 from judges.suites.errors import DataMissing, DataUnreadable
 from judges.suites.json_items import read_items
-from judges.suites.multimodal import row_files
-from judges.suites.multimodal.row_files import OPS, SourceStep, read_rows, read_source_step
-from judges.suites.multimodal.tilde_rows import RowFields
+from judges.suites.multimodal.row_files import RowFields, read_rows
 
 
 class Candidate(NamedTuple):
@@ -43,7 +42,8 @@ class Step:
     """One step of a task. ``number`` is its index in the task, ``position`` its index in the whole data, both from 0.
 
     ``history`` contains the gold descriptions of all earlier steps of the task. ``place`` is the position in the
-    source, for error messages.
+    source, for error messages. ``raw_page`` and ``screenshot`` (the content of an image file, or None for the few rows
+    without one) are only read from rows.
     """
 
     place: str
@@ -61,6 +61,8 @@ class Step:
     value: str
     positives: tuple[Candidate, ...]
     negatives: tuple[Candidate, ...]
+    raw_page: str = ""
+    screenshot: bytes | None = None
 
     @property
     def sample_id(self) -> str:
@@ -71,8 +73,30 @@ class Step:
 ROW_SUFFIXES = frozenset({".parquet", ".jsonl"})
 SUFFIXES = frozenset({".json"}) | ROW_SUFFIXES
 KNOWN_SPLITS = ("train", "test_task", "test_website", "test_domain")
-_COLUMNS = (*(name for name in row_files.COLUMNS if name != "screenshot"), *row_files.LAYOUT_COLUMNS)
+STEP_COLUMNS = (
+    "action_uid",
+    "raw_html",
+    "cleaned_html",
+    "operation",
+    "pos_candidates",
+    "neg_candidates",
+    "website",
+    "domain",
+    "subdomain",
+    "annotation_id",
+    "confirmed_task",
+    "action_reprs",
+    "target_action_index",
+    "actions",
+    "task_id",
+)
+"""Columns of Multimodal-Mind2Web that are read, and the last two, by which other layouts are recognized.
+
+In the test splits raw_html is a copy of cleaned_html.
+"""
+_OPS = ("CLICK", "SELECT", "TYPE")
 _DIGITS = re.compile(r"(\d+)")
+_BOX = re.compile(r'"bounding_box_rect"\s*:\s*"([^"\\]*)"')
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -90,7 +114,7 @@ class Split:
         """
         position = 0
         for file in self.files:
-            for step in _read(file, position):
+            for step in _steps_of_rows(file, position) if file.suffix in ROW_SUFFIXES else _tasks(file, position):
                 yield step
                 position += 1
 
@@ -118,19 +142,20 @@ def _files(root: Path, split: str) -> list[Path]:
     raise DataMissing(f"{root}: no file of split {split!r} (*{split}*.json, .jsonl or .parquet); found: {existing}")
 
 
-def _data_files(folder: Path) -> list[Path]:
-    return _sorted_files(path for path in folder.glob("*") if path.suffix in SUFFIXES and path.is_file())
+def _data_files(folder: Path, pattern: str = "*", part: str = "") -> list[Path]:
+    """Return the data files with ``part`` in their name, ``test_task_2`` before ``test_task_10``.
+
+    If there are JSON files, row files are ignored.
+    """
+    paths = (path for path in folder.glob(pattern) if part in path.name and path.suffix in SUFFIXES and path.is_file())
+    ordered = sorted(paths, key=_natural_key)
+    tasks = [path for path in ordered if path.suffix == ".json"]
+    return tasks or ordered
 
 
 def _named(root: Path, split: str) -> list[Path]:
     """Return the files named after the split, from this folder or, if it has none, from any subfolder."""
-
-    def fits(path: Path) -> bool:
-        return split in path.name and path.suffix in SUFFIXES and path.is_file()
-
-    return _sorted_files(path for path in root.iterdir() if fits(path)) or _sorted_files(
-        path for path in root.rglob("*") if fits(path)
-    )
+    return _data_files(root, part=split) or _data_files(root, "**/*", part=split)
 
 
 def _unnamed(root: Path, split: str) -> list[Path]:
@@ -142,166 +167,152 @@ def _unnamed(root: Path, split: str) -> list[Path]:
     return paths
 
 
-def _sorted_files(paths: Iterator[Path]) -> list[Path]:
-    """Sort by name, ``test_task_2`` before ``test_task_10``. If there are JSON files, row files are ignored."""
-    ordered = sorted(paths, key=_natural_key)
-    tasks = [path for path in ordered if path.suffix == ".json"]
-    return tasks or ordered
-
-
 def _natural_key(path: Path) -> list[tuple[str, int]]:
     parts = _DIGITS.split(str(path))
     return [(text, int(digits or 0)) for text, digits in zip(parts[::2], [*parts[1::2], "0"], strict=True)]
 
 
-def _read(file: Path, position: int) -> Iterator[Step]:
-    if file.suffix not in ROW_SUFFIXES:
-        yield from read_tasks_file(file, first_position=position)
-        return
-    for offset, row in enumerate(read_rows(file, _COLUMNS)):
-        yield _from_row(read_source_step(row.values, place=row.place), position + offset)
+def _steps_of_rows(file: Path, position: int) -> Iterator[Step]:
+    for offset, row in enumerate(read_rows(file, STEP_COLUMNS)):
+        yield read_step(row.values, place=row.place, position=position + offset)
 
 
-def _from_row(row: SourceStep, position: int) -> Step:
-    return Step(
-        place=f"{row.place} (task {row.task_id}, action {row.action_uid})",
+def read_step(values: Mapping[str, Any], *, place: str, position: int = 0) -> Step:
+    """Validate a row of Multimodal-Mind2Web and return its step.
+
+    Raises:
+        DataUnreadable: a field is missing or malformed. The message names the first one.
+    """
+    check_layout(values, place)
+    row = RowFields(values, place)
+    task_id, action_uid = (row.text(name, needed=True) for name in ("annotation_id", "action_uid"))
+    number = row.whole("target_action_index")
+    raw_page = row.text("raw_html")
+    return _step(
+        row,
+        place=f"{place} (task {task_id}, action {action_uid})",
         position=position,
-        task_id=row.task_id,
-        action_uid=row.action_uid,
-        number=row.step,
-        website=row.website,
-        domain=row.domain,
-        subdomain=row.subdomain,
-        task=row.task,
-        history=row.history,
-        page=row.page or row.raw_page,
-        op=row.op,
-        value=row.value,
-        positives=tuple(map(_from_row_candidate, row.positives)),
-        negatives=tuple(map(_from_row_candidate, row.negatives)),
+        task_id=task_id,
+        action_uid=action_uid,
+        number=number,
+        website=row.text("website"),
+        domain=row.text("domain"),
+        subdomain=row.text("subdomain"),
+        task=row.text("confirmed_task", needed=True),
+        history=row.texts("action_reprs", needed=True)[:number],
+        raw_page=raw_page,
+        screenshot=_screenshot(row, values.get("screenshot")),
     )
 
 
-def _from_row_candidate(one: row_files.Candidate) -> Candidate:
-    return Candidate(id=one.id, tag=one.tag, box=one.box, attributes=one.attributes)
-
-
-_BOX = re.compile(r'"bounding_box_rect"\s*:\s*"([^"\\]*)"')
-
-
-def read_tasks_file(file: Path, *, first_position: int = 0) -> Iterator[Step]:
-    """Yield every step of a file, in order. Blocks.
-
-    Raises:
-        DataUnreadable: the file is not a JSON list of tasks, or a field is missing or malformed.
-    """
-    position = first_position
+def _tasks(file: Path, position: int) -> Iterator[Step]:
+    """Yield every step of a JSON list of tasks, in order."""
     for number, task in enumerate(read_items(file)):
-        for step in _steps(task, file, number, position):
+        for step in _steps_of_task(task, file, number, position):
             yield step
             position += 1
 
 
-def _steps(task: Any, file: Path, number: int, position: int) -> Iterator[Step]:
+def _steps_of_task(task: Any, file: Path, number: int, position: int) -> Iterator[Step]:
     """Yield the steps of one task. ``number`` identifies the task in errors before its id is read."""
-    place = f"{file.name}, task {number}"
-    if not isinstance(task, Mapping):
-        raise DataUnreadable(place, "must be an object")
-    fields = RowFields(task, place)
-    task_id = fields.text("annotation_id", needed=True)
+    task_id = RowFields.of(task, f"{file.name}, task {number}").text("annotation_id", needed=True)
     place = f"{file.name}, task {task_id}"
     fields = RowFields(task, place)
     reprs = fields.texts("action_reprs", needed=True)
     actions = fields.given("actions")
     if not isinstance(actions, list):
         raise fields.error("actions", "must be a list of actions")
-    website, domain = fields.text("website", needed=True), fields.text("domain")
-    subdomain, description = fields.text("subdomain"), fields.text("confirmed_task", needed=True)
+    website, description = fields.text("website", needed=True), fields.text("confirmed_task", needed=True)
     for index, action in enumerate(actions):
-        action_place = f"{place}, action {index}"
-        if not isinstance(action, Mapping):
-            raise DataUnreadable(action_place, "must be an object")
-        own = RowFields(action, action_place)
-        action_uid = own.text("action_uid", needed=True)
-        action_place = f"{action_place} ({action_uid})"
-        own = RowFields(action, action_place)
-        op, value = _operation(own, action_place)
-        yield Step(
+        action_uid = RowFields.of(action, f"{place}, action {index}").text("action_uid", needed=True)
+        action_place = f"{place}, action {index} ({action_uid})"
+        yield _step(
+            RowFields(action, action_place),
             place=action_place,
             position=position + index,
             task_id=task_id,
             action_uid=action_uid,
             number=index,
             website=website,
-            domain=domain,
-            subdomain=subdomain,
+            domain=fields.text("domain"),
+            subdomain=fields.text("subdomain"),
             task=description,
             history=reprs[:index],
-            page=own.text("cleaned_html") or own.text("raw_html") or own.text("cleaned_html", needed=True),
-            op=op,
-            value=value,
-            positives=_candidates(own, "pos_candidates"),
-            negatives=_candidates(own, "neg_candidates"),
         )
 
 
-def _operation(action: RowFields, place: str) -> tuple[str, str]:
-    value = action.given("operation")
-    if isinstance(value, str):
-        value = action.json("operation", value)
-    if not isinstance(value, Mapping):
-        raise action.error("operation", "must be an object with op and value")
-    fields = RowFields(value, f"{place}, field operation")
-    op = fields.text("op", needed=True)
-    if op not in OPS:
-        raise fields.error("op", f"must be one of {', '.join(sorted(OPS))}, not {op[:40]!r}")
-    return op, fields.text("value")
-
-
-def _candidates(action: RowFields, name: str) -> tuple[Candidate, ...]:
-    listed = action.given(name)
-    if not isinstance(listed, list):
-        raise action.error(name, "must be a list of candidates")
-    return tuple(_candidate(action, f"{name}.{number}", one) for number, one in enumerate(listed))
-
-
-def _candidate(action: RowFields, name: str, value: Any) -> Candidate:
-    one = action.json(name, value) if isinstance(value, str) else value
-    if not isinstance(one, Mapping):
-        raise action.error(name, "must be an object")
-    id, rank = one.get("backend_node_id"), one.get("rank")
-    if not isinstance(id, str) or not id:
-        raise action.error(f"{name}.backend_node_id", "must be a non-empty string")
-    if rank is not None and (isinstance(rank, bool) or not isinstance(rank, int) or rank < 0):
-        raise action.error(f"{name}.rank", "must be an integer >= 0")
-    tag = one.get("tag")
-    score, attributes = one.get("score"), one.get("attributes")
-    if score is not None and (isinstance(score, bool) or not isinstance(score, int | float)):
-        raise action.error(f"{name}.score", "must be a number")
-    return Candidate(
-        id=id,
-        tag=tag if isinstance(tag, str) else "",
-        box=_box(action, name, one),
-        rank=rank,
-        score=score,
-        attributes=attributes if isinstance(attributes, str) else json.dumps(attributes),
+def _step(fields: RowFields, **others: Any) -> Step:
+    """Return a step with the page, the operation and the candidates in ``fields``."""
+    written = RowFields.of(fields.decoded("operation"), fields.place("operation"))
+    op = written.text("op", needed=True)
+    if op not in _OPS:
+        raise written.error("op", f"must be one of {', '.join(_OPS)}, not {op[:40]!r}")
+    return Step(
+        page=fields.text("cleaned_html") or fields.text("raw_html") or fields.text("cleaned_html", needed=True),
+        op=op,
+        value=written.text("value"),
+        positives=_candidates(fields, "pos_candidates"),
+        negatives=_candidates(fields, "neg_candidates"),
+        **others,
     )
 
 
-def _box(action: RowFields, name: str, one: Mapping[str, Any]) -> str:
-    """Return the bounding box from the attributes, which are usually a JSON string.
+def check_layout(values: Mapping[str, Any], place: str) -> None:
+    """Raise DataUnreadable if the row belongs to another layout of the data sets."""
+    if "actions" in values:
+        raise DataUnreadable(
+            place,
+            "is a whole task of Mind2Web, as in the Parquet files that the hub makes of it: use its JSON files "
+            "(data/<split>/<split>_0.json) with `assay suites mind2web`",
+        )
+    if "task_id" in values and "annotation_id" not in values:
+        raise DataUnreadable(
+            place,
+            "is a row of Multimodal-Mind2Web~: use it with `assay suites mm-mind2web`, which needs no other file",
+        )
 
-    A regular expression extracts it, because decoding hundreds of attributes per step is slow.
-    """
+
+def _candidates(fields: RowFields, name: str) -> tuple[Candidate, ...]:
+    listed = fields.decoded(name) or []
+    if not isinstance(listed, list):
+        raise fields.error(name, "must be a list of candidates")
+    return tuple(_candidate(fields, f"{name}.{number}", one) for number, one in enumerate(listed))
+
+
+def _candidate(fields: RowFields, name: str, value: Any) -> Candidate:
+    one = fields.json(name, value) if isinstance(value, str) else value
+    if not isinstance(one, Mapping):
+        raise fields.error(name, "must be an object")
+    id, rank = one.get("backend_node_id"), one.get("rank")
+    if not isinstance(id, str) or not id:
+        raise fields.error(f"{name}.backend_node_id", "must be a non-empty string")
+    if rank is not None and (isinstance(rank, bool) or not isinstance(rank, int) or rank < 0):
+        raise fields.error(f"{name}.rank", "must be an integer >= 0")
+    tag, score = one.get("tag"), one.get("score")
+    if score is not None and (isinstance(score, bool) or not isinstance(score, int | float)):
+        raise fields.error(f"{name}.score", "must be a number")
     attributes = one.get("attributes")
-    if attributes is None:
-        return ""
-    if isinstance(attributes, str):
-        if not attributes.lstrip().startswith("{"):
-            raise action.error(f"{name}.attributes", "must be a JSON object as a string")
-        match = _BOX.search(attributes)
-        return match[1] if match else ""
-    if not isinstance(attributes, Mapping):
-        raise action.error(f"{name}.attributes", "must be a JSON object as a string")
-    box = attributes.get("bounding_box_rect")
-    return box if isinstance(box, str) else ""
+    if not isinstance(attributes, str):
+        attributes = json.dumps(attributes or {})
+    if not attributes.lstrip().startswith("{"):
+        raise fields.error(f"{name}.attributes", "must be a JSON object as a string")
+    # A regular expression, because decoding hundreds of attributes per step is slow.
+    box = _BOX.search(attributes)
+    tag = tag if isinstance(tag, str) else ""
+    return Candidate(id, tag, box=box[1] if box else "", rank=rank, score=score, attributes=attributes)
+
+
+def _screenshot(row: RowFields, value: Any) -> bytes | None:
+    """Return the image bytes. Parquet stores them in a struct, JSON lines as base64 or as a data URI."""
+    if isinstance(value, Mapping):
+        value = value.get("bytes")
+    if isinstance(value, str) and value:
+        try:
+            value = base64.b64decode(value.rpartition(",")[2], validate=True)
+        except (binascii.Error, ValueError) as error:
+            raise row.error("screenshot", "is not valid base64") from error
+    if not value:
+        return None
+    if not isinstance(value, bytes):
+        raise row.error("screenshot", "must be the bytes of an image")
+    return value

@@ -5,14 +5,14 @@ The ranks of the candidates of a step come from a scores file, from the data, or
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from itertools import count
-from typing import Protocol
 
 from judges.suites.errors import RankMissing
 from judges.suites.mind2web.data import Candidate, Step
+from judges.suites.mind2web.scores import ScoreTable
 
 
 class RankOrigin(StrEnum):
@@ -28,22 +28,7 @@ class RankOrigin(StrEnum):
     """
 
 
-class RankLookup(Protocol):
-    """A scores file."""
-
-    @property
-    def name(self) -> str: ...
-
-    def of(self, sample_id: str) -> Mapping[str, int] | None:
-        """Return the ranks of a step's candidates by id, or None for an unknown step. Blocks."""
-        ...
-
-    def scores_of(self, sample_id: str) -> Mapping[str, float]:
-        """Return the scores of a step's candidates by id, empty for an unknown step. Blocks."""
-        ...
-
-
-def ranked(step: Step, ranks: RankLookup | None) -> tuple[Step, RankOrigin]:
+def ranked(step: Step, ranks: ScoreTable | None) -> tuple[Step, RankOrigin]:
     """Return the step with a rank for every candidate.
 
     Raises:
@@ -54,50 +39,36 @@ def ranked(step: Step, ranks: RankLookup | None) -> tuple[Step, RankOrigin]:
         known = ranks.of(step.sample_id)
         if known is None:
             raise RankMissing(f"{step.place}: {ranks.name} has no ranks for step {step.sample_id!r}")
-        for candidate in candidates:
-            if candidate.id not in known:
-                raise RankMissing(
-                    f"{step.place}: {ranks.name} has no rank for candidate {candidate.id!r} of step {step.sample_id!r}"
-                )
-        return _with_ranks(step, {candidate.id: known[candidate.id] for candidate in candidates}), RankOrigin.SCORES
+        missing = next((candidate.id for candidate in candidates if candidate.id not in known), None)
+        if missing is not None:
+            raise RankMissing(
+                f"{step.place}: {ranks.name} has no rank for candidate {missing!r} of step {step.sample_id!r}"
+            )
+        return _changed(step, lambda one: one._replace(rank=known[one.id])), RankOrigin.SCORES
     if candidates and all(candidate.rank is not None for candidate in candidates):
         return step, RankOrigin.DATA
     numbers = count()
-    return (
-        replace(
-            step,
-            positives=tuple(positive._replace(rank=next(numbers)) for positive in step.positives),
-            negatives=tuple(negative._replace(rank=next(numbers)) for negative in step.negatives),
-        ),
-        RankOrigin.LISTED,
-    )
+    return _changed(step, lambda one: one._replace(rank=next(numbers))), RankOrigin.LISTED
 
 
-def with_known_ranks(step: Step, ranks: RankLookup | None) -> tuple[Step, RankOrigin]:
+def with_known_ranks(step: Step, ranks: ScoreTable | None) -> tuple[Step, RankOrigin]:
     """Return the step with the ranks and scores that are known. Unlike ``ranked``, candidates may have none."""
     known = None if ranks is None else ranks.of(step.sample_id)
     if ranks is None or known is None:
         has_ranks = any(candidate.rank is not None for candidate in (*step.positives, *step.negatives))
         return step, RankOrigin.DATA if has_ranks else RankOrigin.LISTED
     scores = ranks.scores_of(step.sample_id)
+    changed = _changed(step, lambda one: one._replace(rank=known.get(one.id), score=scores.get(one.id)))
+    return changed, RankOrigin.SCORES
 
-    def completed(candidates: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
-        return tuple(one._replace(rank=known.get(one.id), score=scores.get(one.id)) for one in candidates)
 
-    return replace(step, positives=completed(step.positives), negatives=completed(step.negatives)), RankOrigin.SCORES
+def _changed(step: Step, change: Callable[[Candidate], Candidate]) -> Step:
+    return replace(step, positives=tuple(map(change, step.positives)), negatives=tuple(map(change, step.negatives)))
 
 
 def ids_in_top_k(candidates: tuple[Candidate, ...], top_k: int) -> list[str]:
     """Return the ids of the candidates with a rank below ``top_k``, in their order."""
     return [candidate.id for candidate in candidates if candidate.rank is not None and candidate.rank < top_k]
-
-
-def _with_ranks(step: Step, ranks: Mapping[str, int]) -> Step:
-    return replace(
-        step,
-        positives=tuple(positive._replace(rank=ranks[positive.id]) for positive in step.positives),
-        negatives=tuple(negative._replace(rank=ranks[negative.id]) for negative in step.negatives),
-    )
 
 
 MRR_CUT = 50

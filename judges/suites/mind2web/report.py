@@ -14,23 +14,21 @@ from typing import Any, Final
 
 from judges.suites.errors import NoPlayedSteps
 from judges.suites.mind2web.ranks import RankingMetrics
-from judges.suites.mind2web.rules import DROPPABLE, Metric, NoPositive
+from judges.suites.rules import DROPPABLE, Metric, NoPositive
 from judges.suites.step_metrics import (
-    INTERVAL_METHOD,
     GroupScore,
-    PublishedRow,
     Rates,
     ScoreBounds,
     StepScore,
-    SuiteScore,
     bounds,
+    by_task,
     error_ratio,
     grouped,
+    intervals_95,
     macro,
     mean,
     micro,
-    task_bootstrap_intervals,
-    task_success_interval,
+    published_row,
 )
 
 Scored = Mapping[str, Any]
@@ -58,7 +56,7 @@ def report(
     unplayed = Counter(str(step["unplayed"]) for step in steps if step["unplayed"])
     return {
         **_figures(certain, metric),
-        "bounds": {"low": _figures(chosen.low, metric), "high": _figures(chosen.high, metric)},
+        "bounds": _ends(chosen, metric),
         "policies": {str(policy): _policy(score_bounds, metric) for policy, score_bounds in by_policy.items()},
         "n_loaded": len(steps),
         "n_evaluated": chosen.low.steps,
@@ -92,26 +90,28 @@ def _score(step: Scored, metric: Metric) -> StepScore:
     )
 
 
-def _figures(score: SuiteScore | None, metric: Metric) -> dict[str, Any]:
-    return {
-        "micro": _rates(None if score is None else score.micro, metric),
-        "macro": _rates(None if score is None else score.macro, metric),
-        "task_success": None if score is None else score.task_success,
-    }
+def _figures(score: GroupScore | None, metric: Metric) -> dict[str, Any]:
+    micro, macro, success = (None, None, None) if score is None else (score.micro, score.macro, score.task_success)
+    return {"micro": _rates(micro, metric), "macro": _rates(macro, metric), "task_success": success}
 
 
 def _rates(rates: Rates | None, metric: Metric) -> dict[str, float | None]:
+    return {name: None if rates is None else getattr(rates, field) for name, field in _names(metric).items()}
+
+
+def _names(metric: Metric) -> dict[str, str]:
+    """Return the measures by their names in the figures."""
     second = "operation_f1" if metric is Metric.MINDACT else "action_accuracy"
-    names = {"element_accuracy": "element", second: "operation", "step_success": "step"}
-    return {name: None if rates is None else getattr(rates, field) for name, field in names.items()}
+    return {"element_accuracy": "element", second: "operation", "step_success": "step"}
+
+
+def _ends(bounds: ScoreBounds, metric: Metric) -> dict[str, Any]:
+    return {"low": _figures(bounds.low, metric), "high": _figures(bounds.high, metric)}
 
 
 def _policy(bounds: ScoreBounds, metric: Metric) -> dict[str, Any]:
-    counts = {"steps": bounds.low.steps, "tasks": bounds.low.tasks}
-    if bounds.certain:
-        return {**_figures(bounds.certain, metric), **counts}
-    ends = {"low": _figures(bounds.low, metric), "high": _figures(bounds.high, metric)}
-    return {**_figures(None, metric), "bounds": ends, **counts}
+    ends = {} if bounds.certain else {"bounds": _ends(bounds, metric)}
+    return {**_figures(bounds.certain, metric), **ends, "steps": bounds.low.steps, "tasks": bounds.low.tasks}
 
 
 def _official(steps: Sequence[Scored], metric: Metric, *, compat_trailing: bool) -> dict[str, Any]:
@@ -124,9 +124,7 @@ def _official(steps: Sequence[Scored], metric: Metric, *, compat_trailing: bool)
 def _groups(groups: Mapping[str, GroupScore], metric: Metric) -> dict[str, Any]:
     return {
         name: {
-            "micro": _rates(group.micro, metric),
-            "macro": _rates(group.macro, metric),
-            "task_success": group.task_success,
+            **_figures(group, metric),
             "steps": group.steps,
             "tasks": group.tasks,
         }
@@ -135,17 +133,12 @@ def _groups(groups: Mapping[str, GroupScore], metric: Metric) -> dict[str, Any]:
 
 
 def _intervals(scores: Sequence[StepScore], metric: Metric, seed: int) -> dict[str, Any]:
-    """Return 95 % intervals: cluster bootstrap by task for means, Wilson for task success."""
-    drawn = task_bootstrap_intervals(scores, seed=seed) or {}
-    second = "operation_f1" if metric is Metric.MINDACT else "action_accuracy"
-    names = {"element_accuracy": "element", second: "operation", "step_success": "step"}
-    means = {mean: {name: ends[field] for name, field in names.items()} for mean, ends in drawn.items()}
-    return {
-        "method": INTERVAL_METHOD,
-        "seed": seed,
-        **means,
-        "task_success": task_success_interval(scores),
+    intervals = intervals_95(scores, seed=seed)
+    means = {
+        mean: {name: intervals[mean][measure] for name, measure in _names(metric).items()}
+        for mean in ("micro", "macro")
     }
+    return intervals | means
 
 
 def _candidates(steps: Sequence[Scored], top_k: int) -> dict[str, Any]:
@@ -203,8 +196,8 @@ def official_results(steps: Sequence[StepScore], *, compat_trailing: bool = Fals
         NoPlayedSteps: ``compat_trailing`` is set and no step was played.
     """
     counted = _until_last_played(steps) if compat_trailing else steps
-    by_task = grouped(counted, lambda step: step.task_id)
-    over_steps, over_tasks = micro(steps), macro(by_task.values())
+    tasks = by_task(counted).values()
+    over_steps, over_tasks = micro(steps), macro(tasks)
     return {
         "element_acc": over_steps.element,
         "action_f1": over_steps.operation,
@@ -212,7 +205,7 @@ def official_results(steps: Sequence[StepScore], *, compat_trailing: bool = Fals
         "marco_element_acc": over_tasks.element,
         "marco_action_f1": over_tasks.operation,
         "marco_step_acc": over_tasks.step,
-        "error_ratio": error_ratio(by_task.values()),
+        "error_ratio": error_ratio(tasks),
         "acc_per_website": _acc_per_website(counted),
     }
 
@@ -228,7 +221,7 @@ def _acc_per_website(steps: Sequence[StepScore]) -> dict[str, list[float | int]]
     """Return the mean step accuracy over the tasks of each website, and the number of tasks."""
     sites: dict[str, list[float | int]] = {}
     for name, members in grouped(steps, lambda step: step.website).items():
-        tasks = [micro(task).step for task in grouped(members, lambda step: step.task_id).values()]
+        tasks = [micro(task).step for task in by_task(members).values()]
         sites[name] = [mean(tasks), len(tasks)]
     return sites
 
@@ -250,15 +243,9 @@ _PAPER: Final = (
 RANKER_RECALL_AT_50: Final = {"test_task": 88.9, "test_website": 85.3, "test_domain": 85.7}
 
 
-def published(split: str) -> list[PublishedRow]:
+def published(split: str) -> list[dict[str, Any]]:
     """Return the rows of the paper's Table 2 for a split, or an empty list for an unknown split."""
     if split not in SPLITS:
         return []
     place = SPLITS.index(split)
-    return [
-        PublishedRow(system=system, setting=setting, **_named(figures[place])) for system, setting, figures in _PAPER
-    ]
-
-
-def _named(figures: tuple[float, ...]) -> dict[str, float]:
-    return dict(zip(("element", "operation", "step", "task_success"), figures, strict=False))
+    return [published_row(system, setting, *figures[place]) for system, setting, figures in _PAPER]

@@ -12,7 +12,6 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -23,19 +22,9 @@ from judges.suites.mind2web import scores_child
 
 CONVERSION_S = 900.0
 _CHILD = Path(scores_child.__file__)
+_PARQUET_MAGIC = b"PAR1"
 _COLUMNS = {"sample_id", "ids", "scores", "ranks"}
 _MAX_REPORT_CHARS = 2_000
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConvertedScores:
-    """Parquet file converted from a pickle."""
-
-    path: Path
-    sha256: str
-    """Digest of the pickle."""
-    steps: int
-    candidates: int
 
 
 class ScoreTable:
@@ -45,7 +34,7 @@ class ScoreTable:
         """``name`` is used in error messages, for example the name of the source pickle.
 
         Raises:
-            DataMissing, DataUnreadable: the file does not exist, or was not written by ``convert_pickle``.
+            DataMissing, DataUnreadable: the file does not exist, or was not written by ``parquet_of``.
         """
         import pyarrow as pa
         import pyarrow.parquet as pq
@@ -91,59 +80,31 @@ class ScoreTable:
         return {name: dict(zip(ids, values, strict=True)) for name, ids, values in rows}
 
 
-def convert_pickle(pickle: Path, target: Path, *, sha256: str | None = None) -> ConvertedScores:
-    """Convert a pickle to Parquet. The target is replaced atomically. Blocks for a minute or more.
-
-    ``sha256`` is the expected digest of the pickle, if known.
-
-    Raises:
-        DataMissing: the pickle does not exist.
-        ScoresRejected: the digest differs, or the pickle contains anything but scores.
-    """
-    digest = file_sha256(pickle)
-    if sha256 is not None and digest != sha256.lower():
-        raise ScoresRejected(f"{pickle.name}: SHA-256 is {digest}, expected {sha256.lower()}")
-    with atomic_path(target) as draft:
-        report = _run_child(pickle, draft, digest)
-    return ConvertedScores(path=target, sha256=digest, steps=report["steps"], candidates=report["candidates"])
-
-
-def parquet_of(file: Path, folder: Path, *, sha256: str | None = None) -> Path:
+def parquet_of(file: Path, folder: Path) -> Path:
     """Return the Parquet file of a scores file: the file itself, an earlier conversion in ``folder``, or a new one.
 
-    Raises:
-        DataMissing, ScoresRejected
-    """
-    if not file.is_file():
-        raise DataMissing(f"{file} does not exist")
-    if is_parquet(file):
-        return file
-    digest = file_sha256(file)
-    target = folder / f"{digest}.parquet"
-    if not target.is_file() or (sha256 is not None and digest != sha256.lower()):
-        convert_pickle(file, target, sha256=sha256)
-    return target
-
-
-def is_parquet(file: Path) -> bool:
-    with file.open("rb") as source:
-        return source.read(4) == b"PAR1"
-
-
-def file_sha256(file: Path) -> str:
-    """Return the SHA-256 of a file as hex.
+    A new conversion blocks for a minute or more.
 
     Raises:
         DataMissing: the file does not exist.
+        ScoresRejected: the pickle contains anything but scores.
     """
     if not file.is_file():
         raise DataMissing(f"{file} does not exist")
     with file.open("rb") as source:
-        return hashlib.file_digest(source, "sha256").hexdigest()
+        if source.read(len(_PARQUET_MAGIC)) == _PARQUET_MAGIC:
+            return file
+        source.seek(0)
+        digest = hashlib.file_digest(source, "sha256").hexdigest()
+    target = folder / f"{digest}.parquet"
+    if not target.is_file():
+        with atomic_path(target) as draft:
+            _run_child(file, draft, digest)
+    return target
 
 
-def _run_child(pickle: Path, place: Path, digest: str) -> dict[str, Any]:
-    """Run the child and return its report.
+def _run_child(pickle: Path, place: Path, digest: str) -> None:
+    """Run the child, which converts the pickle. Raises ScoresRejected.
 
     It gets open files but no paths, no environment and only the digest as argument.
     """
@@ -171,4 +132,3 @@ def _run_child(pickle: Path, place: Path, digest: str) -> dict[str, Any]:
             or f"the conversion process exited with code {child.returncode} (resource limit or crash)"
         )
         raise ScoresRejected(f"{pickle.name} was rejected: {reason}")
-    return report

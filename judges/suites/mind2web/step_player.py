@@ -12,13 +12,11 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any, NamedTuple
+from typing import NamedTuple, TypeAlias
 
-from judges.llm.client import Message
-from judges.llm.families import family_of
 from judges.prompting.prompts import load_prompt
 from judges.suites.errors import PageUnusable
 from judges.suites.mind2web.data import Candidate, Step
@@ -26,7 +24,6 @@ from judges.suites.mind2web.page import (
     ID,
     OPTION_WORDS,
     Page,
-    ShownPage,
     attribute_words,
     bracket_text,
     first_words,
@@ -44,7 +41,7 @@ from judges.suites.mind2web.questions import (
     read_template,
 )
 from judges.suites.mind2web.tournament import CLICK, NONE_LETTER, Parsed, Prediction, Tournament
-from judges.suites.questions import Question, Questions, option_index, option_name
+from judges.suites.questions import Questions, option_index
 
 SHIPPED = "guide"
 GUIDE_MAX_TOKENS = 512
@@ -52,11 +49,18 @@ TRUNCATED = "\n... (truncated)"
 NONE_OPTION = "None of the above"
 
 # The published parser matches anywhere in the reply, so none of these is anchored at a word.
-_ANSWER = re.compile(r"answer\s*[:\-]\s*([a-z]+)", re.IGNORECASE)
-_ACTION = re.compile(r"action\s*[:\-]\s*([a-z_ ]+)", re.IGNORECASE)
+ANSWER = re.compile(r"answer\s*[:\-]\s*([a-z]+)", re.IGNORECASE)
+ACTION = re.compile(r"action\s*[:\-]\s*([a-z_ ]+)", re.IGNORECASE)
 _VALUE = re.compile(r"value\s*[:\-]\s*([^\n]*)", re.IGNORECASE)
-_ALIASES = {"PRESS": CLICK, "OPEN": CLICK, "CHOOSE": "SELECT", "INPUT": "TYPE", "ENTER": "TYPE"}
-_LATER_ALIASES = {**_ALIASES, "SELECTOPTION": "SELECT", "SELECTOPTIONAL": "SELECT"}
+_ALIASES = {
+    "PRESS": CLICK,
+    "OPEN": CLICK,
+    "CHOOSE": "SELECT",
+    "SELECTOPTION": "SELECT",
+    "SELECTOPTIONAL": "SELECT",
+    "INPUT": "TYPE",
+    "ENTER": "TYPE",
+}
 _NO_VALUE = frozenset({"N/A", "NA", "NONE", "NULL"})
 _WORD = re.compile(r"\w+")
 _TAG = re.compile(r"<[^<>/ ]+")
@@ -70,20 +74,18 @@ class GuideReply(NamedTuple):
     value: str | None
 
 
-def parse_reply(raw: str, *, later: bool = True) -> GuideReply:
-    """Parse a reply. ``later``: by the later version of the guide's code, which also reads a value.
+def parse_reply(raw: str) -> GuideReply:
+    """Parse a reply by the later version of the guide's code.
 
     >>> parse_reply("answer - c\\nAction: SELECT OPTION\\nValue: '2'")
     GuideReply(answer='C', action='SELECT', value='2')
-    >>> parse_reply("Answer: B.\\nAction: select_option", later=False)
-    GuideReply(answer='B', action='SELECT_OPTION', value=None)
     >>> parse_reply("Answer: (B)").answer
     """
-    answer, action = _ANSWER.search(raw), _ACTION.search(raw)
-    value = _VALUE.search(raw) if later else None
+    answer, action, value = ANSWER.search(raw), ACTION.search(raw), _VALUE.search(raw)
+    name = "" if action is None else re.sub("[ _]", "", action[1].strip().upper())
     return GuideReply(
         answer=None if answer is None else answer[1].upper(),
-        action=None if action is None else _action(action[1], later=later),
+        action=None if action is None else _ALIASES.get(name, name),
         value=None if value is None else _value(value[1]),
     )
 
@@ -116,11 +118,6 @@ def operation_f1(gold_op: str | None, gold_value: str | None, op: str | None, va
     return 2 * (gold & predicted).total() / (gold.total() + predicted.total())
 
 
-def _action(written: str, *, later: bool) -> str:
-    name = written.strip().upper().replace(" ", "")
-    return _LATER_ALIASES.get(stripped := name.replace("_", ""), stripped) if later else _ALIASES.get(name, name)
-
-
 def _value(written: str) -> str:
     value = written.strip()
     if value.upper() in _NO_VALUE:
@@ -142,49 +139,25 @@ def keep_candidates(step: Step, top_k: int) -> list[Candidate]:
     return list({candidate.id: candidate for candidate in reversed(candidates) if candidate.id in ids}.values())[::-1]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class GuideQuestion:
-    """Question of a step. ``options`` are (backend_node_id, text) in document order; the first one has the letter B."""
-
-    page: str
-    options: tuple[tuple[str, str], ...]
-    values: Mapping[str, str]
-
-    def picked(self, letter: str) -> str | None:
-        """Return the id of the option with these letters, or None for "none of the above" and unknown letters."""
-        index = option_index(letter)
-        return self.options[index - 1][0] if index and index <= len(self.options) else None
+Options: TypeAlias = tuple[tuple[str, str], ...]
+"""Options of a question in document order, (backend_node_id, text). The first one has the letter B."""
 
 
-def guide_question(step: Step, candidates: Sequence[Candidate], *, max_html_chars: int) -> GuideQuestion:
-    """Return the question of a step. Parses its page, so call it in a thread.
+def picked_option(options: Options, letter: str) -> str | None:
+    """Return the id of the option with these letters, or None for "none of the above" and unknown letters."""
+    index = option_index(letter)
+    return options[index - 1][0] if index and index <= len(options) else None
 
-    Raises:
-        PageUnusable: a candidate is a ``<text>`` element, which cannot be acted on.
-    """
-    options = tuple(_options(step, candidates))
-    page = step.page.strip()
-    if len(page) > max_html_chars:
-        page = page[:max_html_chars] + TRUNCATED
-    values = {
+
+def _values(step: Step, page: str, options: Options, *, none: str, history: Sequence[str]) -> dict[str, str]:
+    """Return the values of the placeholders of a template."""
+    return {
         "task": step.task,
         "step": str(step.number + 1),
-        "history": "\n".join(step.history) or NO_HISTORY,
+        "history": "\n".join(history) or NO_HISTORY,
         "page": page,
-        "options": "\n".join(option_lines_after_none(NONE_OPTION, [text for _, text in options])),
+        "options": "\n".join(option_lines_after_none(none, [text for _, text in options])),
     }
-    return GuideQuestion(page=page, options=options, values=values)
-
-
-def guide_messages(template: Template, question: GuideQuestion) -> tuple[Message, ...]:
-    """Return the messages of a step.
-
-    A template whose last message has placeholders gets their values, any other one the shipped question.
-    """
-    shipped = shipped_guide_template()
-    wording = {**shipped.extra, **template.extra}
-    values = {**question.values, "ask": wording["question"], "answer_format": wording["answer_instructions"]}
-    return template.fill(place_values(shipped.messages[-1][1], values), values)
 
 
 @cache
@@ -193,7 +166,12 @@ def shipped_guide_template() -> Template:
     return read_template(prompt.text, name=prompt.ref, ref=prompt.ref)
 
 
-def _options(step: Step, candidates: Sequence[Candidate]) -> list[tuple[str, str]]:
+def guide_options(step: Step, candidates: Sequence[Candidate]) -> Options:
+    """Return the options of a step. Parses its page, so call it in a thread.
+
+    Raises:
+        PageUnusable: a candidate is a ``<text>`` element, which cannot be acted on.
+    """
     by_id = {candidate.id: candidate for candidate in candidates}
     try:
         page = Page.parse(step.page)
@@ -205,7 +183,7 @@ def _options(step: Step, candidates: Sequence[Candidate]) -> list[tuple[str, str
     # The listed order would put positives first.
     absent = sorted((one for one in candidates if one.id not in placed), key=lambda one: (len(one.id), one.id))
     shown += [(one.id, _described(one)) for one in absent]
-    return [(id, text + _rank_note(by_id[id])) for id, text in shown]
+    return tuple((id, text + _rank_note(by_id[id])) for id, text in shown)
 
 
 def _snippets(page: Page, ids: tuple[str, ...]) -> list[tuple[str, str]]:
@@ -245,7 +223,7 @@ class Round:
     """One question and its reply. ``prompt`` is the last message, ``picked`` the id of the chosen option, or None."""
 
     candidate_ids: tuple[str, ...]
-    options: tuple[tuple[str, str], ...]
+    options: Options
     prompt: str
     raw: str
     parsed: Parsed
@@ -282,7 +260,10 @@ def tournament_questions(
         shown = show_page(page, group)
         text = question(shown, task=step.task, history=step.history, wording=template.wording)
         prompt = last_message(shown.context, text)
-        raw = yield _question(template.fill(prompt, _values(step, shown, template)), shown.options)
+        values = _values(
+            step, shown.context, shown.options, none=template.wording.none, history=step.history[-HISTORY:]
+        )
+        raw = yield template.fill(prompt, values)
         parsed = parse(raw)
         picked = tournament.reply([id for id, _ in shown.options], parsed)
         rounds.append(
@@ -296,50 +277,29 @@ def guide_questions(
 ) -> Questions[PlayedStep]:
     """Yield the guide's question about a step.
 
+    A template whose last message has placeholders gets their values, any other one the shipped question.
+
     Raises:
         PageUnusable: a candidate cannot be shown.
     """
-    asked = guide_question(step, candidates, max_html_chars=max_html_chars)
-    messages = guide_messages(template, asked)
-    raw = yield _question(messages, asked.options)
+    options = guide_options(step, candidates)
+    page = step.page.strip()
+    if len(page) > max_html_chars:
+        page = page[:max_html_chars] + TRUNCATED
+    shipped = shipped_guide_template()
+    wording = {**shipped.extra, **template.extra}
+    values = _values(step, page, options, none=NONE_OPTION, history=step.history)
+    values |= {"ask": wording["question"], "answer_format": wording["answer_instructions"]}
+    messages = template.fill(place_values(shipped.messages[-1][1], values), values)
+    raw = yield messages
     parsed = parse_guide(raw)
-    picked = asked.picked(parsed.letter)
+    picked = picked_option(options, parsed.letter)
     only = Round(
         candidate_ids=tuple(candidate.id for candidate in candidates),
-        options=asked.options,
+        options=options,
         prompt=str(messages[-1]["content"]),
         raw=raw,
         parsed=parsed,
         picked=picked,
     )
     return PlayedStep(rounds=(only,), prediction=Prediction(picked or "", parsed.op_string))
-
-
-def _values(step: Step, shown: ShownPage, template: Template) -> Mapping[str, str]:
-    """Return the values of placeholders of an object as template."""
-    return {
-        "task": step.task,
-        "step": str(step.number + 1),
-        "history": "\n".join(step.history[-HISTORY:]) or NO_HISTORY,
-        "page": shown.context,
-        "options": "\n".join(option_lines_after_none(template.wording.none, [text for _, text in shown.options])),
-    }
-
-
-def _question(messages: tuple[Mapping[str, Any], ...], options: Sequence[tuple[str, str]]) -> Question:
-    named = tuple((option_name(place), text, id) for place, (id, text) in enumerate(options, start=1))
-    return Question(messages=messages, options=named, none=NONE_LETTER)
-
-
-def request_params(model: str, temperature: float, max_tokens: int = MAX_TOKENS) -> Mapping[str, Any]:
-    """Return the parameters of every request: the published ones, or none for a reasoning model.
-
-    A reasoning model accepts no temperature, and its reasoning would use up the limit.
-
-    >>> dict(request_params("gpt-4o", 0.0)), dict(request_params("gpt-6-luna", 0.0))
-    ({'max_tokens': 50, 'temperature': 0.0}, {})
-    """
-    family = family_of(model)
-    if family is not None and "temperature" not in family.params:
-        return {}
-    return {"max_tokens": max_tokens, "temperature": temperature}

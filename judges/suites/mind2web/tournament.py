@@ -55,20 +55,7 @@ def parse_llm(raw: str) -> Parsed:
     """
     text = raw.strip()
     letter = _LETTER.search(text)
-    return Parsed(letter=NONE_LETTER if letter is None else letter[1], op_string=_op_string(text))
-
-
-def parse_seq2seq(raw: str) -> Parsed:
-    """Parse the reply of a fine-tuned model, which starts with the letter.
-
-    Raises:
-        IndexError: the reply is empty. The published evaluation crashes in this case, too.
-
-    >>> parse_seq2seq("C.\\nAction: CLICK")
-    Parsed(letter='C', op_string='CLICK ')
-    """
-    text = raw.strip()
-    return Parsed(letter=text[0], op_string=_op_string(text))
+    return Parsed(letter=NONE_LETTER if letter is None else letter[1], op_string=parse_operation(text))
 
 
 def gold_op_string(op: str, value: str) -> str:
@@ -79,18 +66,7 @@ def gold_op_string(op: str, value: str) -> str:
     >>> gold_op_string("TYPE", "boston\\nma"), gold_op_string("CLICK", "x")
     ('TYPE boston', 'CLICK ')
     """
-    return _op_string(gold_text("", op, value).strip())
-
-
-def gold_text(letter: str, op: str, value: str) -> str:
-    """Return the target text of fine-tuning.
-
-    >>> gold_text("C", "SELECT", "2 Guests"), gold_text("B", "CLICK", ""), gold_text("A", "CLICK", "")
-    ('C.\\nAction: SELECT\\nValue: 2 Guests', 'B.\\nAction: CLICK\\n', 'A.')
-    """
-    if letter == NONE_LETTER:
-        return f"{NONE_LETTER}."
-    return f"{letter}.\nAction: {op}\n{'' if op == CLICK else f'Value: {value}'}"
+    return parse_operation(f"Action: {op}\n{'' if op == CLICK else f'Value: {value}'}".strip())
 
 
 def op_f1(predicted: str, gold: str) -> float:
@@ -102,7 +78,8 @@ def op_f1(predicted: str, gold: str) -> float:
     return token_f1(predicted.split(), gold.split())
 
 
-def _op_string(text: str) -> str:
+def parse_operation(text: str) -> str:
+    """Return the operation and its value in a reply, separated by one blank; a missing part is empty."""
     op, value = _OP.search(text), _VALUE.search(text)
     return f"{'' if op is None else op[1].strip()} {'' if value is None else value[1].strip()}"
 
@@ -121,25 +98,14 @@ EMPTY_PREDICTION = Prediction("", "")
 """The value for "no prediction", as in predictions files."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepOutcome:
-    """Score of a step: ``element`` is 0 or 1, ``op_f1`` in [0, 1]; ``success``: both are 1."""
-
-    element: int
-    op_f1: float
-    success: bool
-
-
 @dataclass(slots=True)
 class Tournament:
     """State of the rounds of one step. ``queue`` contains the remaining candidates.
 
-    ``keep_earlier_pick`` controls a letter beyond the options: True ignores it (evaluation of fine-tuned models), False
-    discards the earlier pick.
+    A letter beyond the options discards the earlier pick.
     """
 
     queue: list[str]
-    keep_earlier_pick: bool = False
     _last: Prediction | None = field(default=None, init=False)
 
     def next_group(self) -> tuple[str, ...] | None:
@@ -155,8 +121,7 @@ class Tournament:
             return None
         index = option_index(parsed.letter)
         if index is None or index > len(options):
-            if not self.keep_earlier_pick:
-                self._last = None
+            self._last = None
             return None
         picked = options[index - 1]
         self.queue.append(picked)
@@ -176,15 +141,15 @@ def shuffled(positives: Sequence[str], negatives: Sequence[str], random: Random)
     return order
 
 
-def score_prediction(prediction: Prediction, positives: Sequence[str], gold: str) -> StepOutcome:
-    """Score a prediction. Every positive is correct; without a positive or a prediction, everything is 0.
+def score_prediction(prediction: Prediction, positives: Sequence[str], gold: str) -> tuple[int, float]:
+    """Return the score of the element, 0 or 1, and the operation F1. Both are 1 in a successful step.
 
-    ``gold`` is the ``parsing.gold_op_string`` of the step.
+    Every positive is correct; without a positive or a prediction, both are 0. ``gold`` is the ``gold_op_string`` of the
+    step.
     """
     if not positives or not prediction.node_id:
-        return StepOutcome(element=0, op_f1=0.0, success=False)
-    element, f1 = int(prediction.node_id in positives), op_f1(prediction.op_string, gold)
-    return StepOutcome(element=element, op_f1=f1, success=element == 1 and f1 == 1.0)
+        return 0, 0.0
+    return int(prediction.node_id in positives), op_f1(prediction.op_string, gold)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,19 +11,18 @@ option's letters), ``action`` and ``value``. The predictions file of a suite rep
 
 from __future__ import annotations
 
-import json
 import re
-from codecs import BOM_UTF8
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from judges.llm.client import Message
-from judges.llm.families import family_of
-from judges.suites.errors import DataMissing, DataUnreadable
-from judges.suites.multimodal.tilde_rows import RowFields, TildeRow, api_messages
-from judges.suites.questions import Question, Questions, option_name
+from judges.suites.errors import DataUnreadable
+from judges.suites.json_items import read_items
+from judges.suites.multimodal.row_files import RowFields, read_rows
+from judges.suites.multimodal.tilde_rows import TildeRow, api_messages
+from judges.suites.questions import Questions
 
 MAX_TOKENS = 500
 _SEPARATOR = "\n\n"
@@ -41,26 +40,10 @@ class Dialogue:
 def dialogue_questions(row: TildeRow) -> Questions[Dialogue]:
     """Yield the two questions of a row. Encodes its pictures."""
     first = api_messages(row.first_turns)
-    thought = yield Question(messages=first)
+    thought = yield first
     between: Message = {"role": "assistant", "content": _SEPARATOR + thought}
-    options = tuple((option_name(index), text, text) for index, text in enumerate(row.candidates))
-    messages = (*first, between, *api_messages(row.second_turns))
-    answer = yield Question(messages=messages, options=options, none=option_name(len(row.candidates)))
+    answer = yield (*first, between, *api_messages(row.second_turns))
     return Dialogue(thought=thought, answer=answer)
-
-
-def request_params(model: str) -> Mapping[str, Any]:
-    """Return the parameters of every request: the published ones, or none for a reasoning model.
-
-    A reasoning model accepts no temperature, and its reasoning would use up the token limit.
-
-    >>> dict(request_params("gpt-4o")), dict(request_params("gpt-6-luna"))
-    ({'max_tokens': 500, 'temperature': 0.0}, {})
-    """
-    family = family_of(model)
-    if family is not None and "temperature" not in family.params:
-        return {}
-    return {"max_tokens": MAX_TOKENS, "temperature": 0.0}
 
 
 INVALID = "Invalid"
@@ -156,11 +139,10 @@ def read_predictions(path: Path) -> dict[str, RecordedAnswer]:
         DataMissing, DataUnreadable: an entry is malformed, or a step has two answers. The message names the entry.
     """
     answers: dict[str, RecordedAnswer] = {}
-    for number, entry in enumerate(_entries(path)):
+    entries = (row.values for row in read_rows(path)) if path.suffix == ".jsonl" else read_items(path)
+    for number, entry in enumerate(entries):
         place = f"{path.name}, entry {number}"
-        if not isinstance(entry, Mapping):
-            raise DataUnreadable(place, "must be an object")
-        fields = RowFields(entry, place)
+        fields = RowFields.of(entry, place)
         id = f"{fields.text('task_id', needed=True)}:{fields.whole('step')}"
         if entry.get("status") in ("skipped", "not_judged"):
             continue  # from a suite report: this step has no answer
@@ -180,21 +162,3 @@ def _answer(entry: Mapping[str, Any], fields: RowFields) -> RecordedAnswer:
         element=fields.text("element") or INVALID, action=fields.text("action") or NO_ACTION, value=fields.text("value")
     )
     return RecordedAnswer(reply=reply, raw=None)
-
-
-def _entries(path: Path) -> Iterator[Any]:
-    try:
-        if path.suffix == ".jsonl":
-            with path.open("rb") as lines:
-                yield from (json.loads(line) for line in lines if line.removeprefix(BOM_UTF8).strip())
-            return
-        whole = json.loads(path.read_bytes())
-    except FileNotFoundError as error:
-        raise DataMissing(f"{path} does not exist") from error
-    except OSError as error:
-        raise DataUnreadable(path.name, f"cannot be read: {error.strerror}") from error
-    except (ValueError, RecursionError) as error:
-        raise DataUnreadable(path.name, f"is not valid JSON: {error}") from error
-    if not isinstance(whole, list):
-        raise DataUnreadable(path.name, "must be a list of predictions")
-    yield from whole

@@ -1,26 +1,18 @@
-"""Streaming reader of rows from Parquet and JSON lines, with bounded memory, and the rows of Multimodal-Mind2Web.
-
-A row is a step with page, screenshot and positive elements. Several columns contain JSON strings; the candidates'
-attributes are JSON strings within them.
-"""
+"""Streaming reader of rows from Parquet and JSON lines, with bounded memory, and typed access to their fields."""
 
 from __future__ import annotations
 
 import json
 from codecs import BOM_UTF8
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from judges.suites.errors import DataMissing, DataUnreadable
+
 if TYPE_CHECKING:
     import pyarrow.parquet as pq
-import base64
-import binascii
-from collections.abc import Mapping
-
-from judges.suites.errors import DataMissing, DataUnreadable
-from judges.suites.multimodal.tilde_rows import RowFields
 
 SUFFIXES = (".parquet", ".jsonl")
 _ROWS_AT_ONCE = 4
@@ -192,153 +184,98 @@ def _object(line: bytes, place: str, columns: Sequence[str] | None) -> dict[str,
     return values if columns is None else {name: values[name] for name in columns if name in values}
 
 
-COLUMNS = (
-    "action_uid",
-    "raw_html",
-    "cleaned_html",
-    "operation",
-    "pos_candidates",
-    "neg_candidates",
-    "website",
-    "domain",
-    "subdomain",
-    "annotation_id",
-    "confirmed_task",
-    "screenshot",
-    "action_reprs",
-    "target_action_index",
-)
-"""Columns that are read. In the test splits raw_html is a copy of cleaned_html."""
-LAYOUT_COLUMNS = ("actions", "task_id")
-"""Columns of other layouts of the two data sets, by which they are recognized."""
-OPS = frozenset({"CLICK", "TYPE", "SELECT"})
+_TRUE, _FALSE = ("true", "1", "yes"), ("false", "0", "no")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Candidate:
-    """Candidate element. ``box`` is ``x,y,w,h`` in page pixels, empty if unknown."""
+class RowFields:
+    """Typed access to the fields of one row."""
 
-    id: str
-    tag: str
-    box: str
-    attributes: str
-    """JSON text, empty if unknown."""
+    def __init__(self, values: Mapping[str, Any], place: str) -> None:
+        self._values = values
+        self._place = place
 
+    @classmethod
+    def of(cls, value: Any, place: str) -> RowFields:
+        """Return the fields of a value. Raises DataUnreadable if it is not an object."""
+        if not isinstance(value, Mapping):
+            raise DataUnreadable(place, "must be an object")
+        return cls(value, place)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SourceStep:
-    """One step. ``screenshot`` is the content of an image file, or None for the few rows without one."""
+    def place(self, name: str) -> str:
+        return f"{self._place}, field {name}"
 
-    place: str
-    action_uid: str
-    task_id: str
-    step: int
-    task: str
-    history: tuple[str, ...]
-    raw_page: str
-    page: str
-    op: str
-    value: str
-    positives: tuple[Candidate, ...]
-    negatives: tuple[Candidate, ...]
-    screenshot: bytes | None
-    website: str
-    domain: str
-    subdomain: str
+    def error(self, name: str, problem: str) -> DataUnreadable:
+        return DataUnreadable(self.place(name), problem)
 
+    def given(self, name: str) -> Any:
+        if name not in self._values:
+            raise self.error(name, "is missing")
+        return self._values[name]
 
-def read_source_step(values: Mapping[str, Any], *, place: str) -> SourceStep:
-    """Validate and convert a row.
+    def text(self, name: str, *, needed: bool = False) -> str:
+        """Return a string. A null or missing value is empty unless it is ``needed``."""
+        value = self.given(name) if needed else self._values.get(name)
+        if value is None and not needed:
+            return ""
+        if not isinstance(value, str) or (needed and not value):
+            requirement = "a non-empty string" if needed else "a string"
+            raise self.error(name, f"must be {requirement}, not {_kind(value)}")
+        return value
 
-    Raises:
-        DataUnreadable: a field is missing or malformed. The message names the first one.
-    """
-    check_layout(values, place)
-    row = RowFields(values, place)
-    step = row.whole("target_action_index")
-    operation = row.decoded("operation")
-    if not isinstance(operation, Mapping):
-        raise row.error("operation", "must be an object with op and value")
-    inner = RowFields(operation, f"{place}, field operation")
-    op = inner.text("op", needed=True)
-    if op not in OPS:
-        raise inner.error("op", f"must be one of {', '.join(sorted(OPS))}, not {op[:40]!r}")
-    reprs = row.texts("action_reprs", needed=True)
-    return SourceStep(
-        place=place,
-        action_uid=row.text("action_uid", needed=True),
-        task_id=row.text("annotation_id", needed=True),
-        step=step,
-        task=row.text("confirmed_task", needed=True),
-        history=reprs[:step],
-        raw_page=row.text("raw_html"),
-        page=row.text("cleaned_html", needed=not values.get("raw_html")),
-        op=op,
-        value=inner.text("value"),
-        positives=_candidates(row, "pos_candidates"),
-        negatives=_candidates(row, "neg_candidates"),
-        screenshot=_screenshot(row, values.get("screenshot")),
-        website=row.text("website"),
-        domain=row.text("domain"),
-        subdomain=row.text("subdomain"),
-    )
+    def whole(self, name: str) -> int:
+        """Return a non-negative integer, which some files write as a string."""
+        value = self.given(name)
+        if isinstance(value, str) and value.strip().isdecimal() and len(value) < 10:
+            return int(value)
+        if isinstance(value, bool) or not isinstance(value, int) or value < 0:
+            raise self.error(name, f"must be an integer >= 0, not {_kind(value)}")
+        return value
 
+    def boolean(self, name: str) -> bool:
+        """Return a boolean. The published files contain booleans, but their description specifies strings."""
+        value = self.given(name)
+        written = str(value).strip().lower() if isinstance(value, bool | str | int) else ""
+        if written in _TRUE or written in _FALSE:
+            return written in _TRUE
+        raise self.error(name, f"must be true or false, not {_kind(value)}")
 
-def check_layout(values: Mapping[str, Any], place: str) -> None:
-    """Raise DataUnreadable if the row belongs to another layout of the data sets."""
-    if "actions" in values:
-        raise DataUnreadable(
-            place,
-            "is a whole task of Mind2Web, as in the Parquet files that the hub makes of it: use its JSON files "
-            "(data/<split>/<split>_0.json) with `assay suites mind2web`",
-        )
-    if "task_id" in values and "annotation_id" not in values:
-        raise DataUnreadable(
-            place,
-            "is a row of Multimodal-Mind2Web~: use it with `assay suites mm-mind2web`, which needs no other file",
-        )
+    def decoded(self, name: str) -> Any:
+        """Return a value that may be a JSON string."""
+        value = self.given(name)
+        return self.json(name, value) if isinstance(value, str) else value
 
-
-def _candidates(row: RowFields, name: str) -> tuple[Candidate, ...]:
-    listed = row.decoded(name)
-    if listed is None:
-        return ()
-    if not isinstance(listed, list | tuple):
-        raise row.error(name, "must be a list of candidates")
-    candidates = []
-    for number, one in enumerate(listed):
-        item_place = f"{name}.{number}"
-        candidate = row.json(item_place, one) if isinstance(one, str) else one
-        if not isinstance(candidate, Mapping) or not isinstance(candidate.get("backend_node_id"), str):
-            raise row.error(item_place, "must be an object with a string backend_node_id")
-        attributes = candidate.get("attributes") or {}
-        if isinstance(attributes, str):
-            attributes = row.json(f"{item_place}.attributes", attributes)
-        if not isinstance(attributes, Mapping):
-            raise row.error(f"{item_place}.attributes", "must be an object")
-        box = attributes.get("bounding_box_rect")
-        candidates.append(
-            Candidate(
-                id=candidate["backend_node_id"],
-                tag=str(candidate.get("tag") or ""),
-                box=box if isinstance(box, str) else "",
-                attributes=text if isinstance(text := candidate.get("attributes"), str) else json.dumps(attributes),
-            )
-        )
-    return tuple(candidates)
-
-
-def _screenshot(row: RowFields, value: Any) -> bytes | None:
-    """Return the image bytes. Parquet stores them in a struct, JSON lines as base64 or as a data URI."""
-    if isinstance(value, Mapping):
-        value = value.get("bytes")
-    if isinstance(value, str) and value:
+    def json(self, name: str, text: str) -> Any:
         try:
-            value = base64.b64decode(value.rpartition(",")[2], validate=True)
-        except (binascii.Error, ValueError) as error:
-            raise row.error("screenshot", "is not valid base64") from error
-    if not value:
-        return None
-    if not isinstance(value, bytes):
-        raise row.error("screenshot", "must be the bytes of an image")
-    return value
+            return json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise self.error(name, f"is not valid JSON: {error}") from error
+
+    def texts(self, name: str, *, needed: bool = False) -> tuple[str, ...]:
+        """Return a list of strings. A null list is empty unless it is ``needed``."""
+        value = self.decoded(name)
+        if value is None and not needed:
+            return ()
+        if isinstance(value, str) or not isinstance(value, Sequence):
+            raise self.error(name, f"must be a list of strings, not {_kind(value)}")
+        wrong = next((place for place, each in enumerate(value) if not isinstance(each, str)), None)
+        if wrong is not None:
+            raise self.error(name, f"must be a list of strings; item {wrong} is {_kind(value[wrong])}")
+        return tuple(value)
+
+    def boxes(self, name: str) -> dict[str, str]:
+        if self._values.get(name) is None:
+            return {}
+        value = self.decoded(name)
+        if not isinstance(value, Mapping) or not all(isinstance(box, str) for box in value.values()):
+            raise self.error(name, f"must map element ids to boxes, not {_kind(value)}")
+        return {str(key): box for key, box in value.items()}
+
+
+def _kind(value: Any) -> str:
+    """Return a short description of a value for an error. Long untrusted text is not quoted."""
+    if value == "":
+        return "an empty string"
+    value_text = repr(value) if value is None or isinstance(value, bool | int | float) else ""
+    return value_text or {"str": "a string", "dict": "an object", "list": "a list"}.get(
+        type(value).__name__, "an unsupported value"
+    )

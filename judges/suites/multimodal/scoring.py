@@ -6,24 +6,22 @@ that the published description leaves open.
 
 from __future__ import annotations
 
-import dataclasses
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from judges.suites.multimodal.dialogue import INVALID, SeeActReply
-from judges.suites.multimodal.readings import Counting, Reading
 from judges.suites.multimodal.tilde_rows import TildeRow
 from judges.suites.questions import option_index
+from judges.suites.rules import Counting, Reading
 from judges.suites.step_metrics import (
-    INTERVAL_METHOD,
-    PublishedRow,
+    ScoreBounds,
     StepScore,
     SuiteScore,
     bounds,
-    task_bootstrap_intervals,
-    task_success_interval,
+    intervals_95,
+    published_row,
     token_f1,
 )
 from judges.tokenizers import load_encoding
@@ -138,10 +136,7 @@ _CARD: Final = (
     ("gemini-1.5-pro-001", (34.53, 71.51, 21.91, 0.0)),
     ("claude-3-haiku-20240307", (25.77, 78.35, 20.68, 0.0)),
 )
-PUBLISHED: Final = tuple(
-    PublishedRow(system=system, setting="", element=element, operation=operation, step=step, task_success=task)
-    for system, (element, operation, step, task) in _CARD
-)
+PUBLISHED: Final = tuple(published_row(system, "", *figures) for system, figures in _CARD)
 """Leaderboard of the dataset card. It does not say whether the means are micro or macro, or over which split; the task
 rates are most likely those of test_website.
 """
@@ -153,18 +148,21 @@ def report(steps: Sequence[Scored], *, reading: Reading, seed: int) -> dict[str,
     A figure is None if any step was not judged; ``bounds`` then contains its lowest and highest value.
     """
     scores = [_score(step, reading) for step in steps]
-    bounded = bounds(scores)
+    by_reading = {each: bounds([_score(step, each) for step in steps]) for each in Reading}
+    bounded = by_reading[reading]
     certain = bounded.certain
-    judged = [score for score in scores if score.judged]
+    groups = asdict(certain) if certain else {}
     return {
         **(_flat(certain) if certain else dict.fromkeys(_flat(bounded.low))),
-        "bounds": {"low": _flat(bounded.low), "high": _flat(bounded.high)},
-        "readings": {str(each): _of_reading(steps, each) for each in Reading},
-        "error_ratio": dict(certain.error_ratio) if certain else None,
-        "websites": _groups(certain, "websites"),
-        "domains": _groups(certain, "domains"),
-        "intervals_95": _intervals(judged, seed) if certain and judged else None,
+        **_ends(bounded),
+        "readings": {str(each): _flat(one.certain) if one.certain else _ends(one) for each, one in by_reading.items()},
+        **{name: groups.get(name) for name in ("error_ratio", "websites", "domains")},
+        "intervals_95": intervals_95(scores, seed=seed) if certain and scores else None,
     }
+
+
+def _ends(bounded: ScoreBounds) -> dict[str, Any]:
+    return {"bounds": {"low": _flat(bounded.low), "high": _flat(bounded.high)}}
 
 
 def _score(step: Scored, reading: Reading) -> StepScore:
@@ -191,27 +189,4 @@ def _flat(score: SuiteScore) -> dict[str, float]:
         "operation_token_f1_macro": score.macro.operation,
         "step_success_macro": score.macro.step,
         "task_success": score.task_success,
-    }
-
-
-def _of_reading(steps: Sequence[Scored], reading: Reading) -> dict[str, Any]:
-    bounded = bounds([_score(step, reading) for step in steps])
-    if bounded.certain:
-        return dict(_flat(bounded.certain))
-    return {"bounds": {"low": _flat(bounded.low), "high": _flat(bounded.high)}}
-
-
-def _groups(score: SuiteScore | None, kind: str) -> dict[str, Any] | None:
-    if score is None:
-        return None
-    return {name: dataclasses.asdict(group) for name, group in getattr(score, kind).items()}
-
-
-def _intervals(scores: Sequence[StepScore], seed: int) -> dict[str, Any]:
-    """Return 95 % intervals: cluster bootstrap by task for means, Wilson for task success."""
-    return {
-        "method": INTERVAL_METHOD,
-        "seed": seed,
-        **(task_bootstrap_intervals(scores, seed=seed) or {}),
-        "task_success": task_success_interval(scores),
     }

@@ -25,30 +25,20 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, TypeAlias
 
+import pyarrow as pa
+import pyarrow.parquet as pq
 from lxml import etree
 
 from cache.atomic_files import atomic_path
 from judges.prompting.prompts import load_prompt
 from judges.suites.errors import DataMissing, DataUnreadable, PageUnusable, SuiteError
 from judges.suites.json_items import item_spans, read_item
+from judges.suites.mind2web.data import STEP_COLUMNS, Candidate, Step, check_layout, read_step
 from judges.suites.mind2web.page import ID, Element, Page, show_page
-from judges.suites.multimodal.row_files import (
-    COLUMNS,
-    LAYOUT_COLUMNS,
-    SUFFIXES,
-    Candidate,
-    SourceStep,
-    check_layout,
-    read_rows,
-    read_source_step,
-)
-from judges.suites.multimodal.tilde_rows import RowFields
+from judges.suites.multimodal.row_files import SUFFIXES, RowFields, read_rows
 from judges.suites.questions import option_lines, option_name
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 class RawPages:
@@ -64,12 +54,11 @@ class RawPages:
         files = [path] if path.is_file() else sorted(path.rglob("*.json"))
         if not files:
             raise DataMissing(f"{path}: there is no .json file of the Mind2Web dump")
-        self._places: dict[str, tuple[Path, int, tuple[int, int]]] = {}
+        self._places: dict[str, tuple[Path, tuple[int, int]]] = {}
         for file in files:
             for number, (span, task) in enumerate(item_spans(file)):
-                self._places.setdefault(
-                    _task(task, file, number).text("annotation_id", needed=True), (file, number, span)
-                )
+                fields = RowFields.of(task, f"{file.name}, task {number}")
+                self._places.setdefault(fields.text("annotation_id", needed=True), (file, span))
         self._pages = lru_cache(maxsize=4)(self._read)
 
     def of(self, task_id: str, action_uid: str) -> str | None:
@@ -81,24 +70,15 @@ class RawPages:
         return self._pages(task_id).get(action_uid) if task_id in self._places else None
 
     def _read(self, task_id: str) -> dict[str, str]:
-        file, number, span = self._places[task_id]
-        actions = _task(read_item(file, span), file, number).given("actions")
+        file, span = self._places[task_id]
         place = f"{file.name}, task {task_id}"
+        task = RowFields.of(read_item(file, span), place)
+        actions = task.given("actions")
         if not isinstance(actions, list):
-            raise DataUnreadable(f"{place}, field actions", "must be a list of actions")
-        fields = [_object(action, f"{place}, action {index}") for index, action in enumerate(actions)]
+            raise task.error("actions", "must be a list of actions")
+        fields = [RowFields.of(action, f"{place}, action {index}") for index, action in enumerate(actions)]
         pages = {action.text("action_uid", needed=True): action.text("raw_html") for action in fields}
         return {uid: page for uid, page in pages.items() if page}
-
-
-def _task(value: Any, file: Path, number: int) -> RowFields:
-    return _object(value, f"{file.name}, task {number}")
-
-
-def _object(value: Any, place: str) -> RowFields:
-    if not isinstance(value, Mapping):
-        raise DataUnreadable(place, "must be an object")
-    return RowFields(value, place)
 
 
 PROMPTS = ("step_navigator", "step_look", "step_choose", "step_answer")
@@ -141,15 +121,15 @@ def build_snapshot(
     seen: dict[str, str] = {}
     counts = {"rows": 0, "valid": 0, "without_positive": 0, "without_screenshot": 0, "without_raw_page": 0}
     raw_pages = None if raw is None else RawPages(raw)
-    with open_writer(out) as writer:
-        for row in read_rows(source, (*COLUMNS, *LAYOUT_COLUMNS, "split")):
+    with open_writer(out) as write:
+        for row in read_rows(source, (*STEP_COLUMNS, "screenshot", "split")):
             check_layout(row.values, row.place)
             own_split = _split(row.values, row.place)
             if split not in (None, own_split):
                 other_splits[own_split] += 1
                 continue
-            step = read_source_step(row.values, place=row.place)
-            id = f"{step.task_id}:{step.step}"
+            step = read_step(row.values, place=row.place)
+            id = f"{step.task_id}:{step.number}"
             if id in seen:
                 raise DataUnreadable(row.place, f"repeats step {id} of {seen[id]}")
             seen[id] = row.place
@@ -158,7 +138,11 @@ def build_snapshot(
                 counts["without_raw_page"] += raw_page is None
                 step = replace(step, raw_page=raw_page or step.raw_page)
             values = tilde_values(step, draw, split=own_split)
-            _write(writer, values, row.place)
+            try:
+                write(values)
+            except UnicodeEncodeError as error:
+                problem = "has a lone surrogate, which Parquet cannot store: write the snapshot to a .jsonl file"
+                raise DataUnreadable(row.place, problem) from error
             tasks.add(step.task_id)
             counts["rows"] += 1
             counts["valid"] += values["is_valid"] == VALID
@@ -170,14 +154,6 @@ def build_snapshot(
             raise DataMissing(f"{source} has no row{f' of the split {split}' if split else ''}{existing}")
     others = other_splits.total()
     return {**counts, "other_splits": others, "tasks": len(tasks), "distractors": draw.distractors, "seed": draw.seed}
-
-
-def _write(writer: RowWriter, values: dict[str, Any], place: str) -> None:
-    try:
-        writer.write(values)
-    except UnicodeEncodeError as error:
-        problem = "has a lone surrogate, which Parquet cannot store: write the snapshot to a .jsonl file"
-        raise DataUnreadable(place, problem) from error
 
 
 def _split(values: dict[str, Any], place: str) -> str:
@@ -199,7 +175,7 @@ def _split(values: dict[str, Any], place: str) -> str:
     return match[0]
 
 
-def tilde_values(step: SourceStep, draw: SamplingOptions, *, split: str) -> dict[str, Any]:
+def tilde_values(step: Step, draw: SamplingOptions, *, split: str) -> dict[str, Any]:
     """Return the row of a step, by column. Deterministic.
 
     Raises:
@@ -216,7 +192,7 @@ def tilde_values(step: SourceStep, draw: SamplingOptions, *, split: str) -> dict
     return {
         "task_id": step.task_id,
         "split": split,
-        "step": step.step,
+        "step": step.number,
         "task_description": step.task,
         "prompt_0": _first_prompt(step),
         "prompt_1": _second_prompt(options),
@@ -236,9 +212,7 @@ def tilde_values(step: SourceStep, draw: SamplingOptions, *, split: str) -> dict
     }
 
 
-def sample_candidates(
-    step: SourceStep, page: Page, positives: Sequence[Candidate], draw: SamplingOptions
-) -> list[Candidate]:
+def sample_candidates(step: Step, page: Page, positives: Sequence[Candidate], draw: SamplingOptions) -> list[Candidate]:
     """Return one positive, if there is any, and the distractors, in display order.
 
     Negatives that are not on the page, equal a positive or repeat another negative are excluded.
@@ -276,7 +250,7 @@ def _attribute_value(value: str) -> str:
     return " ".join(re.sub(r"[<>\"']", " ", value).split())
 
 
-def _first_prompt(step: SourceStep) -> list[dict[str, Any]]:
+def _first_prompt(step: Step) -> list[dict[str, Any]]:
     history = "\n".join(step.history) or "None"
     text = f"Task: {step.task}\n\nSteps so far:\n{history}\n\n{load_prompt('step_look').text}"
     parts = [_part(text=text)]
@@ -317,14 +291,11 @@ class SnapshotUnwritable(SuiteError):
     """The file cannot be written."""
 
 
-class RowWriter(Protocol):
-    """Writer of rows."""
-
-    def write(self, values: dict[str, Any]) -> None: ...
+WriteRow: TypeAlias = Callable[[dict[str, Any]], None]
 
 
 @contextmanager
-def open_writer(path: Path) -> Iterator[RowWriter]:
+def open_writer(path: Path) -> Iterator[WriteRow]:
     """Open a writer. The file appears atomically on success, and not at all after an error.
 
     Raises:
@@ -332,96 +303,61 @@ def open_writer(path: Path) -> Iterator[RowWriter]:
     """
     if path.suffix not in SUFFIXES:
         raise SnapshotUnwritable(f"{path} must end in .parquet or .jsonl")
-    expected = _write_errors(path)
+    open_rows = _parquet_rows if path.suffix == ".parquet" else _json_lines
     try:
-        with atomic_path(path) as draft:
-            writer = _ParquetWriter(draft) if path.suffix == ".parquet" else _JsonLinesWriter(draft)
-            try:
-                yield writer
-                writer.close()
-            finally:
-                writer.abandon()
-    except expected as error:
+        with atomic_path(path) as draft, open_rows(draft) as write:
+            yield write
+    except (OSError, pa.ArrowException) as error:
         raise SnapshotUnwritable(f"{path} cannot be written: {error}") from error
 
 
-def _write_errors(path: Path) -> tuple[type[Exception], ...]:
-    if path.suffix != ".parquet":
-        return (OSError,)
-    import pyarrow as pa
+@contextmanager
+def _json_lines(path: Path) -> Iterator[WriteRow]:
+    with path.open("w", encoding="utf-8", newline="\n") as file:
 
-    return (OSError, pa.ArrowException)
+        def write(values: dict[str, Any]) -> None:
+            file.write(json.dumps(values, ensure_ascii=True, separators=(",", ":")) + "\n")
 
-
-class _JsonLinesWriter:
-    def __init__(self, path: Path) -> None:
-        self._file = path.open("w", encoding="utf-8", errors="surrogatepass", newline="\n")
-
-    def write(self, values: dict[str, Any]) -> None:
-        self._file.write(json.dumps(values, ensure_ascii=True, separators=(",", ":")) + "\n")
-
-    def close(self) -> None:
-        self._file.close()
-
-    abandon = close
+        yield write
 
 
-def _schema() -> pa.Schema:
-    import pyarrow as pa
+@contextmanager
+def _parquet_rows(path: Path) -> Iterator[WriteRow]:
+    rows: list[pa.RecordBatch] = []
+    with pq.ParquetWriter(path, _SCHEMA, compression="zstd", use_dictionary=False) as writer:
 
-    picture = pa.struct([("url", pa.string()), ("detail", pa.string())])
-    part = pa.struct([("type", pa.string()), ("text", pa.string()), ("image_url", picture)])
-    messages = pa.list_(pa.struct([("role", pa.string()), ("content", pa.list_(part))]))
-    return pa.schema(
-        [
-            ("task_id", pa.string()),
-            ("split", pa.string()),
-            ("step", pa.int64()),
-            ("task_description", pa.string()),
-            ("prompt_0", messages),
-            ("prompt_1", messages),
-            ("raw_html", pa.string()),
-            ("cleaned_html", pa.string()),
-            ("candidates", pa.list_(pa.string())),
-            ("target_elements", pa.list_(pa.string())),
-            ("target_op", pa.string()),
-            ("target_op_value", pa.string()),
-            ("website", pa.string()),
-            ("domain", pa.string()),
-            ("subdomain", pa.string()),
-            ("is_valid", pa.string()),
-            ("action_uid", pa.string()),
-            ("boxes", pa.string()),
-            ("prompts", pa.string()),
-        ]
-    )
+        def flush() -> None:
+            writer.write_table(pa.Table.from_batches(rows).combine_chunks())
+            rows.clear()
+
+        def write(values: dict[str, Any]) -> None:
+            rows.append(pa.RecordBatch.from_pylist([values], schema=_SCHEMA))
+            if len(rows) == _ROWS_PER_GROUP:
+                flush()
+
+        yield write
+        if rows:
+            flush()
 
 
-class _ParquetWriter:
-    def __init__(self, path: Path) -> None:
-        import pyarrow.parquet as pq
-
-        self._rows: list[pa.RecordBatch] = []
-        self._schema = _schema()
-        self._writer = pq.ParquetWriter(path, self._schema, compression="zstd", use_dictionary=False)
-
-    def write(self, values: dict[str, Any]) -> None:
-        import pyarrow as pa
-
-        self._rows.append(pa.RecordBatch.from_pylist([values], schema=self._schema))
-        if len(self._rows) == _ROWS_PER_GROUP:
-            self._flush()
-
-    def close(self) -> None:
-        if self._rows:
-            self._flush()
-        self.abandon()
-
-    def abandon(self) -> None:
-        self._writer.close()
-
-    def _flush(self) -> None:
-        import pyarrow as pa
-
-        self._writer.write_table(pa.Table.from_batches(self._rows).combine_chunks())
-        self._rows = []
+_TEXTS = pa.list_(pa.string())
+_PICTURE = pa.struct([("url", pa.string()), ("detail", pa.string())])
+_PART = pa.struct([("type", pa.string()), ("text", pa.string()), ("image_url", _PICTURE)])
+_MESSAGES = pa.list_(pa.struct([("role", pa.string()), ("content", pa.list_(_PART))]))
+_TYPES = {
+    "step": pa.int64(),
+    "prompt_0": _MESSAGES,
+    "prompt_1": _MESSAGES,
+    "candidates": _TEXTS,
+    "target_elements": _TEXTS,
+}
+_SCHEMA = pa.schema(
+    [
+        (name, _TYPES.get(name, pa.string()))
+        for name in (
+            "task_id", "split", "step", "task_description", "prompt_0", "prompt_1", "raw_html", "cleaned_html",
+            "candidates", "target_elements", "target_op", "target_op_value", "website", "domain", "subdomain",
+            "is_valid", "action_uid", "boxes", "prompts",
+        )
+    ]
+)  # fmt: skip

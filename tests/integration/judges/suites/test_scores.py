@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from judges.suites.errors import ScoresRejected
-from judges.suites.mind2web.scores import ScoreTable, convert_pickle
+from judges.suites.mind2web.scores import ScoreTable, parquet_of
 from tests.fakes.mind2web import ranks_of_nine_steps, write_scores
 
 
@@ -27,10 +27,11 @@ class FileCreator:
 
 def test_pickle_is_converted_to_a_rank_table(tmp_path: Path):
     ranks = ranks_of_nine_steps()
-    converted = convert_pickle(write_scores(tmp_path / "scores.pkl", ranks), tmp_path / "deep" / "scores.parquet")
-    assert (converted.steps, converted.candidates) == (9, sum(map(len, ranks.values())))
-    assert converted.sha256 == hashlib.sha256((tmp_path / "scores.pkl").read_bytes()).hexdigest()
-    table = ScoreTable(converted.path)
+    file = write_scores(tmp_path / "scores.pkl", ranks)
+    converted = parquet_of(file, tmp_path / "deep")
+    assert converted.stem == hashlib.sha256(file.read_bytes()).hexdigest()
+    assert parquet_of(converted, tmp_path) == converted
+    table = ScoreTable(converted)
     assert len(table) == 9
     assert {name: dict(table.of(name) or {}) for name in ranks} == ranks
     assert table.of("T9_z") is None
@@ -41,7 +42,7 @@ def test_malicious_pickle_is_rejected_and_leaves_no_file(tmp_path: Path):
     file = tmp_path / "s.pkl"
     file.write_bytes(pickle.dumps({"scores": {}, "ranks": {"T": {"1": FileCreator(canary)}}}))
     with pytest.raises(ScoresRejected, match=r"s\.pkl was rejected: it references posix\.system"):
-        convert_pickle(file, tmp_path / "out" / "s.parquet")
+        parquet_of(file, tmp_path / "out")
     assert not canary.exists()
     assert list((tmp_path / "out").iterdir()) == []
 
@@ -51,4 +52,4 @@ def test_pickle_that_requests_all_memory_is_rejected(tmp_path: Path):
     # A memo index above 2**31: an unrestricted reader would allocate memory up to it.
     file.write_bytes(b"\x80\x04N" + b"r" + (2**31 - 1).to_bytes(4, "little") + b".")
     with pytest.raises(ScoresRejected, match="rejected"):
-        convert_pickle(file, tmp_path / "s.parquet")
+        parquet_of(file, tmp_path / "out")

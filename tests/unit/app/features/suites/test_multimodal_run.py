@@ -7,7 +7,7 @@ import pytest
 
 from app.features.suites.multimodal import TildeInput, TildeOptions, figures, read_input
 from judges.suites.errors import DataMissing
-from judges.suites.multimodal.dialogue import request_params
+from judges.suites.questions import request_params
 
 
 @pytest.mark.parametrize("named", ["gpt-6-luna", "openai/gpt-6-luna", "azure:gpt-6-luna"])
@@ -16,8 +16,8 @@ def test_parameters_depend_on_the_model_and_not_on_the_form_of_its_name(named: s
     rows.touch()
     nothing = TildeInput(data=rows, split=None, splits=(), rows=(), row_count=0, skipped={}, digest="")
     found = figures(TildeOptions(data=nothing.data, model=named), nothing, [])
-    assert (found["model"], found["params"]) == (named, dict(request_params("gpt-6-luna")))
-    assert request_params("gpt-6-luna") != request_params("gpt-4o")
+    assert (found["model"], found["params"]) == (named, dict(request_params("gpt-6-luna", max_tokens=500)))
+    assert request_params("gpt-6-luna", max_tokens=500) != request_params("gpt-4o", max_tokens=500)
 
 
 def test_data_without_a_valid_row_are_refused_and_not_scored_zero(tmp_path: Path):

@@ -1,7 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +11,8 @@ from judges.suites.mind2web.ranks import (
     ids_in_top_k,
     ranked,
 )
+from judges.suites.mind2web.scores import ScoreTable, parquet_of
+from tests.fakes.mind2web import write_scores
 
 STEP = Step(
     place="f.json, task T, action 0 (a)",
@@ -32,20 +33,9 @@ STEP = Step(
 )
 
 
-@dataclass
-class RankTable:
-    ranks: Mapping[str, Mapping[str, int]]
-    name: str = "scores.pkl"
-
-    def of(self, sample_id: str) -> Mapping[str, int] | None:
-        return self.ranks.get(sample_id)
-
-    def scores_of(self, sample_id: str) -> Mapping[str, float]:
-        return {id: 1.0 - rank / 100 for id, rank in self.ranks.get(sample_id, {}).items()}
-
-
-def test_ranks_come_from_the_scores():
-    step, origin = ranked(STEP, RankTable({"T_a": {"1": 60, "2": 0, "3": 49, "4": 50, "9": 1}}))
+def test_ranks_come_from_the_scores(tmp_path: Path):
+    file = write_scores(tmp_path / "scores.pkl", {"T_a": {"1": 60, "2": 0, "3": 49, "4": 50, "9": 1}})
+    step, origin = ranked(STEP, ScoreTable(parquet_of(file, tmp_path)))
     assert origin is RankOrigin.SCORES
     assert (ids_in_top_k(step.positives, 50), ids_in_top_k(step.negatives, 50)) == (["2"], ["3"])  # strictly below 50
 

@@ -17,7 +17,6 @@ from judges.suites.mind2web.tournament import (
     gold_op_string,
     op_f1,
     parse_llm,
-    parse_seq2seq,
     read_predictions,
     score_prediction,
 )
@@ -25,9 +24,9 @@ from judges.suites.mind2web.tournament import (
 NONE = "A"
 
 
-def play(queue: str, *answers: str, keeps_earlier: bool = False) -> tuple[Prediction, list[str]]:
+def play(queue: str, *answers: str) -> tuple[Prediction, list[str]]:
     """Play with letters as candidates, in alphabetical order. An answer is ``A`` or a letter and an operation."""
-    tournament, groups = Tournament(list(queue), keep_earlier_pick=keeps_earlier), []
+    tournament, groups = Tournament(list(queue)), []
     for answer in answers:
         group = tournament.next_group()
         assert group is not None, "more answers than rounds"
@@ -65,30 +64,28 @@ def test_pick_that_is_the_only_one_left_wins_without_confirmation():
     assert play("abcdefghij", "C CLICK", NONE)[0] == Prediction("b", "CLICK")
 
 
-@pytest.mark.parametrize(("keeps_earlier", "left"), [(False, EMPTY_PREDICTION), (True, Prediction("a", "CLICK "))])
-def test_letter_beyond_the_options_clears_an_earlier_pick_unless_it_is_retained(keeps_earlier: bool, left: Prediction):
-    tournament = Tournament(list("abcdefghij"), keep_earlier_pick=keeps_earlier)
+def test_letter_beyond_the_options_clears_an_earlier_pick():
+    tournament = Tournament(list("abcdefghij"))
     for letter in ("B", "G"):
         group = tournament.next_group()
         assert group is not None
         tournament.reply(sorted(group), Parsed(letter=letter, op_string="CLICK "))
-    assert (tournament.queue, tournament.prediction) == (["a"], left)
+    assert (tournament.queue, tournament.prediction) == (["a"], EMPTY_PREDICTION)
 
 
 @pytest.mark.parametrize(
     ("prediction", "positives", "expected"),
     [
-        (Prediction("1", "CLICK "), ["1"], (1, 1.0, True)),
-        (Prediction("2", "CLICK "), ["1", "2"], (1, 1.0, True)),  # any positive is correct
-        (Prediction("1", "CLICK None"), ["1"], (1, 2 / 3, False)),
-        (Prediction("1", "CLICK "), [], (0, 0.0, False)),
+        (Prediction("1", "CLICK "), ["1"], (1, 1.0)),
+        (Prediction("2", "CLICK "), ["1", "2"], (1, 1.0)),  # any positive is correct
+        (Prediction("1", "CLICK None"), ["1"], (1, 2 / 3)),
+        (Prediction("1", "CLICK "), [], (0, 0.0)),
     ],
 )
 def test_prediction_is_scored_by_element_and_operation(
-    prediction: Prediction, positives: list[str], expected: tuple[int, float, bool]
+    prediction: Prediction, positives: list[str], expected: tuple[int, float]
 ):
-    found = score_prediction(prediction, positives, "CLICK ")
-    assert (found.element, found.op_f1, found.success) == (expected[0], pytest.approx(expected[1]), expected[2])
+    assert score_prediction(prediction, positives, "CLICK ") == pytest.approx(expected)
 
 
 @pytest.mark.parametrize(
@@ -106,13 +103,6 @@ def test_prediction_is_scored_by_element_and_operation(
 def test_replies_of_chat_models_are_parsed(raw: str, letter: str, op_string: str):
     parsed = parse_llm(raw)
     assert (parsed.letter, parsed.op_string) == (letter, op_string)
-
-
-def test_replies_of_fine_tuned_models_begin_with_the_letter():
-    assert parse_seq2seq(" D.\nAction: CLICK\n").letter == "D"
-    assert parse_seq2seq("?").op_string == " "
-    with pytest.raises(IndexError):
-        parse_seq2seq(" ")
 
 
 @pytest.mark.parametrize(

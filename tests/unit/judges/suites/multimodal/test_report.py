@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from judges.suites.multimodal.readings import Reading
 from judges.suites.multimodal.scoring import report
+from judges.suites.rules import Reading
 
 
 def step(task: str, element: int, f1: float, *, status: str = "scored", website: str = "w") -> dict[str, Any]:

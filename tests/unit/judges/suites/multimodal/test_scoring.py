@@ -5,9 +5,9 @@ from typing import Any
 import pytest
 
 from judges.suites.multimodal.dialogue import SeeActReply
-from judges.suites.multimodal.readings import Counting, Reading
 from judges.suites.multimodal.scoring import is_one_of, operation_f1, operation_string, root_id, score_answer, token_ids
 from judges.suites.multimodal.tilde_rows import TildeRow
+from judges.suites.rules import Counting, Reading
 
 A, B, C = (f"<a bnid={n}><text bnid={n}9>{n}</text></a>" for n in (1, 2, 3))
 

@@ -4,8 +4,8 @@ import json
 from dataclasses import replace
 from typing import Any
 
+from judges.suites.mind2web.data import Step, read_step
 from judges.suites.mind2web.page import Page
-from judges.suites.multimodal.row_files import SourceStep, read_source_step
 from judges.suites.multimodal.scoring import root_id
 from judges.suites.multimodal.snapshot import SamplingOptions, tilde_values
 from judges.suites.multimodal.tilde_rows import read_tilde_row
@@ -14,11 +14,11 @@ from tests.fakes.multimodal import element_id, source_row
 DRAW = SamplingOptions(distractors=3, seed=42)
 
 
-def step(**changes: Any) -> SourceStep:
-    return read_source_step(source_row("t1", 1, "TYPE", "rome", right=("Search", "Help")) | changes, place="p")
+def step(**changes: Any) -> Step:
+    return read_step(source_row("t1", 1, "TYPE", "rome", right=("Search", "Help")) | changes, place="p")
 
 
-def row_values(source: SourceStep | None = None, draw: SamplingOptions = DRAW) -> dict[str, Any]:
+def row_values(source: Step | None = None, draw: SamplingOptions = DRAW) -> dict[str, Any]:
     return tilde_values(source or step(), draw, split="test_website")
 
 

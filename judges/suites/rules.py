@@ -1,4 +1,4 @@
-"""Options of a Mind2Web run. Imports only the standard library, so the command line loads them quickly."""
+"""Options of suite runs. Imports only the standard library, so the command line loads them quickly."""
 
 from __future__ import annotations
 
@@ -60,3 +60,27 @@ class Unplayed(StrEnum):
 DROPPABLE = (Unplayed.NO_POSITIVE, Unplayed.OUTSIDE_TOP_K, Unplayed.NO_NEGATIVE)
 """Reasons for which ``NoPositive`` decides whether a step fails or is excluded."""
 STEP_RULES = {Metric.MINDACT: "element+op_f1", Metric.ACTION: "element+action"}
+
+
+class Counting(StrEnum):
+    """Token counting: each distinct token once, or every occurrence."""
+
+    SET = "set"
+    MULTISET = "multiset"
+
+
+class Reading(StrEnum):
+    """Variant of the comparison of operations in Multimodal-Mind2Web~, whose published description leaves it open.
+
+    It specifies only the vocabulary and lower-casing. It does not say whether a token counts once or as often as it
+    occurs, nor whether the value of a click counts. Reports contain all variants; ``set`` is recommended.
+    """
+
+    SET = "set"
+    MULTISET = "multiset"
+    SET_VALUE_KEPT = "set_value_kept"
+    MULTISET_VALUE_KEPT = "multiset_value_kept"
+
+    @classmethod
+    def of(cls, counting: Counting, *, keep_click_value: bool = False) -> Reading:
+        return cls(f"{counting}_value_kept" if keep_click_value else str(counting))
