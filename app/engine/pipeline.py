@@ -32,6 +32,7 @@ from judges.cpu_bound import cited_urls, run_on_leaves
 from judges.errors import JudgeBug
 from judges.extractor import Extractor
 from judges.isolation.judge_job import judge_isolated
+from judges.isolation.rpc_server import JudgeJob
 from judges.llm.cached import CachedLLM, JuryClient
 from judges.llm.call_recording import CallRecorder, recording_calls
 from judges.llm.client import LLMClient, LLMRequest
@@ -45,7 +46,7 @@ from judges.verifier import Verifier, judge_named
 from mind2web2.external_services import services_of_run
 from mind2web2.host import run_script
 from mind2web2.results import rules
-from mind2web2.task_pages import TaskFolder
+from mind2web2.task_pages import TaskFolder, TaskPages
 from rubrics.result_json import leaves_of
 from rubrics.verdict import Reason, Usage
 
@@ -293,21 +294,7 @@ async def _run_native(case: _Case) -> _Judged:
     """Run a native judge: declare the rubric, then settle it. Judges not loaded from a file run in-process."""
     block_builder, prepared = case.runtime.block_builder, case.runtime.page_preparer
     if case.runtime.process_pool is not None and case.judge.source is not None:
-        isolated = await judge_isolated(
-            case.judge,
-            case.answer,
-            agent=case.agent,
-            llm=case.llm,
-            model=case.model,
-            block_builder=block_builder,
-            preparer=prepared,
-            evidence_for=case.pages.evidence_for,
-            bodies=case.runtime.blobs,
-            process_pool=case.runtime.process_pool,
-            progress=case.reporter.judged,
-            deadline_s=case.deadline_s,
-            verifier=case.verifier,
-        )
+        isolated = await judge_isolated(case.runtime.process_pool, _job(case))
         return _Judged(summary=isolated.summary, prompts=isolated.prompts, usage=isolated.usage)
     tools = JudgeTools(
         verifier=judge_named(
@@ -323,25 +310,27 @@ async def _run_native(case: _Case) -> _Judged:
     return _Judged(summary=summary, prompts=judgement.prompts, usage=judgement.usage)
 
 
-async def _run_script(case: _Case) -> _Judged:
-    """Run a public task script with our implementation of the public toolkit."""
-    summary = await run_script(
-        case.judge,
+def _job(case: _Case) -> JudgeJob:
+    return JudgeJob(
+        judge=case.judge,
         answer=case.answer,
-        agent_name=case.agent,
-        llm=case.llm,
+        agent=case.agent,
         model=case.model,
+        llm=case.llm,
         block_builder=case.runtime.block_builder,
         preparer=case.runtime.page_preparer,
-        pages=case.pages,
-        blobs=case.runtime.blobs,
-        captures=case.pages.seen,
-        folder=case.folder,
-        on_use=case.pages.use,
+        evidence_for=case.pages.evidence_for,
+        bodies=case.runtime.blobs,
+        verifier=case.verifier,
         progress=case.reporter.judged,
         deadline_s=case.deadline_s,
-        process_pool=case.runtime.process_pool,
     )
+
+
+async def _run_script(case: _Case) -> _Judged:
+    """Run a public task script with our implementation of the public toolkit."""
+    pages = TaskPages(case.pages, case.pages.seen, case.folder, on_use=case.pages.use)
+    summary = await run_script(_job(case), pages, case.runtime.process_pool)
     usage = summary.pop("usage", None)
     return _Judged(
         summary=summary, prompts=summary.pop("prompts", ()), usage=Usage() if usage is None else Usage(**usage)

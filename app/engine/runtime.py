@@ -52,7 +52,7 @@ from judges.loader import JudgeCatalogue
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.registry import Judge
-from mind2web2.isolated_run import PRELOADED
+from mind2web2.host import PRELOADED
 
 if TYPE_CHECKING:
     # Only the service has a database, and its libraries take a third of the start-up time of a command.

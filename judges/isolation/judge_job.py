@@ -10,26 +10,20 @@ import base64
 import logging
 import marshal
 import signal
-from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass
 from time import monotonic
 from typing import Any, Final
 
-from answers.submission import Answer
-from cache.capture import Evidence
 from judges.errors import JudgeBug, ScriptStopped
 from judges.isolation.fork_server_pool import ForkServerPool, JudgeProcess, ProcessExit
 from judges.isolation.process_limits import MAX_FILES, MIB, ScriptLimits
 from judges.isolation.rpc_connection import NotificationHandler, RpcConnection, RpcHandler
-from judges.isolation.rpc_server import Bodies, RpcServer, RunServices
+from judges.isolation.rpc_server import JudgeJob, RpcServer
 from judges.isolation.serialization import error_from_json, from_json_value
-from judges.llm.client import LLMClient
-from judges.prompting.blocks import BlockBuilder
-from judges.prompting.page_view import PagePreparer
 from judges.registry import Judge
 from judges.settling import Progress
 from judges.source_code import compile_judge
-from judges.verifier import Verifier
 from rubrics.verdict import Usage
 
 MAX_LOG_CHARS: Final = 10_000
@@ -39,33 +33,18 @@ DEADLINE_GRACE_S: Final = 3.0
 _MIN_DEADLINE_S: Final = 1.0
 SHUTDOWN_GRACE_S: Final = 2.0
 """Time for a child to exit after it has closed its connection."""
-_log = logging.getLogger(__name__)
+NATIVE_ENTRY: Final = "judges.isolation.judge_main:run_native_judge"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeJob:
-    """Job for one child process.
-
-    Attributes:
-        entry: Entry point, ``module:function``.
-        extra_fields: Additional fields for this entry point.
-        handlers: RPC methods that the child may call.
-    """
-
-    entry: str
-    judge: Judge
-    answer: Answer
-    agent: str
-    model: str
-    handlers: Mapping[str, RpcHandler]
-    deadline_s: float | None = None
-    progress: Progress | None = None
-    logger: logging.Logger = _log
-    extra_fields: Mapping[str, Any] = field(default_factory=dict)
-
-
-async def run_isolated(process_pool: ForkServerPool, judge_job: JudgeJob) -> Any:
+async def run_isolated(
+    process_pool: ForkServerPool, job: JudgeJob, *, entry: str, handlers: Mapping[str, RpcHandler], **fields: Any
+) -> Any:
     """Run a task file and return its result as JSON values.
+
+    Args:
+        entry: Entry point of the process, ``module:function``.
+        handlers: RPC methods that the process may call.
+        fields: Additional fields of its job.
 
     Raises:
         ScriptStopped: it exceeded a resource limit, or did not return in time.
@@ -74,18 +53,18 @@ async def run_isolated(process_pool: ForkServerPool, judge_job: JudgeJob) -> Any
         IsolationFailed: no process could be started.
     """
     began_s = monotonic()
-    order = await asyncio.to_thread(_job_message, judge_job)
-    path = judge_job.judge.path
+    order = await asyncio.to_thread(_job_message, job) | fields
+    path = job.judge.path
     judge_files = () if path is None else (path,)
-    async with process_pool.spawn(judge_job.entry, judge_files=judge_files, terminal=True) as child:
+    async with process_pool.spawn(entry, judge_files=judge_files, terminal=True) as child:
         on_notification: dict[str, NotificationHandler] = {
-            "log": lambda params: _take_log(judge_job.logger, params),
-            "progress": lambda params: _take_progress(judge_job.progress, params),
+            "log": lambda params: _take_log(job.logger, params),
+            "progress": lambda params: _take_progress(job.progress, params),
         }
         connection = RpcConnection(
-            child.main_socket, child.side_socket, handlers=judge_job.handlers, on_notification=on_notification
+            child.main_socket, child.side_socket, handlers=handlers, on_notification=on_notification
         )
-        deadline_s = judge_job.deadline_s
+        deadline_s = job.deadline_s
         if deadline_s is not None:  # the start of the fork server takes seconds of it
             deadline_s = max(_MIN_DEADLINE_S, deadline_s - (monotonic() - began_s))
         limit = asyncio.timeout(None if deadline_s is None else deadline_s + DEADLINE_GRACE_S)
@@ -95,20 +74,18 @@ async def run_isolated(process_pool: ForkServerPool, judge_job: JudgeJob) -> Any
         except TimeoutError as error:
             if not limit.expired():
                 raise
-            raise await _overdue(child, judge_job) from error
+            raise await _overdue(child, job) from error
         finally:
             connection.close()
         if last is None:
-            raise _as_error(
-                await child.wait_for_exit(patience_s=SHUTDOWN_GRACE_S), judge_job.judge, process_pool.limits
-            )
+            raise _as_error(await child.wait_for_exit(patience_s=SHUTDOWN_GRACE_S), job.judge, process_pool.limits)
         if "failed" in last:
             raise error_from_json(last["failed"])
         return last["done"]
 
 
-def _job_message(judge_job: JudgeJob) -> dict[str, Any]:
-    judge = judge_job.judge
+def _job_message(job: JudgeJob) -> dict[str, Any]:
+    judge = job.judge
     if judge.source is None or judge.path is None:
         raise JudgeBug(f"the judge of {judge.task!r} was not loaded from a file")
     try:
@@ -120,18 +97,17 @@ def _job_message(judge_job: JudgeJob) -> dict[str, Any]:
         "path": str(judge.path),
         "source": judge.source.decode("utf-8", "replace"),
         "code": base64.b64encode(marshal.dumps(code)).decode("ascii"),
-        "answer": {"name": judge_job.answer.name, "text": judge_job.answer.text},
-        "agent": judge_job.agent,
-        "model": judge_job.model,
-        "log_level": judge_job.logger.getEffectiveLevel(),
-        **judge_job.extra_fields,
+        "answer": {"name": job.answer.name, "text": job.answer.text},
+        "agent": job.agent,
+        "model": job.model,
+        "log_level": job.logger.getEffectiveLevel(),
     }
 
 
-async def _overdue(child: JudgeProcess, judge_job: JudgeJob) -> ScriptStopped:
+async def _overdue(child: JudgeProcess, job: JudgeJob) -> ScriptStopped:
     ending = await child.wait_for_exit()
     return ScriptStopped(
-        f"the judge of {judge_job.judge.task!r} did not return within {judge_job.deadline_s:g} s and was killed",
+        f"the judge of {job.judge.task!r} did not return within {job.deadline_s:g} s and was killed",
         limit="time",
         traceback=ending.tail,
     )
@@ -182,9 +158,6 @@ def _take_progress(progress: Progress | None, params: Mapping[str, Any]) -> None
         progress(done, total)
 
 
-ENTRY = "judges.isolation.judge_main:run_native_judge"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IsolatedJudgement:
     """Result of an isolated native judge: ``judges.result.native_summary``, prompts and usage."""
@@ -194,49 +167,16 @@ class IsolatedJudgement:
     usage: Usage
 
 
-async def judge_isolated(
-    judge: Judge,
-    answer: Answer,
-    *,
-    agent: str,
-    llm: LLMClient,
-    model: str,
-    block_builder: BlockBuilder,
-    preparer: PagePreparer,
-    evidence_for: Callable[[str], Awaitable[Evidence]],
-    bodies: Bodies,
-    process_pool: ForkServerPool,
-    progress: Progress | None = None,
-    deadline_s: float | None = None,
-    verifier: Callable[..., Verifier] = Verifier,
-) -> IsolatedJudgement:
+async def judge_isolated(process_pool: ForkServerPool, job: JudgeJob) -> IsolatedJudgement:
     """Run a native task file in a child process. All its requests are handled here.
 
     Raises:
         JudgeBug, JudgeError: see ``run_isolated``.
     """
-    services = RunServices(
-        llm=llm,
-        block_builder=block_builder,
-        preparer=preparer,
-        own_preparer=PagePreparer(block_builder),
-        evidence_for=evidence_for,
-        verifier=verifier,
-    )
-    judge_job = JudgeJob(
-        entry=ENTRY,
-        judge=judge,
-        answer=answer,
-        agent=agent,
-        model=model,
-        handlers=RpcServer(services, answer=answer.text, bodies=bodies).handlers(),
-        deadline_s=deadline_s,
-        progress=progress,
-    )
-    result = await run_isolated(process_pool, judge_job)
+    result = await run_isolated(process_pool, job, entry=NATIVE_ENTRY, handlers=RpcServer(job).handlers())
     match result:
         case {"summary": dict(summary), "prompts": list(prompts), "usage": usage}:
             return IsolatedJudgement(
                 summary=summary, prompts=tuple(map(str, prompts)), usage=from_json_value(usage, Usage)
             )
-    raise JudgeBug(f"the judge of {judge.task!r} returned an invalid result")
+    raise JudgeBug(f"the judge of {job.judge.task!r} returned an invalid result")

@@ -13,7 +13,7 @@ import socket
 import threading
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 from cache.capture import Evidence
 from judges.errors import ExtractionFailed, LLMOutputUnusable, ReplyNotCached, UnusableKind
@@ -24,9 +24,9 @@ from judges.isolation.serialization import (
     Frame,
     encode,
     error_from_json,
-    evidence_from_json,
-    evidence_to_json,
     from_json_value,
+    page_from_json,
+    page_to_json,
     read_frame,
     receive_blocking,
     send_blocking,
@@ -51,6 +51,22 @@ def _exit_process() -> None:
 
 def _ignore() -> None:
     """Do nothing when the connection is closed, because that is expected."""
+
+
+class ServiceCalls(Protocol):
+    """Calls of a task file to the service: over RPC, or in the service's own process."""
+
+    async def call(self, name: str, /, **params: Any) -> Any:
+        """Return the reply. Raises the JudgeError or CacheError of the service."""
+
+    def call_blocking(self, name: str, /, **params: Any) -> Any:
+        """Like ``call``, for code that cannot await."""
+
+    def notify_progress(self, done: int, total: int) -> None:
+        """Report the numbers of settled and known leaves."""
+
+    def reply_schema(self, schema: ReplyType) -> Any:
+        """Return the class of a reply in the form in which it is passed to the service."""
 
 
 class RpcClient:
@@ -138,6 +154,10 @@ class RpcClient:
     def notify_progress(self, done: int, total: int) -> None:
         """Send the progress, unless there is newer one within ``PROGRESS_INTERVAL_S``. Thread-safe."""
         self._run_in_own_loop(self._postpone, {"tell": "progress", "with": {"done": done, "total": total}})
+
+    def reply_schema(self, schema: ReplyType) -> Any:
+        """Return the fields of the ``ReplySchema`` of a class, because the service does not have the class."""
+        return {"name": schema_name(schema), "text": json.dumps(json_schema_of(schema))}
 
     async def end(self, frame: Frame) -> None:
         """Send the last frame and wait until the service has closed the connection.
@@ -237,8 +257,8 @@ class EvidenceReference(Evidence):
 class RemotePages:
     """Pages of one run: ``evidence_for`` fetches the complete page, ``reference`` only its capture and digests."""
 
-    def __init__(self, rpc: RpcClient) -> None:
-        self._rpc = rpc
+    def __init__(self, calls: ServiceCalls) -> None:
+        self._calls = calls
 
     async def reference(self, url: str) -> Evidence:
         """Return the page without its text and screenshots. Raises the same errors as ``evidence_for``."""
@@ -255,15 +275,15 @@ class RemotePages:
 
     async def fetch(self, url: str, content: Content | None) -> Evidence:
         """Return the page with this content. Raises the same errors as ``evidence_for``."""
-        page = await self._rpc.call("evidence", url=url, content=content)
-        return Evidence(**evidence_from_json(page))
+        page = await self._calls.call("evidence", url=url, content=content)
+        return page_from_json(page, Evidence)
 
 
 class _ServiceCaller:
     """Sender of questions to the service. ``answer`` is the answer text that the service already has."""
 
-    def __init__(self, rpc: RpcClient, model: str, *, answer: str, style: Style) -> None:
-        self._rpc = rpc
+    def __init__(self, calls: ServiceCalls, model: str, *, answer: str, style: Style) -> None:
+        self._calls = calls
         self.model = model
         self.style = style
         self._answer = answer
@@ -283,7 +303,7 @@ class RemoteClaimJudge(_ServiceCaller, ClaimJudge):
     """Claim judge that calls the service."""
 
     async def settle(self, question: ClaimQuestion, *, cache_only: bool = False) -> Verdict:
-        response = await self._rpc.call(
+        response = await self._calls.call(
             "judge",
             **self._params(question),
             claim=to_json_value(question.claim, Claim),
@@ -302,12 +322,12 @@ class RemoteExtractor(_ServiceCaller, ExtractorBase):
 
     async def ask(self, question: ExtractionQuestion) -> ExtractionReply:
         params = self._params(question) | {
-            "schema": describe_schema(question.schema),
+            "schema": self._calls.reply_schema(question.schema),
             "prompt": question.prompt,
             "instruction": question.instruction,
         }
         try:
-            response, reply = await _read_into(question.schema, self._rpc, params, purpose="extract")
+            response, reply = await _read_into(question.schema, self._calls, params, purpose="extract")
         except LLMOutputUnusable as error:
             raise ExtractionFailed(
                 f"extraction failed: {error}", cause_reason=error.reason, usage=error.usage
@@ -321,8 +341,8 @@ class RemoteExtractor(_ServiceCaller, ExtractorBase):
 class RemoteModel:
     """``LLMClient`` that calls a model of the service: the one of the run, or any of a ``provider``."""
 
-    def __init__(self, rpc: RpcClient, *, provider: str | None = None) -> None:
-        self._rpc = rpc
+    def __init__(self, calls: ServiceCalls, *, provider: str | None = None) -> None:
+        self._calls = calls
         self._params = {"provider": provider}
 
     async def complete(self, request: LLMRequest) -> LLMReply:
@@ -331,31 +351,26 @@ class RemoteModel:
             **self._params,
             "model": request.model,
             "messages": [dict(message) for message in request.messages],
-            "schema": None if request.schema is None else describe_schema(request.schema),
+            "schema": None if request.schema is None else self._calls.reply_schema(request.schema),
             "purpose": request.purpose,
             "vote": request.vote,
             "params": dict(request.params),
         }
-        _, reply = await _read_into(request.schema, self._rpc, params, purpose=request.purpose)
+        _, reply = await _read_into(request.schema, self._calls, params, purpose=request.purpose)
         return reply
 
     async def aclose(self) -> None:
         """Do nothing: the service's client stays open."""
 
 
-def describe_schema(schema: ReplyType) -> dict[str, str]:
-    """Return the fields of the ``ReplySchema`` of a class, which is sent to the service."""
-    return {"name": schema_name(schema), "text": json.dumps(json_schema_of(schema))}
-
-
 def _page_reference(evidence: Evidence | None) -> Any:
     if evidence is None:
         return None
-    return evidence.requested_url if isinstance(evidence, EvidenceReference) else evidence_to_json(evidence)
+    return evidence.requested_url if isinstance(evidence, EvidenceReference) else page_to_json(evidence, Evidence)
 
 
 async def _read_into(
-    schema: ReplyType | None, rpc: RpcClient, params: Mapping[str, Any], *, purpose: Purpose
+    schema: ReplyType | None, calls: ServiceCalls, params: Mapping[str, Any], *, purpose: Purpose
 ) -> tuple[Mapping[str, Any], LLMReply]:
     """Call the service and parse the reply into ``schema``; ask once more if it does not match.
 
@@ -368,7 +383,7 @@ async def _read_into(
     before, unusable = Usage(), None
     while True:
         request = params if unusable is None else {**params, "unusable": unusable.value}
-        response = await rpc.call("complete", **request)
+        response = await calls.call("complete", **request)
         usage = before + from_json_value(response["usage"], Usage)
         text, model = str(response["text"]), str(response["model"])
         try:

@@ -8,10 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import hashlib
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, Protocol
 
+from pydantic import BaseModel
+
+from answers.submission import Answer
 from cache.capture import Evidence
 from cache.single_flight import LRUCache
 from judges.errors import JudgeBug, ReplyNotCached, UnusableKind
@@ -19,50 +23,27 @@ from judges.extractor import ExtractionQuestion, Extractor
 from judges.isolation.rpc_connection import RpcHandler
 from judges.isolation.serialization import (
     Content,
-    evidence_from_json,
-    evidence_to_json,
     from_json_value,
+    page_from_json,
+    page_to_json,
     to_base64,
     to_json_value,
 )
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
-from judges.llm.json_schema import ReplySchema, json_schema_of
+from judges.llm.json_schema import ReplySchema, ReplyType, json_schema_of
 from judges.llm.observed import ObservedLLM
 from judges.llm.remote import repair_request
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.prompting.rendering import BinaryEvalResult, Style
-from judges.settling import JUDGED_LEAF
-from judges.verifier import ClaimJudge, ClaimQuestion, Verifier
+from judges.registry import Judge
+from judges.settling import JUDGED_LEAF, Progress
+from judges.verifier import ClaimQuestion, Verifier
 from rubrics.verdict import Claim, Usage, Verdict
 
 PAGE_CACHE_BYTES: Final = 16 * 1024 * 1024
 MAX_TRIALS: Final = 99
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class RunServices:
-    """Services of one run of a task file.
-
-    Pages that the task file created are prepared by ``own_preparer``, because they must not be cached as other pages
-    of the same URL.
-    """
-
-    llm: LLMClient
-    block_builder: BlockBuilder
-    preparer: PagePreparer
-    own_preparer: PagePreparer
-    evidence_for: Callable[[str], Awaitable[Evidence]]
-    style: Style = Style.NATIVE
-    verifier: Callable[..., Verifier] = Verifier
-
-    def claim_judge(self, model: str, *, own_page: bool) -> ClaimJudge:
-        pages = self.own_preparer if own_page else self.preparer
-        return self.verifier(self.llm, model, block_builder=self.block_builder, pages=pages, style=self.style)
-
-    def extractor(self, llm: LLMClient, model: str, *, own_page: bool) -> Extractor:
-        pages = self.own_preparer if own_page else self.preparer
-        return Extractor(llm, model, block_builder=self.block_builder, pages=pages, style=self.style)
+_log = logging.getLogger(__name__)
 
 
 class Bodies(Protocol):
@@ -71,24 +52,46 @@ class Bodies(Protocol):
     async def get(self, sha256: str) -> bytes: ...
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeJob:
+    """Task file to run on an answer, with the services that it may use.
+
+    Attributes:
+        model: Bare model name.
+        llm: Model client; applies its own limits, as ``evidence_for`` does.
+        bodies: Bodies of the captures that ``evidence_for`` returns.
+        verifier: Class, or function that creates an object, that judges claims.
+        progress: Called with the numbers of settled and known leaves.
+        deadline_s: Leaves that are not settled in time are not judged, and the result is incomplete.
+    """
+
+    judge: Judge
+    answer: Answer
+    agent: str
+    model: str
+    llm: LLMClient
+    block_builder: BlockBuilder
+    preparer: PagePreparer
+    evidence_for: Callable[[str], Awaitable[Evidence]]
+    bodies: Bodies
+    verifier: Callable[..., Verifier] = Verifier
+    style: Style = Style.NATIVE
+    progress: Progress | None = None
+    deadline_s: float | None = None
+    logger: logging.Logger = _log
+
+
 class RpcServer:
-    """RPC methods for one process.
+    """RPC methods for one task file.
 
     ``provider_client`` returns the client of a provider, for task files that may choose one.
     """
 
-    def __init__(
-        self,
-        services: RunServices,
-        *,
-        answer: str,
-        bodies: Bodies,
-        provider_client: Callable[[str], LLMClient] | None = None,
-    ) -> None:
-        self._services = services
-        self._answer = answer
-        self._bodies = bodies
+    def __init__(self, job: JudgeJob, *, provider_client: Callable[[str], LLMClient] | None = None) -> None:
+        self._job = job
         self._provider_client = provider_client
+        # Pages that the task file created must not be cached as other pages of the same URL.
+        self._own_preparer = PagePreparer(job.block_builder)
         # The newest page is cached regardless of its size: otherwise every claim on it would load it again.
         self._pages: LRUCache[str, Evidence] = LRUCache(PAGE_CACHE_BYTES, keeps_newest=True)
 
@@ -104,7 +107,7 @@ class RpcServer:
         )
         if not 1 <= question.trials <= MAX_TRIALS or question.trials % 2 == 0:
             raise JudgeBug(f"the number of votes must be odd and at most {MAX_TRIALS}, not {question.trials}")
-        judge = self._services.claim_judge(_text(params, "model"), own_page=_is_own_page(params))
+        judge = self._job.verifier(self._job.llm, _text(params, "model"), **self._prompting(params))
         JUDGED_LEAF.set(str(params.get("leaf") or ""))  # each call has a task of its own
         try:
             return to_json_value(await judge.settle(question, cache_only=bool(params.get("cache_only"))), Verdict)
@@ -115,10 +118,10 @@ class RpcServer:
         """Return the reply to the messages of a task file, or to an extraction, whose prompt is written here."""
         if params.get("provider") is not None and self._provider_client is not None:
             return _reply_value(await self._provider_client(_text(params, "provider")).complete(_request_in(params)))
-        llm = _repairing(self._services.llm, params)
+        llm = _repairing(self._job.llm, params)
         if "prompt" not in params:
             return _reply_value(await llm.complete(_request_in(params)))
-        extractor = self._services.extractor(llm, _text(params, "model"), own_page=_is_own_page(params))
+        extractor = Extractor(llm, _text(params, "model"), **self._prompting(params))
         extraction = await extractor.ask(
             ExtractionQuestion(
                 schema=_schema(params.get("schema")),
@@ -133,14 +136,19 @@ class RpcServer:
         """Return a stored body by its digest, or a page by its URL with the requested content."""
         content = from_json_value(params.get("content"), Content | None)
         if content is Content.BODY:
-            return await asyncio.to_thread(to_base64, await self._bodies.get(_text(params, "sha256")))
+            return await asyncio.to_thread(to_base64, await self._job.bodies.get(_text(params, "sha256")))
         evidence = await self._evidence_of(_text(params, "url"))
-        if content is Content.PAGE:
-            return await asyncio.to_thread(evidence_to_json, evidence)
-        evidence = replace(evidence, screenshots=())
+        if content is None:
+            return page_to_json(replace(evidence, screenshots=(), text="", links=(), hidden_text=""), Evidence)
         if content is Content.TEXT:
-            return await asyncio.to_thread(evidence_to_json, evidence)
-        return evidence_to_json(replace(evidence, text="", links=(), hidden_text=""))
+            evidence = replace(evidence, screenshots=())
+        return await asyncio.to_thread(page_to_json, evidence, Evidence)
+
+    def _prompting(self, params: Mapping[str, Any]) -> dict[str, Any]:
+        """Return the arguments of the verifier or extractor for the page of a call."""
+        job, is_own_page = self._job, isinstance(params.get("page"), dict)
+        pages = self._own_preparer if is_own_page else job.preparer
+        return {"block_builder": job.block_builder, "pages": pages, "style": job.style}
 
     async def _page_in(self, params: Mapping[str, Any]) -> Evidence | None:
         """Return the page of a call: one of the service, or one that the task file created."""
@@ -156,7 +164,7 @@ class RpcServer:
     async def _evidence_of(self, url: str) -> Evidence:
         evidence = self._pages.get(url)
         if evidence is None:
-            evidence = await self._services.evidence_for(url)
+            evidence = await self._job.evidence_for(url)
             self._pages.put(url, evidence, evidence.size)
         return evidence
 
@@ -165,15 +173,10 @@ class RpcServer:
         answer: str | None = from_json_value(params.get("answer"), str | None)
         return {
             "task": _text(params, "task"),
-            "answer": self._answer if answer is None else answer,
+            "answer": self._job.answer.text if answer is None else answer,
             "evidence": await self._page_in(params),
             "use_screenshot": bool(params.get("shots")),
         }
-
-
-def _is_own_page(params: Mapping[str, Any]) -> bool:
-    """Return whether the task file created the page that it refers to."""
-    return isinstance(params.get("page"), dict)
 
 
 def _request_in(params: Mapping[str, Any]) -> LLMRequest:
@@ -186,7 +189,7 @@ def _request_in(params: Mapping[str, Any]) -> LLMRequest:
     return LLMRequest(
         model=_text(params, "model"),
         messages=tuple(from_json_value(params.get("messages"), list[dict[str, Any]])),
-        schema=BinaryEvalResult if is_verdict else _schema_or_none(params.get("schema")),
+        schema=BinaryEvalResult if is_verdict else None if params.get("schema") is None else _schema(params["schema"]),
         purpose="verify" if is_verdict else "free",
         vote=from_json_value(params.get("vote"), int),
         params=from_json_value(params.get("params"), dict[str, Any]),
@@ -213,16 +216,15 @@ def _repairing(llm: LLMClient, params: Mapping[str, Any]) -> LLMClient:
 
 def _page_from_script(page: Mapping[str, Any]) -> Evidence:
     """Return a page that the task file created. Digests are computed here, so it cannot pass for another page."""
-    evidence = Evidence(**evidence_from_json(page))
+    evidence = page_from_json(page, Evidence)
     bodies = (evidence.text.encode("utf-8", errors="replace"), *evidence.screenshots)
     return replace(evidence, digests=tuple(hashlib.sha256(body).hexdigest() for body in bodies))
 
 
-def _schema_or_none(value: Any) -> ReplySchema | None:
-    return None if value is None else _schema(value)
-
-
-def _schema(value: Any) -> ReplySchema:
+def _schema(value: Any) -> ReplyType:
+    """Return the schema of a call. Only a task file in this process can pass a class."""
+    if isinstance(value, type) and issubclass(value, BaseModel):
+        return value
     schema: ReplySchema = from_json_value(value, ReplySchema)
     json_schema_of(schema)  # raises now if it is invalid
     return schema

@@ -11,15 +11,15 @@ import base64
 import json
 import socket
 import struct
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
 from enum import StrEnum
 from functools import cache
-from typing import Any, Final, get_type_hints
+from typing import Any, Final, TypeVar, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
 
-from cache.capture import Capture, CaptureOutcome, Evidence, Observation
+from cache.capture import Capture, CaptureOutcome
 from cache.errors import (
     BlobCorrupt,
     BlobMissing,
@@ -51,6 +51,7 @@ from judges.errors import (
 )
 from rubrics.verdict import Claim, Reason, Usage, Verdict
 
+_Page = TypeVar("_Page")
 _LLM: Final = {"usage": Usage}
 _UNAVAILABLE: Final = _LLM | {"status": int | None, "retry_after_s": float | None, "tries": int}
 _REJECTED: Final = _LLM | {"status": int | None, "scope": RejectionScope, "too_long": bool, "no_such_model": bool}
@@ -152,61 +153,36 @@ class Content(StrEnum):
     """One stored body, by its digest."""
 
 
-def evidence_to_json(evidence: Evidence) -> dict[str, Any]:
-    """Convert a page with its text and screenshots to JSON values."""
-    return {
-        "capture": to_json_value(evidence.capture, Capture),
-        "text": evidence.text,
-        "links": [list(link) for link in evidence.links],
-        "screenshots": [to_base64(shot) for shot in evidence.screenshots],
-        "digests": list(evidence.digests),
-        "hidden_text": evidence.hidden_text,
-        "in_parts": evidence.in_parts,
-    }
+def page_to_json(page: Any, kind: type) -> dict[str, Any]:
+    """Convert a page, of a dataclass ``kind`` like ``Evidence``, to JSON values. Its bodies are converted to base64."""
+    value: dict[str, Any] = {}
+    for name, field_kind in _fields_of(kind).items():
+        each = getattr(page, name)
+        if field_kind == _ONE_BODY:
+            value[name] = None if each is None else to_base64(each)
+        elif field_kind == _BODIES:
+            value[name] = [to_base64(body) for body in each]
+        else:
+            value[name] = each if field_kind is str else to_json_value(each, field_kind)
+    return value
 
 
-def evidence_from_json(value: Mapping[str, Any]) -> dict[str, Any]:
-    """Return the fields of an ``Evidence`` from JSON values.
+def page_from_json(value: Mapping[str, Any], kind: Callable[..., _Page]) -> _Page:
+    """Convert JSON values to a page of a dataclass ``kind``.
 
     Raises:
         JudgeBug: a field has the wrong type.
     """
-    return {
-        "capture": from_json_value(value.get("capture"), Capture),
-        "text": from_json_value(value.get("text"), str),
-        "links": from_json_value(value.get("links"), tuple[tuple[str, str], ...]),
-        "screenshots": tuple(from_base64(shot) for shot in from_json_value(value.get("screenshots"), tuple[str, ...])),
-        "digests": from_json_value(value.get("digests"), tuple[str, ...]),
-        "hidden_text": from_json_value(value.get("hidden_text"), str),
-        "in_parts": from_json_value(value.get("in_parts"), bool),
-    }
-
-
-def observation_to_json(seen: Observation) -> dict[str, Any]:
-    """Convert an observation to JSON values, with bodies in base64."""
-    value: dict[str, Any] = {}
-    for name, kind in _fields_of_observation().items():
-        each = getattr(seen, name)
-        if kind == _ONE_BODY:
-            value[name] = None if each is None else to_base64(each)
-        elif kind == _BODIES:
-            value[name] = [to_base64(body) for body in each]
-        else:
-            value[name] = to_json_value(each, kind)
-    return value
-
-
-def observation_from_json(value: Mapping[str, Any]) -> Observation:
     fields: dict[str, Any] = {}
-    for name, kind in _fields_of_observation().items():
+    for name, field_kind in _fields_of(kind).items():
         each = value.get(name)
-        if kind == _ONE_BODY:
-            fields[name] = None if each is None else from_base64(each)
-        elif kind == _BODIES:
-            fields[name] = tuple(from_base64(body) for body in each or ())
+        if field_kind == _ONE_BODY:
+            fields[name] = None if each is None else from_base64(from_json_value(each, str))
+        elif field_kind == _BODIES:
+            fields[name] = tuple(map(from_base64, from_json_value(each, tuple[str, ...])))
         else:
-            fields[name] = from_json_value(each, kind)
-    return Observation(**fields)
+            fields[name] = from_json_value(each, field_kind)
+    return kind(**fields)
 
 
 _ONE_BODY: Final = bytes | None
@@ -214,9 +190,9 @@ _BODIES: Final = tuple[bytes, ...]
 
 
 @cache
-def _fields_of_observation() -> dict[str, Any]:
-    hints = get_type_hints(Observation)
-    return {each.name: hints[each.name] for each in fields(Observation)}
+def _fields_of(kind: Any) -> dict[str, Any]:
+    hints = get_type_hints(kind)
+    return {each.name: hints[each.name] for each in fields(kind)}
 
 
 def to_base64(data: bytes) -> str:

@@ -33,7 +33,7 @@ assert "suite" in JOB_RUNNERS
 """,
     "fork server": """
 import importlib
-from mind2web2.isolated_run import PRELOADED
+from mind2web2.host import PRELOADED
 for module in ("judges.isolation.fork_server", *PRELOADED):
     importlib.import_module(module)
 """,

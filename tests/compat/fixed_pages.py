@@ -1,15 +1,31 @@
-"""Capturer with fixed pages by URL; every other page is not found."""
+"""Capturer with fixed pages by URL, and page caches of scripts without a script."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
 
+from cache.blobs import BlobStore
 from cache.capture import CaptureOutcome, Observation
+from judges.isolation.serialization import to_base64
+from mind2web2.host import LocalCalls, page_handlers
+from mind2web2.hosted_objects import HostedCache, RemoteTaskPages
+from mind2web2.task_pages import TaskPages
+
+
+def hosted_cache(folder: Path, pages: TaskPages, blobs: BlobStore) -> HostedCache:
+    """Return the page cache that a script gets from the service."""
+
+    async def body(params: Mapping[str, Any]) -> Any:
+        return to_base64(await blobs.get(params["sha256"]))
+
+    return HostedCache(folder, RemoteTaskPages(LocalCalls({**page_handlers(pages), "evidence": body})))
 
 
 class FixedPages:
-    """Capturer of fixed pages."""
+    """Capturer of fixed pages. Every other page is not found."""
 
     def __init__(self, texts: Mapping[str, str]) -> None:
         self._texts = dict(texts)

@@ -11,7 +11,6 @@ from typing import Any
 
 import pytest
 
-from answers.submission import Answer
 from cache.blobs import BlobStore
 from cache.capture import Capture
 from cache.capture_index import MemoryIndex
@@ -19,15 +18,15 @@ from cache.pages import PageCache
 from judges.errors import JudgeBug, LLMUnavailable
 from judges.llm.client import LLMReply, LLMRequest
 from judges.loader import load_judge
-from judges.prompting.blocks import BlockBuilder
-from judges.prompting.page_view import PagePreparer
 from mind2web2 import CacheFileSys, load_eval_script
 from mind2web2.eval_runner import DualSemaphore
 from mind2web2.host import run_script
+from mind2web2.task_pages import TaskPages
 from rubrics.verdict import Usage
 from tests.compat.fixed_pages import FixedPages
 from tests.compat.script_cases import CASES, PAGES, Case
 from tests.compat.scripted import ScriptedClient, nodes, outcomes, tree
+from tests.fakes.judge_processes import job_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::pydantic.PydanticDeprecatedSince20")
 
@@ -114,25 +113,13 @@ def pages() -> PageCache:
 
 
 BLOBS = BlobStore.open("memory://")
-BLOCK_BUILDER = BlockBuilder(b"the secret of a test")
 
 
 async def run_hosted(
-    path: Path, llm: Any, pages: PageCache, answer: str = "x", captures: Any = (), **more: Any
+    path: Path, llm: Any, pages: PageCache, answer: str = "x", captures: Any = (), process_pool: Any = None, **more: Any
 ) -> dict[str, Any]:
-    return await run_script(
-        load_judge(path),
-        answer=Answer(name="answer_1.md", text=answer),
-        agent_name="me",
-        llm=llm,
-        model="o4-mini",
-        block_builder=BLOCK_BUILDER,
-        preparer=PagePreparer(BLOCK_BUILDER),
-        pages=pages,
-        blobs=BLOBS,
-        captures=captures,
-        **more,
-    )
+    job = job_of(load_judge(path), llm, pages, BLOBS, answer, model="o4-mini", **more)
+    return await run_script(job, TaskPages(pages, captures, None), process_pool)
 
 
 @case_by_case

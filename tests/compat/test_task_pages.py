@@ -16,7 +16,7 @@ from cache.urls import canonical_key
 from mind2web2.hosted_objects import HostedCache
 from mind2web2.task_pages import TaskFolder, TaskPages
 from mind2web2.utils.cache_filesys import CacheFileSys
-from tests.compat.fixed_pages import FixedPages
+from tests.compat.fixed_pages import FixedPages, hosted_cache
 
 URLS = ("https://a.com/Rules", "https://www.b.com/page", "https://c.com/old")
 SPELLINGS = (*URLS, "http://a.com/rules/", "https://b.com/page?utm_source=x", "https://a.com/moved", "https://d.com")
@@ -48,7 +48,7 @@ async def hosted(tmp_path: Path, used: list[str]) -> HostedCache:
     )
     (tmp_path / "own").mkdir()
     listed = TaskPages(pages, [by_url[URLS[1]]], task_folder, on_use=lambda capture: used.append(capture.url))
-    return HostedCache(tmp_path / "own", pages=listed, blobs=blobs)
+    return hosted_cache(tmp_path / "own", listed, blobs)
 
 
 def state(cache: CacheFileSys) -> dict[str, Any]:

@@ -16,12 +16,12 @@ from cache.capture import Capture, CaptureOutcome, Observation
 from cache.errors import BrowserUnavailable
 from mind2web2 import ArxivTool, GoogleMapsTool, PDFParser
 from mind2web2.external_services import services_of_run
-from mind2web2.hosted_objects import HostedCache
 from mind2web2.live_browser import LiveBrowser
 from mind2web2.llm_client.judge import answer_scope
 from mind2web2.local_services import LocalServices
 from mind2web2.task_pages import TaskPages
 from mind2web2.utils.page_info_retrieval import BatchBrowserManager
+from tests.compat.fixed_pages import hosted_cache
 from tests.compat.scripted import LOGGER, ScriptedClient, initialized_evaluator, outcomes
 from tests.compat.test_tools import KEY, as_json
 from tests.compat.web import Reply, Request, running_web
@@ -160,7 +160,7 @@ def capture_of(seen: Observation) -> Capture:
 async def test_failed_capture_in_the_page_cache_of_a_script_is_not_a_verdict(page: str, read: str, tmp_path: Path):
     seen, outcome = PAGES[page]
     pages = TaskPages(None, [capture_of(seen)], None)  # type: ignore[arg-type]
-    cache = HostedCache(tmp_path, pages=pages, blobs=BlobStore.open("memory://"))
+    cache = hosted_cache(tmp_path, pages, BlobStore.open("memory://"))
 
     async def look_up() -> None:
         getattr(cache, read)(*([] if read == "get_all_urls" else [seen.url]))

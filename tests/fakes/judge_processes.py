@@ -16,13 +16,14 @@ from cache.pages import PageCache
 from judges.isolation.fork_server_pool import ForkServerPool
 from judges.isolation.judge_job import judge_isolated
 from judges.isolation.process_limits import ScriptLimits
+from judges.isolation.rpc_server import JudgeJob
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
 from judges.loader import load_judge
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.registry import Judge
-from mind2web2.host import run_script
-from mind2web2.isolated_run import PRELOADED
+from mind2web2.host import PRELOADED, run_script
+from mind2web2.task_pages import TaskPages
 from rubrics.verdict import Usage
 from tests.compat.fixed_pages import FixedPages
 
@@ -95,19 +96,25 @@ async def run_loaded_script(
     """Return the result of a judge that is already loaded."""
     blobs = BlobStore.open("memory://")
     pages = PageCache(FixedPages({PAGE: "The lamp on this page is green."}), blobs, MemoryIndex())
-    return await run_script(
-        judge,
-        answer=Answer(name="answer_1.md", text=answer),
-        agent_name="me",
-        llm=llm or SupportingLLM(),
-        model="gpt-6-luna",
-        block_builder=BLOCK_BUILDER,
-        preparer=PagePreparer(BLOCK_BUILDER),
-        pages=pages,
-        blobs=blobs,
-        captures=[await pages.get(PAGE)],
-        process_pool=process_pool,
-        **more,
+    job = job_of(judge, llm or SupportingLLM(), pages, blobs, answer, **more)
+    return await run_script(job, TaskPages(pages, [await pages.get(PAGE)], None), process_pool)
+
+
+def job_of(judge: Judge, llm: LLMClient, pages: PageCache, blobs: BlobStore, answer: str, **more: Any) -> JudgeJob:
+    """Return a job for ``run_script`` and ``judge_isolated``."""
+    return JudgeJob(
+        **{
+            "judge": judge,
+            "answer": Answer(name="answer_1.md", text=answer),
+            "agent": "me",
+            "model": "gpt-6-luna",
+            "llm": llm,
+            "block_builder": BLOCK_BUILDER,
+            "preparer": PagePreparer(BLOCK_BUILDER),
+            "evidence_for": pages.evidence_for,
+            "bodies": blobs,
+            **more,
+        }
     )
 
 
@@ -117,16 +124,5 @@ async def run_native_judge(
     """Return the judgement of a native task file."""
     blobs = BlobStore.open("memory://")
     pages = PageCache(FixedPages({PAGE: f"The lamp on this page is green. See {PAGE}/more"}), blobs, MemoryIndex())
-    return await judge_isolated(
-        load_judge(path, importing=False),
-        Answer(name="answer_1.md", text=answer),
-        agent="me",
-        llm=llm or SupportingLLM(),
-        model="gpt-6-luna",
-        block_builder=BLOCK_BUILDER,
-        preparer=PagePreparer(BLOCK_BUILDER),
-        evidence_for=pages.evidence_for,
-        bodies=blobs,
-        process_pool=process_pool,
-        deadline_s=300,
-    )
+    job = job_of(load_judge(path, importing=False), llm or SupportingLLM(), pages, blobs, answer, deadline_s=300)
+    return await judge_isolated(process_pool, job)

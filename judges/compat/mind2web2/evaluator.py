@@ -97,9 +97,7 @@ class Evaluator(TreeBuilder):
         """Register this evaluator with the host."""
         if self not in client.evaluators:
             client.evaluators.append(self)
-        progress = client.progress
-        if progress is not None:
-            self._decisions.on_decision = lambda: progress(*self.leaves_done_and_known())
+        self._decisions.on_decision = lambda: client.report_progress(*self.leaves_done_and_known())
 
     def release(self) -> None:
         """Stop reporting progress."""

@@ -143,8 +143,7 @@ class Session:
         )
         self.pages: PageSource
         if isinstance(cache, HostedCache):
-            visible_pages = cache.pages if self._host is None else self._host.judging.visible_pages(cache.pages)
-            self.pages = HostedPages(cache, visible_pages, config=config)
+            self.pages = HostedPages(cache, config=config, complete=self._host is None)
         else:
             self.pages = CachedPages(
                 cache,
@@ -157,13 +156,13 @@ class Session:
     def verifier(self, model: str, check: str) -> ClaimJudge:
         """Return a claim judge for ``model``. ``check`` names the claim in records. Needs a running event loop."""
         if self._host is not None:
-            return self._host.judging.claim_judge(model)
+            return self._host.claim_judge(model)
         return DirectVerifier(**self._own_judging(model, check))
 
     def extractor(self, model: str, check: str) -> ExtractorBase:
         """Return an extractor for ``model``. ``check`` names the extraction in records. Needs a running event loop."""
         if self._host is not None:
-            return self._host.judging.extractor_for(model)
+            return self._host.extractor_for(model)
         return DirectExtractor(**self._own_judging(model, check))
 
     def record_rejections(self, check: str, claim: Claim, verdict: Verdict) -> None:

@@ -1,66 +1,63 @@
-"""Host for public task scripts inside the service: runs a script with the service's model and pages."""
+"""Host for public task scripts inside the service: runs a script with the service's model and pages.
+
+The objects of the script call the service (``hosted_objects``), usually over RPC from a child process
+(``isolated_child``).
+"""
 
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import Callable, Iterable
-from functools import partial
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import aclosing
+from contextvars import copy_context
+from dataclasses import dataclass, replace
 from typing import Any
 
-from answers.submission import Answer
-from cache.blobs import BlobStore
-from cache.capture import Capture
+from cache.backends.documents import Document
+from cache.capture import Capture, Observation
 from judges.errors import JudgeBug
 from judges.isolation.fork_server_pool import ForkServerPool
+from judges.isolation.judge_job import run_isolated
+from judges.isolation.rpc_connection import RpcHandler
+from judges.isolation.rpc_server import JudgeJob, RpcServer
+from judges.isolation.serialization import from_base64, from_json_value, page_to_json, to_json_value
 from judges.llm.client import LLMClient
-from judges.prompting.blocks import BlockBuilder
-from judges.prompting.page_view import PagePreparer
+from judges.llm.json_schema import ReplyType
+from judges.prompting.rendering import Style
 from judges.registry import Judge
 from judges.settling import Progress
 from judges.source_code import compile_judge, judge_import
-from mind2web2.hosted_objects import HostedClient, LocalJudgeFactory
-from mind2web2.isolated_run import IsolatedScriptRun
-from mind2web2.script_run import ScriptArguments, run_loaded
-from mind2web2.task_pages import EvidenceSource, TaskFolder, TaskPages
+from mind2web2.external_services import external_services
+from mind2web2.judging import StrictVerifier
+from mind2web2.live_browser import LiveBrowser
+from mind2web2.llm_client.provider_client import open_provider
+from mind2web2.results import eval_date
+from mind2web2.script_run import ScriptArguments, run_hosted
+from mind2web2.task_pages import PageListing, TaskPages
 from mind2web2.utils.load_eval_script import EvaluateAnswer, script_in
 
 __all__ = ["run_script"]
 
-_log = logging.getLogger(__name__)
+ENTRY = "mind2web2.isolated_child:run_script"
+PRELOADED = (
+    "judges.isolation.judge_main",
+    "judges.isolation.serialization",
+    "mind2web2.isolated_child",
+    "mind2web2.eval_runner",
+    "mind2web2.prompts.cache_prompts",
+    "mind2web2.utils.path_config",
+)
+"""Modules that the fork server imports before it forks, for public and native task files in Python."""
 
 
-async def run_script(
-    judge: Judge,
-    *,
-    answer: Answer,
-    agent_name: str,
-    llm: LLMClient,
-    model: str,
-    block_builder: BlockBuilder,
-    preparer: PagePreparer,
-    pages: EvidenceSource,
-    blobs: BlobStore,
-    captures: Iterable[Capture] = (),
-    folder: TaskFolder | None = None,
-    on_use: Callable[[Capture], None] = lambda capture: None,
-    logger: logging.Logger | None = None,
-    progress: Progress | None = None,
-    deadline_s: float | None = None,
-    process_pool: ForkServerPool | None = None,
-) -> dict[str, Any]:
+async def run_script(job: JudgeJob, pages: TaskPages, process_pool: ForkServerPool | None) -> dict[str, Any]:
     """Run a script on an answer and return its summary as JSON values, with ``status`` and ``score``.
 
     Args:
-        model: Bare model name.
-        captures: Captures of the answer's cited pages, for scripts that read the page cache directly.
-        folder: Page cache folder of the task, for such scripts. What a script reads there is in ``page_cache`` of the
-            summary.
-        on_use: Called with each capture that the script reads directly.
-        llm: Model client; applies its own limits, as ``pages`` does.
-        progress: Called with the numbers of settled and known leaves.
-        deadline_s: Leaves that are not settled in time are not judged, and the result is incomplete.
-        process_pool: Runs the script in a child process. Faults of the script then affect only that process.
+        job: The script, the answer and the services. The pages are ``pages``, and the votes those of public scripts.
+        pages: Pages for the script. What it reads in its task's folder is in ``page_cache`` of the summary.
+        process_pool: Runs the script in a child process. None: it runs in this process, which is confined itself.
 
     Raises:
         JudgeBug: the file cannot be loaded, the script raised (except after a fault), returned no dict, or
@@ -68,36 +65,30 @@ async def run_script(
         ScriptStopped: the child process exceeded a limit, or did not return.
         JudgeError: the script did not catch an error of the model.
     """
-    arguments = ScriptArguments(task_id=judge.task, answer=answer, agent_name=agent_name, model=model, blobs=blobs)
-    task_pages = TaskPages(pages, tuple(captures), folder, on_use=on_use)
-    if process_pool is not None:
-        isolated_run = IsolatedScriptRun(
-            judge=judge,
-            arguments=arguments,
-            llm=llm,
-            block_builder=block_builder,
-            preparer=preparer,
-            pages=task_pages,
-        )
-        result = await isolated_run.run(process_pool, logger=logger or _log, progress=progress, deadline_s=deadline_s)
-    else:
-        judging = LocalJudgeFactory(llm=llm, model=model, block_builder=block_builder, preparer=preparer)
-        result = await run_loaded(
-            arguments,
-            partial(_load_in_thread, judge),
-            client=HostedClient(llm=llm, judging=judging, progress=progress),
-            pages=task_pages,
-            logger=logger or _log,
-            deadline_s=deadline_s,
-        )
-    read = task_pages.record()
-    if read is not None:
-        result["page_cache"] = read
-    return result
+    job = replace(job, evidence_for=pages.evidence_for, style=Style.COMPAT, verifier=StrictVerifier)
+    async with aclosing(ToolsRpcServer()) as tools:
+        rpc_server = RpcServer(job, provider_client=tools.provider_client)
+        handlers = {**rpc_server.handlers(), **tools.handlers(), **page_handlers(pages)}
+        if process_pool is None:
+            result = await _run_here(job, LocalCalls(handlers, job.progress))
+        else:
+            result = await run_isolated(process_pool, job, entry=ENTRY, handlers=handlers, eval_date=eval_date())
+    if not isinstance(result, dict):
+        raise JudgeBug(f"the task script of {job.judge.task!r} returned {type(result).__name__}, not a dict")
+    read = pages.record()
+    return result if read is None else {**result, "page_cache": read}
 
 
-async def _load_in_thread(judge: Judge) -> EvaluateAnswer:
-    return await asyncio.to_thread(_load, judge)
+async def _run_here(job: JudgeJob, calls: LocalCalls) -> dict[str, Any]:
+    arguments = ScriptArguments(
+        task_id=job.judge.task,
+        answer=job.answer,
+        agent_name=job.agent,
+        model=job.model,
+        logger=job.logger,
+        deadline_s=job.deadline_s,
+    )
+    return await run_hosted(await asyncio.to_thread(_load, job.judge), calls, arguments)
 
 
 def _load(judge: Judge) -> EvaluateAnswer:
@@ -105,3 +96,185 @@ def _load(judge: Judge) -> EvaluateAnswer:
         raise JudgeBug(f"the judge of {judge.task!r} was not loaded from a file")
     with judge_import(f"loading the task script of {judge.task!r} failed"):
         return script_in(compile_judge(judge.source, str(judge.path)), judge.path)
+
+
+@dataclass(frozen=True, slots=True)
+class LocalCalls:
+    """Calls of a script in the service's own process. ``handlers`` are called directly, by method name."""
+
+    handlers: Mapping[str, RpcHandler]
+    progress: Progress | None = None
+
+    async def call(self, name: str, /, **params: Any) -> Any:
+        # In a task of its own, as over RPC, because handlers set context variables.
+        return await asyncio.create_task(self._reply(name, params))
+
+    def call_blocking(self, name: str, /, **params: Any) -> Any:
+        with ThreadPoolExecutor(1, thread_name_prefix="mind2web2-call") as thread:
+            return thread.submit(copy_context().run, asyncio.run, self._reply(name, params)).result()
+
+    def notify_progress(self, done: int, total: int) -> None:
+        if self.progress is not None:
+            self.progress(done, total)
+
+    def reply_schema(self, schema: ReplyType) -> ReplyType:
+        return schema
+
+    async def _reply(self, name: str, params: Mapping[str, Any]) -> Any:
+        return await self.handlers[name](params)
+
+
+def page_handlers(pages: TaskPages) -> dict[str, RpcHandler]:
+    """Return the methods of the script's page cache, by name."""
+
+    async def listing(params: Mapping[str, Any]) -> Any:
+        return to_json_value(pages.listing(), PageListing)
+
+    async def capture(params: Mapping[str, Any]) -> Any:
+        return to_json_value(pages.read(from_json_value(params.get("key"), str)), Capture | None)
+
+    async def all_read(params: Mapping[str, Any]) -> Any:
+        pages.read_all()
+
+    async def failures_read(params: Mapping[str, Any]) -> Any:
+        pages.read_failures()
+
+    return {
+        "page_listing": listing,
+        "page_capture": capture,
+        "all_pages_read": all_read,
+        "failures_read": failures_read,
+    }
+
+
+MAX_LIVE_PAGES = 5
+"""Maximum concurrent captures in the live browser of one script."""
+MAPS_METHODS = frozenset(
+    {
+        "directions",
+        "distance_matrix",
+        "elevation",
+        "elevation_along_path",
+        "find_place",
+        "geocode",
+        "geolocate",
+        "nearest_roads",
+        "place",
+        "places",
+        "places_autocomplete",
+        "places_nearby",
+        "reverse_geocode",
+        "snap_to_roads",
+        "timezone",
+    }
+)
+"""Methods of ``googlemaps.Client`` that send requests."""
+
+
+class ToolsRpcServer:
+    """RPC methods for the tools of one script. They use the provider and Maps keys of the service.
+
+    ``aclose`` closes the browser and the model clients.
+    """
+
+    def __init__(self) -> None:
+        self._live: LiveBrowser | None = None
+        self._models: dict[str, LLMClient] = {}
+        self._maps: dict[tuple[str, float], Any] = {}
+
+    def handlers(self) -> dict[str, RpcHandler]:
+        """Return the handlers by method name."""
+        return {
+            "fetch": self._fetch,
+            "document": self._document,
+            "observe": self._observe,
+            "browser": self._open_browser,
+            "maps": self._call_maps,
+            "provider": self._open_provider,
+        }
+
+    async def aclose(self) -> None:
+        if self._live is not None:
+            await self._live.aclose()
+        for model in self._models.values():
+            await model.aclose()
+
+    async def _fetch(self, params: Mapping[str, Any]) -> Any:
+        seen = await external_services().fetch(
+            from_json_value(params["url"], str), deadline_s=from_json_value(params["deadline_s"], float)
+        )
+        return await asyncio.to_thread(page_to_json, seen, Observation)
+
+    async def _document(self, params: Mapping[str, Any]) -> Any:
+        document = await external_services().read_document(
+            from_base64(from_json_value(params["data"], str)),
+            from_json_value(params["content_type"], str),
+            deadline_s=from_json_value(params["deadline_s"], float),
+        )
+        return await asyncio.to_thread(page_to_json, replace(document, pdf=None, places=None), Document)
+
+    async def _observe(self, params: Mapping[str, Any]) -> Any:
+        seen = await self._live_pages().observe(
+            from_json_value(params["url"], str), once=from_json_value(params["once"], bool)
+        )
+        return await asyncio.to_thread(page_to_json, seen, Observation)
+
+    async def _open_browser(self, _: Mapping[str, Any]) -> Any:
+        await self._live_pages().open()
+
+    def _live_pages(self) -> LiveBrowser:
+        self._live = self._live or external_services().live_pages(MAX_LIVE_PAGES)
+        return self._live
+
+    async def _open_provider(self, params: Mapping[str, Any]) -> Any:
+        self.provider_client(from_json_value(params.get("provider"), str))
+
+    def provider_client(self, provider: str) -> LLMClient:
+        """Return the client of a provider. Raises ModelNotConfigured."""
+        if provider not in self._models:
+            self._models[provider] = open_provider(provider)
+        return self._models[provider]
+
+    async def _call_maps(self, params: Mapping[str, Any]) -> Any:
+        """Return the reply of the Maps API, or the error. Without ``method``, only check that there is a key."""
+        method = params.get("method")
+        if method is not None and method not in MAPS_METHODS:
+            raise JudgeBug(f"{method!r} is not an allowed method of the Maps API")
+        return await asyncio.to_thread(
+            self._maps_reply,
+            from_json_value(params.get("base_url"), str),
+            from_json_value(params.get("timeout_s"), float),
+            method,
+            from_json_value(params.get("args"), list[Any]),
+            from_json_value(params.get("keywords"), dict[str, Any]),
+        )
+
+    def _maps_reply(
+        self, base_url: str, timeout_s: float, method: str | None, args: Sequence[Any], keywords: Mapping[str, Any]
+    ) -> Any:
+        from googlemaps import exceptions  # type: ignore[import-untyped]  # here, because it loads slowly
+
+        try:
+            client = self._maps_client(base_url, timeout_s)
+            return {"result": None if method is None else getattr(client, method)(*args, **keywords)}
+        except exceptions.ApiError as error:
+            return _raised("ApiError", error.status, error.message)
+        except exceptions.HTTPError as error:
+            return _raised("HTTPError", error.status_code)
+        except exceptions.Timeout:
+            return _raised("Timeout")
+        except exceptions.TransportError as error:
+            # Its message contains the requested URL, and with it the key.
+            return _raised("TransportError", type(error.base_exception).__name__)
+        except (ValueError, TypeError) as error:
+            return _raised(type(error).__name__ if type(error) is TypeError else "ValueError", str(error))
+
+    def _maps_client(self, base_url: str, timeout_s: float) -> Any:
+        key = (base_url, timeout_s)
+        if key not in self._maps:
+            self._maps[key] = external_services().maps(base_url=base_url, timeout_s=timeout_s)
+        return self._maps[key]
+
+
+def _raised(kind: str, *args: Any) -> dict[str, Any]:
+    return {"raised": kind, "args": list(args)}

@@ -1,7 +1,7 @@
-"""Client and cache objects that the service passes to a task script.
+"""Client and cache objects that a task script gets if the service runs it.
 
-The script sees the public interfaces. The evaluators of this package recognise these objects and use the service's
-model and page cache directly, which apply their own limits.
+The script sees the public interfaces. The evaluators of this package recognise these objects and call the service,
+which has the model, the prompts and the pages, and applies their limits.
 """
 
 from __future__ import annotations
@@ -10,10 +10,9 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 from cache.capture import Capture, Evidence, PageKind
 from cache.errors import BlobError, NoEvidence
@@ -21,23 +20,20 @@ from cache.image_jobs import run_image_job
 from cache.page_text.screenshot_parts import DEFAULT_LIMITS, join_tiles
 from cache.urls import canonical_key
 from judges.errors import JudgeError, LLMError
-from judges.extractor import Extractor, ExtractorBase
-from judges.llm.client import LLMClient
+from judges.extractor import ExtractorBase
+from judges.isolation.remote import RemoteClaimJudge, RemoteExtractor, RemoteModel, RemotePages, ServiceCalls
+from judges.isolation.serialization import Content, from_base64, from_json_value
 from judges.llm.parameters import TOOLKIT_DEFAULTS
-from judges.prompting.blocks import BlockBuilder
-from judges.prompting.page_view import PagePreparer
 from judges.prompting.rendering import Style
-from judges.settling import Progress
 from judges.verifier import ClaimJudge, judge_named
 from judges.voting import members_in
 from mind2web2.config import EvaluatorConfig
-from mind2web2.judging import StrictVerifier
 from mind2web2.llm_client.judge import AnswerScope, JudgeConfig, JudgeUsage
 from mind2web2.llm_client.provider_client import Response, as_judge_error, as_request, as_response
 from mind2web2.page_keys import file_stems, storage_key
 from mind2web2.page_metadata import PageMetadata
-from mind2web2.page_source import StoredPages
-from mind2web2.task_pages import EvidenceSource, PageListing, type_of
+from mind2web2.page_source import StoredPage, StoredPages
+from mind2web2.task_pages import PageListing, type_of
 from mind2web2.tool_faults import lose_page
 from mind2web2.utils.cache_filesys import (
     FAILURES_FILE,
@@ -49,16 +45,8 @@ from mind2web2.utils.cache_filesys import (
     StoredUrl,
 )
 
-
-class JudgeFactory(Protocol):
-    """Factory of claim judges and extractors for one run of a script."""
-
-    def claim_judge(self, model: str) -> ClaimJudge: ...
-
-    def extractor_for(self, model: str) -> ExtractorBase: ...
-
-    def visible_pages(self, pages: EvidenceSource) -> EvidenceSource:
-        """Return ``pages`` as these judges need them: complete, or only references to pages in the service."""
+if TYPE_CHECKING:
+    from mind2web2.evaluator import Evaluator
 
 
 def judge_of_run(model: str, run_model: str) -> str:
@@ -70,55 +58,6 @@ def judge_of_run(model: str, run_model: str) -> str:
     return run_model if is_jury and model in TOOLKIT_DEFAULTS else model
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LocalJudgeFactory:
-    """Judges in this process. ``block_builder`` and ``preparer`` belong to the installation, ``model`` to the run."""
-
-    llm: LLMClient
-    model: str
-    block_builder: BlockBuilder
-    preparer: PagePreparer
-
-    def claim_judge(self, model: str) -> ClaimJudge:
-        return judge_named(judge_of_run(model, self.model), lambda name: StrictVerifier(**self._arguments(name)))
-
-    def extractor_for(self, model: str) -> ExtractorBase:
-        return Extractor(**self._arguments(model))
-
-    def visible_pages(self, pages: EvidenceSource) -> EvidenceSource:
-        return pages
-
-    def _arguments(self, model: str) -> dict[str, Any]:
-        return {
-            "llm": self.llm,
-            "model": model,
-            "block_builder": self.block_builder,
-            "pages": self.preparer,
-            "style": Style.COMPAT,
-        }
-
-
-class Bodies(Protocol):
-    """Store of bodies by SHA-256, as ``BlobStore``."""
-
-    async def get(self, sha256: str) -> bytes: ...
-
-
-class HostedEvaluator(Protocol):
-    """Interface that the host needs of a script's evaluators."""
-
-    def interrupt(self, explanation: str) -> None:
-        """End the run: leaves that are still open are not judged, for this reason."""
-
-    @property
-    def extraction_failed(self) -> bool: ...
-
-    def get_summary(self) -> dict[str, Any]: ...
-
-    def release(self) -> None:
-        """Drop references to the host after the run."""
-
-
 class HostedClient:
     """Model client for a script that uses the service's model. ``evaluators`` are those initialized with it."""
 
@@ -127,25 +66,30 @@ class HostedClient:
     judge: JudgeConfig | None = None
     """The service replaces the parameters of requests, and names them in the result."""
 
-    def __init__(
-        self,
-        *,
-        llm: LLMClient,
-        judging: JudgeFactory,
-        progress: Progress | None = None,
-    ) -> None:
-        """Create a client.
-
-        Args:
-            judging: Factory of claim judges and extractors.
-            progress: Called with the numbers of settled and known leaves.
-        """
-        self.llm = llm
-        self.judging = judging
-        self.progress = progress
+    def __init__(self, calls: ServiceCalls, *, answer: str, model: str) -> None:
+        """``answer`` is the text that the service already has, ``model`` the judge of the run."""
+        self.llm = RemoteModel(calls)
         self.scope = AnswerScope()
-        self.evaluators: list[HostedEvaluator] = []
+        self.evaluators: list[Evaluator] = []
+        self._calls = calls
+        self._answer = answer
+        self._model = model
         self._request_counts: Counter[str] = Counter()
+
+    def claim_judge(self, model: str) -> ClaimJudge:
+        """Return a claim judge for a model that the script names."""
+        return judge_named(
+            judge_of_run(model, self._model),
+            lambda name: RemoteClaimJudge(self._calls, name, answer=self._answer, style=Style.COMPAT),
+        )
+
+    def extractor_for(self, model: str) -> ExtractorBase:
+        """Return an extractor for a model that the script names."""
+        return RemoteExtractor(self._calls, model, answer=self._answer, style=Style.COMPAT)
+
+    def report_progress(self, done: int, total: int) -> None:
+        """Report the numbers of settled and known leaves."""
+        self._calls.notify_progress(done, total)
 
     async def async_response(self, *, count_token: bool = False, **keywords: Any) -> Response:
         """Send a request with the arguments of a chat completion, like ``LLMClient.async_response``.
@@ -205,16 +149,36 @@ class HostedProvider:
         return await self._client.async_response(count_token=count_token, **request)
 
 
-class ListedPages(EvidenceSource, Protocol):
-    """Pages of one run, as ``TaskPages``: in this process, or called with RPC."""
+class RemoteTaskPages(RemotePages):
+    """``TaskPages`` of the service. Code that reads the page cache cannot await."""
 
-    def listing(self) -> PageListing: ...
+    def __init__(self, calls: ServiceCalls) -> None:
+        super().__init__(calls)
+        self._captures: dict[str, Capture | None] = {}
 
-    def read(self, key: str) -> Capture | None: ...
+    def listing(self) -> PageListing:
+        """Return all pages that the script finds now."""
+        listing: PageListing = from_json_value(self._calls.call_blocking("page_listing"), PageListing)
+        return listing
 
-    def read_all(self) -> None: ...
+    def read(self, key: str) -> Capture | None:
+        """Return the capture of a listed page, and record that the script has found it."""
+        if key not in self._captures:
+            reply = self._calls.call_blocking("page_capture", key=key)
+            self._captures[key] = from_json_value(reply, Capture | None)
+        return self._captures[key]
 
-    def read_failures(self) -> None: ...
+    def read_all(self) -> None:
+        """Record that the script has read which pages and failures there are."""
+        self._calls.call_blocking("all_pages_read")
+
+    def read_failures(self) -> None:
+        """Record that the script has read the recorded failures."""
+        self._calls.call_blocking("failures_read")
+
+    def body(self, sha256: str) -> bytes:
+        """Return a stored body. Raises BlobError if it is not available."""
+        return from_base64(self._calls.call_blocking("evidence", sha256=sha256, content=Content.BODY))
 
 
 class HostedCache(CacheFileSys):
@@ -223,10 +187,9 @@ class HostedCache(CacheFileSys):
     The service's pages are listed when the script first looks for one, and their bodies are read on request.
     """
 
-    def __init__(self, folder: Path, *, pages: ListedPages, blobs: Bodies) -> None:
+    def __init__(self, folder: Path, pages: RemoteTaskPages) -> None:
         """``folder`` is for pages that the script stores. It must exist for the whole run."""
         self.pages = pages
-        self._blobs = blobs
         self._own: set[str] = set()
         """Keys of the pages that the script has stored."""
         self._listed: dict[str, PageType] | None = None
@@ -348,29 +311,31 @@ class HostedCache(CacheFileSys):
         return self._body(capture, "text" if suffix == "txt" else suffix) or b""
 
     def _body(self, capture: Capture, role: str) -> bytes | None:
-        """Return a stored body. Runs an event loop in another thread, because the caller is synchronous."""
+        """Return a stored body, None if the capture has none. Raises KeyError if it cannot be read."""
         blob = capture.blobs.get(role)
-        if blob is None:
-            return None
-        with ThreadPoolExecutor(1, thread_name_prefix="mind2web2-page") as thread:
-            try:
-                return thread.submit(lambda: asyncio.run(self._blobs.get(blob.sha256))).result()
-            except BlobError as error:
-                lose_page(error)
-                raise KeyError(capture.url) from error
+        try:
+            return None if blob is None else self.pages.body(blob.sha256)
+        except BlobError as error:
+            lose_page(error)
+            raise KeyError(capture.url) from error
 
 
 class HostedPages(StoredPages):
     """Pages of a run: those that the script stored in its cache, then the service's."""
 
-    def __init__(self, cache: HostedCache, pages: EvidenceSource, *, config: EvaluatorConfig) -> None:
-        super().__init__(_PagesStoredByScript(cache), config=config)
+    def __init__(self, cache: HostedCache, *, config: EvaluatorConfig, complete: bool) -> None:
+        """``complete``: the pages of the service have their content. Otherwise, they refer to it."""
+        super().__init__(cache, config=config)
+        self._part_files = None
         self._cached = cache
-        self._pages = pages
+        self._find_in_service = cache.pages.evidence_for if complete else cache.pages.reference
 
     async def _find(self, url: str) -> Evidence:
         # Without a thread for the files of the cache: usually, the script has stored none.
         return await (super()._find(url) if self._cached.has_stored_pages else self._from_web(url))
+
+    def _look_up(self, url: str) -> StoredPage | NoEvidence | None:
+        return None if self._cached.own_key(url) is None else super()._look_up(url)
 
     async def whole(self, url: str) -> Evidence:
         """Like ``StoredPages.whole``, within the limits of the config, which the service's pages are not yet."""
@@ -388,25 +353,6 @@ class HostedPages(StoredPages):
         return text
 
     async def _look(self, url: str, address: str) -> Evidence:
-        evidence = await self._pages.evidence_for(address)
+        evidence = await self._find_in_service(address)
         self._cached.captured_later(evidence.capture)
         return evidence
-
-
-class _PagesStoredByScript:
-    """View of a cache that contains only the pages stored by the script."""
-
-    def __init__(self, cache: HostedCache) -> None:
-        self._cache = cache
-
-    def has(self, url: str) -> PageType | None:
-        return None if self._cache.own_key(url) is None else self._cache.has(url)
-
-    def metadata(self, url: str) -> PageMetadata | None:
-        return self._cache.metadata(url)
-
-    def get_web(self, url: str) -> tuple[str, bytes | None]:
-        return self._cache.get_web(url)
-
-    def get_pdf(self, url: str) -> bytes:
-        return self._cache.get_pdf(url)

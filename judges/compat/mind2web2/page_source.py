@@ -69,7 +69,7 @@ class LivePages(Protocol):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Stored:
+class StoredPage:
     """Cache entry of a page. ``body`` is a screenshot or a PDF.
 
     ``damage`` is set if the data differs from what was stored. ``body_sha256`` (hex) is set if it was computed for this
@@ -148,7 +148,7 @@ class StoredPages(ABC):
                 raise stored.damage from error
         return await self._from_cache(url, stored)
 
-    def _read_cache(self, url: str) -> _Stored | None:
+    def _read_cache(self, url: str) -> StoredPage | None:
         try:
             with foreign_object(_cache_failed, passing=(KeyError, UnicodeDecodeError)):
                 stored = self._look_up(url)
@@ -161,19 +161,19 @@ class StoredPages(ABC):
             raise stored
         return None if stored is None else _checked(stored)
 
-    def _look_up(self, url: str) -> _Stored | NoEvidence | None:
+    def _look_up(self, url: str) -> StoredPage | NoEvidence | None:
         """Return the page of a URL, or its recorded failure, after which the URL is not requested again."""
         kind = self._cache.has(url)
         metadata = self._cache.metadata(url) if hasattr(self._cache, "metadata") else None
         if kind == "web":
             text, screenshot = self._cache.get_web(url)
-            return _Stored(kind=PageKind.WEB, text=text, body=screenshot, metadata=metadata)
+            return StoredPage(kind=PageKind.WEB, text=text, body=screenshot, metadata=metadata)
         if kind == "pdf":
-            return _Stored(kind=PageKind.PDF, text="", body=self._cache.get_pdf(url), metadata=metadata)
+            return StoredPage(kind=PageKind.PDF, text="", body=self._cache.get_pdf(url), metadata=metadata)
         record = self._cache.failure(url) if hasattr(self._cache, "failure") else None
         return None if record is None else _recorded_failure(url, record)
 
-    async def _from_cache(self, url: str, stored: _Stored) -> Evidence:
+    async def _from_cache(self, url: str, stored: StoredPage) -> Evidence:
         metadata = stored.metadata
         seen = Observation(
             url=url,
@@ -238,7 +238,7 @@ class StoredPages(ABC):
         text: str,
         shots: Sequence[bytes],
         links: tuple[tuple[str, str], ...] = (),
-        known: _Stored | None = None,
+        known: StoredPage | None = None,
     ) -> Evidence:
         shown = await run_image_job(self._shown_screenshots, shots, capture.kind)
         return await asyncio.to_thread(self._build_evidence, capture, text, shown, links, known)
@@ -249,7 +249,7 @@ class StoredPages(ABC):
         text: str,
         shots: tuple[bytes, ...],
         links: tuple[tuple[str, str], ...] = (),
-        known: _Stored | None = None,
+        known: StoredPage | None = None,
     ) -> Evidence:
         visible_text = self._shown_text(text)
         digests = _digests(visible_text, shots, known)
@@ -366,7 +366,7 @@ def _capture_of(url: str, seen: Observation) -> Capture:
     )
 
 
-def _digests(text: str, shots: tuple[bytes, ...], known: _Stored | None) -> tuple[str, ...]:
+def _digests(text: str, shots: tuple[bytes, ...], known: StoredPage | None) -> tuple[str, ...]:
     """Return the SHA-256 (hex) of the text and of each screenshot. Known digests are not recomputed."""
 
     def of(shot: bytes) -> str:
@@ -376,7 +376,7 @@ def _digests(text: str, shots: tuple[bytes, ...], known: _Stored | None) -> tupl
     return (_sha256(text.encode("utf-8", errors="replace")), *map(of, shots))
 
 
-def _checked(stored: _Stored) -> _Stored:
+def _checked(stored: StoredPage) -> StoredPage:
     """Return the entry with ``damage`` set if its bytes differ from the stored digests.
 
     Pages without metadata are not checked.

@@ -6,17 +6,18 @@ import asyncio
 import json
 import logging
 import tempfile
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from answers.submission import Answer
 from judges.errors import JudgeBug, LLMError
+from judges.isolation.remote import ServiceCalls
 from judges.source_code import judge_code
 from mind2web2.breakdown import with_defaults
-from mind2web2.hosted_objects import Bodies, HostedCache, HostedClient, ListedPages
+from mind2web2.hosted_objects import HostedCache, HostedClient, RemoteTaskPages
 from mind2web2.llm_client.judge import JudgeError as PublicJudgeError
 from mind2web2.llm_client.judge import answer_scope
 from mind2web2.semaphores import DualSemaphore
@@ -24,23 +25,20 @@ from mind2web2.tool_faults import ToolNotConfigured
 from mind2web2.utils.load_eval_script import EvaluateAnswer
 
 _UNBOUNDED = 1_000_000
-Load = Callable[[], Awaitable[EvaluateAnswer]]
-"""Returns the script's function from a newly created module."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ScriptArguments:
-    """Arguments of a script, except client, pages and logger."""
+    """Arguments of a script, except client and page cache. ``deadline_s`` is the time limit of its run."""
 
     task_id: str
     answer: Answer
     agent_name: str
     model: str
-    blobs: Bodies
+    logger: logging.Logger
+    deadline_s: float | None
 
-    async def run(
-        self, script: EvaluateAnswer, client: HostedClient, pages: ListedPages, logger: logging.Logger
-    ) -> Any:
+    async def run(self, script: EvaluateAnswer, client: HostedClient, pages: RemoteTaskPages) -> Any:
         """Run the script and return its result.
 
         Raises:
@@ -48,7 +46,7 @@ class ScriptArguments:
             JudgeError: it did not catch an error of the model.
         """
         with tempfile.TemporaryDirectory(prefix="mind2web2-") as folder:
-            cache = HostedCache(Path(folder), pages=pages, blobs=self.blobs)
+            cache = HostedCache(Path(folder), pages)
             with (
                 _errors_of_the_service(),
                 answer_scope(client.scope),
@@ -62,7 +60,7 @@ class ScriptArguments:
                     cache=cache,
                     # Model and page cache apply their own limits. This semaphore is for the script's own use.
                     semaphore=DualSemaphore(asyncio.Semaphore(_UNBOUNDED), asyncio.Semaphore(_UNBOUNDED)),
-                    logger=logger,
+                    logger=self.logger,
                     model=self.model,
                 )
 
@@ -81,41 +79,32 @@ def _errors_of_the_service() -> Iterator[None]:
         raise cause
 
 
-async def run_loaded(
-    arguments: ScriptArguments,
-    load: Load,
-    *,
-    client: HostedClient,
-    pages: ListedPages,
-    logger: logging.Logger,
-    deadline_s: float | None,
-) -> dict[str, Any]:
-    """Run the script and return its result as JSON values.
+async def run_hosted(script: EvaluateAnswer, calls: ServiceCalls, arguments: ScriptArguments) -> dict[str, Any]:
+    """Run a script whose objects call the service, and return its result as JSON values.
 
     Raises:
-        JudgeBug: the script cannot be loaded, raised (except after a fault), returned no dict, or had no
-            tree at the deadline.
+        JudgeBug: the script raised (except after a fault), returned no dict, or had no tree at the deadline.
         JudgeError: the script did not catch an error of the model.
     """
-    script = await load()
-    limit = asyncio.timeout(deadline_s)
-    with ExitStack() as stack:
-        stack.callback(client.release)
-        try:
-            async with limit:
-                returned = await arguments.run(script, client, pages, logger)
-        except TimeoutError as error:
-            if not limit.expired():
-                raise
-            explanation = f"the task script of {arguments.task_id!r} did not return within {deadline_s:g} s"
-            returned = _partial_summary(client, explanation, error)
-        except JudgeBug as error:
-            is_after_fault = any(evaluator.extraction_failed for evaluator in client.evaluators)
-            if not is_after_fault or isinstance(error.__cause__, ToolNotConfigured):
-                raise
-            # Caused by the fault, or by empty values after it, so it is not the script's fault.
-            returned = _partial_summary(client, str(error), error)
-        return with_defaults(checked_result(returned, arguments.task_id), client.scope.decisions)
+    client = HostedClient(calls, answer=arguments.answer.text, model=arguments.model)
+    limit = asyncio.timeout(arguments.deadline_s)
+    try:
+        async with limit:
+            returned = await arguments.run(script, client, RemoteTaskPages(calls))
+    except TimeoutError as error:
+        if not limit.expired():
+            raise
+        explanation = f"the task script of {arguments.task_id!r} did not return within {arguments.deadline_s:g} s"
+        returned = _partial_summary(client, explanation, error)
+    except JudgeBug as error:
+        is_after_fault = any(evaluator.extraction_failed for evaluator in client.evaluators)
+        if not is_after_fault or isinstance(error.__cause__, ToolNotConfigured):
+            raise
+        # Caused by the fault, or by empty values after it, so it is not the script's fault.
+        returned = _partial_summary(client, str(error), error)
+    finally:
+        client.release()
+    return with_defaults(checked_result(returned, arguments.task_id), client.scope.decisions)
 
 
 def checked_result(returned: Any, task_id: str) -> dict[str, Any]:

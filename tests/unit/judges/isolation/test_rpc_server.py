@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
+from answers.submission import Answer
 from cache.capture import Capture, CaptureOutcome, Evidence
 from judges.errors import JudgeBug
-from judges.isolation.rpc_server import RpcServer, RunServices
+from judges.isolation.rpc_server import JudgeJob, RpcServer
 from judges.isolation.serialization import from_base64
 from judges.prompting.page_view import PagePreparer
+from judges.registry import Judge
 from tests.fakes.judge_processes import BLOCK_BUILDER, SupportingLLM
 
 URL = "https://shop.example/one"
@@ -44,15 +46,18 @@ async def page(url: str) -> Evidence:
 
 
 async def call(method: str, llm: SupportingLLM | None = None, **params: Any) -> Any:
-    services = RunServices(
+    job = JudgeJob(
+        judge=Judge(task="t"),
+        answer=Answer(name="answer_1.md", text="the answer"),
+        agent="me",
+        model="m",
         llm=llm or SupportingLLM(),
         block_builder=BLOCK_BUILDER,
         preparer=PagePreparer(BLOCK_BUILDER),
-        own_preparer=PagePreparer(BLOCK_BUILDER),
         evidence_for=page,
+        bodies=Bodies(),
     )
-    server = RpcServer(services, answer="the answer", bodies=Bodies())
-    return await server.handlers()[method](params)
+    return await RpcServer(job).handlers()[method](params)
 
 
 @pytest.mark.parametrize(

@@ -21,11 +21,9 @@ from judges.errors import (
 from judges.isolation.serialization import (
     error_from_json,
     error_to_json,
-    evidence_from_json,
-    evidence_to_json,
     from_json_value,
-    observation_from_json,
-    observation_to_json,
+    page_from_json,
+    page_to_json,
     to_json_value,
 )
 from rubrics.verdict import Outcome, Quote, Reason, Usage, Verdict, Vote
@@ -83,7 +81,7 @@ def test_verdict_round_trips():
 def test_evidence_and_observation_round_trip():
     page = Evidence(capture=CAPTURE, text="x\ud800", links=(("a", "b"),), screenshots=(b"\xff\x00",), digests=("d",))
     page = replace(page, in_parts=True)
-    assert Evidence(**evidence_from_json(json.loads(json.dumps(evidence_to_json(page))))) == page
+    assert page_from_json(json.loads(json.dumps(page_to_json(page, Evidence))), Evidence) == page
     seen = Observation(
         url="u",
         outcome=CaptureOutcome.PARTIAL,
@@ -94,4 +92,4 @@ def test_evidence_and_observation_round_trip():
         html=b"<p>",
         links=(("a", "b"),),
     )
-    assert observation_from_json(json.loads(json.dumps(observation_to_json(seen)))) == seen
+    assert page_from_json(json.loads(json.dumps(page_to_json(seen, Observation))), Observation) == seen
