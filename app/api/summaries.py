@@ -19,7 +19,6 @@ from pydantic import ConfigDict, Field
 
 from answers.submission import MAX_LABEL_CHARS
 from app.access.keys import Caller
-from app.agent_summary import AnswerOutcome, agent_summary, by_judge, full_summary, judges_of
 from app.api.access import ReaderDep, ServiceDep
 from app.api.examples import EXAMPLE_ID, EXAMPLE_RESULT, EXAMPLE_TIME
 from app.api.figures import AgentSummaryOut, LeaderboardRowOut, ScoreOut, score_out
@@ -29,6 +28,7 @@ from app.api.problems import Problem, not_found
 from app.service import Service
 from app.storage import results as rows
 from app.storage.records import JudgedAnswer
+from judges.agent_figures import AnswerOutcome, agent_summary, by_judge, full_summary, judges_of
 
 MixQuery = Annotated[bool, Query(description="Accept scores of different judges in one figure or comparison")]
 JudgeQuery = Annotated[

@@ -84,9 +84,9 @@ class _ConsoleWatcher:
 
 
 def _print_scores(console: SafeConsole, finished: DemoRun, out: Path) -> None:
-    from app.agent_summary import scorecard_row
     from app.console.not_judged import print_not_judged
     from app.console.scorecard import answer_table, scorecard
+    from judges.agent_figures import scorecard_row
 
     answers = finished.answers
     agents = sorted({answer.agent for answer in answers})
@@ -140,7 +140,7 @@ def _print_check(console: SafeConsole, check: Mapping[str, Any] | None) -> None:
 
 
 def _as_json(answers: Sequence[DemoAnswer]) -> dict[str, object]:
-    from app.agent_summary import agent_summary
+    from judges.agent_figures import agent_summary
 
     agents = sorted({answer.agent for answer in answers})
     return {

@@ -293,10 +293,10 @@ def _write_public_files(
 
 def _report(agent: str, out: Path, evaluated: Sequence[AnswerEvaluation], *, as_json: bool) -> None:
     """Write the summaries, print the scores, and why some are open. Exit with INCOMPLETE if any is."""
-    from app.agent_summary import scorecard_row
     from app.console.not_judged import print_not_judged
     from app.console.scorecard import answer_table, missing_runs_line, scorecard
     from app.engine.result_folder import write_summaries
+    from judges.agent_figures import scorecard_row
 
     outcomes = [one.outcome for one in evaluated]
     summary = write_summaries(out, agent, [outcome for outcome in outcomes if outcome.result is None])

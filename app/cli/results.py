@@ -79,8 +79,8 @@ def _list(agent: str | None, task: str | None, limit: int, url: str, *, as_json:
     if as_json:
         print_json({"items": listed})
         return
-    from app.agent_summary import score_of
     from app.console.scorecard import score_text
+    from judges.agent_figures import score_of
 
     table = plain_table("result", "agent", "task", "answer", "score", "status")
     for result in listed:

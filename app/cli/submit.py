@@ -116,8 +116,8 @@ def _print_receipt(receipt: Receipt, base: str, *, as_json: bool) -> None:
 
 
 def _print_scores(ended: Sequence[tuple[Job, Mapping[str, Any] | None]], base: str) -> None:
-    from app.agent_summary import AnswerOutcome
     from app.console.scorecard import answer_table
+    from judges.agent_figures import AnswerOutcome
 
     outcomes = [
         (

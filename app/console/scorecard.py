@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from rich.markup import escape
 from rich.text import Text
 
-from app.agent_summary import AnswerOutcome, ScorecardRow, leaves_not_judged, score_of, seconds_of
 from app.console.tables import PlainTable, plain_table
+from judges.agent_figures import AnswerOutcome, ScorecardRow, leaves_not_judged, score_of, seconds_of
 from rubrics.result_json import leaves_of
 from rubrics.scoring import Score
 from rubrics.verdict import Outcome

@@ -14,7 +14,7 @@ from app.console.errors import WrongUsage
 from app.console.streams import counted, suggestion
 
 if TYPE_CHECKING:
-    from app.agent_summary import AnswerOutcome
+    from judges.agent_figures import AnswerOutcome
 
 
 MixJudgesOption: TypeAlias = Annotated[
@@ -62,7 +62,7 @@ def _summary(agent: str, *, run: str | None, folder: Path | None, url: str) -> M
     if folder is None:
         with connect(url) as client:
             return client.get_agent_summary(agent, run=run, mix_judges=True)
-    from app.agent_summary import full_summary
+    from judges.agent_figures import full_summary
 
     if run is not None:
         raise WrongUsage(

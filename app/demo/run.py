@@ -20,7 +20,6 @@ from typing import Any, Protocol
 
 from answers.public_layout import read_folder
 from answers.submission import Submission
-from app.agent_summary import AnswerOutcome, score_of
 from app.clock import SystemClock
 from app.demo.expected import EXPECTED, EXPECTED_CHECK, examples_dir, report_path
 from app.demo.site import DemoSite
@@ -31,7 +30,7 @@ from app.maintenance.doctor import browsers_sandboxed
 from app.settings import Settings
 from app.storage.embedded import EmbeddedPostgres
 from assay_client import AsyncClient, ClientError, Job
-from judges.public_summary import word_count
+from judges.agent_figures import AnswerOutcome, score_of, word_count
 from judges.result import AnswerFolder
 from rubrics.scoring import bounded_score
 

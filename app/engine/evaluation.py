@@ -14,7 +14,6 @@ from typing import Any, Protocol
 
 from answers.citations import unique_urls
 from answers.submission import Answer, Submission
-from app.agent_summary import AnswerOutcome, summary_fields
 from app.async_tools import first_exception
 from app.engine import pipeline
 from app.engine.page_freshness import CurrentPages
@@ -24,6 +23,7 @@ from app.engine.runtime import Runtime
 from app.errors import script_error
 from app.progress import Progress
 from cache.errors import CacheError
+from judges.agent_figures import AnswerOutcome, summary_fields, word_count
 from judges.errors import (
     IsolationFailed,
     JudgeBug,
@@ -38,7 +38,6 @@ from judges.llm.observed import rejects_all_requests
 from judges.llm.parameters import RequestParameters, RunParameters
 from judges.llm.providers import parse_judge
 from judges.loader import JudgeCatalogue
-from judges.public_summary import word_count
 from judges.registry import Judge
 from judges.result import AnswerFolder, supersede_results
 from mind2web2.evidence import log_result

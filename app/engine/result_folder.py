@@ -1,6 +1,6 @@
 """Result folders of ``assay evaluate`` in the public layout: reading and writing.
 
-``judges.result`` defines paths and names, ``judges.public_summary`` the calculations.
+``judges.result`` defines paths and names, ``judges.agent_figures`` the calculations.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from answers.submission import Answer
-from app.agent_summary import AnswerOutcome, agent_summary, scored_answers
 from app.errors import AppError
 from cache.atomic_files import write_atomic
-from judges.public_summary import task_summary, word_count
+from judges.agent_figures import AnswerOutcome, agent_summary, scored_answers, task_summary
 from judges.result import (
     AGENT_SUMMARY,
     TASK_SUMMARY,
@@ -27,6 +26,7 @@ from judges.result import (
     task_folder,
     write_json,
 )
+from mind2web2.results import words_of
 from rubrics.result_json import parameters_of, script_of
 
 Result = Mapping[str, Any]
@@ -110,7 +110,7 @@ def read_outcomes(out: Path, agent: str) -> list[AnswerOutcome]:
         AnswerOutcome(
             task_id=task_id,
             answer_name=folder.answer_name,
-            words=_words(folder.answer_copy),
+            words=words_of(folder),
             result=newest_result(folder),
         )
         for task_id in judged_tasks(out, agent)
@@ -134,13 +134,6 @@ def write_summaries(out: Path, agent: str, failed: Iterable[AnswerOutcome] = ())
         write_json(folder / TASK_SUMMARY, task_summary(scores))
     write_json(agent_folder(out, agent) / AGENT_SUMMARY, summary)
     return summary
-
-
-def _words(answer_copy: Path) -> int:
-    try:
-        return word_count(answer_copy.read_text(encoding="utf-8", errors="replace"))
-    except FileNotFoundError:
-        return 0
 
 
 def read_attempts(out: Path, agent: str) -> list[AnswerOutcome]:

@@ -14,7 +14,6 @@ from fastapi import APIRouter, Query
 from pydantic import BaseModel, Field
 
 from app.access.keys import Caller
-from app.agent_summary import AnswerOutcome
 from app.api.access import ReaderDep, ServiceDep
 from app.api.examples import EXAMPLE_ID, EXAMPLE_RESULT
 from app.api.figures import OpenModel, ScoreOut
@@ -26,6 +25,7 @@ from app.features.comparison.paired_comparison import ComparisonSide, add_flips,
 from app.service import Service
 from app.storage import results as rows
 from app.storage.records import JudgedAnswer
+from judges.agent_figures import AnswerOutcome
 from judges.analysis.flips import Cause, ComparableResult, Flip, FlipCause, comparable_result, flips
 from judges.analysis.statistics.intervals import Interval
 

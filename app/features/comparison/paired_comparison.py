@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass
 from statistics import fmean
 from typing import Any
 
-from app.agent_summary import AnswerOutcome, interval_json, judges_of, score_of
+from judges.agent_figures import AnswerOutcome, interval_json, judges_of, score_of
 from judges.analysis.flips import ComparableResult, Flip
 from judges.analysis.statistics.intervals import LEVEL
 from judges.analysis.statistics.paired import (

@@ -11,11 +11,10 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from app.agent_summary import seconds_of, usage_of
 from app.csv_tables import Cell, to_csv
 from app.features.interop.exported_results import ExportedResult
 from cache.atomic_files import write_atomic
-from judges.public_summary import word_count
+from judges.agent_figures import seconds_of, usage_of, word_count
 from rubrics.result_json import leaves_of, script_of
 from rubrics.scoring import is_success
 

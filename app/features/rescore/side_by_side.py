@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from app.agent_summary import AnswerOutcome, score_of, scorecard_row
 from app.storage.records import Job
+from judges.agent_figures import AnswerOutcome, score_of, scorecard_row
 from judges.analysis.flips import Leaf, comparable_result, flips
 from judges.analysis.statistics.agreement import kappa
 from judges.result import score_json

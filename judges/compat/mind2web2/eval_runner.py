@@ -14,8 +14,8 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from judges.agent_figures import ScoredAnswer, Summary, public_summary, task_summary
 from judges.gc_tuning import raised_gc_thresholds
-from judges.public_summary import ScoredAnswer, Summary, agent_summary, merge, task_summary, word_count
 from judges.registry import Judge, JudgeKind
 from judges.result import (
     AGENT_SUMMARY,
@@ -34,7 +34,7 @@ from mind2web2.browser_managers import shared_manager
 from mind2web2.environment import model_name
 from mind2web2.evaluator_base import preparer_of_this_loop
 from mind2web2.llm_client.judge import JudgeConfig
-from mind2web2.results import load_latest_result, read_object
+from mind2web2.results import load_latest_result, read_object, words_of
 from mind2web2.semaphores import DualSemaphore
 from mind2web2.submission import AnswerFile, list_answer_files
 from mind2web2.utils.cache_filesys import CacheFileSys
@@ -244,21 +244,13 @@ def generate_result_summary(output_dir: str | Path, agent_name: str) -> Summary 
     failed: list[Summary] = []
     for task_id in judged_tasks(out, agent_name):
         for entry in _entries(out, agent_name, task_id):
-            place = AnswerFolder(out=out, agent=agent_name, task_id=task_id, answer_name=entry["answer_name"])
-            scored.append(
-                ScoredAnswer(
-                    task_id=task_id,
-                    answer_name=entry["answer_name"],
-                    score=float(entry["score"]),
-                    words=_words(place.answer_copy),
-                )
-            )
-        folder = task_folder(out, agent_name, task_id)
-        failed += [{"task_id": task_id} | note for note in _failures(folder)]
-    summary = agent_summary(agent_name, scored)
-    if summary is None:
+            name = entry["answer_name"]
+            words = words_of(AnswerFolder(out=out, agent=agent_name, task_id=task_id, answer_name=name))
+            scored.append(ScoredAnswer(task_id=task_id, answer_name=name, score=float(entry["score"]), words=words))
+        failed += [{"task_id": task_id} | note for note in _failures(task_folder(out, agent_name, task_id))]
+    if not scored:
         return None
-    summary |= {"num_without_result": len(failed), "without_result": failed}
+    summary = public_summary(agent_name, scored) | {"num_without_result": len(failed), "without_result": failed}
     write_json(agent_folder(out, agent_name) / AGENT_SUMMARY, summary)
     return summary
 
@@ -267,12 +259,12 @@ def merge_all_results(output_dir: str | Path) -> dict[str, dict[str, list[Summar
     """Return the scores of all answers by task and agent, and write them to ``<out>/all_results.json``."""
     out = Path(output_dir)
     agents = sorted(path.name for path in out.iterdir() if path.is_dir()) if out.is_dir() else []
-    merged = merge(
-        (agent, task_id, entries)
-        for agent in agents
-        for task_id in judged_tasks(out, agent)
-        if (entries := _entries(out, agent, task_id))
-    )
+    merged: dict[str, dict[str, list[Summary]]] = {}
+    for agent in agents:
+        for task_id in judged_tasks(out, agent):
+            if entries := _entries(out, agent, task_id):
+                merged.setdefault(task_id, {})[agent] = entries
+    merged = dict(sorted(merged.items()))
     write_json(out / MERGED_RESULTS, merged)
     return merged
 
@@ -305,10 +297,3 @@ def _failures(task_folder: Path) -> Iterator[Summary]:
         note = read_object(path)
         if note is not None:
             yield {name: note[name] for name in ("answer_name", "error") if name in note}
-
-
-def _words(answer_copy: Path) -> int:
-    try:
-        return word_count(answer_copy.read_text(encoding="utf-8", errors="replace"))
-    except FileNotFoundError:
-        return 0

@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 from cache.capture import Capture, Evidence, PageKind
 from cache.errors import BlobError, NoEvidence
@@ -45,9 +45,6 @@ from mind2web2.utils.cache_filesys import (
     StoredUrl,
 )
 
-if TYPE_CHECKING:
-    from mind2web2.evaluator import Evaluator
-
 
 def judge_of_run(model: str, run_model: str) -> str:
     """Return the judge for claims that a script wants ``model`` to judge, in a run with ``run_model``.
@@ -56,6 +53,21 @@ def judge_of_run(model: str, run_model: str) -> str:
     """
     is_jury = len(members_in(run_model)) > 1
     return run_model if is_jury and model in TOOLKIT_DEFAULTS else model
+
+
+class HostedEvaluator(Protocol):
+    """Interface that the host needs of a script's evaluators."""
+
+    def interrupt(self, explanation: str) -> None:
+        """End the run: leaves that are still open are not judged, for this reason."""
+
+    @property
+    def extraction_failed(self) -> bool: ...
+
+    def get_summary(self) -> dict[str, Any]: ...
+
+    def release(self) -> None:
+        """Drop references to the host after the run."""
 
 
 class HostedClient:
@@ -70,7 +82,7 @@ class HostedClient:
         """``answer`` is the text that the service already has, ``model`` the judge of the run."""
         self.llm = RemoteModel(calls)
         self.scope = AnswerScope()
-        self.evaluators: list[Evaluator] = []
+        self.evaluators: list[HostedEvaluator] = []
         self._calls = calls
         self._answer = answer
         self._model = model

@@ -1,7 +1,7 @@
 """Metrics of an agent as the public toolkit reports them: ``metrics.json``.
 
 A missing answer, a missing result and a stale result count as 0. Our own statistics, which treat an answer that was not
-judged as unknown, are in ``judges.public_summary`` and ``app.agent_summary``.
+judged as unknown, are in ``judges.agent_figures``.
 """
 
 from __future__ import annotations
@@ -10,12 +10,13 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import asdict, dataclass, field, replace
 from enum import StrEnum
 from pathlib import Path
-from statistics import fmean, pstdev
+from statistics import fmean
 from typing import Any, TypeAlias
 
+from judges.agent_figures import over_runs
 from judges.result import write_json
 from mind2web2.results import answer_output_dir, load_latest_result
 from mind2web2.submission import AnswerFile, TaskInfo, count_words, list_answer_files, load_metadata
@@ -390,14 +391,8 @@ def _scores(table: _Table) -> dict[str, Any]:
 
 def _over_runs(table: _Table, value: Callable[[AnswerRecord], float | None]) -> dict[str, Any] | None:
     """Return the mean of each run over its known values, and their mean and population deviation; None without any."""
-    per_run: list[float | None] = []
-    for records in zip(*table.values(), strict=True):
-        known = [found for record in records if (found := value(record)) is not None]
-        per_run.append(fmean(known) if known else None)
-    means = [mean for mean in per_run if mean is not None]
-    if not means:
-        return None
-    return {"mean": fmean(means), "std": pstdev(means), "per_run": per_run}
+    spread = over_runs(map(value, records) for records in zip(*table.values(), strict=True))
+    return None if spread is None else asdict(spread)
 
 
 def _time(table: _Table, answered: Sequence[AnswerRecord]) -> dict[str, Any] | None:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from judges import result
+from judges.agent_figures import word_count
 from judges.result import SCORING_VERSION, AnswerFolder, is_stamp, newest_result_file, result_name
 from mind2web2.config import EvaluatorConfig
 from mind2web2.environment import value_of
@@ -122,6 +123,14 @@ def read_object(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def words_of(folder: AnswerFolder) -> int:
+    """Return the word count of the copy of an answer beside its results; 0 without a copy."""
+    try:
+        return word_count(folder.answer_copy.read_text(encoding="utf-8", errors="replace"))
+    except FileNotFoundError:
+        return 0
 
 
 def _results(answer_dir: str | Path) -> Path:

@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from answers.submission import run_number
-from judges.public_summary import word_count
+from judges.agent_figures import word_count
 from mind2web2.utils.url_tools import regex_find_urls
 
 __all__ = [

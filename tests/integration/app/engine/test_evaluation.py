@@ -9,10 +9,10 @@ from typing import Any
 
 import pytest
 
-from app.agent_summary import summary_fields
 from app.engine import pipeline
 from app.engine.runtime import Runtime
 from app.progress import Stage
+from judges.agent_figures import summary_fields
 from tests.integration.app.judged_folder import (
     ANSWER,
     JUDGE,

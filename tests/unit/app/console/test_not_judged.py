@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.agent_summary import summary_fields
 from app.console.not_judged import not_judged_lines
+from judges.agent_figures import summary_fields
 
 
 def page(url: str, outcome: str, detail: str = "") -> dict[str, Any]:

@@ -5,8 +5,8 @@ from typing import Any
 
 from rich.console import Console
 
-from app.agent_summary import AnswerOutcome, scorecard_row
 from app.console.scorecard import scorecard
+from judges.agent_figures import AnswerOutcome, scorecard_row
 
 
 def printed(renderable: Any, width: int = 80) -> str:

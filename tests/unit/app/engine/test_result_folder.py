@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from answers.submission import Answer
-from app.agent_summary import AnswerOutcome
 from app.engine.result_folder import (
     ResultInputs,
     ResultUnreadable,
@@ -17,6 +16,7 @@ from app.engine.result_folder import (
     write_result,
     write_summaries,
 )
+from judges.agent_figures import AnswerOutcome
 from judges.result import AnswerFolder
 
 AT = datetime(2026, 3, 4, 5, 6, 7).astimezone()  # in local time, as file names are

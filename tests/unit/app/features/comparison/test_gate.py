@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.agent_summary import AnswerOutcome, full_summary
 from app.features.comparison.cli_gate import gate_junit, gate_markdown
 from app.features.comparison.gate import Gate, GateState, RegressionRule, Thresholds, gate
 from app.features.comparison.paired_comparison import comparison_json
+from judges.agent_figures import AnswerOutcome, full_summary
 from tests.unit.app.features.comparison.test_paired_comparison import side
 
 PASSED, FAILED, OPEN = GateState.PASSED, GateState.FAILED, GateState.OPEN

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
-from app.agent_summary import AnswerOutcome
 from app.features.comparison.paired_comparison import ComparisonSide, comparison_json
+from judges.agent_figures import AnswerOutcome
 
 
 def result(low: float, high: float | None = None) -> dict[str, Any]:

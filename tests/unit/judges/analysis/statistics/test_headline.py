@@ -8,6 +8,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from judges.agent_figures import ScoredAnswer, mean_over_runs
+from judges.agent_figures import pass_at_k as public_pass_at_k
 from judges.analysis.statistics.headline import (
     Headline,
     Trial,
@@ -15,8 +17,6 @@ from judges.analysis.statistics.headline import (
     pass_at_k,
     pass_hat_k,
 )
-from judges.public_summary import ScoredAnswer, mean_over_runs
-from judges.public_summary import pass_at_k as public_pass_at_k
 
 
 def trial(task: str, run: int, low: float, high: float | None = None) -> Trial:
@@ -46,8 +46,8 @@ def test_both_bounds_equal_the_public_figures(trials: list[Trial]):
     found = figures(*trials)
     for end in ("low", "high"):
         scored = [ScoredAnswer(task_id=one.task_id, answer_name=one.run, score=getattr(one, end)) for one in trials]
-        assert getattr(found.score, end) == pytest.approx(mean_over_runs(scored, lambda one: one.score).mean)
-        assert getattr(found.success, end) == pytest.approx(mean_over_runs(scored, lambda one: one.success).mean)
+        assert getattr(found.score, end) == pytest.approx(mean_over_runs(scored, lambda one: one.score))
+        assert getattr(found.success, end) == pytest.approx(mean_over_runs(scored, lambda one: one.success))
         most = max(sum(other.task_id == one.task_id for other in trials) for one in trials)
         if all(sum(other.task_id == one.task_id for other in trials) == most for one in trials):
             assert getattr(found.pass_at[-1], end) == pytest.approx(public_pass_at_k(scored))

@@ -1,9 +1,9 @@
-"""Summary, scorecard and headline figures of one agent, computed from its judged answers.
+"""Figures of one agent, computed from its judged answers, and its summaries.
 
-Pure functions. ``judges.public_summary`` implements the averages of the public toolkit. This module adds answers
-without a result, score bounds, cost and time. The formulas of the headline figures are in
-``judges.analysis.statistics``. The first call of ``full_summary`` imports numpy and scipy, so do not call it on an
-event loop.
+Pure functions, and the only place that averages scores over tasks and runs. ``public_summary`` has the figures of the
+public toolkit. ``agent_summary`` adds answers without a result, score bounds, cost and time, ``full_summary`` the
+headline figures of ``judges.analysis.statistics``. Its first call imports numpy and scipy, so do not call it on an
+event loop. ``mind2web2.metrics`` computes the toolkit's ``metrics.json``.
 """
 
 from __future__ import annotations
@@ -13,17 +13,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import reduce
 from operator import add
-from typing import Any
+from statistics import fmean, pstdev
+from typing import Any, TypeAlias
 
-from judges import public_summary as public
-from judges.analysis.statistics.headline import Figure, Headline, PassEstimate, Trial, headline
+from judges.analysis.statistics.headline import Figure, Trial, headline
 from judges.analysis.statistics.intervals import LEVEL, Interval
 from judges.errors import installed
-from judges.public_summary import ScoredAnswer, Summary
 from rubrics.result_json import leaves_of
-from rubrics.scoring import Score, bounded_score
+from rubrics.scoring import Score, bounded_score, is_success
 from rubrics.verdict import Outcome, Usage
 
+Summary: TypeAlias = dict[str, Any]
+"""Summary as a JSON object."""
+
+SHARE_DECIMALS = 4
+WORD_DECIMALS = 1
+TASK_AVERAGE_DECIMALS = 6
 _SUMMARY_FIELDS = ("id", "status", "score", "final_score", "model", "judge_model", "timing", "usage")
 _OPEN_LEAF_FIELDS = ("outcome", "reason", "reasoning", "sources")
 
@@ -45,6 +50,140 @@ class AnswerOutcome:
     @property
     def complete(self) -> bool:
         return self.result is not None and self.result.get("status", "complete") == "complete"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ScoredAnswer:
+    """Answer with a score in [0, 1]. ``words`` is the word count of its text, ``answer_name`` ends in ``.md``.
+
+    Answers of the same name belong to the same run: ``answer_1.md`` of every task is the first run.
+    """
+
+    task_id: str
+    answer_name: str
+    score: float
+    words: int = 0
+
+    @property
+    def success(self) -> bool:
+        return is_success(self.score)
+
+
+@dataclass(frozen=True, slots=True)
+class Spread:
+    """Mean over runs, its population standard deviation (0.0 for one run), and the mean of each run."""
+
+    mean: float
+    std: float
+    per_run: list[float | None]
+
+
+def word_count(text: str) -> int:
+    return len(text.split())
+
+
+def over_runs(runs: Iterable[Iterable[float | None]]) -> Spread | None:
+    """Average the known values of each run, then the runs. Return None if no value is known."""
+    per_run = []
+    for values in runs:
+        known = [value for value in values if value is not None]
+        per_run.append(fmean(known) if known else None)
+    means = [mean for mean in per_run if mean is not None]
+    return Spread(fmean(means), pstdev(means), per_run) if means else None
+
+
+def runs_of(answers: Iterable[ScoredAnswer]) -> dict[str, list[ScoredAnswer]]:
+    """Group answers by run (answer name), sorted by name."""
+    by_name: dict[str, list[ScoredAnswer]] = {}
+    for answer in answers:
+        by_name.setdefault(answer.answer_name, []).append(answer)
+    return dict(sorted(by_name.items()))
+
+
+def spread_over_runs(answers: Iterable[ScoredAnswer], value: Callable[[ScoredAnswer], float]) -> Spread | None:
+    """Average ``value`` over the tasks that have a run, then over the runs. Return None without answers."""
+    return over_runs(map(value, run) for run in runs_of(answers).values())
+
+
+def mean_over_runs(answers: Iterable[ScoredAnswer], value: Callable[[ScoredAnswer], float]) -> float | None:
+    """Return the mean of ``spread_over_runs``; None without answers."""
+    spread = spread_over_runs(answers, value)
+    return None if spread is None else spread.mean
+
+
+def pass_at_k(answers: Iterable[ScoredAnswer]) -> float | None:
+    """Return the fraction of tasks with at least one successful answer; None without answers."""
+    passed: dict[str, bool] = {}
+    for answer in answers:
+        passed[answer.task_id] = passed.get(answer.task_id, False) or answer.success
+    return fmean(passed.values()) if passed else None
+
+
+def task_summary(scores: Mapping[str, float]) -> list[Summary]:
+    """Return the entries of a task's ``summary.json``, sorted by name. ``scores`` maps answer name to score."""
+    return [
+        {
+            "answer_name": name,
+            "score": score,
+            "status": "success" if score > 0 else "failed",
+            "success": is_success(score),
+        }
+        for name, score in sorted(scores.items())
+    ]
+
+
+def public_summary(agent_name: str, answers: Iterable[ScoredAnswer]) -> Summary:
+    """Return an agent's ``summary.json``. Without answers, the averages are None."""
+    scored = sorted(answers, key=lambda one: (one.task_id, one.answer_name))
+    by_run, tasks = runs_of(scored), _tasks(scored)
+    passed = {f"pass_at_{len(by_run)}": _rounded(pass_at_k(scored), SHARE_DECIMALS)} if scored else {}
+    return {
+        "agent_name": agent_name,
+        "num_tasks": len(tasks),
+        "num_runs": len(by_run),
+        **_averages("avg_score", spread_over_runs(scored, lambda one: one.score), SHARE_DECIMALS),
+        **_averages("success_rate", spread_over_runs(scored, lambda one: one.success), SHARE_DECIMALS),
+        **passed,
+        **_averages("avg_answer_word_count", spread_over_runs(scored, lambda one: one.words), WORD_DECIMALS),
+        "per_run": {name: _run(run) for name, run in by_run.items()},
+        "tasks": tasks,
+    }
+
+
+def _averages(name: str, spread: Spread | None, decimals: int) -> Summary:
+    mean, std = (None, None) if spread is None else (spread.mean, spread.std)
+    return {name: _rounded(mean, decimals), f"{name}_std": _rounded(std, decimals)}
+
+
+def _rounded(value: float | None, decimals: int) -> float | None:
+    return None if value is None else round(value, decimals)
+
+
+def _run(run: Sequence[ScoredAnswer]) -> Summary:
+    return {
+        "num_tasks": len(run),
+        "avg_score": round(fmean(one.score for one in run), SHARE_DECIMALS),
+        "success_rate": round(fmean(one.success for one in run), SHARE_DECIMALS),
+        "avg_word_count": round(fmean(one.words for one in run), WORD_DECIMALS),
+    }
+
+
+def _tasks(scored: Sequence[ScoredAnswer]) -> Summary:
+    by_task: dict[str, list[ScoredAnswer]] = {}
+    for answer in scored:
+        by_task.setdefault(answer.task_id, []).append(answer)
+    return {
+        task_id: {
+            "answers": [
+                {"answer_name": one.answer_name, "score": one.score, "success": one.success, "word_count": one.words}
+                for one in answers
+            ],
+            "best_score": max(one.score for one in answers),
+            "avg_score": round(fmean(one.score for one in answers), TASK_AVERAGE_DECIMALS),
+            "pass": any(one.success for one in answers),
+        }
+        for task_id, answers in by_task.items()
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,9 +302,9 @@ def scorecard_row(agent: str, outcomes: Iterable[AnswerOutcome]) -> ScorecardRow
         tasks=len(tasks),
         answers=len(known),
         k=len(names),
-        partial=_bounded(known, lambda each: public.mean_over_runs(each, lambda one: one.score).mean),
-        success=_bounded(known, lambda each: public.mean_over_runs(each, lambda one: one.success).mean),
-        pass_at_k=_bounded([one for one in known if one.task_id not in partial_tasks], public.pass_at_k),
+        partial=_bounded(known, lambda each: mean_over_runs(each, lambda one: one.score)),
+        success=_bounded(known, lambda each: mean_over_runs(each, lambda one: one.success)),
+        pass_at_k=_bounded([one for one in known if one.task_id not in partial_tasks], pass_at_k),
         missing_runs=missing,
         nothing_applies=sum(score_of(one.result) is None for one in known),
         incomplete=sum(one.result is not None and not one.complete for one in known),
@@ -177,13 +316,10 @@ def scorecard_row(agent: str, outcomes: Iterable[AnswerOutcome]) -> ScorecardRow
 
 
 def agent_summary(agent: str, outcomes: Iterable[AnswerOutcome]) -> Summary:
-    """Return the summary of an agent: the fields of the public toolkit and ours.
-
-    The averages are None if no answer has a result.
-    """
+    """Return the summary of an agent: the fields of the public toolkit and ours."""
     known = sorted(outcomes, key=lambda one: (one.task_id, one.answer_name))
     row = scorecard_row(agent, known)
-    return (public.agent_summary(agent, scored_answers(known)) or _nothing_scored(agent)) | {
+    return public_summary(agent, scored_answers(known)) | {
         "num_answers": row.answers,
         "not_judged": {
             "answers": row.answers_not_judged,
@@ -217,14 +353,12 @@ def scored_answers(outcomes: Iterable[AnswerOutcome]) -> list[ScoredAnswer]:
     ]
 
 
-def _bounded(known: Sequence[AnswerOutcome], average: Callable[[list[ScoredAnswer]], float]) -> Score | None:
+def _bounded(known: Sequence[AnswerOutcome], average: Callable[[list[ScoredAnswer]], float | None]) -> Score | None:
     """Return ``average`` with bounds: over the lowest and over the highest score of each answer that has one."""
     scores = [(one, score) for one in known if (score := score_of(one.result)) is not None]
-    if not scores:
-        return None
     low = average([_scored(one, score.low) for one, score in scores])
     high = average([_scored(one, score.high) for one, score in scores])
-    return bounded_score(low, high)
+    return None if low is None or high is None else bounded_score(low, high)
 
 
 def _scored(outcome: AnswerOutcome, score: float) -> ScoredAnswer:
@@ -234,15 +368,7 @@ def _scored(outcome: AnswerOutcome, score: float) -> ScoredAnswer:
 def _as_json(score: Score | None) -> Summary | None:
     if score is None:
         return None
-    places = public.SHARE_DECIMALS
-    value = None if score.value is None else round(score.value, places)
-    return {"value": value, "low": round(score.low, places), "high": round(score.high, places)}
-
-
-def _nothing_scored(agent: str) -> Summary:
-    averages = ("avg_score", "success_rate", "avg_answer_word_count")
-    unknown = {name: None for average in averages for name in (average, f"{average}_std")}
-    return {"agent_name": agent, "num_tasks": 0, "num_runs": 0, **unknown, "per_run": {}, "tasks": {}}
+    return {name: _rounded(value, SHARE_DECIMALS) for name, value in asdict(score).items()}
 
 
 def full_summary(
@@ -273,7 +399,10 @@ def statistics_json(outcomes: Sequence[AnswerOutcome], *, resampled: bool = True
         "tasks": figures.tasks,
         "answers": figures.answers,
         "not_judged": {"answers": not_judged, "share": not_judged / figures.answers},
-        **_figures(figures),
+        "score": _figure(figures.score),
+        "success": _figure(figures.success),
+        "pass_at_k": [asdict(each) for each in figures.pass_at],
+        "pass_hat_k": [asdict(each) for each in figures.pass_hat],
         "smallest_detectable_difference": figures.detectable,
         "warnings": list(figures.warnings),
     }
@@ -293,33 +422,7 @@ def interval_json(interval: Interval | None) -> Mapping[str, Any] | None:
     return None if interval is None else asdict(interval)
 
 
-def _figures(figures: Headline) -> dict[str, Any]:
-    return {
-        "score": _figure(figures.score),
-        "success": _figure(figures.success),
-        "pass_at_k": [_pass_estimate(each) for each in figures.pass_at],
-        "pass_hat_k": [_pass_estimate(each) for each in figures.pass_hat],
-    }
-
-
 def _figure(figure: Figure) -> dict[str, Any]:
-    return {
-        "value": figure.value,
-        "low": figure.low,
-        "high": figure.high,
-        "tasks": figure.tasks,
-        "interval": interval_json(figure.interval),
-        "student_t": interval_json(figure.student),
-        "bootstrap": interval_json(figure.bootstrap),
-    }
-
-
-def _pass_estimate(estimate: PassEstimate) -> dict[str, Any]:
-    return {
-        "k": estimate.k,
-        "value": estimate.value,
-        "low": estimate.low,
-        "high": estimate.high,
-        "tasks": estimate.tasks,
-        "interval": interval_json(estimate.interval),
-    }
+    fields = asdict(figure)
+    student = fields.pop("student")
+    return {**fields, "student_t": student}

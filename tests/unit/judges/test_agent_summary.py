@@ -2,7 +2,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from app.agent_summary import AnswerOutcome, agent_summary, full_summary, scorecard_row
+from judges.agent_figures import AnswerOutcome, agent_summary, full_summary, scorecard_row
 from rubrics.scoring import Score
 
 Json = dict[str, Any]
