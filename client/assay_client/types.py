@@ -762,13 +762,6 @@ Metric: TypeAlias = Literal["mindact", "action"]
 class Mind2WebRunIn(TypedDict):
     """Options of a Mind2Web run."""
 
-    scores: NotRequired[str | None]
-    prompt_template: NotRequired[str | None]
-    protocol: NotRequired[Protocol]
-    top_k: NotRequired[int]
-    max_html_chars: NotRequired[int]
-    metric: NotRequired[Metric | None]
-    no_positive: NotRequired[NoPositive | None]
     data: str
     split: NotRequired[str | None]
     seed: NotRequired[int]
@@ -778,6 +771,13 @@ class Mind2WebRunIn(TypedDict):
     max_examples: NotRequired[int | None]
     priority: NotRequired[int]
     budget_usd: NotRequired[float | None]
+    scores: NotRequired[str | None]
+    prompt_template: NotRequired[str | None]
+    protocol: NotRequired[Protocol]
+    top_k: NotRequired[int]
+    max_html_chars: NotRequired[int]
+    metric: NotRequired[Metric | None]
+    no_positive: NotRequired[NoPositive | None]
     temperature: NotRequired[float]
     max_tokens: NotRequired[int | None]
     shuffle: NotRequired[Shuffle]
@@ -792,9 +792,8 @@ class MissingRunOut(TypedDict):
 
 
 class MultimodalRunIn(TypedDict):
-    """Options of a Multimodal-Mind2Web~ run."""
+    """Options of a Multimodal-Mind2Web~ run. ``seed`` only affects the resampling of the intervals."""
 
-    tokens: NotRequired[Counting]
     data: str
     split: NotRequired[str | None]
     seed: NotRequired[int]
@@ -804,6 +803,7 @@ class MultimodalRunIn(TypedDict):
     max_examples: NotRequired[int | None]
     priority: NotRequired[int]
     budget_usd: NotRequired[float | None]
+    tokens: NotRequired[Counting]
 
 
 class NewWebhookOut(TypedDict):
@@ -1585,7 +1585,7 @@ class SubmissionSummaryOut(TypedDict):
 
 
 SuiteName: TypeAlias = Literal["mind2web", "mm-mind2web"]
-"""Suites that run over HTTP."""
+"""Suites with runs."""
 
 
 class TaskAnswerOut(TypedDict):

@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Path, Query, Response
@@ -27,13 +27,11 @@ from app.features.suites import storage as suite_steps
 from app.features.suites.boxes import draw_boxes
 from app.features.suites.data_folders import DataFolders
 from app.features.suites.errors import PathNotAllowed
-from app.features.suites.jobs import as_submission, service_suites
-from app.features.suites.records import Record, StepStatus
-from app.features.suites.reports import prediction_json
-from app.features.suites.run_comparison import differing_settings
-from app.features.suites.run_options import DataIn, Mind2WebRunIn, MultimodalRunIn, SuiteRunIn
-from app.features.suites.service_suite import SuiteName
+from app.features.suites.jobs import SUITES, as_submission
+from app.features.suites.records import Record, StepStatus, differing_settings, prediction_json
+from app.features.suites.run_options import Mind2WebRunIn, MultimodalRunIn, SuiteName, SuiteRunIn
 from app.features.suites.storage import StepMeans
+from app.features.suites.suite_run import StepView
 from app.jobs.intake import JobOptions
 from app.service import Service
 from app.storage import jobs as rows
@@ -167,20 +165,6 @@ class StepOut(BaseModel):
     boxes: list[dict[str, Any]] = Field(
         default_factory=list, description="Elements on the screenshot: role, id, x, y, width, height"
     )
-
-    @classmethod
-    def of(
-        cls,
-        record: Mapping[str, Any],
-        *,
-        page: str | None,
-        page_problem: str | None = None,
-        screenshot: str | None = None,
-        boxes: Sequence[dict[str, Any]] = (),
-    ) -> StepOut:
-        return cls(
-            step=prediction_json(record), page=page, page_problem=page_problem, screenshot=screenshot, boxes=list(boxes)
-        )
 
 
 _COMPARED: dict[str, Any] = {
@@ -355,14 +339,12 @@ async def get_suite_step(
     suite: SuiteName, run_id: IdPath, position: PositionPath, service: ServiceDep, caller: ReaderDep
 ) -> StepOut:
     """Return one step: the request, the reply, the gold answer and the page."""
-    record, options_json = await _find_step(service, caller, suite, run_id, position)
-    service_suite, folders = service_suites()[suite.value], DataFolders.of(service.settings)
-    try:
-        view = await asyncio.to_thread(service_suite.step_view, options_json, folders, record)
-    except (SuiteError, PathNotAllowed) as error:
-        return StepOut.of(record, page=None, page_problem=folders.hide_folders(str(error)))
-    url = f"/v1/suites/{suite.value}/runs/{run_id}/steps/{position}/screenshot" if view.has_screenshot else None
-    return StepOut.of(record, page=view.page, screenshot=url, boxes=[dataclasses.asdict(box) for box in view.boxes])
+    record, view = await _find_step(service, caller, suite, run_id, position)
+    step = prediction_json(record)
+    if isinstance(view, str):
+        return StepOut(step=step, page=None, page_problem=view, screenshot=None)
+    url = f"/v1/suites/{suite.value}/runs/{run_id}/steps/{position}/screenshot" if view.screenshot else None
+    return StepOut(step=step, page=view.page, screenshot=url, boxes=[dataclasses.asdict(box) for box in view.boxes])
 
 
 @router.get(
@@ -374,16 +356,15 @@ async def get_suite_screenshot(
     suite: SuiteName, run_id: IdPath, position: PositionPath, service: ServiceDep, caller: ReaderDep
 ) -> Response:
     """Return the screenshot of a step with boxes around the gold elements (green) and the picked one (orange)."""
-    record, options_json = await _find_step(service, caller, suite, run_id, position)
-    service_suite, folders = service_suites()[suite.value], DataFolders.of(service.settings)
+    _, view = await _find_step(service, caller, suite, run_id, position)
+    if isinstance(view, str):
+        raise not_found(f"screenshot: {view}")
+    if view.screenshot is None:
+        raise not_found("screenshot: the data contain none for this step")
     try:
-        view = await asyncio.to_thread(service_suite.step_view, options_json, folders, record)
-        image = await asyncio.to_thread(service_suite.screenshot, options_json, folders, record)
-        if image is None:
-            raise not_found("screenshot: the data contain none for this step")
-        drawn, media_type = await asyncio.to_thread(draw_boxes, image, view.boxes)
-    except (SuiteError, PathNotAllowed) as error:
-        raise not_found(f"screenshot: {folders.hide_folders(str(error))}") from error
+        drawn, media_type = await asyncio.to_thread(draw_boxes, view.screenshot, view.boxes)
+    except SuiteError as error:
+        raise not_found(f"screenshot: {error}") from error
     return Response(drawn, media_type=media_type, headers={"Cache-Control": "private, max-age=600"})
 
 
@@ -410,7 +391,7 @@ async def _accept_run(
     )
 
 
-def check_paths(options: DataIn, folders: DataFolders) -> None:
+def check_paths(options: SuiteRunIn, folders: DataFolders) -> None:
     """Raise Problem that lists every field with a file that must not be read."""
     errors = []
     for name, path in options.paths().items():
@@ -438,10 +419,17 @@ async def _find_job(connection: Any, caller: Caller, suite: SuiteName, run_id: s
 
 async def _find_step(
     service: Service, caller: Caller, suite: SuiteName, run_id: str, position: int
-) -> tuple[Record, str]:
+) -> tuple[Record, StepView | str]:
+    """Return a step with its data, or with the reason why the data cannot be read."""
     async with service.database.begin() as connection:
         job = await _find_job(connection, caller, suite, run_id)
         record = await suite_steps.get_step(connection, job.id, position)
         if record is None:
             raise not_found("step, or it is not judged yet")
-        return record, await rows.answer_text(connection, job.answer_sha256)
+        options_json = await rows.answer_text(connection, job.answer_sha256)
+    run_class, folders = SUITES[suite.value], DataFolders.of(service.settings)
+    options = run_class.options_class.model_validate_json(options_json)
+    try:
+        return record, await asyncio.to_thread(run_class.step_view, options, folders.resolve_allowed, record)
+    except (SuiteError, PathNotAllowed) as error:
+        return record, folders.hide_folders(str(error))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import io
 import warnings
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 
 from PIL import Image, ImageDraw
 
-from app.features.suites.service_suite import Box
 from judges.suites.errors import DataUnreadable
 
 GOLD, PICKED = "gold", "picked"
@@ -17,6 +17,18 @@ MAX_PIXELS = 40_000_000
 _COLOURS = {GOLD: (22, 150, 60), PICKED: (230, 110, 0)}
 _LINE_WIDTH = 4
 _JPEG_MAX_SIDE = 65_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Box:
+    """Element on the screenshot, in pixels of the screenshot. ``role`` is gold or picked."""
+
+    role: str
+    id: str
+    x: float
+    y: float
+    width: float
+    height: float
 
 
 def parse_box(written: str) -> tuple[float, float, float, float] | None:

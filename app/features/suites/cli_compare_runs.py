@@ -26,7 +26,7 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Compare two runs over the same data, paired by step and task. Differences are B - A."""
-    from app.features.suites.run_comparison import differing_settings, read_run
+    from app.features.suites.records import differing_settings, read_run
     from judges.suites.step_metrics import compare_runs
 
     for path in (first, second):

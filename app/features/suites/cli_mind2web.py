@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from app.console.connection import JsonOption
 from app.console.errors import WrongUsage
 from app.console.judging_options import judging_settings, quiet_logging
-from app.console.streams import stderr_console
 from app.console.tables import PlainTable, plain_table
 from app.features.suites.cli_suite_run import (
     ConfigOption,
@@ -21,22 +19,12 @@ from app.features.suites.cli_suite_run import (
     ModelOption,
     NoCacheOption,
     OutputDirOption,
-    ask_model,
-    open_validated,
     percent_range,
-    print_estimate,
     published_table,
-    run_and_print,
+    run_options,
+    run_suite,
 )
 from judges.suites.rules import MAX_HTML_CHARS, Metric, NoPositive, Protocol, Shuffle
-
-if TYPE_CHECKING:
-    from app.features.suites.mindact_run import MindActInput, MindActOptions
-    from app.settings import Settings
-
-
-JOURNAL_NAME = "mind2web_steps.jsonl"
-
 
 DataRootOption: TypeAlias = Annotated[
     Path | None, typer.Option(help="Data file, folder of a split, or folder with files named after the split.")
@@ -115,36 +103,21 @@ def mind2web(
     """Run a model over Mind2Web. Multiple-choice questions are scored as published, or as in the guide."""
     root, split = _check_data(data_root, split, protocol)
 
-    from app.features.suites.mindact import PlayOptions
-    from app.features.suites.mindact_run import MindActOptions
+    from app.features.suites.mind2web import Mind2WebRun
+    from app.features.suites.run_options import Mind2WebRunIn
 
     settings = judging_settings(model=model, max_llm=max_llm, reply_cache_bytes=0 if no_cache else None)
     quiet_logging(settings)
-    play_options = PlayOptions.of(
-        protocol=protocol, metric=metric, no_positive=no_positive, max_tokens=max_tokens, top_k=top_k, seed=seed,
-        max_html_chars=max_html_chars, shuffle=shuffle, temperature=temperature,
+    options = run_options(
+        Mind2WebRunIn, data=str(root), split=split, scores=scores_pickle and str(scores_pickle), protocol=protocol,
+        prompt_template=prompt_template and str(prompt_template), metric=metric, no_positive=no_positive, top_k=top_k,
+        seed=seed, shuffle=shuffle, temperature=temperature, max_tokens=max_tokens, max_html_chars=max_html_chars,
+        compat_trailing=compat_trailing, max_examples=max_examples, predictions=predictions and str(predictions),
     )  # fmt: skip
-    options = MindActOptions(
-        data=root,
-        split=split,
-        scores=_scores_table(scores_pickle, settings),
-        scores_name="" if scores_pickle is None else scores_pickle.name,
-        template=prompt_template,
-        play_options=play_options,
-        compat_trailing=compat_trailing,
-        max_examples=max_examples,
-        model=None if predictions else settings.model,
-        predictions=predictions,
-    )
-    run_input = open_validated(options)
-    _print_input(options, run_input)
-    if dry_run:
-        return print_estimate(options.plan(run_input), settings, options.predictions, as_json=as_json)
-    compute = _ask_model if predictions is None else _score_file
-    run_and_print(lambda: compute(options, run_input, settings, output_dir), _summary, output_dir, as_json=as_json)
+    run_suite(Mind2WebRun, options, settings, _summary, folder=output_dir, dry_run=dry_run, as_json=as_json)
 
 
-def _check_data(root: Path | None, split: str | None, protocol: Protocol) -> tuple[Path, str]:
+def _check_data(root: Path | None, split: str | None, protocol: Protocol) -> tuple[Path, str | None]:
     if root is None:
         raise WrongUsage("--data-root is missing", hint="assay suites mind2web --data-root DATA --split test_task")
     if not root.exists():
@@ -155,57 +128,7 @@ def _check_data(root: Path | None, split: str | None, protocol: Protocol) -> tup
         raise WrongUsage(
             "--split is missing: a folder can contain several splits", hint="For example: --split test_task"
         )
-    return root, split or root.stem
-
-
-def _scores_table(file: Path | None, settings: Settings) -> Path | None:
-    """Return the scores table of a file. It is converted first if necessary."""
-    if file is None:
-        return None
-    from app.features.suites.mindact_run import SCORES_FOLDER
-    from judges.suites.mind2web.scores import parquet_of
-
-    with stderr_console().status("reading scores"):
-        return parquet_of(file, settings.data_dir / SCORES_FOLDER)
-
-
-def _ask_model(
-    options: MindActOptions, run_input: MindActInput, settings: Settings, folder: Path | None
-) -> dict[str, Any]:
-    from app.features.suites.mindact_run import figures, run_identity, write_official_files
-
-    return ask_model(
-        options.plan(run_input),
-        settings,
-        None if folder is None else folder / JOURNAL_NAME,
-        identity=run_identity(options, run_input),
-        figures=partial(figures, options, run_input),
-        write_more=partial(write_official_files, options),
-    )
-
-
-def _score_file(
-    options: MindActOptions, run_input: MindActInput, _settings: Settings, folder: Path | None
-) -> dict[str, Any]:
-    from app.features.suites.mindact_run import score_file, write_official_files
-    from app.features.suites.reports import write_files
-
-    metrics, records = score_file(options, run_input)
-    if folder is not None:
-        write_files(folder, metrics, records)
-        write_official_files(options, folder, metrics, iter(records))
-    return metrics
-
-
-def _print_input(options: MindActOptions, run_input: MindActInput) -> None:
-    source = f"predictions of {options.predictions}" if options.predictions else options.model
-    console = stderr_console()
-    console.print_line(f"{run_input.total} steps of {options.split} by {source}")
-    if options.scores is None:
-        console.print_line(
-            "no --scores-pickle: unless the data contain ranks, gold elements and the first other listed ones are "
-            "used. The gold element is then always an option, and figures are not comparable to published ones."
-        )
+    return root, split
 
 
 def _summary(metrics: Mapping[str, Any]) -> Iterator[PlainTable | str]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -20,22 +19,12 @@ from app.features.suites.cli_suite_run import (
     ModelOption,
     NoCacheOption,
     OutputDirOption,
-    ask_model,
-    open_validated,
     percent_range,
-    print_estimate,
     published_table,
-    run_and_print,
+    run_options,
+    run_suite,
 )
 from judges.suites.rules import Counting
-
-if TYPE_CHECKING:
-    from app.features.suites.multimodal import TildeInput, TildeOptions
-    from app.features.suites.records import Record
-    from app.settings import Settings
-
-
-JOURNAL_NAME = "mm_mind2web_steps.jsonl"
 
 
 def mm_mind2web(
@@ -65,26 +54,16 @@ def mm_mind2web(
     if not data.exists():
         raise WrongUsage(f"--data {data}: no such file or folder")
 
-    from app.features.suites.multimodal import TildeOptions
+    from app.features.suites.mm_mind2web import MultimodalRun
+    from app.features.suites.run_options import MultimodalRunIn
 
     settings = judging_settings(model=model, max_llm=max_llm, reply_cache_bytes=0 if no_cache else None)
     quiet_logging(settings)
-    options = TildeOptions(
-        data=data,
-        split=split,
-        counting=tokens,
-        seed=seed,
-        max_examples=max_examples,
-        model=None if predictions else settings.model,
-        answers=predictions,
-    )
-    run_input = open_validated(options)
-    _print_input(run_input, options)
-    if dry_run:
-        print_estimate(options.plan(run_input), settings, predictions, as_json=as_json)
-        return
-    compute = _score_file if predictions else _ask_model
-    run_and_print(lambda: compute(options, run_input, settings, output_dir), _summary, output_dir, as_json=as_json)
+    options = run_options(
+        MultimodalRunIn, data=str(data), split=split, tokens=tokens, seed=seed, max_examples=max_examples,
+        predictions=predictions and str(predictions),
+    )  # fmt: skip
+    run_suite(MultimodalRun, options, settings, _summary, folder=output_dir, dry_run=dry_run, as_json=as_json)
 
 
 def build(
@@ -132,48 +111,6 @@ def build(
         f"not scored: {built['without_positive']} without a gold element on the page, "
         f"{built['without_screenshot']} without a screenshot{others}{raw_note}"
     )
-
-
-def _ask_model(options: TildeOptions, run_input: TildeInput, settings: Settings, folder: Path | None) -> dict[str, Any]:
-    from app.features.suites.multimodal import figures, run_identity
-
-    return ask_model(
-        options.plan(run_input),
-        settings,
-        None if folder is None else folder / JOURNAL_NAME,
-        identity=run_identity(options, run_input),
-        figures=partial(figures, options, run_input),
-    )
-
-
-def _score_file(
-    options: TildeOptions, run_input: TildeInput, _settings: Settings, folder: Path | None
-) -> dict[str, Any]:
-    from app.features.suites.multimodal import PredictionsPlan, figures
-    from app.features.suites.records import without_trace
-    from app.features.suites.reports import write_files
-    from judges.suites.multimodal.dialogue import read_predictions
-
-    assert options.answers is not None  # noqa: S101 - only called with a file
-    answers = read_predictions(options.answers)
-    plan = PredictionsPlan(run_input, answers, counting=options.counting)
-    records: list[Record] = [plan.score(step) for step in plan.steps()]
-    metrics = figures(options, run_input, [without_trace(record) for record in records], unknown=plan.unknown_ids())
-    if folder is not None:
-        write_files(folder, metrics, records)
-    return metrics
-
-
-def _print_input(run_input: TildeInput, options: TildeOptions) -> None:
-    answered_by = f"answers of {options.answers}" if options.answers else options.model
-    skipped = sum(run_input.skipped.values())
-    console = stderr_console()
-    console.print_line(
-        f"{len(run_input.rows)} steps of {run_input.tasks} tasks by {answered_by}"
-        f"{f'; {skipped} invalid rows are not counted' if skipped else ''}"
-    )
-    if len(run_input.splits) > 1:
-        console.print(f"splits are mixed: {', '.join(run_input.splits)}; use --split to select one", markup=False)
 
 
 def _summary(metrics: Mapping[str, Any]) -> Iterator[PlainTable | str]:

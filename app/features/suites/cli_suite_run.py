@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Any, Protocol, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
 import typer
 
@@ -17,12 +18,11 @@ from app.console.tables import PlainTable, plain_table
 
 if TYPE_CHECKING:
     from app.console.safe_console import SafeConsole
-    from app.features.suites.records import Record
-    from app.features.suites.step_loop import Journal, Plan
+    from app.features.suites.run_options import SuiteRunIn
+    from app.features.suites.suite_run import Journal, SuiteRun
     from app.settings import Settings
 
 
-I_co = TypeVar("I_co", covariant=True)
 _PRINT_INTERVAL_S = 10.0
 
 
@@ -161,93 +161,52 @@ DryRunOption: TypeAlias = Annotated[
 _MAX_LISTED = 10
 
 
-def ask_model(
-    plan: Plan[Any],
-    settings: Settings,
-    journal_file: Path | None,
-    *,
-    identity: Mapping[str, Any],
-    figures: Callable[[Sequence[Record]], dict[str, Any]],
-    write_more: Callable[[Path, dict[str, Any], Iterator[Record]], None] = lambda folder, metrics, records: None,
-) -> dict[str, Any]:
-    """Ask the model about the steps that the journal does not contain, and return the figures of all steps.
-
-    With a journal, the files of the run are written to its folder. ``write_more`` writes further ones from the figures
-    and the complete records.
-    """
-    from app.features.suites.journals import FileJournal, NoJournal
-    from app.features.suites.reports import write_files
-
-    if journal_file is None:
-        return figures(event_loop.run(_judge_steps(plan, settings, NoJournal(), identity.get("metric"))))
-    journal, folder = FileJournal.open(journal_file, identity), journal_file.parent
-    try:
-        records = event_loop.run(_judge_steps(plan, settings, journal, identity.get("metric")))
-        metrics = figures(records)
-        ids = {record["id"] for record in records}  # the journal can have more steps, from a run with more examples
-
-        def own() -> Iterator[Record]:
-            return (record for record in journal.records() if record["id"] in ids)
-
-        write_files(folder, metrics, own())
-        write_more(folder, metrics, own())
-    finally:
-        journal.close()
-    return metrics
+OptionsT = TypeVar("OptionsT", bound="SuiteRunIn")
 
 
-class _Options(Protocol[I_co]):
-    def open_input(self) -> I_co: ...
-
-
-def open_validated(options: _Options[I_co]) -> I_co:
-    """Return the input of a run after validating all its data."""
-    with stderr_console().status("validating the data"):
-        return options.open_input()
-
-
-def print_estimate(plan: Plan[Any], settings: Settings, predictions: Path | None, *, as_json: bool) -> None:
-    """Print the estimate of a run.
+def run_options(options_class: type[OptionsT], **values: Any) -> OptionsT:
+    """Return the options of a run. None stands for the default.
 
     Raises:
-        WrongUsage: predictions are scored, which needs no request.
+        WrongUsage: a value is invalid.
     """
-    from app.features.suites.dry_run import estimate_line, estimate_run
+    from pydantic import ValidationError
 
-    if predictions is not None:
-        raise WrongUsage("--dry-run: scoring --predictions sends no request; run without --dry-run")
-    estimate = estimate_run(plan, settings)
-    if as_json:
-        print_json(estimate)
-    else:
-        print_line(estimate_line(estimate))
-
-
-async def _judge_steps(
-    plan: Plan[Any], settings: Settings, journal: Journal, metric: str | None
-) -> list[dict[str, Any]]:
-    from app.features.suites.step_loop import open_suite_model, run_steps
-
-    async with open_suite_model(settings) as suite_model:
-        with StepProgress(stderr_console(), metric=metric) as shown:
-            return await run_steps(plan, journal, suite_model, max_concurrent=settings.max_llm, on_step=shown.on_step)
+    try:
+        return options_class(**{name: value for name, value in values.items() if value is not None})
+    except ValidationError as error:
+        first = error.errors()[0]
+        flag = str(first["loc"][0]).replace("_", "-") if first["loc"] else "options"
+        raise WrongUsage(f"--{flag}: {first['msg']}") from error
 
 
-def run_and_print(
-    compute: Callable[[], dict[str, Any]],
+def run_suite(
+    run_class: Callable[[OptionsT, Callable[[str], Path], Settings], SuiteRun[Any]],
+    options: OptionsT,
+    settings: Settings,
     summary: Callable[[Mapping[str, Any]], Iterable[PlainTable | str]],
-    folder: Path | None,
     *,
+    folder: Path | None,
+    dry_run: bool,
     as_json: bool,
 ) -> None:
-    """Compute figures and print them, with the tables and lines of ``summary``. ``folder`` is the output folder.
+    """Run a suite and print its figures, with the tables and lines of ``summary``. ``folder`` is the output folder.
 
     Raises:
+        WrongUsage: a dry run is requested and predictions are scored, which needs no request.
         Interrupted: The user pressed Ctrl-C.
         typer.Exit: Steps were not judged.
     """
+    console = stderr_console()
+    with console.status("validating the data"):
+        run = run_class(options, Path, settings)
+    for line in run.describe():
+        console.print_line(line)
+    if dry_run:
+        _print_estimate(run, settings, as_json=as_json)
+        return
     with event_loop.resumable("Finished steps are saved; run the same command to resume."):
-        metrics = compute()
+        metrics = _judge(run, settings, folder)
     if as_json:
         print_json(metrics)
     else:
@@ -257,6 +216,52 @@ def run_and_print(
             console.print(part, markup=False, soft_wrap=isinstance(part, str))
     if metrics["status"] == "incomplete":
         raise typer.Exit(Exit.INCOMPLETE)
+
+
+def _print_estimate(run: SuiteRun[Any], settings: Settings, *, as_json: bool) -> None:
+    from app.features.suites.dry_run import estimate_line, estimate_run
+
+    if run.model is None:
+        raise WrongUsage("--dry-run: scoring --predictions sends no request; run without --dry-run")
+    estimate = estimate_run(run, settings)
+    if as_json:
+        print_json(estimate)
+    else:
+        print_line(estimate_line(estimate))
+
+
+def _judge(run: SuiteRun[Any], settings: Settings, folder: Path | None) -> dict[str, Any]:
+    """Judge the steps that the journal does not contain, write the files, and return the figures of all steps."""
+    from app.features.suites.journals import FileJournal, MemoryJournal
+    from app.features.suites.records import write_files
+
+    journal: FileJournal | MemoryJournal
+    if folder is None or run.model is None:
+        journal = MemoryJournal(keeps=folder is not None)
+    else:
+        journal = FileJournal.open(folder / f"{run.name.replace('-', '_')}_steps.jsonl", run.identity())
+    try:
+        records = event_loop.run(_judge_steps(run, settings, journal))
+        metrics = run.figures(records)
+        if folder is not None:
+            # The journal can have more steps, from a run with more examples.
+            ids = {record["id"] for record in records}
+            write_files(folder, metrics, (record for record in journal.records() if record["id"] in ids))
+            run.write_more(folder, metrics, (record for record in journal.records() if record["id"] in ids))
+    finally:
+        journal.close()
+    return metrics
+
+
+async def _judge_steps(run: SuiteRun[Any], settings: Settings, journal: Journal) -> list[dict[str, Any]]:
+    from app.features.suites.suite_run import SuiteModel, open_suite_model, run_steps
+
+    async with AsyncExitStack() as stack:
+        suite_model = SuiteModel.without_model()
+        if run.model is not None:
+            suite_model = await stack.enter_async_context(open_suite_model(settings))
+        shown = stack.enter_context(StepProgress(stderr_console(), metric=run.identity().get("metric")))
+        return await run_steps(run, journal, suite_model, max_concurrent=settings.max_llm, on_step=shown.on_step)
 
 
 def published_table(metrics: Mapping[str, Any], title: str) -> PlainTable:

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from app.console import event_loop
-from app.features.suites.journals import NoJournal
-from app.features.suites.step_loop import Plan, SuiteModel, run_steps
+from app.features.suites.journals import MemoryJournal
+from app.features.suites.suite_run import SuiteModel, SuiteRun, run_steps
 from app.settings import Settings
 from judges.llm.client import LLMReply, LLMRequest
 from judges.llm.pricing import estimate_tokens
@@ -43,7 +43,7 @@ class _CountingClient:
         """Do nothing."""
 
 
-def estimate_run(plan: Plan[Any], settings: Settings) -> dict[str, Any]:
+def estimate_run(run: SuiteRun[Any], settings: Settings) -> dict[str, Any]:
     """Return the lowest and highest calls, tokens and cost in USD. ``usd`` is None if the price is unknown. Blocks.
 
     Replies in a journal or in the reply cache are not taken into account: they cost nothing.
@@ -52,7 +52,7 @@ def estimate_run(plan: Plan[Any], settings: Settings) -> dict[str, Any]:
     ends = {"low": _CountingClient(_SHORT, fills_limit=False), "high": _CountingClient(_LONG, fills_limit=True)}
     for client in ends.values():
         suite_model = SuiteModel(client=client, model=name)
-        event_loop.run(run_steps(plan, NoJournal(), suite_model, max_concurrent=settings.max_llm))
+        event_loop.run(run_steps(run, MemoryJournal(), suite_model, max_concurrent=settings.max_llm))
     price = settings.prices.of(name)
     counted = {
         figure: {end: getattr(client, figure) for end, client in ends.items()}
@@ -62,7 +62,7 @@ def estimate_run(plan: Plan[Any], settings: Settings) -> dict[str, Any]:
         end: price.usd(input_tokens=client.input_tokens, output_tokens=client.output_tokens)
         for end, client in ends.items()
     }
-    return {"model": settings.model, "steps": plan.total, **counted, "usd": usd}
+    return {"model": settings.model, "steps": run.total, **counted, "usd": usd}
 
 
 def estimate_line(estimate: Mapping[str, Any]) -> str:

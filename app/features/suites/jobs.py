@@ -6,19 +6,18 @@ import asyncio
 import json
 import logging
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from answers.submission import Answer, Submission
 from app.async_tools import Batches
 from app.features.suites.data_folders import DataFolders
 from app.features.suites.errors import PathNotAllowed
-from app.features.suites.mind2web_suite import Mind2WebSuite
-from app.features.suites.mm_mind2web_suite import MultimodalMind2WebSuite
+from app.features.suites.mind2web import Mind2WebRun
+from app.features.suites.mm_mind2web import MultimodalRun
 from app.features.suites.records import Record
 from app.features.suites.run_options import SuiteRunIn
-from app.features.suites.service_suite import PreparedRun, ServiceSuite
-from app.features.suites.step_loop import SuiteModel, run_steps
-from app.features.suites.storage import StepRow, begin_run, parse_records, record_texts, store_steps
+from app.features.suites.storage import begin_run, parse_records, record_texts, step_row, store_steps
+from app.features.suites.suite_run import SuiteModel, SuiteRun, run_steps
 from app.jobs.errors import JobSuperseded
 from app.jobs.evaluator import JobRun
 from app.progress import Progress, Stage
@@ -32,10 +31,8 @@ OPTIONS_NAME = "run.json"
 _log = logging.getLogger(__name__)
 
 
-def service_suites() -> Mapping[str, ServiceSuite]:
-    """Return all suites that run over HTTP, by name."""
-    suites: tuple[ServiceSuite, ...] = (Mind2WebSuite(), MultimodalMind2WebSuite())
-    return {suite.name: suite for suite in suites}
+SUITES: Final[Mapping[str, Any]] = {run_class.name.value: run_class for run_class in (Mind2WebRun, MultimodalRun)}
+"""The class of runs (``SuiteRun``) of each suite, by name."""
 
 
 def as_submission(suite: str, options: SuiteRunIn) -> Submission:
@@ -56,36 +53,37 @@ async def run_suite(run: JobRun) -> dict[str, Any]:
     settings = run.runtime.settings
     folders = DataFolders.of(settings)
     try:
-        prepare = service_suites()[run.job.task_id].prepare_run
-        return await _judge_steps(run, await asyncio.to_thread(prepare, run.options_json, folders, settings))
+        run_class = SUITES[run.job.task_id]
+        options = run_class.options_class.model_validate_json(run.options_json)
+        opened = await asyncio.to_thread(run_class, options, folders.resolve_allowed, settings)
+        return await _judge_steps(run, opened)
     except (SuiteError, PathNotAllowed) as error:
         raise SuiteError(folders.hide_folders(str(error))) from error
 
 
-async def _judge_steps(run: JobRun, prepared: PreparedRun) -> dict[str, Any]:
-    job, total = run.job, prepared.plan.total
-    suite_model = _suite_model(run) if prepared.needs_model else SuiteModel.without_model()
+async def _judge_steps(run: JobRun, opened: SuiteRun[Any]) -> dict[str, Any]:
+    job, total = run.job, opened.total
+    suite_model = SuiteModel.without_model() if opened.model is None else _suite_model(run, opened.model)
     journal = StepJournal(run.database, job.fence)
-    await journal.begin_run(prepared.identity, total)
+    await journal.begin_run(await asyncio.to_thread(opened.identity), total)
     run.progress(_progress(0, total))
     records = await run_steps(
-        prepared.plan,
+        opened,
         journal,
         suite_model,
         max_concurrent=run.runtime.settings.max_llm,
         on_step=lambda _record, *, done, total, reused: run.progress(_progress(done, total)),
     )
     run.progress(Progress(stage=Stage.STORING, leaves_done=len(records), leaves_total=total))
-    figures = await asyncio.to_thread(prepared.figures, records)
+    figures = await asyncio.to_thread(opened.figures, records)
     _log.info("suite run judged", extra={"suite": job.task_id, "steps": len(records), "status": figures["status"]})
-    score = prepared.summary_score(figures)
+    score = opened.summary_score(figures)
     scores = {"score": score_json(score), "final_score": score.low}
     return {"id": run.result_id, "kind": "suite", **figures, **scores, "pages": []}
 
 
-def _suite_model(run: JobRun) -> SuiteModel:
+def _suite_model(run: JobRun, model: str) -> SuiteModel:
     models = run.runtime.models
-    model = run.job.model or run.runtime.settings.model
     client, name = models.client(model)
     models.check(model)
     return SuiteModel(client=run.job_client(client), model=name)
@@ -127,7 +125,7 @@ class StepJournal:
         await self._writes.run(record)
 
     async def _write(self, records: Sequence[Record]) -> list[None]:
-        rows = await asyncio.to_thread(lambda: [StepRow.of(record) for record in records])
+        rows = await asyncio.to_thread(lambda: list(map(step_row, records)))
         async with self._database.begin() as connection:
             if not await is_fence_valid(connection, self._fence):
                 raise JobSuperseded(self._fence.job_id)

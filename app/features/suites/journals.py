@@ -18,14 +18,26 @@ from app.features.suites.records import Record, without_trace
 _RUN = "run"
 
 
-class NoJournal:
-    """Journal that stores nothing, for a run without a folder. The traces of a large split are gigabytes."""
+class MemoryJournal:
+    """Journal of a run that is not resumed. Without ``keeps`` it stores nothing: traces of a split can be gigabytes."""
+
+    def __init__(self, *, keeps: bool = False) -> None:
+        self._keeps = keeps
+        self._records: list[Record] = []
 
     async def stored_records(self) -> Mapping[str, dict[str, Any]]:
         return {}
 
     async def store(self, record: Record) -> None:
-        """Do nothing: the run itself collects what the figures need."""
+        if self._keeps:
+            self._records.append(record)
+
+    def records(self) -> Iterator[Record]:
+        """Yield complete records by position."""
+        return iter(sorted(self._records, key=lambda record: int(record["position"])))
+
+    def close(self) -> None:
+        """Do nothing: there is nothing to close."""
 
 
 class FileJournal:

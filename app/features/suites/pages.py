@@ -31,7 +31,7 @@ from app.features.suites.page_figures import (
     run_rows,
     suite_run,
 )
-from app.features.suites.service_suite import SuiteName
+from app.features.suites.run_options import SuiteName
 from judges.suites.questions import option_name
 
 router = APIRouter(route_class=HtmlRoute, include_in_schema=False)

@@ -1,8 +1,9 @@
-"""Options of suite runs over HTTP: request body, and the stored form that is read later."""
+"""Options of suite runs: body of a request, stored form that is read later, and what the commands build."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from enum import StrEnum
+from typing import Annotated, TypeAlias
 
 from pydantic import BaseModel, ConfigDict, Field
 
@@ -12,12 +13,12 @@ from judges.suites.rules import MAX_HTML_CHARS, Counting, Metric, NoPositive, Pr
 _NO_CONTROL_CHARACTERS = r"^[^\x00-\x1f\x7f]*$"
 BULK_PRIORITY = -10
 """Default priority: lower than that of interactive submissions."""
-_PATHS = ("data", "predictions", "scores", "prompt_template")
-DataPath = Annotated[
+_MAX_TOKENS = {Protocol.TOURNAMENT: 50, Protocol.GUIDE: 512}
+DataPath: TypeAlias = Annotated[
     str,
     Field(min_length=1, max_length=1000, description="Absolute path, or path relative to a folder of ASSAY_SUITE_DATA"),
 ]
-SplitName = Annotated[
+SplitName: TypeAlias = Annotated[
     str,
     # The name becomes a part of a path, which must not leave the folder of the data.
     Field(
@@ -28,8 +29,15 @@ SplitName = Annotated[
 ]
 
 
-class DataIn(BaseModel):
-    """Data, seed and label of a run."""
+class SuiteName(StrEnum):
+    """Suites with runs."""
+
+    MIND2WEB = "mind2web"
+    MM_MIND2WEB = "mm-mind2web"
+
+
+class SuiteRunIn(BaseModel):
+    """Options of the runs of all suites."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -39,16 +47,6 @@ class DataIn(BaseModel):
     run: Annotated[str | None, Field(max_length=200, pattern=_NO_CONTROL_CHARACTERS, description="Free-form label")] = (
         None
     )
-
-    def paths(self) -> dict[str, str]:
-        """Return the paths of files to read, by field name."""
-        paths = {name: getattr(self, name, None) for name in _PATHS}
-        return {name: path for name, path in paths.items() if path is not None}
-
-
-class SuiteRunIn(DataIn):
-    """Options of the runs of all suites."""
-
     model: SingleModel | None = None
     predictions: Annotated[
         DataPath | None, Field(description="Score the answers in this file instead of asking a model")
@@ -64,18 +62,14 @@ class SuiteRunIn(DataIn):
         Field(gt=0, le=1e6, allow_inf_nan=False, strict=False, description="Maximum cost of the run in USD"),
     ] = None
 
-
-class MultimodalOptionsIn(BaseModel):
-    """Options of Multimodal-Mind2Web~."""
-
-    # JSON has enumerations as text, which strict mode would refuse.
-    tokens: Annotated[Counting, Field(strict=False, description="How tokens of operations are counted for F1")] = (
-        Counting.SET
-    )
+    def paths(self) -> dict[str, str]:
+        """Return the paths of files to read, by field name."""
+        paths = {name: getattr(self, name, None) for name in ("data", "predictions", "scores", "prompt_template")}
+        return {name: path for name, path in paths.items() if path is not None}
 
 
-class MultimodalRunIn(SuiteRunIn, MultimodalOptionsIn):
-    """Options of a Multimodal-Mind2Web~ run."""
+class MultimodalRunIn(SuiteRunIn):
+    """Options of a Multimodal-Mind2Web~ run. ``seed`` only affects the resampling of the intervals."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -83,9 +77,25 @@ class MultimodalRunIn(SuiteRunIn, MultimodalOptionsIn):
         }
     )
 
+    # JSON has enumerations as text, which strict mode would refuse.
+    tokens: Annotated[Counting, Field(strict=False, description="How tokens of operations are counted for F1")] = (
+        Counting.SET
+    )
 
-class Mind2WebOptionsIn(BaseModel):
-    """Options of Mind2Web: candidates, questions and scoring."""
+
+class Mind2WebRunIn(SuiteRunIn):
+    """Options of a Mind2Web run."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "example": {
+                "data": "mind2web/data",
+                "split": "test_task",
+                "scores": "mind2web/scores_all_data.pkl",
+                "model": "openai/gpt-4o",
+            }
+        }
+    )
 
     scores: Annotated[
         DataPath | None, Field(description="Candidate scores of the ranker: the pickle, or Parquet converted from it")
@@ -106,25 +116,26 @@ class Mind2WebOptionsIn(BaseModel):
     no_positive: Annotated[
         NoPositive | None, Field(strict=False, description="Steps without a positive (default: zero, guide: skip)")
     ] = None
-
-
-class Mind2WebRunIn(SuiteRunIn, Mind2WebOptionsIn):
-    """Options of a Mind2Web run."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "example": {
-                "data": "mind2web/data",
-                "split": "test_task",
-                "scores": "mind2web/scores_all_data.pkl",
-                "model": "openai/gpt-4o",
-            }
-        }
-    )
-
     temperature: Annotated[float, Field(strict=False, ge=0.0, le=2.0)] = 0.0
     max_tokens: Annotated[
         int | None, Field(ge=1, le=10**6, description="Limit of a reply (default: 50, guide: 512)"), WHOLE_NUMBER
     ] = None
     shuffle: Annotated[Shuffle, Field(strict=False)] = Shuffle.STEP
     compat_trailing: bool = False
+
+    @property
+    def is_guide(self) -> bool:
+        return self.protocol is Protocol.GUIDE
+
+    @property
+    def step_metric(self) -> Metric:
+        return self.metric or (Metric.ACTION if self.is_guide else Metric.MINDACT)
+
+    @property
+    def no_positive_policy(self) -> NoPositive:
+        return self.no_positive or (NoPositive.SKIP if self.is_guide else NoPositive.ZERO)
+
+    @property
+    def reply_tokens(self) -> int:
+        """Maximum output tokens of a reply."""
+        return self.max_tokens or _MAX_TOKENS[self.protocol]

@@ -15,38 +15,22 @@ from sqlalchemy import (
 from sqlalchemy.dialects.postgresql import insert
 from sqlalchemy.ext.asyncio import AsyncConnection
 
+from app.features.suites.records import FIGURES, TRACE, Record, without_trace
 from app.storage.listings import equal
 from app.storage.records import storable_text
 from app.storage.tables import suite_runs, suite_steps
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StepRow:
-    """Step of a suite run. ``record`` and ``trace`` are JSON text."""
-
-    position: int
-    task_id: str
-    status: str
-    element_acc: float | None
-    action_f1: float | None
-    step_acc: float | None
-    record: str
-    trace: str
-
-    @classmethod
-    def of(cls, record: Mapping[str, Any]) -> StepRow:
-        """Convert a step record to a row. The ``trace`` is stored in a separate column."""
-        fields = {name: value for name, value in record.items() if name != "trace"}
-        return cls(
-            position=record["position"],
-            task_id=storable_text(record["task_id"]),
-            status=record["status"],
-            element_acc=record["element_acc"],
-            action_f1=record["action_f1"],
-            step_acc=record["step_acc"],
-            record=storable_text(json.dumps(fields, ensure_ascii=False)),
-            trace=storable_text(json.dumps(record.get("trace") or {}, ensure_ascii=False)),
-        )
+def step_row(record: Record) -> dict[str, Any]:
+    """Return the columns of a step. ``record`` and ``trace`` are JSON text."""
+    return {
+        "position": record["position"],
+        "task_id": storable_text(record["task_id"]),
+        "status": record["status"],
+        **{name: record[name] for name in FIGURES},
+        "record": storable_text(json.dumps(without_trace(record), ensure_ascii=False)),
+        "trace": storable_text(json.dumps(record.get(TRACE) or {}, ensure_ascii=False)),
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -77,14 +61,11 @@ async def record_texts(connection: AsyncConnection, job_id: str) -> list[str]:
     return list((await connection.execute(query)).scalars())
 
 
-async def store_steps(connection: AsyncConnection, job_id: str, rows: Sequence[StepRow]) -> None:
-    """Store steps. Existing rows are replaced."""
+async def store_steps(connection: AsyncConnection, job_id: str, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Store rows of ``step_row``. Existing ones are replaced."""
     query = insert(suite_steps)
-    names = ("task_id", "status", "element_acc", "action_f1", "step_acc", "record", "trace")
-    replaced = {name: query.excluded[name] for name in names}
-    values = [
-        {"job_id": job_id, "position": row.position, **{name: getattr(row, name) for name in names}} for row in rows
-    ]
+    replaced = {name: query.excluded[name] for name in rows[0] if name != "position"}
+    values = [{"job_id": job_id, **row} for row in rows]
     await connection.execute(query.on_conflict_do_update(index_elements=["job_id", "position"], set_=replaced), values)
 
 
@@ -114,7 +95,7 @@ async def get_step(connection: AsyncConnection, job_id: str, position: int) -> d
         suite_steps.c.job_id == job_id, suite_steps.c.position == position
     )
     row = (await connection.execute(query)).first()
-    return None if row is None else parse_steps([(row.record, row.trace)])[0]
+    return None if row is None else {**json.loads(row.record), TRACE: json.loads(row.trace)}
 
 
 async def means_of(connection: AsyncConnection, job_id: str) -> StepMeans:
@@ -133,11 +114,6 @@ async def means_of(connection: AsyncConnection, job_id: str) -> StepMeans:
         action_f1=action_f1,
         step_acc=step_acc,
     )
-
-
-def parse_steps(rows: Iterable[tuple[str, str]]) -> list[dict[str, Any]]:
-    """Parse records with their ``trace``. Blocks for milliseconds per step."""
-    return [{**json.loads(record), "trace": json.loads(trace)} for record, trace in rows]
 
 
 def parse_records(texts: Iterable[str]) -> list[dict[str, Any]]:

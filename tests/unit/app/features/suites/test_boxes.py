@@ -6,8 +6,7 @@ import zlib
 import pytest
 from PIL import Image
 
-from app.features.suites.boxes import GOLD, PICKED, draw_boxes
-from app.features.suites.service_suite import Box
+from app.features.suites.boxes import GOLD, PICKED, Box, draw_boxes
 from judges.suites.errors import DataUnreadable
 from tests.fakes.multimodal import picture
 

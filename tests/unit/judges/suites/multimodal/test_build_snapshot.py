@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from app.features.suites.multimodal import read_input
+from app.features.suites.mm_mind2web import read_input
 from judges.suites.errors import DataUnreadable
 from judges.suites.multimodal.row_files import read_rows
 from judges.suites.multimodal.snapshot import SamplingOptions, build_snapshot

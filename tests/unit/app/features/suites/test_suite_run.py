@@ -1,15 +1,15 @@
-"""Step loop with a counting plan and without a model."""
+"""Step loop with a counting run and without a model."""
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
 from app.features.suites.records import Record
-from app.features.suites.step_loop import SuiteModel, run_steps
+from app.features.suites.suite_run import SuiteModel, run_steps
 from judges.errors import LLMRejected, LLMUnavailable, RejectionScope
 
 
@@ -17,8 +17,8 @@ def record(step: int, status: str = "scored", **more: Any) -> dict[str, Any]:
     return {"id": str(step), "position": step, "status": status, "trace": {}} | more
 
 
-class CountingPlan:
-    """Plan whose steps are numbers. ``fault`` maps steps to the exceptions that they raise.
+class CountingRun:
+    """Run whose steps are numbers. ``fault`` maps steps to the exceptions that they raise.
 
     The first steps wait until ``wanted_at_once`` of them are judged at the same time.
     """
@@ -53,8 +53,8 @@ class CountingPlan:
         self.judged.append(step)
         return record(step)
 
-    def not_judged(self, step: int, error: Exception) -> Record:
-        return record(step, "not_judged", detail=str(error))
+    def not_judged(self, step: int, reason: str, detail: str, usage: Any) -> Record:
+        return record(step, "not_judged", reason=reason, detail=detail)
 
 
 class MemoryJournal:
@@ -72,7 +72,7 @@ class MemoryJournal:
 
 
 async def run(
-    plan: CountingPlan, journal: Any = None, *, max_concurrent: int = 3
+    plan: CountingRun, journal: Any = None, *, max_concurrent: int = 3
 ) -> tuple[list[dict[str, Any]], list[tuple[int, int, bool]]]:
     """Return the records, and how many steps were done, of how many, and whether the newest was reused, each time."""
     seen: list[tuple[int, int, bool]] = []
@@ -81,13 +81,17 @@ async def run(
         seen.append((done, total, reused))
 
     records = await run_steps(
-        plan, journal or MemoryJournal(), SuiteModel.without_model(), max_concurrent=max_concurrent, on_step=on_step
+        cast(Any, plan),
+        journal or MemoryJournal(),
+        SuiteModel.without_model(),
+        max_concurrent=max_concurrent,
+        on_step=on_step,
     )
     return records, seen
 
 
 async def test_concurrent_steps_and_steps_read_ahead_are_limited():
-    plan = CountingPlan(30, wanted_at_once=4)
+    plan = CountingRun(30, wanted_at_once=4)
     async with asyncio.timeout(60):
         await run(plan, max_concurrent=4)
     assert plan.most_at_once == 4
@@ -95,7 +99,7 @@ async def test_concurrent_steps_and_steps_read_ahead_are_limited():
 
 
 async def test_settled_steps_are_reused_and_steps_not_judged_are_repeated():
-    plan = CountingPlan(4)
+    plan = CountingRun(4)
     records, seen = await run(plan, MemoryJournal(record(0), record(1, "not_judged"), record(2, "skipped")))
     assert sorted(plan.judged) == [1, 3]
     assert sum(reused for _, _, reused in seen) == 2
@@ -104,7 +108,7 @@ async def test_settled_steps_are_reused_and_steps_not_judged_are_repeated():
 
 async def test_model_fault_affects_only_one_step():
     faults: dict[int, Exception] = {1: LLMUnavailable("away"), 2: LLMRejected("too long")}
-    records, _ = await run(CountingPlan(4, faults))
+    records, _ = await run(CountingRun(4, faults))
     assert [one["status"] for one in records] == ["scored", "not_judged", "not_judged", "scored"]
 
 
@@ -112,12 +116,12 @@ async def test_endpoint_rejection_stops_the_run_and_keeps_judged_steps():
     journal = MemoryJournal()
     refusal = LLMRejected("wrong key", status=401, scope=RejectionScope.ENDPOINT)
     with pytest.raises(LLMRejected, match="wrong key"):
-        await run(CountingPlan(50, {7: refusal}), journal, max_concurrent=1)
+        await run(CountingRun(50, {7: refusal}), journal, max_concurrent=1)
     assert [one["position"] for one in journal.records] == list(range(7))
 
 
 async def test_cancelled_run_leaves_no_task_running():
-    plan = CountingPlan(10_000)
+    plan = CountingRun(10_000)
     running = asyncio.create_task(run(plan))
     while len(plan.judged) < 5:  # noqa: ASYNC110 - a counter of the plan's own
         await asyncio.sleep(0.001)

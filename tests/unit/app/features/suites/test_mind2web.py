@@ -14,14 +14,13 @@ from typing import Any
 
 import pytest
 
-from app.features.suites.mindact import MindActPlan, PlayOptions
-from app.features.suites.mindact_run import MindActOptions, figures, score_file
-from app.features.suites.records import without_trace
-from app.features.suites.step_loop import Plan, SuiteModel, run_steps
+from app.features.suites.journals import MemoryJournal
+from app.features.suites.mind2web import Mind2WebRun
+from app.features.suites.run_options import Mind2WebRunIn
+from app.features.suites.suite_run import SuiteModel, run_steps
+from app.settings import load_settings
 from judges.errors import LLMOutputUnusable, LLMUnavailable, UnusableKind
 from judges.llm.client import LLMReply, LLMRequest
-from judges.suites.mind2web.data import find_split
-from judges.suites.mind2web.questions import shipped_template
 from rubrics.verdict import Usage
 from tests.fakes.mind2web import (
     FIGURES_SCORED_ZERO,
@@ -32,6 +31,7 @@ from tests.fakes.mind2web import (
     nine_steps,
     stand_in_reply,
     task,
+    write_scores,
     write_split,
 )
 
@@ -57,54 +57,24 @@ class Model:
         """Do nothing."""
 
 
-class RankTable:
-    name = "scores.pkl"
-
-    def __init__(self, ranks: dict[str, dict[str, int]]) -> None:
-        self._ranks = ranks
-
-    def of(self, sample_id: str) -> dict[str, int] | None:
-        return self._ranks.get(sample_id)
-
-    def scores_of(self, sample_id: str) -> dict[str, float]:
-        return {}
+def opened(
+    folder: Path, tasks: Sequence[Any], *, ranks: Mapping[str, Mapping[str, int]] | None = None, **options: Any
+) -> Mind2WebRun:
+    data = write_split(folder, tasks)
+    if ranks is not None:
+        options["scores"] = str(write_scores(folder / "scores.pkl", ranks))
+    order = Mind2WebRunIn(data=str(data), split="test_task", model="openai/gpt-4o", **options)
+    return Mind2WebRun(order, Path, load_settings(data_dir=folder / "data"))
 
 
-class MemoryJournal:
-    """Journal in memory."""
-
-    def __init__(self) -> None:
-        self.kept: dict[str, Any] = {}
-
-    async def stored_records(self) -> dict[str, Any]:
-        return {id: without_trace(record) for id, record in self.kept.items()}
-
-    async def store(self, record: Any) -> None:
-        self.kept[record["id"]] = json.loads(json.dumps(record))
-
-
-def plan(folder: Path, tasks: Sequence[Any], *, ranks: Any = None, **play_options: Any) -> MindActPlan:
-    split = find_split(write_split(folder, tasks), "test_task")
-    return MindActPlan(
-        split,
-        len(list(split.steps())),
-        play_options=PlayOptions(**play_options),
-        ranks=ranks,
-        template=shipped_template(),
-    )
-
-
-def run(planned: Plan[Any], model: Model | None = None, journal: MemoryJournal | None = None) -> list[dict[str, Any]]:
+def judged(run: Mind2WebRun, model: Model | None = None) -> list[dict[str, Any]]:
     suite_model = SuiteModel(client=model or Model(), model="gpt-4o")
-    return asyncio.run(run_steps(planned, journal or MemoryJournal(), suite_model, max_concurrent=3))
+    return asyncio.run(run_steps(run, MemoryJournal(), suite_model, max_concurrent=3))
 
 
-def record_of_one_step(folder: Path, reply: ReplyFunction, **given: Any) -> dict[str, Any]:
+def record_of_one_step(folder: Path, reply: ReplyFunction) -> dict[str, Any]:
     """Return the record of a task with one step."""
-    play_options = {name: given.pop(name) for name in list(given) if name in PlayOptions.__dataclass_fields__}
-    ranks = given.pop("ranks", None)
-    texts = given.pop("texts", items(count=given.pop("count", 7)))
-    [record] = run(plan(folder, [task("T", [action("a", texts, **given)])], ranks=ranks, **play_options), Model(reply))
+    [record] = judged(opened(folder, [task("T", [action("a", items())])]), Model(reply))
     return record
 
 
@@ -114,7 +84,7 @@ def flags(record: Mapping[str, Any]) -> tuple[Any, Any, Any]:
 
 def test_prompt_is_sent_as_published(tmp_path: Path):
     model = Model()
-    run(plan(tmp_path, nine_steps()[:1]), model)
+    judged(opened(tmp_path, nine_steps()[:1]), model)
     request = model.requests[0]
     assert [message["role"] for message in request.messages] == ["system", *["user", "assistant"] * 3, "user"]
     assert (request.params, request.prompt, request.schema) == (
@@ -133,11 +103,9 @@ def test_all_steps_give_the_published_figures(tmp_path: Path):
     assert found["status"] == "complete"
 
 
-def report_of(folder: Path, model: Model, **more: Any) -> dict[str, Any]:
-    options = MindActOptions(data=folder, split="test_task", model="openai/gpt-4o", **more)
-    write_split(folder, nine_steps())
-    records = run(plan(folder, nine_steps(), ranks=RankTable(NINE_RANKS)), model)
-    return figures(options, options.open_input(), records)
+def report_of(folder: Path, model: Model) -> dict[str, Any]:
+    run = opened(folder, nine_steps(), ranks=NINE_RANKS)
+    return run.figures(judged(run, model))
 
 
 def approx_nested(value: Any) -> Any:
@@ -177,21 +145,23 @@ def test_damaged_page_affects_only_its_step(tmp_path: Path):
     broken, lacking, whole = action("a", items()), action("b", items("click")), action("c", items("click"))
     broken["cleaned_html"] = "<html>"
     lacking["pos_candidates"][0]["backend_node_id"] = "77"
-    first, second, third = run(plan(tmp_path, [task("T", [broken, lacking, whole])]))
+    first, second, third = judged(opened(tmp_path, [task("T", [broken, lacking, whole])]))
     assert (first["reason"], second["reason"], third["step_acc"]) == ("page_unusable", "page_unusable", 1)
     assert "task T, action 0 (a): cleaned_html is not well-formed" in first["detail"]
     assert "task T, action 1 (b): candidate '77' is not in cleaned_html" in second["detail"]
 
 
 def test_predictions_are_scored_without_a_model(tmp_path: Path):
-    played = run(plan(tmp_path, nine_steps(), ranks=None))
+    played = judged(opened(tmp_path, nine_steps()))
     file = tmp_path / "predictions.json"
     given = [[record["id"], *record["prediction"]] for record in played if record["id"] != "T2_b"]
     file.write_text(json.dumps([*given, ["T9_z", "1", "CLICK "]]))
-    options = MindActOptions(data=tmp_path, split="test_task", predictions=file)
-    metrics, records = score_file(options, options.open_input())
+    model, run = Model(), opened(tmp_path, nine_steps(), predictions=str(file))
+    records = judged(run, model)
     assert [flags(record) for record in records if record["id"] != "T2_b"] == [
         flags(record) for record in played if record["id"] != "T2_b"
     ]
+    metrics = run.figures(records)
     assert metrics["not_judged"]["by_reason"] == {"no_prediction": 1}
     assert (metrics["unknown_ids"], metrics["unknown_count"]) == (["T9_z"], 1)
+    assert (metrics["model"], model.requests) == (None, [])
