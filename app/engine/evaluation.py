@@ -275,13 +275,15 @@ async def _evaluate(
     try:
         result = await pipeline.evaluate(
             runtime,
-            judge=planned.judge,
-            agent=planned.folder.agent,
-            answer=planned.answer,
-            result_id=runtime.ids.new("res"),
+            pipeline.JudgingCase(
+                judge=planned.judge,
+                agent=planned.folder.agent,
+                answer=planned.answer,
+                result_id=runtime.ids.new("res"),
+                earlier=earlier,
+                folder=task_folder,
+            ),
             progress=lambda progress: observer.progress(planned, progress),
-            earlier=earlier,
-            folder=task_folder,
         )
         path = await asyncio.to_thread(
             write_result, planned.folder, planned.answer, result, finished_at=runtime.clock.now()

@@ -57,13 +57,42 @@ _JUDGING_SHARE = 0.95
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class _Case:
-    """Inputs of judging one answer. ``deadline_s`` limits the time for judging."""
+class JudgingCase:
+    """One answer to judge, and what determines its result.
 
-    runtime: Runtime
+    Attributes:
+        model: ``provider/model``, or a jury of several (default: that of the settings).
+        owner: Owner of the answer. Their private captures are used besides the shared ones. None: shared captures only.
+        answered_at: Time at which the answer was given, if known. Web archive copies close to it are preferred.
+        earlier: Previous result of the answer, to which the new result is compared.
+        parameters: Parameters of the model requests (default: those of the settings).
+        stored_pages: Use only stored pages and capture none. A claim whose page is not stored is not judged.
+        deadline_s: Time limit (default: that of the settings). Leaves that need longer are not judged.
+        folder: Page cache folder of the task, for public scripts that read it.
+        is_stored: Whether the result is stored. If not, it has no call log, warnings or comparison.
+    """
+
     judge: Judge
     agent: str
     answer: Answer
+    model: str | None = None
+    owner: str | None = None
+    result_id: str | None = None
+    answered_at: datetime | None = None
+    earlier: Mapping[str, Any] | None = None
+    parameters: RunParameters | None = None
+    stored_pages: bool = False
+    deadline_s: float | None = None
+    folder: TaskFolder | None = None
+    is_stored: bool = True
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Run:
+    """A case with what judges it. ``deadline_s`` limits the time for judging."""
+
+    runtime: Runtime
+    case: JudgingCase
     llm: LLMClient
     judged_by: JudgeName
     parameters: RunParameters
@@ -71,7 +100,6 @@ class _Case:
     reporter: _ProgressReporter
     deadline_s: float
     verifier: Callable[..., Verifier]
-    folder: TaskFolder | None
 
     @property
     def model(self) -> str:
@@ -90,87 +118,60 @@ class _Judged:
 
 async def evaluate(
     runtime: Runtime,
+    case: JudgingCase,
     *,
-    judge: Judge,
-    agent: str,
-    answer: Answer,
-    model: str | None = None,
-    owner: str | None = None,
-    result_id: str | None = None,
     progress: ProgressCallback = ignore_progress,
-    replace_client: Callable[[LLMClient], LLMClient] = lambda client: client,
-    prepare: Callable[[LLMRequest], LLMRequest] = lambda request: request,
-    observers: Sequence[RequestObserver] = (),
-    answered_at: datetime | None = None,
-    earlier: Mapping[str, Any] | None = None,
-    parameters: RunParameters | None = None,
-    stored_pages: bool = False,
-    deadline_s: float | None = None,
+    wrap_client: Callable[[LLMClient], LLMClient] = lambda client: client,
     verifier: Callable[..., Verifier] = Verifier,
     pages: AnswerPages | None = None,
-    folder: TaskFolder | None = None,
-    is_stored: bool = True,
 ) -> dict[str, Any]:
     """Judge one answer and return the result as JSON values.
 
     Args:
-        model: ``provider/model``, or a jury of several (default: that of the settings).
-        owner: Owner of the answer. Their private captures are used besides the shared ones. None: shared captures only.
-        replace_client: Replaces the client of the model, for example by one that replays recorded replies.
-        prepare: Changes each request before it is sent, for example by adding the checkpoints and the budget of a job.
-        observers: Further observers of the model requests, for example metrics.
-        answered_at: Time at which the answer was given, if known. Web archive copies close to it are preferred.
-        earlier: Previous result of the answer, to which the new result is compared.
-        parameters: Parameters of the model requests (default: those of the settings).
-        stored_pages: Use only stored pages and capture none. A claim whose page is not stored is not judged.
-        deadline_s: Time limit (default: that of the settings). Leaves that need longer are not judged.
+        wrap_client: Returns the client that is asked instead of that of the model: one that adds the checkpoints and
+            the budget of a job, or one that replays recorded replies.
         verifier: Class, or function that creates an object, that judges claims of native judges.
-        pages: Pages of the answer (default: those of the runtime, as the arguments above say).
-        folder: Page cache folder of the task, for public scripts that read it.
-        is_stored: Whether the result is stored. If not, it has no call log, warnings or comparison.
+        pages: Pages of the answer (default: those of the runtime, as the case says).
 
     Raises:
         JudgeBug: The task file failed. The subclass ScriptStopped means that it exceeded its limits.
         ModelNotConfigured, BrowserUnavailable: The model or the browser cannot be used on this machine.
         LLMRejected: The provider rejects every request. Replies that were paid for are in the reply cache.
     """
-    urls, watch = await cited_urls(answer.text), _Stopwatch()
-    judged_by, parameters = parse_judge(model or runtime.settings.model), parameters or runtime.settings.parameters
+    urls, watch = await cited_urls(case.answer.text), _Stopwatch()
+    judged_by = parse_judge(case.model or runtime.settings.model)
+    parameters = case.parameters or runtime.settings.parameters
     client = await _opened(runtime, judged_by)  # takes seconds in a new process
-    pages = pages or AnswerPages(runtime.pages, near=answered_at, owner=owner, stored_only=stored_pages)
-    call_log = CallLog(runtime, pages, result_id, is_stored=is_stored)
+    pages = pages or AnswerPages(runtime.pages, near=case.answered_at, owner=case.owner, stored_only=case.stored_pages)
+    call_log = CallLog(runtime, pages, case.result_id, is_stored=case.is_stored)
     meter, rejections = UsageMeter(), RejectionMonitor(*judged_by.providers)
     request_parameters = RequestParameters(parameters, judged_by.providers)
-    llm = ObservedLLM(
-        replace_client(client),
-        (*observers, meter, rejections, *call_log.observers),
-        prepare=lambda request: prepare(request_parameters.add_to(request)),
-    )
+    llm = ObservedLLM(wrap_client(client), (meter, rejections, *call_log.observers), prepare=request_parameters.add_to)
     reporter = _ProgressReporter(progress, pages=len(urls))
     await pages.capture_all(urls, reporter.captured)
     watch.lap("capture_s")
-    case = _Case(
+    run = _Run(
         runtime=runtime,
-        judge=judge,
-        agent=agent,
-        answer=answer,
+        case=case,
         llm=llm,
         judged_by=judged_by,
         parameters=parameters,
         pages=pages,
         reporter=reporter,
-        deadline_s=max(1.0, (deadline_s or runtime.settings.job_deadline_s) * _JUDGING_SHARE - watch.total_s),
+        deadline_s=max(1.0, (case.deadline_s or runtime.settings.job_deadline_s) * _JUDGING_SHARE - watch.total_s),
         verifier=verifier,
-        folder=folder,
     )
-    with call_log, _stored_pages_only() if stored_pages else nullcontext():
-        judged = await _run_judge(case, rejections)
+    with call_log, _stored_pages_only() if case.stored_pages else nullcontext():
+        judged = await _run_judge(run, rejections)
         watch.lap("judge_s")
-        calls = await call_log.store(judge)
-    result = _result(case, judged, id=result_id, usage=meter.total, timing=watch.seconds(), calls=calls)
-    if not is_stored:
+        calls = await call_log.store(case.judge)
+    result = _result(run, judged, usage=meter.total, timing=watch.seconds(), calls=calls)
+    if not case.is_stored:
         return result
-    return await _detailed(result, case, meter, _configuration_hash(client, request_parameters, case.model), earlier)
+    result |= {"judge_usage": _judge_usage(result, meter), "usage_by": meter.rows()}
+    result["asked_in"] = _configuration_hash(client, request_parameters, run.model)
+    result["warnings"] = await runtime.models.warnings(str(judged_by))
+    return await asyncio.to_thread(with_rejudged, result, case.earlier)
 
 
 async def _opened(runtime: Runtime, judged_by: JudgeName) -> LLMClient:
@@ -209,27 +210,21 @@ def _configuration_hash(client: LLMClient, parameters: RequestParameters, model:
 
 
 def _result(
-    case: _Case,
-    judged: _Judged,
-    *,
-    id: str | None,
-    usage: Usage,
-    timing: Mapping[str, float],
-    calls: Mapping[str, Any] | None,
+    run: _Run, judged: _Judged, *, usage: Usage, timing: Mapping[str, float], calls: Mapping[str, Any] | None
 ) -> dict[str, Any]:
     return build_result(
-        {**judged.summary, **_actual_models(judged.summary, case.model)},
-        id=id,
-        task_id=case.judge.task,
-        judge=case.judge,
-        judged_with=_judged_with(case.parameters, case.judged_by) | rules(),
-        model=case.model,
+        {**judged.summary, **_actual_models(judged.summary, run.model)},
+        id=run.case.result_id,
+        task_id=run.case.judge.task,
+        judge=run.case.judge,
+        judged_with=_judged_with(run.parameters, run.judged_by) | rules(),
+        model=run.model,
         prompts=judged.prompts,
-        answer_sha256=case.answer.sha256,
+        answer_sha256=run.case.answer.sha256,
         tool_version=_tool_version(),
         usage=usage,
         timing=timing,
-        pages=map(page_json, case.pages.seen),
+        pages=map(page_json, run.pages.seen),
         calls=calls,
     )
 
@@ -266,71 +261,62 @@ def _judged_with(parameters: RunParameters, judged_by: JudgeName) -> dict[str, A
     return {"judge": judge, "parameters": by_role}
 
 
-async def _detailed(
-    result: dict[str, Any], case: _Case, meter: UsageMeter, configuration: str | None, earlier: Mapping[str, Any] | None
-) -> dict[str, Any]:
-    """Add the usage, warnings about the judge, and how each leaf was judged again."""
-    result |= {"judge_usage": _judge_usage(result, meter), "usage_by": meter.rows(), "asked_in": configuration}
-    result["warnings"] = await case.runtime.models.warnings(str(case.judged_by))
-    return await asyncio.to_thread(with_rejudged, result, earlier)
-
-
-async def _run_judge(case: _Case, watch: RejectionMonitor) -> _Judged:
+async def _run_judge(run: _Run, watch: RejectionMonitor) -> _Judged:
     """Run the judge. If the provider rejected its requests, raise that error instead of a failure of the judge."""
     try:
-        with case.runtime.page_preparer.judging():
-            judged = await (_run_native(case) if case.judge.kind is JudgeKind.NATIVE else _run_script(case))
+        with run.runtime.page_preparer.judging():
+            judged = await (_run_native(run) if run.case.judge.kind is JudgeKind.NATIVE else _run_script(run))
     except JudgeBug as error:
         if watch.rejection is not None:
             raise watch.rejection from error
         raise
     if watch.rejection is not None:
         raise watch.rejection
-    case.reporter.storing()
+    run.reporter.storing()
     return judged
 
 
-async def _run_native(case: _Case) -> _Judged:
+async def _run_native(run: _Run) -> _Judged:
     """Run a native judge: declare the rubric, then settle it. Judges not loaded from a file run in-process."""
-    block_builder, prepared = case.runtime.block_builder, case.runtime.page_preparer
-    if case.runtime.process_pool is not None and case.judge.source is not None:
-        isolated = await judge_isolated(case.runtime.process_pool, _job(case))
+    block_builder, prepared = run.runtime.block_builder, run.runtime.page_preparer
+    if run.runtime.process_pool is not None and run.case.judge.source is not None:
+        isolated = await judge_isolated(run.runtime.process_pool, _job(run))
         return _Judged(summary=isolated.summary, prompts=isolated.prompts, usage=isolated.usage)
     tools = JudgeTools(
         verifier=judge_named(
-            case.model, lambda model: case.verifier(case.llm, model, block_builder=block_builder, pages=prepared)
+            run.model, lambda model: run.verifier(run.llm, model, block_builder=block_builder, pages=prepared)
         ),
-        extractor=Extractor(case.llm, case.model, block_builder=block_builder, pages=prepared),
-        evidence_for=case.pages.evidence_for,
+        extractor=Extractor(run.llm, run.model, block_builder=block_builder, pages=prepared),
+        evidence_for=run.pages.evidence_for,
     )
     judgement = await run_judge(
-        case.judge, case.answer, tools, progress=case.reporter.judged, deadline_s=case.deadline_s
+        run.case.judge, run.case.answer, tools, progress=run.reporter.judged, deadline_s=run.deadline_s
     )
-    summary = await run_on_leaves(lambda: native_summary(judgement, agent_name=case.agent), len(judgement.rubric))
+    summary = await run_on_leaves(lambda: native_summary(judgement, agent_name=run.case.agent), len(judgement.rubric))
     return _Judged(summary=summary, prompts=judgement.prompts, usage=judgement.usage)
 
 
-def _job(case: _Case) -> JudgeJob:
+def _job(run: _Run) -> JudgeJob:
     return JudgeJob(
-        judge=case.judge,
-        answer=case.answer,
-        agent=case.agent,
-        model=case.model,
-        llm=case.llm,
-        block_builder=case.runtime.block_builder,
-        preparer=case.runtime.page_preparer,
-        evidence_for=case.pages.evidence_for,
-        bodies=case.runtime.blobs,
-        verifier=case.verifier,
-        progress=case.reporter.judged,
-        deadline_s=case.deadline_s,
+        judge=run.case.judge,
+        answer=run.case.answer,
+        agent=run.case.agent,
+        model=run.model,
+        llm=run.llm,
+        block_builder=run.runtime.block_builder,
+        preparer=run.runtime.page_preparer,
+        evidence_for=run.pages.evidence_for,
+        bodies=run.runtime.blobs,
+        verifier=run.verifier,
+        progress=run.reporter.judged,
+        deadline_s=run.deadline_s,
     )
 
 
-async def _run_script(case: _Case) -> _Judged:
+async def _run_script(run: _Run) -> _Judged:
     """Run a public task script with our implementation of the public toolkit."""
-    pages = TaskPages(case.pages, case.pages.seen, case.folder, on_use=case.pages.use)
-    summary = await run_script(_job(case), pages, case.runtime.process_pool)
+    pages = TaskPages(run.pages, run.pages.seen, run.case.folder, on_use=run.pages.use)
+    summary = await run_script(_job(run), pages, run.runtime.process_pool)
     usage = summary.pop("usage", None)
     return _Judged(
         summary=summary, prompts=summary.pop("prompts", ()), usage=Usage() if usage is None else Usage(**usage)

@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from answers.submission import Answer
-from app.engine.pipeline import evaluate
+from app.engine.pipeline import JudgingCase, evaluate
 from app.engine.runtime import Runtime
 from cache.blobs import BlobStore
 from cache.capture import CaptureOutcome, Evidence, Observation
@@ -74,21 +74,14 @@ async def runtime_with_pages(
 
 
 def text_judge(
-    runtime: Runtime, judge: Judge, model: str, replace_client: Callable[[LLMClient], LLMClient] = lambda client: client
+    runtime: Runtime, judge: Judge, model: str, wrap_client: Callable[[LLMClient], LLMClient] = lambda client: client
 ) -> JudgeText:
     """Return a function that judges an answer text with the whole pipeline. It stores no result."""
 
     async def judged(text: str) -> dict[str, Any]:
-        answer = Answer(name=ANSWER, text=text)
-        return await evaluate(
-            runtime,
-            judge=judge,
-            agent=AGENT,
-            answer=answer,
-            model=model,
-            result_id=runtime.ids.new("res"),
-            replace_client=replace_client,
-        )
+        answer, result_id = Answer(name=ANSWER, text=text), runtime.ids.new("res")
+        case = JudgingCase(judge=judge, agent=AGENT, answer=answer, model=model, result_id=result_id)
+        return await evaluate(runtime, case, wrap_client=wrap_client)
 
     return judged
 

@@ -19,7 +19,7 @@ from app.storage.database import Database
 from app.storage.records import Job, JobKind
 from app.storage.results import earlier_result
 from judges.errors import JudgeBug, LLMBudgetExceeded
-from judges.llm.client import LLMClient, LLMRequest, for_job
+from judges.llm.client import LLMClient, for_job
 from judges.llm.observed import ObservedLLM
 
 
@@ -62,9 +62,14 @@ class JobEvaluator:
         """
         account = await AttemptAccounting.open(self.database, self.ledger, job)
         prepare = for_job(account, account)
+
+        def job_client(client: LLMClient) -> LLMClient:
+            return ObservedLLM(client, (self.request_metrics,), prepare=prepare)
+
         try:
             if job.kind is JobKind.ANSWER:
-                result = await self._judge(job, answer, prepare, result_id=result_id, progress=progress)
+                case = await self._case(job, answer, result_id)
+                result = await pipeline.evaluate(self.runtime, case, progress=progress, wrap_client=job_client)
             else:
                 result = await self.runners[job.kind.value].run(
                     JobRun(
@@ -74,7 +79,7 @@ class JobEvaluator:
                         options_json=answer.text,
                         result_id=result_id,
                         progress=progress,
-                        job_client=lambda client: ObservedLLM(client, (self.request_metrics,), prepare=prepare),
+                        job_client=job_client,
                     )
                 )
         except (JudgeBug, LLMBudgetExceeded) as error:
@@ -85,29 +90,17 @@ class JobEvaluator:
             raise JobBudgetExhausted(account.exhausted, result)
         return result
 
-    async def _judge(
-        self,
-        job: Job,
-        answer: Answer,
-        prepare: Callable[[LLMRequest], LLMRequest],
-        *,
-        result_id: str,
-        progress: ProgressCallback,
-    ) -> dict[str, Any]:
+    async def _case(self, job: Job, answer: Answer, result_id: str) -> pipeline.JudgingCase:
         async with self.database.begin() as connection:
             earlier = await earlier_result(connection, job)
         await self.runtime.reload_judges([job.task_id])
-        return await pipeline.evaluate(
-            self.runtime,
+        return pipeline.JudgingCase(
             judge=self.runtime.judge(job.task_id),
             agent=job.agent,
             answer=answer,
             model=job.model,
             owner=job.owner,
             result_id=result_id,
-            progress=progress,
-            prepare=prepare,
-            observers=(self.request_metrics,),
             answered_at=job.created_at,
             earlier=None if earlier is None else await asyncio.to_thread(json.loads, earlier),
             stored_pages=job.stored_pages,

@@ -144,12 +144,8 @@ class InMemoryJudging:
         try:
             return await pipeline.evaluate(
                 runtime,
-                judge=judge,
-                agent="otter",
-                answer=answer,
-                owner=self.owner,
-                result_id=result_id,
-                replace_client=lambda _: self.llm,
+                pipeline.JudgingCase(judge=judge, agent="otter", answer=answer, owner=self.owner, result_id=result_id),
+                wrap_client=lambda _: self.llm,
             )
         finally:
             await runtime.models.aclose()

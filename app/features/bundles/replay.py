@@ -391,15 +391,17 @@ class _Replay:
         members = members_in(str(recorded.get("model")))
         return await pipeline.evaluate(
             replayed.runtime,
-            judge=replayed.runtime.judge(entry.task_id),
-            agent=self._bundle.manifest.agent,
-            answer=Answer(name=entry.answer_name, text=answer.decode("utf-8", "replace")),
-            owner=_owner_of_pages(recorded),
-            # The provider does not matter here: replies come from the bundle.
-            model=",".join(LEXICAL if name == LEXICAL else f"openai/{name}" for name in members),
-            replace_client=lambda _: replayed.model,
-            parameters=RunParameters.of_result(recorded) or RunParameters(),
-            folder=_recorded_folder(recorded, replayed),
+            pipeline.JudgingCase(
+                judge=replayed.runtime.judge(entry.task_id),
+                agent=self._bundle.manifest.agent,
+                answer=Answer(name=entry.answer_name, text=answer.decode("utf-8", "replace")),
+                owner=_owner_of_pages(recorded),
+                # The provider does not matter here: replies come from the bundle.
+                model=",".join(LEXICAL if name == LEXICAL else f"openai/{name}" for name in members),
+                parameters=RunParameters.of_result(recorded) or RunParameters(),
+                folder=_recorded_folder(recorded, replayed),
+            ),
+            wrap_client=lambda _: replayed.model,
         )
 
     def _replay_runtime(self, entry: BundledResult, recorded: Mapping[str, Any]) -> _ReplayRuntime:

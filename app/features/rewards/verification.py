@@ -21,7 +21,7 @@ import structlog
 
 from answers.submission import Answer
 from app.async_tools import Batches
-from app.engine.pipeline import AnswerPages, evaluate
+from app.engine.pipeline import AnswerPages, JudgingCase, evaluate
 from app.features.rewards.reward import Mask, MaskReason, PageShare, Reward, ScoreKind, components, reward_of, scores
 from app.features.rewards.rubrics import RubricCompiler
 from app.features.rewards.shared_verdicts import SharedVerdicts, SharingVerifier, Turns
@@ -36,7 +36,7 @@ from cache.single_flight import SingleFlight
 from judges.cpu_bound import cited_urls, run_on_leaves
 from judges.errors import JudgeError, LLMError, LLMRejected, ModelNotConfigured
 from judges.llm.client import LLMReply, LLMRequest
-from judges.llm.observed import RequestObserver
+from judges.llm.observed import ObservedLLM, RequestObserver
 from judges.llm.pricing import Estimate, ProcessBudget
 from judges.registry import Judge
 from judges.result import score_json
@@ -248,20 +248,23 @@ class _Run:
             on_shared=self._count_shared,
             turns=self._turns,
         )
-        return await evaluate(
-            service.runtime,
+        case = JudgingCase(
             # Without its source, a task file is run in this process.
             judge=replace(asked.judge, source=None) if runs_in_process(asked.judge) else asked.judge,
             agent=AGENT,
             answer=Answer(name=_ANSWER, text=asked.text),
             model=asked.model,
             owner=asked.owner,
-            prepare=prepare,
-            observers=(RequestMetrics(service.metrics), self._requests),
             deadline_s=max(0.1, asked.deadline_s - self._queued_s),
+            is_stored=False,
+        )
+        observers = RequestMetrics(service.metrics), self._requests
+        return await evaluate(
+            service.runtime,
+            case,
+            wrap_client=lambda client: ObservedLLM(client, observers, prepare=prepare),
             verifier=sharing if asked.alone else Verifier,
             pages=pages,
-            is_stored=False,
         )
 
     def _count_shared(self, verdict: Verdict) -> None:

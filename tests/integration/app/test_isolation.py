@@ -10,7 +10,7 @@ import pytest
 
 from answers.submission import Answer
 from app.engine.judge_files import load_catalogue
-from app.engine.pipeline import evaluate
+from app.engine.pipeline import JudgingCase, evaluate
 from app.engine.runtime import open_runtime
 from judges.errors import JudgeBug, ScriptStopped
 from judges.registry import JudgeKind
@@ -47,7 +47,7 @@ async def test_hanging_script_ends_in_time_and_others_are_judged(tmp_path: Path)
         await runtime.process_pool.wait_until_running()
         hung, died, well = await asyncio.gather(
             *(
-                evaluate(runtime, judge=runtime.judge(task), agent="me", answer=ANSWER)
+                evaluate(runtime, JudgingCase(judge=runtime.judge(task), agent="me", answer=ANSWER))
                 for task in ("hangs", "dies", "well")
             ),
             return_exceptions=True,

@@ -113,10 +113,10 @@ async def test_bug_that_shows_in_one_answer_does_not_affect_others(
 ) -> None:
     evaluate, error = pipeline.evaluate, KeyError("tally")
 
-    async def evaluate_with_bug(runtime: Runtime, **options: Any) -> dict[str, Any]:
-        if options["answer"].name == "answer_2.md":
+    async def evaluate_with_bug(runtime: Runtime, case: pipeline.JudgingCase, **options: Any) -> dict[str, Any]:
+        if case.answer.name == "answer_2.md":
             raise ExceptionGroup("tasks", [error])
-        return await evaluate(runtime, **options)
+        return await evaluate(runtime, case, **options)
 
     monkeypatch.setattr(pipeline, "evaluate", evaluate_with_bug)
     folder.write_answer("bridge", 2)

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from answers.submission import Answer
-from app.engine.pipeline import evaluate
+from app.engine.pipeline import JudgingCase, evaluate
 from app.engine.runtime import open_runtime
 from tests.compat.web import Reply, Web, running_web
 from tests.fakes.settings import settings_for_tests
@@ -53,7 +53,7 @@ async def test_tools_of_a_public_script_open_no_page(tmp_path: Path, site: Web, 
     async with open_runtime(settings, in_process=in_process) as runtime:
         judge = runtime.judge("tools")
         answer = Answer(name="answer_1.md", text=f"{url} and the browser")
-        result = await evaluate(runtime, judge=judge, agent="demo", answer=answer, stored_pages=True)
+        result = await evaluate(runtime, JudgingCase(judge=judge, agent="demo", answer=answer, stored_pages=True))
         assert (site.requests, await runtime.index.find(url)) == ([], None)
     leaves = {leaf["id"]: leaf for leaf in result["eval_breakdown"][0]["verification_tree"]["children"]}
     assert {name: (leaf["outcome"], leaf.get("reason")) for name, leaf in leaves.items()} == {

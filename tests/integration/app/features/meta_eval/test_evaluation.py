@@ -14,7 +14,7 @@ import pytest
 from answers.submission import Answer
 from app.demo import examples_dir
 from app.demo.expected import page_texts
-from app.engine.pipeline import evaluate
+from app.engine.pipeline import JudgingCase, evaluate
 from app.engine.runtime import Runtime, open_runtime
 from app.engine.text_judging import TextCapturer, runtime_with_pages
 from app.storage.captures import PostgresCaptureIndex
@@ -53,7 +53,8 @@ def label_lines(result: dict[str, Any], answer: str) -> str:
 async def judge_demo(runtime: Runtime, agent: str = "demo") -> tuple[dict[str, Any], str]:
     text = (examples_dir() / agent / TASK / "answer_1.md").read_text("utf-8")
     answer = Answer(name="answer_1.md", text=text)
-    return await evaluate(runtime, judge=runtime.judge(TASK), agent=agent, answer=answer, result_id="res_1"), text
+    case = JudgingCase(judge=runtime.judge(TASK), agent=agent, answer=answer, result_id="res_1")
+    return await evaluate(runtime, case), text
 
 
 async def capture_demo_pages(data_dir: Path, index: CaptureIndex) -> dict[str, tuple[str, str]]:
