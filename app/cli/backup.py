@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from asyncio import to_thread
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -15,16 +16,19 @@ from app.console.errors import Exit, WrongUsage, reject_given, require_folder
 from app.console.judging_options import judging_settings, quiet_logging
 from app.console.runtime import has_database
 from app.console.streams import print_json, stderr_console, stdout_console
-
-if TYPE_CHECKING:
-    from app.maintenance.reindex import Rebuildable, RebuildReport
-    from app.settings import Settings
+from app.engine.public_cache import PublicCache
+from app.engine.runtime import open_blobs
+from app.maintenance.backup import back_up
+from app.maintenance.backup import restore as restore_backup
+from app.maintenance.reindex import Rebuildable, RebuildReport, rebuild
+from app.settings import Settings
+from app.storage.captures import PostgresCaptureIndex
+from app.storage.database import open_database
+from cache.capture_index import FolderIndex
 
 
 def backup(folder: Annotated[Path, typer.Argument(metavar="DIR", help="Folder to create.")]) -> None:
     """Write the database and the stored pages into a folder. The service may be running."""
-    from app.maintenance.backup import back_up
-
     with_pages = run_in_database(lambda settings, database: back_up(settings, database, folder.absolute()))
     pages = (
         "database and stored pages" if with_pages else "database only; back up the stored pages in ASSAY_BLOBS yourself"
@@ -61,8 +65,6 @@ def restore(
     reject_given(context, "requires --index-only", "--check", "--json")
     if folder is None:
         raise WrongUsage("DIR is missing: the folder written by `assay admin backup`")
-    from app.maintenance.backup import restore as restore_backup
-
     backup_folder = folder.absolute()
     run_in_database(lambda settings, database: restore_backup(settings, database, backup_folder), migrated=False)
     stderr_console().print_line(
@@ -89,8 +91,6 @@ def _rebuild_index(cache: Path | None, *, check: bool, as_json: bool) -> None:
 
 
 def _evidence_folders(cache: Path) -> list[Path]:
-    from app.engine.public_cache import PublicCache
-
     require_folder("DIR", cache)
     folders = PublicCache(cache).evidence_folders()
     if not folders:
@@ -99,14 +99,6 @@ def _evidence_folders(cache: Path) -> list[Path]:
 
 
 async def _reindex(settings: Settings, *, check: bool) -> list[tuple[str, RebuildReport]]:
-    from asyncio import to_thread
-
-    from app.engine.runtime import open_blobs
-    from app.maintenance.reindex import rebuild
-    from app.storage.captures import PostgresCaptureIndex
-    from app.storage.database import open_database
-    from cache.capture_index import FolderIndex
-
     blobs = await to_thread(open_blobs, settings)
     async with AsyncExitStack() as stack:
         captures = settings.data_dir / "captures"

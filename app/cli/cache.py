@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -16,11 +16,12 @@ from app.console.database import run_in_database
 from app.console.durations import duration
 from app.console.errors import reject_given, require_folder
 from app.console.streams import print_json, stdout_console
-
-if TYPE_CHECKING:
-    from app.settings import Settings
-    from app.storage.database import Database
-    from judges.llm.cached import CachedModelReplies, CacheSize, FolderReplyCache
+from app.engine.model_clients import reply_folder
+from app.engine.public_cache import PublicCache
+from app.settings import Settings, load_settings
+from app.storage.database import Database
+from app.storage.reply_cache import cache_size_by_model, clear_cache
+from judges.llm.cached import CachedModelReplies, CacheSize, FolderReplyCache
 
 CacheOption: TypeAlias = Annotated[
     Path | None, typer.Option("--cache", help="Page cache used with `assay evaluate` (default: the data folder).")
@@ -101,14 +102,10 @@ def _clear(model: str | None, older_than: str | None, cache: Path | None, *, as_
 
 
 def _is_shared(cache: Path | None) -> bool:
-    from app.settings import load_settings
-
     return cache is None and load_settings().shared_reply_cache_bytes > 0
 
 
 def _shared_by_model() -> tuple[CachedModelReplies, ...]:
-    from app.storage.reply_cache import cache_size_by_model
-
     async def list_replies(settings: Settings, database: Database) -> tuple[CachedModelReplies, ...]:
         async with database.begin() as connection:
             return await cache_size_by_model(connection)
@@ -117,8 +114,6 @@ def _shared_by_model() -> tuple[CachedModelReplies, ...]:
 
 
 def _clear_shared(model: str | None, used_before: float | None) -> CacheSize:
-    from app.storage.reply_cache import clear_cache
-
     before = None if used_before is None else _time(used_before)
 
     async def clear_replies(settings: Settings, database: Database) -> CacheSize:
@@ -130,11 +125,6 @@ def _clear_shared(model: str | None, used_before: float | None) -> CacheSize:
 
 def _stores(cache: Path | None) -> list[FolderReplyCache]:
     """Open the reply caches: that of the data folder, or those of all agents in a page cache."""
-    from app.engine.model_clients import reply_folder
-    from app.engine.public_cache import PublicCache
-    from app.settings import load_settings
-    from judges.llm.cached import FolderReplyCache
-
     if cache is None:
         return [FolderReplyCache(reply_folder(load_settings().data_dir))]
     require_folder("--cache", cache)
@@ -143,8 +133,6 @@ def _stores(cache: Path | None) -> list[FolderReplyCache]:
 
 def _joined(replies: list[CachedModelReplies]) -> list[CachedModelReplies]:
     """Merge the entries of all caches by model."""
-    from judges.llm.cached import CachedModelReplies
-
     by_model: dict[str | None, list[CachedModelReplies]] = {}
     for each in replies:
         by_model.setdefault(each.model, []).append(each)

@@ -8,10 +8,16 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
+from rich import box
+from rich.console import Console
+from rich.live import Live
+from rich.markup import escape
+from rich.table import Table
 
+from answers.submission import Submission
 from app.console import event_loop
 from app.console.connection import JsonOption
 from app.console.errors import Exit
@@ -27,15 +33,9 @@ from app.console.judging_options import (
 )
 from app.console.runtime import open_command_runtime
 from app.console.streams import print_json, stderr_console
-
-if TYPE_CHECKING:
-    from rich.console import Console
-    from rich.table import Table
-
-    from answers.submission import Submission
-    from app.engine.precapture import CapturedPage
-    from app.engine.public_cache import PublicCache
-    from app.settings import Settings
+from app.engine.precapture import CapturedPage, capture_pages, cited_in
+from app.engine.public_cache import PublicCache
+from app.settings import Settings
 
 
 def capture(
@@ -55,8 +55,6 @@ def capture(
 ) -> None:
     """Capture all pages that the answers of an agent cite. Skips captured pages unless --refresh is given."""
     submissions = find_answers(answers, agent, task or ())
-    from app.engine.public_cache import PublicCache
-
     public = None if cache is None else PublicCache(cache)
     evidence = None if public is None else public.evidence_folder(agent)
     settings = judging_settings(evidence=evidence, max_pages=max_pages)
@@ -78,8 +76,6 @@ async def _run(
     refresh: bool,
     near: datetime | None,
 ) -> list[CapturedPage]:
-    from app.engine.precapture import capture_pages, cited_in
-
     cited = cited_in(submissions)
     urls = list(dict.fromkeys(url for by_url in cited.values() for url in by_url))
     async with open_command_runtime(settings, shared=public is None) as runtime:
@@ -101,8 +97,6 @@ class CaptureTable:
     """
 
     def __init__(self, console: Console, total: int) -> None:
-        from rich.live import Live
-
         self._console = console
         self._total = total
         self._started = time.monotonic()
@@ -123,8 +117,6 @@ class CaptureTable:
             self._console.print(self._table())
 
     def add_page(self, page: CapturedPage) -> None:
-        from rich.markup import escape
-
         is_gone = page.capture is not None and page.capture.gone
         name = (
             "captured before"
@@ -141,9 +133,6 @@ class CaptureTable:
         self._live.update(self._table(), refresh=self._console.is_terminal)
 
     def _table(self) -> Table:
-        from rich import box
-        from rich.table import Table
-
         done, failed = self._usable.total() + self._failed.total(), self._failed.total()
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 2, 0, 0), show_footer=True)
         table.add_column("", footer="done")

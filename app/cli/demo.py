@@ -7,27 +7,28 @@ import sys
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rich.markup import escape
 
 from app.console import event_loop
 from app.console.connection import URL, JsonOption
 from app.console.errors import Incomplete, ToolFailed
+from app.console.not_judged import print_not_judged
+from app.console.progress import JobBoard, ProgressBoard
+from app.console.safe_console import SafeConsole
+from app.console.scorecard import answer_table, scorecard
 from app.console.streams import print_json, stderr_console, stdout_console
-
-if TYPE_CHECKING:
-    from app.console.progress import JobBoard
-    from app.console.safe_console import SafeConsole
-    from app.demo.run import DemoAnswer, DemoRun
-    from app.settings import Settings
-    from assay_client import Job
+from app.console.tables import bounds_text
+from app.demo.run import MODEL, DemoAnswer, DemoRun, check_differences, results_folder, run_demo, score_differences
+from app.settings import Settings, load_settings
+from assay_client import ClientError, Job
+from cache.capture import CaptureOutcome
+from judges.agent_figures import agent_summary, scorecard_row
 
 
 def demo(as_json: JsonOption = False) -> None:
     """Judge the shipped example with the real service and browser. Needs no API key and no internet."""
-    from app.demo.run import MODEL, results_folder
-    from app.settings import load_settings
-    from assay_client import ClientError
-
     settings = load_settings()
     console = stderr_console()
     console.print(
@@ -47,8 +48,6 @@ def demo(as_json: JsonOption = False) -> None:
 
 async def _run_with_progress(settings: Settings, console: SafeConsole) -> DemoRun:
     """Run the demo and show its progress."""
-    from app.demo.run import run_demo
-
     with _ConsoleWatcher(console) as watcher:
         return await run_demo(settings, watcher)
 
@@ -68,14 +67,10 @@ class _ConsoleWatcher:
         self._open.close()
 
     def stage(self, text: str) -> None:
-        from rich.markup import escape
-
         self._open.close()
         self._console.print(f"[bold]>[/] {escape(text)}", soft_wrap=True)
 
     def submitted(self, labels: Mapping[str, str]) -> None:
-        from app.console.progress import JobBoard, ProgressBoard
-
         self._jobs = JobBoard(self._open.enter_context(ProgressBoard(self._console, len(labels))), labels)
 
     def polled(self, job: Job) -> None:
@@ -84,10 +79,6 @@ class _ConsoleWatcher:
 
 
 def _print_scores(console: SafeConsole, finished: DemoRun, out: Path) -> None:
-    from app.console.not_judged import print_not_judged
-    from app.console.scorecard import answer_table, scorecard
-    from judges.agent_figures import scorecard_row
-
     answers = finished.answers
     agents = sorted({answer.agent for answer in answers})
     console.print(answer_table((answer.agent, answer.outcome) for answer in answers))
@@ -124,8 +115,6 @@ def _activation() -> str:
 
 def _print_check(console: SafeConsole, check: Mapping[str, Any] | None) -> None:
     """Print the outcomes of the citation check, marked as a baseline."""
-    from app.console.tables import bounds_text
-
     if check is None:
         return
     lines = [f"\nBASELINE check of the citations of {check['report']['name']}, without a model:"]
@@ -140,8 +129,6 @@ def _print_check(console: SafeConsole, check: Mapping[str, Any] | None) -> None:
 
 
 def _as_json(answers: Sequence[DemoAnswer]) -> dict[str, object]:
-    from judges.agent_figures import agent_summary
-
     agents = sorted({answer.agent for answer in answers})
     return {
         "answers": [
@@ -165,9 +152,6 @@ def _as_json(answers: Sequence[DemoAnswer]) -> dict[str, object]:
 
 def _end(console: SafeConsole, finished: DemoRun) -> None:
     """Compare the scores with the expected ones, and raise an error if they differ."""
-    from app.demo.run import check_differences, score_differences
-    from cache.capture import CaptureOutcome
-
     if finished.sandboxed is False:
         console.print(
             "[yellow]Note:[/] the browser ran WITHOUT its sandbox, because this machine does not support it. The demo "

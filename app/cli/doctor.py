@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from app.console import event_loop
 from app.console.connection import JsonOption
 from app.console.errors import Exit
 from app.console.streams import print_json, stdout_console
-
-if TYPE_CHECKING:
-    from app.maintenance.doctor import Check
-
+from app.maintenance.doctor import Check, State, run_checks
+from app.settings import load_settings
 
 ModelOption = Annotated[
     str | None,
@@ -25,9 +24,6 @@ ModelOption = Annotated[
 
 def doctor(model: ModelOption = None, as_json: JsonOption = False) -> None:
     """Check browser, database, API keys, tasks and disk."""
-    from app.maintenance.doctor import State, run_checks
-    from app.settings import load_settings
-
     console = stdout_console()
 
     def show(check: Check) -> None:
@@ -43,8 +39,6 @@ def doctor(model: ModelOption = None, as_json: JsonOption = False) -> None:
 
 def _line(check: Check) -> str:
     """Format one check with markup, with its remedy, if any, on the next line."""
-    from rich.markup import escape
-
     style = {"ok": "green", "warning": "yellow", "failed": "bold red"}[check.state.value]
     line = f"[{style}]{check.state.value:<8}[/] {check.name:<9} {escape(check.detail)}"
     return f"{line}\n{' ' * 19}{escape(check.remedy)}" if check.remedy else line

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 
+from answers.submission import Submission
 from app.console import event_loop
 from app.console.connection import DryRunOption, JsonOption
 from app.console.errors import Exit, WrongUsage
+from app.console.estimates import print_plan
 from app.console.judging_options import (
     AgentOption,
     AnswersOption,
@@ -31,20 +35,29 @@ from app.console.judging_options import (
     parameter_flags,
     quiet_logging,
 )
+from app.console.not_judged import print_not_judged
+from app.console.progress import ProgressBoard, Step
+from app.console.scorecard import answer_table, finished_line, missing_runs_line, scorecard
 from app.console.streams import counted, print_json, stderr_console, stdout_console
-
-if TYPE_CHECKING:
-    from answers.submission import Submission
-    from app.console.progress import ProgressBoard
-    from app.engine.estimate import Estimate
-    from app.engine.evaluation import AnswerEvaluation, PlannedAnswer
-    from app.engine.page_freshness import CurrentPages
-    from app.engine.public_cache import PublicCache
-    from app.progress import Progress
-    from app.settings import Settings
-    from judges.isolation.fork_server_pool import ForkServerPool
-    from judges.loader import JudgeCatalogue
-
+from app.engine.estimate import MAX_PAGES, AnswerFacts, Estimate, estimate_answer, past_results
+from app.engine.evaluation import AnswerEvaluation, PlannedAnswer, evaluate_all, plan
+from app.engine.judge_files import load_catalogue
+from app.engine.page_freshness import CurrentPages
+from app.engine.public_cache import PublicCache
+from app.engine.result_folder import write_summaries
+from app.engine.runtime import create_fork_server_pool, open_runtime
+from app.progress import Progress, Stage
+from app.settings import Settings
+from judges.agent_figures import scorecard_row
+from judges.gc_tuning import freeze_loaded_objects
+from judges.isolation.fork_server_pool import ForkServerPool
+from judges.llm.providers import parse_judge
+from judges.loader import JudgeCatalogue
+from judges.result import agent_folder
+from mind2web2.metrics import agent_metrics, save_metrics
+from mind2web2.report import NoAnswers, write_report
+from mind2web2.results import eval_date
+from mind2web2.utils.logging_setup import log_files
 
 _MaxAnswersOption = Annotated[
     int | None, typer.Option(min=1, help="Maximum concurrent answers of a task (default: 3).")
@@ -93,8 +106,6 @@ def evaluate(
     modes = {"overwrite": overwrite, "dry_run": dry_run, "as_json": as_json, "debug_judge": debug_judge}
     submissions = find_answers(answers, agent, task or ())  # the most frequent error, so before the slow imports
 
-    from app.engine.public_cache import PublicCache
-
     _check_date()
     public = None if cache is None else PublicCache(cache)
     settings = judging_settings(
@@ -128,8 +139,6 @@ def _limits_for_debugging() -> dict[str, int | None]:
 
 
 def _check_date() -> None:
-    from mind2web2.results import eval_date
-
     try:
         eval_date()
     except ValueError as error:
@@ -150,14 +159,6 @@ async def _run(
     debug_judge: bool,
 ) -> list[AnswerEvaluation] | None:
     """Load the judges, decide which answers to judge, and judge them. ``dry_run``: print an estimate, return None."""
-    import asyncio
-
-    from app.engine.evaluation import plan
-    from app.engine.judge_files import load_catalogue
-    from app.engine.page_freshness import CurrentPages
-    from app.engine.runtime import create_fork_server_pool
-    from judges.llm.providers import parse_judge
-
     async with AsyncExitStack() as stack:
         process_pool = create_fork_server_pool(settings, terminal=debug_judge)
         stack.push_async_callback(process_pool.aclose)
@@ -184,9 +185,6 @@ async def _run(
 def _print_estimates(
     settings: Settings, planned: Sequence[PlannedAnswer], out: Path, pages: CurrentPages, *, as_json: bool
 ) -> None:
-    from app.console.estimates import print_plan
-    from app.engine.estimate import MAX_PAGES, AnswerFacts, estimate_answer, past_results
-
     estimates: list[Estimate | None] = []
     past: dict[str, list[dict[str, Any]]] = {}
     for one in planned:
@@ -209,11 +207,6 @@ async def _judge(
     public: PublicCache | None,
     process_pool: ForkServerPool,
 ) -> list[AnswerEvaluation]:
-    from app.console.progress import ProgressBoard
-    from app.engine.evaluation import evaluate_all
-    from app.engine.runtime import open_runtime
-    from judges.gc_tuning import freeze_loaded_objects
-
     console = stderr_console()
     pages = len({url for one in planned if one.to_judge for url in one.urls})
     console.print(
@@ -237,9 +230,6 @@ class _BoardWatcher:
         self._board = board
 
     def progress(self, planned: PlannedAnswer, progress: Progress) -> None:
-        from app.console.progress import Step
-        from app.progress import Stage
-
         if progress.stage is Stage.CAPTURING:
             step = Step(stage="capturing", done=progress.pages_done, total=progress.pages_total, unit="pages")
         else:
@@ -247,10 +237,6 @@ class _BoardWatcher:
         self._board.update(_label(planned), step)
 
     def finished(self, evaluated: AnswerEvaluation) -> None:
-        from rich.markup import escape
-
-        from app.console.scorecard import finished_line
-
         label = _label(evaluated.planned)
         reused = "  (from an earlier run)" if evaluated.reused else ""
         self._board.finish(label, finished_line(escape(label), evaluated.outcome) + reused)
@@ -272,11 +258,6 @@ def _write_public_files(
     with_metrics: bool,
 ) -> None:
     """Write what ``mind2web2 evaluate`` writes about a run: its log, the metrics and the report."""
-    from judges.result import agent_folder
-    from mind2web2.metrics import agent_metrics, save_metrics
-    from mind2web2.report import NoAnswers, write_report
-    from mind2web2.utils.logging_setup import log_files
-
     with log_files(agent_folder(out, agent) / "logs", "evaluate") as logger:
         for one in evaluated:
             score = None if one.outcome.result is None else one.outcome.result["final_score"]
@@ -293,11 +274,6 @@ def _write_public_files(
 
 def _report(agent: str, out: Path, evaluated: Sequence[AnswerEvaluation], *, as_json: bool) -> None:
     """Write the summaries, print the scores, and why some are open. Exit with INCOMPLETE if any is."""
-    from app.console.not_judged import print_not_judged
-    from app.console.scorecard import answer_table, missing_runs_line, scorecard
-    from app.engine.result_folder import write_summaries
-    from judges.agent_figures import scorecard_row
-
     outcomes = [one.outcome for one in evaluated]
     summary = write_summaries(out, agent, [outcome for outcome in outcomes if outcome.result is None])
     if as_json:

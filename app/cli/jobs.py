@@ -11,8 +11,10 @@ import typer
 from app.cli.submit import follow
 from app.console.connection import URL, JsonOption, UrlOption, connect
 from app.console.errors import WrongUsage, reject_given
+from app.console.not_judged import print_not_judged
 from app.console.streams import print_json, stdout_console
 from app.console.tables import plain_table
+from assay_client import Job
 
 Status = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 
@@ -78,9 +80,6 @@ def _list(agent: str | None, task: str | None, status: Status | None, limit: int
 
 
 def _show(job_id: str, url: str, *, as_json: bool) -> None:
-    from app.console.not_judged import print_not_judged
-    from assay_client import Job
-
     with connect(url) as client:
         job = Job.from_json(client.get_job(job_id))
         result = None if job.result_id is None or as_json else client.get_result(job.result_id)

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
+from app.access.keys import create_key, load_keys, replace_key, revoke_stored_key
 from app.console.connection import JsonOption
 from app.console.database import run_in_database
 from app.console.durations import duration
 from app.console.errors import WrongUsage, reject_given
 from app.console.streams import print_json, print_line, stderr_console, stdout_console
 from app.console.tables import plain_table
-
-if TYPE_CHECKING:
-    from app.storage.records import KeyRecord, Scope
+from app.storage.records import KeyRecord, Scope
 
 _OWNER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
@@ -44,8 +43,6 @@ def create(
         reject_given(context, "cannot be used with --replaces: it is that of the replaced key", "--owner", "--scope")
         _replace(replaces, overlap, expires, as_json=as_json)
         return
-    from app.access.keys import create_key
-
     reject_given(context, "requires --replaces", "--overlap")
     if owner is None:
         raise WrongUsage("--owner is missing", hint="For a key that replaces another one, give --replaces ID.")
@@ -62,8 +59,6 @@ def create(
 
 def list_(as_json: JsonOption = False) -> None:
     """List all keys with owner, scope and state."""
-    from app.access.keys import load_keys
-
     keys = run_in_database(lambda _, database: load_keys(database))
     if as_json:
         print_json({"items": [_as_json(record) for record in keys]})
@@ -75,8 +70,6 @@ def list_(as_json: JsonOption = False) -> None:
 
 
 def _replace(key_id: str, overlap: str, expires: str | None, *, as_json: bool) -> None:
-    from app.access.keys import replace_key
-
     now = datetime.now(UTC)
     expires_at = None if expires is None else now + duration(expires, option="--expires")
     old_expires_at = now + duration(overlap, option="--overlap")
@@ -95,8 +88,6 @@ def revoke(
     as_json: JsonOption = False,
 ) -> None:
     """Revoke a key. All processes reject it within 5 seconds."""
-    from app.access.keys import revoke_stored_key
-
     record = run_in_database(lambda _, database: revoke_stored_key(database, key_id, now=datetime.now(UTC)))
     if record is None:
         raise WrongUsage(f"no key {key_id!r}; `assay admin keys list` lists all keys")
@@ -107,8 +98,6 @@ def revoke(
 
 
 def _scope(text: str) -> Scope:
-    from app.storage.records import Scope
-
     try:
         return Scope(text.strip().lower())
     except ValueError:

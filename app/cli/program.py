@@ -1,7 +1,7 @@
 """Registration of all commands, and conversion of expected errors to a message and an exit code.
 
-Keep this module cheap to import, because every ``assay --help`` imports it. Commands import their dependencies when
-they run.
+Keep this module cheap to import, because every ``assay --help`` imports it. The modules of a command are imported when
+the command is used.
 """
 
 from __future__ import annotations
@@ -10,43 +10,17 @@ import errno
 import functools
 import sys
 import traceback
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from typing import Annotated, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import typer
+import typer.core
 
 from answers.errors import AnswersError
-from app.cli import (
-    backup,
-    cache,
-    capture,
-    demo,
-    doctor,
-    evaluate,
-    jobs,
-    keys,
-    providers,
-    prune,
-    results,
-    serve,
-    submit,
-    summary,
-    tasks,
-)
 from app.console.errors import CliError, Exit, Interrupted
-from app.console.groups import SectionedGroup
 from app.console.streams import print_error
 from app.errors import AppError
-from app.features.bundles import cli as bundles
-from app.features.check import cli as check
-from app.features.comparison import cli_compare, cli_gate
-from app.features.drafting import cli as drafting
-from app.features.interop import cli_export, cli_import, cli_page_caches
-from app.features.meta_eval import cli as meta_eval
-from app.features.rescore import cli as rescore
-from app.features.suites import cli_compare_runs, cli_mind2web, cli_mm_mind2web
-from app.features.tasks import cli as task_tests
 from app.interruption import INTERRUPTION
 from cache.backends.browser_search import INSTALL_BROWSER
 from cache.errors import BrowserUnavailable, CacheError
@@ -87,57 +61,53 @@ def _commit() -> str:
         return ""
 
 
-def program() -> typer.Typer:
-    """Build the ``assay`` command with all subcommands."""
-    top = typer.Typer(
-        name="assay",
-        cls=SectionedGroup,
-        no_args_is_help=True,
-        rich_markup_mode=None,
-        pretty_exceptions_enable=False,
-        context_settings={"help_option_names": ["-h", "--help"]},
-    )
-    top.callback()(_options)
-    for section, name, command in (
-        ("Evaluate", "demo", demo.demo),
-        ("Evaluate", "evaluate", evaluate.evaluate),
-        ("Evaluate", "submit", submit.submit),
-        ("Evaluate", "check", check.check),
-        ("Operate", "serve", serve.serve),
-    ):
-        # The command itself reports arguments without an option: the folder of answers.
-        extra = {"allow_extra_args": name == "evaluate"}
-        top.command(name, rich_help_panel=section, context_settings=extra)(command)
-    for section, name, group in (
-        ("Evaluate", "pages", _pages()),
-        ("Inspect", "results", _results()),
-        ("Inspect", "bundle", bundles.program()),
-        ("Author", "tasks", _tasks()),
-        ("Operate", "admin", _admin()),
-        ("Benchmarks", "meta-eval", meta_eval.program()),
-        ("Benchmarks", "suites", _suites()),
-    ):
-        top.add_typer(group, name=name, rich_help_panel=section)
-    return top
+class _Entry(NamedTuple):
+    """Line of ``assay --help``. ``load`` imports the modules of the command or group and builds it."""
+
+    section: str
+    summary: str
+    load: Callable[[], typer.Typer]
 
 
-def _group(description: str, commands: Mapping[str, Callable[..., None]]) -> typer.Typer:
-    group = typer.Typer(help=description, no_args_is_help=True)
-    for name, command in commands.items():
-        group.command(name)(command)
-    return group
+def _demo() -> typer.Typer:
+    from app.cli import demo
+
+    return _command(demo.demo)
+
+
+def _evaluate() -> typer.Typer:
+    from app.cli import evaluate
+
+    # The command itself reports arguments without an option: the folder of answers.
+    return _command(evaluate.evaluate, context_settings={"allow_extra_args": True})
+
+
+def _submit() -> typer.Typer:
+    from app.cli import submit
+
+    return _command(submit.submit)
+
+
+def _check() -> typer.Typer:
+    from app.features.check import cli as check
+
+    return _command(check.check)
 
 
 def _pages() -> typer.Typer:
-    return _group(
-        "Capture, import and export the pages that answers cite.",
-        {"capture": capture.capture, "import": cli_page_caches.import_, "export": cli_page_caches.export},
-    )
+    from app.cli import capture
+    from app.features.interop import cli_page_caches
+
+    return _group({"capture": capture.capture, "import": cli_page_caches.import_, "export": cli_page_caches.export})
 
 
 def _results() -> typer.Typer:
+    from app.cli import results, summary
+    from app.features.comparison import cli_compare, cli_gate
+    from app.features.interop import cli_export, cli_import
+    from app.features.rescore import cli as rescore
+
     return _group(
-        "List, summarize, compare, export and rescore results.",
         {
             "show": results.show,
             "summary": summary.summary,
@@ -146,32 +116,34 @@ def _results() -> typer.Typer:
             "rescore": rescore.rescore,
             "export": cli_export.export,
             "import": cli_import.import_,
-        },
+        }
     )
+
+
+def _bundle() -> typer.Typer:
+    from app.features.bundles import cli as bundles
+
+    return _group({"export": bundles.export, "verify": bundles.verify, "replay": bundles.replay})
 
 
 def _tasks() -> typer.Typer:
-    return _group(
-        "List, create, draft and test task files.",
-        {"show": tasks.show, "new": tasks.new, "draft": drafting.draft, "test": task_tests.test_judge},
-    )
+    from app.cli import tasks
+    from app.features.drafting import cli as drafting
+    from app.features.tasks import cli as task_tests
+
+    return _group({"show": tasks.show, "new": tasks.new, "draft": drafting.draft, "test": task_tests.test_judge})
 
 
-def _suites() -> typer.Typer:
-    return _group(
-        "Run models over Mind2Web and Multimodal-Mind2Web~.",
-        {
-            "mind2web": cli_mind2web.mind2web,
-            "mm-mind2web": cli_mm_mind2web.mm_mind2web,
-            "compare": cli_compare_runs.compare,
-            "build": cli_mm_mind2web.build,
-        },
-    )
+def _serve() -> typer.Typer:
+    from app.cli import serve
+
+    return _command(serve.serve)
 
 
 def _admin() -> typer.Typer:
+    from app.cli import backup, cache, doctor, jobs, keys, providers, prune
+
     group = _group(
-        "Doctor, jobs, keys, providers, reply cache, clean-up, backups.",
         {
             "doctor": doctor.doctor,
             "jobs": jobs.jobs,
@@ -180,13 +152,120 @@ def _admin() -> typer.Typer:
             "prune": prune.prune,
             "backup": backup.backup,
             "restore": backup.restore,
-        },
+        }
     )
-    group.add_typer(
-        _group("Create, list and revoke API keys.", {"create": keys.create, "list": keys.list_, "revoke": keys.revoke}),
-        name="keys",
-    )
+    key_commands = _group({"create": keys.create, "list": keys.list_, "revoke": keys.revoke})
+    group.add_typer(key_commands, name="keys", help="Create, list and revoke API keys.")
     return group
+
+
+def _meta_eval() -> typer.Typer:
+    from app.features.meta_eval import cli as meta_eval
+    from app.features.meta_eval import cli_bench
+
+    group = _group({"measure": meta_eval.measure, "import": meta_eval.import_labels})
+    group.command("bench", cls=cli_bench.BenchCommand)(cli_bench.bench)
+    return group
+
+
+def _suites() -> typer.Typer:
+    from app.features.suites import cli_compare_runs, cli_mind2web, cli_mm_mind2web
+
+    return _group(
+        {
+            "mind2web": cli_mind2web.mind2web,
+            "mm-mind2web": cli_mm_mind2web.mm_mind2web,
+            "compare": cli_compare_runs.compare,
+            "build": cli_mm_mind2web.build,
+        }
+    )
+
+
+_ENTRIES = {
+    "demo": _Entry("Evaluate", "Judge the shipped example with the real service and browser.", _demo),
+    "evaluate": _Entry("Evaluate", "Judge a folder of answers without a server.", _evaluate),
+    "submit": _Entry("Evaluate", "Submit answers to a running server.", _submit),
+    "check": _Entry("Evaluate", "Check whether the sources of a report support its statements.", _check),
+    "pages": _Entry("Evaluate", "Capture, import and export the pages that answers cite.", _pages),
+    "results": _Entry("Inspect", "List, summarize, compare, export and rescore results.", _results),
+    "bundle": _Entry("Inspect", "Export, verify and replay evidence bundles.", _bundle),
+    "tasks": _Entry("Author", "List, create, draft and test task files.", _tasks),
+    "serve": _Entry("Operate", "Run the service: API, dashboard and embedded workers.", _serve),
+    "admin": _Entry("Operate", "Doctor, jobs, keys, providers, reply cache, clean-up, backups.", _admin),
+    "meta-eval": _Entry("Benchmarks", "Measure judges against labels of people.", _meta_eval),
+    "suites": _Entry("Benchmarks", "Run models over Mind2Web and Multimodal-Mind2Web~.", _suites),
+}
+"""The commands in the order of ``assay --help``. Each is loaded when it is needed: all of them take two seconds."""
+
+
+def _command(function: Callable[..., None], *, context_settings: dict[str, Any] | None = None) -> typer.Typer:
+    alone = typer.Typer(add_completion=False, **_STYLE)
+    alone.command(context_settings=context_settings)(function)
+    return alone
+
+
+def _group(commands: Mapping[str, Callable[..., None]]) -> typer.Typer:
+    group = typer.Typer(no_args_is_help=True, add_completion=False, **_STYLE)
+    group.callback()(lambda: None)
+    for name, command in commands.items():
+        group.command(name)(command)
+    return group
+
+
+class _Commands(Mapping[str, Any]):
+    """The commands by name, loaded when they are used."""
+
+    def __getitem__(self, name: str) -> Any:
+        return _loaded(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(_ENTRIES)
+
+    def __len__(self) -> int:
+        return len(_ENTRIES)
+
+
+@functools.cache
+def _loaded(name: str) -> Any:
+    entry = _ENTRIES[name]
+    command = typer.main.get_command(entry.load())
+    command.name = name
+    if not command.help:
+        command.help = entry.summary
+    return command
+
+
+class _Program(typer.core.TyperGroup):
+    """Group whose help lists its commands in sections, without loading them."""
+
+    def __init__(self, **attrs: Any) -> None:
+        super().__init__(**attrs)
+        self.commands: Any = _Commands()
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        return list(_ENTRIES)
+
+    def format_commands(self, ctx: Any, formatter: Any) -> None:
+        for section in dict.fromkeys(entry.section for entry in _ENTRIES.values()):
+            rows = [(name, entry.summary) for name, entry in _ENTRIES.items() if entry.section == section]
+            with formatter.section(section):
+                formatter.write_dl(rows, col_max=max(map(len, _ENTRIES)))
+
+
+_STYLE: Final[dict[str, Any]] = {"rich_markup_mode": None, "pretty_exceptions_enable": False}
+
+
+def program() -> typer.Typer:
+    """Build the ``assay`` command."""
+    top = typer.Typer(
+        name="assay",
+        cls=_Program,
+        no_args_is_help=True,
+        context_settings={"help_option_names": ["-h", "--help"]},
+        **_STYLE,
+    )
+    top.callback()(_options)
+    return top
 
 
 def _options(
@@ -197,11 +276,6 @@ def _options(
     """Check the cited answers of research agents. Every score can be verified."""
 
 
-@functools.cache
-def _command() -> Callable[..., object]:
-    return typer.main.get_command(program())
-
-
 def run(arguments: list[str] | None = None) -> None:
     """Run one command. Always raises SystemExit.
 
@@ -209,7 +283,7 @@ def run(arguments: list[str] | None = None) -> None:
     their traceback.
     """
     try:
-        _command()(args=arguments, prog_name="assay")
+        typer.main.get_command(program())(args=arguments, prog_name="assay")
     except Exception as error:  # expected errors may be inside exception groups; all others are raised again
         if isinstance(error, Interrupted):
             INTERRUPTION.message = str(error)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -11,9 +11,9 @@ from app.console.connection import JsonOption
 from app.console.database import run_in_database
 from app.console.durations import duration
 from app.console.streams import print_json, print_line
-
-if TYPE_CHECKING:
-    from app.maintenance.retention import PruneReport
+from app.engine.runtime import open_blobs
+from app.maintenance.retention import PruneReport
+from app.maintenance.retention import prune as prune_all
 
 
 def prune(
@@ -22,9 +22,6 @@ def prune(
     as_json: JsonOption = False,
 ) -> None:
     """Delete old results, captures and stored pages. Keeps the evidence of remaining results."""
-    from app.engine.runtime import open_blobs
-    from app.maintenance.retention import prune as prune_all
-
     now = datetime.now(UTC)
     before = now - duration(older_than, option="--older-than")
     report = run_in_database(

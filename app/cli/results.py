@@ -9,11 +9,15 @@ from pathlib import Path
 from typing import Annotated, Any, Literal, TypeAlias
 
 import typer
+from rich.markup import escape
 
 from app.console.connection import URL, JsonOption, UrlOption, connect
 from app.console.errors import reject_given
+from app.console.scorecard import score_text, usd_text
 from app.console.streams import print_json, stderr_console, stdout_console
 from app.console.tables import plain_table
+from app.engine.result_folder import read_outcomes
+from judges.agent_figures import score_of
 
 
 class By(StrEnum):
@@ -79,9 +83,6 @@ def _list(agent: str | None, task: str | None, limit: int, url: str, *, as_json:
     if as_json:
         print_json({"items": listed})
         return
-    from app.console.scorecard import score_text
-    from judges.agent_figures import score_of
-
     table = plain_table("result", "agent", "task", "answer", "score", "status")
     for result in listed:
         cells = (str(result.get(key, "")) for key in ("id", "agent_name", "task_id"))
@@ -122,8 +123,6 @@ def _of_files(folder: Path, groups: Sequence[str], agent: str | None, task: str 
 
 
 def _rows(folder: Path, agent: str | None, task: str | None) -> Iterator[dict[str, Any]]:
-    from app.engine.result_folder import read_outcomes
-
     agents = sorted(path.name for path in folder.iterdir() if path.is_dir()) if folder.is_dir() else []
     for name in agents if agent is None else [agent]:
         for one in read_outcomes(folder, name):
@@ -138,10 +137,6 @@ def _priced(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _print_usage(report: Mapping[str, Any], groups: Sequence[str]) -> None:
-    from rich.markup import escape
-
-    from app.console.scorecard import usd_text
-
     numbers = ("calls", "tokens in", "out", "usd")
     table = plain_table(*(name.removesuffix("_id") for name in groups), *numbers, right=numbers)
     for item in report["items"]:

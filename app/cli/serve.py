@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 import socket
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from app.console import event_loop
 from app.console.errors import ToolFailed, WrongUsage, reject_given
 from app.console.streams import counted, stderr_console
-
-if TYPE_CHECKING:
-    from app.settings import Settings
+from app.observability.logs import Redactor, configure_logging
+from app.server import processes as serving
+from app.settings import Settings, load_settings
 
 BACKLOG = 2048
 
@@ -35,8 +35,6 @@ def serve(
         _work(jobs)
         return
     reject_given(context, "requires --worker-only", "--jobs")
-    from app.server import processes as serving
-
     settings = _prepared()
     with listen(host, port) as listener:
         url = f"http://{f'[{host}]' if ':' in host else host}:{listener.getsockname()[1]}"
@@ -52,8 +50,6 @@ def serve(
 
 
 def _work(jobs: int) -> None:
-    from app.server import processes as serving
-
     settings = _prepared()
 
     def print_ready() -> None:
@@ -91,9 +87,6 @@ def listen(host: str, port: int) -> socket.socket:
 
 def _prepared() -> Settings:
     """Load the settings and configure logging."""
-    from app.observability.logs import Redactor, configure_logging
-    from app.settings import load_settings
-
     settings = load_settings()
     configure_logging(Redactor(settings.secrets), level=settings.log_level)
     return settings

@@ -4,18 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from app.console.answer_files import check_name, read_answers
 from app.console.connection import URL, DryRunOption, JsonOption, UrlOption, connect
 from app.console.errors import Exit, WrongUsage
+from app.console.estimates import print_estimates
 from app.console.event_loop import resumable
+from app.console.not_judged import print_not_judged
+from app.console.progress import JobBoard, ProgressBoard
+from app.console.scorecard import answer_table
 from app.console.streams import counted, print_json, stderr_console, stdout_console, suggestion
-
-if TYPE_CHECKING:
-    from assay_client import Client, Job, Receipt
+from assay_client import ApiError, Client, Job, Receipt
+from judges.agent_figures import AnswerOutcome
 
 
 def submit(
@@ -53,9 +56,6 @@ def follow(client: Client, labels: Mapping[str, str], *, timeout_s: float | None
 
     ``labels`` maps job ids to displayed names. Exits with INCOMPLETE if an answer is incomplete or has no result.
     """
-    from app.console.not_judged import print_not_judged
-    from app.console.progress import JobBoard, ProgressBoard
-
     again = f"assay admin jobs --wait {' '.join(labels)}"
     interrupted = resumable(f"The jobs continue on the server. To wait again: {again}")
     with interrupted, ProgressBoard(stderr_console(), len(labels)) as board:
@@ -76,8 +76,6 @@ def follow(client: Client, labels: Mapping[str, str], *, timeout_s: float | None
 def _print_estimates(
     client: Client, agent: str, task: str, answers: list[tuple[str, str]], model: str | None, *, as_json: bool
 ) -> None:
-    from app.console.estimates import print_estimates
-
     named_answers = [{"name": name, "text": text} for name, text in answers]
     body = {"agent": agent, "task_id": task, "answers": named_answers, "model": model}
     document = client.create_estimate(body)
@@ -91,8 +89,6 @@ def _print_estimates(
 def _submit(
     client: Client, agent: str, task: str, answers: list[tuple[str, str]], model: str | None, run: str | None
 ) -> Receipt:
-    from assay_client import ApiError
-
     try:
         return client.submit(agent, task, answers, model=model, run=run)
     except ApiError as error:
@@ -116,9 +112,6 @@ def _print_receipt(receipt: Receipt, base: str, *, as_json: bool) -> None:
 
 
 def _print_scores(ended: Sequence[tuple[Job, Mapping[str, Any] | None]], base: str) -> None:
-    from app.console.scorecard import answer_table
-    from judges.agent_figures import AnswerOutcome
-
     outcomes = [
         (
             str(job.raw["agent"]),

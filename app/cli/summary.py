@@ -6,8 +6,10 @@ from collections.abc import Mapping
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from app.console.connection import URL, JsonOption, ResultsOption, UrlOption
+from app.console.scorecard import missing_runs_line
 from app.console.streams import counted, print_json, stdout_console
 from app.console.summaries import MixJudgesOption, judges_text, load_summary
 from app.console.tables import bounds_text, interval_text, number_text, plain_table
@@ -31,10 +33,6 @@ def summary(
 
 
 def _print_summary(document: Mapping[str, Any]) -> None:
-    from rich.markup import escape
-
-    from app.console.scorecard import missing_runs_line
-
     console = stdout_console()
     console.print(
         f"[bold]{escape(document['agent_name'])}[/]: {counted(document['num_tasks'], 'task')}, "

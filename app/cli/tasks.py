@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from importlib.resources import files
 from keyword import iskeyword
 from pathlib import Path
 from string import Template
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from app.console import event_loop
 from app.console.answer_files import check_name
@@ -17,11 +19,11 @@ from app.console.connection import JsonOption
 from app.console.errors import Exit, WrongUsage, reject_given
 from app.console.judging_options import JudgesOption, TaskFolderOption, judging_settings, no_judge, task_folder
 from app.console.streams import print_json, stderr_console, stdout_console
-
-if TYPE_CHECKING:
-    from app.engine.judge_trials import LintReport
-    from judges.loader import JudgeCatalogue
-    from judges.registry import Judge
+from app.engine.judge_files import load_catalogue
+from app.engine.judge_trials import LintReport, lint_judges
+from judges.loader import JudgeCatalogue
+from judges.registry import Judge
+from judges.yaml_tasks.model import task_schema
 
 
 def show(
@@ -41,15 +43,11 @@ def show(
     The list shows lint findings of rubrics, and task files that do not load.
     """
     if schema:
-        from judges.yaml_tasks.model import task_schema
-
         if task_id is not None:
             raise WrongUsage("--schema cannot be used with a task: all tasks have the same schema")
         reject_given(context, "cannot be used with --schema", "--judges")
         print_json(task_schema())
         return
-    from app.engine.judge_files import load_catalogue
-
     catalogue = event_loop.run(load_catalogue(judging_settings(judges=judges)))
     if task_id is None:
         _list(catalogue, as_json=as_json)
@@ -58,8 +56,6 @@ def show(
 
 
 def _list(catalogue: JudgeCatalogue, *, as_json: bool) -> None:
-    from app.engine.judge_trials import lint_judges
-
     lint = event_loop.run(lint_judges(catalogue.judges.values()))
     if as_json:
         listed = [_judge_json(catalogue.judges[task_id], lint.get(task_id)) for task_id in sorted(catalogue.judges)]
@@ -71,8 +67,6 @@ def _list(catalogue: JudgeCatalogue, *, as_json: bool) -> None:
 
 
 def _show(catalogue: JudgeCatalogue, task_id: str, *, as_json: bool) -> None:
-    from app.engine.judge_trials import lint_judges
-
     console = stdout_console()
     if task_id in catalogue.broken:
         console.print_line(catalogue.broken[task_id])
@@ -98,8 +92,6 @@ def new(
     python: Annotated[bool, typer.Option("--python", help="Write the task in Python instead of YAML.")] = False,
 ) -> None:
     """Create a task file and its test from a working example."""
-    from importlib.resources import files
-
     folder = task_folder(out)
     check_name(task_id, "task id")
     name = re.sub(r"\W", "_", task_id).lower()
@@ -155,8 +147,6 @@ def _judge_json(judge: Judge, lint: LintReport | None) -> dict[str, Any]:
 
 def _print(catalogue: JudgeCatalogue, lint: Mapping[str, LintReport]) -> None:
     """Print one line per task (cut at the terminal width), its lint findings, and problems of broken task files."""
-    from rich.markup import escape
-
     console = stdout_console()
     width = max(map(len, catalogue.judges), default=0)
     for task_id, judge in sorted(catalogue.judges.items()):

@@ -6,14 +6,16 @@ import json
 from collections.abc import Iterable
 from pathlib import Path
 
+from answers.errors import InvalidSubmission
+from answers.provider_replies import answer_from_reply
+from answers.public_layout import ANSWERS, is_answer, other_files
+from answers.submission import name_problems
 from app.console.errors import WrongUsage
 from app.console.streams import stderr_console
 
 
 def check_name(name: str, option: str) -> None:
     """Raise WrongUsage if ``name`` cannot be the name of an agent, a task or a run. ``option`` is shown before it."""
-    from answers.submission import name_problems
-
     for problem in name_problems(name, option):
         raise WrongUsage(f"{option} {name!r} {problem.message}")
 
@@ -26,8 +28,6 @@ def read_answers(path: Path) -> list[tuple[str, str]]:
     Raises:
         WrongUsage: There are no answers, or one cannot be read as UTF-8 or as a reply.
     """
-    from answers.public_layout import ANSWERS, is_answer, other_files
-
     if path.is_dir():
         report_ignored(other_files(path))
         files = sorted(file for file in path.iterdir() if is_answer(file.name))
@@ -49,9 +49,6 @@ def read_answers(path: Path) -> list[tuple[str, str]]:
 
 def text_of_reply(path: Path) -> str:
     """Return the Markdown of a reply, and report the citations that cannot be checked."""
-    from answers.errors import InvalidSubmission
-    from answers.provider_replies import answer_from_reply
-
     try:
         reply = json.loads(path.read_bytes().decode("utf-8-sig"))
     except UnicodeDecodeError:

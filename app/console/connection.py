@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, TypeAlias
+from typing import Annotated, TypeAlias
 
 import typer
 
 from app.console.errors import CliError, ToolFailed, WrongUsage
-
-if TYPE_CHECKING:
-    from assay_client import ApiError, Client
+from app.settings import load_settings
+from assay_client import ApiError, Client, ServerUnreachable, UnexpectedReply, WaitTimeout
 
 URL = "http://127.0.0.1:8000"
 """Default of the client, repeated here because importing the client takes longer than printing the help."""
@@ -38,9 +37,6 @@ def connect(url: str) -> Iterator[Client]:
         ToolFailed: The server is not reachable, or failed.
         WrongUsage: The server rejected the request.
     """
-    from app.settings import load_settings
-    from assay_client import ApiError, Client, ServerUnreachable, UnexpectedReply, WaitTimeout
-
     settings = load_settings()
     first = next((one.key for one in settings.configured_keys), None)
     key = first if settings.api_key is None else settings.api_key.get_secret_value()

@@ -3,23 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 from app.console import event_loop
-
-if TYPE_CHECKING:
-    from app.settings import Settings
-    from app.storage.database import Database
+from app.observability.logs import Redactor, configure_logging
+from app.settings import Settings, load_settings
+from app.storage.database import Database, open_database
 
 T = TypeVar("T")
 
 
 def run_in_database(work: Callable[[Settings, Database], Awaitable[T]], *, migrated: bool = True) -> T:
     """Open the database of the service, run ``work`` and return its result. Logs only warnings, to stderr."""
-    from app.observability.logs import Redactor, configure_logging
-    from app.settings import load_settings
-    from app.storage.database import open_database
-
     settings = load_settings()
     configure_logging(Redactor(settings.secrets), level="warning")
 

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rich.markup import escape
 
 from app.console.streams import print_json, stderr_console, stdout_console
 from app.console.tables import plain_table
-
-if TYPE_CHECKING:
-    from app.engine.estimate import Estimate
-    from app.engine.evaluation import PlannedAnswer
+from app.engine.estimate import Estimate, total
+from app.engine.evaluation import PlannedAnswer
+from judges.llm.pricing import prices_as_of
 
 
 def print_plan(
     planned: Sequence[PlannedAnswer], estimates: Sequence[Estimate | None], model: str, *, as_json: bool
 ) -> None:
     """Print a plan of ``assay evaluate`` with the estimate of each answer and the total."""
-    from app.engine.estimate import total
-    from judges.llm.pricing import prices_as_of
-
     summed = total(estimate for estimate in estimates if estimate is not None).as_json()
     answers = [
         {
@@ -42,8 +40,6 @@ def print_plan(
 
 def print_estimates(answers: Iterable[tuple[str, Mapping[str, Any]]], total: Mapping[str, Any], model: str) -> None:
     """Print answers with their task and ``estimate`` (or the ``reason`` if there is none), and the total."""
-    from rich.markup import escape
-
     numbers = ("calls", "usd")
     table = plain_table("task", "answer", *numbers, "basis", right=numbers)
     for task_id, answer in answers:

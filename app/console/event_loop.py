@@ -6,12 +6,14 @@ is handled only after the next event.
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from app.console.errors import Interrupted
 from app.interruption import INTERRUPTION, SIGNALS
+from cache.scratch import remove_all
 
 _Found = TypeVar("_Found")
 
@@ -36,11 +38,7 @@ def run(main: Coroutine[Any, Any, _Found]) -> _Found:
     Raises:
         KeyboardInterrupt: A signal cancelled it.
     """
-    import asyncio
-
     import uvloop
-
-    from cache.scratch import remove_all
 
     INTERRUPTION.at_forced_exit(remove_all)
 

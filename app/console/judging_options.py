@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
+from answers.errors import AnswersNotFound, InvalidSubmission
+from answers.public_layout import ignored_files, read_folder
+from answers.submission import Submission
 from app.console.answer_files import report_ignored
 from app.console.errors import ToolFailed, WrongUsage, require_folder
 from app.console.streams import suggestion
-
-if TYPE_CHECKING:
-    from answers.submission import Submission
-    from app.settings import Settings
-    from judges.loader import JudgeCatalogue
+from app.observability.logs import Redactor, configure_logging
+from app.settings import Settings, load_settings
+from judges.errors import ModelNotConfigured
+from judges.loader import JudgeCatalogue
 
 AgentOption: TypeAlias = Annotated[str, typer.Option("--agent", help="Agent that wrote the answers.")]
 TaskOption: TypeAlias = Annotated[
@@ -85,8 +87,6 @@ def judging_settings(*, judges: Path | None = None, evidence: Path | None = None
         WrongUsage: The folder of judges does not exist.
         InvalidSettings: A setting is invalid.
     """
-    from app.settings import load_settings
-
     settings = load_settings(**{name: value for name, value in flags.items() if value is not None})
     changes: dict[str, Any] = {}
     if judges is not None:
@@ -100,15 +100,11 @@ def judging_settings(*, judges: Path | None = None, evidence: Path | None = None
 
 def task_folder(out: Path | None) -> Path:
     """Return the folder for new task files: ``out``, or the first folder of ASSAY_JUDGES, or ``judges.d``."""
-    from app.settings import load_settings
-
     return out or next(iter(load_settings().judges), Path("judges.d"))
 
 
 def quiet_logging(settings: Settings) -> None:
     """Log only warnings and errors if the level is ``info``, because progress is displayed separately."""
-    from app.observability.logs import Redactor, configure_logging
-
     level = "warning" if settings.log_level == "info" else settings.log_level
     configure_logging(Redactor(settings.secrets), level=level)
 
@@ -119,9 +115,6 @@ def find_answers(root: Path, agent: str, task_ids: Sequence[str]) -> tuple[Submi
     Raises:
         WrongUsage: There are none, or they are invalid. The hint names similar agents or tasks.
     """
-    from answers.errors import AnswersNotFound, InvalidSubmission
-    from answers.public_layout import ignored_files, read_folder
-
     try:
         submissions = read_folder(root, agent, task_ids)
     except AnswersNotFound as error:
@@ -147,8 +140,6 @@ def check_tasks(task_ids: Sequence[str], catalogue: JudgeCatalogue) -> None:
 @contextmanager
 def baseline_suggested() -> Iterator[None]:
     """Suggest the lexical baseline if no client of the model can be created."""
-    from judges.errors import ModelNotConfigured
-
     try:
         yield
     except ModelNotConfigured as error:
@@ -163,8 +154,6 @@ def no_judge(task_id: str, known: Iterable[str]) -> WrongUsage:
 
 
 def _problem_lines(error: Exception) -> list[str]:
-    from answers.errors import InvalidSubmission
-
     return (
         [f"{problem.path}: {problem.message}" for problem in error.problems]
         if isinstance(error, InvalidSubmission)

@@ -8,15 +8,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING
 
 from rich.console import Console, RenderableType
 from rich.markup import escape
 from rich.progress import BarColumn, Progress, TaskID, TextColumn, TimeElapsedColumn
 
-if TYPE_CHECKING:
-    from assay_client import Job
-
+from assay_client import Job
 
 LABEL_WIDTH = 34
 

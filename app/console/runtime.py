@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:
-    from app.engine.runtime import Runtime
-    from app.settings import Settings
+from app.engine.runtime import Runtime, open_runtime
+from app.settings import Settings
+from app.storage.database import open_database
 
 
 @asynccontextmanager
@@ -18,9 +17,6 @@ async def open_command_runtime(settings: Settings, *, shared: bool) -> AsyncIter
     ``shared`` also uses the database of the service if there is one, so that workers find the pages that the command
     stores.
     """
-    from app.engine.runtime import open_runtime
-    from app.storage.database import open_database
-
     async with AsyncExitStack() as stack:
         database = None
         if shared and has_database(settings):

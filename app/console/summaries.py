@@ -5,17 +5,15 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
 from app.console.connection import connect
 from app.console.errors import WrongUsage
 from app.console.streams import counted, suggestion
-
-if TYPE_CHECKING:
-    from judges.agent_figures import AnswerOutcome
-
+from app.engine.result_folder import read_attempts
+from judges.agent_figures import AnswerOutcome, full_summary
 
 MixJudgesOption: TypeAlias = Annotated[
     bool, typer.Option("--mix-judges", help="Accept scores of different judges in one figure or comparison.")
@@ -62,8 +60,6 @@ def _summary(agent: str, *, run: str | None, folder: Path | None, url: str) -> M
     if folder is None:
         with connect(url) as client:
             return client.get_agent_summary(agent, run=run, mix_judges=True)
-    from judges.agent_figures import full_summary
-
     if run is not None:
         raise WrongUsage(
             "--run cannot be used with --results: result files have no runs", hint="Leave out one of them."
@@ -77,8 +73,6 @@ def outcomes_in_folder(folder: Path) -> Sequence[AnswerOutcome]:
     Raises:
         WrongUsage: there is none.
     """
-    from app.engine.result_folder import read_attempts
-
     if not folder.parent.is_dir():
         raise WrongUsage(f"{folder.parent}: no such folder")
     outcomes = read_attempts(folder.parent, folder.name)

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
+
+from rich import box
+from rich.console import Console, ConsoleOptions, RenderResult
+from rich.table import Table
+from rich.text import Text
 
 from app.number_format import formatted
-
-if TYPE_CHECKING:
-    from rich.console import Console, ConsoleOptions, RenderResult
-    from rich.text import Text
 
 _WHOLE = ("job", "result", "id")
 """Columns that are neither wrapped nor shortened, because users copy ids from them."""
@@ -34,8 +35,6 @@ class PlainTable:
 
     def add_row(self, *cells: str | Text) -> None:
         """Add a row. Cells of type ``str`` are markup, so escape text that may contain brackets."""
-        from rich.text import Text
-
         self._rows.append([Text.from_markup(cell) if isinstance(cell, str) else cell for cell in cells])
 
     def add_section(self) -> None:
@@ -43,9 +42,6 @@ class PlainTable:
         self._sections.add(len(self._rows) - 1)
 
     def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        from rich import box
-        from rich.table import Table
-
         widths, gap = self._widths(options.max_width)
         table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, gap - 1, 0, 0))
         table.title, table.title_justify = self._title, "left"
@@ -91,8 +87,6 @@ def _words(text: str) -> list[str]:
 
 def _wrapped(cell: Text, width: int) -> Text:
     """Return the cell with line breaks, so that each line has at most ``width`` characters where words allow it."""
-    from rich.text import Text
-
     return Text("\n").join(line for part in cell.split() for line in _lines(part, width))
 
 

@@ -30,15 +30,6 @@ UNKNOWN_AUTHOR = (
 )
 
 
-def program() -> typer.Typer:
-    """Return the ``bundle`` command group."""
-    group = typer.Typer(help="Export, verify and replay evidence bundles.", no_args_is_help=True)
-    group.command("export")(export)
-    group.command("verify")(verify)
-    group.command("replay")(replay)
-    return group
-
-
 def export(
     agent: AgentOption,
     out: Annotated[Path, typer.Option("--out", metavar="FILE.zip", help="Bundle file to write.")],

@@ -20,7 +20,7 @@ from app.console.judging_options import (
 )
 from app.console.streams import counted, print_json, print_line, stderr_console, stdout_console
 from app.console.tables import plain_table
-from app.features.meta_eval.cli_bench import VOTES, BenchCommand, PartialOption, PartialSupport, bench
+from app.features.meta_eval.cli_bench import VOTES, PartialOption, PartialSupport
 from judges.analysis.set_format import SetFormat
 
 if TYPE_CHECKING:
@@ -33,14 +33,6 @@ if TYPE_CHECKING:
     from judges.analysis.meta_eval.judge_agreement import JudgeAgreement
 if TYPE_CHECKING:
     from judges.analysis.label_import import ImportReport
-
-
-def program() -> typer.Typer:
-    group = typer.Typer(help="Measure judges against labels of people.", no_args_is_help=True)
-    group.command("measure")(measure)
-    group.command("import")(import_labels)
-    group.command("bench", cls=BenchCommand)(bench)
-    return group
 
 
 def measure(
