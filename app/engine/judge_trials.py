@@ -15,7 +15,7 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -41,7 +41,6 @@ from judges.llm.observed import ObservedLLM, RequestObserver
 from judges.llm.providers import LEXICAL
 from judges.loader import load_judge
 from judges.registry import Judge, JudgeKind
-from rubrics.verdict import Outcome
 
 PROGRAM: tuple[str, ...] = (sys.executable, "-P", "-m", __name__)
 """Command of a trial, without its argument. Tests replace it."""
@@ -67,13 +66,12 @@ async def field_test(
     pages: Mapping[str, str],
     *,
     replies: Mapping[str, str] | None = None,
-    refuted: Iterable[str] = (),
     scored: bool = False,
 ) -> dict[str, Any]:
     """Test the task file at ``path`` on an answer and the texts of its pages.
 
-    ``replies`` are extractions recorded with a model, ``refuted`` the leaves that failed with it. ``scored``: the
-    lexical judge also judges the answer and an empty one.
+    ``replies`` are extractions recorded with a model. ``scored``: the lexical judge also judges the answer and an empty
+    one.
 
     Raises:
         TrialFailed: the answer is too long, or the judge ended the process or took too long.
@@ -84,7 +82,6 @@ async def field_test(
         "answer": answer,
         "pages": dict(pages),
         "replies": dict(replies or {}),
-        "refuted": sorted(refuted),
         "scored": scored,
     }
     return await _in_child({"field_test": request}, timeout_s=FIELD_TEST_S)
@@ -123,11 +120,9 @@ async def model_test(
     recorded = dict(replies)
     pages = await texts_of(runtime, unique_urls(answer))
     scored = await judge_empty_and_estimate(runtime.settings, base, judged, pages, answer, model)
-    failed = [key for key, leaf in base.leaves.items() if leaf.outcome is Outcome.FAILED]
-    refuted = failed if base.passed else []  # meaningless if no claim passes
-    report = await field_test(judge.path, answer, pages, replies=recorded, refuted=refuted)
-    scores = scores_json(base, *scored, fields=report["fields"])
-    return base, {**report, "base": base_json(base), "scores": scores}
+    tested = await field_test(judge.path, answer, pages, replies=recorded)
+    scores = scores_json(base, *scored, fields=tested["fields"])
+    return base, {**tested, "base": base_json(base), "scores": scores}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -256,17 +251,13 @@ async def _field_test(runtime: Runtime, request: Mapping[str, Any]) -> dict[str,
     judge = load_judge(path)
     result: dict[str, Any] = {"base": None}
     base, scored = None, None
-    refuted = frozenset(request["refuted"])
     async with AsyncExitStack() as stack:
         if request["scored"]:
             texts = await stack.enter_async_context(runtime_with_pages(runtime, pages))
             judged_text = text_judge(texts, judge, LEXICAL)
             base = observed_run(await judged_text(answer))
             scored = await judge_empty_and_estimate(texts.settings, base, judged_text, pages, answer, LEXICAL)
-            refuted = frozenset(key for key, leaf in base.leaves.items() if leaf.outcome is Outcome.FAILED)
             result["base"] = base_json(base)
-            if not base.passed:  # the lexical judge cannot verify this answer, so its failures are not informative
-                refuted = frozenset()
         with_any_page = await stack.enter_async_context(runtime_with_pages(runtime, pages, _ANY_PAGE))
 
         async def judged(text: str, wrap: Callable[[LLMClient], LLMClient]) -> Mapping[str, Any]:
@@ -278,9 +269,8 @@ async def _field_test(runtime: Runtime, request: Mapping[str, Any]) -> dict[str,
             file=judge_file(judge.source or b"", path.suffix),
             page_text="\n".join(pages.values()),
             replies=request["replies"],
-            refuted=refuted,
         )
-        result["fields"] = report(observed).json()
+        result["fields"] = asdict(report(observed))
         if base is not None and scored is not None:
             result["scores"] = scores_json(base, *scored, fields=result["fields"])
         result["lint"] = _findings(await judged(answer, lambda client: client), path.name)

@@ -16,8 +16,8 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel
 
-from answers.citations import unique_urls
-from judges.analysis.task_tests.answer_text import count_value, replace_value, without_citation
+from answers.citations import Citation, CitationKind, citations, unique_urls
+from cache.urls import canonical_key
 from judges.analysis.task_tests.judge_file import Extracted
 
 Path: TypeAlias = tuple[str | int, ...]
@@ -483,3 +483,61 @@ def _digit_after(text: str) -> str:
 def _any_word(name: str, known_text: str) -> bool:
     folded = known_text.casefold()
     return any(word in folded for word in name.casefold().split())
+
+
+def count_value(value: str, text: str) -> int:
+    """Return how often a value occurs in a text as a whole word or number."""
+    return len(_whole(value).findall(text))
+
+
+def replace_value(text: str, value: str, by: str) -> str:
+    """Return the text with every occurrence of a value replaced, except in URLs."""
+    spans = [(each.start, each.end) for each in citations(text) if each.kind is not CitationKind.REFERENCE]
+    whole, out, at = _whole(value), [], 0
+    for start, end in sorted(spans):
+        out += [whole.sub(lambda _: by, text[at:start]), text[start:end]]
+        at = end
+    return "".join([*out, whole.sub(lambda _: by, text[at:])])
+
+
+def without_citation(text: str, url: str) -> str | None:
+    """Return the text without citations of a page, but with the link texts; None if a citation remains."""
+    key = canonical_key(url)
+    matching = [each for each in citations(text) if canonical_key(each.url) == key]
+    after: list[str] = []  # from the end; joined at the end, because copying the text each time takes quadratic time
+    last = len(text)
+    for each in sorted(matching, key=lambda each: -each.start):
+        start, end, words = _markup(text, each)
+        if end > last:  # the markup of the previous one encloses it
+            text, after = text[:last] + "".join(reversed(after)), []
+            last = len(text)
+            start, end, words = _markup(text, each)
+        after += [text[end:last], words]
+        last = start
+    text = text[:last] + "".join(reversed(after))
+    return text if all(canonical_key(each.url) != key for each in citations(text)) else None
+
+
+def _markup(text: str, cited: Citation) -> tuple[int, int, str]:
+    """Return start and end of a citation with its markup, and the text that replaces it."""
+    start, end = cited.start, cited.end
+    if cited.kind is CitationKind.REFERENCE:
+        return start, end, cited.label
+    if cited.kind in (CitationKind.LINK, CitationKind.IMAGE):
+        close, opening = text.find(")", end), text.rfind("](", 0, start)
+        opened = opening - len(cited.label) - 1
+        if close >= 0 and opening >= 0 and text[opened : opened + 1] == "[":
+            image = cited.kind is CitationKind.IMAGE
+            return opened - image, close + 1, "" if image else cited.label
+    if cited.kind is CitationKind.DEFINITION:
+        line = text.rfind("\n", 0, start) + 1
+        after = text.find("\n", end)
+        return line, len(text) if after < 0 else after + 1, ""
+    if text[start - 1 : start] == "<" and text[end : end + 1] == ">":
+        return start - 1, end + 1, ""
+    return start, end, ""
+
+
+def _whole(value: str) -> re.Pattern[str]:
+    edge = r"(?<![\w.,:]){}(?![\w]|[.,:]\d)" if value[:1].isdigit() else r"(?<!\w){}(?!\w)"
+    return re.compile(edge.format(re.escape(value)))

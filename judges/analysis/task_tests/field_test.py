@@ -6,13 +6,14 @@ its check has another result, or the model would get another claim or other page
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 from judges.analysis.task_tests.edits import Edit, EditKind, Edits, Field
 from judges.analysis.task_tests.judge_file import JudgeFile, Recordings, ReplayClient
-from judges.analysis.task_tests.leaves import ObservedLeaf, ObservedRun, observed_run
+from judges.analysis.task_tests.leaves import ObservedLeaf, observed_run
 from judges.errors import JudgeBug, JudgeError
 from judges.llm.client import LLMClient
 
@@ -42,23 +43,18 @@ class EditRun:
     error: str | None = None
 
 
-Base: TypeAlias = Mapping[str, ObservedLeaf]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class FieldTestRuns:
     """Observations of a field test.
 
-    ``base`` contains the leaves of the unedited run, ``refuted`` the keys of those that fail with a real judge model.
-    ``is_truncated``: not all edits were run.
+    ``base`` contains the leaves of the unedited run. ``is_truncated``: not all edits were run.
     """
 
     answer: str
-    base: Base
+    base: Mapping[str, ObservedLeaf]
     fields: tuple[Field, ...]
-    runs: tuple[EditRun, ...]
-    refuted: frozenset[str]
     file: JudgeFile
+    runs: list[EditRun] = dataclasses.field(default_factory=list)
     is_truncated: bool = False
 
     def of(self, field: Field, *kinds: EditKind) -> tuple[EditRun, ...]:
@@ -82,78 +78,48 @@ def differs(before: ObservedLeaf, after: ObservedLeaf) -> bool:
 
 
 async def observe(
-    judge: JudgeWithClient,
-    answer: str,
-    *,
-    file: JudgeFile,
-    page_text: str,
-    replies: Mapping[str, str],
-    refuted: frozenset[str],
+    judge: JudgeWithClient, answer: str, *, file: JudgeFile, page_text: str, replies: Mapping[str, str]
 ) -> FieldTestRuns:
     """Run the judge on the answer and on every edit of it.
 
     ``page_text`` is the text of all pages. ``replies`` are recorded extractions; the judge's client makes all others.
     """
     recordings = Recordings(replies)
-    base = await _base(judge, answer, recordings)
+    replay = ReplayClient(recordings, None)
+    try:
+        base = observed_run(await judge(answer, replay.using)).leaves
+    except JudgeError as error:
+        if not replay.has_refused:
+            raise
+        raise JudgeBug(f"{error}. {_REFUSED}", traceback=getattr(error, "traceback", "")) from error
     edits = Edits(answer, recordings.extracted, f"{answer}\n{page_text}")
-    runs: list[EditRun] = []
-    is_truncated = False
+    observed = FieldTestRuns(answer=answer, base=base, fields=edits.fields, file=file)
 
     async def run(edit: Edit) -> EditRun:
-        client: list[ReplayClient] = []
-
-        def around(inner: LLMClient) -> LLMClient:
-            client.append(ReplayClient(inner, recordings, edit.values))
-            return client[0]
-
+        replay = ReplayClient(recordings, edit.values)
         try:
-            leaves = observed_run(await judge(edit.text, around)).leaves
+            leaves = observed_run(await judge(edit.text, replay.using)).leaves
         except JudgeError as error:
-            return EditRun(edit=edit, leaves=base.leaves, error=str(error))
-        return EditRun(edit=edit, leaves=leaves, new_extractions=sum(each.new_extractions for each in client))
-
-    def observed() -> FieldTestRuns:
-        return FieldTestRuns(
-            answer=answer,
-            base=base.leaves,
-            fields=edits.fields,
-            runs=tuple(runs),
-            refuted=refuted,
-            file=file,
-            is_truncated=is_truncated,
-        )
+            done = EditRun(edit=edit, leaves=base, error=str(error))
+        else:
+            done = EditRun(edit=edit, leaves=leaves, new_extractions=replay.new_extractions)
+        observed.runs.append(done)
+        return done
 
     for edit in edits.all():
-        if len(runs) >= MAX_RUNS:
-            is_truncated = True
+        if len(observed.runs) >= MAX_RUNS:
+            observed.is_truncated = True
             break
-        runs.append(await run(edit))
-    for field in _compared_by_code(observed()):
+        await run(edit)
+    for field in [field for field in observed.fields if compared_by_code(observed, field)]:
         for edit in edits.near(field):
-            runs.append(await run(edit))
-    unmoved = unmoved_checks(observed())
+            await run(edit)
+    unmoved = unmoved_checks(observed)
     for number, edit in enumerate(edits.constants(file.constants)):
         if not unmoved or number >= MAX_CONSTANT_RUNS:
             break
-        runs.append(await run(edit))
-        unmoved -= observed().changed(runs[-1])
-    return observed()
-
-
-async def _base(judge: JudgeWithClient, answer: str, recordings: Recordings) -> ObservedRun:
-    clients: list[ReplayClient] = []
-
-    def around(inner: LLMClient) -> LLMClient:
-        clients.append(ReplayClient(inner, recordings, None))
-        return clients[-1]
-
-    try:
-        return observed_run(await judge(answer, around))
-    except JudgeError as error:
-        if not any(client.has_refused for client in clients):
-            raise
-        raise JudgeBug(f"{error}. {_REFUSED}", traceback=getattr(error, "traceback", "")) from error
+        unmoved -= observed.changed(await run(edit))
+    return observed
 
 
 def unmoved_checks(observed: FieldTestRuns) -> frozenset[str]:
@@ -177,7 +143,3 @@ def compared_by_code(observed: FieldTestRuns, field: Field) -> frozenset[str]:
     if len(runs) < 2:
         return frozenset()
     return frozenset.intersection(*(flipped(observed, run) for run in runs))
-
-
-def _compared_by_code(observed: FieldTestRuns) -> list[Field]:
-    return [field for field in observed.fields if compared_by_code(observed, field)]

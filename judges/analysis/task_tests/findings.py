@@ -7,11 +7,9 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Any
 
 from answers.citations import citations
 from cache.urls import canonical_key
-from judges.analysis.task_tests.answer_text import sections
 from judges.analysis.task_tests.edits import EditKind, Field, Path, format_path, has_digits, has_words, shape_of
 from judges.analysis.task_tests.field_test import EditRun, FieldTestRuns, compared_by_code, flipped
 from judges.analysis.task_tests.judge_file import SourceRange
@@ -32,6 +30,9 @@ _ABOUT_WORDING = re.compile(
 
 
 _MAX_ERRORS = 3
+_HEADING = re.compile(r"^#{1,6}[ \t]+(?P<title>[^\n]*)$", re.MULTILINE)
+_BLANK_LINES = re.compile(r"\n[ \t]*\n\s*")
+_TITLE_CHARS = 60
 
 
 class FindingCode(StrEnum):
@@ -65,16 +66,6 @@ class Finding:
     line: int | None = None
     exempt: str | None = None
 
-    def json(self) -> dict[str, Any]:
-        return {
-            "code": self.code.value,
-            "subject": self.subject,
-            "message": self.message,
-            "fix": self.fix,
-            "line": self.line,
-            "exempt": self.exempt,
-        }
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldReport:
@@ -83,24 +74,13 @@ class FieldReport:
     ``unmoved`` are the keys of the claims that no edit changed and that are not exempt.
     """
 
+    edits: int
+    fields: int
+    leaves: int
     findings: tuple[Finding, ...]
     exempt: tuple[Finding, ...]
     notes: tuple[str, ...]
     unmoved: tuple[str, ...]
-    edits: int
-    fields: int
-    leaves: int
-
-    def json(self) -> dict[str, Any]:
-        return {
-            "edits": self.edits,
-            "fields": self.fields,
-            "leaves": self.leaves,
-            "findings": [finding.json() for finding in self.findings],
-            "exempt": [each.json() for each in self.exempt],
-            "notes": list(self.notes),
-            "unmoved": list(self.unmoved),
-        }
 
 
 def report(observed: FieldTestRuns) -> FieldReport:
@@ -360,38 +340,6 @@ class _Finder:
                     fix = "Take the claim's values and its sources from the same item."
                     yield self._finding(FindingCode.WRONG_ITEM, key, message, fix)
                     break
-            else:
-                yield from self._mixed_items(key, values)
-
-    def _mixed_items(self, key: str, values: list[Field]) -> Iterator[Finding]:
-        """Find a claim that combines values of two items and is therefore false for a correct answer."""
-        names: dict[Path, set[Any]] = defaultdict(set)
-        for field in values:
-            names[field.owner].add(field.declared)
-        pairs = [
-            (name, other)
-            for name in names
-            for other in names
-            if name < other and shape_of(name) == shape_of(other) and not names[name] & names[other]
-        ]
-        for one, other in pairs[:1]:
-            if key in self._observed.refuted or self._is_fixed_item(key, values):
-                message = f"It combines values of {format_path(one)} and {format_path(other)}."
-                yield self._finding(
-                    FindingCode.WRONG_ITEM, key, message, "Take all values of a claim from the same item."
-                )
-
-    def _is_fixed_item(self, key: str, values: list[Field]) -> bool:
-        """Return whether another leaf of the same name uses the same field of the same item, with other fields."""
-        last = key.rpartition("/")[2]
-        place = self._observed.file.leaf(self._observed.base[key])
-        for other in self._observed.base:
-            is_same_leaf = other.rpartition("/")[2] == last or (
-                place is not None and self._observed.file.leaf(self._observed.base[other]) == place
-            )
-            if other != key and is_same_leaf and set(self._reads[other]) & set(values) and self._reads[other] != values:
-                return True
-        return False
 
     def _same_kind(self, one: Path, other: Path) -> bool:
         """Return whether two objects have the same fields, for items that are separate attributes and not a list."""
@@ -455,9 +403,6 @@ class _Finder:
         if empty:
             self.notes.append(f"not tested, because the answer gives no value: {', '.join(empty)}")
         self.notes += [f"{run.edit.title}: {run.error}" for run in self._observed.runs if run.error][:_MAX_ERRORS]
-        failed = sorted(key for key in self._observed.refuted if not _lacks_value(self._observed.base[key]))
-        if failed:
-            self.notes.append(f"fail on the unchanged answer: {', '.join(failed)}")
         if self._observed.is_truncated:
             self.notes.append("not all values were edited, because the answer has too many")
 
@@ -528,3 +473,38 @@ def _related(one: Path, other: Path) -> bool:
 def _cited(observed: FieldTestRuns) -> list[tuple[str, int]]:
     """Return the URLs that the answer cites, with their positions."""
     return [(each.url, each.start) for each in citations(observed.answer)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Section:
+    """Text between a heading and the next heading of any level: ``text[start:end]``, without the heading.
+
+    In an answer without headings, a section is a paragraph.
+    """
+
+    title: str
+    start: int
+    end: int
+
+
+def sections(text: str) -> tuple[Section, ...]:
+    """Return the nonempty sections of an answer, in order."""
+    headings = list(_HEADING.finditer(text))
+    if headings:
+        ends = [*(heading.start() for heading in headings[1:]), len(text)]
+        parts = [
+            Section(title=each["title"].strip(), start=each.end(), end=end)
+            for each, end in zip(headings, ends, strict=True)
+        ]
+    else:
+        parts = list(_paragraphs(text))
+    return tuple(each for each in parts if text[each.start : each.end].strip())
+
+
+def _paragraphs(text: str) -> Iterator[Section]:
+    at = 0
+    for blank in [*_BLANK_LINES.finditer(text), None]:
+        end = len(text) if blank is None else blank.start()
+        title = " ".join(text[at:end].split())
+        yield Section(title=title[:_TITLE_CHARS], start=at, end=end)
+        at = end if blank is None else blank.end()

@@ -336,17 +336,19 @@ class ConfirmingClient:
 
 
 class ReplayClient(ConfirmingClient):
-    """Client of one run. ``edited``: edited values by key; None for the unedited run, which is recorded.
+    """Client of one run. ``edited``: edited values by key; None for the unedited run, which is recorded."""
 
-    ``client`` stays open. It extracts what was not recorded.
-    """
-
-    def __init__(self, client: LLMClient, recordings: Recordings, edited: Mapping[str, Any] | None) -> None:
-        self._client = client
+    def __init__(self, recordings: Recordings, edited: Mapping[str, Any] | None) -> None:
+        self._client: LLMClient = self
         self._recordings = recordings
         self._edited = edited
         self.new_extractions = 0
         """Number of extractions that the unedited run did not request: the edited value is part of their prompt."""
+
+    def using(self, client: LLMClient) -> ReplayClient:
+        """Return this client. ``client`` stays open, and extracts what was not recorded."""
+        self._client = client
+        return self
 
     async def values(self, request: LLMRequest) -> Any:
         value, is_new = await self._recordings.read(request, self._client)

@@ -123,9 +123,8 @@ async def report_of(path: Path, source: str, answer: str = ANSWER) -> FieldRepor
         )
         return native_summary(await run_judge(judge, Answer(name="answer_1.md", text=text), tools), agent_name="a")
 
-    observed = await observe(
-        judged, answer, file=judge_file(source.encode(), path.suffix), page_text="", replies={}, refuted=frozenset()
-    )
+    file = judge_file(source.encode(), path.suffix)
+    observed = await observe(judged, answer, file=file, page_text="", replies={})
     return report(observed)
 
 
