@@ -18,9 +18,8 @@ from pydantic_core import from_json
 from answers.binding import bind
 from answers.errors import InvalidSubmission, TooManyParts
 from answers.provider_replies import answer_from_reply
-from app.features.check.errors import ReportRejected
-from app.features.check.pipeline import ReportInput, plan_check
-from app.features.check.splitting import split_by_rules
+from app.features.check.reports import ReportInput, ReportRejected, plan_check
+from app.features.check.statements import split_by_rules
 from cache.backends.plain_html import html_to_text, is_dense
 from cache.classify import soft_404, walls
 from cache.classify.quality import PageFacts, classify

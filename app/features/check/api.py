@@ -20,10 +20,9 @@ from app.api.problems import Problem, not_found
 from app.api.request_fields import FETCHABLE_URL, NOT_BLANK, AnswerReply, Model, StrictJsonRoute
 from app.api.results import JsonSchemaOut
 from app.api.submissions import KeyHeader, accept_job, key_of_request
-from app.features.check.errors import ReportRejected
 from app.features.check.jobs import as_submission
-from app.features.check.pipeline import MAX_REPORT_CHARS, ReportInput, plan_check
 from app.features.check.report import CheckDocument, document_schema
+from app.features.check.reports import MAX_REPORT_CHARS, ReportInput, ReportRejected, plan_check
 from app.jobs.intake import JobOptions
 from app.storage import jobs as rows
 from app.storage.idempotency import IdempotencyKey

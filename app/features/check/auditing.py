@@ -9,21 +9,21 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final, Literal
 
 from pydantic import BaseModel, Field
 
 from app.features.check.report import ClaimOutcome, ClaimVerdict, MemberOutcome, PageQuote, Span
-from app.features.check.splitting import Claim, find_words
-from app.features.check.statements import ReportStatement
+from app.features.check.statements import Claim, ReportStatement, find_words
 from cache.capture import Evidence
 from judges.errors import LLMError, LLMOutputUnusable, UnusableKind
 from judges.grounding.quotes import find_quotes, needs_whole_sentence
 from judges.grounding.support import TOO_LONG, ClaimGrounds, unseen_part, unseen_reasoning
 from judges.grounding.term_overlap import missing_terms
 from judges.llm.client import LLMClient, LLMRequest
+from judges.llm.providers import LEXICAL, JudgeName, ModelName
 from judges.llm.remote import repair_request
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePart, PagePreparer, PreparedPage
@@ -122,26 +122,50 @@ def _numbered(asked: Sequence[PageClaim]) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PageAuditor:
-    """Decides claims with a model. ``text`` is the report.
+class Auditor:
+    """Decides the claims of a page with a model, a jury, or the lexical judge. ``text`` is the report.
 
-    A verdict whose quotes leave out a negation of their sentences is asked for once more.
+    A verdict whose quotes leave out a negation of their sentences is asked for once more. The lexical judge knows
+    neither contradictions nor partial support.
     """
 
     llm: LLMClient
-    model: str
+    judged_by: JudgeName
     block_builder: BlockBuilder
     pages: PagePreparer
     text: str
+    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """Held while the lexical judge decides one claim. It does not wait for anything, so the pages would otherwise block
+    the event loop together."""
 
     async def decide(self, asked: Sequence[PageClaim], evidence: Evidence) -> dict[int, ClaimVerdict]:
-        """Return the verdicts by index. Claims that the model did not decide have the reason."""
+        """Return the verdicts by index. Claims that were not decided have the reason."""
+        if not self.judged_by.is_jury:
+            return await self._decide_by(self.judged_by.first, asked, evidence)
+        async with asyncio.TaskGroup() as group:
+            members = {
+                one.model: group.create_task(self._decide_by(one, asked, evidence)) for one in self.judged_by.members
+            }
+        return {
+            one.index: jury_claim_verdict(
+                self.judged_by.model, {model: member.result()[one.index] for model, member in members.items()}
+            )
+            for one in asked
+        }
+
+    async def _decide_by(
+        self, member: ModelName, asked: Sequence[PageClaim], evidence: Evidence
+    ) -> dict[int, ClaimVerdict]:
+        if member.provider == LEXICAL:
+            return await self._compare_words(member.model, asked, evidence)
         page = await self.pages.prepare(evidence)
         if page.is_cut:
-            return await self._decide_in_parts(asked, page)
-        return await self._decide(asked, page, vote=0)
+            return await self._decide_in_parts(member.model, asked, page)
+        return await self._decide(member.model, asked, page, vote=0)
 
-    async def _decide_in_parts(self, asked: Sequence[PageClaim], page: PreparedPage) -> dict[int, ClaimVerdict]:
+    async def _decide_in_parts(
+        self, model: str, asked: Sequence[PageClaim], page: PreparedPage
+    ) -> dict[int, ClaimVerdict]:
         """Return the verdicts on a long page, shown in parts. As ``Verifier`` does, but for several claims at once."""
         claims = "\n".join(one.claim.text for one in asked)
         parts, is_whole = await self.pages.parts(page, claims, max_chars=None)
@@ -149,7 +173,7 @@ class PageAuditor:
         left = list(asked)
         for place, part in enumerate(parts):
             shown = await self.pages.prepare_part(page, part, use_screenshot=place == 0)
-            for index, verdict in (await self._decide(left, shown, vote=0)).items():
+            for index, verdict in (await self._decide(model, left, shown, vote=0)).items():
                 found[index].append(_located(verdict, part, page.text))
             left = [one for one in left if not _is_grounded(found[one.index][-1])]
             if not left:
@@ -158,9 +182,9 @@ class PageAuditor:
         return {index: _if_seen(verdict, "" if is_whole else TOO_LONG) for index, verdict in deciding.items()}
 
     async def _decide(
-        self, asked: Sequence[PageClaim], page: PreparedPage, *, vote: int, repair: bool = False
+        self, model: str, asked: Sequence[PageClaim], page: PreparedPage, *, vote: int, repair: bool = False
     ) -> dict[int, ClaimVerdict]:
-        request = audit_request(asked, page, self.model, self.block_builder, vote=vote)
+        request = audit_request(asked, page, model, self.block_builder, vote=vote)
         if repair:
             request = repair_request(request, UnusableKind.CUT_QUOTE)
         try:
@@ -168,12 +192,12 @@ class PageAuditor:
         except LLMOutputUnusable as error:
             if len(asked) > 1:  # a shorter reply may be usable
                 middle = len(asked) // 2
-                first = await self._decide(asked[:middle], page, vote=vote, repair=repair)
-                return first | await self._decide(asked[middle:], page, vote=vote, repair=repair)
-            return {asked[0].index: self._failed(asked[0], error)}
+                first = await self._decide(model, asked[:middle], page, vote=vote, repair=repair)
+                return first | await self._decide(model, asked[middle:], page, vote=vote, repair=repair)
+            return {asked[0].index: _failed(asked[0], error)}
         except LLMError as error:
             log.warning("claims of a page not judged", extra={"reason": error.reason, "error": str(error)})
-            return {one.index: self._failed(one, error) for one in asked}
+            return {one.index: _failed(one, error) for one in asked}
         parsed = reply.parsed if isinstance(reply.parsed, PageAudit) else PageAudit(claims=[])
         by_number = {one.number: one for one in parsed.claims}
         decided = [(one, by_number[number]) for number, one in enumerate(asked, start=1) if number in by_number]
@@ -182,7 +206,7 @@ class PageAuditor:
         def check() -> tuple[dict[int, ClaimVerdict], list[PageClaim]]:
             verdicts = {
                 one.index: _if_seen(
-                    self._verdict(one, audited, page, prompt=request.prompt, cached=reply.cached),
+                    self._verdict(one, audited, page, request, cached=reply.cached),
                     unseen_part(page, text_only=reply.text_only, shortened=reply.shorter_page is not None),
                 )
                 for one, audited in decided
@@ -191,21 +215,18 @@ class PageAuditor:
 
         verdicts, cut = await self.pages.run_page_check(check, page)
         if cut:
-            repaired = await self._decide(cut, page, vote=vote, repair=True)
+            repaired = await self._decide(model, cut, page, vote=vote, repair=True)
             verdicts |= {at: one for at, one in repaired.items() if one.outcome is not ClaimOutcome.NOT_JUDGED}
         if missing and vote == 0 and not repair:
-            verdicts |= await self._decide(missing, page, vote=1)
+            verdicts |= await self._decide(model, missing, page, vote=1)
         elif missing:
             detail = "The reply of the model lacks this claim."
             for one in missing:
                 verdicts[one.index] = without_verdict(one, ClaimOutcome.NOT_JUDGED, Reason.LLM_OUTPUT_UNUSABLE, detail)
         return verdicts
 
-    def _failed(self, asked: PageClaim, error: LLMError) -> ClaimVerdict:
-        return without_verdict(asked, ClaimOutcome.NOT_JUDGED, error.reason, str(error))
-
     def _verdict(
-        self, asked: PageClaim, audited: AuditedClaim, page: PreparedPage, *, prompt: str | None, cached: bool
+        self, asked: PageClaim, audited: AuditedClaim, page: PreparedPage, request: LLMRequest, *, cached: bool
     ) -> ClaimVerdict:
         """Return the verdict with the quotes that are in the page. A contradiction without a quote does not count."""
         outcome = ClaimOutcome(audited.verdict)
@@ -224,17 +245,63 @@ class PageAuditor:
             outcome=outcome,
             reasoning=reasoning[:_MAX_REASONING_CHARS],
             quotes=[] if is_silent else quotes_json(quotes),
-            unsupported=[] if outcome is ClaimOutcome.SUPPORTED else self._unsupported(asked, audited.unsupported),
+            unsupported=[]
+            if outcome is ClaimOutcome.SUPPORTED
+            else self._unsupported(asked, audited.unsupported[:_MAX_UNSUPPORTED]),
             grounded=None if is_silent else bool(quotes),
             signals=list(grounds.signals()),
-            model=self.model,
-            prompt=prompt,
+            model=request.model,
+            prompt=request.prompt,
             cached=cached,
         )
 
-    def _unsupported(self, asked: PageClaim, words: Sequence[str]) -> list[Span]:
+    async def _compare_words(
+        self, model: str, asked: Sequence[PageClaim], evidence: Evidence
+    ) -> dict[int, ClaimVerdict]:
+        """Return the verdicts of the lexical judge."""
+        page = await self.pages.prepare(evidence, use_screenshot=False)
+        verifier = Verifier(self.llm, model, block_builder=self.block_builder, pages=self.pages)
+        verdicts = {}
+        for one in asked:
+            async with self.turn:
+                await asyncio.sleep(0)
+                judged = await verifier.judge(
+                    JudgedClaim(text=one.claim.text),
+                    task="",
+                    answer=one.statement.plain,
+                    evidence=evidence,
+                    trials=1,
+                    use_screenshot=False,
+                )
+                verdicts[one.index] = self._lexical_verdict(one, judged, page)
+        return verdicts
+
+    def _lexical_verdict(self, asked: PageClaim, judged: Verdict, page: PreparedPage) -> ClaimVerdict:
+        if judged.outcome is Outcome.NOT_JUDGED:
+            return without_verdict(asked, ClaimOutcome.NOT_JUDGED, judged.reason, judged.reasoning)
+        is_supported = judged.outcome is Outcome.PASSED
+        return ClaimVerdict(
+            source=asked.source,
+            outcome=ClaimOutcome.SUPPORTED if is_supported else ClaimOutcome.NOT_SUPPORTED,
+            reasoning=judged.reasoning,
+            quotes=quotes_json(judged.quotes),
+            unsupported=[]
+            if is_supported
+            else self._unsupported(asked, missing_terms(asked.claim.text, page.index.stems)),
+            grounded=judged.grounded if is_supported else None,
+            signals=list(judged.signals),
+            model=judged.model,
+            baseline=True,
+        )
+
+    def _unsupported(self, asked: PageClaim, words: Iterable[str]) -> list[Span]:
         """Return the spans of the unsupported words in the statement; those of the claim if none are found."""
-        return merged(report_spans(self.text, asked, words[:_MAX_UNSUPPORTED]) or asked.claim.spans)
+        spans = [find_words(self.text, each, asked.statement.start, asked.statement.end) for each in words]
+        return merged([span for span in spans if span is not None] or asked.claim.spans)
+
+
+def _failed(asked: PageClaim, error: LLMError) -> ClaimVerdict:
+    return without_verdict(asked, ClaimOutcome.NOT_JUDGED, error.reason, str(error))
 
 
 def _is_grounded(verdict: ClaimVerdict) -> bool:
@@ -277,106 +344,37 @@ def _cuts_negation(audited: AuditedClaim, page: PreparedPage) -> bool:
     return audited.verdict != "not_supported" and needs_whole_sentence(page.index.folded, audited.quotes, url=page.url)
 
 
-def report_spans(text: str, asked: PageClaim, words: Sequence[str]) -> list[Span]:
-    """Return the spans of those words that are in the statement of a claim."""
-    spans = [find_words(text, each, asked.statement.start, asked.statement.end) for each in words]
-    return [span for span in spans if span is not None]
+def jury_claim_verdict(jury: str, verdicts: Mapping[str, ClaimVerdict]) -> ClaimVerdict:
+    """Return the verdict of a jury from those of its members, by model.
 
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class BaselineAuditor:
-    """Decides claims with the lexical judge, which knows neither contradictions nor partial support."""
-
-    verifier: Verifier
-    pages: PagePreparer
-    text: str
-    turn: asyncio.Lock = field(default_factory=asyncio.Lock)
-    """Held while one claim is judged. The lexical judge does not wait for anything, so the pages would otherwise block
-    the event loop together."""
-
-    async def decide(self, asked: Sequence[PageClaim], evidence: Evidence) -> dict[int, ClaimVerdict]:
-        """Return the verdicts by index."""
-        page = await self.pages.prepare(evidence, use_screenshot=False)
-        verdicts = {}
-        for one in asked:
-            async with self.turn:
-                await asyncio.sleep(0)
-                verdicts[one.index] = await self._judge(one, evidence, page)
-        return verdicts
-
-    async def _judge(self, asked: PageClaim, evidence: Evidence, page: PreparedPage) -> ClaimVerdict:
-        judged = await self.verifier.judge(
-            JudgedClaim(text=asked.claim.text),
-            task="",
-            answer=asked.statement.plain,
-            evidence=evidence,
-            trials=1,
-            use_screenshot=False,
+    The majority decides whether the page supports the claim. If not, the most frequent outcome of the members on that
+    side counts, and the first one among equals.
+    """
+    votes = [one.outcome is ClaimOutcome.SUPPORTED if one.outcome in _JUDGED else None for one in verdicts.values()]
+    decided = jury_verdict(votes)
+    side = [one for one, vote in zip(verdicts.values(), votes, strict=True) if vote is decided and vote is not None]
+    if side:
+        [(outcome, _)] = Counter(one.outcome for one in side).most_common(1)
+        side = [one for one in side if one.outcome is outcome]
+        deciding = next((one for one in side if one.quotes), side[0])
+    else:
+        reasons = {one.reason for one in verdicts.values()}
+        deciding = ClaimVerdict(
+            source=next(iter(verdicts.values())).source,
+            outcome=ClaimOutcome.NOT_JUDGED,
+            reason=reasons.pop() if len(reasons) == 1 else Reason.NO_MAJORITY.value,
+            reasoning="\n".join(
+                f"{model}: {one.reasoning or one.reason}"
+                for model, one in verdicts.items()
+                if one.outcome not in _JUDGED
+            ),
         )
-        return self._verdict(asked, judged, page)
-
-    def _verdict(self, asked: PageClaim, judged: Verdict, page: PreparedPage) -> ClaimVerdict:
-        if judged.outcome is Outcome.NOT_JUDGED:
-            return without_verdict(asked, ClaimOutcome.NOT_JUDGED, judged.reason, judged.reasoning)
-        is_supported = judged.outcome is Outcome.PASSED
-        missing = () if is_supported else missing_terms(asked.claim.text, page.index.stems)
-        unsupported = [] if is_supported else report_spans(self.text, asked, missing) or asked.claim.spans
-        return ClaimVerdict(
-            source=asked.source,
-            outcome=ClaimOutcome.SUPPORTED if is_supported else ClaimOutcome.NOT_SUPPORTED,
-            reasoning=judged.reasoning,
-            quotes=quotes_json(judged.quotes),
-            unsupported=merged(unsupported),
-            grounded=judged.grounded if is_supported else None,
-            signals=list(judged.signals),
-            model=judged.model,
-            prompt=None,
-            baseline=True,
-        )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JuryAuditor:
-    """Asks all members of a jury. ``name`` is that of the jury, ``members`` the auditors of its members by model."""
-
-    name: str
-    members: Mapping[str, PageAuditor | BaselineAuditor]
-
-    async def decide(self, asked: Sequence[PageClaim], evidence: Evidence) -> dict[int, ClaimVerdict]:
-        """Return the verdicts by index."""
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(member.decide(asked, evidence)) for member in self.members.values()]
-        given = [task.result() for task in tasks]
-        return {one.index: self._combined([each[one.index] for each in given]) for one in asked}
-
-    def _combined(self, verdicts: Sequence[ClaimVerdict]) -> ClaimVerdict:
-        """Return the verdict of the jury: whether the page supports the claim is decided by the majority.
-
-        If not, the most frequent outcome of the members on that side counts, and the first one among equals.
-        """
-        votes = [one.outcome is ClaimOutcome.SUPPORTED if one.outcome in _JUDGED else None for one in verdicts]
-        members = [
-            MemberOutcome(model=model, outcome=one.outcome, reason=one.reason, reasoning=one.reasoning)
-            for model, one in zip(self.members, verdicts, strict=True)
-        ]
-        decided = jury_verdict(votes)
-        side = [one for one, vote in zip(verdicts, votes, strict=True) if vote is decided and vote is not None]
-        if side:
-            [(outcome, _)] = Counter(one.outcome for one in side).most_common(1)
-            side = [one for one in side if one.outcome is outcome]
-            deciding = next((one for one in side if one.quotes), side[0])
-        else:
-            reasons = {one.reason for one in verdicts}
-            deciding = ClaimVerdict(
-                source=verdicts[0].source,
-                outcome=ClaimOutcome.NOT_JUDGED,
-                reason=verdicts[0].reason if len(reasons) == 1 else Reason.NO_MAJORITY.value,
-                reasoning="\n".join(
-                    f"{one.model}: {one.reasoning or one.reason}" for one in members if one.outcome not in _JUDGED
-                ),
-            )
-        cached = all(one.cached for one in verdicts)
-        return deciding.model_copy(update={"model": self.name, "cached": cached, "jury": members})
+    members = [
+        MemberOutcome(model=model, outcome=one.outcome, reason=one.reason, reasoning=one.reasoning)
+        for model, one in verdicts.items()
+    ]
+    cached = all(one.cached for one in verdicts.values())
+    return deciding.model_copy(update={"model": jury, "cached": cached, "jury": members})
 
 
 def quotes_json(quotes: Sequence[Quote]) -> list[PageQuote]:

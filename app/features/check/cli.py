@@ -1,25 +1,17 @@
-"""``assay check``: options of the command, and ``--bind``."""
+"""``assay check``: options of the command."""
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
 from app.console.connection import DryRunOption, JsonOption
 from app.console.errors import WrongUsage
 from app.console.judging_options import MaxPagesOption
-from app.console.streams import print_json, print_line, stdout_console
-from app.console.tables import plain_table
-
-if TYPE_CHECKING:
-    from answers.binding import Binding
 
 MAX_BYTES = 20_000_000
-_MAX_CELL_CHARS = 100
 
 
 _SourceArgument = Annotated[
@@ -64,19 +56,21 @@ def check(
     Opens each cited page with the browser and judges each statement. Without FILE, checks the shipped demo report
     with the lexical baseline, which needs no key.
     """
-    from app.features.check.command import CheckCommand
-
     if as_json and markdown:
         raise WrongUsage("--json and --markdown exclude each other")
     if source is None and bind:
         raise WrongUsage("--bind needs a FILE or URL")
     report = None if source is None or _is_url(source) else _read(Path(source))
+    from app.features.check.citation_list import print_binding
+
     if bind and report is not None:
-        _bind(str(source), report, as_json=as_json)
+        print_binding(str(source), report, as_json=as_json)
         return
+    from app.features.check.command import CheckCommand
+
     command = CheckCommand(source=source, text=report, model=model, budget=budget, max_pages=max_pages)
     if bind:
-        _bind(str(source), command.published_text(), as_json=as_json)
+        print_binding(str(source), command.published_text(), as_json=as_json)
     elif dry_run:
         command.print_estimate(as_json=as_json)
     else:
@@ -85,16 +79,6 @@ def check(
 
 def _is_url(source: str) -> bool:
     return source.lower().startswith(("http://", "https://"))
-
-
-def _bind(name: str, text: str, *, as_json: bool) -> None:
-    from answers.binding import bind as bind_marks
-
-    binding = bind_marks(text)
-    if as_json:
-        print_json(binding_json(binding))
-    else:
-        _print(name, binding)
 
 
 def _read(file: Path) -> str:
@@ -130,76 +114,3 @@ def _read(file: Path) -> str:
             f"{file} is not UTF-8: byte 0x{byte:02x} at offset {error.start} (line {line}): {error.reason}",
             hint="Save the file as UTF-8.",
         ) from error
-
-
-def binding_json(binding: Binding) -> dict[str, Any]:
-    """Return the JSON document of ``--bind --json``. Offsets are characters."""
-    text, sources = binding.text, binding.sources
-    marks_of: list[list[str]] = [[] for _ in sources]
-    marks = []
-    for mark in binding.marks:
-        source = None if mark.source is None else sources[mark.source]
-        if mark.source is not None:
-            marks_of[mark.source].append(text[mark.start : mark.end])
-        marks.append(
-            {
-                "mark": text[mark.start : mark.end],
-                "start": mark.start,
-                "end": mark.end,
-                "url": None if source is None else source.url,
-                "title": "" if source is None else source.title,
-                "source": mark.source,
-                "statement": text[mark.statement_start : mark.statement_end],
-                "statement_start": mark.statement_start,
-                "statement_end": mark.statement_end,
-            }
-        )
-    return {
-        "marks": marks,
-        "sources": [
-            {"url": source.url, "title": source.title, "marks": written}
-            for source, written in zip(sources, marks_of, strict=True)
-        ],
-    }
-
-
-def _print(name: str, binding: Binding) -> None:
-    """Print the counts, then the marks without a source and the sources without a mark."""
-    unbound, unused = binding.unbound(), binding.unused()
-    no_url = sum(mark.source is not None and binding.sources[mark.source].url is None for mark in binding.marks)
-    console = stdout_console()
-    table = plain_table("citations", "bound", "unbound", "sources", "unused")
-    counts = (len(binding.marks), len(binding.marks) - len(unbound), len(unbound), len(binding.sources), len(unused))
-    table.add_row(*map(str, counts))
-    console.print(table)
-    if not binding.marks:
-        print_line(f"{name} contains no citations.")
-    if no_url:
-        print_line(f"{no_url} of the bound citations refer to a source without a URL.")
-    lines = _LineNumbers(binding.text)
-    if unbound:
-        print_line("Marks without a source:")
-        for mark in unbound:
-            written, statement = (
-                binding.text[mark.start : mark.end],
-                binding.text[mark.statement_start : mark.statement_end],
-            )
-            print_line(f"  line {lines.at(mark.start)}: {_short(written)}  {_short(statement)}")
-    if unused:
-        print_line("Sources without a mark:")
-        for source in unused:
-            named = "  ".join(part for part in (source.url, _short(source.title)) if part)
-            print_line(f"  line {lines.at(source.start)}: {named}")
-
-
-class _LineNumbers:
-    def __init__(self, text: str) -> None:
-        self._ends: Sequence[int] = [index for index, char in enumerate(text) if char == "\n"]
-
-    def at(self, offset: int) -> int:
-        return bisect_right(self._ends, offset - 1) + 1
-
-
-def _short(written: str) -> str:
-    flat = " ".join(written.split())
-    return flat if len(flat) <= _MAX_CELL_CHARS else f"{flat[: _MAX_CELL_CHARS - 1]}…"

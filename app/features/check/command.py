@@ -1,12 +1,13 @@
-"""``assay check`` without ``--bind``: check a report or estimate the check, and print the outcome."""
+"""``assay check``: check a report or estimate the check, and print the outcome."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Final
 
 import typer
 
@@ -21,19 +22,11 @@ from app.console.tables import plain_table
 from app.demo import report_path
 from app.demo.site import DemoSite
 from app.engine.runtime import Runtime
+from app.features.check.citation_list import line_numbers, short
 from app.features.check.estimate import estimate_check
-from app.features.check.inputs import published_report
-from app.features.check.pipeline import CheckOptions, CheckPlan, ReportInput, check_report, plan_check
-from app.features.check.report import CheckDocument, CheckStatus, SourceState, StatementOutcome
-from app.features.check.summary import (
-    bounds_text,
-    counts_text,
-    labelled_figures,
-    markdown_summary,
-    problems_of,
-    share_text,
-    short,
-)
+from app.features.check.pipeline import CheckOptions, check_report
+from app.features.check.report import CheckDocument, CheckStatus, Figure, SourceState, Statement, StatementOutcome
+from app.features.check.reports import CheckPlan, ReportInput, plan_check, published_report
 from app.progress import Progress, Stage
 from app.settings import Settings
 from cache.errors import BlobError
@@ -41,7 +34,29 @@ from judges.llm.providers import LEXICAL
 from rubrics.scoring import reaches
 
 _MAX_LISTED = 20
-_MAX_CELL_CHARS = 160
+_MAX_LISTED_IN_MARKDOWN: Final = 50
+
+FIGURE_LABELS: Final = {
+    "citation_precision_liu2023": "citation precision (Liu et al. 2023)",
+    "citation_recall_liu2023": "citation recall (Liu et al. 2023)",
+    "citation_precision_alce": "citation precision (ALCE)",
+    "citation_recall_alce": "citation recall (ALCE)",
+    "unreadable": "sources unreadable",
+    "dead": "sources dead",
+    "fabricated": "sources fabricated",
+    "uncited": "statements uncited",
+}
+OUTCOME_LABELS: Final = {
+    StatementOutcome.CONTRADICTED: "contradicted",
+    StatementOutcome.NOT_SUPPORTED: "not supported",
+    StatementOutcome.PARTLY_SUPPORTED: "partly supported",
+    StatementOutcome.DEAD: "dead source",
+    StatementOutcome.UNREADABLE: "source unreadable (not judged)",
+    StatementOutcome.NOT_JUDGED: "not judged",
+    StatementOutcome.UNCITED: "no citation",
+    StatementOutcome.SUPPORTED: "supported",
+}
+"""The most important outcome comes first."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -180,9 +195,9 @@ def print_document(document: CheckDocument) -> None:
     print_line(counts_text(document))
     problems = list(problems_of(document))
     for line, label, statement in problems[:_MAX_LISTED]:
-        print_line(f"  line {line}: {label}: {short(statement.text, _MAX_CELL_CHARS)}")
+        print_line(f"  line {line}: {label}: {short(statement.text, 160)}")
         for span in statement.unsupported[:3]:
-            print_line(f"      unsupported: {short(document.report.text[span.start : span.end], _MAX_CELL_CHARS)}")
+            print_line(f"      unsupported: {short(document.report.text[span.start : span.end], 160)}")
     if len(problems) > _MAX_LISTED:
         print_line(f"  {len(problems) - _MAX_LISTED} more; use --json, --markdown or --html for all")
     for warning in document.warnings:
@@ -218,3 +233,91 @@ def _exit(document: CheckDocument, min_precision: float | None) -> None:
         raise Incomplete("the citation precision is unknown, because no citation was judged")
     if document.counts.get(StatementOutcome.NOT_JUDGED):
         raise typer.Exit(Exit.INCOMPLETE)
+
+
+def labelled_figures(document: CheckDocument) -> Iterator[tuple[str, Figure]]:
+    """Yield the figures of a check with their labels."""
+    for name, label in FIGURE_LABELS.items():
+        figure: Figure = getattr(document.figures, name)
+        yield label, figure
+
+
+def share_text(figure: Figure) -> str:
+    """Format the value of a figure."""
+    return "unknown" if figure.value is None else f"{figure.value:.0%}"
+
+
+def bounds_text(figure: Figure) -> str:
+    """Format the 95 % interval, and the bounds if something was not judged."""
+    if figure.interval is None:
+        return "-"
+    interval = f"{figure.interval.low:.0%} to {figure.interval.high:.0%}"
+    return f"{interval} (bounds {figure.low:.0%} to {figure.high:.0%})" if figure.not_judged else interval
+
+
+def counts_text(document: CheckDocument) -> str:
+    """Format the number of statements by outcome."""
+    counts = [(label, document.counts.get(outcome, 0)) for outcome, label in OUTCOME_LABELS.items()]
+    return ", ".join(f"{count} {label}" for label, count in counts if count) or "no statements"
+
+
+def problems_of(document: CheckDocument) -> Iterator[tuple[int, str, Statement]]:
+    """Yield line number, outcome and statement of all statements that are not supported, the worst first."""
+    line_of = line_numbers(document.report.text)
+    for outcome, label in OUTCOME_LABELS.items():
+        if outcome is not StatementOutcome.SUPPORTED:
+            for statement in document.statements:
+                if statement.outcome is outcome:
+                    yield line_of(statement.start), label, statement
+
+
+def markdown_summary(document: CheckDocument) -> str:
+    """Return the summary. Text of the report and of pages is in code spans, so it cannot add markup or mentions."""
+    lines = [f"## Citation check of {_code(document.report.name)}", ""]
+    if document.baseline:
+        lines += [f"**Baseline, not a model.** {document.notice}", ""]
+    lines += [f"{counts_text(document)} ({document.status.value}, model {_code(document.model)})", ""]
+    lines += ["| figure | value | 95 % interval | judged | not judged |", "|---|---|---|---|---|"]
+    for label, figure in labelled_figures(document):
+        lines.append(
+            f"| {label} | {share_text(figure)} | {bounds_text(figure)} | {figure.judged} | {figure.not_judged} |"
+        )
+    problems = list(problems_of(document))
+    if problems:
+        lines += ["", "| line | outcome | statement | unsupported words | source |", "|---|---|---|---|---|"]
+        for line, label, statement in problems[:_MAX_LISTED_IN_MARKDOWN]:
+            lines.append(
+                f"| {line} | {label} | {_code(statement.text)} | {_words(document, statement)} | "
+                f"{_cited(document, statement)} |"
+            )
+        if len(problems) > _MAX_LISTED_IN_MARKDOWN:
+            lines.append(f"\n{len(problems) - _MAX_LISTED_IN_MARKDOWN} more statements are not listed.")
+    for warning in document.warnings:
+        lines += ["", f"Note: {warning}"]
+    if not document.baseline:
+        usage = document.usage
+        cost = "unknown cost" if usage.usd is None else f"{usage.usd:.4f} USD"
+        calls = f"{usage.calls} model call{'' if usage.calls == 1 else 's'}"
+        lines += ["", f"{calls}, {usage.input_tokens + usage.output_tokens} tokens, {cost}"]
+    return "\n".join(lines) + "\n"
+
+
+def _words(document: CheckDocument, statement: Statement) -> str:
+    words = [document.report.text[span.start : span.end] for span in statement.unsupported]
+    return ", ".join(_code(each, 100) for each in words[:3])
+
+
+def _cited(document: CheckDocument, statement: Statement) -> str:
+    indices = dict.fromkeys(citation.source for citation in statement.citations if citation.source is not None)
+    cells = []
+    for index in list(indices)[:3]:
+        source = document.sources[index]
+        state = "" if source.state is SourceState.READABLE else f" ({source.state.value.replace('_', ' ')})"
+        cells.append(f"{_code(source.url or source.title or 'no URL', 150)}{state}")
+    return ", ".join(cells)
+
+
+def _code(text: str, limit: int = 300) -> str:
+    """Return text as a code span in a table cell."""
+    plain = short(text, limit).replace("`", "'").replace("|", "\\|")
+    return f"`{plain or ' '}`"

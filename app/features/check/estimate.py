@@ -10,8 +10,8 @@ from typing import Any, Final
 
 from app.engine.estimate import PageSize
 from app.features.check.auditing import PageClaim, audit_request, requests_of
-from app.features.check.pipeline import CheckPlan
-from app.features.check.splitting import split_by_rules, split_request, statements_in_order
+from app.features.check.reports import CheckPlan
+from app.features.check.statements import split_by_rules, split_request, statements_in_order
 from app.settings import Settings
 from cache.capture_index import FolderIndex, MemoryIndex
 from cache.urls import canonical_key

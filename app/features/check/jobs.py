@@ -8,9 +8,9 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from answers.submission import Answer, Submission
-from app.features.check.inputs import published_report
-from app.features.check.pipeline import CheckOptions, ReportInput, check_report, plan_check
+from app.features.check.pipeline import CheckOptions, check_report
 from app.features.check.report import CheckDocument, CheckStatus
+from app.features.check.reports import ReportInput, plan_check, published_report
 from app.jobs.evaluator import JobRun, JobRunner
 from judges.result import score_json
 from rubrics.scoring import bounded_score

@@ -9,29 +9,20 @@ from __future__ import annotations
 import asyncio
 import hashlib
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from importlib.metadata import version
-from typing import Any, Final
+from typing import Final
 
 import structlog
 
-from answers.binding import Binding, bind
-from answers.errors import TooManyParts
+from answers.binding import Binding
 from app.async_tools import first_exception
 from app.dashboard.wording import plural, reason_words
 from app.engine.pipeline import AnswerPages
 from app.engine.runtime import Runtime
-from app.features.check.auditing import (
-    BaselineAuditor,
-    JuryAuditor,
-    PageAuditor,
-    PageClaim,
-    requests_of,
-    without_verdict,
-)
-from app.features.check.errors import ReportRejected
+from app.features.check.auditing import Auditor, PageClaim, requests_of, without_verdict
 from app.features.check.outcomes import StatementResult, figures_of, source_support, statement_result
 from app.features.check.report import (
     CapturedPage,
@@ -49,13 +40,8 @@ from app.features.check.report import (
     Statement,
     StatementOutcome,
 )
-from app.features.check.splitting import (
-    ClaimedStatement,
-    split_by_rules,
-    split_with_model,
-    statements_in_order,
-)
-from app.features.check.statements import Section, sections_of
+from app.features.check.reports import CheckPlan
+from app.features.check.statements import ClaimedStatement, split_by_rules, split_with_model, statements_in_order
 from app.progress import Progress, ProgressCallback, Stage, ignore_progress
 from cache.capture import Capture, CaptureOutcome, CaptureSource, Evidence
 from cache.errors import BrowserUnavailable, CacheError, NoEvidence
@@ -63,79 +49,18 @@ from cache.urls import canonical_key
 from judges.llm.client import LLMClient
 from judges.llm.observed import ObservedLLM, RejectionMonitor, UsageMeter
 from judges.llm.parameters import RequestParameters
-from judges.llm.providers import LEXICAL, JudgeName, ModelName, parse_judge
+from judges.llm.providers import LEXICAL, JudgeName, parse_judge
 from judges.prompting.prompts import load_prompt
 from judges.result import LEXICAL_NOTICE, page_json
 from judges.source_policy import verdict_without_evidence
-from judges.verifier import Verifier
-from rubrics.verdict import Outcome, Reason
+from rubrics.verdict import Outcome, Reason, Usage
 
 _log = structlog.get_logger(__name__)
 
-MAX_REPORT_CHARS: Final = 4_000_000
-MAX_CITATIONS: Final = 10_000
-MAX_PAGES: Final = 2_000
 _PAGES_AT_ONCE: Final = 30
 _GONE_STATUS: Final = frozenset({"404", "410"})
 NO_URL: Final = "no_url"
 MARK_WITHOUT_SOURCE: Final = "mark_without_source"
-TOO_LARGE: Final = (
-    "divide the report into several files, or list its citations without judging them (`assay check FILE --bind`)"
-)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ReportInput:
-    """Report to check. ``url`` and ``page_id`` are set for a published page."""
-
-    name: str
-    text: str
-    url: str | None = None
-    page_id: str | None = None
-    warnings: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckPlan:
-    """Citations and statements of a report. ``urls`` are the distinct pages that are cited, in text order."""
-
-    report: ReportInput
-    binding: Binding
-    sections: tuple[Section, ...]
-    urls: tuple[str, ...]
-
-    @property
-    def sentences(self) -> int:
-        return sum(len(section.statements) for section in self.sections)
-
-
-def plan_check(report: ReportInput) -> CheckPlan:
-    """Return the plan of a check. Takes up to a second per MB; run it in a thread.
-
-    Raises:
-        ReportRejected: The report is empty, too long, or has too many citations.
-    """
-    text = report.text
-    if not text.strip():
-        raise ReportRejected(f"{report.name} is empty")
-    if len(text) > MAX_REPORT_CHARS:
-        raise ReportRejected(f"{report.name} has {len(text):,} characters (maximum {MAX_REPORT_CHARS:,}): {TOO_LARGE}")
-    try:
-        binding = bind(text)
-    except TooManyParts as error:
-        raise ReportRejected(str(error)) from error
-    pairs = len({(mark.statement_start, mark.source) for mark in binding.marks})
-    if pairs > MAX_CITATIONS:
-        raise ReportRejected(f"{report.name} has {pairs:,} citations (maximum {MAX_CITATIONS:,}): {TOO_LARGE}")
-    used = [mark.source for mark in binding.marks if mark.source is not None]
-    by_key: dict[str, str] = {}
-    for index in dict.fromkeys(used):
-        url = binding.sources[index].url
-        if url is not None:
-            by_key.setdefault(canonical_key(url), url)
-    if len(by_key) > MAX_PAGES:
-        raise ReportRejected(f"{report.name} cites {len(by_key):,} pages (maximum {MAX_PAGES:,}): {TOO_LARGE}")
-    return CheckPlan(report=report, binding=binding, sections=tuple(sections_of(binding)), urls=tuple(by_key.values()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,29 +85,24 @@ class CheckOptions:
 
 
 @dataclass(slots=True)
-class _SourcePage:
-    """What is known about one source."""
-
-    state: SourceState
-    reason: str | None = None
-    detail: str = ""
-    capture: Capture | None = None
-    archived_url: str | None = None
-    error: CacheError | None = None
-
-
-@dataclass(slots=True)
 class _Run:
     """State of a check while it runs."""
 
     plan: CheckPlan
     options: CheckOptions
+    judged_by: JudgeName
     deadline: float | None
     """Time limit for judging, in the clock of the event loop."""
     pages_done: int = 0
     claims_done: int = 0
     claims_total: int = 0
     verdicts: dict[int, ClaimVerdict] = field(default_factory=dict)
+    sources: dict[int, ReportSource] = field(default_factory=dict)
+    """What is known about the sources that were opened, by index. The fields of the report are missing."""
+
+    @property
+    def is_baseline(self) -> bool:
+        return self.judged_by.first.provider == LEXICAL
 
     def report(self, stage: Stage) -> None:
         self.options.progress(
@@ -214,93 +134,51 @@ async def check_report(runtime: Runtime, plan: CheckPlan, options: CheckOptions)
     """
     settings = runtime.settings
     judged_by = parse_judge(options.model or settings.model)
-    model = judged_by.first.model
     client, _ = await runtime.models.open_client(str(judged_by))
     runtime.models.check(str(judged_by))
     meter, rejections = UsageMeter(), RejectionMonitor(*judged_by.providers)
     parameters = RequestParameters(settings.parameters, judged_by.providers)
     llm = ObservedLLM(options.job_client(client), (meter, rejections), prepare=parameters.add_to)
-    by_rules = judged_by.first.provider == LEXICAL
     pages = AnswerPages(runtime.pages, owner=options.owner)
     now_s = asyncio.get_running_loop().time()
-    run = _Run(plan, options, None if options.deadline_s is None else now_s + options.deadline_s)
-    claimed = await _split_and_capture(runtime, run, pages, llm, model, is_baseline=by_rules)
+    run = _Run(plan, options, judged_by, None if options.deadline_s is None else now_s + options.deadline_s)
+    claimed = await _split_and_capture(runtime, run, pages, llm)
     if rejections.rejection is not None:
         raise rejections.rejection
     pairs = list(_pairs(claimed))
     run.claims_total = len(pairs)
     run.report(Stage.JUDGING)
-    auditor = _auditor(runtime, llm, judged_by, run)
-    sources = await _judge(runtime, run, pages, pairs, auditor)
+    builder, preparer = runtime.block_builder, runtime.page_preparer
+    auditor = Auditor(llm=llm, judged_by=judged_by, block_builder=builder, pages=preparer, text=plan.report.text)
+    await _judge(run, pages, pairs, auditor)
     if rejections.rejection is not None:
         raise rejections.rejection
     run.report(Stage.STORING)
-    prompts = _prompts(run, by_rules=by_rules)
-    usage = meter.total
-    document = await asyncio.to_thread(
-        _document,
-        run,
-        claimed,
-        pairs,
-        sources,
-        judged_by,
-        prompts,
-        runtime.clock.now(),
-    )
+    document = await asyncio.to_thread(_document, run, claimed, pairs, meter.total, runtime.clock.now())
     _log.info("report checked", statements=len(document.statements), sources=len(document.sources))
-    by_reason = Counter(
-        verdict.reason or ""
-        for verdict in run.verdicts.values()
-        if verdict.outcome in {ClaimOutcome.NOT_JUDGED, ClaimOutcome.UNREADABLE}
-    )
-    exhausted = by_reason[Reason.BUDGET.value] > 0
-    status = CheckStatus.STOPPED if exhausted else CheckStatus.INCOMPLETE if by_reason else CheckStatus.COMPLETE
-    return document.model_copy(
-        update={
-            "id": options.check_id,
-            "status": status,
-            "not_judged": dict(by_reason),
-            "usage": CheckUsage(**asdict(usage)),
-            "budget": CheckBudget(limit_usd=options.budget_usd, exhausted=exhausted),
-            "warnings": [*document.warnings, *_fault_warnings(by_reason)],
-        }
-    )
+    return document
 
 
-def _prompts(run: _Run, *, by_rules: bool) -> set[str]:
-    """Return the prompts that were sent. ``by_rules``: the statements were divided without a model."""
-    sent = {verdict.prompt for verdict in run.verdicts.values() if verdict.prompt is not None}
-    return sent if by_rules or not run.plan.sections else sent | {load_prompt("split_claims").ref}
-
-
-async def _split_and_capture(
-    runtime: Runtime, run: _Run, pages: AnswerPages, llm: LLMClient, model: str, *, is_baseline: bool
-) -> list[ClaimedStatement]:
+async def _split_and_capture(runtime: Runtime, run: _Run, pages: AnswerPages, llm: LLMClient) -> list[ClaimedStatement]:
     """Divide the statements while the browser captures the sources."""
     plan, text = run.plan, run.plan.report.text
-    failed: BaseException | None = None
+    model, builder = run.judged_by.first.model, runtime.block_builder
+
+    def by_rules() -> list[ClaimedStatement]:
+        return [one for section in plan.sections for one in split_by_rules(section, text)]
+
     try:
         async with asyncio.TaskGroup() as group:
             group.create_task(pages.capture_all(plan.urls, run.captured))
-            if is_baseline:
-                parts = [group.create_task(asyncio.to_thread(_split_all, plan.sections, text))]
+            if run.is_baseline:
+                parts = [group.create_task(asyncio.to_thread(by_rules))]
             else:
-                parts = [group.create_task(_split_one(section, text, llm, model, runtime)) for section in plan.sections]
-    except* BrowserUnavailable as errors:
-        failed = first_exception(errors)
-    if failed is not None:
-        raise failed
+                parts = [
+                    group.create_task(split_with_model(section, text, llm, model, builder)) for section in plan.sections
+                ]
+    except BaseExceptionGroup as errors:
+        raise first_exception(errors) from None
     return statements_in_order([part.result() for part in parts])
-
-
-def _split_all(sections: Sequence[Section], text: str) -> list[ClaimedStatement]:
-    return [one for section in sections for one in split_by_rules(section, text)]
-
-
-async def _split_one(
-    section: Section, text: str, llm: LLMClient, model: str, runtime: Runtime
-) -> list[ClaimedStatement]:
-    return await split_with_model(section, text, llm, model, runtime.block_builder)
 
 
 def _pairs(claimed: Sequence[ClaimedStatement]) -> list[PageClaim]:
@@ -312,39 +190,13 @@ def _pairs(claimed: Sequence[ClaimedStatement]) -> list[PageClaim]:
     return pairs
 
 
-def _auditor(
-    runtime: Runtime, llm: LLMClient, judged_by: JudgeName, run: _Run
-) -> PageAuditor | BaselineAuditor | JuryAuditor:
-    builder, preparer = runtime.block_builder, runtime.page_preparer
-    text = run.plan.report.text
-
-    def member(name: ModelName) -> PageAuditor | BaselineAuditor:
-        if name.provider == LEXICAL:
-            verifier = Verifier(llm, name.model, block_builder=builder, pages=preparer)
-            return BaselineAuditor(verifier=verifier, pages=preparer, text=text)
-        return PageAuditor(llm=llm, model=name.model, block_builder=builder, pages=preparer, text=text)
-
-    if not judged_by.is_jury:
-        return member(judged_by.first)
-    members = {one.model: member(one) for one in judged_by.members}
-    return JuryAuditor(name=judged_by.model, members=members)
-
-
-async def _judge(
-    runtime: Runtime,
-    run: _Run,
-    pages: AnswerPages,
-    pairs: Sequence[PageClaim],
-    auditor: PageAuditor | BaselineAuditor | JuryAuditor,
-) -> dict[int, _SourcePage]:
-    """Judge all pairs of claim and source, page by page. Return what is known about each source, by index."""
+async def _judge(run: _Run, pages: AnswerPages, pairs: Sequence[PageClaim], auditor: Auditor) -> None:
+    """Judge all pairs of claim and source, page by page."""
     binding = run.plan.binding
     by_page: dict[str, list[PageClaim]] = {}
-    found: dict[int, _SourcePage] = {}
     for pair in pairs:
         url = binding.sources[pair.source].url
         if url is None:
-            found[pair.source] = _SourcePage(SourceState.NO_URL)
             detail = "The source has no URL."
             run.decided({pair.index: without_verdict(pair, ClaimOutcome.UNREADABLE, NO_URL, detail)})
         else:
@@ -354,22 +206,23 @@ async def _judge(
     async def judge_page(claims: Sequence[PageClaim]) -> None:
         url = binding.sources[claims[0].source].url
         async with slots:
-            page, evidence = await _open(pages, str(url))
-            found.update((claim.source, page) for claim in claims)
-            if evidence is None:
-                run.decided({claim.index: _missing(claim, page) for claim in claims})
+            source, evidence = await _open(pages, str(url))
+            run.sources.update((claim.source, source) for claim in claims)
+            if isinstance(evidence, CacheError):
+                run.decided({claim.index: _missing(claim, evidence) for claim in claims})
                 return
-            first, *others = requests_of(claims)
-            run.decided(await auditor.decide(first, evidence))
-            for part in others:
+            for part in requests_of(claims):
                 run.decided(await auditor.decide(part, evidence))
 
     try:
-        async with asyncio.timeout_at(run.deadline) as limit:
-            await _all_pages(judge_page(claims) for claims in by_page.values())
+        async with asyncio.timeout_at(run.deadline) as limit, asyncio.TaskGroup() as group:
+            for claims in by_page.values():
+                group.create_task(judge_page(claims))
     except TimeoutError:
         if not limit.expired():
             raise
+    except BaseExceptionGroup as errors:
+        raise first_exception(errors) from None
     detail = f"Not judged within {run.options.deadline_s or 0:g} s."
     run.decided(
         {
@@ -378,23 +231,10 @@ async def _judge(
             if pair.index not in run.verdicts
         }
     )
-    return found
 
 
-async def _all_pages(judging: Iterable[Coroutine[Any, Any, None]]) -> None:
-    failed: BaseException | None = None
-    try:
-        async with asyncio.TaskGroup() as group:
-            for one in judging:
-                group.create_task(one)
-    except* BrowserUnavailable as errors:
-        failed = first_exception(errors)
-    if failed is not None:
-        raise failed
-
-
-async def _open(pages: AnswerPages, url: str) -> tuple[_SourcePage, Evidence | None]:
-    """Return what is known about a source, and its evidence if it can be read."""
+async def _open(pages: AnswerPages, url: str) -> tuple[ReportSource, Evidence | CacheError]:
+    """Return what is known about a source, and its evidence or the error because of which it cannot be read."""
     try:
         evidence = await _evidence(pages, url)
     except BrowserUnavailable:
@@ -404,22 +244,24 @@ async def _open(pages: AnswerPages, url: str) -> tuple[_SourcePage, Evidence | N
         state = SourceState.UNREADABLE
         if error.gone:
             state = SourceState.FABRICATED if is_unknown else SourceState.DEAD
-        return _SourcePage(
-            state, reason=error.outcome.value, detail=error.detail, capture=error.capture, error=error
-        ), None
+        page = None if error.capture is None else _captured_page(error.capture)
+        return ReportSource(url=url, state=state, reason=error.outcome.value, detail=error.detail, page=page), error
     except CacheError as error:
-        return _SourcePage(SourceState.UNREADABLE, reason="not_stored", detail=str(error), error=error), None
+        return ReportSource(url=url, state=SourceState.UNREADABLE, reason="not_stored", detail=str(error)), error
     capture = evidence.capture
-    page = _SourcePage(SourceState.READABLE, detail=capture.detail, capture=capture)
+    state, reason, archived_url = SourceState.READABLE, None, None
     if capture.source is CaptureSource.WAYBACK:
         provenance = capture.provenance
-        page.archived_url = provenance.get("archive_url")
+        archived_url = provenance.get("archive_url")
         if (
             provenance.get("live_status") in _GONE_STATUS
             or provenance.get("live_outcome") == CaptureOutcome.DNS_ERROR.value
         ):
-            page.state, page.reason = SourceState.DEAD, provenance.get("live_outcome")
-    return page, evidence
+            state, reason = SourceState.DEAD, provenance.get("live_outcome")
+    page = _captured_page(capture)
+    return ReportSource(
+        url=url, state=state, reason=reason, detail=capture.detail, page=page, archived_url=archived_url
+    ), evidence
 
 
 async def _evidence(pages: AnswerPages, url: str) -> Evidence:
@@ -431,35 +273,37 @@ async def _evidence(pages: AnswerPages, url: str) -> Evidence:
     return await pages.evidence_for(url)
 
 
-def _missing(claim: PageClaim, page: _SourcePage) -> ClaimVerdict:
-    if page.error is None:
-        raise ValueError("the source can be read")
-    verdict = verdict_without_evidence(page.error)
+def _missing(claim: PageClaim, error: CacheError) -> ClaimVerdict:
+    verdict = verdict_without_evidence(error)
     outcome = ClaimOutcome.DEAD if verdict.outcome is Outcome.FAILED else ClaimOutcome.UNREADABLE
     return without_verdict(claim, outcome, verdict.reason, verdict.reasoning)
 
 
 def _document(
-    run: _Run,
-    claimed: Sequence[ClaimedStatement],
-    pairs: Sequence[PageClaim],
-    found: Mapping[int, _SourcePage],
-    judged_by: JudgeName,
-    prompts: set[str],
-    created_at: datetime,
+    run: _Run, claimed: Sequence[ClaimedStatement], pairs: Sequence[PageClaim], usage: Usage, created_at: datetime
 ) -> CheckDocument:
-    plan, binding = run.plan, run.plan.binding
-    is_baseline = judged_by.model == LEXICAL
-    sources = _sources(binding, found)
+    plan, binding, options = run.plan, run.plan.binding, run.options
+    is_baseline = run.judged_by.model == LEXICAL
+    sources = list(_sources(binding, run.sources))
     by_claim: dict[int, list[ClaimVerdict]] = {}
     for pair in pairs:
         by_claim.setdefault(id(pair.claim), []).append(run.verdicts[pair.index])
     statements = [_statement(one, binding.text, by_claim, sources) for one in claimed]
+    missing = Counter(
+        verdict.reason or ""
+        for verdict in run.verdicts.values()
+        if verdict.outcome in {ClaimOutcome.NOT_JUDGED, ClaimOutcome.UNREADABLE}
+    )
+    exhausted = missing[Reason.BUDGET.value] > 0
+    prompts = {verdict.prompt for verdict in run.verdicts.values() if verdict.prompt is not None}
+    if plan.sections and not run.is_baseline:
+        prompts.add(load_prompt("split_claims").ref)
     return CheckDocument(
-        status=CheckStatus.COMPLETE,
+        id=options.check_id,
+        status=CheckStatus.STOPPED if exhausted else CheckStatus.INCOMPLETE if missing else CheckStatus.COMPLETE,
         baseline=is_baseline,
         notice=LEXICAL_NOTICE if is_baseline else None,
-        model=LEXICAL if is_baseline else str(judged_by),
+        model=LEXICAL if is_baseline else str(run.judged_by),
         prompts=sorted(prompts),
         created_at=created_at,
         tool_version=version("assay"),
@@ -475,7 +319,10 @@ def _document(
         sentences=plan.sentences,
         counts=dict(Counter(statement.outcome for statement in statements)),
         figures=figures_of(statements, sources, plan.sentences),
-        warnings=[*plan.report.warnings, *_warnings(plan, statements, claimed, is_baseline=is_baseline)],
+        not_judged=dict(missing),
+        usage=CheckUsage(**asdict(usage)),
+        budget=CheckBudget(limit_usd=options.budget_usd, exhausted=exhausted),
+        warnings=[*_warnings(plan, statements, claimed, is_baseline=is_baseline), *_fault_warnings(missing)],
     )
 
 
@@ -519,24 +366,12 @@ def _statement(
     )
 
 
-def _sources(binding: Binding, found: Mapping[int, _SourcePage]) -> list[ReportSource]:
+def _sources(binding: Binding, opened: Mapping[int, ReportSource]) -> Iterator[ReportSource]:
     marks = Counter(mark.source for mark in binding.marks)
-    sources = []
     for index, source in enumerate(binding.sources):
-        page = found.get(index) or _SourcePage(SourceState.NOT_CHECKED if source.url else SourceState.NO_URL)
-        sources.append(
-            ReportSource(
-                url=source.url,
-                title=source.title,
-                state=page.state,
-                reason=page.reason,
-                detail=page.detail,
-                marks=marks[index],
-                page=None if page.capture is None else _captured_page(page.capture),
-                archived_url=page.archived_url,
-            )
-        )
-    return sources
+        state = SourceState.NOT_CHECKED if source.url else SourceState.NO_URL
+        known = opened.get(index) or ReportSource(url=source.url, state=state)
+        yield known.model_copy(update={"url": source.url, "title": source.title, "marks": marks[index]})
 
 
 def _captured_page(capture: Capture) -> CapturedPage:

@@ -15,9 +15,9 @@ import pytest
 from app.demo.expected import page_texts
 from app.engine.runtime import Runtime, open_runtime
 from app.engine.text_judging import TextCapturer, runtime_with_pages
-from app.features.check.errors import ReportRejected
-from app.features.check.pipeline import MAX_CITATIONS, CheckOptions, ReportInput, check_report, plan_check
+from app.features.check.pipeline import CheckOptions, check_report
 from app.features.check.report import CheckDocument, CheckStatus, StatementOutcome
+from app.features.check.reports import MAX_CITATIONS, ReportInput, ReportRejected, plan_check
 from cache.capture import CaptureOutcome, CaptureSource, Observation
 from cache.capture_index import MemoryIndex
 from cache.pages import PageCache

@@ -7,12 +7,12 @@ from typing import Any
 
 import pytest
 
-from app.features.check.auditing import AuditedClaim, PageAudit, PageAuditor, PageClaim
+from app.features.check.auditing import AuditedClaim, Auditor, PageAudit, PageClaim
 from app.features.check.report import ClaimOutcome, Span, StatementKind
-from app.features.check.splitting import Claim
-from app.features.check.statements import ReportStatement
+from app.features.check.statements import Claim, ReportStatement
 from cache.capture import CaptureOutcome
 from judges.llm.client import LLMRequest
+from judges.llm.providers import parse_judge
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from rubrics.verdict import Reason
@@ -30,9 +30,9 @@ def asked(index: int = 0) -> PageClaim:
     return PageClaim(index=index, source=0, claim=claim, statement=statement)
 
 
-def auditor_of(llm: RuleLLM) -> PageAuditor:
+def auditor_of(llm: RuleLLM) -> Auditor:
     pages = PagePreparer(BLOCK_BUILDER)
-    return PageAuditor(llm=llm, model="m", block_builder=BLOCK_BUILDER, pages=pages, text=REPORT)
+    return Auditor(llm=llm, judged_by=parse_judge("m"), block_builder=BLOCK_BUILDER, pages=pages, text=REPORT)
 
 
 @pytest.mark.parametrize(

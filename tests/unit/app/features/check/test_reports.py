@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from answers.binding import bind
-from app.features.check.inputs import text_with_links
+from app.features.check.reports import text_with_links
 
 PAGE = "https://reports.example/bay"
 

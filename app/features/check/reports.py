@@ -1,20 +1,89 @@
-"""Reports to check, read from files, from replies of model providers and from published pages."""
+"""Reports to check: read from text or from a published page, with their citations and statements."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
+from answers.binding import Binding, bind
+from answers.errors import TooManyParts
 from app.engine.runtime import Runtime
-from app.features.check.errors import ReportRejected
-from app.features.check.pipeline import ReportInput
+from app.errors import InputRejected
+from app.features.check.statements import Section, sections_of
 from cache.errors import BrowserUnavailable, CacheError
 from cache.urls import canonical_key
 
+MAX_REPORT_CHARS: Final = 4_000_000
+MAX_CITATIONS: Final = 10_000
+MAX_PAGES: Final = 2_000
+TOO_LARGE: Final = (
+    "divide the report into several files, or list its citations without judging them (`assay check FILE --bind`)"
+)
+
 _MIN_LINE_WORDS: Final = 6
 """Lines with fewer words, such as menus, contain no citations of the same site."""
+
+
+class ReportRejected(InputRejected):
+    """The report cannot be checked: too long, too many citations, or its page cannot be read. The message says why."""
+
+    code = "REPORT_REJECTED"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReportInput:
+    """Report to check. ``url`` and ``page_id`` are set for a published page."""
+
+    name: str
+    text: str
+    url: str | None = None
+    page_id: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckPlan:
+    """Citations and statements of a report. ``urls`` are the distinct pages that are cited, in text order."""
+
+    report: ReportInput
+    binding: Binding
+    sections: tuple[Section, ...]
+    urls: tuple[str, ...]
+
+    @property
+    def sentences(self) -> int:
+        return sum(len(section.statements) for section in self.sections)
+
+
+def plan_check(report: ReportInput) -> CheckPlan:
+    """Return the plan of a check. Takes up to a second per MB; run it in a thread.
+
+    Raises:
+        ReportRejected: The report is empty, too long, or has too many citations.
+    """
+    text = report.text
+    if not text.strip():
+        raise ReportRejected(f"{report.name} is empty")
+    if len(text) > MAX_REPORT_CHARS:
+        raise ReportRejected(f"{report.name} has {len(text):,} characters (maximum {MAX_REPORT_CHARS:,}): {TOO_LARGE}")
+    try:
+        binding = bind(text)
+    except TooManyParts as error:
+        raise ReportRejected(str(error)) from error
+    pairs = len({(mark.statement_start, mark.source) for mark in binding.marks})
+    if pairs > MAX_CITATIONS:
+        raise ReportRejected(f"{report.name} has {pairs:,} citations (maximum {MAX_CITATIONS:,}): {TOO_LARGE}")
+    used = [mark.source for mark in binding.marks if mark.source is not None]
+    by_key: dict[str, str] = {}
+    for index in dict.fromkeys(used):
+        url = binding.sources[index].url
+        if url is not None:
+            by_key.setdefault(canonical_key(url), url)
+    if len(by_key) > MAX_PAGES:
+        raise ReportRejected(f"{report.name} cites {len(by_key):,} pages (maximum {MAX_PAGES:,}): {TOO_LARGE}")
+    return CheckPlan(report=report, binding=binding, sections=tuple(sections_of(binding)), urls=tuple(by_key.values()))
 
 
 def is_url(source: str) -> bool:
