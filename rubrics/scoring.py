@@ -41,6 +41,13 @@ class Score:
     low: float
     high: float
 
+    def minus(self, before: Score) -> Score:
+        """Return the difference to an earlier score, from -1 to 1, with its bounds."""
+        certain = self.value is not None and before.value is not None
+        return Score(
+            value=self.low - before.low if certain else None, low=self.low - before.high, high=self.high - before.low
+        )
+
 
 def is_success(score: float) -> bool:
     """Return whether the score of an answer is a full score."""

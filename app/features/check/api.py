@@ -76,19 +76,6 @@ class CheckIn(BaseModel):
 class AcceptedCheckOut(BaseModel):
     """Accepted check. ``id`` is the id of its job."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "example": {
-                "id": _JOB,
-                "status": "queued",
-                "url": f"/v1/checks/{_JOB}",
-                "job_url": f"/v1/jobs/{_JOB}",
-                "citations": 1,
-                "pages": 1,
-            }
-        }
-    )
-
     id: str
     status: JobStatus
     url: str
@@ -113,27 +100,6 @@ class CheckSummaryOut(JobStateOut):
 
 class CheckOut(CheckSummaryOut):
     """One check, with its document when it is finished or stopped by its budget."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "example": {
-                "id": _JOB,
-                "name": "harbor.md",
-                "model": "openai/gpt-6-luna",
-                "status": "running",
-                "stage": "judging",
-                "progress": {"pages_done": 1, "pages_total": 1, "leaves_done": 0, "leaves_total": 1},
-                "attempts": 1,
-                "error": None,
-                "result_id": None,
-                "job_url": f"/v1/jobs/{_JOB}",
-                "created_at": "2026-11-24T20:00:00Z",
-                "started_at": "2026-11-24T20:00:01Z",
-                "finished_at": None,
-                "document": None,
-            }
-        }
-    )
 
     document: CheckDocument | None = Field(
         description="Null until the check has a result. Its JSON Schema is at /v1/schema/check.json"

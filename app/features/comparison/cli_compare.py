@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
-from app.console.connection import URL, JsonOption, UrlOption
+from app.console.connection import URL, JsonOption, UrlOption, connect
+from app.console.errors import WrongUsage
 from app.console.streams import print_json, stdout_console
-from app.console.summaries import MixJudgesOption, judges_text
+from app.console.summaries import MixJudgesOption, check_judges, judges_text, outcomes_in_folder
 from app.console.tables import bounds_text, interval_text, plain_table
-from app.features.comparison.cli_comparison_sides import SIDES, compare_sides
 
+SIDES = "agent, agent@run or result id on the server, or a result folder OUT/AGENT"
 _VERDICTS = {
     "b_higher": "{b} is higher than {a}",
     "b_lower": "{b} is lower than {a}",
@@ -81,3 +83,33 @@ def _remarks(before: str, comparison: Mapping[str, Any], *, corrected: bool) -> 
         if comparison[key]:
             lines.append(f"only {name}: {', '.join(comparison[key])}")
     return lines
+
+
+def compare_sides(url: str, first: str, others: Sequence[str], *, mix_judges: bool) -> Mapping[str, Any]:
+    """Compare ``first`` with each of ``others``: names on the server, or result folders.
+
+    Names of agents, runs and results never contain a slash.
+
+    Raises:
+        WrongUsage: the names mix folders with others, one has no judged answer, or the sides have several judges and
+            ``mix_judges`` is false.
+        ToolFailed: the server does not answer.
+    """
+    names = [first, *others]
+    folders = ["/" in name for name in names]
+    if any(folders) and not all(folders):
+        raise WrongUsage(
+            f"{' and '.join(names)}: folders can only be compared with folders",
+            hint="A name that contains / is a result folder; other names refer to the server.",
+        )
+    if all(folders):
+        from app.features.comparison.paired_comparison import ComparisonSide, comparison_json
+
+        before, *after = (ComparisonSide(name=name, outcomes=outcomes_in_folder(Path(name))) for name in names)
+        document: Mapping[str, Any] = comparison_json(before, after)
+    else:
+        with connect(url) as client:
+            document = client.compare(first, others, mix_judges=True)
+    sides = [document["a"], *(comparison["b"] for comparison in document["comparisons"])]
+    check_judges(*(side.get("judges") or {} for side in sides), mix=mix_judges)
+    return document

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 from xml.etree.ElementTree import Element, SubElement, tostring
 
 import typer
@@ -15,14 +16,10 @@ from app.console.errors import Exit, ToolFailed, WrongUsage
 from app.console.streams import print_json, print_line, stderr_console, stdout_console
 from app.console.summaries import MixJudgesOption, judges_text, load_summary
 from app.console.tables import plain_table
-from app.features.comparison.cli_comparison_sides import SIDES, compare_sides
+from app.features.comparison.cli_compare import SIDES, compare_sides
 from app.features.comparison.gate import Check, Gate, GateState, RegressionRule, Thresholds
 from app.features.comparison.gate import gate as run_gate
 from judges.errors import advice
-
-if TYPE_CHECKING:
-    from app.features.comparison.gate import Gate
-
 
 _EXIT = {GateState.PASSED: Exit.DONE, GateState.FAILED: Exit.GATE_FAILED, GateState.OPEN: Exit.INCOMPLETE}
 _COLOURS = {GateState.PASSED: "green", GateState.FAILED: "bold red", GateState.OPEN: "yellow"}
@@ -169,16 +166,7 @@ def gate_json(gate: Gate, *, summary: Mapping[str, Any], comparison: Mapping[str
     return {
         "agent": gate.agent,
         "gate": gate.state.value,
-        "checks": [
-            {
-                "name": check.name,
-                "state": check.state.value,
-                "wanted": check.wanted,
-                "found": check.found,
-                "reason": check.reason,
-            }
-            for check in gate.checks
-        ],
+        "checks": [asdict(check) for check in gate.checks],
         "judges": summary.get("judges") or {},
         "statistics": summary["statistics"],
         "comparison": comparison,

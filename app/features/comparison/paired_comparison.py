@@ -87,12 +87,7 @@ class _TaskFigure:
 
     @property
     def difference(self) -> Score:
-        certain = self.before.value is not None and self.after.value is not None
-        return Score(
-            value=self.after.low - self.before.low if certain else None,
-            low=self.after.low - self.before.high,
-            high=self.after.high - self.before.low,
-        )
+        return self.after.minus(self.before)
 
 
 class _FigureComparison:

@@ -13,7 +13,7 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
-from app.api.examples import EXAMPLE_ID, sends
+from app.api.examples import sends
 from app.api.models import BudgetUsd, Priority
 from app.api.paging import ID_PATTERN, NAME_PATTERN, IdPath
 from app.api.problems import Problem, not_found
@@ -34,23 +34,7 @@ _BATCH = 20
 """Number of answers whose results are in memory at once."""
 _SEVERAL = "*"
 """Agent or task of a rescore of several."""
-_RESCORE = f"{storage.ID_PREFIX}_{EXAMPLE_ID}"
 _Name = Annotated[str, Field(pattern=NAME_PATTERN)]
-_EXAMPLE_SCORES: dict[str, Any] = {
-    "before": {"value": 0.5, "low": 0.5, "high": 0.5},
-    "after": {"value": 0.75, "low": 0.75, "high": 0.75},
-}
-_EXAMPLE_DIFFERENCE: dict[str, Any] = {"value": 0.25, "low": 0.25, "high": 0.25}
-_EXAMPLE_STATE: dict[str, Any] = {
-    "id": _RESCORE,
-    "agent": None,
-    "task_id": "karrow_visit",
-    "model": None,
-    "created_at": "2026-11-24T20:00:00Z",
-    "budget_usd": 0.5,
-    "done": True,
-    "jobs": {"queued": 0, "running": 0, "succeeded": 1, "failed": 0, "cancelled": 0},
-}
 
 
 class RescoreIn(BaseModel):
@@ -90,17 +74,6 @@ class RescoreIn(BaseModel):
 class AcceptedRescoreOut(BaseModel):
     """Accepted rescore. ``answers`` is the number of answers, each of which becomes a job."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "example": {
-                "id": _RESCORE,
-                "url": f"/v1/rescores/{_RESCORE}",
-                "submission_url": f"/v1/submissions/{_RESCORE}",
-                "answers": 6,
-            }
-        }
-    )
-
     id: str
     url: str
     submission_url: str
@@ -109,8 +82,6 @@ class AcceptedRescoreOut(BaseModel):
 
 class RescoreSummaryOut(BaseModel):
     """State of a rescore. ``done``: all jobs have ended. ``agent`` and ``task_id`` are null if there are several."""
-
-    model_config = ConfigDict(json_schema_extra={"example": _EXAMPLE_STATE})
 
     id: str
     agent: str | None
@@ -124,76 +95,6 @@ class RescoreSummaryOut(BaseModel):
 
 class RescoreOut(RescoreSummaryOut):
     """Rescore with old and new scores side by side."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "example": {
-                **_EXAMPLE_STATE,
-                "spent_usd": 0.0012,
-                "stored_pages": True,
-                "answers": [
-                    {
-                        "job_id": f"job_{EXAMPLE_ID}",
-                        "agent": "my-agent",
-                        "task_id": "karrow_visit",
-                        "answer_name": "answer_1.md",
-                        "status": "succeeded",
-                        "stage": None,
-                        "error": None,
-                        **{
-                            side: {"result_id": f"res_{EXAMPLE_ID}", "status": "complete", "score": score}
-                            for side, score in _EXAMPLE_SCORES.items()
-                        },
-                        "difference": _EXAMPLE_DIFFERENCE,
-                        "judge_changed": True,
-                        "reused": 11,
-                        "asked": 1,
-                        "because": {"script": 1},
-                        "flipped": 1,
-                    }
-                ],
-                "agents": [
-                    {
-                        "agent": "my-agent",
-                        "answers": 1,
-                        "tasks": 1,
-                        **_EXAMPLE_SCORES,
-                        "difference": _EXAMPLE_DIFFERENCE,
-                        "rank_before": 2,
-                        "rank_after": 1,
-                    }
-                ],
-                "agreement": {
-                    "claims": 12,
-                    "equal": 11,
-                    "kappa": {
-                        "value": 0.75,
-                        "low": 0.3,
-                        "high": 1.0,
-                        "n": 12,
-                        "method": "Fleiss, Cohen and Everitt (1969), large sample",
-                        "reason": None,
-                    },
-                },
-                "flips": [
-                    {
-                        "agent": "my-agent",
-                        "task_id": "karrow_visit",
-                        "answer_name": "answer_1.md",
-                        "leaf": "ferry/leaves",
-                        "description": "On Saturday the ferry leaves Sund Quay at 8:40",
-                        "before": "failed",
-                        "after": "passed",
-                        "causes": [{"cause": "judge", "detail": "the judge's file changed"}],
-                        "result_before": f"res_{EXAMPLE_ID}",
-                        "result_after": f"res_{EXAMPLE_ID}",
-                    }
-                ],
-                "flipped": 1,
-                "usage": {"calls": 2, "cached_calls": 22, "usd": 0.0012},
-            }
-        }
-    )
 
     spent_usd: float
     stored_pages: bool = Field(description="No page was captured: claims whose pages are not stored are not judged")

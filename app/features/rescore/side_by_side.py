@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from typing import Any
 
 from app.storage.records import Job
-from judges.agent_figures import AnswerOutcome, score_of, scorecard_row
+from judges.agent_figures import AnswerOutcome, score_of, scorecard_row, usage_of
 from judges.analysis.flips import Leaf, comparable_result, flips
 from judges.analysis.statistics.agreement import kappa
 from judges.result import score_json
 from rubrics.result_json import script_sha256_of
 from rubrics.scoring import Score
-from rubrics.verdict import Outcome
+from rubrics.verdict import Outcome, Usage
 
 MAX_FLIPS = 1000
 """Maximum number of flips in one document. All are counted."""
@@ -28,7 +28,7 @@ class RescoredAnswer:
     fields: Mapping[str, Any]
     before: Score | None
     after: Score | None
-    usage: Mapping[str, Any] = field(default_factory=dict)
+    usage: Usage
     flips: Sequence[Mapping[str, Any]] = ()
     verdicts: Sequence[tuple[bool, bool]] = ()
     """Whether each claim that both results judged passed, before and after."""
@@ -41,9 +41,11 @@ class RescoredAnswer:
 def rescored_answer(job: Job, before: str | None, after: str | None) -> RescoredAnswer:
     """Compare the results (JSON texts) of an answer from before and after a rescore. CPU-bound."""
     old, new = (None if body is None else json.loads(body) for body in (before, after))
-    scores = [None if result is None else score_of(result) for result in (old, new)]
-    flipped, verdicts = [], []
+    before_score, after_score = (None if result is None else score_of(result) for result in (old, new))
+    difference = None if before_score is None or after_score is None else score_json(after_score.minus(before_score))
+    flipped, verdicts, judge_changed = [], [], None
     if old is not None and new is not None:
+        judge_changed = script_sha256_of(old) != script_sha256_of(new)
         sides = comparable_result(old), comparable_result(new)
         flipped = [{"agent": job.agent, **asdict(flip)} for flip in flips([sides[0]], [sides[1]])]
         verdicts = _verdicts_of_both(*(side.leaves for side in sides))
@@ -59,16 +61,16 @@ def rescored_answer(job: Job, before: str | None, after: str | None) -> Rescored
             "error": None if job.error is None else {"code": job.error.code, "detail": job.error.detail},
             "before": _side(old),
             "after": _side(new),
-            "difference": _difference_json(*scores),
-            "judge_changed": _is_judge_changed(old, new),
+            "difference": difference,
+            "judge_changed": judge_changed,
             "reused": rejudged.get("reused"),
             "asked": rejudged.get("again"),
             "because": rejudged.get("because") or {},
             "flipped": len(flipped),
         },
-        before=scores[0],
-        after=scores[1],
-        usage=(new or {}).get("usage") or {},
+        before=before_score,
+        after=after_score,
+        usage=usage_of(new),
         flips=flipped,
         verdicts=verdicts,
     )
@@ -85,13 +87,15 @@ def _verdicts_of_both(before: Mapping[str, Leaf], after: Mapping[str, Leaf]) -> 
 def comparison_json(answers: Sequence[RescoredAnswer]) -> dict[str, Any]:
     """Return the answers, the agents with their ranks, the agreement of both judges, the flips, and the usage."""
     every_flip = [flip for answer in answers for flip in answer.flips]
+    usage = sum((answer.usage for answer in answers), Usage())
+    usd = None if usage.usd is None else round(usage.usd, 6)
     return {
         "answers": [dict(answer.fields) for answer in answers],
         "agents": agents_json(answers),
         "agreement": _agreement_json([pair for answer in answers for pair in answer.verdicts]),
         "flips": every_flip[:MAX_FLIPS],
         "flipped": len(every_flip),
-        "usage": _usage(answers),
+        "usage": {"calls": usage.calls, "cached_calls": usage.cached_calls, "usd": usd},
     }
 
 
@@ -132,7 +136,7 @@ def agents_json(answers: Iterable[RescoredAnswer]) -> list[dict[str, Any]]:
             "tasks": len(shared),
             "before": score_json(before[agent]),
             "after": score_json(after[agent]),
-            "difference": _difference_json(before[agent], after[agent]),
+            "difference": score_json(after[agent].minus(before[agent])),
             "rank_before": ranks_before[agent],
             "rank_after": ranks_after[agent],
         }
@@ -168,34 +172,4 @@ def _side(result: Mapping[str, Any] | None) -> dict[str, Any] | None:
         "result_id": result.get("id"),
         "status": result.get("status", "complete"),
         "score": score_json(score_of(result)),
-    }
-
-
-def _difference_json(before: Score | None, after: Score | None) -> dict[str, Any] | None:
-    """Return the difference after - before with its bounds; None if a side has no score."""
-    if before is None or after is None:
-        return None
-    certain = before.value is not None and after.value is not None
-    return {
-        "value": after.low - before.low if certain else None,
-        "low": after.low - before.high,
-        "high": after.high - before.low,
-    }
-
-
-def _is_judge_changed(before: Mapping[str, Any] | None, after: Mapping[str, Any] | None) -> bool | None:
-    """Return whether another task file judged the new result; None if a side is missing."""
-    if before is None or after is None:
-        return None
-    return bool(script_sha256_of(before) != script_sha256_of(after))
-
-
-def _usage(answers: Iterable[RescoredAnswer]) -> dict[str, Any]:
-    """Return the calls and the cost of the new results. ``usd`` is None if a price is unknown."""
-    usages = [answer.usage for answer in answers]
-    costs = [usage.get("usd", 0.0) for usage in usages]
-    return {
-        "calls": sum(usage.get("calls", 0) for usage in usages),
-        "cached_calls": sum(usage.get("cached_calls", 0) for usage in usages),
-        "usd": None if None in costs else round(sum(costs), 6),
     }

@@ -3,44 +3,29 @@
 from __future__ import annotations
 
 import asyncio
+import hashlib
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import datetime
-from typing import Any
+from pathlib import Path
 
 from fastapi import APIRouter
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, Field
 
+import judges.tasks
 from app.api.access import ReaderDep, ServiceDep
-from app.api.examples import EXAMPLE_ID, EXAMPLE_TIME
 from app.api.figures import ScoreOut, score_out
 from app.api.models import ListOut, RecordModel
 from app.api.paging import NamePath, ResultsPageDep
 from app.api.problems import not_found
-from app.features.tasks.files import read_file
 from app.features.tasks.storage import scored_answers
+from judges.loader import JUDGE_SUFFIXES
+from judges.source_code import YAML_SUFFIX
+from judges.yaml_tasks.compiler import compile_task
+from judges.yaml_tasks.document import InvalidTask, Problem, read_document
+from judges.yaml_tasks.model import TaskNode, task_nodes
 
 router = APIRouter(prefix="/v1", tags=["tasks"])
-
-_EXAMPLE: dict[str, Any] = {
-    "task_id": "who",
-    "file": "who.yaml",
-    "sha256": "9f86d081884c7d659a2feaa0c55ad015a3bf4f1b2b0b822cd15d6c15b0f00a08",
-    "text": "format: 1\ndescription: Who?\nfields: {name: }\nrubric: {parallel: {given: {check: given(name)}}}\n",
-    "problems": [],
-    "nodes": [
-        {
-            "path": "rubric/parallel/given",
-            "id": "given",
-            "kind": "check",
-            "depth": 0,
-            "line": 4,
-            "values": {"check": "given(name)", "weight": 1, "critical": False},
-            "sources": "",
-            "gated": False,
-            "children": 0,
-        }
-    ],
-}
 
 
 class TaskProblemOut(BaseModel):
@@ -71,8 +56,6 @@ class TaskNodeOut(BaseModel):
 class TaskFileOut(BaseModel):
     """YAML file of a task with its errors and its rubric. ``nodes`` is empty if it is not YAML."""
 
-    model_config = ConfigDict(json_schema_extra={"example": _EXAMPLE})
-
     task_id: str
     file: str
     sha256: str
@@ -83,21 +66,6 @@ class TaskFileOut(BaseModel):
 
 class ScoredAnswerOut(RecordModel):
     """Newest result of an answer, without its tree."""
-
-    model_config = ConfigDict(
-        json_schema_extra={
-            "example": {
-                "result_id": f"res_{EXAMPLE_ID}",
-                "job_id": f"job_{EXAMPLE_ID}",
-                "agent": "my-agent",
-                "answer_name": "answer_1.md",
-                "run": "nightly",
-                "status": "complete",
-                "score": {"value": 0.75, "low": 0.75, "high": 0.75},
-                "created_at": EXAMPLE_TIME,
-            }
-        }
-    )
 
     result_id: str
     job_id: str
@@ -130,11 +98,38 @@ async def get_task_file(task_id: NamePath, service: ServiceDep, _caller: ReaderD
     stored = await asyncio.to_thread(read_file, service.settings.judges, task_id)
     if stored is None:
         raise not_found("YAML file of this task")
+    return stored
+
+
+def read_file(folders: Sequence[Path], task_id: str) -> TaskFileOut | None:
+    """Return the YAML file that defines a task; None if there is none, or if a Python file defines the task. Blocks."""
+    for folder in (*folders, Path(judges.tasks.__file__).parent):
+        found = [path for suffix in JUDGE_SUFFIXES if (path := folder.expanduser() / f"{task_id}{suffix}").is_file()]
+        if not found:
+            continue
+        if found[-1].suffix != YAML_SUFFIX:
+            return None
+        try:
+            return _checked(task_id, found[-1].name, found[-1].read_bytes())
+        except OSError:
+            return None
+    return None
+
+
+def _checked(task_id: str, name: str, data: bytes) -> TaskFileOut:
+    text = data.decode("utf-8-sig", "replace")
+    problems: Sequence[Problem] = ()
+    nodes: Sequence[TaskNode] = ()
+    try:
+        nodes = task_nodes(read_document(text, name))
+        compile_task(text, name)
+    except InvalidTask as error:
+        problems = error.problems
     return TaskFileOut(
         task_id=task_id,
-        file=stored.name,
-        sha256=stored.sha256,
-        text=stored.text,
-        problems=[TaskProblemOut(line=one.line, column=one.column, message=one.message) for one in stored.problems],
-        nodes=[TaskNodeOut(**asdict(node)) for node in stored.nodes],
+        file=name,
+        sha256=hashlib.sha256(data).hexdigest(),
+        text=text,
+        problems=[TaskProblemOut(line=one.line, column=one.column, message=one.message) for one in problems],
+        nodes=[TaskNodeOut(**asdict(node)) for node in nodes],
     )
