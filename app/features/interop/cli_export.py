@@ -59,7 +59,7 @@ def export(
         )
     if run is not None and folder is not None:
         raise WrongUsage("--run cannot be used with --results: result folders have no runs")
-    from app.features.interop.public_layout import NotExportable
+    from app.features.interop.exported_results import NotExportable
 
     selected = _read_results(agent, task or (), run, folder, url)
     try:
@@ -96,7 +96,7 @@ def _read_results(
 
 def _write(selected: Sequence[ExportedResult], format: Format, rows: Rows | None, out: Path) -> str:
     """Write the results and return a summary of the output."""
-    from app.features.interop.public_layout import write_layout
+    from app.features.interop.exported_results import write_layout
     from app.features.interop.tables import leaf_table, result_table, write_csv, write_json_lines, write_parquet
 
     if format is Format.MIND2WEB2:

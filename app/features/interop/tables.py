@@ -1,15 +1,14 @@
-"""Tables of results: one row per result or per leaf. ``docs/interop.md`` lists the columns. Pure functions."""
+"""Tables of results: one row per result or per leaf. ``docs/interop.md`` lists the columns, which can all be empty."""
 
 from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
-from enum import StrEnum
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, fields
 from io import BytesIO
 from pathlib import Path
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias, get_args, get_type_hints
 
 from app.csv_tables import Cell, to_csv
 from app.features.interop.exported_results import ExportedResult
@@ -18,102 +17,110 @@ from judges.agent_figures import seconds_of, usage_of, word_count
 from rubrics.result_json import leaves_of, script_of
 from rubrics.scoring import is_success
 
-Value: TypeAlias = str | int | float | bool | tuple[str, ...] | None
+Text: TypeAlias = str | None
+Count: TypeAlias = int | None
+Number: TypeAlias = float | None
+Flag: TypeAlias = bool | None
+Texts: TypeAlias = tuple[str, ...] | None
+"""Joined by line breaks in formats without lists."""
 
 
-class ColumnType(StrEnum):
-    """Type of a column. All columns are nullable."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Row:
+    """Columns of both tables."""
 
-    TEXT = "text"
-    COUNT = "count"
-    NUMBER = "number"
-    FLAG = "flag"
-    TEXTS = "texts"
-    """List of texts, joined by line breaks in formats without lists."""
+    result_id: Text
+    agent: Text
+    task_id: Text
+    run: Text
+    answer_name: Text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResultRow(_Row):
+    """Row of the table of results."""
+
+    status: Text
+    final_score: Number
+    success: Flag
+    score_value: Number = None
+    score_low: Number = None
+    score_high: Number = None
+    strict_value: Number = None
+    strict_low: Number = None
+    strict_high: Number = None
+    leaves: Count
+    leaves_passed: Count
+    leaves_failed: Count
+    leaves_skipped: Count
+    leaves_not_judged: Count
+    leaves_undecided: Count
+    words: Count
+    pages: Count
+    model: Text
+    prompts: Texts
+    judge_version: Text
+    judge_sha256: Text
+    answer_sha256: Text
+    calls: Count
+    cached_calls: Count
+    input_tokens: Count
+    output_tokens: Count
+    usd: Number
+    seconds: Number
+    created_at: Text
+    tool_version: Text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeafRow(_Row):
+    """Row of the table of leaves."""
+
+    leaf: Text
+    description: Text
+    critical: Flag
+    weight: Number
+    outcome: Text
+    reason: Text
+    claim: Text
+    sources: Texts
+    instruction: Text
+    blocked_by: Text
+    votes_for: Count
+    votes_against: Count
+    votes_lost: Count
+    grounded: Flag
+    grounding: Text
+    quotes: Texts
+    signals: Texts
+    prompt: Text
+    model: Text
+    usd: Number
+    reasoning: Text
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Table:
-    """Columns by name, in order, and rows with one value per column."""
+    """Rows of one class, whose fields are the columns."""
 
-    columns: Mapping[str, ColumnType]
-    rows: Sequence[Sequence[Value]]
+    row: type[_Row]
+    rows: Sequence[_Row]
 
-    def objects(self) -> Iterator[dict[str, Value]]:
-        return (dict(zip(self.columns, row, strict=True)) for row in self.rows)
+    def objects(self) -> list[dict[str, Any]]:
+        return [asdict(row) for row in self.rows]
 
 
 def result_table(results: Iterable[ExportedResult]) -> Table:
-    return _table(_RESULT_COLUMNS, (_result_row(result) for result in results))
+    return Table(row=ResultRow, rows=[_result_row(result) for result in results])
 
 
 def leaf_table(results: Iterable[ExportedResult]) -> Table:
     """Return one row per leaf of each result, in tree order."""
-    return _table(_LEAF_COLUMNS, (_leaf_row(result, leaf) for result in results for leaf in leaves_of(result.result)))
+    rows = [_leaf_row(result, leaf) for result in results for leaf in leaves_of(result.result)]
+    return Table(row=LeafRow, rows=rows)
 
 
-_KEY_COLUMNS: Final = {
-    "result_id": ColumnType.TEXT,
-    "agent": ColumnType.TEXT,
-    "task_id": ColumnType.TEXT,
-    "run": ColumnType.TEXT,
-    "answer_name": ColumnType.TEXT,
-}
-_RESULT_COLUMNS: Final[Mapping[str, ColumnType]] = {
-    **_KEY_COLUMNS,
-    "status": ColumnType.TEXT,
-    "final_score": ColumnType.NUMBER,
-    "success": ColumnType.FLAG,
-    **{f"{score}_{part}": ColumnType.NUMBER for score in ("score", "strict") for part in ("value", "low", "high")},
-    "leaves": ColumnType.COUNT,
-    **{f"leaves_{outcome}": ColumnType.COUNT for outcome in ("passed", "failed", "skipped", "not_judged", "undecided")},
-    "words": ColumnType.COUNT,
-    "pages": ColumnType.COUNT,
-    "model": ColumnType.TEXT,
-    "prompts": ColumnType.TEXTS,
-    "judge_version": ColumnType.TEXT,
-    "judge_sha256": ColumnType.TEXT,
-    "answer_sha256": ColumnType.TEXT,
-    "calls": ColumnType.COUNT,
-    "cached_calls": ColumnType.COUNT,
-    "input_tokens": ColumnType.COUNT,
-    "output_tokens": ColumnType.COUNT,
-    "usd": ColumnType.NUMBER,
-    "seconds": ColumnType.NUMBER,
-    "created_at": ColumnType.TEXT,
-    "tool_version": ColumnType.TEXT,
-}
-_LEAF_COLUMNS: Final[Mapping[str, ColumnType]] = {
-    **_KEY_COLUMNS,
-    "leaf": ColumnType.TEXT,
-    "description": ColumnType.TEXT,
-    "critical": ColumnType.FLAG,
-    "weight": ColumnType.NUMBER,
-    "outcome": ColumnType.TEXT,
-    "reason": ColumnType.TEXT,
-    "claim": ColumnType.TEXT,
-    "sources": ColumnType.TEXTS,
-    "instruction": ColumnType.TEXT,
-    "blocked_by": ColumnType.TEXT,
-    "votes_for": ColumnType.COUNT,
-    "votes_against": ColumnType.COUNT,
-    "votes_lost": ColumnType.COUNT,
-    "grounded": ColumnType.FLAG,
-    "grounding": ColumnType.TEXT,
-    "quotes": ColumnType.TEXTS,
-    "signals": ColumnType.TEXTS,
-    "prompt": ColumnType.TEXT,
-    "model": ColumnType.TEXT,
-    "usd": ColumnType.NUMBER,
-    "reasoning": ColumnType.TEXT,
-}
-
-
-def _table(columns: Mapping[str, ColumnType], rows: Iterable[Mapping[str, Value]]) -> Table:
-    return Table(columns=columns, rows=[[row.get(name) for name in columns] for row in rows])
-
-
-def _key_cells(exported: ExportedResult) -> dict[str, Value]:
+def _key_cells(exported: ExportedResult) -> dict[str, Any]:
     return {
         "result_id": _text(exported.result.get("id")),
         "agent": exported.agent,
@@ -123,62 +130,64 @@ def _key_cells(exported: ExportedResult) -> dict[str, Value]:
     }
 
 
-def _result_row(exported: ExportedResult) -> dict[str, Value]:
+def _result_row(exported: ExportedResult) -> ResultRow:
     result = exported.result
-    script, usage = script_of(result), usage_of(result)
+    script = script_of(result)
     outcomes = Counter(str(leaf.get("outcome") or leaf.get("status")) for leaf in leaves_of(result))
     final = float(result["final_score"])
-    return {
+    return ResultRow(
         **_key_cells(exported),
-        "status": str(result.get("status") or "complete"),
-        "final_score": final,
-        "success": is_success(final),
         **_score("score", result.get("score")),
         **_score("strict", result.get("score_strict")),
-        "leaves": sum(outcomes.values()),
-        **{
-            f"leaves_{outcome}": outcomes[outcome]
-            for outcome in ("passed", "failed", "skipped", "not_judged", "undecided")
-        },
-        "words": None if exported.answer is None else word_count(exported.answer),
-        "pages": len(result.get("pages") or ()),
-        "model": _text(result.get("model") or result.get("judge_model")),
-        "prompts": tuple(result.get("prompts") or ()),
-        "judge_version": _text(script.get("version")),
-        "judge_sha256": _text(script.get("sha256")),
-        "answer_sha256": _text(result.get("answer_sha256")),
-        **asdict(usage),
-        "seconds": seconds_of(result),
-        "created_at": None if exported.created_at is None else exported.created_at.isoformat(),
-        "tool_version": _text(result.get("tool_version")),
-    }
-
-
-def _leaf_row(exported: ExportedResult, leaf: Mapping[str, Any]) -> dict[str, Value]:
-    votes = [vote.get("result") for vote in leaf.get("votes") or ()]
-    readers: dict[str, Callable[[Any], Value]] = dict.fromkeys(
-        ("reason", "claim", "instruction", "blocked_by", "grounding", "prompt", "model", "reasoning"), _text
+        **asdict(usage_of(result)),
+        status=str(result.get("status") or "complete"),
+        final_score=final,
+        success=is_success(final),
+        leaves=sum(outcomes.values()),
+        leaves_passed=outcomes["passed"],
+        leaves_failed=outcomes["failed"],
+        leaves_skipped=outcomes["skipped"],
+        leaves_not_judged=outcomes["not_judged"],
+        leaves_undecided=outcomes["undecided"],
+        words=None if exported.answer is None else word_count(exported.answer),
+        pages=len(result.get("pages") or ()),
+        model=_text(result.get("model") or result.get("judge_model")),
+        prompts=tuple(result.get("prompts") or ()),
+        judge_version=_text(script.get("version")),
+        judge_sha256=_text(script.get("sha256")),
+        answer_sha256=_text(result.get("answer_sha256")),
+        seconds=seconds_of(result),
+        created_at=None if exported.created_at is None else exported.created_at.isoformat(),
+        tool_version=_text(result.get("tool_version")),
     )
-    return {
+
+
+_COPIED = ("reason", "claim", "instruction", "blocked_by", "grounding", "prompt", "model", "reasoning")
+
+
+def _leaf_row(exported: ExportedResult, leaf: Mapping[str, Any]) -> LeafRow:
+    votes = [vote.get("result") for vote in leaf.get("votes") or ()]
+    copied: dict[str, Any] = {name: _text(leaf.get(name)) for name in _COPIED}
+    return LeafRow(
         **_key_cells(exported),
-        **{name: read(leaf.get(name)) for name, read in readers.items()},
-        "leaf": str(leaf.get("id")),
-        "description": _text(leaf.get("desc")),
-        "critical": bool(leaf.get("critical")),
-        "weight": float(leaf.get("weight") or 1.0),
-        "outcome": str(leaf.get("outcome") or leaf.get("status")),
-        "sources": None if leaf.get("sources") is None else tuple(leaf["sources"]),
-        "votes_for": votes.count(True),
-        "votes_against": votes.count(False),
-        "votes_lost": votes.count(None),
-        "grounded": leaf.get("grounded"),
-        "quotes": tuple(str(quote.get("text")) for quote in leaf.get("quotes") or ()),
-        "signals": tuple(leaf.get("signals") or ()),
-        "usd": (leaf.get("usage") or {}).get("usd"),
-    }
+        **copied,
+        leaf=str(leaf.get("id")),
+        description=_text(leaf.get("desc")),
+        critical=bool(leaf.get("critical")),
+        weight=float(leaf.get("weight") or 1.0),
+        outcome=str(leaf.get("outcome") or leaf.get("status")),
+        sources=None if leaf.get("sources") is None else tuple(leaf["sources"]),
+        votes_for=votes.count(True),
+        votes_against=votes.count(False),
+        votes_lost=votes.count(None),
+        grounded=leaf.get("grounded"),
+        quotes=tuple(str(quote.get("text")) for quote in leaf.get("quotes") or ()),
+        signals=tuple(leaf.get("signals") or ()),
+        usd=(leaf.get("usage") or {}).get("usd"),
+    )
 
 
-def _score(name: str, score: object) -> dict[str, Value]:
+def _score(name: str, score: object) -> dict[str, Any]:
     if not isinstance(score, Mapping):
         return {}
     return {f"{name}_{part}": score.get(part) for part in ("value", "low", "high")}
@@ -190,7 +199,8 @@ def _text(value: object) -> str | None:
 
 def write_csv(path: Path, table: Table) -> None:
     """Write CSV as the dashboard does: UTF-8 with a byte order mark, with formulas escaped."""
-    text = to_csv(list(table.columns), ([_cell(value) for value in row] for row in table.rows))
+    names = [column.name for column in fields(table.row)]
+    text = to_csv(names, ([_cell(getattr(row, name)) for name in names] for row in table.rows))
     write_atomic(path, text.encode("utf-8", "replace"))
 
 
@@ -199,18 +209,14 @@ def write_parquet(path: Path, table: Table) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    types = {
-        ColumnType.TEXT: pa.string(),
-        ColumnType.COUNT: pa.int64(),
-        ColumnType.NUMBER: pa.float64(),
-        ColumnType.FLAG: pa.bool_(),
-        ColumnType.TEXTS: pa.list_(pa.string()),
-    }
-    fields = [pa.field(name, types[column_type]) for name, column_type in table.columns.items()]
-    columns = [[_storable(row[index]) for row in table.rows] for index in range(len(fields))]
-    arrays = [pa.array(column, type=field.type) for column, field in zip(columns, fields, strict=True)]
+    types = {str: pa.string(), int: pa.int64(), float: pa.float64(), bool: pa.bool_()}
+    texts = pa.list_(pa.string())
+    schema = pa.schema(
+        [(name, types.get(get_args(kind)[0], texts)) for name, kind in get_type_hints(table.row).items()]
+    )
+    rows = [{name: _storable(value) for name, value in row.items()} for row in table.objects()]
     out = BytesIO()
-    pq.write_table(pa.Table.from_arrays(arrays, schema=pa.schema(fields)), out)
+    pq.write_table(pa.Table.from_pylist(rows, schema=schema), out)
     write_atomic(path, out.getvalue())
 
 
@@ -220,11 +226,11 @@ def write_json_lines(path: Path, objects: Iterable[Mapping[str, Any]]) -> None:
     write_atomic(path, "".join(lines).encode("utf-8", "replace"))
 
 
-def _cell(value: Value) -> Cell:
+def _cell(value: Any) -> Cell:
     return "\n".join(value) if isinstance(value, tuple) else value
 
 
-def _storable(value: Value) -> Any:
+def _storable(value: Any) -> Any:
     """Replace lone surrogates, which UTF-8 (and therefore Parquet) cannot store."""
     if isinstance(value, str):
         return value.encode("utf-8", "replace").decode()

@@ -11,8 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from app.features.interop.exported_results import ExportedResult, from_folder
-from app.features.interop.public_layout import NotExportable, write_layout
+from app.features.interop.exported_results import ExportedResult, NotExportable, from_folder, write_layout
 from app.features.interop.tables import leaf_table, result_table, write_csv, write_parquet
 from rubrics.verdict import Outcome
 from tests.fakes.judged import group, leaf, result_of, rubric_of
