@@ -14,8 +14,8 @@ from answers.submission import Answer
 from app.engine import pipeline
 from app.engine.model_clients import Limits, ModelClients
 from app.engine.runtime import Runtime
-from app.features.bundles.archive import MANIFEST, new_bundle, open_bundle
-from app.features.bundles.exporting import AgentResults, EvidenceStores, ExportReport, SourceResult, export_bundle
+from app.features.bundles.archive import MANIFEST, Manifest, new_bundle, open_bundle
+from app.features.bundles.exporting import AgentResults, EvidenceStores, SourceResult, export_bundle
 from app.features.bundles.replay import replay
 from app.features.bundles.verification import verify
 from app.observability.logs import Redactor
@@ -150,7 +150,7 @@ class InMemoryJudging:
         finally:
             await runtime.models.aclose()
 
-    async def bundle(self, name: str = "bundle.zip", **options: bool) -> tuple[Path, ExportReport]:
+    async def bundle(self, name: str = "bundle.zip", **options: bool) -> tuple[Path, Manifest]:
         out = self.folder / name
         return out, await export_bundle(self.stores, self.agent_results, out, **options)
 

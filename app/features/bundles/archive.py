@@ -112,6 +112,11 @@ class Manifest(_Entry):
     absent: tuple[AbsentFile, ...] = ()
     files: tuple[BundledFile, ...] = ()
 
+    @property
+    def bytes(self) -> int:
+        """Size of the files."""
+        return sum(file.bytes for file in self.files)
+
 
 def evidence_path(sha256: str, media_type: str) -> str:
     """Return the path of a body of a page, named by its hash."""

@@ -17,7 +17,7 @@ from app.console.streams import counted, print_json, print_line, stderr_console,
 from app.console.tables import bounds_text
 
 if TYPE_CHECKING:
-    from app.features.bundles.exporting import ExportReport
+    from app.features.bundles.archive import Manifest
     from app.features.bundles.verification import CheckedResult, Report
     from app.settings import Settings
     from app.storage.database import Database
@@ -60,16 +60,19 @@ def export(
         exported = _export_from_folder(results, cache, agent, tasks, out, content)
     if as_json:
         absent = [each.model_dump() for each in exported.absent]
-        written = {"bytes": exported.bytes, "files": exported.files, "results": list(exported.results)}
+        ids = [each.result_id for each in exported.results]
+        written = {"bytes": exported.bytes, "files": len(exported.files), "results": ids}
         print_json({"file": str(out), **written, "absent": absent})
         return
-    print_line(f"{out}: {counted(len(exported.results), 'result')}, {exported.files} files, {exported.bytes} bytes")
+    print_line(
+        f"{out}: {counted(len(exported.results), 'result')}, {len(exported.files)} files, {exported.bytes} bytes"
+    )
     _print_some([f"missing: {each.path}: {each.reason}" for each in exported.absent])
 
 
 async def _export_from_service(
     settings: Settings, database: Database, agent: str, tasks: list[str], out: Path, content: bool
-) -> ExportReport:
+) -> Manifest:
     from asyncio import to_thread
 
     from app.engine.runtime import open_blobs
@@ -84,7 +87,7 @@ async def _export_from_service(
 
 def _export_from_folder(
     results: Path, cache: Path | None, agent: str, tasks: list[str], out: Path, content: bool
-) -> ExportReport:
+) -> Manifest:
     from asyncio import to_thread
 
     from app.console.judging_options import judging_settings, quiet_logging
@@ -97,7 +100,7 @@ def _export_from_folder(
     settings = judging_settings(evidence=None if cache is None else PublicCache(cache).evidence_folder(agent))
     quiet_logging(settings)
 
-    async def run() -> ExportReport:
+    async def run() -> Manifest:
         blobs = await to_thread(open_blobs, settings)
         captures = await FolderIndex.open(settings.data_dir / "captures")
         stores = EvidenceStores(blobs=blobs, captures=captures, redactor=Redactor(settings.secrets))

@@ -11,7 +11,7 @@ import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 from answers.submission import NAME_PATTERN, Answer
 from app.api.reviews import override_fields
@@ -34,8 +34,7 @@ from app.storage.database import Database
 from app.storage.overrides import Override, overrides_of
 from app.storage.results import answers_of, judged_text
 from cache.blobs import BlobArea, BlobStore
-from cache.capture import Capture
-from cache.capture_index import capture_to_json
+from cache.capture_index import CaptureIndex, capture_to_json
 from cache.errors import BlobCorrupt, BlobMissing
 from judges.llm.call_recording import CallLogUnreadable, read_calls
 from judges.result import AnswerFolder, judged_answers, judged_tasks
@@ -161,35 +160,17 @@ def _sorted_results(
     return AgentResults(agent=agent, judged=tuple(ordered), unjudged=tuple(unjudged))
 
 
-class CaptureLookup(Protocol):
-    """Lookup of capture records by id."""
-
-    async def get(self, capture_id: str) -> Capture | None: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvidenceStores:
     """Stores that the export reads from, and the redactor for secrets of this installation."""
 
     blobs: BlobStore
-    captures: CaptureLookup
+    captures: CaptureIndex
     redactor: Redactor
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExportReport:
-    """What a bundle contains. ``bytes`` is the size of its files; ``absent`` lists files that were not available."""
-
-    bytes: int
-    files: int
-    results: tuple[str, ...]
-    absent: tuple[AbsentFile, ...]
-
-
-async def export_bundle(
-    stores: EvidenceStores, results: AgentResults, out: Path, *, content: bool = True
-) -> ExportReport:
-    """Write the bundle for ``results`` to ``out``. The file is created completely or not at all.
+async def export_bundle(stores: EvidenceStores, results: AgentResults, out: Path, *, content: bool = True) -> Manifest:
+    """Write the bundle for ``results`` to ``out``, completely or not at all, and return its manifest.
 
     ``content=False`` leaves out the bodies of pages, and the call logs, which contain them.
 
@@ -214,12 +195,7 @@ async def export_bundle(
             await asyncio.to_thread(writer.finish, manifest.model_dump())
     except OSError as error:
         raise BundleError(f"Cannot write {out}: {error.strerror or error}") from error
-    return ExportReport(
-        bytes=sum(file.bytes for file in writer.files.values()),
-        files=len(writer.files),
-        results=tuple(result.result_id for result in manifest.results),
-        absent=manifest.absent,
-    )
+    return manifest.model_copy(update={"files": tuple(writer.files.values())})
 
 
 class _Export:

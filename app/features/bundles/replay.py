@@ -11,7 +11,7 @@ import asyncio
 import hashlib
 import tempfile
 from collections import defaultdict, deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
@@ -72,7 +72,6 @@ from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.voting import members_in
 from mind2web2.external_services import use_services
-from mind2web2.live_browser import LiveBrowser
 from mind2web2.local_services import LocalServices
 from mind2web2.task_pages import TaskFolder
 from rubrics.result_json import script_sha256_of
@@ -167,62 +166,51 @@ class ReplayLLM:
         """Do nothing: no connection was opened."""
 
 
-class OfflineBrowser:
-    """``Capturer`` and ``LiveBrowser`` without network access."""
+class Offline:
+    """Browser and tools of task scripts without network access. Model requests go to the replay client.
 
-    def __init__(self, missing: MissingRequests) -> None:
-        self._missing = missing
-
-    async def capture(self, url: str) -> Observation:
-        return await _missing_page(url, self._missing)
-
-    async def observe(self, url: str, *, once: bool = False) -> Observation:
-        return await _missing_page(url, self._missing)
-
-    async def open(self) -> None:
-        """Do nothing: there is no browser to open."""
-
-    async def aclose(self) -> None:
-        """Do nothing: no connection was opened."""
-
-
-class OfflineTools:
-    """Tools of task scripts without network access.
-
-    Documents are parsed locally; model requests go to the replay client.
+    Implements ``Capturer``, ``LiveBrowser`` and ``ExternalServices``.
     """
 
     def __init__(self, model: LLMClient, missing: MissingRequests) -> None:
-        self._model = model
+        self.client = model
         self._missing = missing
 
+    async def capture(self, url: str) -> Observation:
+        await self._missing.add_unless_cancelled(f"the page {url}")
+        return Observation(
+            url=url,
+            outcome=CaptureOutcome.EGRESS_DENIED,
+            captured_at=datetime.now(UTC),
+            duration_s=0.0,
+            backend="bundle",
+            detail="not in the bundle",
+        )
+
+    async def observe(self, url: str, *, once: bool = False) -> Observation:
+        return await self.capture(url)
+
     async def fetch(self, url: str, *, deadline_s: float = 0.0) -> Observation:
-        return await _missing_page(url, self._missing)
+        return await self.capture(url)
 
     async def read_document(self, data: bytes, content_type: str, *, deadline_s: float) -> Document:
         return await read_document(data, content_type, deadline_s=deadline_s)
 
-    def live_pages(self, max_pages: int, *, deadline_s: float = 0.0) -> LiveBrowser:
-        return OfflineBrowser(self._missing)
+    def live_pages(self, max_pages: int, *, deadline_s: float = 0.0) -> Offline:
+        return self
 
     def maps(self, *, base_url: str, timeout_s: float) -> Any:
         self._missing.add("a request to the Maps API")
         raise ValueError("replies of the Maps API are not in the bundle")
 
     def model(self, provider: str) -> LLMClient:
-        return self._model
+        return self.client
 
+    async def open(self) -> None:
+        """Do nothing: there is no browser to open."""
 
-async def _missing_page(url: str, missing: MissingRequests) -> Observation:
-    await missing.add_unless_cancelled(f"the page {url}")
-    return Observation(
-        url=url,
-        outcome=CaptureOutcome.EGRESS_DENIED,
-        captured_at=datetime.now(UTC),
-        duration_s=0.0,
-        backend="bundle",
-        detail="not in the bundle",
-    )
+    async def aclose(self) -> None:
+        """Do nothing: no connection was opened."""
 
 
 def _describe(request: LLMRequest) -> str:
@@ -292,19 +280,19 @@ def _recorded_folder(recorded: Mapping[str, Any], replayed: _ReplayRuntime) -> T
     if recorded.get("page_cache") is None:
         return None
     try:
-        return TaskFolder.recorded(recorded["page_cache"], replayed.find)
+        return TaskFolder.recorded(recorded["page_cache"], replayed.index.find_sync)
     except MALFORMED as error:
         raise BundleRefused(f"the result {recorded.get('id')} has an invalid page_cache: {error}") from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _ReplayRuntime:
-    """Runtime that serves the pages and replies of one result. ``find`` returns the capture of a canonical key."""
+    """Runtime that serves the pages and replies of one result."""
 
     runtime: Runtime
-    model: ReplayLLM
+    offline: Offline
     missing: MissingRequests
-    find: Callable[[str], Capture | None]
+    index: MemoryIndex
 
 
 class _Replay:
@@ -357,7 +345,7 @@ class _Replay:
         if obstacle is not None:
             return replace(checked, unchecked=f"it cannot be judged again: {obstacle}")
         replayed = await asyncio.to_thread(self._replay_runtime, entry, recorded)
-        use_services(OfflineTools(replayed.model, replayed.missing))
+        use_services(replayed.offline)
         try:
             differences = list(rejudged_differences(recorded, await self._judge(entry, recorded, replayed)))
         except JudgeError as error:
@@ -401,7 +389,7 @@ class _Replay:
                 parameters=RunParameters.of_result(recorded) or RunParameters(),
                 folder=_recorded_folder(recorded, replayed),
             ),
-            wrap_client=lambda _: replayed.model,
+            wrap_client=lambda _: replayed.offline.client,
         )
 
     def _replay_runtime(self, entry: BundledResult, recorded: Mapping[str, Any]) -> _ReplayRuntime:
@@ -412,13 +400,17 @@ class _Replay:
                 capture = read_capture(self._bundle, page_id)
                 index.record_sync(capture)
                 self._write_bodies(capture)
+        calls: dict[str, list[RecordedCall]] = defaultdict(list)
+        for key, call in self._calls(_log_path(recorded)):
+            calls[key].append(call)
+        offline = Offline(ReplayLLM(calls, missing), missing)
         limits = Limits.from_settings(self._settings)
         block_builder = BlockBuilder(hashlib.sha256(entry.result_id.encode()).digest())
         runtime = Runtime(
             settings=self._settings,
             limits=limits,
             catalogue=self._catalogues[entry.task_id, str(script_sha256_of(recorded))],
-            pages=PageCache(OfflineBrowser(missing), self._blobs, index, failure_ttl_s=_NEVER_EXPIRES_S),
+            pages=PageCache(offline, self._blobs, index, failure_ttl_s=_NEVER_EXPIRES_S),
             blobs=self._blobs,
             index=index,
             models=ModelClients(self._settings, limits, None, lists_models=False),
@@ -427,10 +419,7 @@ class _Replay:
             redactor=Redactor(()),
             process_pool=self._process_pool,
         )
-        calls: dict[str, list[RecordedCall]] = defaultdict(list)
-        for key, call in self._calls(_log_path(recorded)):
-            calls[key].append(call)
-        return _ReplayRuntime(runtime=runtime, model=ReplayLLM(calls, missing), missing=missing, find=index.find_sync)
+        return _ReplayRuntime(runtime=runtime, offline=offline, missing=missing, index=index)
 
     def _write_bodies(self, capture: Capture) -> None:
         """Write the bodies of a page to the store, under their hashes, which the verification has checked."""

@@ -136,7 +136,7 @@ def verify(path: Path) -> Report:
 def verify_open(bundle: BundleReader) -> Report:
     """Check an open bundle as ``verify`` does."""
     problems = bundle.problems() or list(_misnamed(bundle))
-    size = sum(file.bytes for file in bundle.files.values())
+    size = bundle.manifest.bytes
     if problems:
         return Report(files=len(bundle.files), bytes=size, problems=tuple(problems))
     used: set[str] = set()

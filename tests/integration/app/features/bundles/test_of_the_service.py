@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from answers.submission import Answer
-from app.features.bundles.archive import BundleRefused
-from app.features.bundles.exporting import ExportReport, export_bundle, from_database
+from app.features.bundles.archive import BundleRefused, Manifest
+from app.features.bundles.exporting import export_bundle, from_database
 from app.features.bundles.verification import verify
 from app.maintenance.retention import prune
 from app.progress import ProgressCallback
@@ -44,7 +44,7 @@ class Service:
             ids = await self.rig.submit(*texts, agent="otter", task_id="museum")
             return [await self.rig.wait_for_job(job_id) for job_id in ids]
 
-    async def bundle(self, out: Path) -> ExportReport:
+    async def bundle(self, out: Path) -> Manifest:
         evaluated = await from_database(self.rig.database, "otter", [])
         return await export_bundle(self.world.stores, evaluated, out)
 
@@ -59,7 +59,7 @@ async def test_bundle_contains_newest_result_of_each_answer(service: Service, tm
     jobs = await service.judged(ANSWER, f"Better. {ANSWER}", "broken")
     bundle = tmp_path / "bundle.zip"
     report = await service.bundle(bundle)
-    assert list(report.results) == [jobs[0].result_id, jobs[1].result_id]
+    assert [result.result_id for result in report.results] == [jobs[0].result_id, jobs[1].result_id]
     assert (verify(bundle).first_problem, verify(bundle).is_complete) == (None, True)
     index = json.loads(read_member(bundle, "manifest.json"))
     assert index["without_result"] == [{"task_id": "museum", "answer_name": "answer_3.md", "error_code": "JUDGE_BUG"}]
