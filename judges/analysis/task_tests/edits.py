@@ -17,7 +17,6 @@ from urllib.parse import urlsplit
 from pydantic import BaseModel
 
 from answers.citations import Citation, CitationKind, citations, unique_urls
-from cache.urls import canonical_key
 from judges.analysis.task_tests.judge_file import Extracted
 
 Path: TypeAlias = tuple[str | int, ...]
@@ -65,16 +64,6 @@ def format_path(path: Path) -> str:
     """Format a path as ``directors[0].name``."""
     text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return text.removeprefix(".")
-
-
-def fields_of(extracted: Extracted) -> tuple[Field, ...]:
-    """Return all fields of an extraction, in order."""
-    return tuple(_walk(extracted.value, (), (), extracted.schema, ("", ""), extracted.key))
-
-
-def objects_of(extracted: Extracted) -> tuple[Path, ...]:
-    """Return the paths of all objects and lists of objects in an extraction, outermost first."""
-    return tuple(_containers(extracted.value, ()))
 
 
 def value_at(value: Any, path: Path) -> Any:
@@ -221,7 +210,9 @@ class Edits:
         self._answer = answer
         self._extracted = extracted
         self._known_text = known_text
-        self.fields = tuple(each for one in extracted.values() for each in fields_of(one))
+        self.fields = tuple(
+            field for one in extracted.values() for field in _walk(one.value, (), (), one.schema, ("", ""), one.key)
+        )
 
     def all(self) -> Iterator[Edit]:
         """Yield the edits that test every leaf and field."""
@@ -272,7 +263,7 @@ class Edits:
         yield from self._set(EditKind.REMOVED, each, REMOVED)
 
     def _of_items(self, one: Extracted) -> Iterator[Edit]:
-        for path in objects_of(one):
+        for path in list(_containers(one.value, ())):
             name = format_path(path) or "all values"
             yield from self._edit(
                 EditKind.ITEM,
@@ -280,15 +271,13 @@ class Edits:
                 {one.key: with_value(one.value, path, empty_value(value_at(one.value, path)))},
             )
             if path and isinstance(path[-1], int):
-                yield from self._edit(EditKind.ITEM, f"{name} removed", {one.key: _without(one.value, path)})
+                yield from self._edit(EditKind.ITEM, f"{name} removed", {one.key: with_value(one.value, path, REMOVED)})
                 doubled = copy.deepcopy(one.value)
                 value_at(doubled, path[:-1]).append(copy.deepcopy(value_at(one.value, path)))
                 yield from self._edit(EditKind.ITEM, f"{name} doubled", {one.key: doubled})
 
     def _of_everything(self) -> Iterator[Edit]:
-        text = self._answer
-        for url in unique_urls(text):
-            text = without_citation(text, url) or text
+        text = without_citations(self._answer)
         stripped = {one.key: _without_urls(one.value) for one in self._extracted.values()}
         yield from self._edit(EditKind.NO_CITATIONS, "all citations removed", stripped, text=text)
         empty = {one.key: empty_value(one.value) for one in self._extracted.values()}
@@ -303,7 +292,7 @@ class Edits:
         else:
             title = f"{each.name}: {each.value!r} replaced by {by!r}"
             old, new = str(each.value), str(by)
-            if not each.urls and count_value(old, text):
+            if not each.urls:
                 text = replace_value(text, old, new)
             if new not in text:  # the extractor drops values that the answer does not contain
                 text += f"\n\n{new}\n"
@@ -351,12 +340,6 @@ def _enumerated(schema: Any) -> Iterator[Any]:
     elif isinstance(schema, list):
         for each in schema:
             yield from _enumerated(each)
-
-
-def _without(value: Any, path: tuple[str | int, ...]) -> Any:
-    edited = copy.deepcopy(value)
-    del value_at(edited, path[:-1])[path[-1]]
-    return edited
 
 
 def _without_urls(value: Any) -> Any:
@@ -485,11 +468,6 @@ def _any_word(name: str, known_text: str) -> bool:
     return any(word in folded for word in name.casefold().split())
 
 
-def count_value(value: str, text: str) -> int:
-    """Return how often a value occurs in a text as a whole word or number."""
-    return len(_whole(value).findall(text))
-
-
 def replace_value(text: str, value: str, by: str) -> str:
     """Return the text with every occurrence of a value replaced, except in URLs."""
     spans = [(each.start, each.end) for each in citations(text) if each.kind is not CitationKind.REFERENCE]
@@ -500,22 +478,17 @@ def replace_value(text: str, value: str, by: str) -> str:
     return "".join([*out, whole.sub(lambda _: by, text[at:])])
 
 
-def without_citation(text: str, url: str) -> str | None:
-    """Return the text without citations of a page, but with the link texts; None if a citation remains."""
-    key = canonical_key(url)
-    matching = [each for each in citations(text) if canonical_key(each.url) == key]
+def without_citations(text: str) -> str:
+    """Return the text without its citations, but with the link texts."""
     after: list[str] = []  # from the end; joined at the end, because copying the text each time takes quadratic time
     last = len(text)
-    for each in sorted(matching, key=lambda each: -each.start):
+    for each in sorted(citations(text), key=lambda each: -each.start):
         start, end, words = _markup(text, each)
-        if end > last:  # the markup of the previous one encloses it
-            text, after = text[:last] + "".join(reversed(after)), []
-            last = len(text)
-            start, end, words = _markup(text, each)
-        after += [text[end:last], words]
-        last = start
-    text = text[:last] + "".join(reversed(after))
-    return text if all(canonical_key(each.url) != key for each in citations(text)) else None
+        if end <= last:  # otherwise the markup of the previous one encloses it
+            after += [text[end:last], words]
+            last = start
+    stripped = text[:last] + "".join(reversed(after))
+    return stripped if len(stripped) == len(text) else without_citations(stripped)
 
 
 def _markup(text: str, cited: Citation) -> tuple[int, int, str]:
