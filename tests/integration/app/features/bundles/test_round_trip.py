@@ -65,7 +65,7 @@ async def test_bundle_contains_all_files_by_hash(world: InMemoryJudging):
     assert {name.rpartition(".")[2] for name in files if name.startswith("evidence/")} == {"txt", "html", "jpg", "json"}
     assert len(call_log(bundle).calls) == len(world.llm.requests) > 6  # type: ignore[attr-defined]
     assert made.absent == ()
-    assert made.files == len(files)
+    assert len(made.files) == len(files)
 
 
 async def test_manifest_lists_size_and_hash_of_every_file(world: InMemoryJudging):
