@@ -15,9 +15,11 @@ from typing import Final, Literal
 
 from pydantic import BaseModel, Field
 
+from answers.binding import Binding
 from app.features.check.report import ClaimOutcome, ClaimVerdict, MemberOutcome, PageQuote, Span
-from app.features.check.statements import Claim, ReportStatement, find_words
+from app.features.check.statements import Claim, ClaimedStatement, ReportStatement, find_words
 from cache.capture import Evidence
+from cache.urls import canonical_key
 from judges.errors import LLMError, LLMOutputUnusable, UnusableKind
 from judges.grounding.quotes import find_quotes, needs_whole_sentence
 from judges.grounding.support import TOO_LONG, ClaimGrounds, unseen_part, unseen_reasoning
@@ -85,6 +87,24 @@ class PageClaim:
     source: int
     claim: Claim
     statement: ReportStatement
+
+
+def page_claims(claimed: Sequence[ClaimedStatement]) -> list[PageClaim]:
+    """Return all pairs of claim and source of the statements."""
+    pairs = [(source, claim, one) for one in claimed for claim in one.claims for source in one.statement.sources]
+    return [
+        PageClaim(index=index, source=source, claim=claim, statement=one.statement)
+        for index, (source, claim, one) in enumerate(pairs)
+    ]
+
+
+def by_page(binding: Binding, claims: Iterable[PageClaim]) -> dict[str | None, list[PageClaim]]:
+    """Return the claims by the key of their page, in text order; those of sources without a URL by None."""
+    grouped: dict[str | None, list[PageClaim]] = {}
+    for one in claims:
+        url = binding.sources[one.source].url
+        grouped.setdefault(None if url is None else canonical_key(url), []).append(one)
+    return grouped
 
 
 def without_verdict(asked: PageClaim, outcome: ClaimOutcome, reason: str | None, reasoning: str) -> ClaimVerdict:

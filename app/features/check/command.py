@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import AsyncExitStack, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
 
@@ -85,7 +85,7 @@ class CheckCommand:
         async def run() -> None:
             estimate = await estimate_check(settings, await self._plan_alone(settings), settings.model)
             if as_json:
-                print_json(estimate.as_json())
+                print_json(asdict(estimate))
                 return
             table = plain_table("statements", "cited", "pages", "calls", "input tokens", "output tokens", "usd")
             usd = "unknown" if estimate.usd is None else f"{estimate.usd:.4f}"

@@ -5,16 +5,15 @@ from __future__ import annotations
 import asyncio
 import secrets
 from collections import Counter
-from dataclasses import asdict, dataclass
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 from app.engine.estimate import PageSize
-from app.features.check.auditing import PageClaim, audit_request, requests_of
+from app.features.check.auditing import audit_request, by_page, page_claims, requests_of
 from app.features.check.reports import CheckPlan
 from app.features.check.statements import split_by_rules, split_request, statements_in_order
 from app.settings import Settings
 from cache.capture_index import FolderIndex, MemoryIndex
-from cache.urls import canonical_key
 from judges.llm.client import LLMRequest
 from judges.llm.pricing import estimate_tokens
 from judges.llm.providers import LEXICAL, parse_judge
@@ -47,9 +46,6 @@ class CheckEstimate:
     output_tokens: int
     usd: float | None
 
-    def as_json(self) -> dict[str, Any]:
-        return asdict(self)
-
 
 async def estimate_check(settings: Settings, plan: CheckPlan, model: str) -> CheckEstimate:
     """Return the likely effort of a check. Statements are divided by rules, so the number of claims is a guess."""
@@ -59,17 +55,6 @@ async def estimate_check(settings: Settings, plan: CheckPlan, model: str) -> Che
     claimed = await asyncio.to_thread(
         lambda: statements_in_order([split_by_rules(section, text) for section in plan.sections])
     )
-    pairs = [
-        PageClaim(index=0, source=source, claim=claim, statement=one.statement)
-        for one in claimed
-        for claim in one.claims
-        for source in one.statement.sources
-    ]
-    by_page: dict[str, list[PageClaim]] = {}
-    for pair in pairs:
-        url = plan.binding.sources[pair.source].url
-        if url is not None:
-            by_page.setdefault(canonical_key(url), []).append(pair)
     calls, unknown = 0, 0
     tokens_in, tokens_out = Counter[str](), Counter[str]()
     block_builder = BlockBuilder(secrets.token_bytes(32))
@@ -85,7 +70,9 @@ async def estimate_check(settings: Settings, plan: CheckPlan, model: str) -> Che
 
     for section in plan.sections if judged_by.first.provider != LEXICAL else ():
         add(split_request(section, judged_by.first.model, block_builder), len(section.statements))
-    for key, claims in by_page.items():
+    for key, claims in by_page(plan.binding, page_claims(claimed)).items():
+        if key is None:
+            continue
         capture = await index.find(key)
         unknown += capture is None
         if capture is not None and not capture.is_evidence:

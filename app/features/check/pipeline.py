@@ -22,7 +22,7 @@ from app.async_tools import first_exception
 from app.dashboard.wording import plural, reason_words
 from app.engine.pipeline import AnswerPages
 from app.engine.runtime import Runtime
-from app.features.check.auditing import Auditor, PageClaim, requests_of, without_verdict
+from app.features.check.auditing import Auditor, PageClaim, by_page, page_claims, requests_of, without_verdict
 from app.features.check.outcomes import StatementResult, figures_of, source_support, statement_result
 from app.features.check.report import (
     CapturedPage,
@@ -145,7 +145,7 @@ async def check_report(runtime: Runtime, plan: CheckPlan, options: CheckOptions)
     claimed = await _split_and_capture(runtime, run, pages, llm)
     if rejections.rejection is not None:
         raise rejections.rejection
-    pairs = list(_pairs(claimed))
+    pairs = page_claims(claimed)
     run.claims_total = len(pairs)
     run.report(Stage.JUDGING)
     builder, preparer = runtime.block_builder, runtime.page_preparer
@@ -181,26 +181,13 @@ async def _split_and_capture(runtime: Runtime, run: _Run, pages: AnswerPages, ll
     return statements_in_order([part.result() for part in parts])
 
 
-def _pairs(claimed: Sequence[ClaimedStatement]) -> list[PageClaim]:
-    pairs: list[PageClaim] = []
-    for one in claimed:
-        for claim in one.claims:
-            for source in one.statement.sources:
-                pairs.append(PageClaim(index=len(pairs), source=source, claim=claim, statement=one.statement))
-    return pairs
-
-
 async def _judge(run: _Run, pages: AnswerPages, pairs: Sequence[PageClaim], auditor: Auditor) -> None:
     """Judge all pairs of claim and source, page by page."""
     binding = run.plan.binding
-    by_page: dict[str, list[PageClaim]] = {}
-    for pair in pairs:
-        url = binding.sources[pair.source].url
-        if url is None:
-            detail = "The source has no URL."
-            run.decided({pair.index: without_verdict(pair, ClaimOutcome.UNREADABLE, NO_URL, detail)})
-        else:
-            by_page.setdefault(canonical_key(url), []).append(pair)
+    pages_of_claims = by_page(binding, pairs)
+    detail = "The source has no URL."
+    without_url = pages_of_claims.pop(None, [])
+    run.decided({one.index: without_verdict(one, ClaimOutcome.UNREADABLE, NO_URL, detail) for one in without_url})
     slots = asyncio.Semaphore(_PAGES_AT_ONCE)
 
     async def judge_page(claims: Sequence[PageClaim]) -> None:
@@ -216,7 +203,7 @@ async def _judge(run: _Run, pages: AnswerPages, pairs: Sequence[PageClaim], audi
 
     try:
         async with asyncio.timeout_at(run.deadline) as limit, asyncio.TaskGroup() as group:
-            for claims in by_page.values():
+            for claims in pages_of_claims.values():
                 group.create_task(judge_page(claims))
     except TimeoutError:
         if not limit.expired():
