@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from app.demo.expected import EXPECTED, ExpectedScore, examples_dir, report_path
+from app.demo.expected import EXPECTED, examples_dir, report_path
 from app.demo.site import DemoPortTaken, DemoSite
 
-__all__ = ["EXPECTED", "DemoPortTaken", "DemoSite", "ExpectedScore", "examples_dir", "report_path"]
+__all__ = ["EXPECTED", "DemoPortTaken", "DemoSite", "examples_dir", "report_path"]

@@ -1,4 +1,4 @@
-"""Expected scores of the shipped answers, and the leaves that do not pass.
+"""Expected scores of the shipped answers and outcomes of the shipped report, and the paths of both.
 
 Determined by hand from the texts of the pages; ``docs/demo.md`` explains them. A test compares the demo with them.
 """
@@ -7,120 +7,29 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 import answers
-from rubrics.verdict import Outcome, Reason
+from rubrics.scoring import Score, bounded_score
 
-_GONE = (Outcome.FAILED, Reason.SOURCE_GONE)
-_REFUTED = (Outcome.FAILED, Reason.REFUTED)
-_GATED = (Outcome.SKIPPED, Reason.GATED)
-_UNREADABLE = (Outcome.NOT_JUDGED, Reason.CAPTURE_BLOCKED)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ExpectedScore:
-    """Expected outcome of one answer. ``missed`` contains every leaf that does not pass."""
-
-    leaves: int
-    low: float
-    high: float
-    missed: Mapping[str, tuple[Outcome, Reason]] = field(default_factory=dict)
-
-    @property
-    def value(self) -> float | None:
-        """The score; None if leaves that were not judged could change it."""
-        return self.low if self.low == self.high else None
-
-
-EXPECTED: Final[Mapping[str, Mapping[str, ExpectedScore]]] = MappingProxyType(
+EXPECTED: Final[Mapping[str, Mapping[str, Score]]] = MappingProxyType(
     {
         "demo": {
-            "velm_directors": ExpectedScore(leaves=18, low=1.0, high=1.0),
-            "pellard_gauges": ExpectedScore(leaves=17, low=1.0, high=1.0),
-            "karrow_visit": ExpectedScore(leaves=14, low=1.0, high=1.0),
+            "velm_directors": bounded_score(1.0, 1.0),
+            "pellard_gauges": bounded_score(1.0, 1.0),
+            "karrow_visit": bounded_score(1.0, 1.0),
         },
         "demo-careless": {
-            "velm_directors": ExpectedScore(
-                leaves=18,
-                low=2 / 3,
-                high=2 / 3,
-                missed={
-                    "succession/d2/thesis": _REFUTED,
-                    "succession/d3/name": _GATED,
-                    "succession/d3/office": _GATED,
-                    "succession/d3/thesis": _GATED,
-                    "lecture/date": _REFUTED,
-                },
-            ),
-            "pellard_gauges": ExpectedScore(
-                leaves=17,
-                low=7 / 8,
-                high=7 / 8,
-                missed={"gauges/kestrel_6/battery": _REFUTED, "gauges/heron_2/price": _REFUTED},
-            ),
-            "karrow_visit": ExpectedScore(
-                leaves=14,
-                low=74 / 105,
-                high=89 / 105,
-                missed={"museum/closes": _REFUTED, "talk/starts": _REFUTED, "members/price": _UNREADABLE},
-            ),
+            "velm_directors": bounded_score(2 / 3, 2 / 3),
+            "pellard_gauges": bounded_score(7 / 8, 7 / 8),
+            "karrow_visit": bounded_score(74 / 105, 89 / 105),
         },
         "demo-inventive": {
-            "velm_directors": ExpectedScore(
-                leaves=18,
-                low=1 / 6,
-                high=1 / 6,
-                missed={
-                    "succession/d1/office": _GONE,
-                    "succession/d1/thesis": _GONE,
-                    "succession/d2/name": _GATED,
-                    "succession/d2/office": _GATED,
-                    "succession/d2/thesis": _GATED,
-                    "succession/d3/name": _GATED,
-                    "succession/d3/office": _GATED,
-                    "succession/d3/thesis": _GATED,
-                    "institute/meaning": _REFUTED,
-                    "lecture/speaker": _REFUTED,
-                },
-            ),
-            "pellard_gauges": ExpectedScore(
-                leaves=17,
-                low=1 / 9,
-                high=1 / 9,
-                missed={
-                    "gauges/kestrel_4/weight": _GONE,
-                    "gauges/kestrel_4/battery": _GONE,
-                    "gauges/kestrel_4/price": _GONE,
-                    "gauges/kestrel_6/weight": _REFUTED,
-                    "gauges/kestrel_6/battery": _REFUTED,
-                    "gauges/kestrel_6/price": _REFUTED,
-                    "gauges/heron_2/weight": _GONE,
-                    "gauges/heron_2/battery": _GONE,
-                    "gauges/heron_2/price": _GONE,
-                    "choice/right": _REFUTED,
-                    "older/status": _REFUTED,
-                },
-            ),
-            "karrow_visit": ExpectedScore(
-                leaves=14,
-                low=1 / 14,
-                high=1 / 14,
-                missed={
-                    "ferry/leaves": _REFUTED,
-                    "ferry/arrives": _GATED,
-                    "museum/opens": _GONE,
-                    "museum/closes": _GONE,
-                    "museum/ticket": _GONE,
-                    "museum/wheelchairs": _GONE,
-                    "talk/speaker": _REFUTED,
-                    "talk/starts": _REFUTED,
-                    "members/price": _REFUTED,
-                },
-            ),
+            "velm_directors": bounded_score(1 / 6, 1 / 6),
+            "pellard_gauges": bounded_score(1 / 9, 1 / 9),
+            "karrow_visit": bounded_score(1 / 14, 1 / 14),
         },
     }
 )
