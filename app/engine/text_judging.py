@@ -1,32 +1,24 @@
-"""Judging of texts for tests of tasks: a judge as a function of an answer text, and pages given as texts.
-
-Labelled claims are judged like leaves, with the recorded pages. No page is captured.
-"""
+"""Judging of texts for tests of tasks: a judge as a function of an answer text, and pages given as texts."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from answers.submission import Answer
 from app.engine.pipeline import JudgingCase, evaluate
 from app.engine.runtime import Runtime
 from cache.blobs import BlobStore
-from cache.capture import CaptureOutcome, Evidence, Observation
+from cache.capture import CaptureOutcome, Observation
 from cache.capture_index import MemoryIndex
-from cache.errors import CacheError, NoEvidence
+from cache.errors import CacheError
 from cache.pages import PageCache
 from cache.urls import canonical_key
-from judges.analysis.meta_eval.items import Item, JudgedItem, ask_all
 from judges.llm.client import LLMClient
-from judges.llm.observed import ObservedLLM, RejectionMonitor
-from judges.llm.parameters import RequestParameters
-from judges.llm.providers import parse_judge
 from judges.registry import Judge
 from judges.trial import CAPTURED_AT
-from judges.verifier import Verifier, judge_named
 
 AGENT, ANSWER = "task-test", "answer_1.md"
 JudgeText: TypeAlias = Callable[[str], Awaitable[Mapping[str, Any]]]
@@ -95,45 +87,3 @@ async def texts_of(runtime: Runtime, urls: Iterable[str]) -> dict[str, str]:
         except CacheError:
             continue
     return texts
-
-
-_CHUNK: Final = 500
-"""Items that are judged before their verdicts are yielded, so that the caller can count and drop them."""
-
-
-class LabelJudge:
-    """A model (``provider/model``) or jury that is asked about labelled claims.
-
-    Raises:
-        ModelNotConfigured: the model does not exist or its API key is missing.
-    """
-
-    def __init__(self, runtime: Runtime, model: str, *, votes: int) -> None:
-        self._client, self.name = runtime.models.client(model)
-        named = parse_judge(model)
-        self.model, self._providers = str(named), named.providers
-        self._runtime, self._votes = runtime, votes
-
-    async def ask(self, items: Sequence[Item], done: Callable[[JudgedItem], None]) -> AsyncIterator[JudgedItem]:
-        """Judge the usable items and yield them in order. ``done`` is called after each.
-
-        Raises:
-            LLMRejected: the provider refuses every request.
-        """
-        monitor = RejectionMonitor(self.name)
-        parameters = RequestParameters(self._runtime.settings.parameters, self._providers)
-        llm = ObservedLLM(self._client, (monitor,), prepare=parameters.add_to)
-        builder, preparer = self._runtime.block_builder, self._runtime.page_preparer
-        judge = judge_named(self.name, lambda member: Verifier(llm, member, block_builder=builder, pages=preparer))
-        for start in range(0, len(items), _CHUNK):
-            chunk = items[start : start + _CHUNK]
-            for one in await ask_all(chunk, judge, stored=self._stored, votes=self._votes, done=done):
-                yield one
-            if monitor.rejection is not None:
-                raise monitor.rejection
-
-    async def _stored(self, page_id: str) -> Evidence:
-        capture = await self._runtime.index.get(page_id)
-        if capture is None:
-            raise NoEvidence(page_id, CaptureOutcome.EMPTY, "this capture is not stored", gone=False, capture=None)
-        return await self._runtime.pages.evidence(capture)

@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
+from judges.analysis.label_choices import SetFormat
 from judges.analysis.labels import (
     MAX_LINE_BYTES,
     HumanDecision,
@@ -30,7 +31,6 @@ from judges.analysis.labels import (
     RecordedVerdict,
     first_error,
 )
-from judges.analysis.set_format import SetFormat
 from rubrics.verdict import Outcome, Reason
 
 _PARQUET_ROWS: Final = 256

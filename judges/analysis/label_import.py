@@ -1,22 +1,22 @@
 """Import of a label set: its rows become label lines, and everything that is left out is counted. Blocks on the disk.
 
 The rows are read one at a time. Recorded verdicts are joined to their claims, and contradicting labels are found, with
-``in_batches``, so the memory does not grow with the size of the set.
+``grouped_rows``, so the memory does not grow with the size of the set.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import struct
-import tempfile
+import sqlite3
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack
+from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeAlias
 
+from judges.analysis.label_choices import SetFormat
 from judges.analysis.label_formats import (
     Problem,
     SourceRow,
@@ -28,16 +28,9 @@ from judges.analysis.label_formats import (
 )
 from judges.analysis.labels import HumanDecision, Label, RecordedVerdict, label_line, parse_labels
 from judges.analysis.meta_eval.items import one_per_judge
-from judges.analysis.set_format import SetFormat
 
 Row: TypeAlias = tuple[bytes, bytes]
 """Key and content of a row."""
-
-MAX_BYTES_IN_MEMORY: Final = 64 * 1024 * 1024
-PARTS: Final = 64
-_HEADER = struct.Struct(">II")
-_OVERHEAD: Final = 150
-"""Bytes that Python needs for a row besides its content."""
 
 
 def row_key(*values: object) -> bytes:
@@ -45,62 +38,21 @@ def row_key(*values: object) -> bytes:
     return hashlib.blake2b(repr(values).encode("utf-8", "replace"), digest_size=16).digest()
 
 
-def in_batches(rows: Iterable[Row], *, max_bytes: int = MAX_BYTES_IN_MEMORY) -> Iterator[list[Row]]:
-    """Yield all rows in batches, so that rows with the same key are in one batch. Blocks on the disk.
+def grouped_rows(rows: Iterable[Row]) -> Iterator[list[bytes]]:
+    """Yield the contents of the rows of each key, in order of first appearance. Blocks on the disk.
 
-    Up to ``max_bytes`` of rows are one batch in the order of ``rows``. More rows are written to ``PARTS`` temporary
-    files by key, and each file is a batch. A batch then has a 64th of the rows, unless many have the same key.
+    The rows are kept in a temporary database, which SQLite moves to the disk if it is large.
     """
-    held: list[Row] = []
-    size = 0
-    remaining = iter(rows)
-    for row in remaining:
-        held.append(row)
-        size += len(row[1]) + _OVERHEAD
-        if size > max_bytes:
-            break
-    else:
-        if held:
-            yield held
-        return
-    with tempfile.TemporaryDirectory(prefix="assay-labels-") as folder:
-        paths = [Path(folder) / str(part) for part in range(PARTS)]
-        with ExitStack() as stack:
-            files = [stack.enter_context(path.open("wb")) for path in paths]
-            _write(held, files)
-            held.clear()
-            _write(remaining, files)
-        for path in paths:
-            batch = list(_read(path))
-            path.unlink()
-            if batch:
-                yield batch
-
-
-def _write(rows: Iterable[Row], files: Sequence[BinaryIO]) -> None:
-    for key, content in rows:
-        file = files[hashlib.blake2b(key, digest_size=1).digest()[0] % PARTS]
-        file.write(_HEADER.pack(len(key), len(content)) + key + content)
-
-
-def _read(path: Path) -> Iterator[Row]:
-    with path.open("rb") as file:
-        while header := file.read(_HEADER.size):
-            key_size, size = _HEADER.unpack(header)
-            yield file.read(key_size), file.read(size)
+    with closing(sqlite3.connect("")) as database:
+        database.execute("CREATE TABLE rows (number INTEGER PRIMARY KEY, key BLOB, content BLOB)")
+        database.executemany("INSERT INTO rows (key, content) VALUES (?, ?)", rows)
+        database.execute("CREATE INDEX rows_by_key ON rows (key, number)")
+        for (key,) in database.execute("SELECT key FROM rows GROUP BY key ORDER BY min(number)"):
+            found = database.execute("SELECT content FROM rows WHERE key = ? ORDER BY number", (key,))
+            yield [content for (content,) in found]
 
 
 MAX_EXAMPLES: Final = 20
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Example:
-    """One unusable row. ``row`` counts from 1 in its file."""
-
-    file: str
-    row: int
-    problem: str
-    detail: str
 
 
 @dataclass(slots=True, kw_only=True)
@@ -137,7 +89,7 @@ class ImportReport:
     unusable: Counter[str] = field(default_factory=Counter)
     unusable_verdicts: Counter[str] = field(default_factory=Counter)
     repeated: int = 0
-    examples: list[Example] = field(default_factory=list)
+    examples: list[dict[str, Any]] = field(default_factory=list)
     judges: dict[tuple[str, str], VerdictCounts] = field(default_factory=dict)
 
     @property
@@ -156,9 +108,8 @@ class ImportReport:
         """Count an unusable row."""
         counts[error.problem] += 1
         if len(self.examples) < MAX_EXAMPLES:
-            self.examples.append(
-                Example(file=row.file, row=row.number, problem=error.problem.value, detail=error.detail)
-            )
+            place = {"file": row.file, "row": row.number}
+            self.examples.append({**place, "problem": error.problem.value, "detail": error.detail})
 
     def judge(self, judge: tuple[str, str]) -> VerdictCounts:
         return self.judges.setdefault(judge, VerdictCounts())
@@ -178,7 +129,7 @@ class ImportReport:
                 for (model, run), counts in sorted(self.judges.items())
             ],
             "unusable_verdicts": {str(problem): count for problem, count in self.unusable_verdicts.items()},
-            "examples": [asdict(example) for example in self.examples],
+            "examples": self.examples,
             "warnings": self.warnings,
         }
 
@@ -191,9 +142,8 @@ def import_set(set_format: SetFormat, paths: Sequence[Path], out: BinaryIO) -> I
     """
     report = ImportReport(format=set_format, files=[path.name for path in paths])
     labels = _joined(paths, report) if set_format is SetFormat.WIKIPEDIA else _labels(set_format, paths, report)
-    for batch in in_batches(labels):
-        for line in _without_contradictions(batch, report):
-            out.write(line)
+    for contents in grouped_rows(labels):
+        out.writelines(_without_contradictions(contents, report))
     return report
 
 
@@ -217,43 +167,40 @@ def _line(label: Label, row: SourceRow) -> Row:
     return key, json.dumps(about).encode() + b"\n" + label_line(label).encode()
 
 
-def _without_contradictions(batch: Iterable[Row], report: ImportReport) -> Iterator[bytes]:
-    """Yield the label lines, without claims that the set labels differently in different rows."""
-    by_key: dict[bytes, list[tuple[Any, bytes]]] = {}
-    for key, content in batch:
+def _without_contradictions(contents: Iterable[bytes], report: ImportReport) -> Iterator[bytes]:
+    """Yield the label lines of one claim, or none if the set labels it differently in different rows."""
+    rows = []
+    for content in contents:
         about, _, line = content.partition(b"\n")
-        by_key.setdefault(key, []).append((json.loads(about), line))
-    for rows in by_key.values():
-        # People whose labels are in a file of this tool may disagree. meta-eval counts their majority.
-        decisions = {human for (_, _, human, _, _), _ in rows}
-        if len(decisions) > 1 and report.format is not SetFormat.OWN:
-            detail = f"labelled {' and '.join(sorted(decisions))} in {len(rows)} rows"
-            for (file, number, *_), _ in rows:
-                row = SourceRow(file=file, number=number, fields={})
-                report.note(row, UnusableRow(Problem.CONTRADICTING, detail), report.unusable)
-            continue
-        report.repeated += len(rows) - 1
-        for (_, _, human, original, judges), line in rows:
-            report.written += 1
-            report.labels[human] += 1
-            report.originals[original] += 1
-            for model, run in judges:
-                report.judge((model, run)).used += 1
-            yield line
+        rows.append((json.loads(about), line))
+    # People whose labels are in a file of this tool may disagree. meta-eval counts their majority.
+    decisions = {human for (_, _, human, _, _), _ in rows}
+    if len(decisions) > 1 and report.format is not SetFormat.OWN:
+        detail = f"labelled {' and '.join(sorted(decisions))} in {len(rows)} rows"
+        for (file, number, *_), _ in rows:
+            row = SourceRow(file=file, number=number, fields={})
+            report.note(row, UnusableRow(Problem.CONTRADICTING, detail), report.unusable)
+        return
+    report.repeated += len(rows) - 1
+    for (_, _, human, original, judges), line in rows:
+        report.written += 1
+        report.labels[human] += 1
+        report.originals[original] += 1
+        for model, run in judges:
+            report.judge((model, run)).used += 1
+        yield line
 
 
 def _joined(paths: Iterable[Path], report: ImportReport) -> Iterator[Row]:
     """Yield the labels of a set whose recorded judges are in other rows, joined by the id of the row."""
-    for batch in in_batches(_by_id(paths, report)):
-        by_id: dict[str, list[tuple[SourceRow, Label | RecordedVerdict]]] = {}
-        for _, content in batch:
+    for contents in grouped_rows(_by_id(paths, report)):
+        rows: list[tuple[SourceRow, Label | RecordedVerdict]] = []
+        for content in contents:
             place, _, line = content.partition(b"\n")
-            file, number, id = json.loads(place)
+            file, number = json.loads(place)
             [label] = parse_labels([line])
-            known: Label | RecordedVerdict = label if label.row else label.judges[0]
-            by_id.setdefault(id, []).append((SourceRow(file=file, number=number, fields={}), known))
-        for rows in by_id.values():
-            yield from _join(rows, report)
+            rows.append((SourceRow(file=file, number=number, fields={}), label if label.row else label.judges[0]))
+        yield from _join(rows, report)
 
 
 def _by_id(paths: Iterable[Path], report: ImportReport) -> Iterator[Row]:
@@ -274,7 +221,7 @@ def _by_id(paths: Iterable[Path], report: ImportReport) -> Iterator[Row]:
             except UnusableRow as error:
                 report.note(row, error, counts)
             else:
-                place = json.dumps([row.file, row.number, id]).encode()
+                place = json.dumps([row.file, row.number]).encode()
                 yield row_key(id), place + b"\n" + label_line(label).encode()
 
 

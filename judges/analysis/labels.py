@@ -7,7 +7,6 @@ answer), so another judge can be asked the same question without access to the o
 
 from __future__ import annotations
 
-import hashlib
 import json
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
@@ -23,7 +22,6 @@ from judges.errors import JudgeError
 from rubrics.verdict import Outcome
 
 LABEL_VERSION: Final = 1
-MAX_FILE_BYTES = 512 * 1024 * 1024
 MAX_LINE_BYTES = 64 * 1024 * 1024
 MAX_LISTED_PROBLEMS = 20
 """Maximum number of invalid lines that an error lists."""
@@ -145,14 +143,6 @@ _LABEL = TypeAdapter(Label)
 """Parses a line. Unknown fields are ignored, because label files may have additional columns."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LabelFile:
-    """Labels in file order, and the SHA-256 (hex) of the file."""
-
-    labels: tuple[Label, ...]
-    sha256: str
-
-
 def label_from_leaf(
     result: Mapping[str, Any],
     leaf: Mapping[str, Any],
@@ -218,26 +208,11 @@ def _without_details(verdict: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def read_labels(path: Path) -> LabelFile:
-    """Read a label file. Empty lines are skipped. Blocks on the disk.
-
-    Raises:
-        LabelsUnreadable: the file cannot be read, is empty, or has invalid lines. The error lists them.
-    """
-    try:
-        if path.stat().st_size > MAX_FILE_BYTES:
-            raise LabelsUnreadable(f"{path} is larger than {MAX_FILE_BYTES} bytes")
-        data = path.read_bytes()
-    except OSError as error:
-        raise LabelsUnreadable(f"{path} cannot be read: {error.strerror}") from error
-    return LabelFile(labels=parse_labels(data.splitlines(), name=str(path)), sha256=hashlib.sha256(data).hexdigest())
-
-
 def parse_labels(lines: Iterable[bytes], *, name: str = "the labels") -> tuple[Label, ...]:
     """Parse UTF-8 lines. ``name`` identifies the source in error messages.
 
     Raises:
-        LabelsUnreadable: see ``read_labels``.
+        LabelsUnreadable: lines are not valid labels, or there is no label. The error lists the lines.
     """
     return tuple(label for _, label in each_label(lines, name=name))
 

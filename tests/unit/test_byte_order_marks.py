@@ -15,7 +15,7 @@ from answers.jsonl import read_jsonl
 from answers.public_layout import read_folder
 from app.console.answer_files import read_answers, read_pages, text_of_reply
 from judges.analysis.label_formats import read_rows as read_label_rows
-from judges.analysis.labels import read_labels
+from judges.analysis.labels import label_lines, parse_labels
 from judges.loader import load_judge
 from judges.suites.mind2web import tournament as mind2web_predictions
 from judges.suites.mind2web.data import find_split
@@ -40,7 +40,7 @@ CASES: list[tuple[str, str, Callable[[Path], Any]]] = [
     ("mark_alone.jsonl", "\n" + ROWS, lambda path: (list(read_rows(path)), count_rows(path), read_row(path, 1))),
     ("mind2web.json", '[["a_b", "1", "CLICK "]]', mind2web_predictions.read_predictions),
     ("tilde.jsonl", '\n{"task_id": "t", "step": 0, "element": "A"}\n', tilde_predictions.read_predictions),
-    ("labels.jsonl", '{"human": "unclear", "claim": "It rains"}', lambda path: read_labels(path).labels),
+    ("labels.jsonl", '{"human": "unclear", "claim": "It rains"}', lambda path: parse_labels(label_lines(path))),
     ("rows_of_labels.jsonl", LABEL + "\n", lambda path: list(read_label_rows(path))),
     ("task.yaml", TASK_YAML, lambda path: load_judge(path).description),
     ("tasks.csv", "task_id,domain\na,b\n", load_task_list),

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from app.console import event_loop
 from app.console.connection import JsonOption
 from app.console.errors import Exit, WrongUsage
 from app.console.judging_options import (
@@ -18,20 +17,12 @@ from app.console.judging_options import (
     judging_settings,
     quiet_logging,
 )
-from app.console.streams import counted, print_json, print_line, stderr_console, stdout_console
-from app.console.tables import plain_table
-from app.features.meta_eval.cli_bench import VOTES, PartialOption, PartialSupport
-from judges.analysis.set_format import SetFormat
+from app.console.streams import counted, print_json, print_line, stdout_console
+from app.features.meta_eval.cli_bench import VOTES, PartialOption, measure_all, print_tables, scan
+from judges.analysis.label_choices import PartialRule, SetFormat
 
 if TYPE_CHECKING:
-    from rich.progress import TaskID
-
     from app.console.safe_console import SafeConsole
-    from app.settings import Settings
-    from judges.analysis.labels import LabelFile
-    from judges.analysis.meta_eval.items import Item, JudgedItem
-    from judges.analysis.meta_eval.judge_agreement import JudgeAgreement
-if TYPE_CHECKING:
     from judges.analysis.label_import import ImportReport
 
 
@@ -48,21 +39,16 @@ def measure(
     temperature: TemperatureOption = None,
     max_output_tokens: MaxOutputOption = None,
     votes: Annotated[int, typer.Option(min=1, max=15, help="Votes per claim.")] = VOTES,
-    partial: PartialOption = PartialSupport.FAILED,
+    partial: PartialOption = PartialRule.FAILED,
     out: Annotated[Path | None, typer.Option(help="Also write the full report to this JSON file.")] = None,
     as_json: JsonOption = False,
 ) -> None:
     """Measure judges against labels. Show agreement with people, confusion matrix, cost and all disagreements."""
+    from app.features.meta_eval.measuring import Measurement
+    from judges.analysis.meta_eval.bench import bench_row, report_json
+
     models = list(dict.fromkeys(model or ()))
-    file = _read(labels)
-
-    from judges.analysis.meta_eval.bench import report_json
-    from judges.analysis.meta_eval.items import PartialRule, items_of
-    from judges.analysis.meta_eval.judge_agreement import agreement_of_recorded
-
-    rule = PartialRule.of(partial)
-    items = items_of(file.labels, rule)
-    measured = list(agreement_of_recorded(items, rule))
+    label_set = scan(labels, labels.stem)
     settings = judging_settings(
         model=models[0] if models else None,
         reasoning_effort=reasoning_effort,
@@ -70,22 +56,25 @@ def measure(
         max_output_tokens=max_output_tokens,
     )
     quiet_logging(settings)
-    if models:
-        with event_loop.resumable("Received replies are saved; run the same command to resume."):
-            measured = event_loop.run(_measure(settings, items, models, votes)) + measured
-    report = report_json(labels.stem, file, items, measured, rule=rule)
-    _print_and_write(report, out, as_json=as_json)
-    if any(agreement.unjudged for agreement in measured if agreement.asked):
-        raise typer.Exit(Exit.INCOMPLETE)
-
-
-def _print_and_write(report: dict[str, Any], out: Path | None, *, as_json: bool) -> None:
-    from judges.result import write_json
-
+    run = Measurement(sets=[label_set], models=models, rule=partial, votes=votes)
+    measure_all(run, settings)
+    for failure in run.failures.values():
+        raise failure
+    [(summary, judges)] = run.measured
+    report = report_json(summary, judges, rule=partial)
     if as_json:
         print_json(report)
     else:
-        print_report(stdout_console(), report)
+        rows = [bench_row(labels.stem, judge, settings.prices.of) for judge in judges]
+        _print_report(stdout_console(), report, rows)
+    _write(report, out)
+    if run.is_incomplete:
+        raise typer.Exit(Exit.INCOMPLETE)
+
+
+def _write(report: dict[str, Any], out: Path | None) -> None:
+    from judges.result import write_json
+
     if out is not None:
         try:
             write_json(out, report)
@@ -93,59 +82,14 @@ def _print_and_write(report: dict[str, Any], out: Path | None, *, as_json: bool)
             raise WrongUsage(f"Cannot write --out {out}: {error.strerror}") from error
 
 
-def _read(path: Path) -> LabelFile:
-    from judges.analysis.labels import LabelsUnreadable, read_labels
-
-    try:
-        return read_labels(path)
-    except LabelsUnreadable as error:
-        raise WrongUsage(str(error), hint="\n".join(error.problems) or None) from error
-
-
-async def _measure(
-    settings: Settings, items: Sequence[Item], models: Sequence[str], votes: int
-) -> list[JudgeAgreement]:
-    from rich.markup import escape
-    from rich.progress import Progress
-
-    from app.console.runtime import open_command_runtime
-    from app.features.meta_eval.judging import LiveJudge
-
-    # Captured pages are in the database of the service. Labels that contain the page text do not need it.
-    stored = any(page.page_id and page.text is None for item in items for page in item.label.pages)
-    usable = [item for item in items if item.left_out is None]
-    async with open_command_runtime(settings, shared=stored) as runtime:
-        # Detects a missing API key before any model request is paid for.
-        judges = [LiveJudge(runtime, model, votes=votes) for model in models]
-        console = stderr_console()
-        with Progress(console=console, disable=not console.is_terminal, transient=True) as progress:
-            for judge in judges:
-                bar = progress.add_task(escape(judge.model), total=len(usable))
-
-                def advance(_: JudgedItem, bar: TaskID = bar) -> None:
-                    progress.advance(bar)
-
-                await judge.measure(usable, advance)
-        return [judge.result() for judge in judges]
-
-
 MAX_SHOWN = 20
 """Maximum number of printed disagreements per judge. ``--json`` has all of them."""
 
-_FIGURES = ("raw", "kappa", "ac1", "tpr", "tnr")
 
-
-def print_report(console: SafeConsole, report: dict[str, Any]) -> None:
-    """Print the output of ``report_json``."""
-    from rich.markup import escape
-
+def _print_report(console: SafeConsole, report: dict[str, Any], rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print the output of ``report_json``, and its judges as ``rows`` of the bench."""
     _print_labels(console, report["labels"])
-    numbers = ("n", "raw", "kappa", "AC1", "TPR", "TNR", "not judged", "USD")
-    table = plain_table("judge", *numbers, right=numbers)
-    for judge in report["judges"]:
-        figures = (_figure(judge[name]) for name in _FIGURES)
-        table.add_row(escape(_name(judge)), str(judge["n"]), *figures, str(len(judge["not_judged"])), _usd(judge))
-    console.print(table)
+    print_tables(console, rows)
     for judge in report["judges"]:
         _print_judge(console, judge)
 
@@ -162,10 +106,13 @@ def _print_labels(console: SafeConsole, labels: dict[str, Any]) -> None:
 
 
 def _print_judge(console: SafeConsole, judge: dict[str, Any]) -> None:
+    from judges.analysis.meta_eval.bench import judge_name
+
     counts = judge["confusion"]
     console.print_line(
-        f"{_name(judge)}: labelled passed: {counts['true_positive']} judged passed, {counts['false_negative']} judged "
-        f"failed; labelled failed: {counts['false_positive']} judged passed, {counts['true_negative']} judged failed",
+        f"{judge_name(judge)}: labelled passed: {counts['true_positive']} judged passed, {counts['false_negative']} "
+        f"judged failed; labelled failed: {counts['false_positive']} judged passed, {counts['true_negative']} judged "
+        "failed",
     )
     for disagreement in judge["disagreements"][:MAX_SHOWN]:
         location = " ".join(str(disagreement[key]) for key in ("task_id", "leaf") if disagreement[key])
@@ -181,25 +128,6 @@ def _print_judge(console: SafeConsole, judge: dict[str, Any]) -> None:
         console.print_line(f"  and {len(judge['disagreements']) - MAX_SHOWN} more: use --json to list all")
     for each in judge["not_judged"][:MAX_SHOWN]:
         console.print_line(f"  not judged ({each['reason']}): {each['claim']}  {each['detail']}")
-
-
-def _name(judge: dict[str, Any]) -> str:
-    return f"{judge['model']} (as recorded)" if judge["verdicts"] == "recorded" else str(judge["model"])
-
-
-def _usd(judge: dict[str, Any]) -> str:
-    if judge["verdicts"] == "recorded":
-        return "-"
-    usd = judge["usage"]["usd"]
-    return "?" if usd is None else f"{usd:.4f}"
-
-
-def _figure(estimate: dict[str, Any]) -> str:
-    if estimate["value"] is None:
-        return "-"
-    if estimate["low"] is None:
-        return f"{estimate['value']:.2f}"
-    return f"{estimate['value']:.2f} [{estimate['low']:.2f}, {estimate['high']:.2f}]"
 
 
 SUFFIX = ".labels.jsonl"

@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import hashlib
-import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from enum import StrEnum
 from importlib.metadata import version
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
@@ -30,16 +27,15 @@ from app.console.judging_options import (
 )
 from app.console.streams import counted, print_json, print_line, stderr_console, stdout_console
 from app.console.tables import plain_table
+from judges.analysis.label_choices import PartialRule
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from app.engine.runtime import Runtime
-    from app.features.meta_eval.judging import LiveJudge
+    from app.console.safe_console import SafeConsole
+    from app.features.meta_eval.measuring import LabelSet, Measurement
     from app.settings import Settings
-    from judges.analysis.labels import Label
-    from judges.analysis.meta_eval.items import Item, JudgedItem, PartialRule
-    from judges.analysis.meta_eval.judge_agreement import JudgeAgreement
+    from judges.analysis.meta_eval.items import JudgedItem
 
 _REPEATABLE: Final = ("--labels", "--model")
 _FIRST_NUMBER: Final = 2
@@ -51,16 +47,8 @@ VOTES = 3
 """Votes per claim when answers are judged."""
 
 
-class PartialSupport(StrEnum):
-    """How labels and verdicts of partial support count."""
-
-    FAILED = "failed"
-    PASSED = "passed"
-    EXCLUDED = "excluded"
-
-
 PartialOption: TypeAlias = Annotated[
-    PartialSupport, typer.Option("--partial", help="How partial support counts in labels and recorded verdicts.")
+    PartialRule, typer.Option("--partial", help="How partial support counts in labels and recorded verdicts.")
 ]
 
 
@@ -105,7 +93,7 @@ _OutOption: TypeAlias = Annotated[
 def bench(
     labels: _LabelsOption,
     model: _ModelOption = None,
-    partial: PartialOption = PartialSupport.FAILED,
+    partial: PartialOption = PartialRule.FAILED,
     sample: _SampleOption = None,
     votes: Annotated[int, typer.Option(min=1, max=15, help="Votes per claim.")] = VOTES,
     reasoning_effort: EffortOption = None,
@@ -119,15 +107,16 @@ def bench(
     """Compare judges on label sets. Show agreement, quotes found, price and time.
 
     Live models stand beside the verdicts recorded in the labels.
-
-    The report is stored in the data folder, and the dashboard shows it on the page Judges.
     """
+    from app.features.meta_eval.measuring import Measurement
+
     models = list(dict.fromkeys(model or ()))
-    _check(models, dry_run=dry_run, out=out or ())
-
-    from judges.analysis.meta_eval.items import PartialRule
-
-    sets = [_scan(path, name, sample) for path, name in _names(labels).items()]
+    if dry_run and not models:
+        raise WrongUsage("--dry-run requires at least one --model")
+    for path in out or ():
+        if path.suffix not in _OUT_SUFFIXES:
+            raise WrongUsage(f"--out {path}: the name must end in {', '.join(_OUT_SUFFIXES)}")
+    sets = [scan(path, name, sample) for path, name in _names(labels).items()]
     settings = judging_settings(
         model=models[0] if models else None,
         reasoning_effort=reasoning_effort,
@@ -136,33 +125,16 @@ def bench(
         budget_usd=budget,
     )
     quiet_logging(settings)
-    run = _Bench(
-        sets=sets,
-        models=models,
-        rule=PartialRule.of(partial),
-        votes=votes,
-        sample=sample,
-    )
-    with event_loop.resumable("Received replies are saved; run the same command to resume."):
-        if dry_run:
-            _print_estimates(run.estimate(settings), as_json=as_json)
-            return
-        failures = event_loop.run(run.measure(settings)) if models else run.measure_recorded()
-    report = run.report(settings)
-    _output(report, out or (), as_json=as_json)
-    for failure in failures:
-        stderr_console().print_line(f"stopped: {failure}")
-    is_incomplete = any(row["verdicts"] == "asked" and row["not_judged"]["by_reason"] for row in report["rows"])
-    if failures or is_incomplete:
+    run = Measurement(sets=sets, models=models, rule=partial, votes=votes, listed=0)
+    if dry_run:
+        _print_estimates(run.estimate(settings), as_json=as_json)
+        return
+    measure_all(run, settings)
+    _output(_report(run, settings, sample), out or (), as_json=as_json)
+    for name, failure in run.failures.items():
+        stderr_console().print_line(f"stopped: {name}: {failure}")
+    if run.is_incomplete:
         raise typer.Exit(Exit.INCOMPLETE)
-
-
-def _check(models: Sequence[str], *, dry_run: bool, out: Sequence[Path]) -> None:
-    if dry_run and not models:
-        raise WrongUsage("--dry-run requires at least one --model")
-    for path in out:
-        if path.suffix not in _OUT_SUFFIXES:
-            raise WrongUsage(f"--out {path}: the name must end in {', '.join(_OUT_SUFFIXES)}")
 
 
 def _names(paths: Sequence[Path]) -> dict[Path, str]:
@@ -171,194 +143,39 @@ def _names(paths: Sequence[Path]) -> dict[Path, str]:
     return {path: name if short.count(name) == 1 else str(path) for path, name in zip(paths, short, strict=True)}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _LabelSet:
-    """Label file that was read once. ``sampled`` are the keys of the claims to use, None: all."""
-
-    path: Path
-    name: str
-    sha256: str
-    has_stored_pages: bool
-    sampled: frozenset[bytes] | None
-
-
-def _scan(path: Path, name: str, sample: int | None) -> _LabelSet:
-    """Read a label file once, and draw the sample: the claims whose keys are smallest, which are digests.
-
-    Raises:
-        WrongUsage: the file cannot be read or has invalid lines.
-    """
-    from judges.analysis.label_import import row_key
-    from judges.analysis.labels import LabelsUnreadable, each_label, label_lines
-    from judges.analysis.meta_eval.items import item_key
-
-    digest, has_stored_pages = hashlib.sha256(), False
-    drawn: list[int] = []
-    kept: set[int] = set()
-
-    def lines() -> Iterator[bytes]:
-        for line in label_lines(path):
-            digest.update(line)
-            yield line
+def scan(path: Path, name: str, sample: int | None = None) -> LabelSet:
+    """Return the label set of a file. Raises WrongUsage if it cannot be read or has invalid lines."""
+    from app.features.meta_eval.measuring import LabelSet
+    from judges.analysis.labels import LabelsUnreadable
 
     try:
-        for _, label in each_label(lines(), name=str(path)):
-            has_stored_pages = has_stored_pages or any(page.page_id and page.text is None for page in label.pages)
-            if sample is None:
-                continue
-            key = int.from_bytes(row_key(*item_key(label)))
-            if key in kept or (len(drawn) == sample and key > -drawn[0]):
-                continue
-            kept.add(key)
-            heapq.heappush(drawn, -key)
-            if len(drawn) > sample:
-                kept.discard(-heapq.heappop(drawn))
+        return LabelSet.scan(path, name, sample)
     except LabelsUnreadable as error:
         raise WrongUsage(str(error), hint="\n".join(error.problems) or None) from error
-    sampled = None if sample is None else frozenset(key.to_bytes(16) for key in kept)
-    return _LabelSet(
-        path=path,
-        name=name,
-        sha256=digest.hexdigest(),
-        has_stored_pages=has_stored_pages,
-        sampled=sampled,
-    )
 
 
-def _batches(one: _LabelSet, rule: PartialRule) -> Iterator[tuple[Item, ...]]:
-    """Yield the items of a set in batches of bounded size."""
-    from judges.analysis.label_import import in_batches, row_key
-    from judges.analysis.labels import each_label, label_lines, parse_labels
-    from judges.analysis.meta_eval.items import item_key, items_of
-
-    def rows() -> Iterator[tuple[bytes, bytes]]:
-        for line, label in each_label(label_lines(one.path), name=str(one.path)):
-            key = row_key(*item_key(label))
-            if one.sampled is None or key in one.sampled:
-                yield key, line
-
-    def labels(batch: Sequence[tuple[bytes, bytes]]) -> Iterator[Label]:
-        for _, line in batch:
-            yield from parse_labels([line])
-
-    for batch in in_batches(rows()):
-        yield items_of(labels(batch), rule)
+def measure_all(run: Measurement, settings: Settings) -> None:
+    """Measure the models, if there are any, and the recorded judges."""
+    with event_loop.resumable("Received replies are saved; run the same command to resume."):
+        if run.models:
+            event_loop.run(run.ask(settings, show_progress))
+        else:
+            run.measure_recorded()
 
 
-@dataclass(slots=True, kw_only=True)
-class _Bench:
-    """One run of the bench. ``measured`` has the summary of each set, and the agreement of each judge on it."""
+def _report(run: Measurement, settings: Settings, sample: int | None) -> dict[str, Any]:
+    from judges.analysis.meta_eval.bench import bench_report, bench_row
 
-    sets: Sequence[_LabelSet]
-    models: Sequence[str]
-    rule: PartialRule
-    votes: int
-    sample: int | None
-    measured: list[tuple[dict[str, Any], list[JudgeAgreement]]] = field(default_factory=list)
-
-    async def measure(self, settings: Settings) -> list[str]:
-        """Measure the models and the recorded judges. Return why models could not be asked to the end."""
-        from app.console.runtime import open_command_runtime
-        from judges.errors import JudgeError
-
-        failures: dict[str, str] = {}
-        async with open_command_runtime(settings, shared=any(one.has_stored_pages for one in self.sets)) as runtime:
-            self._live(runtime)  # detects a missing API key before any model request is paid for
-            for one in self.sets:
-                live = self._live(runtime)
-                with _progress(one.name) as advance:
-                    for items in self._counted(one, live):
-                        for judge in live:
-                            if judge.model in failures:
-                                continue
-                            try:
-                                await judge.measure(items, advance)
-                            except JudgeError as error:
-                                failures[judge.model] = f"{judge.model}: {error}"
-        return list(failures.values())
-
-    def measure_recorded(self) -> list[str]:
-        """Measure the recorded judges."""
-        for one in self.sets:
-            for _ in self._counted(one, ()):
-                pass
-        return []
-
-    def estimate(self, settings: Settings) -> list[dict[str, Any]]:
-        """Return the estimate of each model on each set. Sends nothing."""
-        from app.engine.estimate import PageSize, estimate_claims
-        from judges.voting import majority_of
-
-        estimates = []
-        for one in self.sets:
-            claims, lengths = 0, list[int | None]()
-            for batch in _batches(one, self.rule):
-                usable = [item for item in batch if item.left_out is None]
-                claims += len(usable)
-                pages = (page for item in usable for page in item.label.pages)
-                lengths += [None if page.text is None else len(page.text.encode()) for page in pages]
-            known = [length for length in lengths if length is not None]
-            sizes = [PageSize(sum(known) // len(known), 0)] if known else []
-            for model in self.models:
-                estimate = estimate_claims(
-                    model,
-                    (claims, claims),
-                    [*sizes, *([None] if len(known) < len(lengths) else [])],
-                    settings.prices,
-                    votes=(majority_of(self.votes), self.votes),
-                    extractions=False,
-                    basis=f"{majority_of(self.votes)} to {self.votes} votes on each claim",
-                )
-                estimates.append({"set": one.name, "model": model, "claims": claims, **estimate.as_json()})
-        return estimates
-
-    def report(self, settings: Settings) -> dict[str, Any]:
-        """Return the bench report."""
-        from judges.analysis.meta_eval.bench import bench_report, bench_row
-
-        now = datetime.now(UTC)
-        rows: list[dict[str, Any]] = []
-        for summary, judges in self.measured:
-            rows += (bench_row(summary["name"], one, settings.prices.of) for one in judges)
-        sets = [summary for summary, _ in self.measured]
-        identity = hashlib.sha256(repr((now, sets, rows)).encode()).hexdigest()
-        return bench_report(
-            sets,
-            rows,
-            id=f"bench_{identity[:24]}",
-            at=now,
-            tool_version=version("assay"),
-            rule=self.rule,
-            sample=self.sample,
-        )
-
-    def _live(self, runtime: Runtime) -> list[LiveJudge]:
-        from app.features.meta_eval.judging import LiveJudge
-
-        return [LiveJudge(runtime, model, votes=self.votes, listed=0) for model in self.models]
-
-    def _counted(self, one: _LabelSet, live: Sequence[LiveJudge]) -> Iterator[list[Item]]:
-        """Yield the usable items of a set, count the recorded verdicts, and at the end store the measurement."""
-        from judges.analysis.meta_eval.bench import SetTally
-        from judges.analysis.meta_eval.judge_agreement import RecordedTallies
-
-        summary, recorded = (
-            SetTally(one.name),
-            RecordedTallies(self.rule, listed=0),
-        )
-        for batch in _batches(one, self.rule):
-            for item in batch:
-                summary.add(item)
-            usable = [item for item in batch if item.left_out is None]
-            for item in usable:
-                recorded.add(item)
-            yield usable
-        judges = [*(judge.result() for judge in live), *recorded.results()]
-        self.measured.append((summary.as_json(one.sha256), judges))
+    now = datetime.now(UTC)
+    sets = [summary for summary, _ in run.measured]
+    rows = [bench_row(summary["name"], one, settings.prices.of) for summary, judges in run.measured for one in judges]
+    identity = hashlib.sha256(repr((now, sets, rows)).encode()).hexdigest()
+    id = f"bench_{identity[:24]}"
+    return bench_report(sets, rows, id=id, at=now, tool_version=version("assay"), rule=run.rule, sample=sample)
 
 
 @contextmanager
-def _progress(name: str) -> Iterator[Callable[[JudgedItem], None]]:
+def show_progress(name: str) -> Iterator[Callable[[JudgedItem], None]]:
     from rich.markup import escape
     from rich.progress import Progress, SpinnerColumn, TextColumn
 
@@ -370,17 +187,18 @@ def _progress(name: str) -> Iterator[Callable[[JudgedItem], None]]:
 
 
 def _output(report: Mapping[str, Any], out: Sequence[Path], *, as_json: bool) -> None:
-    from judges.analysis.meta_eval.bench import bench_markdown
+    from app.csv_tables import to_csv
+    from judges.analysis.meta_eval.bench import CSV_COLUMNS, bench_markdown, csv_cells
     from judges.result import write_json
 
     try:
         for path in out:
             if path.suffix == ".json":
                 write_json(path, dict(report))
+            elif path.suffix == ".md":
+                path.write_text(bench_markdown(report), encoding="utf-8", newline="")
             else:
-                path.write_text(
-                    bench_markdown(report) if path.suffix == ".md" else bench_csv(report), encoding="utf-8", newline=""
-                )
+                path.write_text(to_csv(CSV_COLUMNS, map(csv_cells, report["rows"])), encoding="utf-8", newline="")
     except OSError as error:
         raise WrongUsage(f"Cannot write --out {path}: {error.strerror}") from error
     if as_json:
@@ -389,18 +207,24 @@ def _output(report: Mapping[str, Any], out: Sequence[Path], *, as_json: bool) ->
         _print(report)
 
 
-def bench_csv(report: Mapping[str, Any]) -> str:
-    """Return the rows of a report as CSV."""
-    from app.csv_tables import to_csv
-    from judges.analysis.meta_eval.bench import CSV_COLUMNS, csv_cells
+def print_tables(console: SafeConsole, rows: Sequence[Mapping[str, Any]]) -> None:
+    """Print the rows of a bench report as two tables, because one is wider than a terminal."""
+    from rich.markup import escape
 
-    return to_csv(CSV_COLUMNS, map(csv_cells, report["rows"]))
+    from judges.analysis.meta_eval.bench import COLUMNS, table_cells
+
+    for columns in (_QUALITY, _COST):
+        headings = [COLUMNS[n] for n in columns]
+        table = plain_table(*headings, right=[COLUMNS[n] for n in columns if n >= _FIRST_NUMBER])
+        for row in rows:
+            names, figures = table_cells(row)[:_FIRST_NUMBER], table_cells(row)[_FIRST_NUMBER:]
+            cells = [*names, *(cell.replace(" [", "\n").rstrip("]").replace(", ", " to ") for cell in figures)]
+            table.add_row(*(escape(cells[n]) for n in columns))
+        console.print(table)
 
 
 def _print(report: Mapping[str, Any]) -> None:
-    from rich.markup import escape
-
-    from judges.analysis.meta_eval.bench import COLUMNS, bench_notes, table_cells
+    from judges.analysis.meta_eval.bench import bench_notes
 
     console = stdout_console()
     for one in report["sets"]:
@@ -410,15 +234,7 @@ def _print(report: Mapping[str, Any]) -> None:
             + (f" ({left_out})" if left_out else "")
         )
 
-    # Two tables, because one is wider than a terminal.
-    for columns in (_QUALITY, _COST):
-        headings = [COLUMNS[n] for n in columns]
-        table = plain_table(*headings, right=[COLUMNS[n] for n in columns if n >= _FIRST_NUMBER])
-        for row in report["rows"]:
-            names, figures = table_cells(row)[:_FIRST_NUMBER], table_cells(row)[_FIRST_NUMBER:]
-            cells = [*names, *(cell.replace(" [", "\n").rstrip("]").replace(", ", " to ") for cell in figures)]
-            table.add_row(*(escape(cells[n]) for n in columns))
-        console.print(table)
+    print_tables(console, report["rows"])
     for note in bench_notes(report):
         console.print_line(note)
     console.print(f"Partial support counts by the rule {report['rule']}.", markup=False)

@@ -11,10 +11,10 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Final
 
-from judges.analysis.labels import LabelFile
-from judges.analysis.meta_eval.items import Exclusion, Item, PartialRule
-from judges.analysis.meta_eval.judge_agreement import ComparedItem, JudgeAgreement, Mean, UnjudgedItem
-from judges.analysis.statistics.agreement import Agreement
+from judges.analysis.label_choices import PartialRule
+from judges.analysis.meta_eval.items import Exclusion, Item
+from judges.analysis.meta_eval.judge_agreement import ComparedItem, JudgeTally
+from judges.analysis.statistics.agreement import Agreement, agreement, confusion_of
 from judges.llm.pricing import Price
 
 REPORT_VERSION: Final = 1
@@ -55,52 +55,47 @@ class SetTally:
         }
 
 
-def report_json(
-    name: str,
-    file: LabelFile,
-    items: Sequence[Item],
-    judges: Sequence[JudgeAgreement],
-    *,
-    rule: PartialRule = PartialRule.FAILED,
-) -> dict[str, Any]:
-    """Return the whole report of the set ``name``, with ``judges`` in display order."""
-    labels = SetTally(name)
-    for item in items:
-        labels.add(item)
+def report_json(labels: Mapping[str, Any], judges: Sequence[JudgeTally], *, rule: PartialRule) -> dict[str, Any]:
+    """Return the report of one set. ``labels`` is the output of ``SetTally.as_json``; ``judges`` in display order."""
     return {
         "report_version": REPORT_VERSION,
-        "rule": rule.value,
-        "labels": labels.as_json(file.sha256),
+        "rule": rule.in_reports,
+        "labels": dict(labels),
         "judges": [_measured(judge) for judge in judges],
     }
 
 
-def agreement_json(agreement: Agreement) -> dict[str, Any]:
+def agreement_json(found: Agreement) -> dict[str, Any]:
     """Return the confusion matrix and every figure with its interval."""
-    return {
-        "n": agreement.confusion.n,
-        "confusion": asdict(agreement.confusion),
-        **{name: asdict(getattr(agreement, name)) for name in FIGURES},
-    }
+    figures = {name: asdict(getattr(found, name)) for name in FIGURES}
+    return {"n": found.confusion.n, "confusion": asdict(found.confusion), **figures}
 
 
-def _measured(one: JudgeAgreement) -> dict[str, Any]:
+def _measured(one: JudgeTally) -> dict[str, Any]:
+    by_task = {task: agreement(confusion_of(one.by_task[task])) for task in sorted(one.by_task)}
     return {
-        "model": one.model,
-        "run": one.run or None,
-        "verdicts": "asked" if one.asked else "recorded",
-        "votes": one.votes,
-        "prompts": list(one.prompts),
-        **agreement_json(one.agreement),
-        "by_task": [{"task_id": task or None, **agreement_json(agreement)} for task, agreement in one.by_task],
-        "not_judged": [_unjudged(each) for each in one.unjudged],
-        "without_model": one.without_model,
+        **_judge(one),
+        "by_task": [{"task_id": task or None, **agreement_json(found)} for task, found in by_task.items()],
+        "not_judged": [_origin(each.item) | {"reason": each.reason, "detail": each.detail} for each in one.unjudged],
         "usage": asdict(one.usage),
         "disagreements": [_disagreement(disagreement) for disagreement in one.disagreements],
     }
 
 
-def _origin(item: Item) -> Mapping[str, Any]:
+def _judge(one: JudgeTally) -> dict[str, Any]:
+    """Return the part about a judge that both reports have."""
+    return {
+        "model": one.model,
+        "run": one.run or None,
+        "verdicts": "asked" if one.asked else "recorded",
+        "votes": one.votes,
+        "prompts": sorted(one.prompts),
+        **agreement_json(one.agreement),
+        "without_model": one.without_model,
+    }
+
+
+def _origin(item: Item) -> dict[str, Any]:
     """Return the claim of an item and its origin."""
     label = item.label
     return {
@@ -127,14 +122,9 @@ def _disagreement(one: ComparedItem) -> dict[str, Any]:
     }
 
 
-def _unjudged(one: UnjudgedItem) -> dict[str, Any]:
-    return {**_origin(one.item), "reason": one.reason, "detail": one.detail}
-
-
 BENCH_VERSION: Final = 1
 MEASURED, RECORDED, PRICE_LIST = "measured", "recorded", "price list"
 """Where the price of a row comes from."""
-_COSTS: Final = ("usd", "input_tokens", "output_tokens", "seconds")
 
 
 def bench_report(
@@ -156,29 +146,23 @@ def bench_report(
         "id": id,
         "created_at": at.isoformat(),
         "tool_version": tool_version,
-        "rule": rule.value,
+        "rule": rule.in_reports,
         "sample": sample,
         "sets": list(sets),
         "rows": list(rows),
     }
 
 
-def bench_row(name: str, one: JudgeAgreement, price_of: Callable[[str], Price | None]) -> dict[str, Any]:
+def bench_row(name: str, one: JudgeTally, price_of: Callable[[str], Price | None]) -> dict[str, Any]:
     """Return the row of a judge on the set ``name``. ``price_of`` returns the list price of a model."""
     return {
         "set": name,
-        "model": one.model,
-        "run": one.run or None,
-        "verdicts": "asked" if one.asked else "recorded",
-        "votes": one.votes,
-        "prompts": list(one.prompts),
+        **_judge(one),
         "items": one.items,
-        **agreement_json(one.agreement),
         "unreadable": _share(one.unreadable, one.items),
         "not_judged": {**_share(one.not_judged, one.items), "by_reason": dict(one.unjudged_by_reason)},
         "partial": one.partial,
         "contradicting": one.contradicting,
-        "without_model": one.without_model,
         "quotes_found": _share(one.quotes_found, one.quotes),
         "per_claim": _per_claim(one, price_of),
         "usage": None
@@ -191,20 +175,16 @@ def _share(count: int, of: int) -> dict[str, Any]:
     return {"count": count, "of": of, "share": count / of if of else None}
 
 
-def _per_claim(one: JudgeAgreement, price_of: Callable[[str], Price | None]) -> dict[str, Any]:
+def _per_claim(one: JudgeTally, price_of: Callable[[str], Price | None]) -> dict[str, Any]:
     """Return price, tokens and seconds of a claim, and where the price comes from."""
-    usd, source = one.usd.value, (MEASURED if one.asked else RECORDED)
-    read, written = one.input_tokens.value, one.output_tokens.value
+    means = {name: mean.value for name, mean in one.costs.items()}
+    usd, source = means["usd"], (MEASURED if one.asked else RECORDED)
+    read, written = means["input_tokens"], means["output_tokens"]
     if usd is None and read is not None and written is not None:
         price, source = price_of(one.model), PRICE_LIST
         usd = None if price is None else price.usd(input_tokens=read, output_tokens=written)
-    known: dict[str, Mean] = {name: getattr(one, name) for name in _COSTS}
-    return {
-        **{name: mean.value for name, mean in known.items()},
-        "usd": usd,
-        "usd_source": None if usd is None else source,
-        "n": max(mean.n for mean in known.values()),
-    }
+    n = max(mean.n for mean in one.costs.values())
+    return {**means, "usd": usd, "usd_source": None if usd is None else source, "n": n}
 
 
 def judge_name(row: Mapping[str, Any]) -> str:

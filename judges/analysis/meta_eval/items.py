@@ -21,6 +21,7 @@ from typing import Final, TypeAlias
 from cache.capture import CaptureOutcome, Evidence
 from cache.errors import CacheError, NoEvidence
 from cache.urls import canonical_key
+from judges.analysis.label_choices import PartialRule
 from judges.analysis.labels import HumanDecision, Label, LabelledPage, RecordedVerdict
 from judges.trial import evidence_of
 from judges.verifier import ClaimJudge
@@ -29,21 +30,6 @@ from rubrics.verdict import Claim, Outcome, Verdict
 _Key: TypeAlias = tuple[object, ...]
 DECIDED = (Outcome.PASSED, Outcome.FAILED)
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
-
-
-class PartialRule(StrEnum):
-    """Named rule that turns three-way labels and verdicts into two-way ones. It is part of every report."""
-
-    FAILED = "partial=failed"
-    """Partial support counts as failed, as in rubrics."""
-    PASSED = "partial=passed"
-    EXCLUDED = "partial=excluded"
-    """Claims that people or the judge call partly supported are left out and counted."""
-
-    @classmethod
-    def of(cls, partial: str) -> PartialRule:
-        """Return the rule for ``failed``, ``passed`` or ``excluded``."""
-        return cls(f"partial={partial}")
 
 
 class Exclusion(StrEnum):

@@ -6,12 +6,13 @@ A judge is measured on items that have both its verdict and a human one. All oth
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import lru_cache
+from typing import Final
 
+from judges.analysis.label_choices import PartialRule
 from judges.analysis.labels import RecordedVerdict
-from judges.analysis.meta_eval.items import DECIDED, Item, JudgedItem, PartialRule, judged_as
+from judges.analysis.meta_eval.items import DECIDED, Item, JudgedItem, judged_as
 from judges.analysis.statistics.agreement import Agreement, agreement, confusion_of
 from judges.grounding.folding import FoldedText, fold
 from judges.grounding.quotes import find_quote
@@ -44,53 +45,68 @@ class UnjudgedItem:
     detail: str = ""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(slots=True, kw_only=True)
 class Mean:
-    """Mean over the ``n`` items for which a value is known. ``value`` is None if ``n`` is 0."""
+    """Mean over the ``n`` items for which a value is known."""
 
-    value: float | None
-    n: int
+    total: float = 0.0
+    n: int = 0
+
+    def add(self, value: float | None) -> None:
+        if value is not None:
+            self.total += value
+            self.n += 1
+
+    @property
+    def value(self) -> float | None:
+        return self.total / self.n if self.n else None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class JudgeAgreement:
-    """Agreement of one judge with people. ``asked``: it was asked now; otherwise its verdicts come from the labels.
+COSTS: Final = ("usd", "input_tokens", "output_tokens", "seconds")
+
+
+@dataclass(slots=True, kw_only=True)
+class JudgeTally:
+    """Running agreement of one judge with people. ``asked``: it is asked now; otherwise its verdicts are recorded.
 
     Attributes:
         run: Name of the run of recorded verdicts, empty if there is one run.
         votes: Votes per item; None if the labels do not record it.
-        items: Items that were put to the judge: with a verdict, without one, and left out.
-        by_task: Pairs of task id and agreement.
+        listed: Maximum number of disagreements and of unjudged items that are kept; None: all.
+        items: Number of items that were put to the judge: with a verdict, without one, and left out.
+        by_task: Verdicts of the judge and of people by task.
         unjudged: Items without a verdict. ``unjudged_by_reason`` counts all of them, also if the list is limited.
-        without_model: Items that needed no model, for example because their page is gone.
-        partial: Items left out because the judge called the claim partly supported.
-        contradicting: Items left out because several recorded verdicts of the judge differ.
+        without_model: Number of items that needed no model, for example because their page is gone.
+        partial: Number of items left out because the judge called the claim partly supported.
+        contradicting: Number of items left out because several recorded verdicts of the judge differ.
         quotes: Supporting verdicts for which the judge was asked for a quote. Code found ``quotes_found`` of them.
-        usd: Price of an item, of items without cached replies. Equally ``input_tokens``, ``output_tokens`` and
-            ``seconds``, which for a judge that was asked includes waiting for other requests.
+        costs: Price, tokens and seconds of an item, of items without cached replies. The seconds of a judge that is
+            asked include waiting for other requests.
     """
 
     model: str
-    asked: bool
-    votes: int | None
-    prompts: tuple[str, ...]
-    agreement: Agreement
-    by_task: tuple[tuple[str, Agreement], ...]
-    disagreements: tuple[ComparedItem, ...]
-    unjudged: tuple[UnjudgedItem, ...]
-    without_model: int
-    usage: Usage
     run: str = ""
+    asked: bool = False
+    votes: int | None = None
+    listed: int | None = None
     items: int = 0
+    by_task: dict[str, Counter[tuple[bool, bool]]] = field(default_factory=dict)
+    prompts: set[str] = field(default_factory=set)
+    disagreements: list[ComparedItem] = field(default_factory=list)
+    unjudged: list[UnjudgedItem] = field(default_factory=list)
     unjudged_by_reason: Counter[str] = field(default_factory=Counter)
+    without_model: int = 0
     partial: int = 0
     contradicting: int = 0
     quotes: int = 0
     quotes_found: int = 0
-    usd: Mean = Mean(value=None, n=0)
-    input_tokens: Mean = Mean(value=None, n=0)
-    output_tokens: Mean = Mean(value=None, n=0)
-    seconds: Mean = Mean(value=None, n=0)
+    usage: Usage = field(default_factory=Usage)
+    costs: dict[str, Mean] = field(default_factory=lambda: {name: Mean() for name in COSTS})
+
+    @property
+    def agreement(self) -> Agreement:
+        every: Counter[tuple[bool, bool]] = sum(self.by_task.values(), Counter())
+        return agreement(confusion_of(every))
 
     @property
     def unreadable(self) -> int:
@@ -102,128 +118,58 @@ class JudgeAgreement:
         """Return the number of items without a verdict for another reason than an unreadable reply."""
         return self.unjudged_by_reason.total() - self.unreadable
 
-
-class _Sum:
-    """Sum of known values."""
-
-    def __init__(self) -> None:
-        self.total, self.n = 0.0, 0
-
-    def add(self, value: float | None) -> None:
-        if value is not None:
-            self.total += value
-            self.n += 1
-
-    def mean(self) -> Mean:
-        return Mean(value=self.total / self.n if self.n else None, n=self.n)
-
-
-class JudgeTally:
-    """Running agreement of one judge with people.
-
-    ``listed`` is the maximum number of disagreements and of unjudged items that are kept; None: all.
-    """
-
-    def __init__(
-        self,
-        model: str,
-        *,
-        run: str = "",
-        asked: bool = False,
-        votes: int | None = None,
-        listed: int | None = None,
-    ) -> None:
-        self._model, self._run, self._asked, self._votes, self._listed = model, run, asked, votes, listed
-        self._counts: dict[str, Counter[tuple[bool, bool]]] = {}
-        self._prompts: set[str] = set()
-        self._disagreements: list[ComparedItem] = []
-        self._unjudged: list[UnjudgedItem] = []
-        self._reasons: Counter[str] = Counter()
-        self._items = self._without_model = self._partial = self._contradicting = 0
-        self._quotes = self._quotes_found = 0
-        self._usage = Usage()
-        self._usd, self._input, self._output, self._seconds = _Sum(), _Sum(), _Sum(), _Sum()
-
     def add_asked(self, one: JudgedItem) -> None:
         """Add an item that the judge was asked about now."""
-        verdict = one.verdict
-        self._items += 1
-        self._usage += verdict.spent
-        if verdict.spent.calls and not verdict.spent.cached_calls:
-            self._usd.add(verdict.spent.usd)
-            self._input.add(verdict.spent.input_tokens)
-            self._output.add(verdict.spent.output_tokens)
-            self._seconds.add(one.seconds)
+        verdict, spent = one.verdict, one.verdict.spent
+        self.items += 1
+        self.usage += spent
+        if spent.calls and not spent.cached_calls:
+            self._add_costs(spent, seconds=one.seconds)
         if one.judge is not None:
             self._compare(one.item, one.judge, verdict.prompt, verdict.reasoning)
             if verdict.grounded is not None:
-                self._quotes += 1
-                self._quotes_found += bool(verdict.quotes)
+                self.quotes += 1
+                self.quotes_found += bool(verdict.quotes)
         elif verdict.outcome in DECIDED:
-            self._without_model += 1
+            self.without_model += 1
         else:
             self._leave_open(one.item, str(verdict.reason or verdict.outcome), verdict.reasoning)
 
     def add_recorded(self, item: Item, verdict: RecordedVerdict, rule: PartialRule) -> None:
-        self._items += 1
-        self._usd.add(verdict.usd)
-        self._input.add(verdict.input_tokens)
-        self._output.add(verdict.output_tokens)
-        self._seconds.add(verdict.seconds)
+        self.items += 1
+        self._add_costs(verdict, seconds=verdict.seconds)
         passed = judged_as(verdict, rule)
         if passed is not None:
             self._compare(item, passed, verdict.prompt, verdict.reasoning)
         elif verdict.outcome in DECIDED:
-            self._partial += 1
+            self.partial += 1
         else:
             self._leave_open(item, verdict.reason or verdict.outcome.value, verdict.reasoning)
         if verdict.quote is not None and (passed or verdict.partial):
-            self._quotes += 1
-            self._quotes_found += _is_quoted(item, verdict.quote)
+            self.quotes += 1
+            self.quotes_found += _is_quoted(item, verdict.quote)
 
     def add_contradicting(self) -> None:
         """Add an item that is left out because several recorded verdicts of the judge differ."""
-        self._items += 1
-        self._contradicting += 1
+        self.items += 1
+        self.contradicting += 1
 
-    def result(self) -> JudgeAgreement:
-        every: Counter[tuple[bool, bool]] = sum(self._counts.values(), Counter())
-        return JudgeAgreement(
-            model=self._model,
-            run=self._run,
-            asked=self._asked,
-            votes=self._votes,
-            prompts=tuple(sorted(self._prompts)),
-            agreement=agreement(confusion_of(every)),
-            by_task=tuple((task, agreement(confusion_of(self._counts[task]))) for task in sorted(self._counts)),
-            disagreements=tuple(self._disagreements),
-            unjudged=tuple(self._unjudged),
-            unjudged_by_reason=self._reasons,
-            without_model=self._without_model,
-            usage=self._usage,
-            items=self._items,
-            partial=self._partial,
-            contradicting=self._contradicting,
-            quotes=self._quotes,
-            quotes_found=self._quotes_found,
-            usd=self._usd.mean(),
-            input_tokens=self._input.mean(),
-            output_tokens=self._output.mean(),
-            seconds=self._seconds.mean(),
-        )
+    def _add_costs(self, spent: Usage | RecordedVerdict, *, seconds: float | None) -> None:
+        for name, value in zip(COSTS, (spent.usd, spent.input_tokens, spent.output_tokens, seconds), strict=True):
+            self.costs[name].add(value)
 
     def _compare(self, item: Item, passed: bool, prompt: str | None, reasoning: str) -> None:
         compared = ComparedItem(item=item, judge=passed, reasoning=reasoning)
-        self._counts.setdefault(item.label.task_id or "", Counter())[passed, compared.human] += 1
+        self.by_task.setdefault(item.label.task_id or "", Counter())[passed, compared.human] += 1
         if prompt is not None:
-            self._prompts.add(prompt)
-        if not compared.agrees and (self._listed is None or len(self._disagreements) < self._listed):
-            self._disagreements.append(compared)
+            self.prompts.add(prompt)
+        if not compared.agrees and (self.listed is None or len(self.disagreements) < self.listed):
+            self.disagreements.append(compared)
 
     def _leave_open(self, item: Item, reason: str, detail: str) -> None:
-        self._reasons[reason] += 1
-        if self._listed is None or len(self._unjudged) < self._listed:
-            self._unjudged.append(UnjudgedItem(item=item, reason=reason, detail=detail))
+        self.unjudged_by_reason[reason] += 1
+        if self.listed is None or len(self.unjudged) < self.listed:
+            self.unjudged.append(UnjudgedItem(item=item, reason=reason, detail=detail))
 
 
 class RecordedTallies:
@@ -240,24 +186,16 @@ class RecordedTallies:
         for judge in item.contradicting:
             self._tally(judge).add_contradicting()
 
-    def results(self) -> tuple[JudgeAgreement, ...]:
+    def results(self) -> list[JudgeTally]:
         """Return the agreement of each judge, sorted by model. A run is named only if a model has several."""
         runs = Counter(model for model, _ in self._by_judge)
-        results = [self._by_judge[judge].result() for judge in sorted(self._by_judge)]
-        return tuple(one if runs[one.model] > 1 else replace(one, run="") for one in results)
+        for (model, _), tally in self._by_judge.items():
+            tally.run = tally.run if runs[model] > 1 else ""
+        return [self._by_judge[judge] for judge in sorted(self._by_judge)]
 
     def _tally(self, judge: tuple[str, str]) -> JudgeTally:
         model, run = judge
-        return self._by_judge.setdefault(judge, JudgeTally(model, run=run, listed=self._listed))
-
-
-def agreement_of_recorded(items: Iterable[Item], rule: PartialRule = PartialRule.FAILED) -> tuple[JudgeAgreement, ...]:
-    """Return the agreement of each judge with verdicts in the labels. Sends no requests."""
-    tallies = RecordedTallies(rule)
-    for item in items:
-        if item.left_out is None:
-            tallies.add(item)
-    return tallies.results()
+        return self._by_judge.setdefault(judge, JudgeTally(model=model, run=run, listed=self._listed))
 
 
 def _is_quoted(item: Item, quote: str) -> bool:

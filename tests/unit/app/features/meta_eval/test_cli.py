@@ -63,4 +63,4 @@ def test_model_is_called_and_measured(assay: RunCommand, labels: str) -> None:
     assert measured["confusion"] == {"true_positive": 1, "false_positive": 1, "false_negative": 0, "true_negative": 2}
     assert "judge passed, people failed: The Heron 2 weighs 310 grams" in ended.out
     assert "Ada: I looked it up." in ended.out
-    assert "gpt-6-luna (as recorded)" in ended.out
+    assert "gpt-6-luna (recorded)" in ended.out

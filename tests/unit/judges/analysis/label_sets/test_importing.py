@@ -11,9 +11,9 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
+from judges.analysis.label_choices import SetFormat
 from judges.analysis.label_import import ImportReport, import_set
 from judges.analysis.labels import HumanDecision, Label, LabelsUnreadable, label_line, parse_labels
-from judges.analysis.set_format import SetFormat
 from rubrics.verdict import Outcome
 from tests.fakes.label_sets import (
     PAGE,
@@ -139,7 +139,7 @@ def test_unusable_row_is_counted_with_its_reason(tmp_path, row, problem) -> None
     assert len(labels) == 1
     assert report.unusable == {problem: 1}
     [example] = report.examples
-    assert (example.file, example.row, example.problem) == ("rows.jsonl", 2, problem)
+    assert (example["file"], example["row"], example["problem"]) == ("rows.jsonl", 2, problem)
     assert report.rows == 2
 
 
@@ -155,7 +155,7 @@ def test_contradicting_rows_are_left_out_and_repeated_ones_counted(tmp_path) -> 
     assert len(labels) == 3
     assert report.unusable == {"contradicting_labels": 2}
     assert report.repeated == 1
-    assert [example.row for example in report.examples] == [1, 2]
+    assert [example["row"] for example in report.examples] == [1, 2]
     assert any("contradict" in warning for warning in report.warnings)
 
 

@@ -1,11 +1,13 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 
-from judges.analysis.labels import HumanDecision, Label, LabelFile, RecordedVerdict
-from judges.analysis.meta_eval.bench import report_json
-from judges.analysis.meta_eval.items import JudgedItem, items_of
-from judges.analysis.meta_eval.judge_agreement import JudgeAgreement, JudgeTally, agreement_of_recorded
+from judges.analysis.label_choices import PartialRule
+from judges.analysis.labels import HumanDecision, Label, RecordedVerdict
+from judges.analysis.meta_eval.bench import SetTally, report_json
+from judges.analysis.meta_eval.items import Item, JudgedItem, items_of
+from judges.analysis.meta_eval.judge_agreement import JudgeTally, RecordedTallies
 from rubrics.verdict import Outcome, Reason, Usage, Verdict, Vote
 
 PASSED, FAILED = HumanDecision.PASSED, HumanDecision.FAILED
@@ -31,11 +33,18 @@ def judge_verdict(outcome: Outcome, *, votes: int = 2, usd: float = 0.01, reason
     )
 
 
-def agreement_of_asked(model: str, asked: list[JudgedItem], *, votes: int) -> JudgeAgreement:
-    tally = JudgeTally(model, asked=True, votes=votes)
+def agreement_of_asked(model: str, asked: list[JudgedItem], *, votes: int) -> JudgeTally:
+    tally = JudgeTally(model=model, asked=True, votes=votes)
     for one in asked:
         tally.add_asked(one)
-    return tally.result()
+    return tally
+
+
+def agreement_of_recorded(items: Iterable[Item]) -> list[JudgeTally]:
+    tallies = RecordedTallies()
+    for item in items:
+        tallies.add(item)
+    return tallies.results()
 
 
 HUMANS = [PASSED] * 6 + [FAILED] * 4
@@ -50,9 +59,9 @@ def test_verdicts_are_compared_with_human_labels() -> None:
 
     counts = got.agreement.confusion
     assert (counts.true_positive, counts.false_negative, counts.false_positive, counts.true_negative) == (5, 1, 1, 3)
-    assert [(task, found.confusion.n) for task, found in got.by_task] == [("a", 5), ("b", 5)]
+    assert {task: found.total() for task, found in got.by_task.items()} == {"a": 5, "b": 5}
     assert [disagreement.item.label.claim for disagreement in got.disagreements] == ["Claim 5", "Claim 9"]
-    assert (got.prompts, got.usage.calls, round(got.usage.usd or 0, 6)) == (("verify_page@1",), 20, 0.1)
+    assert (got.prompts, got.usage.calls, round(got.usage.usd or 0, 6)) == ({"verify_page@1"}, 20, 0.1)
 
 
 def test_not_judged_items_are_counted_separately() -> None:
@@ -91,7 +100,10 @@ def test_recorded_verdicts_are_measured_by_model() -> None:
 def test_report_is_json_and_lists_every_disagreement_with_both_reasons() -> None:
     labels = tuple(label(n, human, judge) for n, (human, judge) in enumerate(zip(HUMANS, JUDGE, strict=True)))
     items = items_of(labels)
-    report = report_json("set", LabelFile(labels=labels, sha256="a" * 64), items, agreement_of_recorded(items))
+    summary = SetTally("set")
+    for item in items:
+        summary.add(item)
+    report = report_json(summary.as_json("a" * 64), agreement_of_recorded(items), rule=PartialRule.FAILED)
 
     assert json.loads(json.dumps(report, allow_nan=False)) == report
     assert report["labels"]["usable"] == 10
