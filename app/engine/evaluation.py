@@ -6,6 +6,7 @@ Reads and writes the public folder layout with ``app.engine.result_folder``. ``a
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -18,7 +19,7 @@ from app.async_tools import first_exception
 from app.engine import pipeline
 from app.engine.page_freshness import CurrentPages
 from app.engine.public_cache import ImportSummary, PublicCache
-from app.engine.result_folder import ResultInputs, newest_result, rejudge_reason, write_result
+from app.engine.result_folder import ResultInputs, newest_result, rejudge_reason
 from app.engine.runtime import Runtime
 from app.errors import script_error
 from app.progress import Progress
@@ -39,11 +40,11 @@ from judges.llm.parameters import RequestParameters, RunParameters
 from judges.llm.providers import parse_judge
 from judges.loader import JudgeCatalogue
 from judges.registry import Judge
-from judges.result import AnswerFolder, supersede_results
+from judges.result import AnswerFolder
+from mind2web2.evaluation import Failure, judge_in_folder
 from mind2web2.evidence import log_result
 from mind2web2.results import rules
 from mind2web2.task_pages import TaskFolder
-from mind2web2.utils.logging_setup import log_files
 from rubrics.verdict import Reason
 
 NO_JUDGE, BROKEN_JUDGE, NO_MODEL, INTERNAL = "UNKNOWN_TASK", "JUDGE_BUG", "MODEL_NOT_CONFIGURED", "INTERNAL"
@@ -258,26 +259,22 @@ async def _evaluate(
     runtime: Runtime, planned: PlannedAnswer, observer: EvaluationObserver, task_folder: TaskFolder | None
 ) -> AnswerEvaluation:
     """Judge one answer and write its result."""
-    if planned.judge is None:
-        code, error = planned.problem or (NO_JUDGE, planned.reason)
-        if code == BROKEN_JUDGE:
-            await asyncio.to_thread(_prepare, planned)
-            await asyncio.to_thread(_write_failure, planned, error.splitlines()[0], error)
-        return AnswerEvaluation(planned=planned, outcome=planned.outcome(None, code), error=error)
-    earlier = await asyncio.to_thread(_prepare, planned)
+    folder, code = planned.folder, None if planned.problem is None else planned.problem[0]
+    if code == NO_JUDGE:
+        return AnswerEvaluation(planned=planned, outcome=planned.outcome(None, code), error=planned.reason)
+    await asyncio.to_thread(folder.copy_inputs, planned.answer.text.encode("utf-8"), planned.metadata)
     if planned.reusable is not None:
-        return AnswerEvaluation(
-            planned=planned,
-            outcome=planned.outcome(planned.reusable),
-            path=planned.folder.newest_result(),
-            reused=True,
-        )
-    try:
+        outcome = planned.outcome(planned.reusable)
+        return AnswerEvaluation(planned=planned, outcome=outcome, path=folder.newest_result(), reused=True)
+
+    async def judge(logger: logging.Logger, earlier: dict[str, Any] | None) -> dict[str, Any]:
+        if planned.judge is None:
+            raise JudgeBug(planned.reason, traceback=(planned.problem or ("", ""))[1])
         result = await pipeline.evaluate(
             runtime,
             pipeline.JudgingCase(
                 judge=planned.judge,
-                agent=planned.folder.agent,
+                agent=folder.agent,
                 answer=planned.answer,
                 result_id=runtime.ids.new("res"),
                 earlier=earlier,
@@ -285,21 +282,18 @@ async def _evaluate(
             ),
             progress=lambda progress: observer.progress(planned, progress),
         )
-        path = await asyncio.to_thread(
-            write_result, planned.folder, planned.answer, result, finished_at=runtime.clock.now()
-        )
-    except Exception as error:  # a bug that shows in one answer must not stop the others
-        if _concerns_all_answers(error):
-            raise
-        code, message, traceback = _failure(error)
-        traceback = runtime.redactor.redact(traceback)
-        await asyncio.to_thread(_write_failure, planned, message, traceback)
-        return AnswerEvaluation(
-            planned=planned, outcome=planned.outcome(None, code), error=f"{message}\n{traceback}".rstrip()
-        )
-    await asyncio.to_thread(_finish, planned, path, result)
+        await asyncio.to_thread(log_result, logger, result)
+        logger.info("%s: status %s, final_score %s", planned.answer.name, result.get("status"), result["final_score"])
+        return result
+
+    judged = await judge_in_folder(folder, judge, lambda error: _failure(error, runtime))
+    failure, result = judged.failure, judged.result
+    if result is None:
+        error = f"{failure.message}\n{failure.traceback}".rstrip()
+        return AnswerEvaluation(planned=planned, outcome=planned.outcome(None, failure.code), error=error)
     pages = tuple(page["url"] for page in result["pages"])
-    return AnswerEvaluation(planned=planned, outcome=planned.outcome(summary_fields(result)), pages=pages, path=path)
+    outcome = planned.outcome(summary_fields(result))
+    return AnswerEvaluation(planned=planned, outcome=outcome, pages=pages, path=judged.path)
 
 
 def _concerns_all_answers(error: BaseException) -> bool:
@@ -311,49 +305,23 @@ def _concerns_all_answers(error: BaseException) -> bool:
     return isinstance(error, CacheError | IsolationFailed | PromptDamaged | OSError | ImportError)
 
 
-def _failure(error: Exception) -> tuple[str, str, str]:
-    """Return error code, message and traceback of an answer that could not be judged."""
+def _failure(error: Exception, runtime: Runtime) -> Failure | None:
+    """Return why an answer could not be judged; None if nothing can be judged."""
+    if _concerns_all_answers(error):
+        return None
+    traceback = runtime.redactor.redact(error.traceback) if isinstance(error, JudgeBug) else ""
     match error:
         case ModelNotConfigured():
-            return NO_MODEL, str(error), ""
+            return Failure(str(error), code=NO_MODEL)
         case LLMError():
-            return (error.reason or Reason.LLM_UNAVAILABLE).upper(), str(error), ""
+            return Failure(str(error), code=(error.reason or Reason.LLM_UNAVAILABLE).upper())
         case ScriptStopped():
             code, message = script_error(error)
-            return code, message, error.traceback
-        case JudgeBug():
-            return BROKEN_JUDGE, str(error), error.traceback
+            return Failure(message, traceback, code)
         case JudgeError():
-            return BROKEN_JUDGE, str(error), ""
+            return Failure(str(error), traceback, BROKEN_JUDGE)
     message = f"A bug in assay, please report it: {type(error).__name__}: {error}"
-    return INTERNAL, message, "".join(format_exception(error))
-
-
-def _prepare(planned: PlannedAnswer) -> dict[str, Any] | None:
-    """Copy the answer and its metadata. Supersede its results if it is judged, so that it has none if that fails.
-
-    Return its newest result, if it is superseded and can be read.
-    """
-    planned.folder.copy_inputs(planned.answer.text.encode("utf-8"), planned.metadata)
-    if planned.reusable is not None:
-        return None
-    earlier = newest_result(planned.folder, damaged_ok=True)
-    supersede_results(planned.folder.results)
-    return earlier
-
-
-def _finish(planned: PlannedAnswer, path: Path, result: Mapping[str, Any]) -> None:
-    """Write the log of a judged answer, with one record per check."""
-    planned.folder.clear_failure()
-    with log_files(planned.folder.logs, planned.answer.name.removesuffix(".md"), stamp=path.name[:15]) as logger:
-        log_result(logger, result)
-        logger.info("%s: status %s, final_score %s", planned.answer.name, result.get("status"), result["final_score"])
-
-
-def _write_failure(planned: PlannedAnswer, error: str, traceback: str) -> None:
-    planned.folder.write_failure(error, traceback)
-    with log_files(planned.folder.logs, planned.answer.name.removesuffix(".md")) as logger:
-        logger.error("%s has no result: %s\n%s", planned.answer.name, error, traceback)
+    return Failure(message, runtime.redactor.redact("".join(format_exception(error))), INTERNAL)
 
 
 def _cited(answers: Iterable[PlannedAnswer]) -> dict[str, list[str]]:

@@ -20,7 +20,7 @@ MAY_CATCH_EVERYTHING = {
     "app.cli.program": "errors of a task group are in an exception group; those that are not expected are raised again",
     "app.cli": "an error of a command that was interrupted is not shown",
     "app.interruption": "a failed action must not prevent the end of the process",
-    "app.engine.evaluation": "an error in one answer must not stop the others",
+    "mind2web2.evaluation": "an error in one answer must not stop the others",
     "app.jobs.execution": "an error in one job must not stop the others",
     "cache.backends.patchright": "the browser library raises Exception when its driver has exited",
     "mind2web2.foreign_client": "a public script may use its own client, which may raise any exception",

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
-import logging
 import re
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import nullcontext
-from dataclasses import dataclass
-from functools import cache
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from judges.agent_figures import ScoredAnswer, Summary, public_summary, task_summary
-from judges.gc_tuning import raised_gc_thresholds
-from judges.registry import Judge, JudgeKind
 from judges.result import (
     AGENT_SUMMARY,
     FAILURE_FILE,
@@ -29,16 +22,11 @@ from judges.result import (
     task_folder,
     write_json,
 )
-from mind2web2.answer_run import AnswerEvaluation, AnswerOutcome
 from mind2web2.browser_managers import shared_manager
-from mind2web2.environment import model_name
-from mind2web2.evaluator_base import preparer_of_this_loop
-from mind2web2.llm_client.judge import JudgeConfig
+from mind2web2.evaluation import TaskEvaluation
 from mind2web2.results import load_latest_result, read_object, words_of
 from mind2web2.semaphores import DualSemaphore
-from mind2web2.submission import AnswerFile, list_answer_files
-from mind2web2.utils.cache_filesys import CacheFileSys
-from mind2web2.utils.load_eval_script import load_eval_script
+from mind2web2.submission import list_answer_files
 from mind2web2.utils.logging_setup import log_files
 
 __all__ = [
@@ -135,102 +123,31 @@ async def evaluate_task(
         FileNotFoundError, ImportError, AttributeError, TypeError: the script is invalid; see load_eval_script.
         CacheIndexError: the page cache cannot be read.
     """
-    out = Path(output_dir)
-    async with shared_manager():
-        judged = await judge_answers(
-            client,
-            list_answer_files(Path(answer_dir) / agent_name / task_id),
-            TaskFolders(agent=agent_name, task_id=task_id, cache=Path(cache_dir), out=out, script=Path(script_path)),
-            limits=AnswerLimits(answers=max_concurrent_answers, pages=webpage_semaphore, llm=llm_semaphore),
-            overwrite=overwrite,
-            debug=is_self_debug,
-            model=model,
-            load_first=True,
-        )
-    return [outcome.result for outcome in judged if outcome.result is not None]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TaskFolders:
-    """Names and places of one task of an agent. ``cache`` and ``out`` are the roots."""
-
-    agent: str
-    task_id: str
-    cache: Path
-    out: Path
-    script: Path
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AnswerLimits:
-    """Concurrent answers, and semaphores for page captures and model requests; None for own ones."""
-
-    answers: int
-    pages: Any = None
-    llm: Any = None
-
-
-async def judge_answers(
-    client: Any,
-    answers: Sequence[AnswerFile],
-    folders: TaskFolders,
-    *,
-    limits: AnswerLimits,
-    overwrite: bool = False,
-    debug: bool = False,
-    model: str | None = None,
-    logger: logging.Logger | None = None,
-    load_first: bool = False,
-    finished: Callable[[AnswerOutcome], object] = lambda outcome: None,
-) -> list[AnswerOutcome]:
-    """Judge answers to one task. Return their outcomes in the order of completion.
-
-    Args:
-        logger: Receives the events of the run. None: a log of the task in its ``main_logs``.
-        load_first: Raise the errors of ``evaluate_task`` if the script or the page cache cannot be loaded. Otherwise,
-            the answers that need them have no result.
-        finished: Called with each outcome.
-    """
+    answers, out = list_answer_files(Path(answer_dir) / agent_name / task_id), Path(output_dir)
     if not answers:
         return []
-    judge = getattr(client, "judge", None)
-    main_logs = task_folder(folders.out, folders.agent, folders.task_id) / "main_logs"
-    with log_files(main_logs, f"main_{folders.task_id}") if logger is None else nullcontext(logger) as run_logger:
-        script = cache(lambda: load_eval_script(folders.script))
-        pages = cache(lambda: CacheFileSys(folders.cache / folders.agent / folders.task_id))
-        if load_first:
-            script(), pages()
-        run = AnswerEvaluation(
-            script=script,
-            judge=Judge(task=folders.task_id, kind=JudgeKind.MIND2WEB2, sha256=_sha256(folders.script)),
-            client=client,
-            model=model or (judge.model if isinstance(judge, JudgeConfig) else model_name()),
-            cache=pages,
-            semaphore=DualSemaphore(
-                asyncio.Semaphore(MAX_PAGES) if limits.pages is None else limits.pages,
-                asyncio.Semaphore(MAX_LLM) if limits.llm is None else limits.llm,
-            ),
-            logger=run_logger,
-            debug=debug,
-            overwrite=overwrite,
-        )
-        slots = asyncio.Semaphore(limits.answers)
-        outcomes: list[AnswerOutcome] = []
-
-        async def judge_one(answer: AnswerFile) -> None:
-            folder = AnswerFolder(
-                out=folders.out, agent=folders.agent, task_id=folders.task_id, answer_name=answer.name
-            )
-            async with slots:
-                outcome = await run.evaluate(folder, answer)
-            outcomes.append(outcome)
-            finished(outcome)
-
-        with raised_gc_thresholds(), preparer_of_this_loop().judging():
-            async with asyncio.TaskGroup() as group:
-                for answer in answers:
-                    group.create_task(judge_one(answer))
-        return outcomes
+    evaluation = TaskEvaluation(
+        agent=agent_name,
+        task_id=task_id,
+        client=client,
+        script_path=Path(script_path),
+        cache_root=Path(cache_dir),
+        out=out,
+        semaphore=DualSemaphore(
+            asyncio.Semaphore(MAX_PAGES) if webpage_semaphore is None else webpage_semaphore,
+            asyncio.Semaphore(MAX_LLM) if llm_semaphore is None else llm_semaphore,
+        ),
+        max_answers=max_concurrent_answers,
+        model=model,
+        overwrite=overwrite,
+        debug=is_self_debug,
+    )
+    main_logs = task_folder(out, agent_name, task_id) / "main_logs"
+    with log_files(main_logs, f"main_{task_id}") as logger:
+        async with shared_manager():
+            _ = evaluation.script, evaluation.cache  # raises now if one of them cannot be loaded
+            judged = await evaluation.judge_all(answers, logger)
+    return [outcome.result for outcome in judged if outcome.result is not None]
 
 
 def generate_result_summary(output_dir: str | Path, agent_name: str) -> Summary | None:
@@ -267,10 +184,6 @@ def merge_all_results(output_dir: str | Path) -> dict[str, dict[str, list[Summar
     merged = dict(sorted(merged.items()))
     write_json(out / MERGED_RESULTS, merged)
     return merged
-
-
-def _sha256(path: str | Path) -> str:
-    return hashlib.sha256(Path(path).expanduser().read_bytes()).hexdigest()
 
 
 def _entries(out: Path, agent: str, task_id: str) -> list[Summary]:

@@ -11,21 +11,15 @@ from pathlib import Path
 
 from judges.errors import JudgeError
 from judges.result import agent_folder
-from mind2web2.answer_run import AnswerOutcome
 from mind2web2.browser_managers import shared_manager
 from mind2web2.cli import _common as common
-from mind2web2.eval_runner import (
-    AnswerLimits,
-    ScriptsNotFound,
-    TaskFolders,
-    is_script,
-    judge_answers,
-    resolve_scripts_dir,
-)
+from mind2web2.eval_runner import ScriptsNotFound, is_script, resolve_scripts_dir
+from mind2web2.evaluation import JudgedAnswer, TaskEvaluation
 from mind2web2.llm_client import DEFAULT_JUDGE_MODEL, JudgeConfig, LLMClient
 from mind2web2.metrics import agent_metrics, discover_tasks, format_report, is_without_result, save_metrics
 from mind2web2.report import write_report
 from mind2web2.results import eval_date
+from mind2web2.semaphores import DualSemaphore
 from mind2web2.submission import AnswerFile, MetadataError, TaskInfo, list_answer_files, load_metadata
 from mind2web2.utils.logging_setup import log_files
 
@@ -119,11 +113,7 @@ class _Evaluation:
     async def run(self, answers: Mapping[str, Sequence[AnswerFile]]) -> None:
         arguments = self._arguments
         tasks = asyncio.Semaphore(arguments.max_tasks)
-        limits = AnswerLimits(
-            answers=arguments.max_answers,
-            pages=asyncio.Semaphore(arguments.max_pages),
-            llm=asyncio.Semaphore(arguments.max_llm_requests),
-        )
+        limits = DualSemaphore(asyncio.Semaphore(arguments.max_pages), asyncio.Semaphore(arguments.max_llm_requests))
 
         async def judge_task(task_id: str) -> None:
             async with tasks:
@@ -133,46 +123,40 @@ class _Evaluation:
             for task_id in answers:
                 group.create_task(judge_task(task_id))
 
-    async def _judge_task(self, task_id: str, answers: Sequence[AnswerFile], limits: AnswerLimits) -> None:
+    async def _judge_task(self, task_id: str, answers: Sequence[AnswerFile], limits: DualSemaphore) -> None:
         arguments, script = self._arguments, self._scripts / f"{task_id}.py"
         if not is_script(script):
             for answer in answers:
-                self._report(answer, f"no result: there is no task script {script}")
+                self._report(task_id, answer.name, f"no result: there is no task script {script}")
             return
-        folders = TaskFolders(
+        evaluation = TaskEvaluation(
             agent=arguments.agent,
             task_id=task_id,
-            cache=arguments.cache_dir,
+            client=self._client,
+            script_path=script,
+            cache_root=arguments.cache_dir,
             out=arguments.results_dir,
-            script=script,
-        )
-        await judge_answers(
-            self._client,
-            answers,
-            folders,
-            limits=limits,
+            semaphore=limits,
+            max_answers=arguments.max_answers,
             overwrite=arguments.overwrite,
-            logger=self._logger,
-            finished=self._finish,
         )
+        await evaluation.judge_all(answers, self._logger, self._finish)
 
-    def _finish(self, outcome: AnswerOutcome) -> None:
+    def _finish(self, outcome: JudgedAnswer) -> None:
         if outcome.result is None:
-            message = f"no result: {outcome.error}"
+            message = f"no result: {outcome.failure.message}"
         elif is_without_result(outcome.result):
             message = "no result: some claims could not be judged; see the log of the answer"
         else:
             self.judged += 1
             message = f"score {float(outcome.result.get('final_score') or 0.0):.2f}"
             message += " (up to date, not judged again)" if outcome.reused else ""
-        self._report(outcome.answer, message)
+        self._report(outcome.folder.task_id, outcome.folder.answer_name, message)
 
-    def _report(self, answer: AnswerFile, message: str) -> None:
+    def _report(self, task_id: str, answer_name: str, message: str) -> None:
         self._finished += 1
-        self._logger.info("%s %s: %s", answer.task_id, answer.name, message)
-        common.print_note(
-            f"[{self._finished}/{self._total}] {answer.task_id} {answer.name}: {' '.join(message.split())}"
-        )
+        self._logger.info("%s %s: %s", task_id, answer_name, message)
+        common.print_note(f"[{self._finished}/{self._total}] {task_id} {answer_name}: {' '.join(message.split())}")
 
 
 def _scripts(arguments: argparse.Namespace) -> Path:

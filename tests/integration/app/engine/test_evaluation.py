@@ -135,7 +135,7 @@ async def test_full_disk_ends_the_evaluation(folder: AnswerFolder, monkeypatch: 
     def write_nothing(*_: object, **__: object) -> Path:
         raise OSError(errno.ENOSPC, "No space left on device")
 
-    monkeypatch.setattr("app.engine.evaluation.write_result", write_nothing)
+    monkeypatch.setattr("mind2web2.evaluation.write_json", write_nothing)
     with pytest.raises(ExceptionGroup) as raised:
         await folder.evaluate()
     assert raised.group_contains(OSError, match="No space left")
