@@ -389,14 +389,10 @@ async def _export(runtime: Runtime, stored: CacheFileSys, url: str, capture: Cap
         return
 
     def write() -> None:
-        status, final_url, at = capture.http_status, capture.final_url, capture.captured_at
         if pdf is not None:
-            stored.put_pdf(url, pdf, status=status, final_url=final_url, headers=capture.headers, captured_at=at)
+            stored.put_pdf(url, pdf, capture=capture)
         else:
             page = (text or b"").decode("utf-8", "replace")
-            shot = original or join_tiles(tiles)
-            stored.put_web(
-                url, page, shot, status=status, final_url=final_url, headers=capture.headers, captured_at=at, as_is=True
-            )
+            stored.put_web(url, page, original or join_tiles(tiles), capture=capture)
 
     await asyncio.to_thread(write)

@@ -7,14 +7,16 @@ import hashlib
 import io
 import json
 import re
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from cache.capture import CaptureOutcome, Observation
 from mind2web2 import CacheFileSys
 from mind2web2.page_keys import lenient_key, storage_key
 from mind2web2.utils.cache_filesys import CacheIndexError
@@ -27,6 +29,11 @@ def png() -> bytes:
     out = io.BytesIO()
     Image.new("RGB", (4, 3), "red").save(out, "PNG")
     return out.getvalue()
+
+
+def capture(**fields: Any) -> Observation:
+    at = datetime(2026, 1, 2, tzinfo=UTC)
+    return Observation(url="u", outcome=CaptureOutcome.OK, captured_at=at, duration_s=0.1, backend="test", **fields)
 
 
 def md5(text: str) -> str:
@@ -105,7 +112,7 @@ def test_index_that_became_unreadable_is_not_overwritten(tmp_path: Path):
 
 def test_changes_of_other_processes_are_kept_and_seen(tmp_path: Path):
     one, other = CacheFileSys(tmp_path), CacheFileSys(tmp_path)
-    one.put_web("https://a.com/1", "one", None, "https://a.com/final", status=200)
+    one.put_web("https://a.com/1", "one", None, "https://a.com/final", capture=capture(http_status=200))
     one.record_failure("https://a.com/down", "timeout")
     other.put_web("https://a.com/2", "two", None)
     assert other.get_web("https://a.com/final")[0] == "one"
@@ -302,7 +309,8 @@ def test_pages_that_collide_in_the_public_toolkit_stay_separate(one: str, other:
 
 def test_time_status_headers_and_hash_are_stored_beside_the_index(tmp_path: Path):
     cache = CacheFileSys(tmp_path)
-    cache.put_web("https://a.com", "t", b"x", status=200, final_url="https://a.com/home", headers={"server": "s"})
+    seen = capture(http_status=200, final_url="https://a.com/home", headers={"server": "s"})
+    cache.put_web("https://a.com", "t", b"x", capture=seen)
     metadata = CacheFileSys(tmp_path).metadata("http://www.a.com/")
     assert metadata is not None
     assert (metadata.status, metadata.final_url, metadata.headers) == (200, "https://a.com/home", {"server": "s"})
@@ -319,7 +327,7 @@ def test_damaged_metadata_file_loses_no_page(content: str, tmp_path: Path):
     (tmp_path / "index.metadata.jsonl").write_text(content, "utf-8")
     read = CacheFileSys(tmp_path)
     assert (read.get_web("https://a.com")[0], read.metadata("https://a.com")) == ("t", None)
-    read.put_web("https://b.com", "b", None, status=200)
+    read.put_web("https://b.com", "b", None, capture=capture(http_status=200))
     metadata = CacheFileSys(tmp_path).metadata("https://b.com")
     assert metadata is not None and metadata.status == 200
 

@@ -316,18 +316,10 @@ def _part_files(cache: Any) -> PartFiles | None:
 
 def store_observation(cache: Any, url: str, seen: Observation) -> None:
     """Store an observation in a cache of the public layout, with its metadata if the cache accepts them."""
-    known: dict[str, Any] = {}
-    if hasattr(cache, "metadata"):
-        known = {
-            "status": seen.http_status,
-            "final_url": seen.final_url,
-            "headers": seen.headers,
-            "captured_at": seen.captured_at,
-        }
+    known = {"capture": seen} if hasattr(cache, "metadata") else {}
     if seen.pdf is not None:
         cache.put_pdf(url, seen.pdf, **known)
     else:
-        known |= {"as_is": True} if known else {}  # the screenshots are JPEGs
         cache.put_web(url, seen.text, join_tiles(seen.screenshots), **known)
 
 

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 from cache.atomic_files import atomic_path, locked_folder, sync_file
+from cache.capture import Capture, Observation
 from cache.errors import CacheError
 from cache.urls import canonical_key
 from mind2web2.page_keys import changes_when_decoded, file_stems, lenient_key, storage_key
@@ -77,24 +78,22 @@ class CacheFileSys:
         screenshot: bytes | str | None,
         final_url: str | None = None,
         *,
-        status: int | None = None,
-        headers: Mapping[str, str] | None = None,
-        captured_at: datetime | None = None,
-        as_is: bool = False,
+        capture: Capture | Observation | None = None,
     ) -> str:
         """Store a web page and return the key under which it is stored. A recorded failure of the URL is removed.
 
         The screenshot is bytes, base64 or a data URI, and stored as JPEG on a white background. ``final_url`` is the
-        URL after redirects, which then finds the page, too. ``as_is``: the screenshot is a JPEG already and stored
-        unchanged.
+        URL after redirects, which then finds the page, too. ``capture`` has the metadata of the page; its screenshot is
+        a JPEG already and stored unchanged.
 
         Raises:
             CacheIndexError: a JSON file of the cache cannot be read.
         """
         files = {"txt": text.encode("utf-8", errors="replace")}
         if screenshot is not None:
-            files["jpg"] = image_bytes(screenshot) if as_is else storable_jpeg(image_bytes(screenshot))
-        return self._put(url, "web", files, _new_metadata(url, files, status, final_url, headers, captured_at))
+            data = image_bytes(screenshot)
+            files["jpg"] = storable_jpeg(data) if capture is None else data
+        return self._put(url, "web", files, _new_metadata(url, files, final_url, capture))
 
     def put_pdf(
         self,
@@ -102,13 +101,11 @@ class CacheFileSys:
         pdf_bytes: bytes,
         final_url: str | None = None,
         *,
-        status: int | None = None,
-        headers: Mapping[str, str] | None = None,
-        captured_at: datetime | None = None,
+        capture: Capture | Observation | None = None,
     ) -> str:
         """Store a PDF, like ``put_web``."""
         files = {"pdf": bytes(pdf_bytes)}
-        return self._put(url, "pdf", files, _new_metadata(url, files, status, final_url, headers, captured_at))
+        return self._put(url, "pdf", files, _new_metadata(url, files, final_url, capture))
 
     def get_web(self, url: str, get_screenshot: bool = True) -> tuple[str, bytes | None]:
         """Return text and JPEG bytes of a stored web page; None for the JPEG if there is none.
@@ -481,18 +478,16 @@ def _read_object(path: Path) -> dict[str, Any]:
 
 
 def _new_metadata(
-    url: str,
-    files: Mapping[str, bytes],
-    status: int | None,
-    final_url: str | None,
-    headers: Mapping[str, str] | None,
-    captured_at: datetime | None,
+    url: str, files: Mapping[str, bytes], final_url: str | None, capture: Capture | Observation | None
 ) -> PageMetadata:
+    sha256 = {suffix: hashlib.sha256(data).hexdigest() for suffix, data in files.items()}
+    if capture is None:
+        return PageMetadata(url=url, captured_at=datetime.now(UTC).isoformat(), final_url=final_url, sha256=sha256)
     return PageMetadata(
         url=url,
-        captured_at=(captured_at or datetime.now(UTC)).isoformat(),
-        status=status,
-        final_url=final_url,
-        headers=dict(headers or {}),
-        sha256={suffix: hashlib.sha256(data).hexdigest() for suffix, data in files.items()},
+        captured_at=capture.captured_at.isoformat(),
+        status=capture.http_status,
+        final_url=final_url or capture.final_url,
+        headers=dict(capture.headers),
+        sha256=sha256,
     )
