@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Final, Generic, TypeVar
 
 Item = TypeVar("Item")
@@ -33,6 +34,18 @@ def first_exception(group: BaseExceptionGroup[BaseException]) -> BaseException:
     while isinstance(exception, BaseExceptionGroup):
         exception = exception.exceptions[0]
     return exception
+
+
+@contextmanager
+def unwrapped(*kinds: type[Exception]) -> Iterator[None]:
+    """Raise the first exception of these kinds in an exception group without the group."""
+    first: BaseException | None = None
+    try:
+        yield
+    except* kinds as errors:
+        first = first_exception(errors)
+    if first is not None:
+        raise first
 
 
 class Batches(Generic[Item, Result]):

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 from answers.citations import unique_urls
 from answers.submission import Answer, Submission
-from app.async_tools import first_exception
+from app.async_tools import unwrapped
 from app.engine import pipeline
 from app.engine.page_freshness import CurrentPages
 from app.engine.public_cache import ImportSummary, PublicCache
@@ -243,15 +243,10 @@ async def evaluate_all(
                 judged = [url for number, _ in answers for url in done[number].pages]
                 await cache.export_pages(runtime, folder.agent, folder.task_id, cited, judged, imported=imported)
 
-    failed: BaseException | None = None
-    try:
+    with unwrapped(ModelNotConfigured, LLMRejected, CacheError):
         async with asyncio.TaskGroup() as group:
             for answers in by_task.values():
                 group.create_task(judge_task(answers))
-    except* (ModelNotConfigured, LLMRejected, CacheError) as errors:
-        failed = first_exception(errors)
-    if failed is not None:
-        raise failed
     return [done[number] for number in sorted(done)]
 
 

@@ -8,6 +8,7 @@ from datetime import datetime
 
 from answers.citations import unique_urls
 from answers.submission import Submission
+from app.async_tools import unwrapped
 from app.engine.runtime import Runtime
 from cache.capture import Capture
 from cache.errors import BrowserUnavailable, CacheError
@@ -74,13 +75,8 @@ async def capture_pages(
             pages.append(await _page(runtime, canonical_key(url), url, refresh=refresh, near=near))
         on_page(pages[-1])
 
-    unavailable: BaseException | None = None
-    try:
+    with unwrapped(BrowserUnavailable):
         await runtime.pages.slow_hosts.run_by_host(reversed(first_spelling.values()), capture_one)
-    except* BrowserUnavailable as errors:
-        unavailable = errors.exceptions[0]
-    if unavailable is not None:
-        raise unavailable
     return pages
 
 

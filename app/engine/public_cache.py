@@ -18,18 +18,17 @@ from pathlib import Path
 
 from w3lib.url import safe_url_string
 
-from app.async_tools import first_exception
+from app.async_tools import unwrapped
 from app.engine.runtime import Runtime
 from cache.backends.documents import read_document
 from cache.capture import PART_PREFIX, SCREENSHOT_PREFIX, Capture, CaptureOutcome, CaptureSource, Observation, PageKind
 from cache.errors import CacheError, DocumentRejected
 from cache.page_text.screenshot_parts import is_showable, join_tiles
 from cache.urls import canonical_key, is_fetchable
-from judges.result import write_json
 from mind2web2.page_keys import storage_key
 from mind2web2.page_metadata import PageMetadata
 from mind2web2.task_pages import TaskFolder
-from mind2web2.utils.cache_filesys import CacheFileSys
+from mind2web2.utils.cache_filesys import CacheFileSys, overview_file, write_overview
 
 BACKEND = "public-layout"
 DECODING_DEADLINE_S = 60.0
@@ -227,7 +226,7 @@ class PublicCache:
         stored = await asyncio.to_thread(_open, folder)
         if stored is None:
             return ImportSummary()
-        keys = await asyncio.to_thread(_stored_keys, stored, list(urls), folder.with_name(f"{task_id}.json"))
+        keys = await asyncio.to_thread(_stored_keys, stored, list(urls), overview_file(folder))
         spellings = {key: url for url, key in reversed(keys.items())}  # the first URL of each page
         found = [url for url, key in keys.items() if spellings[key] == url]
         known = {url: await runtime.index.find(keys[url]) for url in found}
@@ -260,15 +259,10 @@ class PublicCache:
                 else:
                     damaged.append(url)
 
-        failed: BaseException | None = None
-        try:
+        with unwrapped(CacheError):
             async with asyncio.TaskGroup() as group:
                 for url in undecoded:
                     group.create_task(decode(url))
-        except* CacheError as errors:
-            failed = first_exception(errors)
-        if failed is not None:
-            raise failed
         by_key = {keys[url]: capture for url, capture in (same | new).items()}
         pages = {url: by_key[key] for url, key in keys.items() if key in by_key}
         return ImportSummary(
@@ -303,16 +297,7 @@ class PublicCache:
             ):
                 await _export(runtime, stored, url, capture)
         types = {url: kind for url in cited if (kind := stored.has(url)) is not None}
-        overview = {
-            "agent_name": agent,
-            "task_id": task_id,
-            "total_unique_urls": len(cited),
-            "all_unique_urls": list(cited),
-            "urls": {url: list(names) for url, names in cited.items()},
-            "url_types": types,
-            "cached_url_count": len(types),
-        }
-        await asyncio.to_thread(write_json, folder.with_name(f"{task_id}.json"), overview)
+        await asyncio.to_thread(write_overview, folder, cited, types)
 
     async def missing_urls(self, agent: str, task_id: str, urls: Iterable[str]) -> list[str]:
         """Return those ``urls`` that have no page in the folder of a task."""

@@ -14,7 +14,7 @@ from cache.capture import CaptureOutcome, Observation
 from mind2web2.foreign_client import foreign_object
 from mind2web2.llm_client.judge import AnswerScope, HarnessError, answer_scope
 from mind2web2.page_source import LivePages
-from mind2web2.screenshots import image_bytes
+from mind2web2.utils.cache_filesys import image_bytes
 from mind2web2.utils.page_info_retrieval import BatchBrowserManager, Capture
 
 _CAPTURE, _CAPTURE_PAGE = BatchBrowserManager.capture, BatchBrowserManager.capture_page

@@ -22,12 +22,11 @@ from cache.capture import Observation
 from cache.errors import CacheError
 from cache.pacing import SlowHosts
 from judges.errors import JudgeError, LLMOutputUnusable
-from judges.result import write_json
 from mind2web2.llm_client.judge import HarnessError, JudgeContentError
 from mind2web2.page_source import store_observation
 from mind2web2.prompts.cache_prompts import llm_extraction_prompts
 from mind2web2.submission import list_answer_files
-from mind2web2.utils.cache_filesys import CacheFileSys, CacheIndexError
+from mind2web2.utils.cache_filesys import CacheFileSys, CacheIndexError, overview_file, write_overview
 from mind2web2.utils.misc import normalize_url_markdown
 from mind2web2.utils.page_info_retrieval import capture_problem, detect_block
 from mind2web2.utils.url_tools import URLs, is_valid_url, page_form, regex_find_urls
@@ -287,10 +286,6 @@ class _Task:
     def task_id(self) -> str:
         return self.cache.task_dir.name
 
-    @property
-    def path(self) -> Path:
-        return self.cache.task_dir.with_name(f"{self.task_id}.json")
-
     def stored_key(self, page: CitedPage) -> str | None:
         """Return the key of the stored page in any of its spellings, with their letter case; None without one."""
         found = (self.cache.lookup(url, ignore_case=False) for url in page.variants)
@@ -300,7 +295,7 @@ class _Task:
         """Read the file of the last crawl. Return whether it has all URLs of the same answers by the same models."""
         found = {"answer_digests": dict(digests), "url_models": list(models), "url_extraction_complete": True}
         try:
-            stored = json.loads(self.path.read_bytes())
+            stored = json.loads(overview_file(self.cache.task_dir).read_bytes())
             if any(stored[name] != value for name, value in found.items()):
                 return False
             pages = [
@@ -321,19 +316,12 @@ class _Task:
             for page in self.pages
             if page.url not in types and any(self.cache.failure(url) is not None for url in page.variants)
         ]
-        content = {
-            "agent_name": self.cache.task_dir.parent.name,
-            "task_id": self.task_id,
-            "total_unique_urls": len(self.pages),
-            "all_unique_urls": [page.url for page in self.pages],
-            "urls": {page.url: list(page.answers) for page in self.pages},
-            "url_types": types,
-            "cached_url_count": len(types),
+        more = {
             "url_variants": {page.url: list(page.variants) for page in self.pages},
             **self.found,
             "failed_urls": failed,
         }
-        write_json(self.path, content)
+        write_overview(self.cache.task_dir, {page.url: page.answers for page in self.pages}, types, more)
 
 
 async def _all(works: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:

@@ -18,7 +18,7 @@ from typing import Any, TypeAlias
 
 from judges.agent_figures import over_runs
 from judges.result import write_json
-from mind2web2.results import answer_output_dir, load_latest_result
+from mind2web2.results import answer_output_dir, as_object, load_latest_result
 from mind2web2.submission import AnswerFile, TaskInfo, count_words, list_answer_files, load_metadata
 from rubrics.scoring import is_success
 from rubrics.verdict import Outcome, Reason
@@ -313,13 +313,13 @@ def is_without_result(result: Mapping[str, Any]) -> bool:
 def _unjudged_reasons(result: Mapping[str, Any]) -> Iterator[str]:
     """Yield the reasons why leaves were not judged, and those of failed extractions."""
     yield from map(str, result.get("extraction_reasons") or ())
-    nodes = [_object(_object(part).get("verification_tree")) for part in result.get("eval_breakdown") or ()]
+    nodes = [as_object(as_object(part).get("verification_tree")) for part in result.get("eval_breakdown") or ()]
     while nodes:
         node = nodes.pop()
-        nodes += [_object(child) for child in node.get("children") or ()]
+        nodes += [as_object(child) for child in node.get("children") or ()]
         if node.get("outcome") == Outcome.NOT_JUDGED:
             reason = str(node.get("reason"))
-            faults = {str(fault) for vote in node.get("votes") or () if (fault := _object(vote).get("fault"))}
+            faults = {str(fault) for vote in node.get("votes") or () if (fault := as_object(vote).get("fault"))}
             yield from faults if reason == Reason.NO_MAJORITY and faults else [reason]
 
 
@@ -346,11 +346,11 @@ def _record(answer: AnswerFile, output: Path) -> AnswerRecord:
 
 
 def _with_result(record: AnswerRecord, result: Mapping[str, Any]) -> AnswerRecord:
-    score, bounds = valid_score(result.get("final_score")), _object(result.get("score"))
+    score, bounds = valid_score(result.get("final_score")), as_object(result.get("score"))
     low, high = valid_score(bounds.get("low")), valid_score(bounds.get("high"))
     if score is None or is_without_result(result):
         return replace(record, low=0.0 if low is None else low, high=1.0 if high is None else high)
-    judge, usage = _object(result.get("judge")), _object(result.get("judge_usage"))
+    judge, usage = as_object(result.get("judge")), as_object(result.get("judge_usage"))
     rejections = usage.get("rejections")
     return replace(
         record,
@@ -360,7 +360,7 @@ def _with_result(record: AnswerRecord, result: Mapping[str, Any]) -> AnswerRecor
         high=score if high is None else high,
         judge=json.dumps(judge, sort_keys=True) if _first_name(judge.get("model")) else None,
         judge_model=_first_name(judge.get("model"), result.get("judge_model")) or "unknown",
-        served_models={name: n for name, n in _object(usage.get("served_models")).items() if isinstance(n, int)},
+        served_models={name: n for name, n in as_object(usage.get("served_models")).items() if isinstance(n, int)},
         rejected_requests=len(rejections) if isinstance(rejections, list) else 0,
     )
 
@@ -462,7 +462,3 @@ def _places_text(places: Sequence[Mapping[str, Any]], shown: int = 5) -> str:
     names = [f"{place['task_id']} run {place['run']}" for place in places[:shown]]
     more = [f"and {len(places) - shown} more"] if len(places) > shown else []
     return f"{len(places)}: {', '.join([*names, *more])}" if places else "0"
-
-
-def _object(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

@@ -39,7 +39,7 @@ from mind2web2.metrics import (
     is_without_result,
     valid_score,
 )
-from mind2web2.results import latest_result_file, read_object
+from mind2web2.results import as_object, latest_result_file, read_object
 from mind2web2.submission import TaskInfo
 from mind2web2.utils.cache_filesys import CacheFileSys, CacheIndexError
 
@@ -263,7 +263,7 @@ def _reported(anchor: str, task_id: str, run: int, text: str | None, output: Pat
         return answer
     builder = _TreeBuilder(anchor)
     parts = [part for part in _list(result.get("eval_breakdown")) if isinstance(part, Mapping)]
-    answer.trees = [builder.node(_object(part.get("verification_tree"))) for part in parts]
+    answer.trees = [builder.node(as_object(part.get("verification_tree"))) for part in parts]
     answer.checks = sorted(builder.checks, key=lambda check: list(_OUTCOMES).index(check.outcome))
     counts = Counter(check.outcome for check in answer.checks)
     answer.counts = {outcome: counts[outcome] for outcome in _OUTCOMES if counts[outcome]}
@@ -271,15 +271,15 @@ def _reported(anchor: str, task_id: str, run: int, text: str | None, output: Pat
         (_text(name), _pretty(value))
         for part in parts
         for info in _list(part.get("info"))
-        for name, value in _object(info).items()
+        for name, value in as_object(info).items()
     ]
-    usage = _object(result.get("judge_usage"))
+    usage = as_object(result.get("judge_usage"))
     answer.rejections = [
-        {name: _text(_object(one).get(name)) for name in ("check", "url", "reason")}
+        {name: _text(as_object(one).get(name)) for name in ("check", "url", "reason")}
         for one in _list(usage.get("rejections"))
     ]
     answer.judge, answer.result_name = _judge(result), path.name
-    bounds = _object(result.get("score"))
+    bounds = as_object(result.get("score"))
     answer.low, answer.high = valid_score(bounds.get("low")), valid_score(bounds.get("high"))
     if is_without_result(result):
         answer.problem = "Judging failed for some claims, so the answer counts as without a result."
@@ -302,7 +302,7 @@ class _TreeBuilder:
         anchor = ""
         if isinstance(evidence, Mapping) or not children:
             anchor = f"{self._anchor}-{len(self.checks) + 1}"
-            self.checks.append(_check(anchor, fields, _object(evidence)))
+            self.checks.append(_check(anchor, fields, as_object(evidence)))
         return TreeNode(
             node_id=_text(fields.get("id")),
             description=_text(fields.get("desc")),
@@ -316,9 +316,9 @@ class _TreeBuilder:
 
 
 def _check(anchor: str, fields: Mapping[str, Any], evidence: Mapping[str, Any]) -> Check:
-    judged = [_page_check(_object(check)) for check in _list(evidence.get("checks"))]
+    judged = [_page_check(as_object(check)) for check in _list(evidence.get("checks"))]
     if not judged and _text(fields.get("reasoning")):  # a result without evidence
-        votes = [_vote(_object(vote).get("result")) for vote in _list(fields.get("votes"))]
+        votes = [_vote(as_object(vote).get("result")) for vote in _list(fields.get("votes"))]
         url = next((_text(url) for url in _list(fields.get("sources"))), None)
         passed = fields.get("outcome") == "passed"
         judged = [PageCheck(url=url, passed=passed, votes=votes, reasoning=_text(fields.get("reasoning")), note="")]
@@ -527,7 +527,7 @@ def _edit_for_report(tokens: Sequence[Token]) -> None:
 
 
 def _judge(result: Mapping[str, Any]) -> str:
-    judge = _object(result.get("judge"))
+    judge = as_object(result.get("judge"))
     model = _text(judge.get("model") or result.get("judge_model"))
     effort, temperature = judge.get("reasoning_effort"), judge.get("temperature")
     parts = [
@@ -564,7 +564,3 @@ def _text(value: object) -> str:
 
 def _list(value: object) -> Sequence[Any]:
     return value if isinstance(value, list) else []
-
-
-def _object(value: object) -> Mapping[str, Any]:
-    return value if isinstance(value, Mapping) else {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 from typing import Any, Final
@@ -123,6 +124,11 @@ def read_object(path: Path) -> dict[str, Any] | None:
     except (OSError, ValueError, RecursionError):
         return None
     return value if isinstance(value, dict) else None
+
+
+def as_object(value: object) -> Mapping[str, Any]:
+    """Return a value of a result file if it is a JSON object, else an empty one."""
+    return value if isinstance(value, Mapping) else {}
 
 
 def words_of(folder: AnswerFolder) -> int:

@@ -11,22 +11,28 @@ others, and is on disk when the method returns.
 
 from __future__ import annotations
 
+import base64
+import binascii
 import hashlib
+import io
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
+from PIL import Image
+
 from cache.atomic_files import atomic_path, locked_folder, sync_file
 from cache.capture import Capture, Observation
 from cache.errors import CacheError
+from cache.page_text.screenshot_parts import UNREADABLE, as_jpeg, on_white
 from cache.urls import canonical_key
+from judges.result import write_json
 from mind2web2.page_keys import changes_when_decoded, file_stems, lenient_key, storage_key
 from mind2web2.page_metadata import METADATA_FILE, PageMetadata, append_metadata, read_metadata
-from mind2web2.screenshots import image_bytes, storable_jpeg
 from mind2web2.utils.url_tools import page_form
 
 __all__ = ["CacheFileSys", "CacheIndexError", "page_form", "storage_key"]
@@ -92,7 +98,7 @@ class CacheFileSys:
         files = {"txt": text.encode("utf-8", errors="replace")}
         if screenshot is not None:
             data = image_bytes(screenshot)
-            files["jpg"] = storable_jpeg(data) if capture is None else data
+            files["jpg"] = _storable_jpeg(data) if capture is None else data
         return self._put(url, "web", files, _new_metadata(url, files, final_url, capture))
 
     def put_pdf(
@@ -418,6 +424,30 @@ class CacheFileSys:
         self._write(name, data)
 
 
+def overview_file(task_dir: Path) -> Path:
+    """Return the path of the overview of the cited pages, beside the page cache of a task."""
+    return task_dir.with_name(f"{task_dir.name}.json")
+
+
+def write_overview(
+    task_dir: Path,
+    cited: Mapping[str, Sequence[str]],
+    types: Mapping[str, PageType | None],
+    more: Mapping[str, Any] | None = None,
+) -> None:
+    """Write the overview: the names of the answers by cited URL, the types of the stored ones, and ``more`` keys."""
+    overview = {
+        "agent_name": task_dir.parent.name,
+        "task_id": task_dir.name,
+        "total_unique_urls": len(cited),
+        "all_unique_urls": list(cited),
+        "urls": {url: list(names) for url, names in cited.items()},
+        "url_types": types,
+        "cached_url_count": len(types),
+    }
+    write_json(overview_file(task_dir), overview | dict(more or {}))
+
+
 class Spellings:
     """Pages by the spellings of their keys. Keys that decoding would change are left out."""
 
@@ -491,3 +521,27 @@ def _new_metadata(
         headers=dict(capture.headers),
         sha256=sha256,
     )
+
+
+def image_bytes(screenshot: bytes | str) -> bytes:
+    """Return the bytes of a screenshot given as bytes, base64 or a data URI.
+
+    Raises:
+        ValueError: the text is not base64.
+    """
+    if not isinstance(screenshot, str):
+        return bytes(screenshot)
+    encoded = screenshot.partition(",")[2] if screenshot.startswith("data:") else screenshot
+    try:
+        return base64.b64decode(encoded, validate=False)
+    except binascii.Error as error:
+        raise ValueError(f"the screenshot is not valid base64: {error}") from error
+
+
+def _storable_jpeg(data: bytes) -> bytes:
+    """Return an image as JPEG on a white background. Data that is not an image is returned unchanged. CPU-bound."""
+    try:
+        with Image.open(io.BytesIO(data)) as image:
+            return as_jpeg(on_white(image))
+    except UNREADABLE:
+        return data

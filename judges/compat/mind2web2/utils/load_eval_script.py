@@ -6,16 +6,14 @@ import inspect
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from types import CodeType
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
+from judges.loader import SCRIPT_ARGUMENTS, SCRIPT_FUNCTION
 from judges.source_code import compile_judge, run_as_module
 
 __all__ = ["EvaluateAnswer", "load_eval_script"]
 
 EvaluateAnswer: TypeAlias = Callable[..., Awaitable[Any]]
-
-FUNCTION: Final = "evaluate_answer"
-REQUIRED: Final = ("client", "answer", "agent_name", "answer_name", "cache", "semaphore", "logger")
 
 
 def load_eval_script(path: str | Path) -> EvaluateAnswer:
@@ -39,22 +37,22 @@ def load_eval_script(path: str | Path) -> EvaluateAnswer:
 
 def script_in(code: CodeType, file: Path) -> EvaluateAnswer:
     """Like ``load_eval_script``, for code that is compiled already. Same errors."""
-    return _checked(getattr(run_as_module(code, str(file), prefix="mind2web2_script_"), FUNCTION, None), file)
+    return _checked(getattr(run_as_module(code, str(file), prefix="mind2web2_script_"), SCRIPT_FUNCTION, None), file)
 
 
 def _checked(function: Any, file: Path) -> EvaluateAnswer:
     if function is None:
-        raise AttributeError(f"{file} does not define {FUNCTION}")
+        raise AttributeError(f"{file} does not define {SCRIPT_FUNCTION}")
     if not inspect.iscoroutinefunction(function):
-        raise TypeError(f"{FUNCTION} in {file} must be defined with `async def`")
+        raise TypeError(f"{SCRIPT_FUNCTION} in {file} must be defined with `async def`")
     parameters = inspect.signature(function).parameters.values()
     by_name = {
         parameter.name
         for parameter in parameters
         if parameter.kind in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY)
     }
-    missing = sorted(set(REQUIRED) - by_name)
+    missing = sorted(set(SCRIPT_ARGUMENTS) - by_name)
     if missing:
-        raise TypeError(f"{FUNCTION} in {file} is missing the parameters {', '.join(missing)}")
+        raise TypeError(f"{SCRIPT_FUNCTION} in {file} is missing the parameters {', '.join(missing)}")
     checked: EvaluateAnswer = function
     return checked
