@@ -40,7 +40,7 @@ from app.console.progress import ProgressBoard, Step
 from app.console.scorecard import answer_table, finished_line, missing_runs_line, scorecard
 from app.console.streams import counted, print_json, stderr_console, stdout_console
 from app.engine.estimate import MAX_PAGES, AnswerFacts, Estimate, estimate_answer, past_results
-from app.engine.evaluation import AnswerEvaluation, PlannedAnswer, evaluate_all, plan
+from app.engine.evaluation import AnswerEvaluation, PlannedAnswer, Planner, evaluate_all
 from app.engine.judge_files import load_catalogue
 from app.engine.page_freshness import CurrentPages
 from app.engine.public_cache import PublicCache
@@ -165,10 +165,8 @@ async def _run(
         catalogue = await load_catalogue(settings, process_pool)
         check_tasks(tasks, catalogue)
         pages = await CurrentPages.open(settings.data_dir / "captures", public)
-        planned = await asyncio.to_thread(
-            plan,
-            submissions,
-            catalogue,
+        planner = Planner(
+            catalogue=catalogue,
             out=out,
             model=parse_judge(settings.model).model,
             overwrite=overwrite,
@@ -176,6 +174,7 @@ async def _run(
             parameters=settings.parameters,
             answers_root=answers,
         )
+        planned = await asyncio.to_thread(planner.plan, submissions)
         if dry_run:
             await asyncio.to_thread(_print_estimates, settings, planned, out, pages, as_json=as_json)
             return None

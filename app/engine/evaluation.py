@@ -107,93 +107,77 @@ class EvaluationObserver(Protocol):
     def finished(self, evaluated: AnswerEvaluation) -> None: ...
 
 
-def plan(
-    submissions: Iterable[Submission],
-    catalogue: JudgeCatalogue,
-    *,
-    out: Path,
-    model: str,
-    overwrite: bool,
-    pages: CurrentPages | None = None,
-    parameters: RunParameters | None = None,
-    answers_root: Path | None = None,
-) -> list[PlannedAnswer]:
-    """Decide for each answer whether it must be judged. Blocks on disk reads.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Planner:
+    """Decides which answers must be judged.
 
-    Args:
+    Attributes:
         answers_root: Folder of the answers, which may have metadata files.
         model: Name of the model without the provider.
         overwrite: Judge all answers again. Damaged result files are ignored.
         pages: Stored pages. If given, an answer is judged again when one of its pages changed.
         parameters: Parameters of the model requests. If given, a result with other parameters is not reused.
-
-    Raises:
-        ResultUnreadable: A result file is damaged.
     """
-    planned = [
-        _planned(
-            submission, answer, catalogue, out=out, model=model, overwrite=overwrite, pages=pages, parameters=parameters
+
+    catalogue: JudgeCatalogue
+    out: Path
+    model: str
+    overwrite: bool = False
+    pages: CurrentPages | None = None
+    parameters: RunParameters | None = None
+    answers_root: Path | None = None
+
+    def plan(self, submissions: Iterable[Submission]) -> list[PlannedAnswer]:
+        """Decide for each answer whether it must be judged. Blocks on disk reads.
+
+        Raises:
+            ResultUnreadable: A result file is damaged.
+        """
+        return [self._planned(submission, answer) for submission in submissions for answer in submission.answers]
+
+    def _planned(self, submission: Submission, answer: Answer) -> PlannedAnswer:
+        task_id = submission.task_id
+        folder = AnswerFolder(out=self.out, agent=submission.agent, task_id=task_id, answer_name=answer.name)
+        judge = self.catalogue.judges.get(task_id)
+        planned = PlannedAnswer(
+            folder=folder,
+            answer=answer,
+            urls=unique_urls(answer.text),
+            judge=judge,
+            reason="overwrite",
+            metadata=self._metadata(folder),
         )
-        for submission in submissions
-        for answer in submission.answers
-    ]
-    return planned if answers_root is None else [_with_metadata(one, answers_root) for one in planned]
+        if judge is None:
+            code, problem = NO_JUDGE, f"no task file exists for {task_id} (--judges adds a folder)"
+            if task_id in self.catalogue.broken:
+                code, problem = BROKEN_JUDGE, self.catalogue.broken[task_id]
+            return replace(planned, reason=problem.splitlines()[0], problem=(code, problem))
+        if self.overwrite:
+            return planned
+        last = newest_result(folder)
+        if last is None:
+            return replace(planned, reason="no result yet")
+        cause = rejudge_reason(last, self._inputs(answer, judge))
+        if cause is None and self.pages is not None:
+            cause = self.pages.changed_page(submission.agent, task_id, last)
+        if cause is not None:
+            return replace(planned, reason=cause)
+        return replace(planned, reason="its last result is still valid", reusable=summary_fields(last))
 
-
-def _planned(
-    submission: Submission,
-    answer: Answer,
-    catalogue: JudgeCatalogue,
-    *,
-    out: Path,
-    model: str,
-    overwrite: bool,
-    pages: CurrentPages | None,
-    parameters: RunParameters | None,
-) -> PlannedAnswer:
-    task_id = submission.task_id
-    folder = AnswerFolder(out=out, agent=submission.agent, task_id=task_id, answer_name=answer.name)
-    urls = unique_urls(answer.text)
-    judge = catalogue.judges.get(task_id)
-    if judge is None:
-        broken = catalogue.broken.get(task_id)
-        problem = (
-            (NO_JUDGE, f"no task file exists for {task_id} (--judges adds a folder)")
-            if broken is None
-            else (BROKEN_JUDGE, broken)
+    def _inputs(self, answer: Answer, judge: Judge) -> ResultInputs:
+        return ResultInputs(
+            answer_sha256=answer.sha256,
+            script_sha256=judge.sha256,
+            model=self.model,
+            parameters=None if self.parameters is None else self.parameters.as_json(self.model),
+            rules=rules(),
         )
-        return PlannedAnswer(
-            folder=folder, answer=answer, urls=urls, judge=None, reason=problem[1].splitlines()[0], problem=problem
-        )
-    last = newest_result(folder, damaged_ok=overwrite)
-    if last is None or overwrite:
-        reason = "overwrite" if overwrite else "no result yet"
-        return PlannedAnswer(folder=folder, answer=answer, urls=urls, judge=judge, reason=reason)
-    parameters_by_role = None if parameters is None else parameters.as_json(model)
-    inputs = ResultInputs(
-        answer_sha256=answer.sha256,
-        script_sha256=judge.sha256,
-        model=model,
-        parameters=parameters_by_role,
-        rules=rules(),
-    )
-    rejudge_cause = rejudge_reason(last, inputs)
-    if rejudge_cause is None and pages is not None:
-        rejudge_cause = pages.changed_page(submission.agent, task_id, last)
-    return PlannedAnswer(
-        folder=folder,
-        answer=answer,
-        urls=urls,
-        judge=judge,
-        reason=rejudge_cause or "its last result is still valid",
-        reusable=summary_fields(last) if rejudge_cause is None else None,
-    )
 
-
-def _with_metadata(planned: PlannedAnswer, answers_root: Path) -> PlannedAnswer:
-    folder = planned.folder
-    path = answers_root / folder.agent / folder.task_id / folder.metadata_copy.name
-    return replace(planned, metadata=path.read_bytes()) if path.is_file() else planned
+    def _metadata(self, folder: AnswerFolder) -> bytes | None:
+        if self.answers_root is None:
+            return None
+        path = self.answers_root / folder.agent / folder.task_id / folder.metadata_copy.name
+        return path.read_bytes() if path.is_file() else None
 
 
 async def evaluate_all(

@@ -26,7 +26,7 @@ from judges.result import (
     task_folder,
     write_json,
 )
-from mind2web2.results import words_of
+from mind2web2.results import read_object, words_of
 from rubrics.result_json import parameters_of, script_of
 
 Result = Mapping[str, Any]
@@ -78,18 +78,10 @@ def newest_result(folder: AnswerFolder, *, damaged_ok: bool = False) -> dict[str
         ResultUnreadable: The file is not a JSON object or cannot be read.
     """
     path = folder.newest_result()
-    if path is None:
-        return None
-    try:
-        result = json.loads(path.read_text(encoding="utf-8"))
-        if isinstance(result, dict):
-            return result
-        damage = ResultUnreadable(f"{path} is not a result: expected a JSON object")
-    except (OSError, ValueError) as error:
-        damage = ResultUnreadable(f"cannot read the result {path}: {error}")
-    if damaged_ok:
-        return None
-    raise damage
+    result = None if path is None else read_object(path)
+    if path is not None and result is None and not damaged_ok:
+        raise ResultUnreadable(f"{path} is not a result: expected a JSON object that can be read")
+    return result
 
 
 def write_result(folder: AnswerFolder, answer: Answer, result: Result, *, finished_at: datetime) -> Path:

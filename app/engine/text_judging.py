@@ -18,7 +18,7 @@ from cache.pages import PageCache
 from cache.urls import canonical_key
 from judges.llm.client import LLMClient
 from judges.registry import Judge
-from judges.trial import CAPTURED_AT
+from judges.text_pages import CAPTURED_AT
 
 AGENT, ANSWER = "task-test", "answer_1.md"
 JudgeText: TypeAlias = Callable[[str], Awaitable[Mapping[str, Any]]]

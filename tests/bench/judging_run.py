@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from answers.public_layout import read_folder
 from app.console import event_loop
 from app.console.judging_options import quiet_logging
-from app.engine.evaluation import AnswerEvaluation, PlannedAnswer, evaluate_all, plan
+from app.engine.evaluation import AnswerEvaluation, PlannedAnswer, Planner, evaluate_all
 from app.engine.public_cache import PublicCache
 from app.engine.runtime import open_runtime
 from app.progress import Progress
@@ -46,7 +46,8 @@ async def _service(run: Run, answers: Path, work: Path) -> AsyncIterator[Judging
     quiet_logging(settings)
     raise_gc_thresholds()
     async with open_runtime(settings) as runtime:
-        planned = plan(read_folder(answers, AGENT), runtime.catalogue, out=work / "out", model=MODEL, overwrite=True)
+        planner = Planner(catalogue=runtime.catalogue, out=work / "out", model=MODEL, overwrite=True)
+        planned = planner.plan(read_folder(answers, AGENT))
 
         # as in a service that has been running for a while
         if runtime.process_pool is not None:

@@ -19,7 +19,7 @@ from judges.llm.pricing import estimate_tokens
 from judges.llm.providers import LEXICAL, parse_judge
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
-from judges.trial import evidence_of
+from judges.text_pages import evidence_of
 
 _TOKENS_PER_CLAIM: Final = 150
 _TOKENS_PER_REPLY: Final = 600

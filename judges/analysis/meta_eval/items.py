@@ -23,7 +23,7 @@ from cache.errors import CacheError, NoEvidence
 from cache.urls import canonical_key
 from judges.analysis.label_choices import PartialRule
 from judges.analysis.labels import HumanDecision, Label, LabelledPage, RecordedVerdict
-from judges.trial import evidence_of
+from judges.text_pages import evidence_of
 from judges.verifier import ClaimJudge
 from rubrics.verdict import Claim, Outcome, Verdict
 

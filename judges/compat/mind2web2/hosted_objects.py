@@ -10,8 +10,9 @@ import asyncio
 import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Protocol
 
 from cache.capture import Capture, Evidence, PageKind
@@ -44,15 +45,6 @@ from mind2web2.utils.cache_filesys import (
     PageType,
     StoredUrl,
 )
-
-
-def judge_of_run(model: str, run_model: str) -> str:
-    """Return the judge for claims that a script wants ``model`` to judge, in a run with ``run_model``.
-
-    The default models of the public toolkit stand for the model of the run. A single model replaces them in requests.
-    """
-    is_jury = len(members_in(run_model)) > 1
-    return run_model if is_jury and model in TOOLKIT_DEFAULTS else model
 
 
 class HostedEvaluator(Protocol):
@@ -89,9 +81,14 @@ class HostedClient:
         self._request_counts: Counter[str] = Counter()
 
     def claim_judge(self, model: str) -> ClaimJudge:
-        """Return a claim judge for a model that the script names."""
+        """Return a claim judge for a model that the script names.
+
+        The default models of the public toolkit stand for the model of the run, which replaces them in requests. Here,
+        only the name of a jury replaces them.
+        """
+        is_jury = len(members_in(self._model)) > 1
         return judge_named(
-            judge_of_run(model, self._model),
+            self._model if is_jury and model in TOOLKIT_DEFAULTS else model,
             lambda name: RemoteClaimJudge(self._calls, name, answer=self._answer, style=Style.COMPAT),
         )
 
@@ -132,9 +129,9 @@ class HostedClient:
         return self.scope.usage
 
     @property
-    def client(self) -> HostedProvider:
-        """Object in place of the provider's own client."""
-        return HostedProvider(self)
+    def client(self) -> SimpleNamespace:
+        """Object in place of the provider's own client. Its ``response`` is ``async_response``."""
+        return SimpleNamespace(response=self.async_response)
 
     def release(self) -> None:
         """Drop the evaluators after the run. They reference this client and the pages they have read.
@@ -148,17 +145,6 @@ class HostedClient:
     def response(self, **_: Any) -> Response:
         """Raise ValueError: this client is asynchronous."""
         raise ValueError("this client is asynchronous: use `await client.async_response(...)`")
-
-
-@dataclass(frozen=True, slots=True)
-class HostedProvider:
-    """The service's model in the form of a provider's asynchronous client."""
-
-    _client: HostedClient
-
-    async def response(self, *, count_token: bool = False, **request: Any) -> Response:
-        """Like ``AsyncProviderClient.response``, with the same errors."""
-        return await self._client.async_response(count_token=count_token, **request)
 
 
 class RemoteTaskPages(RemotePages):

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from answers.public_layout import read_folder
-from app.engine.evaluation import AnswerEvaluation, PlannedAnswer, evaluate_all, plan
+from app.engine.evaluation import AnswerEvaluation, PlannedAnswer, Planner, evaluate_all
 from app.engine.judge_files import load_catalogue
 from app.engine.page_freshness import CurrentPages
 from app.engine.public_cache import PublicCache
@@ -115,15 +115,15 @@ class AnswerFolder:
         pages: CurrentPages | None = None,
     ) -> list[PlannedAnswer]:
         submissions = read_folder(self.root / "answers", "otter")
-        return plan(
-            submissions,
-            await load_catalogue(settings, in_process=True),
+        planner = Planner(
+            catalogue=await load_catalogue(settings, in_process=True),
             out=self.out,
             model=model,
             overwrite=overwrite,
             pages=pages,
             answers_root=self.root / "answers",
         )
+        return planner.plan(submissions)
 
     async def evaluate(
         self, *, overwrite: bool = False, in_process: bool = True, **overrides: Any

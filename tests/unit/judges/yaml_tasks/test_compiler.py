@@ -17,13 +17,13 @@ from judges.prompting.page_view import PagePreparer
 from judges.registry import MARK, JudgeKind, judge
 from judges.result import native_summary
 from judges.runner import Judgement, JudgeTools, run_judge
-from judges.trial import TextPages, try_judge
 from judges.verifier import Verifier
 from judges.yaml_tasks.compiler import MAX_LEAVES, compile_task
 from judges.yaml_tasks.document import InvalidTask
 from judges.yaml_tasks.model import task_schema
 from rubrics.node import RubricNode, Strategy
 from rubrics.verdict import Outcome, Reason, Verdict
+from tests.fakes.trial import TextPages, try_judge
 
 HEAD = """format: 1
 description: Which gauges does Pellard sell?

@@ -22,7 +22,7 @@ from cache.capture import CaptureOutcome, CaptureSource, Observation
 from cache.capture_index import MemoryIndex
 from cache.pages import PageCache
 from judges.errors import LLMRejected
-from judges.trial import CAPTURED_AT
+from judges.text_pages import CAPTURED_AT
 from tests.fakes.settings import settings_for_tests
 from tests.standin.call import Call
 from tests.standin.faults import EMPTY

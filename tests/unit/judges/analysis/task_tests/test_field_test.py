@@ -23,7 +23,7 @@ from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.result import native_summary
 from judges.runner import JudgeTools, run_judge
-from judges.trial import evidence_of
+from judges.text_pages import evidence_of
 from judges.verifier import Verifier
 
 pytestmark = pytest.mark.slow

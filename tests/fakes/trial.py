@@ -1,18 +1,15 @@
 """Trial run of a task file with a given answer and page texts: no model, no browser, no network.
 
-For tests that judge authors keep next to their files. The lexical judge decides: a page supports a claim if it contains
-the claim's names, numbers and most of its words.
+The lexical judge decides: a page supports a claim if it contains the claim's names, numbers and most of its words.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping
-from datetime import UTC, datetime
 from pathlib import Path
 
 from answers.submission import Answer
-from cache.capture import Blob, Capture, CaptureOutcome, Evidence
+from cache.capture import CaptureOutcome, Evidence
 from cache.errors import NoEvidence
 from cache.urls import canonical_key
 from judges.extractor import Extractor
@@ -21,9 +18,8 @@ from judges.loader import load_judge
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.runner import Judgement, JudgeTools, run_judge
+from judges.text_pages import evidence_of
 from judges.verifier import Verifier
-
-CAPTURED_AT = datetime(2000, 1, 1, tzinfo=UTC)
 
 
 class TextPages:
@@ -42,23 +38,6 @@ class TextPages:
         if evidence is None:
             raise NoEvidence(url, CaptureOutcome.HTTP_ERROR, "HTTP 404", gone=True, capture=None)
         return evidence
-
-
-def evidence_of(url: str, text: str) -> Evidence:
-    """Return evidence that consists of this text only."""
-    sha256 = hashlib.sha256(text.encode()).hexdigest()
-    capture = Capture(
-        id=sha256[:12],
-        url=url,
-        key=canonical_key(url),
-        outcome=CaptureOutcome.OK,
-        captured_at=CAPTURED_AT,
-        duration_s=0.0,
-        backend="trial",
-        http_status=200,
-        blobs={"text": Blob(sha256=sha256, size=len(text.encode()), media_type="text/plain")},
-    )
-    return Evidence(capture=capture, text=text, digests=(sha256,))
 
 
 async def try_judge(path: Path, answer: str, pages: Mapping[str, str]) -> Judgement:
