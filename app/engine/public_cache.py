@@ -27,10 +27,10 @@ from cache.page_text.screenshot_parts import is_showable, join_tiles
 from cache.urls import canonical_key, is_fetchable
 from mind2web2.page_keys import storage_key
 from mind2web2.page_metadata import PageMetadata
+from mind2web2.page_source import BACKEND, observation_of, read_page
 from mind2web2.task_pages import TaskFolder
 from mind2web2.utils.cache_filesys import CacheFileSys, overview_file, write_overview
 
-BACKEND = "public-layout"
 DECODING_DEADLINE_S = 60.0
 MAX_WIDTH_PX, MAX_HEIGHT_PX = 2000, 20_000
 """Larger pictures are decoded in a child process, because they may be decompression bombs."""
@@ -65,38 +65,22 @@ async def _with_decoded_picture(seen: Observation, picture: bytes) -> Observatio
 
 
 def _read(stored: CacheFileSys, url: str) -> Observation:
-    metadata, kind = stored.metadata(url), stored.has(url)
-    text, shot, pdf = "", None, None
     try:
-        if kind == "pdf":
-            pdf = stored.get_pdf(url)
-        else:
-            text, shot = stored.get_web(url)
+        page = read_page(stored, url)
     except KeyError:
+        page = None
+    if page is None:
         return _damaged(url, "its files are missing")
-    files = {"txt": text.encode("utf-8", "replace"), "jpg": shot or b"", "pdf": pdf or b""}
-    if metadata is not None and any(
-        _sha256(files[suffix]) != metadata.sha256[suffix] for suffix in files.keys() & metadata.sha256.keys()
-    ):
-        metadata = None  # another program has replaced the page since, and did not write metadata
-    can_show = shot is not None and is_showable(shot, MAX_WIDTH_PX, MAX_HEIGHT_PX)
-    return Observation(
-        url=url,
-        outcome=CaptureOutcome.OK,
-        captured_at=_when(metadata),
-        duration_s=0.0,
-        backend=BACKEND,
-        detail="imported; the time is that of the import" if metadata is None else "",
-        final_url=None if metadata is None else metadata.final_url,
-        http_status=None if metadata is None else metadata.status,
-        kind=PageKind.PDF if kind == "pdf" else PageKind.WEB,
-        text=text,
-        original=None if can_show else shot,
-        screenshots=(shot,) if can_show and shot is not None else (),
-        pdf=pdf,
-        headers={} if metadata is None else metadata.headers,
-        source=CaptureSource.IMPORT,
-    )
+    # Without damage, another program has not replaced the page since, without writing metadata.
+    metadata = page.metadata if page.damage is None else None
+    seen = observation_of(url, page, _when(metadata), metadata)
+    detail = "imported; the time is that of the import" if metadata is None else ""
+    seen = replace(seen, detail=detail, source=CaptureSource.IMPORT)
+    if page.body is None or page.kind is PageKind.PDF:
+        return replace(seen, pdf=page.body)
+    if is_showable(page.body, MAX_WIDTH_PX, MAX_HEIGHT_PX):
+        return replace(seen, screenshots=(page.body,))
+    return replace(seen, original=page.body)
 
 
 def _when(metadata: PageMetadata | None) -> datetime:
@@ -148,12 +132,15 @@ def _cited_urls(overview: Path) -> list[str]:
 def stored_bodies(stored: CacheFileSys, url: str) -> dict[str, str] | None:
     """Return the SHA-256 of the stored bodies of a page by name; None if the page is missing or incomplete."""
     try:
-        if stored.has(url) == "pdf":
-            return {"pdf": _sha256(stored.get_pdf(url))}
-        text, shot = stored.get_web(url)
+        page = read_page(stored, url)
     except KeyError:
+        page = None
+    if page is None:
         return None
-    return {"text": _sha256(text.encode("utf-8", "replace"))} | ({} if shot is None else {"original": _sha256(shot)})
+    body = {} if page.body is None else {"original": page.body_sha256 or _sha256(page.body)}
+    if page.kind is PageKind.PDF:
+        return {"pdf": body["original"]}
+    return {"text": _sha256(page.text.encode("utf-8", "replace"))} | body
 
 
 def same_bodies(stored: Mapping[str, str], shown: Mapping[str, str]) -> bool:

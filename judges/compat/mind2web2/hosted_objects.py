@@ -332,7 +332,7 @@ class HostedPages(StoredPages):
         # Without a thread for the files of the cache: usually, the script has stored none.
         return await (super()._find(url) if self._cached.has_stored_pages else self._from_web(url))
 
-    def _look_up(self, url: str) -> StoredPage | NoEvidence | None:
+    def _look_up(self, url: str) -> StoredPage | None:
         return None if self._cached.own_key(url) is None else super()._look_up(url)
 
     async def whole(self, url: str) -> Evidence:

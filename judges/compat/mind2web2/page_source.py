@@ -45,6 +45,7 @@ KEPT_BYTES = 4 * 1024 * 1024
 PDF_DEADLINE_S = 60.0
 PARTS_FOLDER = ".parts"
 """Folder in that of a task, with the parts of its screenshots. The public toolkit does not look at it."""
+BACKEND = "public-layout"
 NOT_KNOWN = datetime(1970, 1, 1, tzinfo=UTC)
 """Capture time of a page that was stored without one."""
 
@@ -150,43 +151,30 @@ class StoredPages(ABC):
 
     def _read_cache(self, url: str) -> StoredPage | None:
         try:
-            with foreign_object(_cache_failed, passing=(KeyError, UnicodeDecodeError)):
-                stored = self._look_up(url)
+            with foreign_object(_cache_failed, passing=(KeyError, UnicodeDecodeError, NoEvidence)):
+                return self._look_up(url)
         except KeyError:
             return None
         except UnicodeDecodeError as error:
             detail = f"the stored text is not UTF-8: {error}"
             raise NoEvidence(url, CaptureOutcome.DAMAGED, detail, gone=False, capture=None) from error
-        if isinstance(stored, NoEvidence):
-            raise stored
-        return None if stored is None else _checked(stored)
 
-    def _look_up(self, url: str) -> StoredPage | NoEvidence | None:
-        """Return the page of a URL, or its recorded failure, after which the URL is not requested again."""
-        kind = self._cache.has(url)
-        metadata = self._cache.metadata(url) if hasattr(self._cache, "metadata") else None
-        if kind == "web":
-            text, screenshot = self._cache.get_web(url)
-            return StoredPage(kind=PageKind.WEB, text=text, body=screenshot, metadata=metadata)
-        if kind == "pdf":
-            return StoredPage(kind=PageKind.PDF, text="", body=self._cache.get_pdf(url), metadata=metadata)
-        record = self._cache.failure(url) if hasattr(self._cache, "failure") else None
-        return None if record is None else _recorded_failure(url, record)
+    def _look_up(self, url: str) -> StoredPage | None:
+        """Return the page of a URL.
+
+        Raises:
+            NoEvidence: a failure of the URL is recorded. It is not requested again.
+        """
+        stored = read_page(self._cache, url)
+        record = self._cache.failure(url) if stored is None and hasattr(self._cache, "failure") else None
+        if record is not None:
+            raise _recorded_failure(url, record)
+        return stored
 
     async def _from_cache(self, url: str, stored: StoredPage) -> Evidence:
         metadata = stored.metadata
-        seen = Observation(
-            url=url,
-            outcome=CaptureOutcome.OK,
-            captured_at=NOT_KNOWN if metadata is None else datetime.fromisoformat(metadata.captured_at),
-            duration_s=0.0,
-            backend="public-layout",
-            final_url=None if metadata is None else metadata.final_url,
-            http_status=None if metadata is None else metadata.status,
-            kind=stored.kind,
-            headers={} if metadata is None else metadata.headers,
-        )
-        capture = _capture_of(url, seen)
+        at = NOT_KNOWN if metadata is None else datetime.fromisoformat(metadata.captured_at)
+        capture = _capture_of(url, observation_of(url, stored, at, metadata))
         if stored.kind is PageKind.WEB:
             shots = () if stored.body is None else (stored.body,)
             return await self._evidence(capture, stored.text, shots, known=stored)
@@ -323,6 +311,37 @@ def store_observation(cache: Any, url: str, seen: Observation) -> None:
         cache.put_web(url, seen.text, join_tiles(seen.screenshots), **known)
 
 
+def read_page(cache: Any, url: str) -> StoredPage | None:
+    """Return the stored page of a URL, with ``damage`` if its bytes differ from the stored digests; None without one.
+
+    Pages without metadata are not checked. Raises KeyError if the files of the page are missing.
+    """
+    kind = cache.has(url)
+    metadata = cache.metadata(url) if hasattr(cache, "metadata") else None
+    if kind == "web":
+        text, screenshot = cache.get_web(url)
+        return _checked(StoredPage(kind=PageKind.WEB, text=text, body=screenshot, metadata=metadata))
+    if kind == "pdf":
+        return _checked(StoredPage(kind=PageKind.PDF, text="", body=cache.get_pdf(url), metadata=metadata))
+    return None
+
+
+def observation_of(url: str, stored: StoredPage, captured_at: datetime, metadata: PageMetadata | None) -> Observation:
+    """Return a stored page as an observation without bodies."""
+    return Observation(
+        url=url,
+        outcome=CaptureOutcome.OK,
+        captured_at=captured_at,
+        duration_s=0.0,
+        backend=BACKEND,
+        final_url=None if metadata is None else metadata.final_url,
+        http_status=None if metadata is None else metadata.status,
+        kind=stored.kind,
+        text=stored.text,
+        headers={} if metadata is None else metadata.headers,
+    )
+
+
 def _recorded_failure(url: str, record: Mapping[str, Any]) -> NoEvidence:
     """Return a recorded failure as an error. The reason starts with the outcome if this program recorded it."""
     reason = str(record.get("reason", ""))
@@ -369,10 +388,7 @@ def _digests(text: str, shots: tuple[bytes, ...], known: StoredPage | None) -> t
 
 
 def _checked(stored: StoredPage) -> StoredPage:
-    """Return the entry with ``damage`` set if its bytes differ from the stored digests.
-
-    Pages without metadata are not checked.
-    """
+    """Return the entry with ``damage`` set if its bytes differ from the stored digests."""
     known: Mapping[str, str] = {} if stored.metadata is None else stored.metadata.sha256
     is_page = stored.kind is PageKind.WEB
     body_sha256 = _sha256(stored.body or b"") if ("jpg" if is_page else "pdf") in known else ""
