@@ -366,17 +366,16 @@ class _Server:
             self._is_open = False
             return
         job = json.loads(message) | {"folder": tempfile.mkdtemp(dir=self._folder)}
-        life_fd, main_fd, side_fd = descriptors
         limits = ScriptLimits(**job["limits"])
         if any(path.endswith(YAML_SUFFIX) for path in job["judge_files"]):
             importlib.import_module("judges.yaml_tasks.compiler")  # once for all children; other files need no YAML
         if limits.processes == 0 and self._can_forbid_processes:
-            self._supervisor.supervise(start_script(job, self._uid, limits, life_fd, main_fd, side_fd))
+            self._supervisor.supervise(start_script(job, self._uid, limits, descriptors))
             return
         server = os.getpid()
         pid = os.fork()
         if pid == 0:
-            _run_and_exit(lambda: _guard(job, self._uid, limits, server, life_fd, main_fd, side_fd))
+            _run_and_exit(lambda: _guard(job, self._uid, limits, descriptors, server))
         self._guardians.add(pid)
         for descriptor in descriptors:
             os.close(descriptor)
@@ -398,9 +397,13 @@ def _succeeds_in_child(action: Callable[[], bool]) -> bool:
 
 
 def start_script(
-    job: Mapping[str, Any], uid: int | None, limits: ScriptLimits, life_fd: int, main_fd: int, side_fd: int
+    job: Mapping[str, Any], uid: int | None, limits: ScriptLimits, descriptors: Sequence[int]
 ) -> SupervisedProcess:
-    """Fork the process of a task file. The returned process owns ``life_fd``; other descriptors are closed here."""
+    """Fork the process of a task file. ``descriptors`` are those of ``life`` and of the two RPC sockets.
+
+    The returned process owns the first one; the others are closed here.
+    """
+    life_fd, main_fd, side_fd = descriptors
     output_end, output = os.pipe()
     parent = os.getpid()
     pid = os.fork()
@@ -412,19 +415,13 @@ def start_script(
 
 
 def _guard(
-    job: Mapping[str, Any],
-    uid: int | None,
-    limits: ScriptLimits,
-    server: int,
-    life_fd: int,
-    main_fd: int,
-    side_fd: int,
+    job: Mapping[str, Any], uid: int | None, limits: ScriptLimits, descriptors: Sequence[int], server: int
 ) -> None:
     """Run one task file and kill every process that it leaves behind."""
     os.setsid()
     exit_with_parent(server)
     become_subreaper()
-    process = start_script(job, uid, limits, life_fd, main_fd, side_fd)
+    process = start_script(job, uid, limits, descriptors)
     supervisor = Supervisor()
     supervisor.supervise(process, before_report=lambda: kill_descendants(except_pid=process.pid))
     while not supervisor.is_over:

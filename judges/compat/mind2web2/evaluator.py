@@ -80,7 +80,7 @@ class Evaluator(TreeBuilder):
         judge = judge_of(kwargs.get("client"))
         if judge is not None:
             kwargs |= dict.fromkeys(("verify_model", "extract_model"), judge.model)
-        with answer_scope(current_scope() or self._scope) as self._scope:
+        with answer_scope(current_scope(self._scope)) as self._scope:
             self._extractor, self._verifier = create_evaluator(**kwargs)
         self._decisions = self._extractor.session.decisions
         self.agent_name = agent_name or UNKNOWN_AGENT
@@ -276,8 +276,7 @@ class Evaluator(TreeBuilder):
         if self._extractor is not None:
             run["judge_usage"] = self._extractor.session.scope.usage.as_dict()
         if self.root is None:
-            scope = current_scope() or AnswerScope()
-            return with_defaults(summary, scope.decisions) | run
+            return with_defaults(summary, current_scope().decisions) | run
         breakdown = Breakdown(self.root, self._decisions)
         infos = [*self._extractions, *self._ground_truths, *self._custom_infos]
         return summary | breakdown.public(infos) | breakdown.additional() | {"pages": self._pages()} | run

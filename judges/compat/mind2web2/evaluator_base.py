@@ -30,7 +30,6 @@ from mind2web2.foreign_client import ForeignClient
 from mind2web2.hosted_objects import HostedCache, HostedClient, HostedPages
 from mind2web2.judging import ContentRules, DirectExtractor, DirectVerifier, with_text
 from mind2web2.llm_client.judge import (
-    AnswerScope,
     HarnessError,
     JudgeConfig,
     JudgeError,
@@ -135,7 +134,7 @@ class Session:
     ) -> None:
         self._config = config
         self._host = client if isinstance(client, HostedClient) else None
-        self.scope = (current_scope() or AnswerScope()) if self._host is None else self._host.scope
+        self.scope = current_scope() if self._host is None else self._host.scope
         self.decisions = self.scope.decisions
         self._client_usage = usage_of(client) if self._host is None else None
         self._llm: LLMClient = (

@@ -13,7 +13,7 @@ from judges.agent_figures import word_count
 from judges.result import SCORING_VERSION, AnswerFolder, is_stamp, newest_result_file, result_name
 from mind2web2.config import EvaluatorConfig
 from mind2web2.environment import value_of
-from mind2web2.llm_client.judge import JudgeConfig, JudgeUsage, current_scope
+from mind2web2.llm_client.judge import JudgeConfig, current_scope
 
 __all__ = [
     "EVAL_DATE_VARIABLE",
@@ -81,10 +81,10 @@ def run_description(client: Any) -> dict[str, Any]:
     ``judge`` is null if the client sends requests as the script makes them. ``judge_usage`` is that of the answer that
     is being judged.
     """
-    judge, scope = getattr(client, "judge", None), current_scope()
+    judge = getattr(client, "judge", None)
     return {
         "judge": judge.describe() if isinstance(judge, JudgeConfig) else None,
-        "judge_usage": (JudgeUsage() if scope is None else scope.usage).as_dict(),
+        "judge_usage": current_scope().usage.as_dict(),
         **rules(),
     }
 

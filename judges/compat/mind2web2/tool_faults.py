@@ -53,9 +53,7 @@ def lose_tool(explanation: str) -> None:
 
 def lose_harness(error: HarnessError) -> None:
     """Record an error of the harness, after which the answer has no result."""
-    scope = current_scope()
-    if scope is not None:
-        scope.record(error)
+    current_scope().record(error)
 
 
 def lose_page(error: CacheError, scope: AnswerScope | None = None) -> None:
@@ -76,9 +74,7 @@ def recorded_cancellation(tool: str) -> Iterator[None]:
     try:
         yield
     except asyncio.CancelledError:
-        scope = current_scope()
-        if scope is not None:
-            scope.decisions.record_cancelled(f"a request of {tool}")
+        current_scope().decisions.record_cancelled(f"a request of {tool}")
         raise
 
 
@@ -120,6 +116,4 @@ def _arxiv_errors() -> tuple[type[Exception], ...]:
 
 
 def _lose(explanation: str, reason: Reason, scope: AnswerScope | None = None) -> None:
-    scope = scope or current_scope()
-    if scope is not None:
-        scope.lose(explanation, reason)
+    (scope or current_scope()).lose(explanation, reason)

@@ -229,6 +229,6 @@ def answer_scope(scope: AnswerScope | None = None) -> Iterator[AnswerScope]:
         _scope.reset(token)
 
 
-def current_scope() -> AnswerScope | None:
-    """Return the scope of the answer that is being judged, or None outside of ``answer_scope``."""
-    return _scope.get()
+def current_scope(default: AnswerScope | None = None) -> AnswerScope:
+    """Return the scope of the answer that is being judged. Outside of ``answer_scope``: ``default``, or a new one."""
+    return _scope.get() or default or AnswerScope()

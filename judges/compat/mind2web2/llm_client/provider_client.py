@@ -89,12 +89,10 @@ class _ProviderClientBase:
 
     async def _answer_script(self, reply: Awaitable[LLMReply], *, count_token: bool) -> Response:
         """Return the reply to a request of the script in the form of the public clients. Record that there is none."""
-        scope = current_scope()
         try:
             return as_response(await reply, count_token=count_token)
         except (JudgeError, asyncio.CancelledError) as error:
-            if scope is not None:
-                scope.lose_request(error)
+            current_scope().lose_request(error)
             raise
 
     async def _send(self, llm: LLMClient, request: LLMRequest) -> LLMReply:
@@ -104,17 +102,15 @@ class _ProviderClientBase:
             JudgeError: there is no usable reply, or an earlier request for the same answer failed permanently.
         """
         scope = current_scope()
-        if scope is not None:
-            scope.check()
-        records: list[JudgeUsage | AnswerScope] = [self.usage] if scope is None else [self.usage, scope]
+        scope.check()
+        records: list[JudgeUsage | AnswerScope] = [self.usage, scope]
         try:
             reply = await llm.complete(self._options.prepared(request))
         except LLMError as error:
             for record in records:
                 record.add_request(error.tokens, failed=True)
             judge_error = as_judge_error(error)
-            if scope is not None:
-                scope.record(judge_error)
+            scope.record(judge_error)
             raise judge_error from error
         for record in records:
             record.add_request(tokens_of(reply))
@@ -202,9 +198,7 @@ def as_judge_error(error: LLMError) -> JudgeError:
 
 def _check_scope() -> None:
     """Raise the error after which the answer that is being judged can have no result, if there is one."""
-    scope = current_scope()
-    if scope is not None:
-        scope.check()
+    current_scope().check()
 
 
 def _access() -> Access:

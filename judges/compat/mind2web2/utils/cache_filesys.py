@@ -297,18 +297,16 @@ class CacheFileSys:
         self._types[key] = kind
 
     def _set_redirects(self, redirects: dict[str, str]) -> None:
-        if not self._redirects.items() <= redirects.items():
-            self._redirects, self._finals = {}, Spellings()
-        for final, page in redirects.items():
-            if final not in self._redirects:
+        if redirects != self._redirects:
+            self._finals = Spellings()
+            for final, page in redirects.items():
                 self._finals.add(final, page)
         self._redirects = redirects
 
     def _set_failures(self, failures: dict[str, dict[str, Any]]) -> None:
-        if self._failures.keys() - failures.keys():
-            self._failures, self._failed = {}, Spellings()
-        for key in failures:
-            if key not in self._failures:
+        if failures.keys() != self._failures.keys():
+            self._failed = Spellings()
+            for key in failures:
                 self._failed.add(key)
         self._failures = failures
 
