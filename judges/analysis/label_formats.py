@@ -21,7 +21,6 @@ from urllib.parse import urlsplit
 
 from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
-from judges.analysis.label_choices import SetFormat
 from judges.analysis.labels import (
     MAX_LINE_BYTES,
     HumanDecision,
@@ -36,6 +35,21 @@ from rubrics.verdict import Outcome, Reason
 _PARQUET_ROWS: Final = 256
 """Rows that are decoded at once."""
 _PARQUET_MAGIC: Final = b"PAR1"
+
+
+class SetFormat(StrEnum):
+    """Format of a label set."""
+
+    WIKIPEDIA = "wikipedia"
+    """Wikipedia citation check: ``dataset.json`` and any number of recorded judges (``results*.json``)."""
+    WICE = "wice"
+    """WiCE: ``entailment_retrieval``."""
+    FACTCHECK_GPT = "factcheck-gpt"
+    """Factcheck-GPT: ``subtask3_claim_evidence_stance.jsonl``."""
+    AGGREFACT = "aggrefact"
+    """MiniCheck and LLM-AggreFact: document, claim and label 0 or 1, as JSON lines or Parquet."""
+    OWN = "own"
+    """Labels of this tool."""
 
 
 class Problem(StrEnum):

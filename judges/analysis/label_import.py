@@ -1,24 +1,23 @@
 """Import of a label set: its rows become label lines, and everything that is left out is counted. Blocks on the disk.
 
 The rows are read one at a time. Recorded verdicts are joined to their claims, and contradicting labels are found, with
-``grouped_rows``, so the memory does not grow with the size of the set.
+``grouped_rows``, which keeps the rows on the disk.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import sqlite3
+import tempfile
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import closing
 from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any, BinaryIO, Final, TypeAlias
 
-from judges.analysis.label_choices import SetFormat
 from judges.analysis.label_formats import (
     Problem,
+    SetFormat,
     SourceRow,
     UnusableRow,
     is_verdict,
@@ -41,15 +40,19 @@ def row_key(*values: object) -> bytes:
 def grouped_rows(rows: Iterable[Row]) -> Iterator[list[bytes]]:
     """Yield the contents of the rows of each key, in order of first appearance. Blocks on the disk.
 
-    The rows are kept in a temporary database, which SQLite moves to the disk if it is large.
+    The contents are kept in a temporary file, and only their places in memory.
     """
-    with closing(sqlite3.connect("")) as database:
-        database.execute("CREATE TABLE rows (number INTEGER PRIMARY KEY, key BLOB, content BLOB)")
-        database.executemany("INSERT INTO rows (key, content) VALUES (?, ?)", rows)
-        database.execute("CREATE INDEX rows_by_key ON rows (key, number)")
-        for (key,) in database.execute("SELECT key FROM rows GROUP BY key ORDER BY min(number)"):
-            found = database.execute("SELECT content FROM rows WHERE key = ? ORDER BY number", (key,))
-            yield [content for (content,) in found]
+    places: dict[bytes, list[tuple[int, int]]] = {}
+    with tempfile.TemporaryFile(prefix="assay-labels-") as file:
+        for key, content in rows:
+            places.setdefault(key, []).append((file.tell(), len(content)))
+            file.write(content)
+        for spans in places.values():
+            contents = []
+            for start, length in spans:
+                file.seek(start)
+                contents.append(file.read(length))
+            yield contents
 
 
 MAX_EXAMPLES: Final = 20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -17,13 +17,17 @@ from app.console.judging_options import (
     judging_settings,
     quiet_logging,
 )
+from app.console.safe_console import SafeConsole
 from app.console.streams import counted, print_json, print_line, stdout_console
 from app.features.meta_eval.cli_bench import VOTES, PartialOption, measure_all, print_tables, scan
-from judges.analysis.label_choices import PartialRule, SetFormat
-
-if TYPE_CHECKING:
-    from app.console.safe_console import SafeConsole
-    from judges.analysis.label_import import ImportReport
+from app.features.meta_eval.measuring import Measurement
+from cache.atomic_files import atomic_path
+from judges.analysis.label_formats import SetFormat
+from judges.analysis.label_import import ImportReport, import_set
+from judges.analysis.labels import LabelsUnreadable
+from judges.analysis.meta_eval.bench import bench_row, judge_name, report_json
+from judges.analysis.meta_eval.items import PartialRule
+from judges.result import write_json
 
 
 def measure(
@@ -44,9 +48,6 @@ def measure(
     as_json: JsonOption = False,
 ) -> None:
     """Measure judges against labels. Show agreement with people, confusion matrix, cost and all disagreements."""
-    from app.features.meta_eval.measuring import Measurement
-    from judges.analysis.meta_eval.bench import bench_row, report_json
-
     models = list(dict.fromkeys(model or ()))
     label_set = scan(labels, labels.stem)
     settings = judging_settings(
@@ -73,8 +74,6 @@ def measure(
 
 
 def _write(report: dict[str, Any], out: Path | None) -> None:
-    from judges.result import write_json
-
     if out is not None:
         try:
             write_json(out, report)
@@ -106,8 +105,6 @@ def _print_labels(console: SafeConsole, labels: dict[str, Any]) -> None:
 
 
 def _print_judge(console: SafeConsole, judge: dict[str, Any]) -> None:
-    from judges.analysis.meta_eval.bench import judge_name
-
     counts = judge["confusion"]
     console.print_line(
         f"{judge_name(judge)}: labelled passed: {counts['true_positive']} judged passed, {counts['false_negative']} "
@@ -162,10 +159,6 @@ def _import(set_format: SetFormat, files: Sequence[Path], target: Path) -> Impor
     Raises:
         WrongUsage: a file cannot be read, no row can be used, or the target cannot be written.
     """
-    from cache.atomic_files import atomic_path
-    from judges.analysis.label_import import import_set
-    from judges.analysis.labels import LabelsUnreadable
-
     try:
         with atomic_path(target) as draft, draft.open("wb") as written:
             report = import_set(set_format, files, written)

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Final, TypeAlias
+from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 import typer.core
+from rich.markup import escape
+from rich.progress import Progress, SpinnerColumn, TextColumn
 
 from app.console import event_loop
 from app.console.connection import JsonOption
@@ -25,17 +27,25 @@ from app.console.judging_options import (
     judging_settings,
     quiet_logging,
 )
+from app.console.safe_console import SafeConsole
 from app.console.streams import counted, print_json, print_line, stderr_console, stdout_console
 from app.console.tables import plain_table
-from judges.analysis.label_choices import PartialRule
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
-    from app.console.safe_console import SafeConsole
-    from app.features.meta_eval.measuring import LabelSet, Measurement
-    from app.settings import Settings
-    from judges.analysis.meta_eval.items import JudgedItem
+from app.csv_tables import to_csv
+from app.features.meta_eval.measuring import LabelSet, Measurement
+from app.settings import Settings
+from judges.analysis.labels import LabelsUnreadable
+from judges.analysis.meta_eval.bench import (
+    COLUMNS,
+    CSV_COLUMNS,
+    bench_markdown,
+    bench_notes,
+    bench_report,
+    bench_row,
+    csv_cells,
+    table_cells,
+)
+from judges.analysis.meta_eval.items import JudgedItem, PartialRule
+from judges.result import write_json
 
 _REPEATABLE: Final = ("--labels", "--model")
 _FIRST_NUMBER: Final = 2
@@ -108,8 +118,6 @@ def bench(
 
     Live models stand beside the verdicts recorded in the labels.
     """
-    from app.features.meta_eval.measuring import Measurement
-
     models = list(dict.fromkeys(model or ()))
     if dry_run and not models:
         raise WrongUsage("--dry-run requires at least one --model")
@@ -145,9 +153,6 @@ def _names(paths: Sequence[Path]) -> dict[Path, str]:
 
 def scan(path: Path, name: str, sample: int | None = None) -> LabelSet:
     """Return the label set of a file. Raises WrongUsage if it cannot be read or has invalid lines."""
-    from app.features.meta_eval.measuring import LabelSet
-    from judges.analysis.labels import LabelsUnreadable
-
     try:
         return LabelSet.scan(path, name, sample)
     except LabelsUnreadable as error:
@@ -164,8 +169,6 @@ def measure_all(run: Measurement, settings: Settings) -> None:
 
 
 def _report(run: Measurement, settings: Settings, sample: int | None) -> dict[str, Any]:
-    from judges.analysis.meta_eval.bench import bench_report, bench_row
-
     now = datetime.now(UTC)
     sets = [summary for summary, _ in run.measured]
     rows = [bench_row(summary["name"], one, settings.prices.of) for summary, judges in run.measured for one in judges]
@@ -176,9 +179,6 @@ def _report(run: Measurement, settings: Settings, sample: int | None) -> dict[st
 
 @contextmanager
 def show_progress(name: str) -> Iterator[Callable[[JudgedItem], None]]:
-    from rich.markup import escape
-    from rich.progress import Progress, SpinnerColumn, TextColumn
-
     console = stderr_console()
     columns = (SpinnerColumn(), TextColumn("{task.description}: {task.completed} claims judged"))
     with Progress(*columns, console=console, disable=not console.is_terminal, transient=True) as progress:
@@ -187,10 +187,6 @@ def show_progress(name: str) -> Iterator[Callable[[JudgedItem], None]]:
 
 
 def _output(report: Mapping[str, Any], out: Sequence[Path], *, as_json: bool) -> None:
-    from app.csv_tables import to_csv
-    from judges.analysis.meta_eval.bench import CSV_COLUMNS, bench_markdown, csv_cells
-    from judges.result import write_json
-
     try:
         for path in out:
             if path.suffix == ".json":
@@ -209,10 +205,6 @@ def _output(report: Mapping[str, Any], out: Sequence[Path], *, as_json: bool) ->
 
 def print_tables(console: SafeConsole, rows: Sequence[Mapping[str, Any]]) -> None:
     """Print the rows of a bench report as two tables, because one is wider than a terminal."""
-    from rich.markup import escape
-
-    from judges.analysis.meta_eval.bench import COLUMNS, table_cells
-
     for columns in (_QUALITY, _COST):
         headings = [COLUMNS[n] for n in columns]
         table = plain_table(*headings, right=[COLUMNS[n] for n in columns if n >= _FIRST_NUMBER])
@@ -224,8 +216,6 @@ def print_tables(console: SafeConsole, rows: Sequence[Mapping[str, Any]]) -> Non
 
 
 def _print(report: Mapping[str, Any]) -> None:
-    from judges.analysis.meta_eval.bench import bench_notes
-
     console = stdout_console()
     for one in report["sets"]:
         left_out = ", ".join(f"{count} {name}" for name, count in one["left_out"].items() if count)

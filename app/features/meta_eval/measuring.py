@@ -11,16 +11,16 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
+from app.console.runtime import open_command_runtime
 from app.engine.estimate import PageSize, estimate_claims
 from app.engine.runtime import Runtime
 from app.settings import Settings
 from cache.capture import CaptureOutcome, Evidence
 from cache.errors import NoEvidence
-from judges.analysis.label_choices import PartialRule
 from judges.analysis.label_import import grouped_rows, row_key
 from judges.analysis.labels import each_label, label_lines, parse_labels
 from judges.analysis.meta_eval.bench import SetTally
-from judges.analysis.meta_eval.items import Item, JudgedItem, ask_all, item_key, items_of
+from judges.analysis.meta_eval.items import Item, JudgedItem, PartialRule, ask_all, item_key, items_of
 from judges.analysis.meta_eval.judge_agreement import JudgeTally, RecordedTallies
 from judges.errors import JudgeError
 from judges.llm.observed import ObservedLLM, RejectionMonitor
@@ -143,8 +143,6 @@ class Measurement:
 
     async def ask(self, settings: Settings, shown: ShowProgress) -> None:
         """Measure the models and the recorded judges."""
-        from app.console.runtime import open_command_runtime
-
         # Captured pages are in the database of the service. Labels that contain the page text do not need it.
         async with open_command_runtime(settings, shared=any(one.has_stored_pages for one in self.sets)) as runtime:
             self._live(runtime)  # detects a missing API key before any model request is paid for

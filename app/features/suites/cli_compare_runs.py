@@ -12,7 +12,9 @@ from app.console.connection import JsonOption
 from app.console.errors import WrongUsage
 from app.console.streams import print_json, stdout_console
 from app.console.tables import PlainTable, plain_table
+from app.features.suites.records import differing_settings, read_run
 from app.number_format import formatted
+from judges.suites.step_metrics import compare_runs
 
 _RUN = "its --output-dir, or its mind2web_predictions.json"
 _MEANS = {"micro": "steps (micro)", "macro": "tasks (macro)"}
@@ -26,9 +28,6 @@ def compare(
     as_json: JsonOption = False,
 ) -> None:
     """Compare two runs over the same data, paired by step and task. Differences are B - A."""
-    from app.features.suites.records import differing_settings, read_run
-    from judges.suites.step_metrics import compare_runs
-
     for path in (first, second):
         if not path.exists():
             raise WrongUsage(f"{path}: no such file or folder")

@@ -24,6 +24,8 @@ from app.features.suites.cli_suite_run import (
     run_options,
     run_suite,
 )
+from app.features.suites.mind2web import Mind2WebRun
+from app.features.suites.run_options import Mind2WebRunIn
 from judges.suites.rules import MAX_HTML_CHARS, Metric, NoPositive, Protocol, Shuffle
 
 DataRootOption: TypeAlias = Annotated[
@@ -102,9 +104,6 @@ def mind2web(
 ) -> None:
     """Run a model over Mind2Web. Multiple-choice questions are scored as published, or as in the guide."""
     root, split = _check_data(data_root, split, protocol)
-
-    from app.features.suites.mind2web import Mind2WebRun
-    from app.features.suites.run_options import Mind2WebRunIn
 
     settings = judging_settings(model=model, max_llm=max_llm, reply_cache_bytes=0 if no_cache else None)
     quiet_logging(settings)

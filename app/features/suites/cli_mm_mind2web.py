@@ -24,6 +24,9 @@ from app.features.suites.cli_suite_run import (
     run_options,
     run_suite,
 )
+from app.features.suites.mm_mind2web import MultimodalRun
+from app.features.suites.run_options import MultimodalRunIn
+from judges.suites.multimodal.snapshot import SamplingOptions, build_snapshot
 from judges.suites.rules import Counting
 
 
@@ -53,9 +56,6 @@ def mm_mind2web(
         )
     if not data.exists():
         raise WrongUsage(f"--data {data}: no such file or folder")
-
-    from app.features.suites.mm_mind2web import MultimodalRun
-    from app.features.suites.run_options import MultimodalRunIn
 
     settings = judging_settings(model=model, max_llm=max_llm, reply_cache_bytes=0 if no_cache else None)
     quiet_logging(settings)
@@ -87,8 +87,6 @@ def build(
         raise WrongUsage(f"--from {source}: no such file or folder")
     if raw is not None and not raw.exists():
         raise WrongUsage(f"--raw {raw}: no such file or folder")
-
-    from judges.suites.multimodal.snapshot import SamplingOptions, build_snapshot
 
     console = stderr_console()
     with console.status("building") as status:

@@ -7,21 +7,34 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, Final, TypeAlias, TypeVar
 
 import typer
+import yaml
+from pydantic import ValidationError
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from app.console import event_loop
 from app.console.errors import Exit, WrongUsage
+from app.console.safe_console import SafeConsole
 from app.console.streams import print_json, print_line, stderr_console, stdout_console
 from app.console.tables import PlainTable, plain_table
-
-if TYPE_CHECKING:
-    from app.console.safe_console import SafeConsole
-    from app.features.suites.run_options import SuiteRunIn
-    from app.features.suites.suite_run import Journal, SuiteRun
-    from app.settings import Settings
-
+from app.features.suites.journals import FileJournal, MemoryJournal
+from app.features.suites.records import write_files
+from app.features.suites.run_options import SuiteRunIn
+from app.features.suites.suite_run import Journal, SuiteModel, SuiteRun, open_suite_model, run_steps
+from app.settings import Settings
+from judges.llm.client import LLMReply, LLMRequest
+from judges.llm.pricing import estimate_tokens
+from judges.llm.providers import parse_model
+from rubrics.verdict import Usage
 
 _PRINT_INTERVAL_S = 10.0
 
@@ -31,15 +44,6 @@ class StepProgress:
 
     def __init__(self, console: SafeConsole, *, metric: str | None = None) -> None:
         """``metric`` is ``action`` if operations are scored by their accuracy and not by F1."""
-        from rich.progress import (
-            BarColumn,
-            MofNCompleteColumn,
-            Progress,
-            TextColumn,
-            TimeElapsedColumn,
-            TimeRemainingColumn,
-        )
-
         self._names = ("ele", "action" if metric == "action" else "f1", "step")
         self._console = console
         self._live = console.is_terminal
@@ -103,8 +107,6 @@ def load_config(context: typer.Context, path: Path | None) -> Path | None:
     """
     if path is None or context.resilient_parsing:
         return path
-    import yaml
-
     try:
         values = yaml.safe_load(path.read_text("utf-8-sig"))
     except (OSError, ValueError, RecursionError, yaml.YAMLError) as error:
@@ -170,8 +172,6 @@ def run_options(options_class: type[OptionsT], **values: Any) -> OptionsT:
     Raises:
         WrongUsage: a value is invalid.
     """
-    from pydantic import ValidationError
-
     try:
         return options_class(**{name: value for name, value in values.items() if value is not None})
     except ValidationError as error:
@@ -219,8 +219,6 @@ def run_suite(
 
 
 def _print_estimate(run: SuiteRun[Any], settings: Settings, *, as_json: bool) -> None:
-    from app.features.suites.dry_run import estimate_line, estimate_run
-
     if run.model is None:
         raise WrongUsage("--dry-run: scoring --predictions sends no request; run without --dry-run")
     estimate = estimate_run(run, settings)
@@ -230,11 +228,72 @@ def _print_estimate(run: SuiteRun[Any], settings: Settings, *, as_json: bool) ->
         print_line(estimate_line(estimate))
 
 
+_CHARS_PER_TOKEN: Final = 3
+_SHORT: Final = "Answer: A.\nELEMENT: Z"
+"""Reply that picks no option: the tournament then has no further rounds."""
+_LONG: Final = "Answer: B.\nAction: CLICK\nELEMENT: A\nACTION: CLICK\n"
+"""Reply that always picks an option: the tournament then has as many rounds as possible."""
+UNLIMITED_TOKENS: Final = 1_500
+"""Assumed length of replies of models that are sent no limit."""
+
+
+class _CountingClient:
+    """``LLMClient`` that sends nothing, counts tokens and always returns the same reply."""
+
+    def __init__(self, text: str, *, fills_limit: bool) -> None:
+        self._text = text
+        self._fills_limit = fills_limit
+        self.calls = self.input_tokens = self.output_tokens = 0
+
+    async def complete(self, request: LLMRequest) -> LLMReply:
+        limit = int(request.params.get("max_tokens") or UNLIMITED_TOKENS)
+        text = self._text.ljust(_CHARS_PER_TOKEN * limit, "x") if self._fills_limit else self._text
+        self.calls += 1
+        self.input_tokens += estimate_tokens(request.messages)
+        self.output_tokens += -(-len(text) // _CHARS_PER_TOKEN)
+        return LLMReply(text=text, parsed=None, model=request.model, usage=Usage())
+
+    async def aclose(self) -> None:
+        """Do nothing."""
+
+
+def estimate_run(run: SuiteRun[Any], settings: Settings) -> dict[str, Any]:
+    """Return the lowest and highest calls, tokens and cost in USD. ``usd`` is None if the price is unknown. Blocks.
+
+    Replies in a journal or in the reply cache are not taken into account: they cost nothing.
+    """
+    name = parse_model(settings.model).model
+    ends = {"low": _CountingClient(_SHORT, fills_limit=False), "high": _CountingClient(_LONG, fills_limit=True)}
+    for client in ends.values():
+        suite_model = SuiteModel(client=client, model=name)
+        event_loop.run(run_steps(run, MemoryJournal(), suite_model, max_concurrent=settings.max_llm))
+    price = settings.prices.of(name)
+    counted = {
+        figure: {end: getattr(client, figure) for end, client in ends.items()}
+        for figure in ("calls", "input_tokens", "output_tokens")
+    }
+    usd = price and {
+        end: price.usd(input_tokens=client.input_tokens, output_tokens=client.output_tokens)
+        for end, client in ends.items()
+    }
+    return {"model": settings.model, "steps": run.total, **counted, "usd": usd}
+
+
+def estimate_line(estimate: Mapping[str, Any]) -> str:
+    def spread(figure: str) -> str:
+        low, high = estimate[figure]["low"], estimate[figure]["high"]
+        return f"{low:,}" if low == high else f"{low:,} to {high:,}"
+
+    usd = estimate["usd"]
+    cost = "price unknown (set it in ASSAY_PRICES)" if usd is None else f"{usd['low']:.4f} to {usd['high']:.4f} USD"
+    return (
+        f"{estimate['steps']} steps by {estimate['model']}: {spread('calls')} calls, {spread('input_tokens')} input "
+        f"and {spread('output_tokens')} output tokens, {cost}. Nothing was sent."
+    )
+
+
 def _judge(run: SuiteRun[Any], settings: Settings, folder: Path | None) -> dict[str, Any]:
     """Judge the steps that the journal does not contain, write the files, and return the figures of all steps."""
-    from app.features.suites.journals import FileJournal, MemoryJournal
-    from app.features.suites.records import write_files
-
     journal: FileJournal | MemoryJournal
     if folder is None or run.model is None:
         journal = MemoryJournal(keeps=folder is not None)
@@ -254,8 +313,6 @@ def _judge(run: SuiteRun[Any], settings: Settings, folder: Path | None) -> dict[
 
 
 async def _judge_steps(run: SuiteRun[Any], settings: Settings, journal: Journal) -> list[dict[str, Any]]:
-    from app.features.suites.suite_run import SuiteModel, open_suite_model, run_steps
-
     async with AsyncExitStack() as stack:
         suite_model = SuiteModel.without_model()
         if run.model is not None:

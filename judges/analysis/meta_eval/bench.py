@@ -11,8 +11,7 @@ from dataclasses import asdict
 from datetime import datetime
 from typing import Any, Final
 
-from judges.analysis.label_choices import PartialRule
-from judges.analysis.meta_eval.items import Exclusion, Item
+from judges.analysis.meta_eval.items import Exclusion, Item, PartialRule
 from judges.analysis.meta_eval.judge_agreement import ComparedItem, JudgeTally
 from judges.analysis.statistics.agreement import Agreement, agreement, confusion_of
 from judges.llm.pricing import Price

@@ -21,7 +21,6 @@ from typing import Final, TypeAlias
 from cache.capture import CaptureOutcome, Evidence
 from cache.errors import CacheError, NoEvidence
 from cache.urls import canonical_key
-from judges.analysis.label_choices import PartialRule
 from judges.analysis.labels import HumanDecision, Label, LabelledPage, RecordedVerdict
 from judges.text_pages import evidence_of
 from judges.verifier import ClaimJudge
@@ -30,6 +29,21 @@ from rubrics.verdict import Claim, Outcome, Verdict
 _Key: TypeAlias = tuple[object, ...]
 DECIDED = (Outcome.PASSED, Outcome.FAILED)
 _LONG_AGO = datetime.min.replace(tzinfo=UTC)
+
+
+class PartialRule(StrEnum):
+    """Rule that turns three-way labels and verdicts into two-way ones. It is part of every report."""
+
+    FAILED = "failed"
+    """Partial support counts as failed, as in rubrics."""
+    PASSED = "passed"
+    EXCLUDED = "excluded"
+    """Claims that people or the judge call partly supported are left out and counted."""
+
+    @property
+    def in_reports(self) -> str:
+        """Name of the rule, for example ``partial=failed``."""
+        return f"partial={self}"
 
 
 class Exclusion(StrEnum):

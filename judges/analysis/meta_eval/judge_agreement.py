@@ -10,9 +10,8 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final
 
-from judges.analysis.label_choices import PartialRule
 from judges.analysis.labels import RecordedVerdict
-from judges.analysis.meta_eval.items import DECIDED, Item, JudgedItem, judged_as
+from judges.analysis.meta_eval.items import DECIDED, Item, JudgedItem, PartialRule, judged_as
 from judges.analysis.statistics.agreement import Agreement, agreement, confusion_of
 from judges.grounding.folding import FoldedText, fold
 from judges.grounding.quotes import find_quote

@@ -11,7 +11,7 @@ import pyarrow
 import pyarrow.parquet
 import pytest
 
-from judges.analysis.label_choices import SetFormat
+from judges.analysis.label_formats import SetFormat
 from judges.analysis.label_import import ImportReport, import_set
 from judges.analysis.labels import HumanDecision, Label, LabelsUnreadable, label_line, parse_labels
 from rubrics.verdict import Outcome

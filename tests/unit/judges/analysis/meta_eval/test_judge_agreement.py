@@ -3,10 +3,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from judges.analysis.label_choices import PartialRule
 from judges.analysis.labels import HumanDecision, Label, RecordedVerdict
 from judges.analysis.meta_eval.bench import SetTally, report_json
-from judges.analysis.meta_eval.items import Item, JudgedItem, items_of
+from judges.analysis.meta_eval.items import Item, JudgedItem, PartialRule, items_of
 from judges.analysis.meta_eval.judge_agreement import JudgeTally, RecordedTallies
 from rubrics.verdict import Outcome, Reason, Usage, Verdict, Vote
 
