@@ -18,9 +18,11 @@ from app.console.tables import bounds_text
 
 if TYPE_CHECKING:
     from app.features.bundles.archive import Manifest
+    from app.features.bundles.exporting import AgentResults
     from app.features.bundles.verification import CheckedResult, Report
     from app.settings import Settings
     from app.storage.database import Database
+    from cache.capture_index import CaptureIndex
 
 BundleArgument: TypeAlias = Annotated[Path, typer.Argument(metavar="FILE.zip", help="Bundle file.")]
 SHOWN_PROBLEMS = 20
@@ -73,40 +75,43 @@ def export(
 async def _export_from_service(
     settings: Settings, database: Database, agent: str, tasks: list[str], out: Path, content: bool
 ) -> Manifest:
-    from asyncio import to_thread
-
-    from app.engine.runtime import open_blobs
-    from app.features.bundles.exporting import EvidenceStores, export_bundle, from_database
-    from app.observability.logs import Redactor
+    from app.features.bundles.exporting import from_database
     from app.storage.captures import PostgresCaptureIndex
 
-    blobs = await to_thread(open_blobs, settings)
-    stores = EvidenceStores(blobs=blobs, captures=PostgresCaptureIndex(database), redactor=Redactor(settings.secrets))
-    return await export_bundle(stores, await from_database(database, agent, tasks), out, content=content)
+    evaluated = await from_database(database, agent, tasks)
+    return await _write(settings, PostgresCaptureIndex(database), evaluated, out, content)
 
 
 def _export_from_folder(
     results: Path, cache: Path | None, agent: str, tasks: list[str], out: Path, content: bool
 ) -> Manifest:
-    from asyncio import to_thread
-
     from app.console.judging_options import judging_settings, quiet_logging
     from app.engine.public_cache import PublicCache
-    from app.engine.runtime import open_blobs
-    from app.features.bundles.exporting import EvidenceStores, export_bundle, from_folder
-    from app.observability.logs import Redactor
+    from app.features.bundles.exporting import from_folder
     from cache.capture_index import FolderIndex
 
     settings = judging_settings(evidence=None if cache is None else PublicCache(cache).evidence_folder(agent))
     quiet_logging(settings)
 
     async def run() -> Manifest:
-        blobs = await to_thread(open_blobs, settings)
         captures = await FolderIndex.open(settings.data_dir / "captures")
-        stores = EvidenceStores(blobs=blobs, captures=captures, redactor=Redactor(settings.secrets))
-        return await export_bundle(stores, await from_folder(results, agent, tasks), out, content=content)
+        return await _write(settings, captures, await from_folder(results, agent, tasks), out, content)
 
     return event_loop.run(run())
+
+
+async def _write(
+    settings: Settings, captures: CaptureIndex, results: AgentResults, out: Path, content: bool
+) -> Manifest:
+    from asyncio import to_thread
+
+    from app.engine.runtime import open_blobs
+    from app.features.bundles.exporting import EvidenceStores, export_bundle
+    from app.observability.logs import Redactor
+
+    blobs = await to_thread(open_blobs, settings)
+    stores = EvidenceStores(blobs=blobs, captures=captures, redactor=Redactor(settings.secrets))
+    return await export_bundle(stores, results, out, content=content)
 
 
 def verify(file: BundleArgument, as_json: JsonOption = False) -> None:

@@ -30,9 +30,6 @@ def check(
         bool, typer.Option("--bind", help="Only list each citation mark with its source and statement.")
     ] = False,
     as_json: JsonOption = False,
-    markdown: Annotated[
-        bool, typer.Option("--markdown", help="Print a summary in Markdown, for a comment on a pull request.")
-    ] = False,
     html: Annotated[Path | None, typer.Option("--html", metavar="OUT", help="Write the report as HTML.")] = None,
     dry_run: DryRunOption = False,
     budget: Annotated[
@@ -56,8 +53,6 @@ def check(
     Opens each cited page with the browser and judges each statement. Without FILE, checks the shipped demo report
     with the lexical baseline, which needs no key.
     """
-    if as_json and markdown:
-        raise WrongUsage("--json and --markdown exclude each other")
     if source is None and bind:
         raise WrongUsage("--bind needs a FILE or URL")
     report = None if source is None or _is_url(source) else _read(Path(source))
@@ -74,7 +69,7 @@ def check(
     elif dry_run:
         command.print_estimate(as_json=as_json)
     else:
-        command.run(as_json=as_json, markdown=markdown, html=html, min_precision=min_precision)
+        command.run(as_json=as_json, html=html, min_precision=min_precision)
 
 
 def _is_url(source: str) -> bool:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Final
@@ -17,7 +16,7 @@ from app.console.judging_options import baseline_suggested, judging_settings, qu
 from app.console.not_judged import unread_page_lines
 from app.console.progress import ProgressBoard, Step
 from app.console.runtime import open_command_runtime
-from app.console.streams import print_json, print_line, stderr_console, stdout_console
+from app.console.streams import counted, print_json, print_line, stderr_console, stdout_console
 from app.console.tables import plain_table
 from app.demo import report_path
 from app.demo.site import DemoSite
@@ -25,7 +24,7 @@ from app.engine.runtime import Runtime
 from app.features.check.citation_list import line_numbers, short
 from app.features.check.estimate import estimate_check
 from app.features.check.pipeline import CheckOptions, check_report
-from app.features.check.report import CheckDocument, CheckStatus, Figure, SourceState, Statement, StatementOutcome
+from app.features.check.report import CheckDocument, CheckStatus, Figure, SourceState, StatementOutcome
 from app.features.check.reports import CheckPlan, ReportInput, plan_check, published_report
 from app.progress import Progress, Stage
 from app.settings import Settings
@@ -34,7 +33,6 @@ from judges.llm.providers import LEXICAL
 from rubrics.scoring import reaches
 
 _MAX_LISTED = 20
-_MAX_LISTED_IN_MARKDOWN: Final = 50
 
 FIGURE_LABELS: Final = {
     "citation_precision_liu2023": "citation precision (Liu et al. 2023)",
@@ -73,7 +71,7 @@ class CheckCommand:
         """Return the text of a published page with its links."""
 
         async def read() -> str:
-            async with self._runtime(self._settings()) as runtime:
+            async with open_command_runtime(self._settings(), shared=True) as runtime:
                 return (await published_report(runtime, str(self.source))).text
 
         return event_loop.run(read())
@@ -98,7 +96,7 @@ class CheckCommand:
 
         event_loop.run(run())
 
-    def run(self, *, as_json: bool, markdown: bool, html: Path | None, min_precision: float | None) -> None:
+    def run(self, *, as_json: bool, html: Path | None, min_precision: float | None) -> None:
         """Check the report, print the outcome, and exit with the code of the outcome."""
         saved = "Captured pages and replies are saved; run the same command to resume."
         with baseline_suggested(), event_loop.resumable(saved):
@@ -107,8 +105,6 @@ class CheckCommand:
             _write_html(page, html)
         if as_json:
             print_json(document.model_dump(mode="json"))
-        elif markdown:
-            typer.echo(markdown_summary(document), nl=False)
         else:
             print_document(document)
         _exit(document, min_precision)
@@ -126,7 +122,7 @@ class CheckCommand:
     async def _plan_alone(self, settings: Settings) -> CheckPlan:
         """Return the plan. Opens a browser only for a published page."""
         if self.text is None and self.source is not None:
-            async with self._runtime(settings) as runtime:
+            async with open_command_runtime(settings, shared=True) as runtime:
                 return await self._plan(runtime)
         return await self._plan(None)
 
@@ -147,7 +143,7 @@ class CheckCommand:
         async with AsyncExitStack() as stack:
             if self.source is None:
                 await stack.enter_async_context(DemoSite(reuse=True))
-            runtime = await stack.enter_async_context(self._runtime(settings))
+            runtime = await stack.enter_async_context(open_command_runtime(settings, shared=True))
             plan = await self._plan(runtime)
             board = stack.enter_context(ProgressBoard(stderr_console(), 1, unit="reports"))
             options = CheckOptions(
@@ -157,11 +153,6 @@ class CheckCommand:
             )
             document = await check_report(runtime, plan, options)
             return document, await _page(document, runtime) if with_page else None
-
-    @asynccontextmanager
-    async def _runtime(self, settings: Settings) -> AsyncIterator[Runtime]:
-        async with open_command_runtime(settings, shared=True) as runtime:
-            yield runtime
 
 
 async def _page(document: CheckDocument, runtime: Runtime) -> str:
@@ -189,22 +180,43 @@ def print_document(document: CheckDocument) -> None:
     if document.baseline:
         print_line(f"BASELINE: {document.notice}")
     table = plain_table("figure", "value", "95 % interval", "judged", "not judged")
-    for label, figure in labelled_figures(document):
-        table.add_row(label, share_text(figure), bounds_text(figure), str(figure.judged), str(figure.not_judged))
+    for name, label in FIGURE_LABELS.items():
+        figure: Figure = getattr(document.figures, name)
+        value = "unknown" if figure.value is None else f"{figure.value:.0%}"
+        table.add_row(label, value, _interval_text(figure), str(figure.judged), str(figure.not_judged))
     stdout_console().print(table)
-    print_line(counts_text(document))
-    problems = list(problems_of(document))
-    for line, label, statement in problems[:_MAX_LISTED]:
-        print_line(f"  line {line}: {label}: {short(statement.text, 160)}")
+    counts = [(label, document.counts.get(outcome, 0)) for outcome, label in OUTCOME_LABELS.items()]
+    print_line(", ".join(f"{count} {label}" for label, count in counts if count) or "no statements")
+    problems = [
+        (label, statement)
+        for outcome, label in OUTCOME_LABELS.items()
+        if outcome is not StatementOutcome.SUPPORTED
+        for statement in document.statements
+        if statement.outcome is outcome
+    ]
+    line_of = line_numbers(document.report.text)
+    for label, statement in problems[:_MAX_LISTED]:
+        print_line(f"  line {line_of(statement.start)}: {label}: {short(statement.text, 160)}")
         for span in statement.unsupported[:3]:
             print_line(f"      unsupported: {short(document.report.text[span.start : span.end], 160)}")
     if len(problems) > _MAX_LISTED:
-        print_line(f"  {len(problems) - _MAX_LISTED} more; use --json, --markdown or --html for all")
+        print_line(f"  {len(problems) - _MAX_LISTED} more; use --json or --html for all")
     for warning in document.warnings:
         print_line(f"note: {warning}")
+    if not document.baseline:
+        cost = "unknown cost" if document.usage.usd is None else f"{document.usage.usd:.4f} USD"
+        print_line(f"{counted(document.usage.calls, 'model call')}, {cost}")
     unread = [source for source in document.sources if source.state is SourceState.UNREADABLE]
     for cause in unread_page_lines({"url": s.url, "outcome": s.reason, "detail": s.detail} for s in unread):
         print_line(cause)
+
+
+def _interval_text(figure: Figure) -> str:
+    """Format the 95 % interval, and the bounds if something was not judged."""
+    if figure.interval is None:
+        return "-"
+    interval = f"{figure.interval.low:.0%} to {figure.interval.high:.0%}"
+    return f"{interval} (bounds {figure.low:.0%} to {figure.high:.0%})" if figure.not_judged else interval
 
 
 def _write_html(page: str, path: Path) -> None:
@@ -233,91 +245,3 @@ def _exit(document: CheckDocument, min_precision: float | None) -> None:
         raise Incomplete("the citation precision is unknown, because no citation was judged")
     if document.counts.get(StatementOutcome.NOT_JUDGED):
         raise typer.Exit(Exit.INCOMPLETE)
-
-
-def labelled_figures(document: CheckDocument) -> Iterator[tuple[str, Figure]]:
-    """Yield the figures of a check with their labels."""
-    for name, label in FIGURE_LABELS.items():
-        figure: Figure = getattr(document.figures, name)
-        yield label, figure
-
-
-def share_text(figure: Figure) -> str:
-    """Format the value of a figure."""
-    return "unknown" if figure.value is None else f"{figure.value:.0%}"
-
-
-def bounds_text(figure: Figure) -> str:
-    """Format the 95 % interval, and the bounds if something was not judged."""
-    if figure.interval is None:
-        return "-"
-    interval = f"{figure.interval.low:.0%} to {figure.interval.high:.0%}"
-    return f"{interval} (bounds {figure.low:.0%} to {figure.high:.0%})" if figure.not_judged else interval
-
-
-def counts_text(document: CheckDocument) -> str:
-    """Format the number of statements by outcome."""
-    counts = [(label, document.counts.get(outcome, 0)) for outcome, label in OUTCOME_LABELS.items()]
-    return ", ".join(f"{count} {label}" for label, count in counts if count) or "no statements"
-
-
-def problems_of(document: CheckDocument) -> Iterator[tuple[int, str, Statement]]:
-    """Yield line number, outcome and statement of all statements that are not supported, the worst first."""
-    line_of = line_numbers(document.report.text)
-    for outcome, label in OUTCOME_LABELS.items():
-        if outcome is not StatementOutcome.SUPPORTED:
-            for statement in document.statements:
-                if statement.outcome is outcome:
-                    yield line_of(statement.start), label, statement
-
-
-def markdown_summary(document: CheckDocument) -> str:
-    """Return the summary. Text of the report and of pages is in code spans, so it cannot add markup or mentions."""
-    lines = [f"## Citation check of {_code(document.report.name)}", ""]
-    if document.baseline:
-        lines += [f"**Baseline, not a model.** {document.notice}", ""]
-    lines += [f"{counts_text(document)} ({document.status.value}, model {_code(document.model)})", ""]
-    lines += ["| figure | value | 95 % interval | judged | not judged |", "|---|---|---|---|---|"]
-    for label, figure in labelled_figures(document):
-        lines.append(
-            f"| {label} | {share_text(figure)} | {bounds_text(figure)} | {figure.judged} | {figure.not_judged} |"
-        )
-    problems = list(problems_of(document))
-    if problems:
-        lines += ["", "| line | outcome | statement | unsupported words | source |", "|---|---|---|---|---|"]
-        for line, label, statement in problems[:_MAX_LISTED_IN_MARKDOWN]:
-            lines.append(
-                f"| {line} | {label} | {_code(statement.text)} | {_words(document, statement)} | "
-                f"{_cited(document, statement)} |"
-            )
-        if len(problems) > _MAX_LISTED_IN_MARKDOWN:
-            lines.append(f"\n{len(problems) - _MAX_LISTED_IN_MARKDOWN} more statements are not listed.")
-    for warning in document.warnings:
-        lines += ["", f"Note: {warning}"]
-    if not document.baseline:
-        usage = document.usage
-        cost = "unknown cost" if usage.usd is None else f"{usage.usd:.4f} USD"
-        calls = f"{usage.calls} model call{'' if usage.calls == 1 else 's'}"
-        lines += ["", f"{calls}, {usage.input_tokens + usage.output_tokens} tokens, {cost}"]
-    return "\n".join(lines) + "\n"
-
-
-def _words(document: CheckDocument, statement: Statement) -> str:
-    words = [document.report.text[span.start : span.end] for span in statement.unsupported]
-    return ", ".join(_code(each, 100) for each in words[:3])
-
-
-def _cited(document: CheckDocument, statement: Statement) -> str:
-    indices = dict.fromkeys(citation.source for citation in statement.citations if citation.source is not None)
-    cells = []
-    for index in list(indices)[:3]:
-        source = document.sources[index]
-        state = "" if source.state is SourceState.READABLE else f" ({source.state.value.replace('_', ' ')})"
-        cells.append(f"{_code(source.url or source.title or 'no URL', 150)}{state}")
-    return ", ".join(cells)
-
-
-def _code(text: str, limit: int = 300) -> str:
-    """Return text as a code span in a table cell."""
-    plain = short(text, limit).replace("`", "'").replace("|", "\\|")
-    return f"`{plain or ' '}`"

@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import re
 import tempfile
-import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -20,7 +19,6 @@ from answers.public_layout import ArchiveLimits, read_members
 from app.engine.public_cache import ImportSummary, PublicCache
 from app.engine.runtime import Runtime
 from app.errors import AppError
-from cache.atomic_files import atomic_path
 from cache.capture import Capture, CaptureSource
 from cache.errors import DocumentRejected
 from cache.sources.uploads import UploadedPage, is_mhtml, observe_upload, read_mhtml
@@ -34,7 +32,6 @@ _PAGE_FILE = re.compile(r"[0-9a-f]{32}\.(?:txt|jpg|pdf)|index(?:\.metadata)?\.js
 _MAX_DEPTH = 3
 _MIN_DEPTH_OF_AGENTS = 2
 """Depth from which the folder above a task is the agent's. At smaller depths it is the folder that the user passed."""
-_ZIP_TIME = (1980, 1, 1, 0, 0, 0)
 
 
 class TransferRefused(AppError):
@@ -192,16 +189,3 @@ async def export_task(
     except OSError as error:
         raise TransferRefused(f"Cannot write {folder}: {error.strerror}") from error
     return await public.missing_urls(agent, task_id, cited)
-
-
-def zip_folder(folder: Path, target: Path) -> None:
-    """Write a deterministic zip of a folder, atomically. Blocks."""
-    try:
-        with atomic_path(target) as draft, zipfile.ZipFile(draft, "w", zipfile.ZIP_DEFLATED) as archive:
-            for path in sorted(path for path in folder.rglob("*") if path.is_file()):
-                info = zipfile.ZipInfo(path.relative_to(folder).as_posix(), _ZIP_TIME)
-                info.compress_type = zipfile.ZIP_DEFLATED
-                info.external_attr = 0o644 << 16
-                archive.writestr(info, path.read_bytes())
-    except OSError as error:
-        raise TransferRefused(f"Cannot write {target}: {error.strerror}") from error

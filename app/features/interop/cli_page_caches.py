@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -90,25 +89,19 @@ def _row_text(row: Mapping[str, Any]) -> str:
 
 def export(
     agent: AgentOption,
-    out: Annotated[Path, typer.Option("--out", help="Folder or zip file to write.")],
+    out: Annotated[Path, typer.Option("--out", help="Folder to write.")],
     task: TaskOption = None,
     answers: AnswersOption = Path("answers"),
     as_json: JsonOption = False,
 ) -> None:
-    """Export the captured pages that answers cite. The output has the public layout, in a folder or a zip."""
+    """Export the captured pages that answers cite to a folder in the public layout."""
     submissions = find_answers(answers, agent, task or ())
     from app.engine.precapture import cited_in
-    from app.features.interop.cache_transfer import zip_folder
 
     settings = judging_settings()
     quiet_logging(settings)
     cited = cited_in(submissions)
-    if out.suffix.lower() == ".zip":
-        with tempfile.TemporaryDirectory(prefix="assay-export-") as folder:
-            rows = event_loop.run(_export(settings, Path(folder), cited))
-            zip_folder(Path(folder), out)
-    else:
-        rows = event_loop.run(_export(settings, out, cited))
+    rows = event_loop.run(_export(settings, out, cited))
     if as_json:
         print_json({"agent": agent, "to": str(out), "tasks": rows})
     else:

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Final
 
-from cache.single_flight import LRUCache, SingleFlight
+from cache.single_flight import LRUCache
 from judges.registry import MARK, Judge
 from judges.yaml_tasks.compiler import yaml_judge
 from judges.yaml_tasks.document import MAX_BYTES, MAX_PROBLEMS, InvalidTask, document_of
@@ -34,7 +34,6 @@ class RubricCompiler:
 
     def __init__(self) -> None:
         self._judges: LRUCache[str, Judge] = LRUCache(_MAX_CHARS, keeps_newest=True)
-        self._compiling: SingleFlight[str, Judge] = SingleFlight()
         self._thread = asyncio.Semaphore(1)
 
     async def judge(self, rubric: Mapping[str, Any]) -> Judge:
@@ -44,13 +43,14 @@ class RubricCompiler:
             InvalidRubric: It breaks a rule of the format.
         """
         source = json.dumps(rubric)
-        known = self._judges.get(source)
-        return known or await self._compiling.run(source, lambda: self._compile(source, rubric))
-
-    async def _compile(self, source: str, rubric: Mapping[str, Any]) -> Judge:
+        judge = self._judges.get(source)
+        if judge is not None:
+            return judge
         async with self._thread:
-            judge = await asyncio.to_thread(compile_rubric, rubric, source)
-        self._judges.put(source, judge, len(source))
+            judge = self._judges.get(source)
+            if judge is None:
+                judge = await asyncio.to_thread(compile_rubric, rubric, source)
+                self._judges.put(source, judge, len(source))
         return judge
 
 

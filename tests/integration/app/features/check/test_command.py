@@ -76,18 +76,6 @@ def test_json_matches_the_schema_and_names_the_baseline(report: Path, capsys: py
     assert document["figures"]["citation_precision_liu2023"]["count"] == 2
 
 
-def test_markdown_summary_has_figures_and_no_markup_of_the_report(
-    report: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
-    report.write_text(REPORT.replace("An adult", "@everyone `<b>` | adult"), "utf-8")
-    assert check(report, "--model", "lexical", "--markdown") == 0
-    printed = capsys.readouterr().out
-    assert "**Baseline, not a model.**" in printed
-    assert "| citation precision (Liu et al. 2023) | 67% |" in printed
-    assert "model call" not in printed
-    assert r"`@everyone '<b>' \| adult ticket costs 990 crowns [3].`" in printed
-
-
 def test_minimum_precision_sets_the_exit_code(report: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert check(report, "--model", "lexical", "--min-precision", "0.6") == 0
     assert check(report, "--model", "lexical", "--min-precision", "0.9") == 1

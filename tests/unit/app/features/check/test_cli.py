@@ -59,5 +59,3 @@ def test_missing_or_empty_file_folder_and_contradicting_options(
     (tmp_path / "report.md").write_text("\n")
     assert check(tmp_path / "report.md") == 2
     assert "report.md is empty" in capsys.readouterr().err
-    assert check(tmp_path / "none.md", "--json", "--markdown") == 2
-    assert "--json and --markdown exclude each other" in capsys.readouterr().err
