@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from statistics import fmean
-from typing import Any
+from typing import Any, TypeAlias
 
 from judges.agent_figures import AnswerOutcome, interval_json, judges_of, score_of
 from judges.analysis.flips import ComparableResult, Flip
@@ -25,6 +25,9 @@ from judges.analysis.statistics.paired import (
 )
 from judges.result import score_json
 from rubrics.scoring import Score, bounded_score, is_success
+
+_Scores: TypeAlias = dict[str, list[Score]]
+"""Scores of the answers by task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -41,14 +44,34 @@ class ComparisonSide:
 
 def comparison_json(first: ComparisonSide, others: Sequence[ComparisonSide]) -> dict[str, Any]:
     """Compare ``first`` with each of ``others``. The p values are Holm-corrected for the number of comparisons."""
-    compared = [_SideComparison(first, other) for other in others]
-    corrected = {figure: holm([each.figures[figure].p for each in compared]) for figure in _FIGURES}
+    before, afters = _by_task(first), [_by_task(other) for other in others]
+    figures = {
+        name: [_FigureComparison(before, after, figure_of) for after in afters] for name, figure_of in _FIGURES.items()
+    }
+    corrected = {name: holm([each.p for each in compared]) for name, compared in figures.items()}
     return {
         "level": LEVEL,
         "a": _side_json(first),
         "comparisons": [
-            each.to_json({figure: corrected[figure][nth] for figure in _FIGURES}, comparisons=len(compared))
-            for nth, each in enumerate(compared)
+            {
+                "b": _side_json(other),
+                **{
+                    name: compared[nth].to_json(corrected[name][nth], comparisons=len(others))
+                    for name, compared in figures.items()
+                },
+                "tasks": [
+                    {
+                        "task_id": task.task_id,
+                        "a": score_json(task.before),
+                        "b": score_json(task.after),
+                        "difference": score_json(task.difference),
+                    }
+                    for task in figures["score"][nth].tasks
+                ],
+                "only_a": sorted(before.keys() - after.keys()),
+                "only_b": sorted(after.keys() - before.keys()),
+            }
+            for nth, (other, after) in enumerate(zip(others, afters, strict=True))
         ],
     }
 
@@ -93,9 +116,16 @@ class _TaskFigure:
 class _FigureComparison:
     """One figure over the shared tasks of both sides."""
 
-    def __init__(self, tasks: Sequence[_TaskFigure]) -> None:
-        self.tasks = tasks
-        differences = [task.difference for task in tasks]
+    def __init__(self, before: _Scores, after: _Scores, figure_of: Callable[[Score], Score]) -> None:
+        self.tasks = [
+            _TaskFigure(
+                task_id=task,
+                before=_mean_score(before[task], figure_of),
+                after=_mean_score(after[task], figure_of),
+            )
+            for task in sorted(before.keys() & after.keys())
+        ]
+        differences = [task.difference for task in self.tasks]
         self._lows = [difference.low for difference in differences]
         self._highs = [difference.high for difference in differences]
         self.certain_differences = [difference.value for difference in differences if difference.value is not None]
@@ -149,48 +179,7 @@ class _FigureComparison:
         return "too_few_tasks" if len(self.certain_differences) < MIN_TASKS_FOR_TEST else "not_told_apart"
 
 
-class _SideComparison:
-    """Comparison of two sides."""
-
-    def __init__(self, first: ComparisonSide, other: ComparisonSide) -> None:
-        before, after = _by_task(first), _by_task(other)
-        self.other = other
-        self.shared = sorted(before.keys() & after.keys())
-        self.only_a = sorted(before.keys() - after.keys())
-        self.only_b = sorted(after.keys() - before.keys())
-        self.figures = {
-            name: _FigureComparison(
-                [
-                    _TaskFigure(
-                        task_id=task,
-                        before=_mean_score(before[task], figure_of),
-                        after=_mean_score(after[task], figure_of),
-                    )
-                    for task in self.shared
-                ]
-            )
-            for name, figure_of in _FIGURES.items()
-        }
-
-    def to_json(self, p_holm: Mapping[str, float], *, comparisons: int) -> dict[str, Any]:
-        return {
-            "b": _side_json(self.other),
-            **{name: figure.to_json(p_holm[name], comparisons=comparisons) for name, figure in self.figures.items()},
-            "tasks": [
-                {
-                    "task_id": task.task_id,
-                    "a": score_json(task.before),
-                    "b": score_json(task.after),
-                    "difference": score_json(task.difference),
-                }
-                for task in self.figures["score"].tasks
-            ],
-            "only_a": self.only_a,
-            "only_b": self.only_b,
-        }
-
-
-def _by_task(side: ComparisonSide) -> dict[str, list[Score]]:
+def _by_task(side: ComparisonSide) -> _Scores:
     grouped: dict[str, list[Score]] = {}
     for outcome in side.outcomes:
         score = score_of(outcome.result)
