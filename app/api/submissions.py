@@ -39,6 +39,7 @@ from app.api.problems import Problem, not_found
 from app.api.request_fields import ModelText, StrictJsonRoute
 from app.api.webhooks import new_webhook
 from app.engine.estimate import MAX_PAGES, MAX_PAST_RESULTS, AnswerFacts, PageSize, estimate_answer, total
+from app.errors import UnknownTask
 from app.jobs.intake import JobOptions, SubmissionReceipt
 from app.service import Service
 from app.storage import jobs as rows
@@ -51,8 +52,10 @@ from app.storage.retention import remove_submission, reviewed_results
 from cache.blobs import BlobArea
 from cache.urls import canonical_key, is_fetchable
 from judges.cpu_bound import cited_urls
+from judges.errors import JudgeNotLoadable
 from judges.llm.pricing import prices_as_of
 from judges.llm.providers import parse_judge
+from judges.registry import Judge
 
 
 class DeletedOut(BaseModel):
@@ -269,6 +272,21 @@ async def check_tasks_exist(service: Service, submissions: Sequence[Submission])
             errors.append((location, f"task {submission.task_id!r} does not exist; GET /v1/tasks lists all tasks"))
     if errors:
         raise Problem(404, "UNKNOWN_TASK", "This task does not exist", errors=errors)
+
+
+def usable_judge(service: Service, task_id: str, path: str = "task_id") -> Judge:
+    """Return the judge of a task. ``path`` is the field of the request that names the task.
+
+    Raises:
+        Problem: The task does not exist, or its task file does not load.
+    """
+    try:
+        return service.runtime.judge(task_id)
+    except UnknownTask as error:
+        detail = f"task {task_id!r} does not exist; GET /v1/tasks lists all tasks"
+        raise Problem(404, "UNKNOWN_TASK", "This task does not exist", errors=[(path, detail)]) from error
+    except JudgeNotLoadable as error:
+        raise Problem(409, "JUDGE_BROKEN", f"The judge of task {task_id!r} does not load: {error}") from error
 
 
 def _read_upload(upload: UploadFile) -> tuple[Sequence[Submission], str]:

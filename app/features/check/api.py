@@ -11,7 +11,6 @@ from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from answers.provider_replies import answer_from_reply
 from answers.submission import Submission
-from app.access.keys import Caller
 from app.api.access import ReaderDep, ServiceDep, SubmitterDep
 from app.api.examples import EXAMPLE_ID, sends
 from app.api.models import BudgetUsd, JobStateOut, ListOut, Priority, ProgressOut
@@ -153,11 +152,6 @@ async def list_checks(service: ServiceDep, caller: ReaderDep, paging: JobsPageDe
 @router.get("/checks/{check_id}")
 async def get_check(check_id: IdPath, service: ServiceDep, caller: ReaderDep) -> CheckOut:
     """Return a check, with its document if it has a result."""
-    return await find_check(service, caller, check_id)
-
-
-async def find_check(service: ServiceDep, caller: Caller, check_id: str) -> CheckOut:
-    """Return a check of the caller. Raise ``Problem`` if it does not exist."""
     async with service.database.begin() as connection:
         job = await rows.get_job(connection, check_id, owner=caller.visible_owner)
         if job is None or job.kind is not JobKind.CHECK:

@@ -18,7 +18,7 @@ from app.api.models import BudgetUsd, Priority
 from app.api.paging import ID_PATTERN, NAME_PATTERN, IdPath
 from app.api.problems import Problem, not_found
 from app.api.request_fields import Model, StrictJsonRoute
-from app.api.submissions import KeyHeader, key_of_request
+from app.api.submissions import KeyHeader, key_of_request, usable_judge
 from app.features.rescore import storage
 from app.features.rescore.side_by_side import RescoredAnswer, comparison_json, rescored_answer
 from app.jobs.intake import JobOptions, JudgeAgain
@@ -122,9 +122,12 @@ async def create_rescore(
     Verdicts whose inputs did not change are reused without a model request.
     """
     jobs = await _selected(service, caller, task_id=body.task_id, agent=body.agent, ids=body.jobs)
-    await _check_judges(service, {job.task_id for job in jobs})
+    tasks = {job.task_id for job in jobs}
+    await service.runtime.reload_judges(tasks)
+    for task_id in sorted(tasks):
+        usable_judge(service, task_id)  # otherwise all of its jobs would fail
     rescore_id = service.runtime.ids.new(storage.ID_PREFIX)
-    agents, tasks = {job.agent for job in jobs}, {job.task_id for job in jobs}
+    agents = {job.agent for job in jobs}
     accepted = await service.intake.judge_again(
         JudgeAgain(
             id=rescore_id,
@@ -204,19 +207,6 @@ async def _selected(
         detail = f"The selection has more than {MAX_ANSWERS} answers: select an agent and a task"
         raise Problem(422, "TOO_MANY", detail)
     return jobs
-
-
-async def _check_judges(service: Service, task_ids: set[str]) -> None:
-    """Raise Problem for a task whose judge does not exist or does not load: all of its jobs would fail."""
-    await service.runtime.reload_judges(task_ids)
-    for task_id in sorted(task_ids):
-        if not service.runtime.has_task(task_id):
-            detail = f"task {task_id!r} does not exist; GET /v1/tasks lists all tasks"
-            raise Problem(404, "UNKNOWN_TASK", "This task does not exist", errors=[("task_id", detail)])
-        broken = service.runtime.catalogue.broken.get(task_id)
-        if broken is not None:
-            detail = f"The judge of task {task_id!r} does not load: {broken.partition(chr(10))[0]}"
-            raise Problem(409, "JUDGE_BROKEN", detail)
 
 
 async def _find(service: Service, caller: Caller, rescore_id: str) -> tuple[SubmissionRecord, list[Job]]:

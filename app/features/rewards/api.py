@@ -18,13 +18,13 @@ from app.api.figures import ScoreOut
 from app.api.models import BudgetUsd
 from app.api.problems import Problem
 from app.api.request_fields import AnswerText, Model, Name, StrictJsonRoute
+from app.api.submissions import usable_judge
 from app.async_tools import first_exception
 from app.features.rewards.reward import MaskReason, ScoreKind
 from app.features.rewards.rubrics import InvalidRubric, RubricCompiler
 from app.features.rewards.verification import RewardVerifier, Verification
 from app.service import Service
 from judges.cpu_bound import run_cpu_bound
-from judges.errors import JudgeNotLoadable
 from judges.llm.providers import parse_judge
 from judges.registry import Judge
 
@@ -309,11 +309,4 @@ async def _judge(service: Service, compiler: RubricCompiler, item: VerifyItemIn,
         except InvalidRubric as error:
             errors = [(f"{prefix}rubric.{path}".rstrip("."), message) for path, message in error.errors]
             raise Problem(422, "INVALID", str(error), errors=errors) from error
-    task_id = item.task_id or ""
-    if not service.runtime.has_task(task_id):
-        detail = f"task {task_id!r} does not exist; GET /v1/tasks lists all tasks"
-        raise Problem(404, "UNKNOWN_TASK", "This task does not exist", errors=[(f"{prefix}task_id", detail)])
-    try:
-        return service.runtime.judge(task_id)
-    except JudgeNotLoadable as error:
-        raise Problem(409, "JUDGE_BROKEN", f"The judge of task {task_id!r} does not load: {error}") from error
+    return usable_judge(service, item.task_id or "", f"{prefix}task_id")
