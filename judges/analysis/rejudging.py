@@ -13,9 +13,9 @@ from enum import StrEnum
 from typing import Any, Final, TypeAlias
 
 from cache.urls import canonical_key
+from judges.analysis.overrides import judged_leaves
 from judges.llm.providers import LEXICAL
-from rubrics.result_json import nodes_below, script_sha256_of
-from rubrics.tree import NodeKeys
+from rubrics.result_json import script_sha256_of
 
 Result: TypeAlias = Mapping[str, Any]
 _SHOWN_BODIES: Final = ("text", "links", "screenshot-")
@@ -55,7 +55,7 @@ class _IndexedResult:
         pages = [page for page in result.get("pages") or () if isinstance(page.get("url"), str)]
         return cls(
             result=result,
-            leaves={place: leaf for place, leaf in _keyed_leaves(result)},
+            leaves={key: leaf.data for key, leaf in judged_leaves(result).items()},
             pages={canonical_key(page["url"]): _shown(page) for page in pages},
             prompts=dict(_version(prompt) for prompt in result.get("prompts") or ()),
         )
@@ -103,7 +103,8 @@ def _compare_leaf(place: str, leaf: Mapping[str, Any], now: _IndexedResult, befo
         leaf.get(name) != earlier.get(name) for name in ("claim", "instruction", "sources")
     )
     causes = set(_known_causes(leaf, now, before, question_changed=question_changed))
-    script_changed = None not in (_script(now), _script(before)) and _script(now) != _script(before)
+    scripts = [script_sha256_of(side.result) for side in (now, before)]
+    script_changed = None not in scripts and scripts[0] != scripts[1]
     if script_changed and question_changed:
         causes.add(Cause.SCRIPT)
     if leaf.get("model") == LEXICAL:
@@ -126,8 +127,10 @@ def _known_causes(
     if any(key in now.pages and key in before.pages and now.pages[key] != before.pages[key] for key in keys):
         yield Cause.PAGE
     name, version = _version(leaf.get("prompt") or "@")
-    others = (name for name in now.prompts if question_changed and name.startswith("extract"))
-    if before.prompts.get(name, version) != version or any(_prompt_changed(other, now, before) for other in others):
+    used = {name: version}
+    if question_changed:
+        used |= {other: now.prompts[other] for other in now.prompts if other.startswith("extract")}
+    if any(before.prompts.get(prompt, version) != version for prompt, version in used.items()):
         yield Cause.PROMPT
     if _differs("model", now, before) or _differs("asked_in", now, before):
         yield Cause.MODEL
@@ -140,10 +143,6 @@ def _fallback_cause(earlier: Mapping[str, Any] | None, *, script_changed: bool) 
     return Cause.NOT_CACHED if earlier is not None and earlier.get("outcome") in _JUDGED else Cause.NEW
 
 
-def _prompt_changed(prompt: str, now: _IndexedResult, before: _IndexedResult) -> bool:
-    return prompt in before.prompts and before.prompts[prompt] != now.prompts[prompt]
-
-
 def _differs(name: str, now: _IndexedResult, before: _IndexedResult) -> bool:
     """Return whether both results have the field and its values differ.
 
@@ -151,10 +150,6 @@ def _differs(name: str, now: _IndexedResult, before: _IndexedResult) -> bool:
     """
     one, other = now.result.get(name), before.result.get(name)
     return one is not None and other is not None and one != other
-
-
-def _script(side: _IndexedResult) -> Any:
-    return script_sha256_of(side.result)
 
 
 def _version(prompt: str) -> tuple[str, str]:
@@ -169,19 +164,9 @@ def _shown(page: Mapping[str, Any]) -> Any:
     return shown_bodies if page.get("outcome") in ("ok", "partial") else None
 
 
-def _keyed_leaves(result: Result) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the leaves of a result, each with a unique key."""
-    for part in result.get("eval_breakdown") or ():
-        addresses = NodeKeys()
-        for node in nodes_below(part["verification_tree"]):
-            place = addresses.key(str(node["id"]))
-            if not node.get("children"):
-                yield place, node
-
-
 def _with_rejudged(node: Mapping[str, Any], rejudged: Mapping[int, Any]) -> dict[str, Any]:
     """Return a copy of a tree with ``rejudged`` in each leaf."""
     children = node.get("children") or ()
     if not children:
-        return {**node, "rejudged": rejudged[id(node)]}
+        return {**node, "rejudged": rejudged.get(id(node))}
     return {**node, "children": [_with_rejudged(child, rejudged) for child in children]}
