@@ -198,7 +198,10 @@ class Auditor:
             left = [one for one in left if not _is_grounded(found[one.index][-1])]
             if not left:
                 break
-        deciding = {index: min(verdicts, key=_deciding_rank) for index, verdicts in found.items()}
+        deciding = {
+            index: min(verdicts, key=lambda one: (DECIDING_ORDER.index(one.outcome), not one.quotes))
+            for index, verdicts in found.items()
+        }
         return {index: _if_seen(verdict, "" if is_whole else TOO_LONG) for index, verdict in deciding.items()}
 
     async def _decide(
@@ -231,7 +234,14 @@ class Auditor:
                 )
                 for one, audited in decided
             }
-            return verdicts, [one for one, audited in decided if not repair and _cuts_negation(audited, page)]
+            # verdicts that need a quote, if all that are in the page leave out a negation
+            return verdicts, [
+                one
+                for one, audited in decided
+                if not repair
+                and audited.verdict != "not_supported"
+                and needs_whole_sentence(page.index.folded, audited.quotes, url=page.url)
+            ]
 
         verdicts, cut = await self.pages.run_page_check(check, page)
         if cut:
@@ -329,10 +339,6 @@ def _is_grounded(verdict: ClaimVerdict) -> bool:
     return verdict.outcome is ClaimOutcome.SUPPORTED and bool(verdict.quotes)
 
 
-def _deciding_rank(verdict: ClaimVerdict) -> tuple[int, bool]:
-    return DECIDING_ORDER.index(verdict.outcome), not verdict.quotes
-
-
 def _located(verdict: ClaimVerdict, part: PagePart, text: str) -> ClaimVerdict:
     """Return a verdict on a part of a page with the places of its quotes in the text of the page."""
     spans = [part.locate(quote.start, quote.end) for quote in verdict.quotes]
@@ -357,11 +363,6 @@ def _if_seen(verdict: ClaimVerdict, unseen: str) -> ClaimVerdict:
             "grounded": None,
         }
     )
-
-
-def _cuts_negation(audited: AuditedClaim, page: PreparedPage) -> bool:
-    """Return whether the verdict needs a quote, and all that are in the page leave out a negation."""
-    return audited.verdict != "not_supported" and needs_whole_sentence(page.index.folded, audited.quotes, url=page.url)
 
 
 def jury_claim_verdict(jury: str, verdicts: Mapping[str, ClaimVerdict]) -> ClaimVerdict:

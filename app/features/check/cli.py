@@ -61,7 +61,8 @@ def check(
     """
     if source is None and bind:
         raise WrongUsage("--bind needs a FILE or URL")
-    report = None if source is None or _is_url(source) else _read(Path(source))
+    is_file = source is not None and not source.lower().startswith(("http://", "https://"))
+    report = _read(Path(str(source))) if is_file else None
     if bind and report is not None:
         print_binding(str(source), report, as_json=as_json)
         return
@@ -74,10 +75,6 @@ def check(
         command.print_estimate(as_json=as_json)
     else:
         command.run(as_json=as_json, html=html, min_precision=min_precision)
-
-
-def _is_url(source: str) -> bool:
-    return source.lower().startswith(("http://", "https://"))
 
 
 def _read(file: Path) -> str:

@@ -309,7 +309,7 @@ def _document(
         not_judged=dict(missing),
         usage=CheckUsage(**asdict(usage)),
         budget=CheckBudget(limit_usd=options.budget_usd, exhausted=exhausted),
-        warnings=[*_warnings(plan, statements, claimed, is_baseline=is_baseline), *_fault_warnings(missing)],
+        warnings=_warnings(plan, statements, claimed, missing, is_baseline=is_baseline),
     )
 
 
@@ -380,7 +380,12 @@ def _captured_page(capture: Capture) -> CapturedPage:
 
 
 def _warnings(
-    plan: CheckPlan, statements: Sequence[Statement], claimed: Sequence[ClaimedStatement], *, is_baseline: bool
+    plan: CheckPlan,
+    statements: Sequence[Statement],
+    claimed: Sequence[ClaimedStatement],
+    missing: Mapping[str, int],
+    *,
+    is_baseline: bool,
 ) -> list[str]:
     warnings = []
     if not plan.binding.marks:
@@ -401,11 +406,8 @@ def _warnings(
     by_rules = 0 if is_baseline else sum(one.by_rules and one.factual for one in claimed)
     if by_rules:
         warnings.append(f"{plural(by_rules, 'statement', 'statements')} divided into claims without the model.")
-    return warnings
-
-
-def _fault_warnings(by_reason: Mapping[str, int]) -> list[str]:
-    return [
+    warnings += [
         f"{plural(count, 'verdict', 'verdicts')} missing: {reason_words(reason)}"
-        for reason, count in sorted(by_reason.items())
+        for reason, count in sorted(missing.items())
     ]
+    return warnings

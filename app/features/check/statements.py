@@ -96,7 +96,8 @@ def sections_of(binding: Binding) -> list[Section]:
     for statement in _statements(binding):
         if statement.kind is StatementKind.HEADING and not statement.marks:
             finish()
-            level = _heading_level(binding.text, statement.start)
+            line = binding.text[binding.text.rfind("\n", 0, statement.start) + 1 : statement.start]
+            level = line.count("#") or 1
             trail = [title for title in trail if title[0] < level]
             trail.append((level, statement.plain[:_MAX_HEADING_CHARS]))
             continue
@@ -153,11 +154,6 @@ def _statements(binding: Binding) -> Iterator[ReportStatement]:
             plain=_plain_row(plain) if is_row else plain,
             column_titles=titles if is_row else "",
         )
-
-
-def _heading_level(text: str, start: int) -> int:
-    line = text[text.rfind("\n", 0, start) + 1 : start]
-    return line.count("#") or 1
 
 
 def _plain_row(row: str) -> str:

@@ -83,14 +83,16 @@ def _submissions(source: Path, agent: str | None) -> tuple[Submission, ...]:
     from answers.public_layout import read_archive, read_folder
 
     if source.is_dir():
-        agents = [agent] if agent else sorted(path.name for path in source.iterdir() if _is_agent(path))
+        agents = (
+            [agent]
+            if agent
+            else sorted(
+                path.name for path in source.iterdir() if path.is_dir() and not path.name.startswith((".", "_"))
+            )
+        )
         return tuple(submission for name in agents for submission in read_folder(source, name))
     with source.open("rb") as file:
         return read_archive(file) if source.suffix in _ARCHIVES else read_jsonl(file, agent=agent)
-
-
-def _is_agent(path: Path) -> bool:
-    return path.is_dir() and not path.name.startswith((".", "_"))
 
 
 def _write(submissions: Sequence[Submission], to: Path, *, overwrite: bool) -> dict[str, object]:
@@ -108,7 +110,11 @@ def _write(submissions: Sequence[Submission], to: Path, *, overwrite: bool) -> d
                     hint="In a folder, answers of several runs need different names. --submit keeps runs apart.",
                 )
             files[path] = answer
-    changed = {path: answer for path, answer in files.items() if not _is_unchanged(path, answer)}
+    changed = {
+        path: answer
+        for path, answer in files.items()
+        if not (path.is_file() and path.read_bytes() == answer.text.encode("utf-8"))
+    }
     conflicting = [path for path in changed if path.exists()]
     if conflicting and not overwrite:
         listed = ", ".join(map(str, conflicting[:5]))
@@ -122,10 +128,6 @@ def _write(submissions: Sequence[Submission], to: Path, *, overwrite: bool) -> d
         message = f"warning: {path} will not be judged, because it is not an {ANSWERS}: rename it, or use --submit"
         stderr_console().print_line(message)
     return {"written": len(changed), "unchanged": len(files) - len(changed), "files": [str(path) for path in files]}
-
-
-def _is_unchanged(path: Path, answer: Answer) -> bool:
-    return path.is_file() and path.read_bytes() == answer.text.encode("utf-8")
 
 
 def _submit(submissions: Sequence[Submission], url: str) -> dict[str, object]:

@@ -319,6 +319,7 @@ class _Run:
                 is_late=total_s >= _LATE_SHARE * asked.deadline_s,
             )
         timing = {} if result is None else result["timing"]
+        usage = _NO_USAGE if result is None else result["usage"]
         both = dict.fromkeys(ScoreKind, _UNKNOWN) if result is None else scores(result)
         seconds = {
             "total_s": round(total_s, 3),
@@ -337,16 +338,13 @@ class _Run:
             "scores": {kind: score_json(score) for kind, score in both.items()},
             "components": [] if result is None else components(result),
             "pages": None if result is None else {"total": pages.total, "unreadable": pages.unreadable},
-            "cost": self._cost(_NO_USAGE if result is None else result["usage"]),
+            "cost": {**usage, "cached_calls": usage["cached_calls"] + self._shared_calls},
             "timing": seconds,
             "task_id": asked.judge.task,
             "judge_sha256": asked.judge.sha256,
             "answer_sha256": Answer(name=_ANSWER, text=asked.text).sha256,
             "model": asked.model,
         }
-
-    def _cost(self, usage: Mapping[str, Any]) -> dict[str, Any]:
-        return {**usage, "cached_calls": usage["cached_calls"] + self._shared_calls}
 
     def _count(self, reward: Reward, both: Mapping[ScoreKind, Score], timing: Mapping[str, float]) -> None:
         metrics = self._service.metrics

@@ -45,6 +45,7 @@ def test_judge(
 
     Exit code 100 if there are any.
     """
+    from app.engine.judge_trials import LintReport
     from judges.analysis.task_tests.leaves import not_judged
 
     settings = judging_settings(judges=judges, model=model)
@@ -68,7 +69,8 @@ def test_judge(
         print_json({"task_id": task_id, "model": model, "fields": fields, "lint": report["lint"], "scores": scores})
     else:
         _print_fields(task_id, judge, fields)
-        _print_lint(report["lint"])
+        for line in LintReport(findings=report["lint"]).lines():
+            print_line(line)
         _print_scores(scores)
     if fields["findings"] or scores["findings"]:
         raise typer.Exit(Exit.GATE_FAILED)
@@ -160,13 +162,6 @@ def _print_fields(task_id: str, judge: Judge, fields: dict[str, Any]) -> None:
         print_line(f"note: {note}")
     if not fields["findings"]:
         print_line("Every value, citation and leaf is protected.")
-
-
-def _print_lint(findings: list[dict[str, str]]) -> None:
-    from app.engine.judge_trials import LintReport
-
-    for line in LintReport(findings=findings).lines():
-        print_line(line)
 
 
 def _print_scores(scores: dict[str, Any]) -> None:

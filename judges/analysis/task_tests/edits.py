@@ -378,7 +378,9 @@ def wrong_values(value: Any, known_text: str, choices: Iterable[Any] = ()) -> li
         values += [_other_digits(text, known_text, low=True), _other_digits(text, known_text, low=False)]
     letters = re.search(r"[^\W\d_]{2}", text)
     if letters or not values:
-        names = [name for name in _WRONG_NAMES if not _any_word(name, known_text)] or list(_WRONG_NAMES)
+        folded = known_text.casefold()
+        unknown = (name for name in _WRONG_NAMES if not any(word in folded for word in name.casefold().split()))
+        names = list(unknown) or list(_WRONG_NAMES)
         values += [names[0]] if values else [names[0], names[-1]]
     return [*values, *(choice for choice in choices if choice != value)]
 
@@ -461,11 +463,6 @@ def _digit_candidates(text: str, *, low: bool) -> Iterator[str]:
 
 def _digit_after(text: str) -> str:
     return "5" if text[-1] != "5" else "7"
-
-
-def _any_word(name: str, known_text: str) -> bool:
-    folded = known_text.casefold()
-    return any(word in folded for word in name.casefold().split())
 
 
 def replace_value(text: str, value: str, by: str) -> str:

@@ -172,15 +172,14 @@ class _Finder:
             return False
         if not _confirmed(leaf.claim, self._observed.answer):
             return False
-        return all(
-            self._confirmed_in(run, key)
+        edited = [
+            (run.leaves.get(key), run.edit.text)
             for field in self._reads[key]
             for run in self._observed.of(field, EditKind.WRONG)
+        ]
+        return all(
+            leaf is not None and leaf.claim is not None and _confirmed(leaf.claim, text) for leaf, text in edited
         )
-
-    def _confirmed_in(self, run: EditRun, key: str) -> bool:
-        leaf = run.leaves.get(key)
-        return leaf is not None and leaf.claim is not None and _confirmed(leaf.claim, run.edit.text)
 
     def _protecting(self, field: Field) -> frozenset[str]:
         """Return the leaves that detect a wrong value."""
@@ -333,7 +332,7 @@ class _Finder:
                     o for o in owners if shape_of(o) == shape_of(field.owner) or self._same_kind(o, field.owner)
                 ]
                 own = [o for o in parallel if any(f.urls and f.owner == o for f in self._observed.fields)]
-                if own and not any(_related(o, field.owner) for o in owners):
+                if own and not any(o == field.owner[: len(o)] or field.owner == o[: len(field.owner)] for o in owners):
                     message = (
                         f"It is about {format_path(own[0])}, but its sources are those of {format_path(field.owner)}."
                     )
@@ -464,10 +463,6 @@ def _merged(findings: Iterable[Finding]) -> list[Finding]:
 
 def _confirmed(claim: str, answer: str) -> bool:
     return decide(claim, {"answer": answer}).result
-
-
-def _related(one: Path, other: Path) -> bool:
-    return one[: len(other)] == other or other[: len(one)] == one
 
 
 def _cited(observed: FieldTestRuns) -> list[tuple[str, int]]:

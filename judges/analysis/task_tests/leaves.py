@@ -144,7 +144,8 @@ def _findings(gold: ObservedRun, empty: ObservedRun | str, unmoved: frozenset[st
         return
     if (scored := empty_answer_finding(empty)) is not None:
         yield scored
-    never = [leaf for leaf in gold.passed if leaf.key in unmoved and not _fails(empty.leaves.get(leaf.key))]
+    settled = {key for key, leaf in empty.leaves.items() if leaf.outcome is not Outcome.FAILED}
+    never = [leaf for leaf in gold.passed if leaf.key in unmoved & settled]
     if never:
         yield {
             "code": "never_flips",
@@ -178,10 +179,6 @@ def empty_answer_finding(empty: ObservedRun) -> dict[str, Any] | None:
 
 
 _WRONG = (Outcome.FAILED, Outcome.UNDECIDED, Outcome.NOT_JUDGED)
-
-
-def _fails(leaf: ObservedLeaf | None) -> bool:
-    return leaf is None or leaf.outcome is Outcome.FAILED
 
 
 def _score(run: ObservedRun) -> Mapping[str, float | None]:
