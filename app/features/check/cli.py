@@ -82,34 +82,23 @@ def _read(file: Path) -> str:
 
     The text of a file with the suffix ``.json``, the reply of a model provider, is its Markdown.
     """
-    if file.is_dir():
-        raise WrongUsage(f"{file} is a folder", hint="Give the path of one report.")
     try:
+        if file.suffix.lower() == ".json":
+            from app.console.answer_files import text_of_reply
+
+            return text_of_reply(file)
         with file.open("rb") as opened:
             content = opened.read(MAX_BYTES + 1)
-    except FileNotFoundError:
-        raise WrongUsage(f"{file}: no such file") from None
+        if len(content) > MAX_BYTES:
+            raise WrongUsage(f"{file} is larger than {MAX_BYTES // 1_000_000} MB", hint="Divide it into several files.")
+        text = content.decode("utf-8")
     except OSError as error:
         raise WrongUsage(f"Cannot read {file}: {error.strerror}") from error
-    if not content.strip():
-        raise WrongUsage(f"{file} is empty")
-    if len(content) > MAX_BYTES:
-        raise WrongUsage(f"{file} is larger than {MAX_BYTES // 1_000_000} MB", hint="Divide it into several files.")
-    if file.suffix.lower() == ".json":
-        from app.console.answer_files import text_of_reply
-
-        try:
-            return text_of_reply(file)
-        except UnicodeDecodeError as error:
-            raise WrongUsage(f"{file} is not UTF-8: {error}", hint="Save the file as UTF-8.") from error
-    try:
-        return content.decode("utf-8")
     except UnicodeDecodeError as error:
-        byte, line = content[error.start], content.count(b"\n", 0, error.start) + 1
-        raise WrongUsage(
-            f"{file} is not UTF-8: byte 0x{byte:02x} at offset {error.start} (line {line}): {error.reason}",
-            hint="Save the file as UTF-8.",
-        ) from error
+        raise WrongUsage(f"{file} is not UTF-8: {error}", hint="Save the file as UTF-8.") from error
+    if not text.strip():
+        raise WrongUsage(f"{file} is empty")
+    return text
 
 
 def print_binding(name: str, text: str, *, as_json: bool) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from app.console.answer_files import check_name
 from app.console.connection import URL, UrlOption, connect
 from app.console.errors import WrongUsage, require_folder
 from app.console.judging_options import AgentOption, TaskOption
@@ -74,11 +75,9 @@ def export(
 def _read_results(
     agent: str, tasks: Sequence[str], run: str | None, folder: Path | None, url: str
 ) -> list[ExportedResult]:
-    from answers.submission import name_problems
     from app.features.interop.exported_results import from_folder, from_server
 
-    for problem in name_problems(agent, "agent"):
-        raise WrongUsage(f"agent {agent!r} {problem.message}")
+    check_name(agent, "agent")
     if folder is None:
         with connect(url) as client:
             selected = from_server(client, agent, tasks, run=run)

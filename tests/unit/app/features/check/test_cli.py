@@ -55,7 +55,7 @@ def test_missing_or_empty_file_folder_and_contradicting_options(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert check(tmp_path / "none.md", "--bind") == 2
-    assert "no such file" in capsys.readouterr().err
+    assert "No such file" in capsys.readouterr().err
     (tmp_path / "report.md").write_text("\n")
     assert check(tmp_path / "report.md") == 2
     assert "report.md is empty" in capsys.readouterr().err
