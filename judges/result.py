@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -288,6 +288,13 @@ def judged_answers(out: Path, agent: str, task_id: str) -> list[AnswerFolder]:
         for name in _folders(task_folder(out, agent, task_id))
     ]
     return sorted((folder for folder in folders if folder.newest_result() is not None), key=lambda one: one.answer_name)
+
+
+def judged_folders(out: Path, agent: str, task_ids: Collection[str] = ()) -> Iterator[AnswerFolder]:
+    """Yield the answers of an agent that have a result, by task and name. Empty ``task_ids``: of all tasks."""
+    for task_id in judged_tasks(out, agent):
+        if not task_ids or task_id in task_ids:
+            yield from judged_answers(out, agent, task_id)
 
 
 def write_json(path: Path, document: Any) -> None:

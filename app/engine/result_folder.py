@@ -21,8 +21,7 @@ from judges.result import (
     TASK_SUMMARY,
     AnswerFolder,
     agent_folder,
-    judged_answers,
-    judged_tasks,
+    judged_folders,
     task_folder,
     write_json,
 )
@@ -100,13 +99,12 @@ def read_outcomes(out: Path, agent: str) -> list[AnswerOutcome]:
     """
     return [
         AnswerOutcome(
-            task_id=task_id,
+            task_id=folder.task_id,
             answer_name=folder.answer_name,
             words=words_of(folder),
             result=newest_result(folder),
         )
-        for task_id in judged_tasks(out, agent)
-        for folder in judged_answers(out, agent, task_id)
+        for folder in judged_folders(out, agent)
     ]
 
 

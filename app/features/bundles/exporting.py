@@ -37,7 +37,7 @@ from cache.blobs import BlobArea, BlobStore
 from cache.capture_index import CaptureIndex, capture_to_json
 from cache.errors import BlobCorrupt, BlobMissing
 from judges.llm.call_recording import CallLogUnreadable, read_calls
-from judges.result import AnswerFolder, judged_answers, judged_tasks
+from judges.result import AnswerFolder, judged_folders
 from judges.yaml_tasks.model import is_task_file
 from rubrics.result_json import script_sha256_of
 
@@ -114,18 +114,12 @@ async def from_folder(out: Path, agent: str, tasks: Collection[str]) -> AgentRes
         NothingToBundle: there is no matching result.
         ResultUnreadable: a result file cannot be read or is not a JSON object.
     """
-    judged = await asyncio.to_thread(_read_folder, out, agent, tasks)
-    return _sorted_results(agent, judged, [], tasks)
 
+    def read() -> list[SourceResult]:
+        folders = judged_folders(out, agent, tasks)
+        return [_read_result(folder, path) for folder in folders if (path := folder.newest_result()) is not None]
 
-def _read_folder(out: Path, agent: str, tasks: Collection[str]) -> list[SourceResult]:
-    return [
-        _read_result(folder, path)
-        for task_id in judged_tasks(out, agent)
-        if not tasks or task_id in tasks
-        for folder in judged_answers(out, agent, task_id)
-        if (path := folder.newest_result()) is not None
-    ]
+    return _sorted_results(agent, await asyncio.to_thread(read), [], tasks)
 
 
 def _read_result(folder: AnswerFolder, path: Path) -> SourceResult:

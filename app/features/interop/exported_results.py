@@ -13,7 +13,7 @@ from answers.submission import Answer, answer_name_problems, name_problems, with
 from app.engine.result_folder import newest_result, write_result, write_summaries
 from app.errors import AppError
 from assay_client import Client
-from judges.result import STAMP_FORMAT, AnswerFolder, judged_answers, judged_tasks
+from judges.result import STAMP_FORMAT, AnswerFolder, judged_folders
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -48,19 +48,14 @@ def from_folder(out: Path, agent: str, task_ids: Collection[str] = ()) -> list[E
         ResultUnreadable: a result cannot be read.
     """
     results = []
-    for task_id in judged_tasks(out, agent):
-        if task_ids and task_id not in task_ids:
-            continue
-        for folder in judged_answers(out, agent, task_id):
-            path, result = folder.newest_result(), newest_result(folder)
-            if path is None or result is None:
-                continue
+    for folder in judged_folders(out, agent, task_ids):
+        path, result = folder.newest_result(), newest_result(folder)
+        if path is not None and result is not None:
             # Results of the public toolkit contain neither task nor agent. The folder names do.
-            result_with_names = {"task_id": task_id, "agent_name": agent, "answer_name": folder.answer_name, **result}
+            names = {"task_id": folder.task_id, "agent_name": agent, "answer_name": folder.answer_name}
+            created_at = _parse_stamp(path.name)
             results.append(
-                ExportedResult(
-                    result=result_with_names, answer=_text(folder.answer_copy), created_at=_parse_stamp(path.name)
-                )
+                ExportedResult(result={**names, **result}, answer=_text(folder.answer_copy), created_at=created_at)
             )
     return sorted_results(results)
 
