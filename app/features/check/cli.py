@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -16,6 +14,7 @@ from app.console.errors import WrongUsage
 from app.console.judging_options import MaxPagesOption
 from app.console.streams import print_json, print_line, stdout_console
 from app.console.tables import plain_table
+from app.dashboard.wording import shorten
 
 MAX_BYTES = 20_000_000
 
@@ -154,7 +153,6 @@ def _print_binding(name: str, binding: Binding) -> None:
         print_line(f"{name} contains no citations.")
     if no_url:
         print_line(f"{no_url} of the bound citations refer to a source without a URL.")
-    line_of = line_numbers(binding.text)
     if unbound:
         print_line("Marks without a source:")
         for mark in unbound:
@@ -162,20 +160,13 @@ def _print_binding(name: str, binding: Binding) -> None:
                 binding.text[mark.start : mark.end],
                 binding.text[mark.statement_start : mark.statement_end],
             )
-            print_line(f"  line {line_of(mark.start)}: {short(written, 100)}  {short(statement, 100)}")
+            print_line(f"  line {_line(binding, mark.start)}: {shorten(written, 100)}  {shorten(statement, 100)}")
     if unused:
         print_line("Sources without a mark:")
         for source in unused:
-            named = "  ".join(part for part in (source.url, short(source.title, 100)) if part)
-            print_line(f"  line {line_of(source.start)}: {named}")
+            named = "  ".join(part for part in (source.url, shorten(source.title, 100)) if part)
+            print_line(f"  line {_line(binding, source.start)}: {named}")
 
 
-def line_numbers(text: str) -> Callable[[int], int]:
-    """Return a function that returns the line of a position."""
-    ends = [index for index, char in enumerate(text) if char == "\n"]
-    return lambda offset: bisect_right(ends, offset - 1) + 1
-
-
-def short(text: str, limit: int = 300) -> str:
-    flat = " ".join(text.split())
-    return flat if len(flat) <= limit else f"{flat[: limit - 1]}…"
+def _line(binding: Binding, offset: int) -> int:
+    return binding.text.count("\n", 0, offset) + 1

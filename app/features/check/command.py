@@ -20,12 +20,12 @@ from app.console.progress import ProgressBoard, Step
 from app.console.runtime import open_command_runtime
 from app.console.streams import counted, print_json, print_line, stderr_console, stdout_console
 from app.console.tables import plain_table
+from app.dashboard.wording import shorten
 from app.demo import report_path
 from app.demo.site import DemoSite
 from app.engine.estimate import PageSize
 from app.engine.runtime import Runtime
 from app.features.check.auditing import audit_request, by_page, page_claims, requests_of
-from app.features.check.cli import line_numbers, short
 from app.features.check.pipeline import CheckOptions, check_report
 from app.features.check.report import CheckDocument, CheckStatus, Figure, SourceState, StatementOutcome
 from app.features.check.reports import CheckPlan, ReportInput, plan_check, published_report
@@ -186,7 +186,7 @@ def _show(board: ProgressBoard, name: str, progress: Progress) -> None:
         step = Step(stage="capturing", done=progress.pages_done, total=progress.pages_total, unit="pages")
     else:
         step = Step(stage="judging", done=progress.leaves_done, total=progress.leaves_total, unit="claims")
-    board.update(short(name, 60), step)
+    board.update(shorten(name, 60), step)
 
 
 def print_document(document: CheckDocument) -> None:
@@ -208,11 +208,11 @@ def print_document(document: CheckDocument) -> None:
         for statement in document.statements
         if statement.outcome is outcome
     ]
-    line_of = line_numbers(document.report.text)
     for label, statement in problems[:_MAX_LISTED]:
-        print_line(f"  line {line_of(statement.start)}: {label}: {short(statement.text, 160)}")
+        line = document.report.text.count("\n", 0, statement.start) + 1
+        print_line(f"  line {line}: {label}: {shorten(statement.text, 160)}")
         for span in statement.unsupported[:3]:
-            print_line(f"      unsupported: {short(document.report.text[span.start : span.end], 160)}")
+            print_line(f"      unsupported: {shorten(document.report.text[span.start : span.end], 160)}")
     if len(problems) > _MAX_LISTED:
         print_line(f"  {len(problems) - _MAX_LISTED} more; use --json or --html for all")
     for warning in document.warnings:
