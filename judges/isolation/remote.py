@@ -84,7 +84,7 @@ class RpcClient:
     ) -> None:
         """``on_disconnect`` is called when the service has closed the connection. By default, the process exits."""
         self._main_socket = main_socket
-        self._side_socket = side_socket
+        self._side_file = side_socket.makefile("rwb")
         self._on_disconnect = on_disconnect
         self._lock = threading.Lock()
         self._waiting: dict[int, asyncio.Future[Any]] = {}
@@ -144,8 +144,8 @@ class RpcClient:
             JudgeError, CacheError: raised by the service.
         """
         with self._lock:
-            send_blocking(self._side_socket, {"id": 0, "call": name, "with": params})
-            return _result_of(receive_blocking(self._side_socket))
+            send_blocking(self._side_file, {"id": 0, "call": name, "with": params})
+            return _result_of(receive_blocking(self._side_file))
 
     def notify(self, name: str, /, **params: Any) -> None:
         """Send a notification. Thread-safe."""

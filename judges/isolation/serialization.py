@@ -9,12 +9,12 @@ from __future__ import annotations
 import asyncio
 import base64
 import json
-import socket
 import struct
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from enum import StrEnum
 from functools import cache
+from io import BufferedRWPair
 from typing import Any, Final, TypeVar, get_type_hints
 
 from pydantic import TypeAdapter, ValidationError
@@ -295,27 +295,22 @@ def max_values(body: bytes) -> int:
     return 1 + sum(map(body.count, (b"{", b"[", b",", b":")))
 
 
-def send_blocking(to: socket.socket, frame: Frame) -> None:
-    """Write a frame of a child to a blocking socket."""
-    to.sendall(encode(frame, max_bytes=MAX_CHILD_FRAME_BYTES))
+def send_blocking(to: BufferedRWPair, frame: Frame) -> None:
+    """Write a frame of a child to the file of a blocking socket."""
+    to.write(encode(frame, max_bytes=MAX_CHILD_FRAME_BYTES))
+    to.flush()
 
 
-def receive_blocking(source: socket.socket) -> Frame:
-    """Return the next frame from a blocking socket.
+def receive_blocking(source: BufferedRWPair) -> Frame:
+    """Return the next frame from the file of a blocking socket.
 
     Raises:
         EOFError: the connection is closed.
     """
-    (length,) = _LENGTH.unpack(_receive_exactly(source, _LENGTH.size))
-    return decode(_receive_exactly(source, length))
-
-
-def _receive_exactly(source: socket.socket, count: int) -> bytes:
-    pieces: list[bytes] = []
-    while count:
-        piece = source.recv(min(count, 1024 * 1024))
-        if not piece:
-            raise EOFError("the service has closed the connection")
-        pieces.append(piece)
-        count -= len(piece)
-    return b"".join(pieces)
+    head = source.read(_LENGTH.size)
+    if len(head) == _LENGTH.size:
+        (length,) = _LENGTH.unpack(head)
+        body = source.read(length)
+        if len(body) == length:
+            return decode(body)
+    raise EOFError("the service has closed the connection")

@@ -60,35 +60,31 @@ class LocalServices:
 
 
 class StoredPagesOnly(LocalServices):
-    """External services of a run that captures no pages: each page is reported as not stored. The Maps API is used."""
+    """External services of a run that captures no pages: each page is reported as not stored. The Maps API is used.
+
+    It is its own browser.
+    """
 
     async def fetch(self, url: str, *, deadline_s: float = DEADLINE_S) -> Observation:
-        return _not_stored(url)
+        return await self.observe(url)
 
     def live_pages(self, max_pages: int, *, deadline_s: float = DEADLINE_S) -> LiveBrowser:
-        return _NoBrowser()
+        return self
 
-
-class _NoBrowser:
     async def observe(self, url: str, *, once: bool = False) -> Observation:
-        return _not_stored(url)
+        return Observation(
+            url=url,
+            outcome=CaptureOutcome.NOT_STORED,
+            captured_at=datetime.now(UTC),
+            duration_s=0.0,
+            backend="none",
+            detail="this run captures no pages",
+        )
 
     async def open(self) -> None:
         """Do nothing: there is no browser."""
 
-    async def aclose(self) -> None:
-        """Do nothing: there is no browser."""
-
-
-def _not_stored(url: str) -> Observation:
-    return Observation(
-        url=url,
-        outcome=CaptureOutcome.NOT_STORED,
-        captured_at=datetime.now(UTC),
-        duration_s=0.0,
-        backend="none",
-        detail="this run captures no pages",
-    )
+    aclose = open
 
 
 class LiveCapture:

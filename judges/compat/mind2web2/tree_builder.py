@@ -12,41 +12,18 @@ from rubrics.tree import leaves_below, walk
 ROOT_ID = "root"
 
 
-class NodeIds:
-    """Ids in use. A reserved id stays in use even if its node is not created."""
-
-    def __init__(self) -> None:
-        self._used: set[str] = set()
-
-    def __contains__(self, id: str) -> bool:
-        return id in self._used
-
-    def reserve(self, id: str) -> str:
-        """Reserve ``id``, or the first free name with a suffix ``_1``, ``_2``, … if it is taken."""
-        unique = id
-        if id in self._used:
-            unique = next(name for number in count(1) if (name := f"{id}_{number}") not in self._used)
-        self._used.add(unique)
-        return unique
-
-    def take(self, id: str) -> None:
-        self._used.add(id)
-
-    def used(self) -> list[str]:
-        return sorted(self._used)
-
-
 class TreeBuilder:
     """Verification tree of one task script."""
 
     def __init__(self) -> None:
         self.root: VerificationNode | None = None
-        self._ids = NodeIds()
+        self._ids: set[str] = set()
+        """Ids in use. An id stays in use even if its node is not created."""
         self._decisions = Decisions()
 
     def create_root(self, desc: str, strategy: AggregationStrategy) -> VerificationNode:
         """Create a new root."""
-        self._ids.take(ROOT_ID)
+        self._ids.add(ROOT_ID)
         self.root = VerificationNode(id=ROOT_ID, desc=desc, strategy=strategy)
         self._decisions.roots.append(self.root)
         return self.root
@@ -59,14 +36,14 @@ class TreeBuilder:
         Raises:
             ValueError: before ``initialize``; an invalid field; a node that is not critical below a critical parent.
         """
-        unique = self._ids.reserve(id)
+        unique = self._reserve(id)
         return self._add(unique, desc, parent, strategy=AggregationStrategy.PARALLEL, **node_fields)
 
     def add_sequential(
         self, id: str, desc: str, parent: VerificationNode | None = None, **node_fields: Any
     ) -> VerificationNode:
         """Add an inner node whose children are ordered steps. Same errors as ``add_parallel``."""
-        unique = self._ids.reserve(id)
+        unique = self._reserve(id)
         return self._add(unique, desc, parent, strategy=AggregationStrategy.SEQUENTIAL, **node_fields)
 
     def add_leaf(
@@ -84,7 +61,7 @@ class TreeBuilder:
         Raises:
             ValueError: see ``add_parallel``; a score other than 0.0 and 1.0; an invalid status for a leaf.
         """
-        unique = self._ids.reserve(id)
+        unique = self._reserve(id)
         if score not in (0.0, 1.0):
             raise ValueError(f"the score of a leaf must be 0.0 or 1.0, not {score!r}")
         if status not in ("passed", "failed", "skipped", "initialized"):
@@ -110,6 +87,14 @@ class TreeBuilder:
 
     add_existence_node = add_custom_node
 
+    def _reserve(self, id: str) -> str:
+        """Reserve ``id``, or the first free name with a suffix ``_1``, ``_2``, … if it is taken."""
+        unique = id
+        if id in self._ids:
+            unique = next(name for number in count(1) if (name := f"{id}_{number}") not in self._ids)
+        self._ids.add(unique)
+        return unique
+
     def _add(self, unique_id: str, desc: str, parent: VerificationNode | None, **node_fields: Any) -> VerificationNode:
         above = self.root if parent is None else parent
         if above is None:
@@ -130,11 +115,11 @@ class TreeBuilder:
 
     def get_all_node_ids(self) -> list[str]:
         """Return all ids in use, sorted, including "root" once there is a root."""
-        return self._ids.used()
+        return sorted(self._ids)
 
     def check_id_available(self, id: str) -> bool:
         return id not in self._ids
 
     def get_node_count(self) -> int:
         """Return the number of ids in use."""
-        return len(self._ids.used())
+        return len(self._ids)

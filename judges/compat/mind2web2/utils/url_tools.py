@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 import string
 from collections import Counter
-from urllib.parse import parse_qsl, quote, unquote, urlencode, urlparse
+from urllib.parse import ParseResult, parse_qsl, quote, unquote, urlencode, urlparse
 
 from pydantic import BaseModel, Field
 
 from cache.urls import has_long_authority
 from mind2web2.page_keys import changes_when_decoded, storage_key
+from mind2web2.utils.misc import normalize_url_markdown
 
 __all__ = [
     "URLs",
@@ -28,7 +29,6 @@ __all__ = [
 ]
 
 _UTM = "utm_"
-_ESCAPED_MARKDOWN = re.compile(r"\\([_()\[\]*#!&?])")
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://")
 _ORIGIN = re.compile(rf"{_SCHEME.pattern}[\w.:@\[\]-]*")
 _LABEL = r"[^\W_](?:[\w-]{0,61}[^\W_])?"
@@ -112,9 +112,7 @@ def normalize_url_keep_case(url: str) -> str:
         if not _is_utm(name):
             grouped.setdefault(name, []).append(value)
     query = urlencode(grouped, doseq=True, errors="replace")
-    scheme = "https" if parts.scheme == "http" else parts.scheme
-    host = parts.netloc[4:] if parts.netloc[:4].lower() == "www." else parts.netloc
-    return parts._replace(scheme=scheme, netloc=host, query=query, fragment="").geturl()
+    return _without_www(parts)._replace(query=query, fragment="").geturl()
 
 
 def normalize_url_simple(url: str) -> str:
@@ -144,8 +142,13 @@ def page_form(url: str) -> str:
         parts = urlparse(remove_utm_parameters(url).partition("#")[0])
     except ValueError:
         return url
+    return _without_www(parts).geturl()
+
+
+def _without_www(parts: ParseResult) -> ParseResult:
+    """Return a URL with https instead of http, and without ``www.``."""
     host = parts.netloc[4:] if parts.netloc[:4].lower() == "www." else parts.netloc
-    return parts._replace(scheme="https" if parts.scheme == "http" else parts.scheme, netloc=host).geturl()
+    return parts._replace(scheme="https" if parts.scheme == "http" else parts.scheme, netloc=host)
 
 
 def normalize_url_for_browser(url: str) -> str:
@@ -156,7 +159,7 @@ def normalize_url_for_browser(url: str) -> str:
     >>> normalize_url_for_browser(" www.a.com/P q?utm_id=1&x=ü ")
     'https://www.a.com/P%20q?x=%C3%BC'
     """
-    cleaned = remove_utm_parameters(_ESCAPED_MARKDOWN.sub(r"\1", url.strip()))
+    cleaned = remove_utm_parameters(normalize_url_markdown(url))
     if cleaned and not _SCHEME.match(cleaned):
         cleaned = f"https://{cleaned.removeprefix('//')}"
     origin = _ORIGIN.match(cleaned)
