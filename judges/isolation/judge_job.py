@@ -53,7 +53,7 @@ async def run_isolated(
         IsolationFailed: no process could be started.
     """
     began_s = monotonic()
-    order = await asyncio.to_thread(_job_message, job) | fields
+    order = await asyncio.to_thread(job_message, job) | fields
     path = job.judge.path
     judge_files = () if path is None else (path,)
     async with process_pool.spawn(entry, judge_files=judge_files, terminal=True) as child:
@@ -84,7 +84,8 @@ async def run_isolated(
         return last["done"]
 
 
-def _job_message(job: JudgeJob) -> dict[str, Any]:
+def job_message(job: JudgeJob) -> dict[str, Any]:
+    """Return the job as JSON values, without its deadline. Compiles the task file."""
     judge = job.judge
     if judge.source is None or judge.path is None:
         raise JudgeBug(f"the judge of {judge.task!r} was not loaded from a file")

@@ -51,10 +51,10 @@ _LIMITS: Final = {errno.EFBIG: "file size", errno.EMFILE: "open files"}
 
 def run_native_judge(main_socket: socket.socket, side_socket: socket.socket) -> None:
     """Run a native task file. Entry point of ``fork_server.run_script_process``."""
-    run_job(main_socket, side_socket, _judge)
+    run_process(main_socket, side_socket, _judge)
 
 
-def run_job(main_socket: socket.socket, side_socket: socket.socket, work: JobFunction) -> None:
+def run_process(main_socket: socket.socket, side_socket: socket.socket, work: JobFunction) -> None:
     """Run one job and send its result."""
     asyncio.run(_serve(RpcClient(main_socket, side_socket), work))
 

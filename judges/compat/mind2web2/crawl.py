@@ -11,12 +11,12 @@ import hashlib
 import json
 import logging
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import count
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Protocol
 
 from cache.capture import Observation
 from cache.errors import CacheError
@@ -46,7 +46,6 @@ MAX_URLS = 1000
 """Number of URLs of one reply that are used."""
 MAX_URL_CHARS = 4096
 _MAX_REQUESTS = 30
-_T = TypeVar("_T")
 
 
 class CrawlOutcome(StrEnum):
@@ -185,7 +184,7 @@ class Crawl:
         """
         folders = [self.cache_root / self.agent / task_id for task_id in task_ids]
         tasks = [_Task(await asyncio.to_thread(CacheFileSys, folder)) for folder in folders]
-        problems = [problem for found in await _all(self._find_urls(task) for task in tasks) for problem in found]
+        problems = [problem for found in await asyncio.gather(*map(self._find_urls, tasks)) for problem in found]
         for problem in dict.fromkeys(problems):
             self.report(problem)
         await self._capture_all([(task, page) for task in tasks for page in task.pages], retry_failed=self.retry_failed)
@@ -322,13 +321,3 @@ class _Task:
             "failed_urls": failed,
         }
         write_overview(self.cache.task_dir, {page.url: page.answers for page in self.pages}, types, more)
-
-
-async def _all(works: Iterable[Coroutine[Any, Any, _T]]) -> list[_T]:
-    """Run coroutines concurrently. If one raises, the others are cancelled and its error is raised."""
-    try:
-        async with asyncio.TaskGroup() as group:
-            tasks = [group.create_task(work) for work in works]
-    except ExceptionGroup as errors:
-        raise errors.exceptions[0] from errors
-    return [task.result() for task in tasks]

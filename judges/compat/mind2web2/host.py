@@ -18,24 +18,21 @@ from cache.backends.documents import Document
 from cache.capture import Capture, Observation
 from judges.errors import JudgeBug
 from judges.isolation.fork_server_pool import ForkServerPool
-from judges.isolation.judge_job import run_isolated
+from judges.isolation.judge_job import job_message, run_isolated
 from judges.isolation.rpc_connection import RpcHandler
 from judges.isolation.rpc_server import JudgeJob, RpcServer
 from judges.isolation.serialization import from_base64, from_json_value, page_to_json, to_json_value
 from judges.llm.client import LLMClient
 from judges.llm.json_schema import ReplyType
 from judges.prompting.rendering import Style
-from judges.registry import Judge
 from judges.settling import Progress
-from judges.source_code import compile_judge, judge_import
 from mind2web2.external_services import external_services
 from mind2web2.judging import StrictVerifier
 from mind2web2.live_browser import LiveBrowser
 from mind2web2.llm_client.provider_client import open_provider
 from mind2web2.results import eval_date
-from mind2web2.script_run import ScriptArguments, run_hosted
+from mind2web2.script_run import run_job
 from mind2web2.task_pages import PageListing, TaskPages
-from mind2web2.utils.load_eval_script import EvaluateAnswer, script_in
 
 __all__ = ["run_script"]
 
@@ -70,32 +67,14 @@ async def run_script(job: JudgeJob, pages: TaskPages, process_pool: ForkServerPo
         rpc_server = RpcServer(job, provider_client=tools.provider_client)
         handlers = {**rpc_server.handlers(), **tools.handlers(), **page_handlers(pages)}
         if process_pool is None:
-            result = await _run_here(job, LocalCalls(handlers, job.progress))
+            message = {**await asyncio.to_thread(job_message, job), "deadline_s": job.deadline_s}
+            result = await run_job(LocalCalls(handlers, job.progress), message, job.logger)
         else:
             result = await run_isolated(process_pool, job, entry=ENTRY, handlers=handlers, eval_date=eval_date())
     if not isinstance(result, dict):
         raise JudgeBug(f"the task script of {job.judge.task!r} returned {type(result).__name__}, not a dict")
     read = pages.record()
     return result if read is None else {**result, "page_cache": read}
-
-
-async def _run_here(job: JudgeJob, calls: LocalCalls) -> dict[str, Any]:
-    arguments = ScriptArguments(
-        task_id=job.judge.task,
-        answer=job.answer,
-        agent_name=job.agent,
-        model=job.model,
-        logger=job.logger,
-        deadline_s=job.deadline_s,
-    )
-    return await run_hosted(await asyncio.to_thread(_load, job.judge), calls, arguments)
-
-
-def _load(judge: Judge) -> EvaluateAnswer:
-    if judge.path is None or judge.source is None:
-        raise JudgeBug(f"the judge of {judge.task!r} was not loaded from a file")
-    with judge_import(f"loading the task script of {judge.task!r} failed"):
-        return script_in(compile_judge(judge.source, str(judge.path)), judge.path)
 
 
 @dataclass(frozen=True, slots=True)

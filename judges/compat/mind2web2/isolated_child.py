@@ -5,49 +5,33 @@ from __future__ import annotations
 import asyncio
 import logging
 import socket
-from pathlib import Path
 from typing import Any
 
-from answers.submission import Answer
 from cache.backends.documents import Document
 from cache.capture import Observation
-from judges.isolation.judge_main import JobMessage, code_in, run_job
+from judges.isolation.judge_main import JobMessage, run_process
 from judges.isolation.remote import RemoteModel, RpcClient
 from judges.isolation.serialization import page_from_json, to_base64
 from judges.llm.client import LLMClient
-from judges.source_code import judge_import
 from mind2web2.environment import set_value
 from mind2web2.external_services import use_services
 from mind2web2.live_browser import DEADLINE_S, LiveBrowser
 from mind2web2.results import EVAL_DATE_VARIABLE
-from mind2web2.script_run import ScriptArguments, run_hosted
+from mind2web2.script_run import run_job
 from mind2web2.tool_faults import recorded_maps_fault
-from mind2web2.utils.load_eval_script import script_in
 
 _log = logging.getLogger("mind2web2.host")
 
 
 def run_script(main_socket: socket.socket, side_socket: socket.socket) -> None:
     """Run a public task script. Entry point of ``fork_server.run_script_process``."""
-    run_job(main_socket, side_socket, _run)
+    run_process(main_socket, side_socket, _run)
 
 
 async def _run(rpc: RpcClient, job: JobMessage) -> Any:
     use_services(RemoteServices(rpc))
     set_value(EVAL_DATE_VARIABLE, job["eval_date"])  # scripts may read the variable themselves
-    task_id, answer = str(job["task"]), job["answer"]
-    code = code_in(job)
-    with judge_import(f"loading the task script of {task_id!r} failed"):
-        script = script_in(code, Path(job["path"]))
-    arguments = ScriptArguments(
-        task_id=task_id,
-        answer=Answer(name=str(answer["name"]), text=str(answer["text"])),
-        agent_name=str(job["agent"]),
-        model=str(job["model"]),
-        logger=_log,
-        deadline_s=job["deadline_s"],
-    )
-    return await run_hosted(script, rpc, arguments)
+    return await run_job(rpc, job, _log)
 
 
 class RemoteServices:

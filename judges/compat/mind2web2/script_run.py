@@ -8,61 +8,78 @@ import logging
 import tempfile
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from answers.submission import Answer
 from judges.errors import JudgeBug, LLMError
+from judges.isolation.judge_main import JobMessage, code_in
 from judges.isolation.remote import ServiceCalls
-from judges.source_code import judge_code
+from judges.source_code import judge_code, judge_import
 from mind2web2.breakdown import with_defaults
 from mind2web2.hosted_objects import HostedCache, HostedClient, RemoteTaskPages
 from mind2web2.llm_client.judge import JudgeError as PublicJudgeError
 from mind2web2.llm_client.judge import answer_scope
 from mind2web2.semaphores import DualSemaphore
 from mind2web2.tool_faults import ToolNotConfigured
-from mind2web2.utils.load_eval_script import EvaluateAnswer
+from mind2web2.utils.load_eval_script import EvaluateAnswer, script_in
 
 _UNBOUNDED = 1_000_000
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ScriptArguments:
-    """Arguments of a script, except client and page cache. ``deadline_s`` is the time limit of its run."""
+async def run_job(calls: ServiceCalls, job: JobMessage, logger: logging.Logger) -> dict[str, Any]:
+    """Run the script of a job, whose objects call the service, and return its result as JSON values.
 
-    task_id: str
-    answer: Answer
-    agent_name: str
-    model: str
-    logger: logging.Logger
-    deadline_s: float | None
+    Raises:
+        JudgeBug: the script cannot be loaded, raised (except after a fault), returned no dict, or had no tree at the
+            deadline.
+        JudgeError: the script did not catch an error of the model.
+    """
+    task_id, deadline_s = str(job["task"]), job["deadline_s"]
+    code = code_in(job)
+    with judge_import(f"loading the task script of {task_id!r} failed"):
+        script = script_in(code, Path(job["path"]))
+    client = HostedClient(calls, answer=str(job["answer"]["text"]), model=str(job["model"]))
+    limit = asyncio.timeout(deadline_s)
+    try:
+        async with limit:
+            returned = await _run(script, job, client, RemoteTaskPages(calls), logger)
+    except TimeoutError as error:
+        if not limit.expired():
+            raise
+        explanation = f"the task script of {task_id!r} did not return within {deadline_s:g} s"
+        returned = _partial_summary(client, explanation, error)
+    except JudgeBug as error:
+        is_after_fault = any(evaluator.extraction_failed for evaluator in client.evaluators)
+        if not is_after_fault or isinstance(error.__cause__, ToolNotConfigured):
+            raise
+        # Caused by the fault, or by empty values after it, so it is not the script's fault.
+        returned = _partial_summary(client, str(error), error)
+    finally:
+        client.release()
+    return with_defaults(checked_result(returned, task_id), client.scope.decisions)
 
-    async def run(self, script: EvaluateAnswer, client: HostedClient, pages: RemoteTaskPages) -> Any:
-        """Run the script and return its result.
 
-        Raises:
-            JudgeBug: it raised.
-            JudgeError: it did not catch an error of the model.
-        """
-        with tempfile.TemporaryDirectory(prefix="mind2web2-") as folder:
-            cache = HostedCache(Path(folder), pages)
-            with (
-                _errors_of_the_service(),
-                answer_scope(client.scope),
-                judge_code(f"the task script of {self.task_id!r} raised"),
-            ):
-                return await script(
-                    client=client,
-                    answer=self.answer.text,
-                    agent_name=self.agent_name,
-                    answer_name=self.answer.name,
-                    cache=cache,
-                    # Model and page cache apply their own limits. This semaphore is for the script's own use.
-                    semaphore=DualSemaphore(asyncio.Semaphore(_UNBOUNDED), asyncio.Semaphore(_UNBOUNDED)),
-                    logger=self.logger,
-                    model=self.model,
-                )
+async def _run(
+    script: EvaluateAnswer, job: JobMessage, client: HostedClient, pages: RemoteTaskPages, logger: logging.Logger
+) -> Any:
+    with tempfile.TemporaryDirectory(prefix="mind2web2-") as folder:
+        cache = HostedCache(Path(folder), pages)
+        with (
+            _errors_of_the_service(),
+            answer_scope(client.scope),
+            judge_code(f"the task script of {job['task']!r} raised"),
+        ):
+            return await script(
+                client=client,
+                answer=str(job["answer"]["text"]),
+                agent_name=str(job["agent"]),
+                answer_name=str(job["answer"]["name"]),
+                cache=cache,
+                # Model and page cache apply their own limits. This semaphore is for the script's own use.
+                semaphore=DualSemaphore(asyncio.Semaphore(_UNBOUNDED), asyncio.Semaphore(_UNBOUNDED)),
+                logger=logger,
+                model=str(job["model"]),
+            )
 
 
 @contextmanager
@@ -77,34 +94,6 @@ def _errors_of_the_service() -> Iterator[None]:
         cause = error.__cause__
     if cause is not None:
         raise cause
-
-
-async def run_hosted(script: EvaluateAnswer, calls: ServiceCalls, arguments: ScriptArguments) -> dict[str, Any]:
-    """Run a script whose objects call the service, and return its result as JSON values.
-
-    Raises:
-        JudgeBug: the script raised (except after a fault), returned no dict, or had no tree at the deadline.
-        JudgeError: the script did not catch an error of the model.
-    """
-    client = HostedClient(calls, answer=arguments.answer.text, model=arguments.model)
-    limit = asyncio.timeout(arguments.deadline_s)
-    try:
-        async with limit:
-            returned = await arguments.run(script, client, RemoteTaskPages(calls))
-    except TimeoutError as error:
-        if not limit.expired():
-            raise
-        explanation = f"the task script of {arguments.task_id!r} did not return within {arguments.deadline_s:g} s"
-        returned = _partial_summary(client, explanation, error)
-    except JudgeBug as error:
-        is_after_fault = any(evaluator.extraction_failed for evaluator in client.evaluators)
-        if not is_after_fault or isinstance(error.__cause__, ToolNotConfigured):
-            raise
-        # Caused by the fault, or by empty values after it, so it is not the script's fault.
-        returned = _partial_summary(client, str(error), error)
-    finally:
-        client.release()
-    return with_defaults(checked_result(returned, arguments.task_id), client.scope.decisions)
 
 
 def checked_result(returned: Any, task_id: str) -> dict[str, Any]:
