@@ -29,7 +29,7 @@ from judges.source_code import judge_code, judge_import
 from mind2web2.breakdown import with_defaults
 from mind2web2.environment import model_name
 from mind2web2.evaluator_base import preparer_of_this_loop
-from mind2web2.llm_client.judge import AnswerScope, HarnessError, JudgeConfig, answer_scope
+from mind2web2.llm_client.judge import HarnessError, JudgeConfig, answer_scope
 from mind2web2.metrics import is_without_result
 from mind2web2.results import load_latest_result, run_description
 from mind2web2.script_run import checked_result
@@ -205,7 +205,9 @@ class TaskEvaluation:
                 if scope.failure in (None, error):
                     raise
                 raise scope.failure from error
-            judged_with = self._judged_with(scope)
+            judged_with = run_description(self.client)
+        if judged_with["judge"] is not None:
+            judged_with |= dict.fromkeys(("judge_model", "extract_model"), judged_with["judge"]["model"])
         seconds = round(time.monotonic() - began, 3)
         summary = with_defaults(checked_result(returned, folder.task_id), scope.decisions)
         summary.setdefault("answer_name", folder.answer_name)
@@ -244,12 +246,6 @@ class TaskEvaluation:
                 logger=logger,
                 model=self._model,
             )
-
-    def _judged_with(self, scope: AnswerScope) -> dict[str, Any]:
-        run = run_description(self.client) | {"judge_usage": scope.usage.as_dict()}
-        if run["judge"] is not None:
-            run |= dict.fromkeys(("judge_model", "extract_model"), run["judge"]["model"])
-        return run
 
     def _current_result(self, folder: AnswerFolder, data: bytes) -> dict[str, Any] | None:
         """Return the newest result if nothing that it depends on has changed.
