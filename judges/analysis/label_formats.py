@@ -11,15 +11,15 @@ from __future__ import annotations
 
 import json
 from codecs import BOM_UTF8
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any, BinaryIO, Final, NoReturn, TypeAlias, TypeVar
+from typing import Annotated, Any, BinaryIO, ClassVar, Final, NoReturn, TypeAlias, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
+from pydantic import AliasPath, BaseModel, BeforeValidator, ConfigDict, Field, TypeAdapter, ValidationError
 
 from judges.analysis.labels import (
     MAX_LINE_BYTES,
@@ -216,42 +216,71 @@ CALL_FAILED: Final = "call_failed"
 """Reason of a recorded verdict: the model did not reply."""
 
 
+def _sentences(value: Any) -> Any:
+    return "\n".join(value) if isinstance(value, list) and all(isinstance(each, str) for each in value) else None
+
+
+def _number(value: Any) -> Any:
+    return str(value) if isinstance(value, int) and not isinstance(value, bool) else None
+
+
 class _Row(BaseModel):
     """Row of a label set. Additional fields are allowed; values are not converted."""
 
     model_config = ConfigDict(strict=True, extra="ignore")
 
 
-class _WikipediaRow(_Row):
-    id: Annotated[str, Field(min_length=1)]
-    claim_text: str
-    source_url: str | None = None
-    source_text: str | None = None
-    ground_truth: str
+class _SetRow(_Row):
+    """Labelled claim. ``row`` is its id in the set, ``url`` the address of its source."""
 
-
-class _WiceMeta(_Row):
-    id: str | None = None
-
-
-class _WiceRow(_Row):
+    decisions: ClassVar[Mapping[str, HumanDecision]]
+    claim: str
+    text: str | None = None
     label: str
-    claim: str
-    evidence: list[str]
-    meta: _WiceMeta = _WiceMeta()
+    row: str | None = None
+    task_id: str | None = None
+    url: str | None = None
 
 
-class _FactcheckRow(_Row):
-    claim: str
-    evidence: str | None = None
-    stance: str
+class _WikipediaRow(_SetRow):
+    decisions = {"supported": PASSED, "partially supported": PARTIAL, "not supported": FAILED}
+    claim: Annotated[str, Field(validation_alias="claim_text")]
+    text: Annotated[str | None, Field(validation_alias="source_text")] = None
+    label: Annotated[str, Field(validation_alias="ground_truth")]
+    row: Annotated[str, Field(validation_alias="id", min_length=1)]
+    url: Annotated[str | None, Field(validation_alias="source_url")] = None
 
 
-class _AggrefactRow(_Row):
-    doc: str | None = None
-    claim: str
-    label: int
-    dataset: str = ""
+class _WiceRow(_SetRow):
+    decisions = {"supported": PASSED, "partially_supported": PARTIAL, "not_supported": FAILED}
+    text: Annotated[str, Field(validation_alias="evidence"), BeforeValidator(_sentences)]
+    row: Annotated[str | None, Field(validation_alias=AliasPath("meta", "id"))] = None
+
+
+class _FactcheckRow(_SetRow):
+    decisions = {
+        "completely-support": PASSED,
+        "partially-support": PARTIAL,
+        "refute": FAILED,
+        "irrelevant": FAILED,
+    }
+    text: Annotated[str | None, Field(validation_alias="evidence")] = None
+    label: Annotated[str, Field(validation_alias="stance")]
+
+
+class _AggrefactRow(_SetRow):
+    decisions = {"1": PASSED, "0": FAILED}
+    text: Annotated[str | None, Field(validation_alias="doc")] = None
+    label: Annotated[str, BeforeValidator(_number)]
+    task_id: Annotated[str | None, Field(validation_alias="dataset")] = None
+
+
+_ROWS: Final[Mapping[SetFormat, type[_SetRow]]] = {
+    SetFormat.WIKIPEDIA: _WikipediaRow,
+    SetFormat.WICE: _WiceRow,
+    SetFormat.FACTCHECK_GPT: _FactcheckRow,
+    SetFormat.AGGREFACT: _AggrefactRow,
+}
 
 
 class _VerdictRow(_Row):
@@ -270,16 +299,7 @@ class _VerdictRow(_Row):
     error: str | None = None
 
 
-_WIKIPEDIA: Final = {"supported": PASSED, "partially supported": PARTIAL, "not supported": FAILED}
 _UNAVAILABLE_WORD: Final = "source unavailable"
-_WICE: Final = {"supported": PASSED, "partially_supported": PARTIAL, "not_supported": FAILED}
-_FACTCHECK: Final = {
-    "completely-support": PASSED,
-    "partially-support": PARTIAL,
-    "refute": FAILED,
-    "irrelevant": FAILED,
-}
-_AGGREFACT: Final = {"1": PASSED, "0": FAILED}
 
 
 def is_verdict(row: Mapping[str, Any]) -> bool:
@@ -319,7 +339,7 @@ def _outcome(read: _VerdictRow) -> tuple[Outcome, str | None, bool]:
     word = _word(read.predicted_verdict or "")
     if word == _UNAVAILABLE_WORD:
         return Outcome.NOT_JUDGED, UNAVAILABLE, False
-    decision = _WIKIPEDIA.get(word)
+    decision = _WikipediaRow.decisions.get(word)
     if decision is None:
         return Outcome.NOT_JUDGED, Reason.LLM_OUTPUT_UNUSABLE, False
     return Outcome.PASSED if decision is PASSED else Outcome.FAILED, None, decision is PARTIAL
@@ -333,71 +353,42 @@ def label_of(set_format: SetFormat, row: SourceRow) -> Label:
     """
     if isinstance(row.fields, UnusableRow):
         raise row.fields
-    return _READERS[set_format](row.fields)
-
-
-def _wikipedia(fields: Mapping[str, Any]) -> Label:
-    read = _validated(_WikipediaRow, fields)
-    if _word(read.ground_truth) == _UNAVAILABLE_WORD:
-        raise UnusableRow(Problem.SOURCE_UNAVAILABLE, "ground_truth: people could not open the source")
-    human = _decision(_WIKIPEDIA, _word(read.ground_truth), "ground_truth", read.ground_truth)
-    url = read.source_url if read.source_url and _is_address(read.source_url) else _placeholder(SetFormat.WIKIPEDIA)
-    return _label(human, read.claim_text, url, read.source_text, original=read.ground_truth, row=read.id)
-
-
-def _wice(fields: Mapping[str, Any]) -> Label:
-    read = _validated(_WiceRow, fields)
-    human = _decision(_WICE, read.label, "label", read.label)
-    return _label(
-        human,
-        read.claim,
-        _placeholder(SetFormat.WICE),
-        "\n".join(read.evidence),
+    if set_format is SetFormat.OWN:
+        try:
+            return _OWN.validate_python(row.fields)
+        except ValidationError as error:
+            _refuse_invalid(error)
+    read = _validated(_ROWS[set_format], row.fields)
+    word = _word(read.label) if set_format is SetFormat.WIKIPEDIA else read.label
+    if word == _UNAVAILABLE_WORD:
+        _refuse(Problem.SOURCE_UNAVAILABLE, f"{_name(read, 'label')}: people could not open the source")
+    if word not in read.decisions:
+        known = ", ".join(read.decisions)
+        _refuse(Problem.UNKNOWN_LABEL, f"{_name(read, 'label')}: {read.label!r} is not one of {known}")
+    if not read.claim.strip():
+        _refuse(Problem.NO_CLAIM, "the claim is empty")
+    if read.text is None or not read.text.strip():
+        _refuse(Problem.NO_SOURCE_TEXT, "the text of the source is missing or empty")
+    # A placeholder is shown to the judge and never opened.
+    url = read.url if read.url and _is_address(read.url) else f"https://{set_format}.invalid/source"
+    return Label(
+        human=read.decisions[word],
+        claim=_clean(read.claim),
+        sources=(url,),
+        pages=(LabelledPage(url=url, text=_clean(read.text)),),
         original=read.label,
-        row=read.meta.id,
+        row=read.row,
+        task_id=read.task_id or None,
     )
 
 
-def _factcheck(fields: Mapping[str, Any]) -> Label:
-    read = _validated(_FactcheckRow, fields)
-    human = _decision(_FACTCHECK, read.stance, "stance", read.stance)
-    return _label(human, read.claim, _placeholder(SetFormat.FACTCHECK_GPT), read.evidence, original=read.stance)
-
-
-def _aggrefact(fields: Mapping[str, Any]) -> Label:
-    read = _validated(_AggrefactRow, fields)
-    human = _decision(_AGGREFACT, str(read.label), "label", str(read.label))
-    url = _placeholder(SetFormat.AGGREFACT)
-    return _label(human, read.claim, url, read.doc, original=str(read.label), task_id=read.dataset or None)
+def _name(row: _SetRow, field: str) -> str:
+    """Return the name of a field in the set."""
+    return str(type(row).model_fields[field].validation_alias or field)
 
 
 _OWN: Final = TypeAdapter(Label)
-
-
-def _own(fields: Mapping[str, Any]) -> Label:
-    try:
-        return _OWN.validate_python(fields)
-    except ValidationError as error:
-        _refuse_invalid(error)
-
-
-_READERS: Final[Mapping[SetFormat, Callable[[Mapping[str, Any]], Label]]] = {
-    SetFormat.WIKIPEDIA: _wikipedia,
-    SetFormat.WICE: _wice,
-    SetFormat.FACTCHECK_GPT: _factcheck,
-    SetFormat.AGGREFACT: _aggrefact,
-    SetFormat.OWN: _own,
-}
 _RowT = TypeVar("_RowT", bound=_Row)
-
-
-def _label(human: HumanDecision, claim: str, url: str, text: str | None, *, original: str, **fields: Any) -> Label:
-    if not claim.strip():
-        _refuse(Problem.NO_CLAIM, "the claim is empty")
-    if text is None or not text.strip():
-        _refuse(Problem.NO_SOURCE_TEXT, "the text of the source is missing or empty")
-    page = LabelledPage(url=url, text=_clean(text))
-    return Label(human=human, claim=_clean(claim), sources=(url,), pages=(page,), original=original, **fields)
 
 
 def _validated(model: type[_RowT], row: Mapping[str, Any]) -> _RowT:
@@ -417,12 +408,6 @@ def _refuse(problem: Problem, detail: str) -> NoReturn:
     raise UnusableRow(problem, _clean(detail)[:300])
 
 
-def _decision(known: Mapping[str, HumanDecision], label: str, field: str, shown: str) -> HumanDecision:
-    if label not in known:
-        _refuse(Problem.UNKNOWN_LABEL, f"{field}: {shown!r} is not one of {', '.join(known)}")
-    return known[label]
-
-
 def _word(text: str) -> str:
     return " ".join(text.casefold().split())
 
@@ -438,8 +423,3 @@ def _is_address(url: str) -> bool:
         return parts.scheme in ("http", "https") and bool(parts.hostname) and _clean(url) == url
     except ValueError:
         return False
-
-
-def _placeholder(set_format: SetFormat) -> str:
-    """Return the address of sources without one. It is shown to the judge and never opened."""
-    return f"https://{set_format}.invalid/source"

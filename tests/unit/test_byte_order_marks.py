@@ -20,7 +20,7 @@ from judges.loader import load_judge
 from judges.suites.mind2web import tournament as mind2web_predictions
 from judges.suites.mind2web.data import find_split
 from judges.suites.multimodal import dialogue as tilde_predictions
-from judges.suites.multimodal.row_files import count_rows, read_row, read_rows
+from judges.suites.multimodal.row_files import read_row, read_rows
 from mind2web2.submission import AnswerFile, load_metadata, load_task_list
 from tests.fakes.mind2web import nine_steps
 
@@ -37,7 +37,7 @@ def answer_file(path: Path) -> AnswerFile:
 
 CASES: list[tuple[str, str, Callable[[Path], Any]]] = [
     ("test_task_0.json", TASKS, lambda path: list(find_split(path, "test_task").steps())),
-    ("mark_alone.jsonl", "\n" + ROWS, lambda path: (list(read_rows(path)), count_rows(path), read_row(path, 1))),
+    ("mark_alone.jsonl", "\n" + ROWS, lambda path: (list(read_rows(path)), read_row([path], 1))),
     ("mind2web.json", '[["a_b", "1", "CLICK "]]', mind2web_predictions.read_predictions),
     ("tilde.jsonl", '\n{"task_id": "t", "step": 0, "element": "A"}\n', tilde_predictions.read_predictions),
     ("labels.jsonl", '{"human": "unclear", "claim": "It rains"}', lambda path: parse_labels(label_lines(path))),

@@ -266,7 +266,9 @@ def estimate_run(run: SuiteRun[Any], settings: Settings) -> dict[str, Any]:
     ends = {"low": _CountingClient(_SHORT, fills_limit=False), "high": _CountingClient(_LONG, fills_limit=True)}
     for client in ends.values():
         suite_model = SuiteModel(client=client, model=name)
-        event_loop.run(run_steps(run, MemoryJournal(), suite_model, max_concurrent=settings.max_llm))
+        event_loop.run(
+            run_steps(run, MemoryJournal(), suite_model, max_concurrent=settings.max_llm, on_step=lambda *_, **__: None)
+        )
     price = settings.prices.of(name)
     counted = {
         figure: {end: getattr(client, figure) for end, client in ends.items()}

@@ -14,6 +14,7 @@ from app.features.suites.data_folders import DataFolders
 from app.features.suites.errors import PathNotAllowed
 from app.features.suites.mind2web import Mind2WebRun
 from app.features.suites.mm_mind2web import MultimodalRun
+from app.features.suites.page_figures import figure
 from app.features.suites.records import Record
 from app.features.suites.run_options import SuiteRunIn
 from app.features.suites.storage import begin_run, parse_records, record_texts, step_row, store_steps
@@ -26,6 +27,7 @@ from app.storage.jobs import is_fence_valid
 from app.storage.records import Fence
 from judges.result import score_json
 from judges.suites.errors import SuiteError
+from rubrics.scoring import bounded_score
 
 OPTIONS_NAME = "run.json"
 _log = logging.getLogger(__name__)
@@ -77,7 +79,9 @@ async def _judge_steps(run: JobRun, opened: SuiteRun[Any]) -> dict[str, Any]:
     run.progress(Progress(stage=Stage.STORING, leaves_done=len(records), leaves_total=total))
     figures = await asyncio.to_thread(opened.figures, records)
     _log.info("suite run judged", extra={"suite": job.task_id, "steps": len(records), "status": figures["status"]})
-    score = opened.summary_score(figures)
+    # Lists of runs show the step success over all steps.
+    low, high = (figure(figures["bounds"][end], "micro", "step") or 0.0 for end in ("low", "high"))
+    score = bounded_score(low, high)
     scores = {"score": score_json(score), "final_score": score.low}
     return {"id": run.result_id, "kind": "suite", **figures, **scores, "pages": []}
 

@@ -37,8 +37,8 @@ from judges.suites.mind2web.step_player import (
     shipped_guide_template,
     tournament_questions,
 )
-from judges.suites.mind2web.tournament import EMPTY_PREDICTION, RecordedRounds, parse_llm, read_predictions
-from judges.suites.multimodal.row_files import count_rows, read_row
+from judges.suites.mind2web.tournament import EMPTY_PREDICTION, parse_llm, read_predictions
+from judges.suites.multimodal.row_files import read_row
 from judges.suites.questions import Questions
 from judges.suites.rules import DROPPABLE, STEP_RULES, Metric
 from rubrics.verdict import Usage
@@ -122,8 +122,6 @@ class Mind2WebRun(SuiteRun[PreparedStep]):
         recorded = self._predictions.get(step.step.sample_id)
         if recorded is None:
             return self.not_judged(step, NO_PREDICTION, "the file contains no prediction for this step")
-        if isinstance(recorded, RecordedRounds):
-            recorded = recorded.prediction(len(step.order), self._parse)
         return scored_record(step, recorded, self.options)
 
     def identity(self) -> dict[str, Any]:
@@ -196,10 +194,6 @@ class Mind2WebRun(SuiteRun[PreparedStep]):
             "published": [] if options.is_guide else published(split),
             "published_recall_at_50": RANKER_RECALL_AT_50.get(split),
         }
-
-    def step_success_bounds(self, metrics: Mapping[str, Any]) -> tuple[float, float]:
-        low, high = (float(metrics["bounds"][end]["micro"]["step_success"]) for end in ("low", "high"))
-        return low, high
 
     def describe(self) -> Iterator[str]:
         source = f"predictions of {self.options.predictions}" if self.model is None else self.model
@@ -276,19 +270,14 @@ def _source_row(options: Mind2WebRunIn, resolve: Resolve, record: Record) -> Ste
         DataMissing: the data have changed since the run.
     """
     data = resolve(options.data)
-    position = int(record["position"])
-    for file in find_split(data, _split_name(options, data)).files:
-        if file.suffix not in ROW_SUFFIXES:
-            return None
-        count = count_rows(file)
-        if position < count:
-            row = read_row(file, position)
-            step = None if row is None else read_step(row.values, place=row.place)
-            if step is None or step.sample_id != record["id"]:
-                raise DataMissing(f"{file.name} has changed since the run: step {record['id']} is not at its position")
-            return step
-        position -= count
-    raise DataMissing(f"{options.data} has changed since the run: it has fewer steps")
+    files = find_split(data, _split_name(options, data)).files
+    if not ROW_SUFFIXES.issuperset(file.suffix for file in files):
+        return None
+    row = read_row(files, int(record["position"]))
+    step = None if row is None else read_step(row.values, place=row.place)
+    if step is None or step.sample_id != record["id"]:
+        raise DataMissing(f"{options.data} has changed since the run: step {record['id']} is not at its position")
+    return step
 
 
 def official_rounds(record: Record) -> list[Any]:

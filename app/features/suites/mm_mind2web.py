@@ -236,10 +236,6 @@ class MultimodalRun(SuiteRun[TildeRow]):
             "published": list(PUBLISHED),
         }
 
-    def step_success_bounds(self, metrics: Mapping[str, Any]) -> tuple[float, float]:
-        low, high = (float(metrics["bounds"][end]["step_success_micro"]) for end in ("low", "high"))
-        return low, high
-
     def describe(self) -> Iterator[str]:
         answered_by = f"answers of {self.options.predictions}" if self.model is None else self.model
         skipped = sum(self.read.skipped.values())
@@ -250,7 +246,7 @@ class MultimodalRun(SuiteRun[TildeRow]):
 
     @classmethod
     def step_view(cls, options: MultimodalRunIn, resolve: Resolve, record: Record) -> StepView:
-        source = read_row(resolve(options.data), int(record["position"]))
+        source = read_row(data_files(resolve(options.data)), int(record["position"]))
         row = None if source is None else read_tilde_row(source.values, place=source.place, position=source.position)
         if source is None or row is None or row.id != record["id"]:
             raise DataMissing(f"{options.data} has changed since the run: step {record['id']} is not at its position")

@@ -73,7 +73,7 @@ class SuiteRun:
     def bounds(self, mean: str, measure: str) -> tuple[float, float] | None:
         """Return the bounds of a figure for all possible outcomes of unjudged steps."""
         bounds = (self.result or {}).get("bounds") or {}
-        low, high = (_figure(bounds.get(end) or {}, mean, measure) for end in ("low", "high"))
+        low, high = (figure(bounds.get(end) or {}, mean, measure) for end in ("low", "high"))
         return None if low is None or high is None else (low, high)
 
 
@@ -130,18 +130,18 @@ def published(run: SuiteRun) -> Sequence[Mapping[str, Any]]:
 
 
 def _figures(values: Mapping[str, Any]) -> Figures:
-    return {mean: {measure: _figure(values, mean, measure) for measure in MEASURES} for mean in MEANS}
+    return {mean: {measure: figure(values, mean, measure) for measure in MEASURES} for mean in MEANS}
 
 
-def _figure(values: Mapping[str, Any], mean: str, measure: str) -> float | None:
-    """Return one figure. The suites use different names for it."""
+def figure(values: Mapping[str, Any], mean: str, measure: str) -> float | None:
+    """Return one figure of a result. The suites use different names for it."""
     grouped = values.get(mean)
     if isinstance(grouped, Mapping):
-        figure = next((grouped[name] for name in (measure, *_NAMES[measure]) if name in grouped), None)
+        found = next((grouped[name] for name in (measure, *_NAMES[measure]) if name in grouped), None)
     else:
         names = (f"{name}_{mean}" for name in _NAMES[measure])
-        figure = next((values[name] for name in names if name in values), None)
-    return None if figure is None else float(figure)
+        found = next((values[name] for name in names if name in values), None)
+    return None if found is None else float(found)
 
 
 _PUBLISHED: Mapping[str, str] = {"element": "element_acc", "operation": "op_f1", "step": "step_success"}

@@ -11,7 +11,7 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any, ClassVar, Generic, Protocol, TypeAlias, TypeVar
@@ -28,7 +28,6 @@ from judges.llm.client import LLMClient, LLMRequest, Message, UnconfiguredLLM
 from judges.llm.observed import rejects_all_requests
 from judges.llm.providers import parse_model
 from judges.suites.questions import Questions, ask_all, reply_or_empty, request_params
-from rubrics.scoring import Score, bounded_score
 from rubrics.verdict import Usage
 
 S = TypeVar("S")
@@ -107,9 +106,6 @@ class SuiteRun(ABC, Generic[S]):
         """Return the figures of the suite, and the options that determine them."""
 
     @abstractmethod
-    def step_success_bounds(self, metrics: Mapping[str, Any]) -> tuple[float, float]: ...
-
-    @abstractmethod
     def describe(self) -> Iterator[str]:
         """Yield lines about the data for the terminal."""
 
@@ -141,10 +137,6 @@ class SuiteRun(ABC, Generic[S]):
             "unknown_count": len(unknown),
             "usage": total_usage(records),
         }
-
-    def summary_score(self, metrics: Mapping[str, Any]) -> Score:
-        """Return the figure for lists of runs: step success over all steps, with its bounds."""
-        return bounded_score(*self.step_success_bounds(metrics))
 
     def write_more(self, folder: Path, metrics: Mapping[str, Any], records: Iterator[Record]) -> None:
         """Write further files of the suite. Raises RunUnwritable."""
@@ -193,25 +185,13 @@ class OnStep(Protocol):
     def __call__(self, record: Record, /, *, done: int, total: int, reused: bool) -> None: ...
 
 
-@dataclass(slots=True)
-class _RunRecords:
-    total: int
-    on_step: OnStep | None
-    records: list[dict[str, Any]] = field(default_factory=list)
-
-    def add(self, record: Record, *, reused: bool = False) -> None:
-        self.records.append(without_trace(record))
-        if self.on_step is not None:
-            self.on_step(record, done=len(self.records), total=self.total, reused=reused)
-
-
 async def run_steps(
     run: SuiteRun[S],
     journal: Journal,
     suite_model: SuiteModel,
     *,
     max_concurrent: int,
-    on_step: OnStep | None = None,
+    on_step: OnStep,
 ) -> list[dict[str, Any]]:
     """Judge every step without a final record. Return all records without traces, by position.
 
@@ -220,15 +200,19 @@ async def run_steps(
         SuiteError: the data are damaged.
     """
     known = await journal.stored_records()
-    done = _RunRecords(total=run.total, on_step=on_step)
+    records: list[dict[str, Any]] = []
     free_slots = asyncio.Semaphore(max_concurrent)
     rejections: list[LLMRejected] = []
+
+    def finish(record: Record, *, reused: bool = False) -> None:
+        records.append(without_trace(record))
+        on_step(record, done=len(records), total=run.total, reused=reused)
 
     async def judge_and_store(step: S) -> None:
         try:
             record = await _judge_step(run, step, suite_model)
             await journal.store(record)
-            done.add(record)
+            finish(record)
         except LLMRejected as error:
             # No further step begins. Begun ones are judged: one may be the probe that closes the circuit breaker.
             rejections.append(error)
@@ -246,7 +230,7 @@ async def run_steps(
                     break
                 before = known.get(run.step_id(step))
                 if before is not None and before["status"] != StepStatus.NOT_JUDGED:
-                    done.add(before, reused=True)
+                    finish(before, reused=True)
                     free_slots.release()
                     continue
                 group.create_task(judge_and_store(step))
@@ -254,7 +238,7 @@ async def run_steps(
         failed = first_exception(errors)
     if failed is not None or rejections:
         raise failed or rejections[0]
-    return sorted(done.records, key=lambda record: record["position"])
+    return sorted(records, key=lambda record: record["position"])
 
 
 async def _judge_step(run: SuiteRun[S], step: S, suite_model: SuiteModel) -> Record:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from codecs import BOM_UTF8
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -60,23 +60,14 @@ def read_rows(path: Path, columns: Sequence[str] | None = None) -> Iterator[Row]
             position += 1
 
 
-def count_rows(path: Path) -> int:
-    """Return the number of rows of a file or folder, without decoding them. Blocks.
-
-    Raises:
-        DataMissing, DataUnreadable
-    """
-    return sum(_count(file) for file in data_files(path))
-
-
-def read_row(path: Path, position: int) -> Row | None:
-    """Return the complete row at a position, or None after the end. Reads only what is necessary. Blocks.
+def read_row(files: Iterable[Path], position: int) -> Row | None:
+    """Return the complete row at a position in all files, or None after the end. Reads only what is necessary. Blocks.
 
     Raises:
         DataMissing, DataUnreadable
     """
     before = 0
-    for file in data_files(path):
+    for file in files:
         if file.suffix == ".parquet":
             with _open_parquet(file) as source:
                 count = source.metadata.num_rows
@@ -95,17 +86,6 @@ def read_row(path: Path, position: int) -> Row | None:
 def _parquet_rows(file: Path, columns: Sequence[str] | None) -> Iterator[dict[str, Any]]:
     with _open_parquet(file) as source:
         yield from _decode_batches(source, range(source.num_row_groups), _existing_columns(source, columns), file, 0)
-
-
-def _count(file: Path) -> int:
-    if file.suffix == ".parquet":
-        with _open_parquet(file) as source:
-            return int(source.metadata.num_rows)
-    try:
-        with file.open("rb") as lines:
-            return sum(bool(_content(line)) for line in lines)
-    except OSError as error:
-        raise DataUnreadable(file.name, f"cannot be read: {error.strerror}") from error
 
 
 def _parquet_row(source: pq.ParquetFile, number: int, file: Path) -> dict[str, Any]:

@@ -69,7 +69,7 @@ def opened(
 
 def judged(run: Mind2WebRun, model: Model | None = None) -> list[dict[str, Any]]:
     suite_model = SuiteModel(client=model or Model(), model="gpt-4o")
-    return asyncio.run(run_steps(run, MemoryJournal(), suite_model, max_concurrent=3))
+    return asyncio.run(run_steps(run, MemoryJournal(), suite_model, max_concurrent=3, on_step=lambda *_, **__: None))
 
 
 def record_of_one_step(folder: Path, reply: ReplyFunction) -> dict[str, Any]:

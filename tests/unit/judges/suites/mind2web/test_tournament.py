@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
+from judges.suites.errors import PredictionsUnusable
 from judges.suites.mind2web.tournament import (
     EMPTY_PREDICTION,
     Parsed,
     Prediction,
-    RecordedRounds,
     Tournament,
     gold_op_string,
     op_f1,
@@ -118,9 +118,6 @@ def test_operation_f1_compares_words(predicted: str, gold: str, f1: float):
     assert op_f1(predicted, gold) == pytest.approx(f1)
 
 
-PROMPT = ["<html/>", "question", [["1", "<a id=0>"], ["2", "<a id=1>"]]]
-
-
 def write_predictions(tmp_path: Path, content: Any) -> Path:
     file = tmp_path / "predictions.json"
     file.write_text(content if isinstance(content, str) else json.dumps(content))
@@ -130,24 +127,6 @@ def write_predictions(tmp_path: Path, content: Any) -> Path:
 def test_published_predictions_are_read(tmp_path: Path):
     found = read_predictions(write_predictions(tmp_path, [["T_a", "7", "TYPE x"], ["T_b", "", ""]]))
     assert found == {"T_a": Prediction("7", "TYPE x"), "T_b": EMPTY_PREDICTION}
-
-
-def outputs(tmp_path: Path, *raws: str, candidates: int) -> Prediction:
-    """Return the prediction of published outputs with two candidates per round."""
-    rounds = [[["1", "2"], PROMPT, raw] for raw in raws]
-    found = read_predictions(write_predictions(tmp_path, [["T_a", rounds]]))["T_a"]
-    assert isinstance(found, RecordedRounds)
-    return found.prediction(candidates)
-
-
-def test_raw_replies_of_published_outputs_are_parsed_again(tmp_path: Path):
-    assert outputs(tmp_path, "Answer: C.\nAction: TYPE\nValue: x", candidates=2) == Prediction("2", "TYPE x")
-    assert outputs(tmp_path, "Answer: A.", candidates=2) == EMPTY_PREDICTION
-    assert outputs(tmp_path, "Answer: B.\nAction: CLICK", "Answer: F.", candidates=4) == EMPTY_PREDICTION
-    # The pick was rejected: two candidates and a pick, all of them asked about.
-    assert outputs(tmp_path, "Answer: B.\nAction: CLICK", "Answer: A.", candidates=3) == EMPTY_PREDICTION
-    # The pick is the only one left, without confirmation.
-    assert outputs(tmp_path, "Answer: B.\nAction: CLICK", "Answer: A.", candidates=4) == Prediction("1", "CLICK ")
 
 
 def test_reports_of_this_project_are_predictions_too(tmp_path: Path):
@@ -160,3 +139,9 @@ def test_reports_of_this_project_are_predictions_too(tmp_path: Path):
         "T_a": Prediction("7", "CLICK "),
         "T_c": Prediction("", "CLICK "),
     }
+
+
+@pytest.mark.parametrize("entry", [["T_a", "7"], ["T_a", 7, ""], {"id": "T_a", "prediction": None}, {"id": 1}])
+def test_entry_of_another_format_is_refused(entry: Any, tmp_path: Path):
+    with pytest.raises(PredictionsUnusable, match="entry 0: must be"):
+        read_predictions(write_predictions(tmp_path, [entry]))
