@@ -11,11 +11,12 @@ import hashlib
 import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
 from pydantic import BaseModel
 
 from answers.submission import Answer
+from cache.blobs import BlobStore
 from cache.capture import Evidence
 from cache.single_flight import LRUCache
 from judges.errors import JudgeBug, ReplyNotCached, UnusableKind
@@ -46,12 +47,6 @@ MAX_TRIALS: Final = 99
 _log = logging.getLogger(__name__)
 
 
-class Bodies(Protocol):
-    """Store of bodies by SHA-256."""
-
-    async def get(self, sha256: str) -> bytes: ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeJob:
     """Task file to run on an answer, with the services that it may use.
@@ -73,7 +68,7 @@ class JudgeJob:
     block_builder: BlockBuilder
     preparer: PagePreparer
     evidence_for: Callable[[str], Awaitable[Evidence]]
-    bodies: Bodies
+    bodies: BlobStore
     verifier: Callable[..., Verifier] = Verifier
     style: Style = Style.NATIVE
     progress: Progress | None = None

@@ -36,7 +36,7 @@ from mind2web2.llm_client.judge import (
     JudgeUsage,
     current_scope,
 )
-from mind2web2.page_source import CachedPages, PageSource
+from mind2web2.page_source import CachedPages, StoredPages
 from mind2web2.semaphores import slot
 from mind2web2.text_limits import count_tokens, truncate_to_tokens
 from mind2web2.tool_faults import lose_page
@@ -140,7 +140,7 @@ class Session:
         self._llm: LLMClient = (
             ForeignClient(client, lambda: slot(semaphore, "llm"), self.scope) if self._host is None else self._host.llm
         )
-        self.pages: PageSource
+        self.pages: StoredPages
         if isinstance(cache, HostedCache):
             self.pages = HostedPages(cache, config=config, complete=self._host is None)
         else:

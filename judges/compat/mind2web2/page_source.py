@@ -50,19 +50,6 @@ NOT_KNOWN = datetime(1970, 1, 1, tzinfo=UTC)
 """Capture time of a page that was stored without one."""
 
 
-class PageSource(Protocol):
-    """Evidence by URL."""
-
-    async def evidence(self, url: str) -> Evidence:
-        """Return the evidence of a page. Raises only NoEvidence, CacheError, HarnessError and CancelledError."""
-
-    async def whole(self, url: str) -> Evidence:
-        """Return the evidence with text and screenshots, wherever they are stored."""
-
-    def used(self) -> list[Capture]:
-        """Return all requested pages in the order of the first request."""
-
-
 class LivePages(Protocol):
     """Captures pages now. The observation is not necessarily evidence."""
 
@@ -124,6 +111,7 @@ class StoredPages(ABC):
         return await evidence.complete_page() if isinstance(evidence, EvidenceReference) else evidence
 
     def used(self) -> list[Capture]:
+        """Return all requested pages in the order of the first request."""
         return list(self._used.values())
 
     async def _load(self, url: str) -> Evidence:

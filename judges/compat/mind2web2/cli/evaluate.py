@@ -6,6 +6,7 @@ import argparse
 import asyncio
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 
@@ -96,22 +97,20 @@ def run(arguments: argparse.Namespace) -> int:
     return 0
 
 
+@dataclass
 class _Evaluation:
     """Evaluation of the selected answers. ``judged`` counts those that have a result."""
 
-    def __init__(
-        self, arguments: argparse.Namespace, scripts: Path, client: LLMClient, logger: logging.Logger, total: int
-    ) -> None:
-        self._arguments = arguments
-        self._scripts = scripts
-        self._client = client
-        self._logger = logger
-        self._total = total
-        self._finished = 0
-        self.judged = 0
+    arguments: argparse.Namespace
+    scripts: Path
+    client: LLMClient
+    logger: logging.Logger
+    total: int
+    finished: int = 0
+    judged: int = 0
 
     async def run(self, answers: Mapping[str, Sequence[AnswerFile]]) -> None:
-        arguments = self._arguments
+        arguments = self.arguments
         tasks = asyncio.Semaphore(arguments.max_tasks)
         limits = DualSemaphore(asyncio.Semaphore(arguments.max_pages), asyncio.Semaphore(arguments.max_llm_requests))
 
@@ -124,7 +123,7 @@ class _Evaluation:
                 group.create_task(judge_task(task_id))
 
     async def _judge_task(self, task_id: str, answers: Sequence[AnswerFile], limits: DualSemaphore) -> None:
-        arguments, script = self._arguments, self._scripts / f"{task_id}.py"
+        arguments, script = self.arguments, self.scripts / f"{task_id}.py"
         if not is_script(script):
             for answer in answers:
                 self._report(task_id, answer.name, f"no result: there is no task script {script}")
@@ -132,7 +131,7 @@ class _Evaluation:
         evaluation = TaskEvaluation(
             agent=arguments.agent,
             task_id=task_id,
-            client=self._client,
+            client=self.client,
             script_path=script,
             cache_root=arguments.cache_dir,
             out=arguments.results_dir,
@@ -140,7 +139,7 @@ class _Evaluation:
             max_answers=arguments.max_answers,
             overwrite=arguments.overwrite,
         )
-        await evaluation.judge_all(answers, self._logger, self._finish)
+        await evaluation.judge_all(answers, self.logger, self._finish)
 
     def _finish(self, outcome: JudgedAnswer) -> None:
         if outcome.result is None:
@@ -154,9 +153,9 @@ class _Evaluation:
         self._report(outcome.folder.task_id, outcome.folder.answer_name, message)
 
     def _report(self, task_id: str, answer_name: str, message: str) -> None:
-        self._finished += 1
-        self._logger.info("%s %s: %s", task_id, answer_name, message)
-        common.print_note(f"[{self._finished}/{self._total}] {task_id} {answer_name}: {' '.join(message.split())}")
+        self.finished += 1
+        self.logger.info("%s %s: %s", task_id, answer_name, message)
+        common.print_note(f"[{self.finished}/{self.total}] {task_id} {answer_name}: {' '.join(message.split())}")
 
 
 def _scripts(arguments: argparse.Namespace) -> Path:

@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from answers.submission import Answer
+from cache.blobs import BlobStore
 from cache.capture import Capture, CaptureOutcome, Evidence
 from judges.errors import JudgeBug
 from judges.isolation.rpc_server import JudgeJob, RpcServer
@@ -36,9 +37,7 @@ PAGE = Evidence(
 SCHEMA = {"name": "Lamp", "text": '{"type": "object", "properties": {"colour": {"type": "string"}}}'}
 
 
-class Bodies:
-    async def get(self, sha256: str) -> bytes:
-        return f"body of {sha256}".encode()
+BODIES = BlobStore.open("memory://")
 
 
 async def page(url: str) -> Evidence:
@@ -55,7 +54,7 @@ async def call(method: str, llm: SupportingLLM | None = None, **params: Any) -> 
         block_builder=BLOCK_BUILDER,
         preparer=PagePreparer(BLOCK_BUILDER),
         evidence_for=page,
-        bodies=Bodies(),
+        bodies=BODIES,
     )
     return await RpcServer(job).handlers()[method](params)
 
@@ -71,7 +70,8 @@ async def test_page_has_only_the_requested_content(content: str | None, text: st
 
 
 async def test_body_is_found_by_its_digest():
-    assert from_base64(await call("evidence", sha256="d2", content="body")) == b"body of d2"
+    blob = await BODIES.put(b"a body", "text/plain")
+    assert from_base64(await call("evidence", sha256=blob.sha256, content="body")) == b"a body"
 
 
 @pytest.mark.parametrize(
