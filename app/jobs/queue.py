@@ -28,15 +28,12 @@ from sqlalchemy.ext.asyncio import AsyncConnection
 
 from app.async_tools import cancellable_sleep
 from app.jobs.errors import QueueFull
-from app.storage.database import QUEUE_CONNECTIONS, Database
+from app.storage.database import Database
 from app.storage.direct_pool import DirectConnection
 from app.storage.errors import DatabaseUnavailable
 
 QUEUE = "answers"
 TASK = "assay.judge_answer"
-_CONNECT_TIMEOUT_S = 5
-_POOL_WAIT_S = 5.0
-_RECONNECT_S = 2.0
 _log = structlog.get_logger(__name__)
 
 
@@ -60,28 +57,16 @@ class JobQueue:
     """Job queue. The methods that take a connection also work outside ``open``."""
 
     def __init__(self, database: Database) -> None:
-        connector = procrastinate.PsycopgConnector(
-            conninfo=database.url,
-            min_size=1,
-            max_size=QUEUE_CONNECTIONS,
-            timeout=_POOL_WAIT_S,
-            # Give up early and reconnect on the next request, instead of backing off.
-            reconnect_timeout=_RECONNECT_S,
-            kwargs={"connect_timeout": _CONNECT_TIMEOUT_S},
-        )
-        self._app = procrastinate.App(connector=connector)
+        self._database = database
+        self._app = procrastinate.App(connector=procrastinate.PsycopgConnector())
         self._running: dict[int, int] = {}
         """The entries that this process is running, with the ID of their worker."""
 
     @asynccontextmanager
     async def open(self) -> AsyncIterator[JobQueue]:
-        """Open the queue's own connections during the block."""
-        with _database_errors():
-            await self._app.open_async()
-        try:
+        """Let the queue use the database during the block."""
+        async with self._app.open_async(self._database.direct.pool):
             yield self
-        finally:
-            await self._app.close_async()
 
     async def enqueue(self, connection: AsyncConnection, job_ids: Sequence[str], *, priority: int = 0) -> list[int]:
         """Insert an entry for each job in the caller's transaction, and return the entry IDs.

@@ -109,8 +109,6 @@ async def _run_script(connection: AsyncConnection, script: str) -> None:
 
 
 _POOL_WAIT_S = 5.0
-QUEUE_CONNECTIONS = 4
-"""Maximum connections of the job queue."""
 _LISTENERS = 2
 """Connections that wait for notifications: of the job queue and of the job events."""
 _IDLE_TRANSACTION_TIMEOUT_MS = 6000
@@ -212,11 +210,11 @@ async def connect_database(
 ) -> AsyncIterator[Database]:
     """Connect to ``url`` during the block.
 
-    ``connections`` is the maximum for this process, including those of its job queue and its listeners. A quarter of
-    the rest is kept open, and at most half of it is for the statements that every request runs.
+    ``connections`` is the maximum for this process, including those of its listeners. A quarter of the rest is kept
+    open, and at most half of it is for the job queue and the statements that every request runs.
     """
-    available = connections - QUEUE_CONNECTIONS - _LISTENERS
-    direct_connections = min(8, available // 2)
+    available = connections - _LISTENERS
+    direct_connections = min(12, available // 2)
     parsed = _with_session_options(_parse(url))
     engine = create_async_engine(
         parsed.set(drivername="postgresql+psycopg"),

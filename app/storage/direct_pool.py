@@ -37,15 +37,20 @@ class _Connection(psycopg.AsyncConnection[Any]):
             raise
 
 
+async def _set_autocommit(connection: DirectConnection) -> None:
+    await connection.set_autocommit(True)
+
+
 class DirectPool:
-    """Pool of psycopg connections in autocommit mode: each statement is a transaction."""
+    """Pool of psycopg connections in autocommit mode: each statement is a transaction. The job queue uses it too."""
 
     def __init__(self, url: str, size: int) -> None:
         """``url``: ``postgresql://...`` in libpq syntax. ``size``: maximum connections."""
-        self._pool: AsyncConnectionPool[DirectConnection] = AsyncConnectionPool(
+        self.pool: AsyncConnectionPool[DirectConnection] = AsyncConnectionPool(
             url,
             connection_class=_Connection,
-            kwargs={"autocommit": True, "connect_timeout": _CONNECT_TIMEOUT_S, "timed_out": self._fail_waiting},
+            kwargs={"connect_timeout": _CONNECT_TIMEOUT_S, "timed_out": self._fail_waiting},
+            configure=_set_autocommit,  # not in kwargs, because procrastinate passes it for its listener
             min_size=0,
             max_size=size,
             open=False,
@@ -59,7 +64,7 @@ class DirectPool:
     @asynccontextmanager
     async def open(self) -> AsyncIterator[DirectPool]:
         """Open the pool during the block. Connections are created on demand."""
-        async with self._pool:
+        async with self.pool:
             yield self
 
     @asynccontextmanager
@@ -75,7 +80,7 @@ class DirectPool:
             try:
                 yield connection
             finally:
-                await self._pool.putconn(connection)
+                await self.pool.putconn(connection)
         except PoolTimeout:
             raise DatabaseUnavailable("All database connections are busy: retry later") from None
         except (psycopg.OperationalError, psycopg.InterfaceError) as error:
@@ -87,7 +92,7 @@ class DirectPool:
         try:
             async with asyncio.timeout(None) as waiting:
                 self._waiting.add(waiting)
-                return await self._pool.getconn()
+                return await self.pool.getconn()
         except TimeoutError:
             raise DatabaseUnavailable("The database is unavailable") from None
         finally:
@@ -107,5 +112,5 @@ class DirectPool:
         poll = select.poll()
         poll.register(connection.fileno(), select.POLLIN)
         if poll.poll(0):
-            await self._pool.drain()
+            await self.pool.drain()
             raise psycopg.OperationalError("The server has closed the connection")

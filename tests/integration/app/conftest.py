@@ -78,8 +78,6 @@ def patient_database_clients() -> Iterator[None]:
             "direct_pool._POOL_WAIT_S",
         ):
             patch.setattr(f"app.storage.{limit}", 60)
-        for limit in ("_CONNECT_TIMEOUT_S", "_POOL_WAIT_S"):
-            patch.setattr(f"app.jobs.queue.{limit}", 60)
         for limit in ("READ_TIMEOUT", "WRITE_TIMEOUT", "EVICT_TIMEOUT", "FINAL_WRITE_TIMEOUT"):
             patch.setattr(f"app.storage.reply_cache._{limit}_S", 60.0)
         for limit in ("_FIRST_REQUEST_S", "_WAIT_S"):

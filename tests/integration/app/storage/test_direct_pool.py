@@ -56,6 +56,6 @@ async def test_idle_connections_that_the_server_closed_are_replaced(database_url
 
 async def test_busy_pool_is_reported_as_such(database_url: str, monkeypatch: pytest.MonkeyPatch):
     async with DirectPool(database_url, 1).open() as pool, pool.connection():
-        monkeypatch.setattr(pool._pool, "timeout", 0)
+        monkeypatch.setattr(pool.pool, "timeout", 0)
         with pytest.raises(DatabaseUnavailable, match="busy"):
             await _backend(pool)
