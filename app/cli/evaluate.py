@@ -6,6 +6,7 @@ import asyncio
 import sys
 from collections.abc import Sequence
 from contextlib import AsyncExitStack
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,18 +22,15 @@ from app.console.judging_options import (
     AgentOption,
     AnswersOption,
     CacheOption,
-    EffortOption,
     JudgeOption,
     JudgesOption,
-    MaxOutputOption,
     MaxPagesOption,
+    ParameterOptions,
     TaskOption,
-    TemperatureOption,
     baseline_suggested,
     check_tasks,
     find_answers,
     judging_settings,
-    parameter_flags,
     quiet_logging,
 )
 from app.console.not_judged import print_not_judged
@@ -77,53 +75,63 @@ _DebugOption = Annotated[
 _NO_DEADLINE_S = 365 * 86400
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Folders:
+    answers: AnswersOption = Path("answers")
+    judges: JudgesOption = None
+    cache: CacheOption = None
+    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("eval_results")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Limits:
+    max_tasks: Annotated[int | None, typer.Option(min=1, help="Maximum concurrent tasks (default: 2).")] = None
+    max_answers: _MaxAnswersOption = None
+    max_pages: MaxPagesOption = None
+    max_llm: Annotated[int | None, typer.Option(min=1, help="Maximum concurrent model requests (default: 30).")] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Modes:
+    overwrite: _OverwriteOption = False
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Disable the reply cache.")] = False
+    debug_judge: _DebugOption = False
+    dry_run: DryRunOption = False
+    as_json: JsonOption = False
+
+
 def evaluate(
     ctx: typer.Context,
+    *,
     agent: AgentOption,
     task: TaskOption = None,
-    answers: AnswersOption = Path("answers"),
-    judges: JudgesOption = None,
-    cache: CacheOption = None,
-    out: Annotated[Path, typer.Option(help="Folder for the results.")] = Path("eval_results"),
+    folders: _Folders,
     model: JudgeOption = None,
-    reasoning_effort: EffortOption = None,
-    temperature: TemperatureOption = None,
-    max_output_tokens: MaxOutputOption = None,
-    max_tasks: Annotated[int | None, typer.Option(min=1, help="Maximum concurrent tasks (default: 2).")] = None,
-    max_answers: _MaxAnswersOption = None,
-    max_pages: MaxPagesOption = None,
-    max_llm: Annotated[int | None, typer.Option(min=1, help="Maximum concurrent model requests (default: 30).")] = None,
-    overwrite: _OverwriteOption = False,
-    no_cache: Annotated[bool, typer.Option("--no-cache", help="Disable the reply cache.")] = False,
-    debug_judge: _DebugOption = False,
-    dry_run: DryRunOption = False,
-    as_json: JsonOption = False,
+    parameters: ParameterOptions,
+    limits: _Limits,
+    modes: _Modes,
 ) -> None:
     """Judge a folder of answers without a server."""
-    parameters = parameter_flags(locals())
     _refuse_arguments(ctx.args)
-    limits = {"max_tasks": max_tasks, "max_answers": max_answers, "max_pages": max_pages, "max_llm": max_llm}
-    modes = {"overwrite": overwrite, "dry_run": dry_run, "as_json": as_json, "debug_judge": debug_judge}
-    submissions = find_answers(answers, agent, task or ())  # the most frequent error, so before the slow imports
-
+    submissions = find_answers(folders.answers, agent, task or ())
     _check_date()
-    public = None if cache is None else PublicCache(cache)
+    public = None if folders.cache is None else PublicCache(folders.cache)
     settings = judging_settings(
-        judges=judges,
+        judges=folders.judges,
         evidence=None if public is None else public.evidence_folder(agent),
         model=model,
-        **parameters,
-        **(limits | _limits_for_debugging() if debug_judge else limits),
-        reply_cache_bytes=0 if no_cache else None,
+        **asdict(parameters),
+        **(asdict(limits) | _limits_for_debugging() if modes.debug_judge else asdict(limits)),
+        reply_cache_bytes=0 if modes.no_cache else None,
     )
     quiet_logging(settings)
     saved = "Finished results are saved; run the same command to resume."
     with baseline_suggested(), event_loop.resumable(saved):
-        evaluated = event_loop.run(_run(settings, submissions, task or (), answers, out, public, **modes))
+        evaluated = event_loop.run(_run(settings, submissions, task or (), folders, public, modes))
     if evaluated is None:
         return
-    _write_public_files(agent, answers, out, cache, evaluated, with_metrics=not task)
-    _report(agent, out, evaluated, as_json=as_json)
+    _write_public_files(agent, folders, evaluated, with_metrics=not task)
+    _report(agent, folders.out, evaluated, as_json=modes.as_json)
 
 
 def _refuse_arguments(arguments: Sequence[str]) -> None:
@@ -149,34 +157,29 @@ async def _run(
     settings: Settings,
     submissions: Sequence[Submission],
     tasks: Sequence[str],
-    answers: Path,
-    out: Path,
+    folders: _Folders,
     public: PublicCache | None,
-    *,
-    overwrite: bool,
-    dry_run: bool,
-    as_json: bool,
-    debug_judge: bool,
+    modes: _Modes,
 ) -> list[AnswerEvaluation] | None:
     """Load the judges, decide which answers to judge, and judge them. ``dry_run``: print an estimate, return None."""
     async with AsyncExitStack() as stack:
-        process_pool = create_fork_server_pool(settings, terminal=debug_judge)
+        process_pool = create_fork_server_pool(settings, terminal=modes.debug_judge)
         stack.push_async_callback(process_pool.aclose)
         catalogue = await load_catalogue(settings, process_pool)
         check_tasks(tasks, catalogue)
         pages = await CurrentPages.open(settings.data_dir / "captures", public)
         planner = Planner(
             catalogue=catalogue,
-            out=out,
+            out=folders.out,
             model=parse_judge(settings.model).model,
-            overwrite=overwrite,
+            overwrite=modes.overwrite,
             pages=pages,
             parameters=settings.parameters,
-            answers_root=answers,
+            answers_root=folders.answers,
         )
         planned = await asyncio.to_thread(planner.plan, submissions)
-        if dry_run:
-            await asyncio.to_thread(_print_estimates, settings, planned, out, pages, as_json=as_json)
+        if modes.dry_run:
+            await asyncio.to_thread(_print_estimates, settings, planned, folders.out, pages, as_json=modes.as_json)
             return None
         return await _judge(settings, catalogue, planned, public, process_pool)
 
@@ -248,23 +251,17 @@ def _label(planned: PlannedAnswer) -> str:
 
 
 def _write_public_files(
-    agent: str,
-    answers: Path,
-    out: Path,
-    cache: Path | None,
-    evaluated: Sequence[AnswerEvaluation],
-    *,
-    with_metrics: bool,
+    agent: str, folders: _Folders, evaluated: Sequence[AnswerEvaluation], *, with_metrics: bool
 ) -> None:
     """Write what ``mind2web2 evaluate`` writes about a run: its log, the metrics and the report."""
-    with log_files(agent_folder(out, agent) / "logs", "evaluate") as logger:
+    with log_files(agent_folder(folders.out, agent) / "logs", "evaluate") as logger:
         for one in evaluated:
             score = None if one.outcome.result is None else one.outcome.result["final_score"]
             logger.info("%s: %s", _label(one.planned), f"no result: {one.error}" if score is None else f"score {score}")
     try:
         if with_metrics:
-            save_metrics(agent_metrics(agent, answers, out), out)
-        write_report(agent, out, cache)
+            save_metrics(agent_metrics(agent, folders.answers, folders.out), folders.out)
+        write_report(agent, folders.out, folders.cache)
     except NoAnswers:
         return  # no answer could be judged
     except ValueError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from itertools import islice
 from typing import Annotated, Literal
 
@@ -19,24 +20,35 @@ from assay_client import Job
 Status = Literal["queued", "running", "succeeded", "failed", "cancelled"]
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Selection:
+    agent: Annotated[str | None, typer.Option(help="List only jobs of this agent.")] = None
+    task: Annotated[str | None, typer.Option(help="List only jobs of this task.")] = None
+    status: Annotated[Status | None, typer.Option(help="List only jobs with this status.")] = None
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of listed jobs, newest first.")] = 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Change:
+    retry: Annotated[
+        bool,
+        typer.Option("--retry", help="Queue jobs again that have ended or are paused. Finished verdicts are reused."),
+    ] = False
+    cancel: Annotated[bool, typer.Option("--cancel", help="Cancel the jobs.")] = False
+
+
 def jobs(
     context: typer.Context,
     job_ids: Annotated[
         list[str] | None, typer.Argument(metavar="ID", help="Ids of jobs (default: list the jobs).")
     ] = None,
+    *,
     wait: Annotated[
         bool, typer.Option("--wait", help="Wait for the jobs and print their scores, as `submit --wait` does.")
     ] = False,
     timeout: Annotated[float | None, typer.Option(help="With --wait: stop waiting after this many seconds.")] = None,
-    retry: Annotated[
-        bool,
-        typer.Option("--retry", help="Queue jobs again that have ended or are paused. Finished verdicts are reused."),
-    ] = False,
-    cancel: Annotated[bool, typer.Option("--cancel", help="Cancel the jobs.")] = False,
-    agent: Annotated[str | None, typer.Option(help="List only jobs of this agent.")] = None,
-    task: Annotated[str | None, typer.Option(help="List only jobs of this task.")] = None,
-    status: Annotated[Status | None, typer.Option(help="List only jobs with this status.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Maximum number of listed jobs, newest first.")] = 20,
+    change: _Change,
+    selection: _Selection,
     url: UrlOption = URL,
     as_json: JsonOption = False,
 ) -> None:
@@ -46,15 +58,15 @@ def jobs(
     """
     if not job_ids:
         reject_given(context, "requires the ID of a job", "--wait", "--timeout", "--retry", "--cancel")
-        _list(agent, task, status, limit, url, as_json=as_json)
+        _list(selection, url, as_json=as_json)
         return
     reject_given(context, "cannot be used with the ID of a job", "--agent", "--task", "--status", "--limit")
-    if wait + retry + cancel > 1:
+    if wait + change.retry + change.cancel > 1:
         raise WrongUsage("use only one of --wait, --retry and --cancel")
     if not wait:
         reject_given(context, "requires --wait", "--timeout")
-    if retry or cancel:
-        _change(job_ids, url, retry=retry, as_json=as_json)
+    if change.retry or change.cancel:
+        _change(job_ids, url, retry=change.retry, as_json=as_json)
     elif wait:
         with connect(url) as client:
             labels = {job["id"]: f"{job['task_id']} {job['answer']}" for job in map(client.get_job, job_ids)}
@@ -65,9 +77,10 @@ def jobs(
         raise WrongUsage("several jobs require --wait, --retry or --cancel", hint="To show a job, give one ID.")
 
 
-def _list(agent: str | None, task: str | None, status: Status | None, limit: int, url: str, *, as_json: bool) -> None:
+def _list(selection: _Selection, url: str, *, as_json: bool) -> None:
     with connect(url) as client:
-        listed = list(islice(client.list_jobs(status=status, agent=agent, task_id=task), limit))
+        jobs = client.list_jobs(status=selection.status, agent=selection.agent, task_id=selection.task)
+        listed = list(islice(jobs, selection.limit))
     if as_json:
         print_json({"items": listed})
         return

@@ -19,6 +19,7 @@ import typer.core
 
 from answers.errors import AnswersError
 from app.console.errors import CliError, Exit, Interrupted
+from app.console.option_groups import with_options
 from app.console.streams import print_error
 from app.errors import AppError
 from app.interruption import INTERRUPTION
@@ -164,7 +165,7 @@ def _meta_eval() -> typer.Typer:
     from app.features.meta_eval import cli_bench
 
     group = _group({"measure": meta_eval.measure, "import": meta_eval.import_labels})
-    group.command("bench", cls=cli_bench.BenchCommand)(cli_bench.bench)
+    group.command("bench", cls=cli_bench.BenchCommand)(with_options(cli_bench.bench))
     return group
 
 
@@ -200,7 +201,7 @@ _ENTRIES = {
 
 def _command(function: Callable[..., None], *, context_settings: dict[str, Any] | None = None) -> typer.Typer:
     alone = typer.Typer(add_completion=False, **_STYLE)
-    alone.command(context_settings=context_settings)(function)
+    alone.command(context_settings=context_settings)(with_options(function))
     return alone
 
 
@@ -208,7 +209,7 @@ def _group(commands: Mapping[str, Callable[..., None]]) -> typer.Typer:
     group = typer.Typer(no_args_is_help=True, add_completion=False, **_STYLE)
     group.callback()(lambda: None)
     for name, command in commands.items():
-        group.command(name)(command)
+        group.command(name)(with_options(command))
     return group
 
 

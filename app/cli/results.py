@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from enum import StrEnum
 from itertools import islice
 from pathlib import Path
@@ -34,20 +35,14 @@ _DIMENSIONS: dict[By, Dimension] = {By.AGENT: "agent", By.TASK: "task_id", By.MO
 _SUMS = ("calls", "input_tokens", "output_tokens")
 
 
-def show(
-    context: typer.Context,
-    result_id: Annotated[
-        str | None, typer.Argument(metavar="ID", help="Id of a result (default: list the results).")
-    ] = None,
-    agent: Annotated[str | None, typer.Option(help="Only this agent.")] = None,
-    task: Annotated[str | None, typer.Option(help="Only this task.")] = None,
-    limit: Annotated[int, typer.Option(min=1, help="Maximum number of listed results, newest first.")] = 20,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _UsageOptions:
     usage: Annotated[
         bool, typer.Option("--usage", help="Show model requests, tokens and cost of the results instead.")
-    ] = False,
+    ] = False
     by: Annotated[
         list[By] | None, typer.Option("--by", help="With --usage: group by this. Repeatable (default: all).")
-    ] = None,
+    ] = None
     folder: Annotated[
         Path | None,
         typer.Option(
@@ -55,16 +50,28 @@ def show(
             metavar="DIR",
             help="With --usage: read result files of `assay evaluate` from this folder instead of a server.",
         ),
+    ] = None
+
+
+def show(
+    context: typer.Context,
+    result_id: Annotated[
+        str | None, typer.Argument(metavar="ID", help="Id of a result (default: list the results).")
     ] = None,
+    *,
+    agent: Annotated[str | None, typer.Option(help="Only this agent.")] = None,
+    task: Annotated[str | None, typer.Option(help="Only this task.")] = None,
+    limit: Annotated[int, typer.Option(min=1, help="Maximum number of listed results, newest first.")] = 20,
+    usage: _UsageOptions,
     url: UrlOption = URL,
     as_json: JsonOption = False,
 ) -> None:
     """List results, or print the page and JSON of one."""
     if result_id is not None:
         reject_given(context, "cannot be used with the ID of a result", "--agent", "--task", "--limit", "--usage")
-    if usage:
+    if usage.usage:
         reject_given(context, "cannot be used with --usage", "--limit")
-        _show_usage(by or list(By), agent, task, folder, url, as_json=as_json)
+        _show_usage(usage.by or list(By), agent, task, usage.folder, url, as_json=as_json)
         return
     reject_given(context, "requires --usage", "--by", "--results")
     if result_id is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -21,30 +22,36 @@ from assay_client import ApiError, Client, Job, Receipt
 from judges.agent_figures import AnswerOutcome
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Submission:
+    agent: Annotated[str, typer.Option(help="Agent that wrote the answers.")]
+    task: Annotated[str, typer.Option(help="Task of the answers.")]
+    model: Annotated[str | None, typer.Option(help="Model, as provider/model (default: that of the server).")] = None
+    run: Annotated[str | None, typer.Option(help="Label for this run of the agent.")] = None
+
+
 def submit(
     path: Annotated[
         Path, typer.Argument(help="Answer file (.md), reply of a model provider (.json), or folder of answer files.")
     ],
-    agent: Annotated[str, typer.Option(help="Agent that wrote the answers.")],
-    task: Annotated[str, typer.Option(help="Task of the answers.")],
+    *,
+    submission: _Submission,
     url: UrlOption = URL,
-    model: Annotated[str | None, typer.Option(help="Model, as provider/model (default: that of the server).")] = None,
-    run: Annotated[str | None, typer.Option(help="Label for this run of the agent.")] = None,
     wait: Annotated[bool, typer.Option("--wait", help="Wait for the results and print the scores.")] = False,
     timeout: Annotated[float | None, typer.Option(help="Stop waiting after this many seconds.")] = None,
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Submit answers to a running server."""
-    for name, option in ((agent, "--agent"), (task, "--task"), (run, "--run")):
+    for name, option in ((submission.agent, "--agent"), (submission.task, "--task"), (submission.run, "--run")):
         if name is not None:
             check_name(name, option)
     answers = read_answers(path)
     with connect(url) as client:
         if dry_run:
-            _print_estimates(client, agent, task, answers, model, as_json=as_json)
+            _print_estimates(client, submission, answers, as_json=as_json)
             return
-        receipt = _submit(client, agent, task, answers, model, run)
+        receipt = _submit(client, submission, answers)
         if not wait:
             _print_receipt(receipt, client.url, as_json=as_json)
             return
@@ -73,24 +80,26 @@ def follow(client: Client, labels: Mapping[str, str], *, timeout_s: float | None
         raise typer.Exit(Exit.INCOMPLETE)
 
 
-def _print_estimates(
-    client: Client, agent: str, task: str, answers: list[tuple[str, str]], model: str | None, *, as_json: bool
-) -> None:
+def _print_estimates(client: Client, submission: _Submission, answers: list[tuple[str, str]], *, as_json: bool) -> None:
     named_answers = [{"name": name, "text": text} for name, text in answers]
-    body = {"agent": agent, "task_id": task, "answers": named_answers, "model": model}
+    body = {
+        "agent": submission.agent,
+        "task_id": submission.task,
+        "answers": named_answers,
+        "model": submission.model,
+    }
     document = client.create_estimate(body)
     if as_json:
         print_json(document)
     else:
-        items = ((task, {**item, "estimate": item}) for item in document["items"])
+        items = ((submission.task, {**item, "estimate": item}) for item in document["items"])
         print_estimates(items, document["total"], document["model"])
 
 
-def _submit(
-    client: Client, agent: str, task: str, answers: list[tuple[str, str]], model: str | None, run: str | None
-) -> Receipt:
+def _submit(client: Client, submission: _Submission, answers: list[tuple[str, str]]) -> Receipt:
+    task = submission.task
     try:
-        return client.submit(agent, task, answers, model=model, run=run)
+        return client.submit(submission.agent, task, answers, model=submission.model, run=submission.run)
     except ApiError as error:
         known = [str(one["task_id"]) for one in client.list_tasks()] if error.status in (404, 422) else []
         if known and task not in known:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -70,12 +71,13 @@ MaxPagesOption: TypeAlias = Annotated[
 ]
 
 
-_PARAMETERS = ("reasoning_effort", "temperature", "max_output_tokens")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParameterOptions:
+    """Options for the parameters of model requests. Their names are those of the settings."""
 
-
-def parameter_flags(options: Mapping[str, Any]) -> dict[str, Any]:
-    """Return those arguments of a command that are model parameters, for all roles or for one."""
-    return {name: value for name, value in options.items() if name.endswith(_PARAMETERS)}
+    reasoning_effort: EffortOption = None
+    temperature: TemperatureOption = None
+    max_output_tokens: MaxOutputOption = None
 
 
 def judging_settings(*, judges: Path | None = None, evidence: Path | None = None, **flags: Any) -> Settings:
