@@ -1,4 +1,4 @@
-"""Parts of ``assay suites mind2web`` and ``assay suites mm-mind2web``: options, a run with a journal, and output."""
+"""Parts of ``assay suites mind2web`` and ``assay suites mm-mind2web``: options, estimate, run, and output."""
 
 from __future__ import annotations
 
@@ -36,7 +36,16 @@ from judges.llm.pricing import estimate_tokens
 from judges.llm.providers import parse_model
 from rubrics.verdict import Usage
 
-_PRINT_INTERVAL_S = 10.0
+OptionsT = TypeVar("OptionsT", bound=SuiteRunIn)
+_PRINT_INTERVAL_S: Final = 10.0
+_MAX_LISTED: Final = 10
+_CHARS_PER_TOKEN: Final = 3
+_SHORT: Final = "Answer: A.\nELEMENT: Z"
+"""Reply that picks no option: the tournament then has no further rounds."""
+_LONG: Final = "Answer: B.\nAction: CLICK\nELEMENT: A\nACTION: CLICK\n"
+"""Reply that always picks an option: the tournament then has as many rounds as possible."""
+UNLIMITED_TOKENS: Final = 1_500
+"""Assumed length of replies of models that are sent no limit."""
 
 
 class StepProgress:
@@ -160,10 +169,6 @@ NoCacheOption: TypeAlias = Annotated[bool, typer.Option("--no-cache", help="Disa
 DryRunOption: TypeAlias = Annotated[
     bool, typer.Option("--dry-run", help="Estimate calls, tokens and cost without asking the model.")
 ]
-_MAX_LISTED = 10
-
-
-OptionsT = TypeVar("OptionsT", bound="SuiteRunIn")
 
 
 def run_options(options_class: type[OptionsT], **values: Any) -> OptionsT:
@@ -226,15 +231,6 @@ def _print_estimate(run: SuiteRun[Any], settings: Settings, *, as_json: bool) ->
         print_json(estimate)
     else:
         print_line(estimate_line(estimate))
-
-
-_CHARS_PER_TOKEN: Final = 3
-_SHORT: Final = "Answer: A.\nELEMENT: Z"
-"""Reply that picks no option: the tournament then has no further rounds."""
-_LONG: Final = "Answer: B.\nAction: CLICK\nELEMENT: A\nACTION: CLICK\n"
-"""Reply that always picks an option: the tournament then has as many rounds as possible."""
-UNLIMITED_TOKENS: Final = 1_500
-"""Assumed length of replies of models that are sent no limit."""
 
 
 class _CountingClient:

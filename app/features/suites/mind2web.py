@@ -124,32 +124,35 @@ class Mind2WebRun(SuiteRun[PreparedStep]):
             return self.not_judged(step, NO_PREDICTION, "the file contains no prediction for this step")
         return scored_record(step, recorded, self.options)
 
-    def identity(self) -> dict[str, Any]:
+    def _settings(self) -> dict[str, Any]:
+        """Return the options that determine the figures."""
         options = self.options
         return {
-            "suite": self.name.value,
-            "model": self.model,
             "split": self._split.name,
             "protocol": str(options.protocol),
-            "top_k": options.top_k,
-            "seed": options.seed,
-            "shuffle": str(options.shuffle),
-            "max_tokens": options.reply_tokens,
-            "max_html_chars": options.max_html_chars,
-            "temperature": options.temperature,
             "metric": str(options.step_metric),
             "no_positive": str(options.no_positive_policy),
+            "temperature": options.temperature,
             "template": self._template.ref,
+            "top_k": options.top_k,
+            "shuffle": str(options.shuffle),
+            "data": list(map(_file_identity, self._split.files)),
+        }
+
+    def identity(self) -> dict[str, Any]:
+        return {
+            **self._settings(),
+            "suite": self.name.value,
+            "model": self.model,
+            "seed": self.options.seed,
+            "max_tokens": self.options.reply_tokens,
+            "max_html_chars": self.options.max_html_chars,
             "scores": self._identity_of("scores"),
-            "data": self._data_files(),
             "predictions": self._identity_of("predictions"),
         }
 
     def _identity_of(self, name: str) -> dict[str, Any] | None:
         return _file_identity(self._paths[name]) if name in self._paths else None
-
-    def _data_files(self) -> list[dict[str, Any]]:
-        return list(map(_file_identity, self._split.files))
 
     def unknown_ids(self, records: Sequence[Record]) -> list[str]:
         """Return ids of predicted steps that are not in the data. Empty if only part of the data is run."""
@@ -162,18 +165,10 @@ class Mind2WebRun(SuiteRun[PreparedStep]):
         metric, no_positive = options.step_metric, options.no_positive_policy
         origins = Counter(record["origin"] for record in records if record["origin"])
         return {
-            "protocol": str(options.protocol),
-            "metric": str(metric),
+            **self._settings(),
             "step_rule": STEP_RULES[metric],
-            "no_positive": str(no_positive),
             "compat_trailing": options.compat_trailing,
             "predictions": None if options.predictions is None else Path(options.predictions).name,
-            "temperature": options.temperature,
-            "template": self._template.ref,
-            "split": split,
-            "top_k": options.top_k,
-            "shuffle": str(options.shuffle),
-            "data": self._data_files(),
             "scores": None if self._ranks is None else self._ranks.name,
             "rank_origin": dict(origins),
             "max_html_chars": options.max_html_chars if options.is_guide else None,
