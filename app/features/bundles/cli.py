@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 import typer
 
@@ -12,17 +13,21 @@ from app.console import event_loop
 from app.console.connection import JsonOption
 from app.console.database import run_in_database
 from app.console.errors import Exit, WrongUsage, require_folder
-from app.console.judging_options import AgentOption, TaskOption
+from app.console.judging_options import AgentOption, TaskOption, judging_settings, quiet_logging
 from app.console.streams import counted, print_json, print_line, stderr_console, stdout_console
 from app.console.tables import bounds_text
-
-if TYPE_CHECKING:
-    from app.features.bundles.archive import Manifest
-    from app.features.bundles.exporting import AgentResults
-    from app.features.bundles.verification import CheckedResult, Report
-    from app.settings import Settings
-    from app.storage.database import Database
-    from cache.capture_index import CaptureIndex
+from app.engine.public_cache import PublicCache
+from app.engine.runtime import open_blobs
+from app.features.bundles.archive import Manifest
+from app.features.bundles.exporting import AgentResults, EvidenceStores, export_bundle, from_database, from_folder
+from app.features.bundles.replay import replay as replay_bundle
+from app.features.bundles.verification import CheckedResult, Report
+from app.features.bundles.verification import verify as verify_bundle
+from app.observability.logs import Redactor
+from app.settings import Settings, load_settings
+from app.storage.captures import PostgresCaptureIndex
+from app.storage.database import Database
+from cache.capture_index import CaptureIndex, FolderIndex
 
 BundleArgument: TypeAlias = Annotated[Path, typer.Argument(metavar="FILE.zip", help="Bundle file.")]
 SHOWN_PROBLEMS = 20
@@ -75,8 +80,6 @@ def export(
 async def _export_from_service(
     settings: Settings, database: Database, agent: str, tasks: list[str], out: Path, content: bool
 ) -> Manifest:
-    from app.features.bundles.exporting import from_database
-    from app.storage.captures import PostgresCaptureIndex
 
     evaluated = await from_database(database, agent, tasks)
     return await _write(settings, PostgresCaptureIndex(database), evaluated, out, content)
@@ -85,10 +88,6 @@ async def _export_from_service(
 def _export_from_folder(
     results: Path, cache: Path | None, agent: str, tasks: list[str], out: Path, content: bool
 ) -> Manifest:
-    from app.console.judging_options import judging_settings, quiet_logging
-    from app.engine.public_cache import PublicCache
-    from app.features.bundles.exporting import from_folder
-    from cache.capture_index import FolderIndex
 
     settings = judging_settings(evidence=None if cache is None else PublicCache(cache).evidence_folder(agent))
     quiet_logging(settings)
@@ -103,20 +102,14 @@ def _export_from_folder(
 async def _write(
     settings: Settings, captures: CaptureIndex, results: AgentResults, out: Path, content: bool
 ) -> Manifest:
-    from asyncio import to_thread
 
-    from app.engine.runtime import open_blobs
-    from app.features.bundles.exporting import EvidenceStores, export_bundle
-    from app.observability.logs import Redactor
-
-    blobs = await to_thread(open_blobs, settings)
+    blobs = await asyncio.to_thread(open_blobs, settings)
     stores = EvidenceStores(blobs=blobs, captures=captures, redactor=Redactor(settings.secrets))
     return await export_bundle(stores, results, out, content=content)
 
 
 def verify(file: BundleArgument, as_json: JsonOption = False) -> None:
     """Check every file, and recompute verdicts and scores. Uses recorded replies and pages, and runs no task file."""
-    from app.features.bundles.verification import verify as verify_bundle
 
     _report(file, verify_bundle(file), as_json=as_json)
 
@@ -126,9 +119,6 @@ def replay(file: BundleArgument, as_json: JsonOption = False) -> None:
 
     This executes task files of the bundle's author, in confined processes.
     """
-    from app.console.judging_options import quiet_logging
-    from app.features.bundles.replay import replay as replay_bundle
-    from app.settings import load_settings
 
     settings = load_settings()
     quiet_logging(settings)
