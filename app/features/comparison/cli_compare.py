@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from app.console.connection import URL, JsonOption, UrlOption, connect
 from app.console.errors import WrongUsage
 from app.console.streams import print_json, stdout_console
 from app.console.summaries import MixJudgesOption, check_judges, judges_text, outcomes_in_folder
 from app.console.tables import bounds_text, interval_text, plain_table
+from app.features.comparison.paired_comparison import ComparisonSide, comparison_json
 
 SIDES = "agent, agent@run or result id on the server, or a result folder OUT/AGENT"
 _VERDICTS = {
@@ -41,7 +43,6 @@ def compare(
 
 
 def _print_comparison(first: Mapping[str, Any], comparison: Mapping[str, Any], *, corrected: bool) -> None:
-    from rich.markup import escape
 
     console, before, after = stdout_console(), first["name"], comparison["b"]["name"]
     console.print(f"{after} - {before}", style="bold", markup=False)
@@ -103,8 +104,6 @@ def compare_sides(url: str, first: str, others: Sequence[str], *, mix_judges: bo
             hint="A name that contains / is a result folder; other names refer to the server.",
         )
     if all(folders):
-        from app.features.comparison.paired_comparison import ComparisonSide, comparison_json
-
         before, *after = (ComparisonSide(name=name, outcomes=outcomes_in_folder(Path(name))) for name in names)
         document: Mapping[str, Any] = comparison_json(before, after)
     else:

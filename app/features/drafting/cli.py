@@ -6,19 +6,23 @@ import re
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Final
+from typing import Annotated, Final
 
 import typer
 
+from answers.submission import text_problems
 from app.console import event_loop
 from app.console.answer_files import check_name, read_answers, read_pages
 from app.console.errors import Incomplete, ToolFailed, WrongUsage
 from app.console.judging_options import PageTextsOption, TaskFolderOption, judging_settings, quiet_logging, task_folder
 from app.console.streams import counted, print_line, stderr_console
-
-if TYPE_CHECKING:
-    from app.features.drafting.drafts import Draft, DraftInputs, DraftResult
-    from app.settings import Settings
+from app.engine.runtime import open_runtime
+from app.engine.text_judging import runtime_with_pages
+from app.features.drafting.drafts import Draft, DraftInputs, DraftResult, draft_task
+from app.settings import Settings
+from cache.atomic_files import write_atomic
+from judges.llm.providers import LEXICAL, parse_model
+from judges.loader import JudgeCatalogue
 
 MAX_QUESTION_CHARS: Final = 20_000
 _ID_WORDS: Final = 6
@@ -55,8 +59,6 @@ def draft(
     texts = None if pages is None else read_pages(pages)
     settings = judging_settings(model=model, budget_usd=budget)
     quiet_logging(settings)
-    from app.features.drafting.drafts import DraftInputs
-    from judges.llm.providers import LEXICAL, parse_model
 
     if parse_model(settings.model).provider == LEXICAL:
         raise WrongUsage("the model lexical cannot draft a task", hint="Choose another one with --model.")
@@ -71,7 +73,6 @@ def draft(
 
 def _checked_texts(question: str, example: Path | None) -> tuple[str, str | None]:
     """Return question and example answer. Raises WrongUsage if one is empty, too long or not text."""
-    from answers.submission import text_problems
 
     if len(question) > MAX_QUESTION_CHARS:
         raise WrongUsage(f"the question has {len(question)} characters (max {MAX_QUESTION_CHARS})")
@@ -103,10 +104,6 @@ def _targets(folder: Path, id: str, *, overwrite: bool) -> tuple[Path, Path]:
 
 
 async def _drafted(settings: Settings, inputs: DraftInputs, pages: Mapping[str, str] | None) -> DraftResult:
-    from app.engine.runtime import open_runtime
-    from app.engine.text_judging import runtime_with_pages
-    from app.features.drafting.drafts import draft_task
-    from judges.loader import JudgeCatalogue
 
     def report(number: int, draft: Draft) -> None:
         state = "valid" if draft.is_valid else "not valid"
@@ -122,7 +119,6 @@ async def _drafted(settings: Settings, inputs: DraftInputs, pages: Mapping[str, 
 
 def _write(path: Path, text: str, *, overwrite: bool) -> None:
     """Write a file. If that fails, print the text, because it was paid for."""
-    from cache.atomic_files import write_atomic
 
     try:
         if overwrite:

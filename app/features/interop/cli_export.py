@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -14,9 +14,8 @@ from app.console.connection import URL, UrlOption, connect
 from app.console.errors import WrongUsage, require_folder
 from app.console.judging_options import AgentOption, TaskOption
 from app.console.streams import counted, stderr_console, suggestion
-
-if TYPE_CHECKING:
-    from app.features.interop.exported_results import ExportedResult
+from app.features.interop.exported_results import ExportedResult, NotExportable, from_folder, from_server, write_layout
+from app.features.interop.tables import leaf_table, result_table, write_csv, write_json_lines, write_parquet
 
 
 class Format(StrEnum):
@@ -60,7 +59,6 @@ def export(
         )
     if run is not None and folder is not None:
         raise WrongUsage("--run cannot be used with --results: result folders have no runs")
-    from app.features.interop.exported_results import NotExportable
 
     selected = _read_results(agent, task or (), run, folder, url)
     try:
@@ -75,7 +73,6 @@ def export(
 def _read_results(
     agent: str, tasks: Sequence[str], run: str | None, folder: Path | None, url: str
 ) -> list[ExportedResult]:
-    from app.features.interop.exported_results import from_folder, from_server
 
     check_name(agent, "agent")
     if folder is None:
@@ -95,8 +92,6 @@ def _read_results(
 
 def _write(selected: Sequence[ExportedResult], format: Format, rows: Rows | None, out: Path) -> str:
     """Write the results and return a summary of the output."""
-    from app.features.interop.exported_results import write_layout
-    from app.features.interop.tables import leaf_table, result_table, write_csv, write_json_lines, write_parquet
 
     if format is Format.MIND2WEB2:
         return counted(write_layout(out, selected), "result")

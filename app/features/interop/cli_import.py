@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
+from answers.errors import AnswersNotFound, InvalidSubmission
+from answers.jsonl import read_jsonl
+from answers.public_layout import ANSWERS, is_answer, read_archive, read_folder
+from answers.submission import Answer, Submission
 from app.console.connection import URL, JsonOption, UrlOption, connect
 from app.console.errors import WrongUsage
 from app.console.streams import counted, print_json, print_line, stderr_console
-
-if TYPE_CHECKING:
-    from answers.submission import Answer, Submission
+from cache.atomic_files import write_atomic
 
 _ARCHIVES = (".zip", ".tar", ".tgz", ".gz")
 
@@ -56,7 +58,6 @@ def _read(source: Path, agent: str | None) -> tuple[Submission, ...]:
     Raises:
         WrongUsage: there are no answers, or some are invalid. The hint lists all problems.
     """
-    from answers.errors import AnswersNotFound, InvalidSubmission
 
     if not source.exists():
         raise WrongUsage(f"{source}: no such file or folder")
@@ -79,8 +80,6 @@ def _read(source: Path, agent: str | None) -> tuple[Submission, ...]:
 
 
 def _submissions(source: Path, agent: str | None) -> tuple[Submission, ...]:
-    from answers.jsonl import read_jsonl
-    from answers.public_layout import read_archive, read_folder
 
     if source.is_dir():
         agents = (
@@ -97,8 +96,6 @@ def _submissions(source: Path, agent: str | None) -> tuple[Submission, ...]:
 
 def _write(submissions: Sequence[Submission], to: Path, *, overwrite: bool) -> dict[str, object]:
     """Write the answers. Nothing is written unless all of them can be."""
-    from answers.public_layout import ANSWERS, is_answer
-    from cache.atomic_files import write_atomic
 
     files: dict[Path, Answer] = {}
     for submission in submissions:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -21,10 +21,10 @@ from app.console.judging_options import (
 )
 from app.console.runtime import open_command_runtime
 from app.console.streams import print_json, print_line, stderr_console, stdout_console
-
-if TYPE_CHECKING:
-    from app.features.interop.cache_transfer import TaskCache
-    from app.settings import Settings
+from app.engine.precapture import cited_in
+from app.features.interop import cache_transfer as transfer
+from app.features.interop.cache_transfer import TaskCache, export_task
+from app.settings import Settings
 
 
 def import_(
@@ -35,7 +35,6 @@ def import_(
     as_json: JsonOption = False,
 ) -> None:
     """Import captured pages. They are page caches in the public layout (folder, zip, tar), or saved pages (MHTML)."""
-    from app.features.interop import cache_transfer as transfer
 
     if not source.exists():
         raise WrongUsage(f"{source}: no such file or folder")
@@ -65,7 +64,6 @@ def import_(
 async def _import(
     settings: Settings, caches: Sequence[TaskCache], saved: Sequence[Path], url: str | None
 ) -> list[dict[str, Any]]:
-    from app.features.interop import cache_transfer as transfer
 
     rows: list[dict[str, Any]] = []
     async with open_command_runtime(settings, shared=True) as runtime:
@@ -96,7 +94,6 @@ def export(
 ) -> None:
     """Export the captured pages that answers cite to a folder in the public layout."""
     submissions = find_answers(answers, agent, task or ())
-    from app.engine.precapture import cited_in
 
     settings = judging_settings()
     quiet_logging(settings)
@@ -118,7 +115,6 @@ def export(
 async def _export(
     settings: Settings, to: Path, cited: Mapping[tuple[str, str], Mapping[str, Sequence[str]]]
 ) -> list[dict[str, Any]]:
-    from app.features.interop.cache_transfer import export_task
 
     rows: list[dict[str, Any]] = []
     async with open_command_runtime(settings, shared=True) as runtime:

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
+from rich.markup import escape
 
 from app.console.connection import URL, JsonOption, UrlOption, connect
 from app.console.errors import Exit, WrongUsage
 from app.console.event_loop import resumable
+from app.console.progress import JobBoard, ProgressBoard
 from app.console.streams import counted, print_json, stderr_console, stdout_console
 from app.console.tables import bounds_text, plain_table
-
-if TYPE_CHECKING:
-    from assay_client import Client, Job
+from assay_client import Client, Job
 
 _MAX_FLIPS = 50
 
@@ -70,7 +70,6 @@ def rescore(
 
 
 def _wait(client: Client, rescore_id: str, timeout_s: float | None) -> None:
-    from app.console.progress import JobBoard, ProgressBoard
 
     answers = client.get_rescore(rescore_id)["answers"]
     labels = {each["job_id"]: f"{each['agent']} {each['task_id']} {each['answer_name']}" for each in answers}
@@ -106,7 +105,6 @@ class _BudgetReached(Exception):
 
 
 def _print(document: Mapping[str, Any]) -> None:
-    from rich.markup import escape
 
     console = stdout_console()
     agents = plain_table("rank", "agent", "answers", "before", "now", "difference")

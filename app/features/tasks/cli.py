@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
 from app.console import event_loop
-from app.console.answer_files import read_pages
+from app.console.answer_files import read_answers, read_pages
 from app.console.connection import JsonOption
 from app.console.errors import Exit, Incomplete, WrongUsage
 from app.console.estimates import range_text, usd_text
@@ -23,10 +23,15 @@ from app.console.judging_options import (
     quiet_logging,
 )
 from app.console.streams import counted, print_json, print_line, stderr_console
-
-if TYPE_CHECKING:
-    from app.settings import Settings
-    from judges.registry import Judge
+from app.demo.expected import examples_dir, page_texts
+from app.engine.judge_files import load_catalogue
+from app.engine.judge_trials import LintReport, field_test, model_test
+from app.engine.runtime import open_runtime
+from app.engine.text_judging import runtime_with_pages
+from app.settings import Settings
+from judges.analysis.task_tests.leaves import not_judged
+from judges.errors import JudgeNotLoadable
+from judges.registry import Judge
 
 LEXICAL = "lexical"
 
@@ -45,8 +50,6 @@ def test_judge(
 
     Exit code 100 if there are any.
     """
-    from app.engine.judge_trials import LintReport
-    from judges.analysis.task_tests.leaves import not_judged
 
     settings = judging_settings(judges=judges, model=model)
     quiet_logging(settings)
@@ -84,7 +87,6 @@ def _run_test(settings: Settings, judge: Judge, answer: str, pages: Mapping[str,
     The lexical judge with given pages runs completely in the child process. Other models and captured pages need this
     installation, so the answer is judged here, and the child replays the extractions.
     """
-    from app.engine.judge_trials import field_test
 
     if judge.path is None:
         raise WrongUsage(f"the task {judge.task!r} was not loaded from a file")
@@ -94,8 +96,6 @@ def _run_test(settings: Settings, judge: Judge, answer: str, pages: Mapping[str,
 
 
 def _find_judge(task_id: str, settings: Settings) -> Judge:
-    from app.engine.judge_files import load_catalogue
-    from judges.errors import JudgeNotLoadable
 
     catalogue = event_loop.run(load_catalogue(settings))
     if task_id in catalogue.broken:
@@ -113,12 +113,9 @@ def _read_input(
     """Return the text of the answer, and the pages if they are given. Example tasks include their own pages."""
     texts = None if pages is None else read_pages(pages)
     if answer is not None:
-        from app.console.answer_files import read_answers
-
         return read_answers(answer)[0][1], texts
     if agent is not None:
         return find_answers(answers, agent, [task_id])[0].answers[0].text, texts
-    from app.demo.expected import examples_dir, page_texts
 
     example_answer = examples_dir() / "demo" / task_id / "answer_1.md"
     if not example_answer.is_file():
@@ -132,9 +129,6 @@ def _read_input(
 async def _test_with_model(
     settings: Settings, judge: Judge, answer: str, pages: Mapping[str, str] | None
 ) -> dict[str, Any]:
-    from app.engine.judge_trials import model_test
-    from app.engine.runtime import open_runtime
-    from app.engine.text_judging import runtime_with_pages
 
     async with AsyncExitStack() as stack:
         runtime = await stack.enter_async_context(open_runtime(settings))
@@ -166,7 +160,6 @@ def _print_fields(task_id: str, judge: Judge, fields: dict[str, Any]) -> None:
 
 def _print_scores(scores: dict[str, Any]) -> None:
     """Print the findings about the correct and the empty answer, the votes that disagree, and the cost of an answer."""
-    from judges.analysis.task_tests.leaves import not_judged
 
     gold = scores["gold"]
     for finding in scores["findings"]:
