@@ -17,7 +17,7 @@ from PIL import Image
 
 from answers.errors import InvalidArchive
 from app.engine.runtime import Runtime, open_runtime
-from app.features.interop.cache_transfer import (
+from app.features.interop.cli_page_caches import (
     TransferRefused,
     export_task,
     import_saved_page,
