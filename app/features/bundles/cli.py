@@ -80,7 +80,6 @@ def export(
 async def _export_from_service(
     settings: Settings, database: Database, agent: str, tasks: list[str], out: Path, content: bool
 ) -> Manifest:
-
     evaluated = await from_database(database, agent, tasks)
     return await _write(settings, PostgresCaptureIndex(database), evaluated, out, content)
 
@@ -88,7 +87,6 @@ async def _export_from_service(
 def _export_from_folder(
     results: Path, cache: Path | None, agent: str, tasks: list[str], out: Path, content: bool
 ) -> Manifest:
-
     settings = judging_settings(evidence=None if cache is None else PublicCache(cache).evidence_folder(agent))
     quiet_logging(settings)
 
@@ -102,7 +100,6 @@ def _export_from_folder(
 async def _write(
     settings: Settings, captures: CaptureIndex, results: AgentResults, out: Path, content: bool
 ) -> Manifest:
-
     blobs = await asyncio.to_thread(open_blobs, settings)
     stores = EvidenceStores(blobs=blobs, captures=captures, redactor=Redactor(settings.secrets))
     return await export_bundle(stores, results, out, content=content)
@@ -110,7 +107,6 @@ async def _write(
 
 def verify(file: BundleArgument, as_json: JsonOption = False) -> None:
     """Check every file, and recompute verdicts and scores. Uses recorded replies and pages, and runs no task file."""
-
     _report(file, verify_bundle(file), as_json=as_json)
 
 
@@ -119,7 +115,6 @@ def replay(file: BundleArgument, as_json: JsonOption = False) -> None:
 
     This executes task files of the bundle's author, in confined processes.
     """
-
     settings = load_settings()
     quiet_logging(settings)
     _report(file, event_loop.run(replay_bundle(file, settings)), as_json=as_json)

@@ -43,7 +43,6 @@ def compare(
 
 
 def _print_comparison(first: Mapping[str, Any], comparison: Mapping[str, Any], *, corrected: bool) -> None:
-
     console, before, after = stdout_console(), first["name"], comparison["b"]["name"]
     console.print(f"{after} - {before}", style="bold", markup=False)
     for side in (first, comparison["b"]):

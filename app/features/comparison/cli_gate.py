@@ -111,7 +111,6 @@ def _report(
     as_json: bool,
 ) -> None:
     """Write and print the reports, then exit with the exit code of the gate."""
-
     code = _EXIT[gate_result.state]
     if junit is not None:
         _write_file(junit, gate_junit(gate_result), mode="w")

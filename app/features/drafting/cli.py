@@ -73,7 +73,6 @@ def draft(
 
 def _checked_texts(question: str, example: Path | None) -> tuple[str, str | None]:
     """Return question and example answer. Raises WrongUsage if one is empty, too long or not text."""
-
     if len(question) > MAX_QUESTION_CHARS:
         raise WrongUsage(f"the question has {len(question)} characters (max {MAX_QUESTION_CHARS})")
     answer = None if example is None else read_answers(example)[0][1]
@@ -104,7 +103,6 @@ def _targets(folder: Path, id: str, *, overwrite: bool) -> tuple[Path, Path]:
 
 
 async def _drafted(settings: Settings, inputs: DraftInputs, pages: Mapping[str, str] | None) -> DraftResult:
-
     def report(number: int, draft: Draft) -> None:
         state = "valid" if draft.is_valid else "not valid"
         message = f"draft {number} of at most {inputs.rounds}: {state}, {counted(len(draft.problems), 'problem')}"
@@ -119,7 +117,6 @@ async def _drafted(settings: Settings, inputs: DraftInputs, pages: Mapping[str, 
 
 def _write(path: Path, text: str, *, overwrite: bool) -> None:
     """Write a file. If that fails, print the text, because it was paid for."""
-
     try:
         if overwrite:
             write_atomic(path, text.encode())

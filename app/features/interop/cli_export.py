@@ -73,7 +73,6 @@ def export(
 def _read_results(
     agent: str, tasks: Sequence[str], run: str | None, folder: Path | None, url: str
 ) -> list[ExportedResult]:
-
     check_name(agent, "agent")
     if folder is None:
         with connect(url) as client:
@@ -92,7 +91,6 @@ def _read_results(
 
 def _write(selected: Sequence[ExportedResult], format: Format, rows: Rows | None, out: Path) -> str:
     """Write the results and return a summary of the output."""
-
     if format is Format.MIND2WEB2:
         return counted(write_layout(out, selected), "result")
     if format is Format.JSONL and rows is None:

@@ -58,7 +58,6 @@ def _read(source: Path, agent: str | None) -> tuple[Submission, ...]:
     Raises:
         WrongUsage: there are no answers, or some are invalid. The hint lists all problems.
     """
-
     if not source.exists():
         raise WrongUsage(f"{source}: no such file or folder")
     try:
@@ -80,7 +79,6 @@ def _read(source: Path, agent: str | None) -> tuple[Submission, ...]:
 
 
 def _submissions(source: Path, agent: str | None) -> tuple[Submission, ...]:
-
     if source.is_dir():
         agents = (
             [agent]

@@ -70,7 +70,6 @@ def rescore(
 
 
 def _wait(client: Client, rescore_id: str, timeout_s: float | None) -> None:
-
     answers = client.get_rescore(rescore_id)["answers"]
     labels = {each["job_id"]: f"{each['agent']} {each['task_id']} {each['answer_name']}" for each in answers}
     stderr_console().print(f"{rescore_id}: {counted(len(labels), 'answer')}", markup=False)
@@ -105,7 +104,6 @@ class _BudgetReached(Exception):
 
 
 def _print(document: Mapping[str, Any]) -> None:
-
     console = stdout_console()
     agents = plain_table("rank", "agent", "answers", "before", "now", "difference")
     for row in document["agents"]:

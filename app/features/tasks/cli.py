@@ -50,7 +50,6 @@ def test_judge(
 
     Exit code 100 if there are any.
     """
-
     settings = judging_settings(judges=judges, model=model)
     quiet_logging(settings)
     judge = _find_judge(task_id, settings)
@@ -87,7 +86,6 @@ def _run_test(settings: Settings, judge: Judge, answer: str, pages: Mapping[str,
     The lexical judge with given pages runs completely in the child process. Other models and captured pages need this
     installation, so the answer is judged here, and the child replays the extractions.
     """
-
     if judge.path is None:
         raise WrongUsage(f"the task {judge.task!r} was not loaded from a file")
     if settings.model == LEXICAL and pages is not None:
@@ -96,7 +94,6 @@ def _run_test(settings: Settings, judge: Judge, answer: str, pages: Mapping[str,
 
 
 def _find_judge(task_id: str, settings: Settings) -> Judge:
-
     catalogue = event_loop.run(load_catalogue(settings))
     if task_id in catalogue.broken:
         problem = catalogue.broken[task_id]
@@ -129,7 +126,6 @@ def _read_input(
 async def _test_with_model(
     settings: Settings, judge: Judge, answer: str, pages: Mapping[str, str] | None
 ) -> dict[str, Any]:
-
     async with AsyncExitStack() as stack:
         runtime = await stack.enter_async_context(open_runtime(settings))
         if pages is not None:
@@ -160,7 +156,6 @@ def _print_fields(task_id: str, judge: Judge, fields: dict[str, Any]) -> None:
 
 def _print_scores(scores: dict[str, Any]) -> None:
     """Print the findings about the correct and the empty answer, the votes that disagree, and the cost of an answer."""
-
     gold = scores["gold"]
     for finding in scores["findings"]:
         label = "NOT PROTECTED" if finding["code"] == "never_flips" else "WRONG SCORE"
