@@ -9,8 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from app.features.comparison.cli_gate import gate_junit, gate_markdown
-from app.features.comparison.gate import Gate, GateState, RegressionRule, Thresholds, gate
+from app.features.comparison.cli_gate import (
+    Gate,
+    GateState,
+    RegressionRule,
+    Thresholds,
+    gate_junit,
+    gate_markdown,
+    run_gate,
+)
 from app.features.comparison.paired_comparison import comparison_json
 from judges.agent_figures import AnswerOutcome, full_summary
 from tests.unit.app.features.comparison.test_paired_comparison import side
@@ -26,7 +33,7 @@ def evaluate(
     comparison = None
     if before is not None:
         [comparison] = comparison_json(side("old", **before), [now])["comparisons"]
-    return gate("walker", summary, Thresholds(**wanted), comparison=comparison)
+    return run_gate("walker", summary, Thresholds(**wanted), comparison=comparison)
 
 
 def states(found: Gate) -> dict[str, GateState]:
@@ -150,7 +157,7 @@ def test_reports_are_well_formed_for_any_folder_name():
     """Result folders may have any name."""
     outcomes = [AnswerOutcome(task_id="t", answer_name="answer_1.md", result={"final_score": 1.0})]
     name = "a|b <script>\x00\x1b[31m`*_x\n# h"
-    found = gate(name, full_summary(name, outcomes, resampled=False), Thresholds(min_score=0.5))
+    found = run_gate(name, full_summary(name, outcomes, resampled=False), Thresholds(min_score=0.5))
     assert ElementTree.fromstring(gate_junit(found)).find("testsuite") is not None
     shown = gate_markdown(found)
     assert "<script>" not in shown and "a\\|b" in shown
