@@ -14,7 +14,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import AsyncExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -23,7 +22,7 @@ from typing import Any
 from answers.citations import unique_urls
 from app.engine.estimate import PageSize, claims_of, estimate_claims
 from app.engine.runtime import Runtime, open_runtime
-from app.engine.text_judging import JudgeText, runtime_with_pages, text_judge, texts_of
+from app.engine.text_judging import runtime_with_pages, text_judge, texts_of
 from app.errors import AppError
 from app.observability.logs import Redactor, configure_logging
 from app.settings import Settings, load_settings
@@ -66,12 +65,10 @@ async def field_test(
     pages: Mapping[str, str],
     *,
     replies: Mapping[str, str] | None = None,
-    scored: bool = False,
 ) -> dict[str, Any]:
     """Test the task file at ``path`` on an answer and the texts of its pages.
 
-    ``replies`` are extractions recorded with a model. ``scored``: the lexical judge also judges the answer and an empty
-    one.
+    ``replies`` are extractions recorded with a model.
 
     Raises:
         TrialFailed: the answer is too long, or the judge ended the process or took too long.
@@ -82,7 +79,6 @@ async def field_test(
         "answer": answer,
         "pages": dict(pages),
         "replies": dict(replies or {}),
-        "scored": scored,
     }
     return await _in_child({"field_test": request}, timeout_s=FIELD_TEST_S)
 
@@ -119,10 +115,30 @@ async def model_test(
     base = observed_run(await judged(answer))
     recorded = dict(replies)
     pages = await texts_of(runtime, unique_urls(answer))
-    scored = await judge_empty_and_estimate(runtime.settings, base, judged, pages, answer, model)
+    try:
+        empty: ObservedRun | str = observed_run(await judged(EMPTY_ANSWER))
+    except JudgeBug as error:
+        empty = _first_line(error)
     tested = await field_test(judge.path, answer, pages, replies=recorded)
-    scores = scores_json(base, *scored, fields=tested["fields"])
-    return base, {**tested, "base": base_json(base), "scores": scores}
+    estimate = _estimate(runtime.settings, base, pages, answer) if model == LEXICAL else None
+    scores = scores_json(base, empty, estimate, fields=tested["fields"])
+    counts = {
+        "passed": len(base.passed),
+        "with_pages": sum(bool(leaf.sources) for leaf in base.leaves.values()),
+        "leaves": len(base.leaves),
+        "not_judged": list(base.not_judged),
+    }
+    return base, {**tested, "base": counts, "scores": scores}
+
+
+def _estimate(settings: Settings, base: ObservedRun, pages: Mapping[str, str], answer: str) -> dict[str, Any]:
+    """Return the estimated cost of judging ``answer`` with the default model, from the claims of ``base``."""
+    model = str(Settings.model_fields["model"].default)
+    sizes = [PageSize(len(text.encode()), 0) for text in pages.values()]
+    estimate = estimate_claims(
+        model, claims_of(base.result), sizes, settings.prices, answer=answer, basis="the claims of this run"
+    )
+    return {"model": model, **estimate.as_json()}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -249,16 +265,7 @@ async def _execute(request: Mapping[str, Any]) -> dict[str, Any]:
 async def _field_test(runtime: Runtime, request: Mapping[str, Any]) -> dict[str, Any]:
     path, answer, pages = Path(request["path"]), str(request["answer"]), dict(request["pages"])
     judge = load_judge(path)
-    result: dict[str, Any] = {"base": None}
-    base, scored = None, None
-    async with AsyncExitStack() as stack:
-        if request["scored"]:
-            texts = await stack.enter_async_context(runtime_with_pages(runtime, pages))
-            judged_text = text_judge(texts, judge, LEXICAL)
-            base = observed_run(await judged_text(answer))
-            scored = await judge_empty_and_estimate(texts.settings, base, judged_text, pages, answer, LEXICAL)
-            result["base"] = base_json(base)
-        with_any_page = await stack.enter_async_context(runtime_with_pages(runtime, pages, _ANY_PAGE))
+    async with runtime_with_pages(runtime, pages, _ANY_PAGE) as with_any_page:
 
         async def judged(text: str, wrap: Callable[[LLMClient], LLMClient]) -> Mapping[str, Any]:
             return await text_judge(with_any_page, judge, LEXICAL, wrap)(text)
@@ -270,32 +277,8 @@ async def _field_test(runtime: Runtime, request: Mapping[str, Any]) -> dict[str,
             page_text="\n".join(pages.values()),
             replies=request["replies"],
         )
-        result["fields"] = asdict(report(observed))
-        if base is not None and scored is not None:
-            result["scores"] = scores_json(base, *scored, fields=result["fields"])
-        result["lint"] = _findings(await judged(answer, lambda client: client), path.name)
-    return result
-
-
-async def judge_empty_and_estimate(
-    settings: Settings, base: ObservedRun, judged: JudgeText, pages: Mapping[str, str], answer: str, model: str
-) -> tuple[ObservedRun | str, dict[str, Any] | None]:
-    """Judge an empty answer, and estimate the cost of ``answer`` with the default model if ``model`` is lexical.
-
-    Returns the run on the empty answer, or the error if the judge raised, and the estimate from the claims of ``base``.
-    """
-    try:
-        empty: ObservedRun | str = observed_run(await judged(EMPTY_ANSWER))
-    except JudgeBug as error:
-        empty = _first_line(error)
-    if model != LEXICAL:
-        return empty, None
-    default = str(Settings.model_fields["model"].default)
-    sizes = [PageSize(len(text.encode()), 0) for text in pages.values()]
-    estimate = estimate_claims(
-        default, claims_of(base.result), sizes, settings.prices, answer=answer, basis="the claims of this run"
-    )
-    return empty, {"model": default, **estimate.as_json()}
+        findings = _findings(await judged(answer, lambda client: client), path.name)
+    return {"fields": asdict(report(observed)), "lint": findings}
 
 
 async def _lint(runtime: Runtime, path: Path) -> dict[str, Any]:
@@ -321,16 +304,6 @@ def _findings(result: Mapping[str, Any], file: str) -> list[dict[str, str]]:
 
 def _first_line(error: Exception) -> str:
     return (str(error).splitlines() or [type(error).__name__])[0]
-
-
-def base_json(base: ObservedRun) -> dict[str, Any]:
-    """Return the base run as JSON: counts of leaves, of claims that pass or have pages, and leaves not judged."""
-    return {
-        "passed": len(base.passed),
-        "with_pages": sum(bool(leaf.sources) for leaf in base.leaves.values()),
-        "leaves": len(base.leaves),
-        "not_judged": list(base.not_judged),
-    }
 
 
 if __name__ == "__main__":

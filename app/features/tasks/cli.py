@@ -25,7 +25,7 @@ from app.console.judging_options import (
 from app.console.streams import counted, print_json, print_line, stderr_console
 from app.demo.expected import examples_dir, page_texts
 from app.engine.judge_files import load_catalogue
-from app.engine.judge_trials import LintReport, field_test, model_test
+from app.engine.judge_trials import LintReport, model_test
 from app.engine.runtime import open_runtime
 from app.engine.text_judging import runtime_with_pages
 from app.settings import Settings
@@ -54,7 +54,7 @@ def test_judge(
     quiet_logging(settings)
     judge = _find_judge(task_id, settings)
     text, texts = _read_input(task_id, answer, agent, answers, pages)
-    report = _run_test(settings, judge, text, texts)
+    report = event_loop.run(_run_test(settings, judge, text, texts))
     base, fields, scores = (report[part] for part in ("base", "fields", "scores"))
     # Without a passing claim, the findings could be about a fault or a failed extraction, and not about the task.
     if not base["passed"] and base["not_judged"]:
@@ -78,19 +78,6 @@ def test_judge(
         raise typer.Exit(Exit.GATE_FAILED)
     if base["not_judged"] or not_judged(scores):
         raise typer.Exit(Exit.INCOMPLETE)
-
-
-def _run_test(settings: Settings, judge: Judge, answer: str, pages: Mapping[str, str] | None) -> dict[str, Any]:
-    """Return the reports on extracted fields, on both scores and on the rubric.
-
-    The lexical judge with given pages runs completely in the child process. Other models and captured pages need this
-    installation, so the answer is judged here, and the child replays the extractions.
-    """
-    if judge.path is None:
-        raise WrongUsage(f"the task {judge.task!r} was not loaded from a file")
-    if settings.model == LEXICAL and pages is not None:
-        return event_loop.run(field_test(judge.path, answer, pages, scored=True))
-    return event_loop.run(_test_with_model(settings, judge, answer, pages))
 
 
 def _find_judge(task_id: str, settings: Settings) -> Judge:
@@ -123,9 +110,7 @@ def _read_input(
     return example_answer.read_text(encoding="utf-8"), page_texts() if texts is None else texts
 
 
-async def _test_with_model(
-    settings: Settings, judge: Judge, answer: str, pages: Mapping[str, str] | None
-) -> dict[str, Any]:
+async def _run_test(settings: Settings, judge: Judge, answer: str, pages: Mapping[str, str] | None) -> dict[str, Any]:
     async with AsyncExitStack() as stack:
         runtime = await stack.enter_async_context(open_runtime(settings))
         if pages is not None:
