@@ -31,6 +31,7 @@ from app.engine.text_judging import runtime_with_pages
 from app.settings import Settings
 from judges.analysis.task_tests.leaves import not_judged
 from judges.errors import JudgeNotLoadable
+from judges.loader import JudgeCatalogue
 from judges.registry import Judge
 
 LEXICAL = "lexical"
@@ -100,7 +101,6 @@ def _read_input(
         return read_answers(answer)[0][1], texts
     if agent is not None:
         return find_answers(answers, agent, [task_id])[0].answers[0].text, texts
-
     example_answer = examples_dir() / "demo" / task_id / "answer_1.md"
     if not example_answer.is_file():
         raise WrongUsage(
@@ -112,7 +112,7 @@ def _read_input(
 
 async def _run_test(settings: Settings, judge: Judge, answer: str, pages: Mapping[str, str] | None) -> dict[str, Any]:
     async with AsyncExitStack() as stack:
-        runtime = await stack.enter_async_context(open_runtime(settings))
+        runtime = await stack.enter_async_context(open_runtime(settings, catalogue=JudgeCatalogue()))
         if pages is not None:
             runtime = await stack.enter_async_context(runtime_with_pages(runtime, pages))
         stack.enter_context(stderr_console().status("judging the answer, then every edit of it"))
