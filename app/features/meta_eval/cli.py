@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -10,13 +11,7 @@ import typer
 
 from app.console.connection import JsonOption
 from app.console.errors import Exit, WrongUsage
-from app.console.judging_options import (
-    EffortOption,
-    MaxOutputOption,
-    TemperatureOption,
-    judging_settings,
-    quiet_logging,
-)
+from app.console.judging_options import ParameterOptions, judging_settings, quiet_logging
 from app.console.safe_console import SafeConsole
 from app.console.streams import counted, print_json, print_line, stdout_console
 from app.features.meta_eval.cli_bench import VOTES, PartialOption, measure_all, print_tables, scan
@@ -31,6 +26,7 @@ from judges.result import write_json
 
 
 def measure(
+    *,
     labels: Annotated[Path, typer.Argument(help="File with labels, one JSON object per line.", metavar="LABELS.jsonl")],
     model: Annotated[
         list[str] | None,
@@ -39,9 +35,7 @@ def measure(
             help="provider/model to measure; repeatable. Without it, only recorded verdicts are measured.",
         ),
     ] = None,
-    reasoning_effort: EffortOption = None,
-    temperature: TemperatureOption = None,
-    max_output_tokens: MaxOutputOption = None,
+    parameters: ParameterOptions,
     votes: Annotated[int, typer.Option(min=1, max=15, help="Votes per claim.")] = VOTES,
     partial: PartialOption = PartialRule.FAILED,
     out: Annotated[Path | None, typer.Option(help="Also write the full report to this JSON file.")] = None,
@@ -50,12 +44,7 @@ def measure(
     """Measure judges against labels. Show agreement with people, confusion matrix, cost and all disagreements."""
     models = list(dict.fromkeys(model or ()))
     label_set = scan(labels, labels.stem)
-    settings = judging_settings(
-        model=models[0] if models else None,
-        reasoning_effort=reasoning_effort,
-        temperature=temperature,
-        max_output_tokens=max_output_tokens,
-    )
+    settings = judging_settings(model=models[0] if models else None, **asdict(parameters))
     quiet_logging(settings)
     run = Measurement(sets=[label_set], models=models, rule=partial, votes=votes)
     measure_all(run, settings)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -19,14 +20,7 @@ from app.console import event_loop
 from app.console.connection import JsonOption
 from app.console.errors import Exit, WrongUsage
 from app.console.estimates import range_text, usd_text
-from app.console.judging_options import (
-    EffortOption,
-    MaxOutputOption,
-    ReplayBudgetOption,
-    TemperatureOption,
-    judging_settings,
-    quiet_logging,
-)
+from app.console.judging_options import ParameterOptions, ReplayBudgetOption, judging_settings, quiet_logging
 from app.console.safe_console import SafeConsole
 from app.console.streams import counted, print_json, print_line, stderr_console, stdout_console
 from app.console.tables import plain_table
@@ -101,14 +95,13 @@ _OutOption: TypeAlias = Annotated[
 
 
 def bench(
+    *,
     labels: _LabelsOption,
     model: _ModelOption = None,
     partial: PartialOption = PartialRule.FAILED,
     sample: _SampleOption = None,
     votes: Annotated[int, typer.Option(min=1, max=15, help="Votes per claim.")] = VOTES,
-    reasoning_effort: EffortOption = None,
-    temperature: TemperatureOption = None,
-    max_output_tokens: MaxOutputOption = None,
+    parameters: ParameterOptions,
     budget: ReplayBudgetOption = None,
     dry_run: Annotated[bool, typer.Option("--dry-run", help="Estimate requests, tokens and cost only.")] = False,
     out: _OutOption = None,
@@ -125,13 +118,7 @@ def bench(
         if path.suffix not in _OUT_SUFFIXES:
             raise WrongUsage(f"--out {path}: the name must end in {', '.join(_OUT_SUFFIXES)}")
     sets = [scan(path, name, sample) for path, name in _names(labels).items()]
-    settings = judging_settings(
-        model=models[0] if models else None,
-        reasoning_effort=reasoning_effort,
-        temperature=temperature,
-        max_output_tokens=max_output_tokens,
-        budget_usd=budget,
-    )
+    settings = judging_settings(model=models[0] if models else None, budget_usd=budget, **asdict(parameters))
     quiet_logging(settings)
     run = Measurement(sets=sets, models=models, rule=partial, votes=votes, listed=0)
     if dry_run:

@@ -3,117 +3,87 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any
 
 import typer
 
-from app.console.connection import JsonOption
 from app.console.errors import WrongUsage
-from app.console.judging_options import judging_settings, quiet_logging
 from app.console.tables import PlainTable, plain_table
-from app.features.suites.cli_suite_run import (
-    ConfigOption,
-    DryRunOption,
-    MaxLlmOption,
-    ModelOption,
-    NoCacheOption,
-    OutputDirOption,
-    percent_range,
-    published_table,
-    run_options,
-    run_suite,
-)
+from app.features.suites.cli_suite_run import ConfigOption, RunOptions, percent_range, published_table, run_suite
 from app.features.suites.mind2web import Mind2WebRun
 from app.features.suites.run_options import Mind2WebRunIn
 from judges.suites.rules import MAX_HTML_CHARS, Metric, NoPositive, Protocol, Shuffle
 
-DataRootOption: TypeAlias = Annotated[
-    Path | None, typer.Option(help="Data file, folder of a split, or folder with files named after the split.")
-]
-ScoresOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(help="Candidate scores of the ranker: scores_all_data.pkl. A restricted child process converts it."),
-]
-TemplateOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        help="JSON list of chat messages, or JSON object {system, examples, template} (default: built-in template)."
-    ),
-]
-NoPositiveOption: TypeAlias = Annotated[
-    NoPositive | None,
-    typer.Option(help="Score of steps without a gold element within top-k (default: zero; guide: skip)."),
-]
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Data:
+    data_root: Annotated[
+        Path | None, typer.Option(help="Data file, folder of a split, or folder with files named after the split.")
+    ] = None
+    split: Annotated[
+        str | None,
+        typer.Option(
+            help="Split, for example test_task (default: test_task for --protocol guide; name of a single file)."
+        ),
+    ] = None
+    scores_pickle: Annotated[
+        Path | None,
+        typer.Option(
+            help="Candidate scores of the ranker: scores_all_data.pkl. A restricted child process converts it."
+        ),
+    ] = None
 
 
-ProtocolOption: TypeAlias = Annotated[
-    Protocol, typer.Option(help="tournament: published rounds of five elements; guide: one question per step.")
-]
-SplitOption: TypeAlias = Annotated[
-    str | None,
-    typer.Option(help="Split, for example test_task (default: test_task for --protocol guide; name of a single file)."),
-]
-MaxTokensOption: TypeAlias = Annotated[
-    int | None, typer.Option(min=1, help="Maximum output tokens of a reply (default: 50; guide: 512).")
-]
-MaxHtmlOption: TypeAlias = Annotated[
-    int, typer.Option(min=100, help="Maximum characters of the page in the question of the guide.")
-]
-ShuffleOption: TypeAlias = Annotated[
-    Shuffle, typer.Option(help="step: one random generator per step; stream: one for all steps.")
-]
-MetricOption: TypeAlias = Annotated[
-    Metric | None,
-    typer.Option(
-        help="Rule for a successful step: mindact (operation F1) or action (default: mindact; guide: action)."
-    ),
-]
-CompatTrailingOption: TypeAlias = Annotated[
-    bool, typer.Option("--compat-trailing", help="Reproduce the published handling of the end of a split.")
-]
-PredictionsOption: TypeAlias = Annotated[
-    Path | None, typer.Option(help="Score the predictions in this file instead of asking a model.")
-]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Questions:
+    protocol: Annotated[
+        Protocol, typer.Option(help="tournament: published rounds of five elements; guide: one question per step.")
+    ] = Protocol.TOURNAMENT
+    top_k: Annotated[int, typer.Option(min=1, help="Number of top-ranked candidates to ask about.")] = 50
+    shuffle: Annotated[
+        Shuffle, typer.Option(help="step: one random generator per step; stream: one for all steps.")
+    ] = Shuffle.STEP
+    temperature: Annotated[float, typer.Option(min=0.0, max=2.0, help="Sampling temperature of the model.")] = 0.0
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, help="Maximum output tokens of a reply (default: 50; guide: 512).")
+    ] = None
+    max_html_chars: Annotated[
+        int, typer.Option(min=100, help="Maximum characters of the page in the question of the guide.")
+    ] = MAX_HTML_CHARS
+    prompt_template: Annotated[
+        Path | None,
+        typer.Option(
+            help="JSON list of chat messages, or JSON object {system, examples, template} (default: built-in template)."
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Scoring:
+    metric: Annotated[
+        Metric | None,
+        typer.Option(
+            help="Rule for a successful step: mindact (operation F1) or action (default: mindact; guide: action)."
+        ),
+    ] = None
+    no_positive: Annotated[
+        NoPositive | None,
+        typer.Option(help="Score of steps without a gold element within top-k (default: zero; guide: skip)."),
+    ] = None
+    compat_trailing: Annotated[
+        bool, typer.Option("--compat-trailing", help="Reproduce the published handling of the end of a split.")
+    ] = False
 
 
 def mind2web(
-    config: ConfigOption = None,
-    protocol: ProtocolOption = Protocol.TOURNAMENT,
-    data_root: DataRootOption = None,
-    split: SplitOption = None,
-    scores_pickle: ScoresOption = None,
-    top_k: Annotated[int, typer.Option(min=1, help="Number of top-ranked candidates to ask about.")] = 50,
-    temperature: Annotated[float, typer.Option(min=0.0, max=2.0, help="Sampling temperature of the model.")] = 0.0,
-    max_tokens: MaxTokensOption = None,
-    max_html_chars: MaxHtmlOption = MAX_HTML_CHARS,
-    max_examples: Annotated[int | None, typer.Option(min=1, help="Maximum number of steps to evaluate.")] = None,
-    prompt_template: TemplateOption = None,
-    output_dir: OutputDirOption = None,
-    model: ModelOption = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed for the order of candidates and for the intervals.")] = 0,
-    shuffle: ShuffleOption = Shuffle.STEP,
-    max_llm: MaxLlmOption = None,
-    metric: MetricOption = None,
-    no_positive: NoPositiveOption = None,
-    compat_trailing: CompatTrailingOption = False,
-    predictions: PredictionsOption = None,
-    dry_run: DryRunOption = False,
-    no_cache: NoCacheOption = False,
-    as_json: JsonOption = False,
+    *, config: ConfigOption = None, data: _Data, questions: _Questions, scoring: _Scoring, run: RunOptions
 ) -> None:
     """Run a model over Mind2Web. Multiple-choice questions are scored as published, or as in the guide."""
-    root, split = _check_data(data_root, split, protocol)
-
-    settings = judging_settings(model=model, max_llm=max_llm, reply_cache_bytes=0 if no_cache else None)
-    quiet_logging(settings)
-    options = run_options(
-        Mind2WebRunIn, data=str(root), split=split, scores=scores_pickle and str(scores_pickle), protocol=protocol,
-        prompt_template=prompt_template and str(prompt_template), metric=metric, no_positive=no_positive, top_k=top_k,
-        seed=seed, shuffle=shuffle, temperature=temperature, max_tokens=max_tokens, max_html_chars=max_html_chars,
-        compat_trailing=compat_trailing, max_examples=max_examples, predictions=predictions and str(predictions),
-    )  # fmt: skip
-    run_suite(Mind2WebRun, options, settings, _summary, folder=output_dir, dry_run=dry_run, as_json=as_json)
+    root, split = _check_data(data.data_root, data.split, questions.protocol)
+    own = asdict(questions) | asdict(scoring)
+    run_suite(Mind2WebRun, Mind2WebRunIn, _summary, run, data=root, split=split, scores=data.scores_pickle, **own)
 
 
 def _check_data(root: Path | None, split: str | None, protocol: Protocol) -> tuple[Path, str | None]:

@@ -10,20 +10,9 @@ import typer
 
 from app.console.connection import JsonOption
 from app.console.errors import WrongUsage
-from app.console.judging_options import judging_settings, quiet_logging
 from app.console.streams import print_json, print_line, stderr_console
 from app.console.tables import PlainTable, plain_table
-from app.features.suites.cli_suite_run import (
-    DryRunOption,
-    MaxLlmOption,
-    ModelOption,
-    NoCacheOption,
-    OutputDirOption,
-    percent_range,
-    published_table,
-    run_options,
-    run_suite,
-)
+from app.features.suites.cli_suite_run import RunOptions, percent_range, published_table, run_suite
 from app.features.suites.mm_mind2web import MultimodalRun
 from app.features.suites.run_options import MultimodalRunIn
 from judges.suites.multimodal.snapshot import SamplingOptions, build_snapshot
@@ -31,22 +20,13 @@ from judges.suites.rules import Counting
 
 
 def mm_mind2web(
+    *,
     data: Annotated[
         Path | None, typer.Option(help="Rows in ~ format: a .parquet or .jsonl file, or a folder of them.")
     ] = None,
     split: Annotated[str | None, typer.Option(help="Only this split, for example test_website (default: all).")] = None,
-    output_dir: OutputDirOption = None,
-    model: ModelOption = None,
     tokens: Annotated[Counting, typer.Option(help="How tokens of operations are counted for F1.")] = Counting.SET,
-    predictions: Annotated[
-        Path | None, typer.Option(help="Score the answers in this file instead of asking a model.")
-    ] = None,
-    max_examples: Annotated[int | None, typer.Option(min=1, help="Maximum number of valid steps.")] = None,
-    max_llm: MaxLlmOption = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed for the resampling of the intervals.")] = 0,
-    dry_run: DryRunOption = False,
-    no_cache: NoCacheOption = False,
-    as_json: JsonOption = False,
+    run: RunOptions,
 ) -> None:
     """Run a model over Multimodal-Mind2Web~. Two questions per step are scored as on its dataset card."""
     if data is None:
@@ -57,13 +37,7 @@ def mm_mind2web(
     if not data.exists():
         raise WrongUsage(f"--data {data}: no such file or folder")
 
-    settings = judging_settings(model=model, max_llm=max_llm, reply_cache_bytes=0 if no_cache else None)
-    quiet_logging(settings)
-    options = run_options(
-        MultimodalRunIn, data=str(data), split=split, tokens=tokens, seed=seed, max_examples=max_examples,
-        predictions=predictions and str(predictions),
-    )  # fmt: skip
-    run_suite(MultimodalRun, options, settings, _summary, folder=output_dir, dry_run=dry_run, as_json=as_json)
+    run_suite(MultimodalRun, MultimodalRunIn, _summary, run, data=data, split=split, tokens=tokens)
 
 
 def build(

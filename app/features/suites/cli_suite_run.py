@@ -5,9 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
-from typing import Annotated, Any, Final, TypeAlias, TypeVar
+from typing import Annotated, Any, Final, TypeAlias
 
 import typer
 import yaml
@@ -22,7 +23,9 @@ from rich.progress import (
 )
 
 from app.console import event_loop
+from app.console.connection import DryRunOption, JsonOption
 from app.console.errors import Exit, WrongUsage
+from app.console.judging_options import judging_settings, quiet_logging
 from app.console.safe_console import SafeConsole
 from app.console.streams import print_json, print_line, stderr_console, stdout_console
 from app.console.tables import PlainTable, plain_table
@@ -36,7 +39,6 @@ from judges.llm.pricing import estimate_tokens
 from judges.llm.providers import parse_model
 from rubrics.verdict import Usage
 
-OptionsT = TypeVar("OptionsT", bound=SuiteRunIn)
 _PRINT_INTERVAL_S: Final = 10.0
 _MAX_LISTED: Final = 10
 _CHARS_PER_TOKEN: Final = 3
@@ -153,32 +155,39 @@ ConfigOption: TypeAlias = Annotated[
         help="YAML file with defaults; its keys are the names of the flags.",
     ),
 ]
-OutputDirOption: TypeAlias = Annotated[
-    Path | None,
-    typer.Option(
-        "--output-dir", help="Folder for figures, predictions and journal. An interrupted run resumes from it."
-    ),
-]
-ModelOption: TypeAlias = Annotated[
-    str | None, typer.Option("--model", help="Model, as provider/model (default: ASSAY_MODEL).")
-]
-MaxLlmOption: TypeAlias = Annotated[
-    int | None, typer.Option("--max-llm", min=1, help="Maximum concurrent model requests (default: 30).")
-]
-NoCacheOption: TypeAlias = Annotated[bool, typer.Option("--no-cache", help="Disable the reply cache.")]
-DryRunOption: TypeAlias = Annotated[
-    bool, typer.Option("--dry-run", help="Estimate calls, tokens and cost without asking the model.")
-]
 
 
-def run_options(options_class: type[OptionsT], **values: Any) -> OptionsT:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """Options of the runs of both suites."""
+
+    output_dir: Annotated[
+        Path | None,
+        typer.Option(help="Folder for figures, predictions and journal. An interrupted run resumes from it."),
+    ] = None
+    model: Annotated[str | None, typer.Option(help="Model, as provider/model (default: ASSAY_MODEL).")] = None
+    predictions: Annotated[
+        Path | None, typer.Option(help="Score the predictions in this file instead of asking a model.")
+    ] = None
+    max_examples: Annotated[int | None, typer.Option(min=1, help="Maximum number of steps to evaluate.")] = None
+    seed: Annotated[
+        int, typer.Option(min=0, help="Seed for the intervals, and for the order of candidates in Mind2Web.")
+    ] = 0
+    max_llm: Annotated[int | None, typer.Option(min=1, help="Maximum concurrent model requests (default: 30).")] = None
+    no_cache: Annotated[bool, typer.Option("--no-cache", help="Disable the reply cache.")] = False
+    dry_run: DryRunOption = False
+    as_json: JsonOption = False
+
+
+def _validated(options_class: type[SuiteRunIn], values: Mapping[str, Any]) -> SuiteRunIn:
     """Return the options of a run. None stands for the default.
 
     Raises:
         WrongUsage: a value is invalid.
     """
+    given = {name: str(value) if isinstance(value, Path) else value for name, value in values.items()}
     try:
-        return options_class(**{name: value for name, value in values.items() if value is not None})
+        return options_class.model_validate({name: value for name, value in given.items() if value is not None})
     except ValidationError as error:
         first = error.errors()[0]
         flag = str(first["loc"][0]).replace("_", "-") if first["loc"] else "options"
@@ -186,28 +195,31 @@ def run_options(options_class: type[OptionsT], **values: Any) -> OptionsT:
 
 
 def run_suite(
-    run_class: Callable[[OptionsT, Callable[[str], Path], Settings], SuiteRun[Any]],
-    options: OptionsT,
-    settings: Settings,
+    run_class: Callable[[Any, Callable[[str], Path], Settings], SuiteRun[Any]],
+    options_class: type[SuiteRunIn],
     summary: Callable[[Mapping[str, Any]], Iterable[PlainTable | str]],
-    *,
-    folder: Path | None,
-    dry_run: bool,
-    as_json: bool,
+    chosen: RunOptions,
+    **values: Any,
 ) -> None:
-    """Run a suite and print its figures, with the tables and lines of ``summary``. ``folder`` is the output folder.
+    """Run a suite and print its figures, with the tables and lines of ``summary``. ``values`` are its own options.
 
     Raises:
-        WrongUsage: a dry run is requested and predictions are scored, which needs no request.
+        WrongUsage: an option is invalid, or a dry run is requested and predictions are scored, which needs no request.
         Interrupted: The user pressed Ctrl-C.
         typer.Exit: Steps were not judged.
     """
+    reply_cache_bytes = 0 if chosen.no_cache else None
+    settings = judging_settings(model=chosen.model, max_llm=chosen.max_llm, reply_cache_bytes=reply_cache_bytes)
+    quiet_logging(settings)
+    shared = {name: getattr(chosen, name) for name in ("predictions", "max_examples", "seed")}
+    options = _validated(options_class, values | shared)
+    folder, as_json = chosen.output_dir, chosen.as_json
     console = stderr_console()
     with console.status("validating the data"):
         run = run_class(options, Path, settings)
     for line in run.describe():
         console.print_line(line)
-    if dry_run:
+    if chosen.dry_run:
         _print_estimate(run, settings, as_json=as_json)
         return
     with event_loop.resumable("Finished steps are saved; run the same command to resume."):
