@@ -53,18 +53,40 @@ class RegressionRule(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Thresholds:
-    """Thresholds of a gate, all in 0..1. None means no check.
+    """Thresholds of a gate. None means no check, except that the loss against a baseline is always checked."""
 
-    ``max_regression`` is the maximum loss of the mean score.
-    """
+    min_score: Annotated[float | None, typer.Option(min=0, max=1, help="Minimum mean score.")] = None
+    min_success: Annotated[float | None, typer.Option(min=0, max=1, help="Minimum success rate.")] = None
+    min_lower_bound: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Minimum lower bound of the score's 95 % interval.")
+    ] = None
+    max_not_judged: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Maximum fraction of unjudged answers (default: 0).")
+    ] = None
+    baseline: Annotated[str | None, typer.Option(help=f"Baseline to compare with: {SIDES}.")] = None
+    max_regression: Annotated[
+        float | None, typer.Option(min=0, max=1, help="Maximum loss of mean score against the baseline (default: 0).")
+    ] = None
+    regression_rule: Annotated[
+        RegressionRule,
+        typer.Option(
+            help="What must exceed the allowed loss to fail: the mean, its whole 95 % interval, or any part of it."
+        ),
+    ] = RegressionRule.MEAN
+    allow_missing_tasks: Annotated[
+        bool, typer.Option("--allow-missing-tasks", help="Ignore baseline tasks without an answer now.")
+    ] = False
 
-    min_score: float | None = None
-    min_success: float | None = None
-    min_lower_bound: float | None = None
-    max_not_judged: float | None = None
-    max_regression: float | None = None
-    rule: RegressionRule = RegressionRule.MEAN
-    allow_missing_tasks: bool = False
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reports:
+    """Reports of a gate besides the table on the terminal."""
+
+    junit: Annotated[Path | None, typer.Option(help="JUnit XML file to write.")] = None
+    markdown: Annotated[
+        Path | None, typer.Option(help="File to append a Markdown table to, such as $GITHUB_STEP_SUMMARY.")
+    ] = None
+    as_json: JsonOption = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -99,48 +121,16 @@ _COLOURS = {GateState.PASSED: "green", GateState.FAILED: "bold red", GateState.O
 
 def gate(
     agent: Annotated[str, typer.Option(help="Agent to check.")],
+    thresholds: Thresholds,
+    reports: Reports,
     run: Annotated[str | None, typer.Option(help="Only this run of the agent.")] = None,
-    min_score: Annotated[float | None, typer.Option(min=0, max=1, help="Minimum mean score.")] = None,
-    min_success: Annotated[float | None, typer.Option(min=0, max=1, help="Minimum success rate.")] = None,
-    min_lower_bound: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Minimum lower bound of the score's 95 % interval.")
-    ] = None,
-    max_not_judged: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Maximum fraction of unjudged answers (default: 0).")
-    ] = None,
-    baseline: Annotated[str | None, typer.Option(help=f"Baseline to compare with: {SIDES}.")] = None,
-    max_regression: Annotated[
-        float | None, typer.Option(min=0, max=1, help="Maximum loss of mean score against the baseline (default: 0).")
-    ] = None,
-    regression_rule: Annotated[
-        RegressionRule,
-        typer.Option(
-            help="What must exceed the allowed loss to fail: the mean, its whole 95 % interval, or any part of it."
-        ),
-    ] = RegressionRule.MEAN,
-    allow_missing_tasks: Annotated[
-        bool, typer.Option("--allow-missing-tasks", help="Ignore baseline tasks without an answer now.")
-    ] = False,
     mix_judges: MixJudgesOption = False,
-    junit: Annotated[Path | None, typer.Option(help="JUnit XML file to write.")] = None,
-    markdown: Annotated[
-        Path | None, typer.Option(help="File to append a Markdown table to, such as $GITHUB_STEP_SUMMARY.")
-    ] = None,
     folder: ResultsOption = None,
     url: UrlOption = URL,
-    as_json: JsonOption = False,
 ) -> None:
     """Check an agent against thresholds. Exit code 0: passed, 100: failed, 3: not decided (unjudged answers)."""
-    thresholds = Thresholds(
-        min_score=min_score,
-        min_success=min_success,
-        min_lower_bound=min_lower_bound,
-        max_not_judged=max_not_judged,
-        max_regression=None if baseline is None else max_regression or 0.0,
-        rule=regression_rule,
-        allow_missing_tasks=allow_missing_tasks,
-    )
-    _check_usage(thresholds, baseline=baseline, max_regression=max_regression)
+    _check_usage(thresholds)
+    baseline = thresholds.baseline
     summary = load_summary(agent, run=run, folder=folder, url=url, mix_judges=mix_judges)
     name = agent if run is None else f"{agent}@{run}"
     comparison = None
@@ -152,19 +142,17 @@ def gate(
         raise ToolFailed(f"a gate needs confidence intervals: {place}, {advice('statistics')}")
     if summary.get("statistics") is None:
         raise WrongUsage(f"{name}: no answer has been judged yet", hint="See the state of its jobs: assay admin jobs")
-    _report(
-        run_gate(name, summary, thresholds, comparison=comparison),
-        summary, comparison, junit=junit, markdown=markdown, as_json=as_json,
-    )  # fmt: skip
+    _report(run_gate(name, summary, thresholds, comparison=comparison), summary, comparison, reports)
 
 
-def _check_usage(thresholds: Thresholds, *, baseline: str | None, max_regression: float | None) -> None:
-    if max_regression is not None and baseline is None:
+def _check_usage(thresholds: Thresholds) -> None:
+    if thresholds.max_regression is not None and thresholds.baseline is None:
         raise WrongUsage(
             "--max-regression requires --baseline", hint="Give the agent, agent@run or folder to compare with."
         )
     thresholds_given = (
-        thresholds.min_score, thresholds.min_success, thresholds.min_lower_bound, thresholds.max_not_judged, baseline,
+        thresholds.min_score, thresholds.min_success, thresholds.min_lower_bound, thresholds.max_not_judged,
+        thresholds.baseline,
     )  # fmt: skip
     if all(each is None for each in thresholds_given):
         raise WrongUsage(
@@ -174,21 +162,15 @@ def _check_usage(thresholds: Thresholds, *, baseline: str | None, max_regression
 
 
 def _report(
-    gate_result: Gate,
-    summary: Mapping[str, Any],
-    comparison: Mapping[str, Any] | None,
-    *,
-    junit: Path | None,
-    markdown: Path | None,
-    as_json: bool,
+    gate_result: Gate, summary: Mapping[str, Any], comparison: Mapping[str, Any] | None, reports: Reports
 ) -> None:
     """Write and print the reports, then exit with the exit code of the gate."""
     code = _EXIT[gate_result.state]
-    if junit is not None:
-        _write_file(junit, gate_junit(gate_result), mode="w")
-    if markdown is not None:
-        _write_file(markdown, gate_markdown(gate_result), mode="a")
-    if as_json:
+    if reports.junit is not None:
+        _write_file(reports.junit, gate_junit(gate_result), mode="w")
+    if reports.markdown is not None:
+        _write_file(reports.markdown, gate_markdown(gate_result), mode="a")
+    if reports.as_json:
         print_json(gate_json(gate_result, summary=summary, comparison=comparison) | {"exit_code": int(code)})
     else:
         _print_checks(gate_result)
@@ -318,7 +300,7 @@ def run_gate(agent: str, summary: Json, thresholds: Thresholds, *, comparison: J
         checks.append(
             _lower_bound_check(statistics["score"], thresholds.min_lower_bound, warnings=statistics["warnings"])
         )
-    if thresholds.max_regression is not None and comparison is not None:
+    if comparison is not None:
         checks += _baseline_checks(comparison, thresholds)
     return Gate(agent=agent, checks=tuple(checks))
 
@@ -390,21 +372,21 @@ def _baseline_checks(comparison: Json, thresholds: Thresholds) -> Iterable[Check
         found_text = f"{len(missing)} missing"
         yield Check(name="tasks", state=GateState.OPEN, wanted="all baseline tasks", found=found_text, reason=reason)
     figure, loss = comparison["score"], thresholds.max_regression or 0.0
-    requirement = f"loss <= {loss:g} ({thresholds.rule})"
+    requirement = f"loss <= {loss:g} ({thresholds.regression_rule})"
     if not figure["tasks"]:
         reason = "no task was judged on both sides"
         yield Check(
             name="regression", state=GateState.FAILED, wanted=requirement, found="no shared task", reason=reason
         )
         return
-    state = _regression_state(figure, loss, thresholds.rule)
+    state = _regression_state(figure, loss, thresholds.regression_rule)
     reason = (
         f"the mean difference over {figure['tasks']} tasks is {_range_text(figure['low'], figure['high'], sign='+')}"
     )
     reason += _significance_text(figure)
     if figure["certain"] < figure["tasks"]:
         reason += f"; {figure['tasks'] - figure['certain']} of the tasks are open"
-    if thresholds.rule is not RegressionRule.MEAN:
+    if thresholds.regression_rule is not RegressionRule.MEAN:
         reason = "; ".join([reason, *figure["warnings"]])
     found_text = _range_text(figure["low"], figure["high"], sign="+")
     yield Check(name="regression", state=state, wanted=requirement, found=found_text, reason=reason)

@@ -85,7 +85,7 @@ CLEAR = {task: 0.5 - nth / 100 for nth, task in enumerate(BEFORE)}
     ],
 )
 def test_regression_against_the_baseline(now: dict[str, float], rule: RegressionRule, state: GateState):
-    assert states(evaluate(now, before=BEFORE, max_regression=0.05, rule=rule))["regression"] is state
+    assert states(evaluate(now, before=BEFORE, max_regression=0.05, regression_rule=rule))["regression"] is state
 
 
 @pytest.mark.parametrize("rule", list(RegressionRule))
@@ -93,14 +93,17 @@ def test_regression_against_the_baseline(now: dict[str, float], rule: Regression
 def test_loss_that_equals_the_maximum_passes(now: float, state: GateState, rule: RegressionRule):
     after, before = dict.fromkeys("abc", now), dict.fromkeys("abc", 0.8)
     assert 0.78 - 0.8 < -0.02  # in floats
-    assert states(evaluate(after, before=before, max_regression=0.02, rule=rule))["regression"] is state
+    assert states(evaluate(after, before=before, max_regression=0.02, regression_rule=rule))["regression"] is state
 
 
 @pytest.mark.parametrize("rule", list(RegressionRule))
 def test_open_tasks_that_decide_a_regression_leave_it_open(rule: RegressionRule):
     now = {**NOISY, "t0": (0.0, 1.0), "t3": (0.0, 1.0), "t5": (0.0, 1.0)}
     assert (
-        states(evaluate(now, before=BEFORE, max_regression=0.05, rule=rule, max_not_judged=1.0))["regression"] is OPEN
+        states(evaluate(now, before=BEFORE, max_regression=0.05, regression_rule=rule, max_not_judged=1.0))[
+            "regression"
+        ]
+        is OPEN
     )
 
 
