@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 import typer
@@ -19,19 +20,26 @@ from assay_client import Client, Job
 _MAX_FLIPS = 50
 
 
-def rescore(
-    rescore_id: Annotated[
-        str | None, typer.Argument(metavar="ID", help="Print an earlier rescore instead of starting one.")
-    ] = None,
-    task: Annotated[str | None, typer.Option(help="Rescore the newest answers to this task.")] = None,
-    agent: Annotated[str | None, typer.Option(help="Rescore the newest answers of this agent.")] = None,
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NewRescore:
+    """Options of a new rescore: which answers to judge again, and how."""
+
+    task: Annotated[str | None, typer.Option(help="Rescore the newest answers to this task.")] = None
+    agent: Annotated[str | None, typer.Option(help="Rescore the newest answers of this agent.")] = None
     job: Annotated[
         list[str] | None, typer.Option(metavar="ID", help="Rescore the answer of this job. Can be repeated.")
-    ] = None,
-    model: Annotated[str | None, typer.Option(help="Model, as provider/model (default: that of each job).")] = None,
-    capture: Annotated[bool, typer.Option("--capture", help="Also capture pages that are not stored.")] = False,
+    ] = None
+    model: Annotated[str | None, typer.Option(help="Model, as provider/model (default: that of each job).")] = None
+    capture: Annotated[bool, typer.Option("--capture", help="Also capture pages that are not stored.")] = False
     budget: Annotated[
         float | None, typer.Option("--budget", min=0.0, metavar="USD", help="Pause when this cost is reached.")
+    ] = None
+
+
+def rescore(
+    new: NewRescore,
+    rescore_id: Annotated[
+        str | None, typer.Argument(metavar="ID", help="Print an earlier rescore instead of starting one.")
     ] = None,
     cancel: Annotated[bool, typer.Option("--cancel", help="Cancel the rescore ID.")] = False,
     timeout: Annotated[float | None, typer.Option(help="Stop waiting after this many seconds.")] = None,
@@ -44,19 +52,17 @@ def rescore(
 
     Captures no page: a claim whose page is not stored is not judged. Verdicts whose inputs did not change are reused.
     """
-    selection = {name: value for name, value in (("task_id", task), ("agent", agent), ("jobs", job)) if value}
-    if bool(selection) == (rescore_id is not None) or (job and (task or agent)):
+    if bool(new.task or new.agent or new.job) == (rescore_id is not None) or (new.job and (new.task or new.agent)):
         raise WrongUsage("give --task or --agent or both, or --job, or the ID of an earlier rescore")
     if cancel and rescore_id is None:
         raise WrongUsage("--cancel needs the ID of a rescore")
-    if rescore_id is not None and (capture or model or budget is not None):
+    if rescore_id is not None and (new.capture or new.model or new.budget is not None):
         raise WrongUsage("--capture, --model and --budget are for a new rescore, not for an earlier one")
-    if model is not None:
-        selection["model"] = model
     with connect(url) as client:
         if rescore_id is None:
-            options = {"capture": capture} | ({} if budget is None else {"budget_usd": budget})
-            rescore_id = str(client.create_rescore({**selection, **options})["id"])
+            named = {"task_id": new.task, "agent": new.agent, "jobs": new.job}
+            options = {"model": new.model, "capture": new.capture, "budget_usd": new.budget}
+            rescore_id = str(client.create_rescore({**named, **options})["id"])
             _wait(client, rescore_id, timeout)
         elif cancel:
             client.cancel_rescore(rescore_id)
