@@ -9,16 +9,17 @@ the budget of one process. The service has a budget that all workers share (``ap
 from __future__ import annotations
 
 import json
-import math
 import re
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from datetime import date
 from functools import cache
 from importlib import resources
 from pathlib import Path
-from typing import Any, Final, Protocol, Self
+from typing import Annotated, Any, Final, Protocol, Self, TypeAlias
+
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from judges.errors import LLMBudgetExceeded
 from rubrics.verdict import Usage
@@ -34,25 +35,30 @@ class InvalidPrices(ValueError):
     """A price table that cannot be read. The message names the row, the problem and the fix."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class LongContext:
+_Amount: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False, strict=True)]
+
+
+class _Row(BaseModel):
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class LongContext(_Row):
     """Price factors for requests with more than ``above`` input tokens."""
 
-    above: int
-    input: float
-    output: float
+    above: _Amount
+    input: _Amount
+    output: _Amount
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Price:
+class Price(_Row):
     """List price of a model in US dollars per million tokens, as described in ``prices.toml``."""
 
-    input: float
-    output: float
-    cached_input: float | None = None
-    cache_write: float | None = None
-    batch: float | None = None
-    flex: float | None = None
+    input: _Amount
+    output: _Amount
+    cached_input: _Amount | None = None
+    cache_write: _Amount | None = None
+    batch: _Amount | None = None
+    flex: _Amount | None = None
     long_context: LongContext | None = None
     vendor: str = ""
     shutdown: date | None = None
@@ -152,58 +158,21 @@ def _table() -> Mapping[str, Any]:
     return tomllib.loads(resources.files("judges.llm").joinpath("prices.toml").read_text("utf-8"))
 
 
-_COLUMNS: Final = tuple(field.name for field in fields(Price))
-_NUMBERS: Final = ("input", "output", "cached_input", "cache_write", "batch", "flex")
-
-
 def _price(model: str, row: Any) -> Price:
     """Parse one row.
 
     Raises:
         InvalidPrices: the row is invalid.
     """
-    row_name = f'row "{model}"'
-    if not isinstance(row, Mapping):
-        raise InvalidPrices(f"{row_name}: expected an object with input and output, such as {_EXAMPLE}")
-    unknown = sorted(set(row) - set(_COLUMNS))
-    if unknown:
-        raise InvalidPrices(f"{row_name}: unknown field {unknown[0]!r}; use {', '.join(_COLUMNS)}")
-    for name in ("input", "output"):
-        if name not in row:
-            raise InvalidPrices(f"{row_name}: {name} is missing; give US dollars per million tokens")
-    values = dict(row)
-    for name in _NUMBERS:
-        if name in values:
-            values[name] = _number(f"{row_name}: {name}", values[name])
-    for name in ("shutdown", "checked"):
-        if name in values:
-            values[name] = _day(f"{row_name}: {name}", values[name])
-    if "confirmed" in values and not isinstance(values["confirmed"], bool):
-        raise InvalidPrices(f"{row_name}: confirmed must be true or false")
-    if "long_context" in values:
-        values["long_context"] = _long_context(f"{row_name}: long_context", values["long_context"])
-    return Price(**values)
-
-
-def _long_context(row: str, value: Any) -> LongContext:
-    names = ("above", "input", "output")
-    if not isinstance(value, Mapping) or set(value) != set(names):
-        raise InvalidPrices(f"{row} must be an object with above (input tokens) and the factors input and output")
-    above, *factors = (_number(f"{row}.{name}", value[name]) for name in names)
-    return LongContext(above=int(above), input=factors[0], output=factors[1])
-
-
-def _number(row: str, value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value) or value < 0:
-        raise InvalidPrices(f"{row} must be a number of at least 0, not {value!r}")
-    return float(value)
-
-
-def _day(row: str, value: Any) -> date:
     try:
-        return value if isinstance(value, date) else date.fromisoformat(value)
-    except (TypeError, ValueError):
-        raise InvalidPrices(f"{row} must be a date such as 2026-10-23, not {value!r}") from None
+        return Price.model_validate(row)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ": ".join([f'row "{model}"', *map(str, first["loc"])])
+        columns = ", ".join(Price.model_fields)
+        raise InvalidPrices(
+            f"{place}: {first['msg'].lower()}; a row has the columns {columns}, for example {_EXAMPLE}"
+        ) from None
 
 
 def _is_file(text: str) -> bool:

@@ -54,11 +54,17 @@ def test_prices_can_be_set_inline(value: str):
 @pytest.mark.parametrize(
     ("value", "problem"),
     [
-        ('"m" = { input = 1 }', 'row "m": output is missing; give US dollars per million tokens'),
-        ('"m" = { input = -1, output = 2 }', 'row "m": input must be a number of at least 0, not -1'),
-        ('"m" = { input = 1, output = 2, cashed = 1 }', "row \"m\": unknown field 'cashed'; use input, output"),
-        ('"m" = { input = 1, output = 2, shutdown = "soon" }', 'row "m": shutdown must be a date such as 2026-10-23'),
-        ('"m" = { input = 1, output = 2, long_context = 3 }', 'row "m": long_context must be an object with above'),
+        ('"m" = { input = 1 }', 'row "m": output: field required; a row has the columns input, output'),
+        ('"m" = { input = -1, output = 2 }', 'row "m": input: input should be greater than or equal to 0'),
+        (
+            '"m" = { input = 1, output = 2, cashed = 1 }',
+            'row "m": cashed: extra inputs are not permitted; a row has the columns input, output',
+        ),
+        ('"m" = { input = 1, output = 2, shutdown = "soon" }', 'row "m": shutdown: input should be a valid date'),
+        (
+            '"m" = { input = 1, output = 2, long_context = 3 }',
+            'row "m": long_context: input should be a valid dictionary',
+        ),
         ("{", "not valid TOML or JSON"),
         ("/no/such/file.toml", "cannot be read (FileNotFoundError): use the path of a TOML file, or TOML such as"),
     ],
