@@ -17,7 +17,14 @@ from cache.backends.inflating import ACCEPT_ENCODING
 from judges.errors import ModelNotConfigured, advice
 from judges.llm.chat_body import has_images, without_images
 from judges.llm.client import LLMRequest, Message
-from judges.llm.error_mapping import ErrorResponse, connection_error, error_for_response, images_rejected, timeout_error
+from judges.llm.error_mapping import (
+    ErrorReturned,
+    connection_error,
+    error_for_response,
+    images_rejected,
+    read_error,
+    timeout_error,
+)
 from judges.llm.json_schema import json_schema_of
 from judges.llm.learned_formats import Images, LearnedFormats
 from judges.llm.provider_adapter import (
@@ -43,14 +50,6 @@ _FINISH = {
 }
 
 
-class _NoImages(Exception):
-    """The model takes no images."""
-
-    def __init__(self, fault: ErrorResponse) -> None:
-        super().__init__(fault.message)
-        self.fault = fault
-
-
 class BedrockAdapter:
     """Adapter for one AWS account in one region.
 
@@ -71,17 +70,17 @@ class BedrockAdapter:
     async def send(self, request: LLMRequest, params: Mapping[str, Any]) -> RawReply:
         """Send a request. If the model takes no images, send it again without them."""
         with_images = has_images(request)
-        if with_images and self.images is not Images.OFF and request.model not in self._text_only:
-            try:
-                return await self._send(request, params)
-            except _NoImages as rejected:
-                if self.images is Images.ON:
-                    raise images_rejected(rejected.fault) from rejected.__cause__
-                self._text_only.add(request.model)
+        is_shown = with_images and self.images is not Images.OFF and request.model not in self._text_only
         try:
-            return replace(await self._send(without_images(request), params), text_only=with_images)
-        except _NoImages as rejected:
-            raise error_for_response(rejected.fault, now=time.time()) from rejected.__cause__
+            reply = await self._send(request if is_shown else without_images(request), params)
+        except ErrorReturned as error:
+            if not (is_shown and says_no_images(error.response)):
+                raise error_for_response(error.response, now=time.time()) from error.__cause__
+            if self.images is Images.ON:
+                raise images_rejected(error.response) from error.__cause__
+            self._text_only.add(request.model)
+            return await self.send(request, params)
+        return replace(reply, text_only=with_images and not is_shown)
 
     async def _send(self, request: LLMRequest, params: Mapping[str, Any]) -> RawReply:
         sdk = self._sdk
@@ -95,17 +94,14 @@ class BedrockAdapter:
                 return broken_reply("", str(cause))
             raise connection_error(self.provider, cause, was_sent=type(cause).__name__ in _REPLY_LOST) from error
         except sdk.APIStatusError as error:
-            kind, message_text = _error_body(error.body)
-            fault = ErrorResponse(
+            response = read_error(
+                error.body,
                 provider=self.provider,
                 status=error.status_code,
-                code=kind,
-                message=message_text or error.message,
                 headers=error.response.headers,
+                default_message=error.message,
             )
-            if says_no_images(fault):
-                raise _NoImages(fault) from error
-            raise error_for_response(fault, now=time.time()) from error
+            raise ErrorReturned(response) from error
         except ValueError as error:  # a body that is not JSON
             return broken_reply(str(error))
         return read_message(message)
@@ -209,11 +205,3 @@ def _parts(content: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
             media = head.removeprefix("data:").removesuffix(";base64")
             parts.append({"type": "image", "source": {"type": "base64", "media_type": media, "data": data}})
     return parts
-
-
-def _error_body(body: object) -> tuple[str, str]:
-    """Return the type and the message of an error body; empty if missing."""
-    inner = body.get("error") if isinstance(body, Mapping) else None
-    if not isinstance(inner, Mapping):
-        return "", ""
-    return str(inner.get("type") or ""), str(inner.get("message") or "")

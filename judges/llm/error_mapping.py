@@ -98,6 +98,8 @@ _CAUSES = {
 class ErrorResponse:
     """HTTP error response. ``code`` is the provider's error code, ``param`` the part of the request it rejected.
 
+    ``failed_generation`` is the model's text if the server rejected that text and not the request; else None.
+
     Long texts are cut, because the patterns for messages need more than linear time. Lone surrogates are replaced,
     because they cannot be printed.
     """
@@ -108,6 +110,7 @@ class ErrorResponse:
     message: str = ""
     param: str = ""
     headers: Mapping[str, str] = field(default_factory=dict)
+    failed_generation: str | None = None
 
     def __post_init__(self) -> None:
         for name, max_chars in (("message", MAX_BODY_CHARS), ("code", MAX_CODE_CHARS), ("param", MAX_CODE_CHARS)):
@@ -238,39 +241,43 @@ _TAGS = re.compile(r"<(?:style|script)\b.*?</(?:style|script)>|<[^>]*>", re.DOTA
 _FAILED_GENERATION: Final = frozenset({"json_validate_failed", "tool_use_failed", "output_parse_failed"})
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ErrorBody:
-    """Parsed error. ``code`` is the provider's error code, ``param`` the part of the request that was rejected.
+class ErrorReturned(Exception):
+    """The server responded with an error."""
 
-    ``failed_generation`` is the model's text if the server rejected that text and not the request; else None.
+    def __init__(self, response: ErrorResponse) -> None:
+        super().__init__(response.message)
+        self.response = response
+
+
+def parse_error_body(text: str) -> Any:
+    """Return the JSON value of the body of a response with an error status; for other texts, the text without tags.
+
+    A body of more than 256 Ki characters is not read as JSON.
     """
-
-    message: str = ""
-    code: str = ""
-    param: str = ""
-    failed_generation: str | None = None
-
-
-def read_error_body(text: str) -> ErrorBody:
-    """Parse the body of a response with an error status. A longer one than 256 Ki characters is not read as JSON."""
-    try:
-        body = json.loads(text) if len(text) <= _MAX_JSON_CHARS else None
-    except (ValueError, RecursionError):
-        body = None
-    if body is None:
-        return ErrorBody(message=" ".join(_TAGS.sub(" ", text[:MAX_BODY_CHARS]).split()))
-    return read_error(body)
+    with suppress(ValueError, RecursionError):
+        if len(text) <= _MAX_JSON_CHARS and (body := json.loads(text)) is not None:
+            return body
+    return " ".join(_TAGS.sub(" ", text[:MAX_BODY_CHARS]).split())
 
 
-def read_error(body: Any) -> ErrorBody:
-    """Read an error from a JSON value."""
+def read_error(
+    body: Any, *, provider: str, status: int, headers: Mapping[str, str] | None = None, default_message: str
+) -> ErrorResponse:
+    """Return the error in a JSON value. ``default_message`` is its message if the value has none."""
     message = "; ".join(dict.fromkeys(_messages(body, _MAX_DEPTH)))[:MAX_BODY_CHARS]
     error = _innermost(body)
     code = str(error.get("code") or error.get("type") or error.get("status") or "")
     if code.isdigit():
         code = str(error.get("type") or error.get("status") or code)
-    failed = str(error.get("failed_generation") or "") if code in _FAILED_GENERATION else None
-    return ErrorBody(message=message, code=code, param=str(error.get("param") or ""), failed_generation=failed)
+    return ErrorResponse(
+        provider=provider,
+        status=status,
+        code=code,
+        message=message or default_message,
+        param=str(error.get("param") or ""),
+        headers=headers or {},
+        failed_generation=str(error.get("failed_generation") or "") if code in _FAILED_GENERATION else None,
+    )
 
 
 def _innermost(body: Any) -> Mapping[str, Any]:

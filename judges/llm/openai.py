@@ -33,11 +33,12 @@ from judges.llm.client import LLMRequest
 from judges.llm.encoding import JsonBody
 from judges.llm.error_mapping import (
     ErrorResponse,
+    ErrorReturned,
     connection_error,
     error_for_response,
     images_rejected,
+    parse_error_body,
     read_error,
-    read_error_body,
     timeout_error,
 )
 from judges.llm.learned_formats import Images, LearnedFormats
@@ -83,31 +84,13 @@ _DEFAULT_ERROR_STATUS = 500
 """Status to assume for an error that was sent with status 200."""
 
 
-class _ErrorReturned(Exception):
-    """The server responded with an error."""
-
-    def __init__(self, response: ErrorResponse) -> None:
-        super().__init__(response.message)
-        self.response = response
-
-
 def open_openai(access: Access) -> OpenAIAdapter:
     """Return the adapter for OpenAI, or for the compatible server at ``openai_base_url``."""
     endpoint = (access.openai_base_url or OPENAI_BASE_URL).rstrip("/")
     client = openai.AsyncOpenAI(
-        api_key=access.openai_api_key or NO_KEY,
-        base_url=endpoint,
-        max_retries=0,
-        timeout=openai.Timeout(None, connect=CONNECT_TIMEOUT_S),
-        http_client=_http_client(endpoint, access.max_reply_bytes),
+        api_key=access.openai_api_key or NO_KEY, base_url=endpoint, **_client_options(endpoint, access)
     )
-    return OpenAIAdapter(
-        client,
-        provider="openai",
-        endpoint=endpoint,
-        formats=LearnedFormats(endpoint, images=access.images, file=access.format_file),
-        explores=access.explores,
-    )
+    return OpenAIAdapter(client, access, provider="openai", endpoint=endpoint)
 
 
 def open_azure(access: Access) -> OpenAIAdapter:
@@ -117,17 +100,10 @@ def open_azure(access: Access) -> OpenAIAdapter:
         api_key=access.azure_api_key,
         base_url=f"{endpoint}/openai",
         api_version=access.azure_api_version,
-        max_retries=0,
-        timeout=openai.Timeout(None, connect=CONNECT_TIMEOUT_S),
-        http_client=_http_client(endpoint, access.max_reply_bytes),
+        **_client_options(endpoint, access),
     )
     return OpenAIAdapter(
-        client,
-        provider="azure",
-        endpoint=endpoint,
-        formats=LearnedFormats(endpoint, images=access.images, file=access.format_file),
-        path="/deployments/{model}/chat/completions",
-        explores=access.explores,
+        client, access, provider="azure", endpoint=endpoint, path="/deployments/{model}/chat/completions"
     )
 
 
@@ -137,15 +113,19 @@ def tls_context() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
-def _http_client(endpoint: str, max_reply_bytes: int) -> openai.DefaultAioHttpClient:
-    """Return the HTTP client for an endpoint. A proxy of the environment is not used for this machine."""
+def _client_options(endpoint: str, access: Access) -> dict[str, Any]:
+    """Return the options of the SDK's client. A proxy of the environment is not used for this machine."""
     is_local = is_loopback(urlsplit(endpoint).hostname or "")
-    return openai.DefaultAioHttpClient(
-        verify=tls_context(),
-        trust_env=not is_local,
-        headers={"Accept-Encoding": ACCEPT_ENCODING},
-        event_hooks={"response": [limit_reply(max_reply_bytes), _set_encoding]},
-    )
+    return {
+        "max_retries": 0,
+        "timeout": openai.Timeout(None, connect=CONNECT_TIMEOUT_S),
+        "http_client": openai.DefaultAioHttpClient(
+            verify=tls_context(),
+            trust_env=not is_local,
+            headers={"Accept-Encoding": ACCEPT_ENCODING},
+            event_hooks={"response": [limit_reply(access.max_reply_bytes), _set_encoding]},
+        ),
+    }
 
 
 async def _set_encoding(response: httpx2.Response) -> None:
@@ -156,24 +136,23 @@ async def _set_encoding(response: httpx2.Response) -> None:
 class OpenAIAdapter:
     """Adapter for one account at one endpoint. ``path`` is relative to the base URL and may contain ``{model}``.
 
-    Without ``explores``, another format is tried only if the server names a part of the format that it rejects, and
-    parameters are never left out: a request that asks for them must not be answered without them.
+    Without ``Access.explores``, another format is tried only if the server names a part of the format that it rejects,
+    and parameters are never left out: a request that asks for them must not be answered without them.
     """
 
     def __init__(
         self,
         client: openai.AsyncOpenAI,
+        access: Access,
         *,
         provider: str,
         endpoint: str,
-        formats: LearnedFormats,
         path: str = "/chat/completions",
-        explores: bool = True,
     ) -> None:
         self.provider = provider
-        self._explores = explores
         self.endpoint = endpoint
-        self.learned_formats = formats
+        self.learned_formats = LearnedFormats(endpoint, images=access.images, file=access.format_file)
+        self._explores = access.explores
         self._client = client
         self._path = path
         self._encoding_lock = asyncio.Lock()
@@ -185,24 +164,29 @@ class OpenAIAdapter:
         request_format = self.learned_formats.format_for(request)
         ambiguous: ErrorResponse | None = None
         for _ in range(MAX_FORMATS):
-            body = chat_body(request, params, request_format)
-            if self._is_oversized(request, body, request_format):
+            body, parts = self._body(request, params, request_format)
+            # About as large as a body with images that was rejected for its size?
+            rejected = self._rejected_bytes.get(request.model)
+            if rejected is not None and parts.has_images and len(JsonBody(body)) >= _OVERSIZED_SHARE * rejected:
                 request_format = replace(request_format, oversized=True)
-                body = chat_body(request, params, request_format)
+                body, parts = self._body(request, params, request_format)
             try:
                 reply = await self._post(request, body)
-            except _ErrorReturned as error:
+            except ErrorReturned as error:
                 response = error.response
-                if self._record_oversized(request, response, body, request_format):
+                if response.status == _TOO_LARGE and parts.has_images and parts.may_drop_images:
+                    size = len(JsonBody(body))
+                    self._rejected_bytes[request.model] = min(size, self._rejected_bytes.get(request.model, size))
                     continue
-                is_searching = ambiguous is not None
-                next_format = self._next_format(request, response, request_format, body, is_searching=is_searching)
-                parts = self._parts(request, body, request_format)
+                adapted = adapt_format(request_format, response, parts)
+                next_format = self._next_format(
+                    request, response, request_format, parts, adapted, is_searching=ambiguous is not None
+                )
                 if next_format is None:
-                    raised = self._error(ambiguous or response, parts)
+                    raised = _final_error(ambiguous or response, parts)
                     raised.request_format = request_format
                     raise raised from error
-                if is_ambiguous(response) and adapt_format(request_format, response, parts) is None:
+                if is_ambiguous(response) and adapted is None:
                     ambiguous = ambiguous or response
                 request_format = next_format
                 continue
@@ -216,52 +200,35 @@ class OpenAIAdapter:
             now=time.time(),
         )
 
-    def _is_oversized(self, request: LLMRequest, body: Mapping[str, Any], request_format: RequestFormat) -> bool:
-        """Return whether a body with images is about as large as one that was rejected for its size."""
-        rejected = self._rejected_bytes.get(request.model)
-        return (
-            rejected is not None
-            and self._parts(request, body, request_format).has_images
-            and len(JsonBody(body)) >= _OVERSIZED_SHARE * rejected
-        )
-
-    def _record_oversized(
-        self, request: LLMRequest, response: ErrorResponse, body: Mapping[str, Any], request_format: RequestFormat
-    ) -> bool:
-        """Record the size of a rejected body. Return whether leaving out its images can help."""
-        parts = self._parts(request, body, request_format)
-        if response.status != _TOO_LARGE or not (parts.has_images and parts.may_drop_images):
-            return False
-        size = len(JsonBody(body))
-        self._rejected_bytes[request.model] = min(size, self._rejected_bytes.get(request.model, size))
-        return True
-
-    def _error(self, response: ErrorResponse, parts: RequestParts) -> LLMError:
-        """Return the error to raise after a rejection that no other format resolves."""
-        if parts.has_images and not parts.may_drop_images and says_no_images(response):
-            return images_rejected(response)
-        return error_for_response(response, now=time.time())
+    def _body(
+        self, request: LLMRequest, params: Mapping[str, Any], request_format: RequestFormat
+    ) -> tuple[dict[str, Any], RequestParts]:
+        body = chat_body(request, params, request_format)
+        may_drop_images = self.learned_formats.images is Images.AUTO
+        return body, request_parts(request, body, request_format, may_drop_images=may_drop_images)
 
     def _next_format(
         self,
         request: LLMRequest,
         response: ErrorResponse,
         request_format: RequestFormat,
-        body: Mapping[str, Any],
+        parts: RequestParts,
+        adapted: RequestFormat | None,
         *,
         is_searching: bool,
     ) -> RequestFormat | None:
-        """Return the format to try after a rejection; None if it is not about the format."""
-        parts = self._parts(request, body, request_format)
-        next_format = adapt_format(request_format, response, parts)
-        if next_format is None and parts.has_images and not parts.may_drop_images and says_no_images(response):
+        """Return the format to try after a rejection; None if it is not about the format.
+
+        ``adapted`` is the format without the part that the error names, if it names one.
+        """
+        if adapted is None and _rejects_forced_images(response, parts):
             return None
         if not self._explores:
-            return next_format if next_format is None or next_format.dropped == request_format.dropped else None
-        if next_format is not None:
+            return adapted if adapted is None or adapted.dropped == request_format.dropped else None
+        if adapted is not None:
             if not is_searching:
-                self.learned_formats.record_rejected(request, next_format)
-            return next_format
+                self.learned_formats.record_rejected(request, adapted)
+            return adapted
         if response.status == _DEFAULT_ERROR_STATUS and not isinstance(
             error_for_response(response, now=0.0), LLMRejected
         ):
@@ -269,9 +236,6 @@ class OpenAIAdapter:
         if is_ambiguous(response) and not self.learned_formats.known(request.model).is_final:
             return next_untried_format(request_format, parts)
         return None
-
-    def _parts(self, request: LLMRequest, body: Mapping[str, Any], request_format: RequestFormat) -> RequestParts:
-        return request_parts(request, body, request_format, may_drop_images=self.learned_formats.images is Images.AUTO)
 
     async def _post(self, request: LLMRequest, body: Mapping[str, Any]) -> RawReply:
         async with self._encoding_lock:
@@ -290,36 +254,26 @@ class OpenAIAdapter:
                 return broken_reply("", str(error.__cause__))
             raise self._connection_error(error) from error
         except openai.APIStatusError as error:
-            body_error = read_error_body(error.response.text)
-            message = self._masked(body_error.message or error.message)
-            if body_error.failed_generation is not None:
-                return RawReply(text=body_error.failed_generation, finish=FinishReason.STOP, model="", detail=message)
-            raise _ErrorReturned(
-                ErrorResponse(
-                    provider=self.provider,
-                    status=error.status_code,
-                    code=body_error.code,
-                    message=message,
-                    param=body_error.param,
-                    headers=error.response.headers,
-                )
-            ) from error
+            response = self._read_error(
+                parse_error_body(error.response.text), error.status_code, error.message, error.response.headers
+            )
+            if response.failed_generation is not None:
+                text, message = response.failed_generation, response.message
+                return RawReply(text=text, finish=FinishReason.STOP, model="", detail=message)
+            raise ErrorReturned(response) from error
         failed = error_in(reply)
         if failed is None:
             return read_completion(reply)
-        body_error = read_error(failed)
         code = str(failed.get("code") or failed.get("type") or "")
-        raise _ErrorReturned(
-            ErrorResponse(
-                provider=self.provider,
-                status=int(code)
-                if len(code) == 3 and code.isdecimal() and 400 <= int(code) < 600
-                else _DEFAULT_ERROR_STATUS,
-                code=body_error.code,
-                message=self._masked(body_error.message or str(failed)),
-                param=body_error.param,
-            )
+        is_status = len(code) == 3 and code.isdecimal() and 400 <= int(code) < 600
+        status = int(code) if is_status else _DEFAULT_ERROR_STATUS
+        raise ErrorReturned(self._read_error(failed, status, str(failed), {}))
+
+    def _read_error(self, body: Any, status: int, default_message: str, headers: Mapping[str, str]) -> ErrorResponse:
+        response = read_error(
+            body, provider=self.provider, status=status, headers=headers, default_message=default_message
         )
+        return replace(response, message=self._masked(response.message))
 
     async def models(self) -> str:
         """Return the body of the server's model list.
@@ -352,6 +306,18 @@ class OpenAIAdapter:
         """Mask the API key, which some servers repeat in their error messages."""
         key = self._client.api_key
         return message.replace(key, "***") if is_secret(key) else message
+
+
+def _final_error(response: ErrorResponse, parts: RequestParts) -> LLMError:
+    """Return the error to raise after a rejection that no other format resolves."""
+    if _rejects_forced_images(response, parts):
+        return images_rejected(response)
+    return error_for_response(response, now=time.time())
+
+
+def _rejects_forced_images(response: ErrorResponse, parts: RequestParts) -> bool:
+    """Return whether the model takes no images and the request must have them (``ASSAY_IMAGES=on``)."""
+    return parts.has_images and not parts.may_drop_images and says_no_images(response)
 
 
 _FINISH: Final = {

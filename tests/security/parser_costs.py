@@ -31,7 +31,7 @@ from judges.extractor import KnownUrls, drop_invented
 from judges.grounding.folding import fold
 from judges.grounding.quotes import find_quote, is_substantial
 from judges.grounding.term_overlap import covers_terms, missing_terms, stems_of
-from judges.llm.error_mapping import ErrorResponse, error_for_response, read_error_body
+from judges.llm.error_mapping import ErrorResponse, error_for_response, parse_error_body, read_error
 from judges.llm.replies import MAX_REPLY_CHARS
 from judges.prompting.blocks import neutralise
 from judges.yaml_tasks.compiler import MAX_LEAVES
@@ -129,6 +129,10 @@ class _Links(BaseModel):
 _URL = "https://a.example/"
 
 
+def _read(text: str) -> ErrorResponse:
+    return read_error(parse_error_body(text), provider="openai", status=400, default_message="")
+
+
 def _error(text: str) -> ErrorResponse:
     return ErrorResponse(provider="a", status=400, message=text, code=text, param=text)
 
@@ -223,7 +227,7 @@ PARSERS: Final[Mapping[str, Parser]] = {
     "grounding.drop_invented": _links_reply,
     # prompts and replies
     "prompts.neutralise": neutralise,
-    "replies.error body": lambda text: error_for_response(_error(read_error_body(text).message), now=0.0),
+    "replies.error body": lambda text: error_for_response(_error(_read(text).message), now=0.0),
     "replies.error": lambda text: error_for_response(_error(text), now=0.0),
     "mind2web2.page_keys": _in_url(lambda text: (storage_key(text), lenient_key(text), address_of(text))),
     "mind2web2.html_to_markdown": html_to_markdown,

@@ -14,7 +14,7 @@ from judges.errors import (
     RejectionScope,
     UnusableKind,
 )
-from judges.llm.error_mapping import ErrorBody, ErrorResponse, error_for_response, read_error_body
+from judges.llm.error_mapping import ErrorResponse, error_for_response, parse_error_body, read_error
 
 
 def fault(status: int, code: str = "", message: str = "", **headers: str) -> LLMError:
@@ -92,6 +92,10 @@ def test_x_should_retry_overrides_the_status(
     assert getattr(error, "should_retry", None) is should_retry
 
 
+def read(text: str) -> ErrorResponse:
+    return read_error(parse_error_body(text), provider="openai", status=400, default_message="")
+
+
 @pytest.mark.parametrize(
     ("body", "message", "code"),
     [
@@ -108,10 +112,10 @@ def test_x_should_retry_overrides_the_status(
     ],
 )  # fmt: skip
 def test_message_and_code_are_found_in_any_layout(body: Any, message: str, code: str):
-    found = read_error_body(json.dumps(body))
+    found = read(json.dumps(body))
     assert (found.message, found.code) == (message, code)
 
 
 def test_html_page_is_read_without_its_tags():
     page = "<html><style>a{}</style><h1>413 Request\r\n Entity Too Large</h1></html>"
-    assert read_error_body(page) == ErrorBody(message="413 Request Entity Too Large")
+    assert read(page).message == "413 Request Entity Too Large"
