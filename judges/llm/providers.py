@@ -22,16 +22,15 @@ from judges.errors import LLMError, ModelNotConfigured
 from judges.llm.cached import CachedLLM, ReplyCache
 from judges.llm.circuit import CircuitBreaker
 from judges.llm.client import LLMClient, LLMRequest
-from judges.llm.direct import DirectLLM, RetryWindow
+from judges.llm.encoding import DataURI, image_part
 from judges.llm.families import DEFAULT_MODEL
-from judges.llm.images import DataURI, image_part
 from judges.llm.lexical import LexicalClient
 from judges.llm.missing_models import ModelList
 from judges.llm.pricing import Prices, RequestBudget
 from judges.llm.provider_adapter import Access, ProviderAdapter
-from judges.llm.remote import RemoteLLM
+from judges.llm.remote import DirectLLM, RemoteLLM
 from judges.llm.request_formats import to_json
-from judges.llm.retry import RetryPolicy
+from judges.llm.retry import Retrier, RetryPolicy
 from judges.voting import check_members, members_in
 
 DEFAULT_PROVIDER: Final = "openai"
@@ -252,8 +251,7 @@ def make_client(
     backend = _backend(name, access)
     remote = RemoteLLM(
         backend,
-        semaphore=semaphore,
-        policy=policy,
+        Retrier(policy or RetryPolicy(), semaphore),
         circuit=circuit,
         budget=budget,
         prices=prices,
@@ -266,9 +264,9 @@ def make_direct_client(
     provider: str,
     access: Access,
     *,
-    base_url: str | None = None,
-    window: RetryWindow | None = None,
-    before_attempt: Callable[[], None] = lambda: None,
+    base_url: str | None,
+    policy: RetryPolicy,
+    before_attempt: Callable[[], None],
 ) -> LLMClient:
     """Return a client for any model of a provider that sends requests as given. See ``DirectLLM``.
 
@@ -278,7 +276,7 @@ def make_direct_client(
     address = REMOTE_PROVIDERS[provider].address
     options: dict[str, Any] = {} if address is None or not base_url else {address: base_url}
     backend = _backend(ModelName(provider, "any model"), replace(access, explores=False, **options))
-    return DirectLLM(backend, window=window or RetryWindow(), before_attempt=before_attempt)
+    return DirectLLM(backend, policy, before_attempt)
 
 
 def _backend(name: ModelName, access: Access) -> ProviderAdapter:

@@ -18,9 +18,10 @@ or ``SHORTENED_PAGE_NOTICE``, also change ``encoding.KEY_VERSION``.
 from __future__ import annotations
 
 import logging
+import random
 import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
@@ -30,6 +31,7 @@ from judges.errors import (
     LLMRejected,
     LLMUnavailable,
     RejectionScope,
+    ReplyNotCached,
     ShorterPage,
     UnusableKind,
     UnusableReply,
@@ -207,21 +209,18 @@ OnRetry: TypeAlias = Callable[[LLMUnavailable], None]
 class RemoteLLM:
     """``LLMClient`` for one provider.
 
-    ``semaphore`` limits concurrent requests (``limits.llm``). ``budget`` limits the cost of requests that have no
-    budget of their own.
+    ``budget`` limits the cost of requests that have no budget of their own.
     """
 
     def __init__(
         self,
         backend: ProviderAdapter,
+        retrier: Retrier,
         *,
-        semaphore: AbstractAsyncContextManager[Any],
         circuit: CircuitBreaker | None = None,
         budget: RequestBudget | None = None,
         prices: Prices | None = None,
         models: ModelList | None = None,
-        policy: RetryPolicy | None = None,
-        retrier: Retrier | None = None,
     ) -> None:
         self._backend = backend
         self.circuit = circuit or CircuitBreaker()
@@ -229,7 +228,7 @@ class RemoteLLM:
         self._prices = prices or Prices()
         self._models = models or ModelList(backend)
         self._windows = ContextWindows()
-        self._retrier = retrier or Retrier(policy or RetryPolicy(), semaphore)
+        self._retrier = retrier
 
     @property
     def provider(self) -> str:
@@ -394,21 +393,19 @@ class RemoteLLM:
         except LLMError as error:
             error.usage = before + error.usage
             raise
-        used, model = usage_of(raw, request.model, self._prices), raw.model or request.model
         if not raw.text_only:
             self._windows.record_accepted(request, raw.input_tokens)
         try:
-            # A verdict must be a boolean. Extractions are as strict as the classes of the script.
-            parsed = read_reply(raw, request.schema, purpose=request.purpose)
+            reply = parsed_reply(raw, request, self._prices)
         except LLMOutputUnusable as error:
-            error.usage = before + used
+            used, error.usage = error.usage, before + error.usage
             error.request_format = None if raw.finish is FinishReason.BROKEN else raw.request_format
             error.unusable = (
                 UnusableReply(
                     kind=error.kind,
                     text=raw.text,
                     detail=raw.detail,
-                    model=model,
+                    model=raw.model or request.model,
                     usage=used,
                     request_format=format_name(raw.request_format),
                 ),
@@ -416,15 +413,7 @@ class RemoteLLM:
             return error
         if self._backend.learned_formats is not None and raw.request_format is not None:
             self._backend.learned_formats.record_usable(request, raw.request_format)
-        return LLMReply(
-            text=raw.text,
-            parsed=parsed,
-            model=model,
-            usage=before + used,
-            text_only=raw.text_only,
-            request_format=format_name(raw.request_format),
-            tokens=token_counts(raw),
-        )
+        return replace(reply, usage=before + reply.usage)
 
     async def _send(self, request: LLMRequest, params: Mapping[str, Any]) -> RawReply:
         async with self.circuit.attempt(request.model):
@@ -467,15 +456,35 @@ def usage_of(raw: RawReply, model: str, prices: Prices) -> Usage:
     return Usage(calls=1, input_tokens=input_tokens, output_tokens=output_tokens, usd=usd)
 
 
-def token_counts(raw: RawReply) -> dict[str, Any]:
-    """Return the token counts of a reply as in ``LLMReply.tokens``. Unknown counts are 0."""
-    counts: dict[str, Any] = {
+def parsed_reply(raw: RawReply, request: LLMRequest, prices: Prices) -> LLMReply:
+    """Return the reply with its usage. A verdict must be a boolean; other classes are as strict as they declare.
+
+    Raises:
+        LLMOutputUnusable: with the usage and the token counts of the reply.
+    """
+    usage = usage_of(raw, request.model, prices)
+    tokens: dict[str, Any] = {
         "input_tokens": raw.input_tokens or 0,
         "cached_input_tokens": raw.cached_tokens,
         "output_tokens": raw.output_tokens or 0,
         "reasoning_tokens": raw.reasoning_tokens,
     }
-    return counts | ({"served_model": raw.model} if raw.model else {})
+    if raw.model:
+        tokens["served_model"] = raw.model
+    try:
+        parsed = read_reply(raw, request.schema, purpose=request.purpose)
+    except LLMOutputUnusable as error:
+        error.usage, error.tokens = usage, tokens
+        raise
+    return LLMReply(
+        text=raw.text,
+        parsed=parsed,
+        model=raw.model or request.model,
+        usage=usage,
+        text_only=raw.text_only,
+        request_format=format_name(raw.request_format),
+        tokens=tokens,
+    )
 
 
 def repair_request(request: LLMRequest, kind: UnusableKind) -> LLMRequest:
@@ -488,3 +497,47 @@ def repair_request(request: LLMRequest, kind: UnusableKind) -> LLMRequest:
         return request
     text = load_prompt("repair").render(problem=kind.value.replace("_", " "))
     return replace(request, messages=(*request.messages, {"role": "user", "content": text}))
+
+
+class DirectLLM:
+    """``LLMClient`` that sends each request as it is given: retries after transient faults, and nothing else.
+
+    For task scripts that bring their own model client. There is no cache, no repair request, no circuit breaker, no
+    shortened page and no parameter of a model family, so that a script gets exactly the reply to what it sends.
+    ``before_attempt`` is called before each attempt and may raise. Delays are between half and one and a half times
+    those of ``policy``.
+    """
+
+    def __init__(self, backend: ProviderAdapter, policy: RetryPolicy, before_attempt: Callable[[], None]) -> None:
+        self._backend = backend
+        self._retrier = Retrier(policy, nullcontext(), jitter=_half_jitter)
+        self._before_attempt = before_attempt
+
+    async def complete(self, request: LLMRequest) -> LLMReply:
+        """Send a request.
+
+        Raises:
+            LLMUnavailable, LLMRejected, LLMOutputUnusable: there is no usable reply.
+            ReplyNotCached: the request asks for a cached reply, and there is no cache.
+        """
+        if request.cache_only:
+            raise ReplyNotCached
+
+        async def attempt() -> RawReply:
+            self._before_attempt()
+            return await self._backend.send(request, request.params)
+
+        raw = await self._retrier.run(attempt)
+        reply = parsed_reply(raw, request, Prices())
+        if raw.finish is FinishReason.LENGTH:
+            error = LLMOutputUnusable(UnusableKind.TRUNCATED, "the reply is truncated")
+            error.usage, error.tokens = reply.usage, dict(reply.tokens)
+            raise error
+        return reply
+
+    async def aclose(self) -> None:
+        await self._backend.aclose()
+
+
+def _half_jitter(planned_s: float) -> float:
+    return planned_s * random.uniform(0.5, 1.5)  # noqa: S311 - spreads clients, no secret

@@ -53,6 +53,24 @@ class RetryPolicy:
     max_wait_s: float = 20.0
 
 
+def retry_window(*, seconds: float = 900.0, initial_delay_s: float = 1.0, attempt_s: float = 600.0) -> RetryPolicy:
+    """Return the policy to retry without a maximum number.
+
+    Args:
+        seconds: Time from the first attempt after which no further one starts.
+        initial_delay_s: Delay before the first retry. It doubles up to two minutes.
+        attempt_s: Time limit of one attempt.
+    """
+    return RetryPolicy(
+        max_tries=None,
+        total_s=seconds,
+        long_total_s=seconds,
+        first_wait_s=initial_delay_s,
+        max_wait_s=120.0,
+        attempt_s=attempt_s,
+    )
+
+
 class Retrier:
     """Runs attempts according to a policy. ``slot`` is acquired for each attempt and released during delays."""
 

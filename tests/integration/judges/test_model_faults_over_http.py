@@ -73,7 +73,7 @@ async def connect(server: StandInLLM) -> AsyncIterator[Callable[..., RemoteLLM]]
             sleep=clock.sleep,
             jitter=lambda seconds: seconds,
         )
-        made.append(RemoteLLM(backend, semaphore=slots, retrier=retrier))
+        made.append(RemoteLLM(backend, retrier))
         return made[-1]
 
     yield make

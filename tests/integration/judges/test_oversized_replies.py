@@ -49,7 +49,7 @@ def adapter(monkeypatch: pytest.MonkeyPatch) -> Adapter:
 @asynccontextmanager
 async def remote(backend: ProviderAdapter) -> AsyncIterator[RemoteLLM]:
     clock, slots = FakeClock(), asyncio.Semaphore(1)
-    client = RemoteLLM(backend, semaphore=slots, retrier=Retrier(RetryPolicy(), slots, clock=clock, sleep=clock.sleep))
+    client = RemoteLLM(backend, Retrier(RetryPolicy(), slots, clock=clock, sleep=clock.sleep))
     try:
         yield client
     finally:

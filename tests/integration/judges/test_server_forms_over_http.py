@@ -11,7 +11,7 @@ import pytest
 
 from judges.errors import LLMCircuitOpen, LLMRejected, RejectionScope
 from judges.llm.client import LLMRequest
-from judges.llm.images import DataURI, image_part
+from judges.llm.encoding import DataURI, image_part
 from judges.llm.learned_formats import MAX_AGE_S, FormatFile, Images
 from judges.llm.openai import open_openai
 from judges.llm.provider_adapter import Access
@@ -62,7 +62,7 @@ async def connect(server: StandInLLM) -> AsyncIterator[Connect]:
             Access(openai_api_key="sk-test", openai_base_url=server.base_url, images=images, format_file=format_file)
         )
         retrier = Retrier(RetryPolicy(), slots, clock=clock, sleep=clock.sleep, jitter=lambda seconds: seconds)
-        made.append(RemoteLLM(backend, semaphore=slots, retrier=retrier))
+        made.append(RemoteLLM(backend, retrier))
         return made[-1]
 
     yield make

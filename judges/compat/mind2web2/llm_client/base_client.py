@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from judges.llm.direct import RetryWindow
+from judges.llm.retry import retry_window
 from mind2web2.llm_client.azure_openai_client import AsyncAzureOpenAIClient, AzureOpenAIClient
 from mind2web2.llm_client.bedrock_anthropic_client import AsyncBedrockAnthropicClient, BedrockAnthropicClient
 from mind2web2.llm_client.judge import JudgeConfig, JudgeUsage
@@ -62,8 +62,8 @@ class LLMClient:
         self.is_async = is_async
         self.judge = judge
         self.usage = JudgeUsage()
-        window = RetryWindow(seconds=retry_seconds, initial_delay_s=retry_initial_delay, attempt_s=timeout)
-        options = ClientOptions(judge=judge, base_url=base_url, window=window)
+        policy = retry_window(seconds=retry_seconds, initial_delay_s=retry_initial_delay, attempt_s=timeout)
+        options = ClientOptions(judge=judge, base_url=base_url, policy=policy)
         self.client = _CLIENTS[provider][is_async](options, self.usage)
 
     def response(self, **kwargs: Any) -> Response:

@@ -20,11 +20,10 @@ from pydantic import BaseModel
 from judges.errors import LLMError, LLMOutputUnusable, LLMRejected, ModelNotConfigured
 from judges.llm.call_recording import ActiveRecorder
 from judges.llm.client import LLMClient, LLMReply, LLMRequest
-from judges.llm.direct import RetryWindow
 from judges.llm.observed import ObservedLLM
 from judges.llm.provider_adapter import AZURE_API_VERSION, Access
 from judges.llm.providers import DEFAULT_PROVIDER, make_direct_client
-from judges.llm.retry import RetryPolicy
+from judges.llm.retry import RetryPolicy, retry_window
 from judges.prompting.rendering import BinaryEvalResult
 from mind2web2.environment import model_name, value_of
 from mind2web2.external_services import external_services
@@ -54,7 +53,7 @@ class ClientOptions:
 
     judge: JudgeConfig | None = None
     base_url: str | None = None
-    window: RetryWindow = field(default_factory=RetryWindow)
+    policy: RetryPolicy = field(default_factory=retry_window)
 
     def as_request(self, **arguments: Any) -> LLMRequest:
         """Return the request for the arguments of a chat completion. With a judge, they need no model."""
@@ -220,7 +219,7 @@ def open_provider(provider: str) -> LLMClient:
     Raises:
         judges.errors.ModelNotConfigured: a key is missing.
     """
-    return _open(provider, _access(), ClientOptions(window=RetryWindow(seconds=RetryPolicy().total_s)))
+    return _open(provider, _access(), ClientOptions(policy=retry_window(seconds=RetryPolicy().total_s)))
 
 
 def _open(provider: str, access: Access, options: ClientOptions) -> LLMClient:
@@ -234,7 +233,7 @@ def _open(provider: str, access: Access, options: ClientOptions) -> LLMClient:
         return ObservedLLM(remote, (ActiveRecorder(),), owns_inner=True)
     # Callers hold their own semaphore during each call.
     llm = make_direct_client(
-        provider, access, base_url=options.base_url, window=options.window, before_attempt=_check_scope
+        provider, access, base_url=options.base_url, policy=options.policy, before_attempt=_check_scope
     )
     has_retired_models = provider == DEFAULT_PROVIDER and options.judge is None
     if has_retired_models and options.base_url is None and access.openai_base_url is None:

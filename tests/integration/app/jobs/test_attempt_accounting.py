@@ -21,6 +21,7 @@ from judges.llm.observed import ObservedLLM
 from judges.llm.pricing import Estimate
 from judges.llm.provider_adapter import RawReply
 from judges.llm.remote import RemoteLLM
+from judges.llm.retry import Retrier, RetryPolicy
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.registry import Judge
@@ -100,7 +101,9 @@ async def shared_claims(ctx: JudgeContext) -> None:
 
 async def judge(backend: ScriptedBackend, account: AttemptAccounting) -> dict[str, Usage]:
     """Judge the answer and return the usage of each leaf."""
-    llm = ObservedLLM(CachedLLM(RemoteLLM(backend, semaphore=asyncio.Semaphore(3)), None), (), prepare=for_job(account))
+    llm = ObservedLLM(
+        CachedLLM(RemoteLLM(backend, Retrier(RetryPolicy(), asyncio.Semaphore(3))), None), (), prepare=for_job(account)
+    )
     block_builder = BlockBuilder(b"0123456789abcdef")
     pages = PagePreparer(block_builder)
     tools = JudgeTools(

@@ -11,7 +11,7 @@ from judges.llm.client import LLMRequest
 from judges.llm.pricing import Estimate, Prices, ProcessBudget, estimate_cost, price_of
 from judges.llm.provider_adapter import FinishReason, RawReply
 from judges.llm.remote import RemoteLLM
-from judges.llm.retry import RetryPolicy
+from judges.llm.retry import Retrier, RetryPolicy
 from judges.prompting.rendering import BinaryEvalResult
 from rubrics.verdict import Reason, Usage
 from tests.fakes.backend import ScriptedBackend
@@ -24,7 +24,7 @@ def reply(text: str = '{"reasoning": "r", "result": true}', model: str = "o4-min
 
 
 def limited(backend: ScriptedBackend, budget: ProcessBudget, *, at_once: int = 1) -> RemoteLLM:
-    return RemoteLLM(backend, semaphore=asyncio.Semaphore(at_once), budget=budget)
+    return RemoteLLM(backend, Retrier(RetryPolicy(), asyncio.Semaphore(at_once)), budget=budget)
 
 
 async def test_no_request_is_sent_after_the_budget_is_spent():
@@ -52,7 +52,7 @@ async def test_model_without_price_is_limited_by_tokens():
 async def test_request_that_times_out_is_charged_with_the_estimate(budget: ProcessBudget):
     backend = ScriptedBackend(gate=asyncio.Event())
     policy = RetryPolicy(total_s=0.01)
-    llm = RemoteLLM(backend, semaphore=asyncio.Semaphore(1), budget=budget, policy=policy)
+    llm = RemoteLLM(backend, Retrier(policy, asyncio.Semaphore(1)), budget=budget)
     ended = await asyncio.gather(*(llm.complete(REQUEST) for _ in range(9)), return_exceptions=True)
     assert [type(one) for one in ended] == [LLMTimeout] * 2 + [LLMBudgetExceeded] * 7
 

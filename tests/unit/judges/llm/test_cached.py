@@ -11,6 +11,7 @@ from judges.errors import LLMOutputUnusable, LLMRejected
 from judges.llm.cached import CachedLLM, FolderReplyCache
 from judges.llm.client import LLMRequest
 from judges.llm.remote import RemoteLLM
+from judges.llm.retry import Retrier, RetryPolicy
 from judges.prompting.rendering import BinaryEvalResult
 from rubrics.verdict import Usage
 from tests.fakes.backend import ScriptedBackend, long_page, raw
@@ -22,7 +23,7 @@ REQUEST = LLMRequest(
 
 def client(backend: ScriptedBackend, folder: Path | None = None) -> CachedLLM:
     store = None if folder is None else FolderReplyCache(folder)
-    return CachedLLM(RemoteLLM(backend, semaphore=asyncio.Semaphore(30)), store)
+    return CachedLLM(RemoteLLM(backend, Retrier(RetryPolicy(), asyncio.Semaphore(30))), store)
 
 
 async def test_stored_reply_is_not_requested_again(tmp_path: Path):

@@ -8,6 +8,7 @@ from judges.llm.client import CheckpointedReply, LLMReply, LLMRequest, for_job
 from judges.llm.observed import ObservedLLM
 from judges.llm.pricing import RequestBudget
 from judges.llm.remote import RemoteLLM
+from judges.llm.retry import Retrier, RetryPolicy
 from judges.prompting.rendering import BinaryEvalResult
 from rubrics.verdict import Usage
 from tests.fakes.backend import ScriptedBackend, raw
@@ -42,7 +43,7 @@ class MemoryCheckpoints:
 
 
 def client(backend: ScriptedBackend) -> CachedLLM:
-    return CachedLLM(RemoteLLM(backend, semaphore=asyncio.Semaphore(30)), None)
+    return CachedLLM(RemoteLLM(backend, Retrier(RetryPolicy(), asyncio.Semaphore(30))), None)
 
 
 def with_checkpoints(

@@ -25,7 +25,7 @@ def request(model: str = "gpt-4o", **fields: object) -> LLMRequest:
 
 def remote(backend: ScriptedBackend) -> RemoteLLM:
     clock, slots = FakeClock(), asyncio.Semaphore(4)
-    return RemoteLLM(backend, semaphore=slots, retrier=Retrier(RetryPolicy(), slots, clock=clock, sleep=clock.sleep))
+    return RemoteLLM(backend, Retrier(RetryPolicy(), slots, clock=clock, sleep=clock.sleep))
 
 
 async def test_valid_reply_is_parsed_counted_and_priced():

@@ -7,8 +7,7 @@ from contextlib import nullcontext
 import pytest
 
 from judges.errors import LLMRejected, LLMTimeout, LLMUnavailable
-from judges.llm.direct import RetryWindow
-from judges.llm.retry import Retrier, RetryPolicy, parse_retry_after
+from judges.llm.retry import Retrier, RetryPolicy, parse_retry_after, retry_window
 from tests.fakes.clock import FakeClock
 
 
@@ -119,7 +118,7 @@ def test_retry_after_is_parsed_as_seconds_or_date(value: str | None, seconds: fl
     assert parse_retry_after(value, now=1000.0) == seconds
 
 
-async def sleeps_of(window: RetryWindow, fault: LLMUnavailable) -> list[float]:
+async def sleeps_of(window: RetryPolicy, fault: LLMUnavailable) -> list[float]:
     """Return the delays of a request that fails until the window ends, without jitter."""
     clock = FakeClock()
 
@@ -127,7 +126,7 @@ async def sleeps_of(window: RetryWindow, fault: LLMUnavailable) -> list[float]:
         raise fault
 
     with pytest.raises(LLMUnavailable):
-        await Retrier(window.policy, nullcontext(), clock=clock, sleep=clock.sleep, jitter=lambda seconds: seconds).run(
+        await Retrier(window, nullcontext(), clock=clock, sleep=clock.sleep, jitter=lambda seconds: seconds).run(
             attempt
         )
     return clock.sleeps
@@ -136,11 +135,11 @@ async def sleeps_of(window: RetryWindow, fault: LLMUnavailable) -> list[float]:
 @pytest.mark.parametrize(
     ("window", "expected"),
     [
-        (RetryWindow(), [1, 2, 4, 8, 16, 32, 64, *[120] * 6]),
-        (RetryWindow(initial_delay_s=100, seconds=500), [100, 120, 120, 120]),
-        (RetryWindow(initial_delay_s=0.5, seconds=4), [0.5, 1, 2]),
-        (RetryWindow(seconds=0), []),
+        (retry_window(), [1, 2, 4, 8, 16, 32, 64, *[120] * 6]),
+        (retry_window(initial_delay_s=100, seconds=500), [100, 120, 120, 120]),
+        (retry_window(initial_delay_s=0.5, seconds=4), [0.5, 1, 2]),
+        (retry_window(seconds=0), []),
     ],
 )
-async def test_delays_double_up_to_two_minutes_within_the_window(window: RetryWindow, expected: list[float]):
+async def test_delays_double_up_to_two_minutes_within_the_window(window: RetryPolicy, expected: list[float]):
     assert await sleeps_of(window, LLMUnavailable("503", status=503)) == expected
