@@ -29,11 +29,10 @@ from judges.llm.cached import (
     EVICTION_TARGET,
     CachedModelReplies,
     CacheSize,
-    StoredReply,
     parse_entry,
     to_entry,
 )
-from judges.llm.client import LLMReply
+from judges.llm.client import LLMReply, StoredReply
 
 Event: TypeAlias = Literal["found", "missing", "damaged", "stored", "lost", "failed"]
 _Lookup: TypeAlias = asyncio.Future[StoredReply | None]

@@ -11,7 +11,6 @@ stored, and an unreadable entry counts as a cache miss. A full cache evicts the 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import json
 import logging
 import os
@@ -25,7 +24,7 @@ from typing import Any, NamedTuple, Protocol
 from cache.atomic_files import write_atomic
 from cache.single_flight import SingleFlight
 from judges.errors import LLMError, LLMOutputUnusable, ReplyNotCached, ShorterPage
-from judges.llm.client import CheckpointedReply, LLMClient, LLMReply, LLMRequest
+from judges.llm.client import CheckpointedReply, LLMClient, LLMReply, LLMRequest, StoredReply
 from judges.llm.encoding import request_key
 from judges.llm.learned_formats import Images
 from judges.llm.provider_adapter import FinishReason, RawReply
@@ -39,16 +38,6 @@ DEFAULT_MAX_BYTES = 1024**3
 ENTRY_VERSION = 1
 EVICTION_TARGET = 0.9
 """Fraction of the limit that eviction leaves, so that not every further reply triggers eviction."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StoredReply:
-    """Stored reply: text, model, and whether the page was shortened or the images were left out."""
-
-    text: str
-    model: str
-    shorter_page: ShorterPage | None = None
-    text_only: bool = False
 
 
 class ReplyCache(Protocol):
@@ -253,7 +242,7 @@ def _digest(model: str, text: str, at: str, cut: Mapping[str, Any] | None) -> st
     if cut is not None:
         # Part of the digest, so that a version without this field does not use it as a reply to the whole page.
         bound = f"{json.dumps(cut, sort_keys=True)}\0{bound}"
-    return hashlib.sha256(bound.encode("utf-8", "surrogatepass")).hexdigest()
+    return sha256(bound.encode("utf-8", "surrogatepass")).hexdigest()
 
 
 CONFIGURATION_HASH_CHARS = 16
@@ -357,20 +346,7 @@ class CachedLLM:
         return None if stored is None else parse_stored(request, stored)
 
 
-class ReplyFields(Protocol):
-    """Fields of a stored reply."""
-
-    @property
-    def text(self) -> str: ...
-    @property
-    def model(self) -> str: ...
-    @property
-    def shorter_page(self) -> ShorterPage | None: ...
-    @property
-    def text_only(self) -> bool: ...
-
-
-def parse_stored(request: LLMRequest, paid: ReplyFields) -> LLMReply | None:
+def parse_stored(request: LLMRequest, paid: StoredReply | LLMReply) -> LLMReply | None:
     """Return a stored reply, parsed into the class of the request; None if it does not match the class.
 
     Equal requests may have different class objects, because each answer loads its task file again, and a class may

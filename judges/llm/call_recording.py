@@ -33,7 +33,7 @@ from typing import Any, Final
 from judges.errors import LLMError, ShorterPage, UnusableReply
 from judges.isolation.serialization import max_values
 from judges.llm.client import LLMReply, LLMRequest, Message
-from judges.llm.images import DataURI
+from judges.llm.encoding import DataURI, map_texts
 from judges.llm.json_schema import ReplyType, json_schema_of, schema_name
 from judges.llm.observed import RequestObserver
 from judges.llm.remote import sent_params, with_shortened_page
@@ -188,18 +188,10 @@ class CallRecorder(RequestObserver):
 
     def _messages(self, messages: Sequence[Message]) -> list[Any]:
         """Return the messages with long texts and images replaced by their hashes."""
-        return [{**message, "content": self._content(message.get("content"))} for message in messages]
+        return [{**message, "content": map_texts(message.get("content"), self._text_or_image)} for message in messages]
 
-    def _content(self, content: Any) -> Any:
-        if isinstance(content, DataURI):
-            return self._image(content)
-        if isinstance(content, str):
-            return self._text(content)
-        if isinstance(content, Mapping):
-            return {key: self._content(value) for key, value in content.items()}
-        if isinstance(content, list | tuple):
-            return [self._content(each) for each in content]
-        return content
+    def _text_or_image(self, text: str) -> Any:
+        return self._image(text) if isinstance(text, DataURI) else self._text(text)
 
     def _text(self, text: str) -> Any:
         """Return a short text unchanged. For a long text, return its pieces: strings, and hashes of long pieces."""
@@ -504,7 +496,7 @@ def read_calls(record: bytes) -> ParsedCallLog:
 def portable_request_key(request: LLMRequest) -> str:
     """Return the key of a request, which is the same in all installations."""
     schema = None if request.schema is None else schema_of(request.schema)[0]
-    messages = [_digested(message) for message in request.messages]
+    messages = map_texts(request.messages, _digested)
     return _key(request.model, request.vote, sent_params(request), schema, messages)
 
 
@@ -520,17 +512,11 @@ def _key(model: Any, vote: Any, params: Any, schema: Any, messages: Sequence[Any
     return hashlib.sha256(json.dumps(written, sort_keys=True).encode()).hexdigest()
 
 
-def _digested(content: Any) -> Any:
-    if isinstance(content, DataURI):
-        data = base64.b64decode(content.partition(";base64,")[2])
+def _digested(text: str) -> Any:
+    if isinstance(text, DataURI):
+        data = base64.b64decode(text.partition(";base64,")[2])
         return {"picture": hashlib.sha256(data).hexdigest()}
-    if isinstance(content, str):
-        return _digest_of(content)
-    if isinstance(content, Mapping):
-        return {key: _digested(value) for key, value in content.items()}
-    if isinstance(content, list | tuple):
-        return [_digested(each) for each in content]
-    return content
+    return _digest_of(text)
 
 
 def _digested_record(content: Any, text_of: Callable[[str], str]) -> Any:

@@ -129,18 +129,24 @@ def role_of(request: LLMRequest) -> str:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class CheckpointedReply:
-    """Stored reply of a job. ``counted``: a stored result of the job already contains its cost."""
+class StoredReply:
+    """Stored reply: text, model, and whether the page was shortened or the images were left out."""
 
     text: str
     model: str
+    shorter_page: ShorterPage | None = None
+    text_only: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CheckpointedReply(StoredReply):
+    """Stored reply of a job. ``counted``: a stored result of the job already contains its cost."""
+
     usage: Usage
     cached: bool
     counted: bool = False
     unusable: tuple[UnusableReply, ...] = ()
-    shorter_page: ShorterPage | None = None
     retried: tuple[str, ...] = ()
-    text_only: bool = False
 
 
 class Checkpoints(Protocol):

@@ -1,21 +1,86 @@
-"""Serialization of requests: the JSON body, and the cache key.
+"""Serialization of requests: images as data URIs, the JSON body, and the cache key.
 
-Both handle images separately. A screenshot has about a megabyte of base64 that needs no escaping. Encoding and hashing
-it again for every claim and vote on its page would cost more than everything else.
+Body and key handle images separately. A screenshot has about a megabyte of base64 that needs no escaping. Encoding and
+hashing it again for every claim and vote on its page would cost more than everything else.
 """
 
 from __future__ import annotations
 
+import base64
 import hashlib
 import json
+import re
 import secrets
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, Self
 
 from judges.llm.client import LLMRequest, Message
-from judges.llm.images import DataURI
 from judges.llm.json_schema import ReplyType, json_schema_of, schema_name
+
+_PLAIN = re.compile(r"data:image/[a-z0-9.+-]+;base64,[A-Za-z0-9+/=]*")
+
+
+_ENCODED_BYTES = 96 * 1024
+"""Pictures are encoded in pieces of this size: a multiple of three, and small enough for memory that is reused."""
+
+
+class DataURI(str):
+    """``data:`` URI with its SHA-256 (hex), so that requests need not compute it again.
+
+    ``picture_sha256`` is the hash of the image bytes, or "" if unknown. If it is known, ``sha256`` is derived from it,
+    which avoids hashing a megabyte of base64.
+
+    It can be used like any string. The encoded bytes are not stored: base64 is ASCII and needs no escaping in JSON, so
+    that encoding it is fast, and storing it would double the memory.
+    """
+
+    __slots__ = ("picture_sha256", "sha256")
+
+    sha256: str
+    picture_sha256: str
+
+    @classmethod
+    def of_jpeg(cls, jpeg: bytes, *, sha256: str = "") -> Self:
+        """Encode JPEG bytes; ``sha256`` is their hash if known. Call it in a thread: it takes milliseconds per MB."""
+        pieces = (
+            base64.b64encode(jpeg[start : start + _ENCODED_BYTES]).decode()
+            for start in range(0, len(jpeg), _ENCODED_BYTES)
+        )
+        return cls._of("".join(["data:image/jpeg;base64,", *pieces]), picture_sha256=sha256)
+
+    @classmethod
+    def given(cls, uri: str) -> str:
+        """Return ``uri`` as a ``DataURI`` if it is an image in plain base64. Call it in a thread.
+
+        Any other URI stays an ordinary string, because it must be escaped in JSON.
+        """
+        return cls._of(uri) if _PLAIN.fullmatch(uri) else uri
+
+    @classmethod
+    def _of(cls, encoded: str, *, picture_sha256: str = "") -> Self:
+        uri = cls(encoded)
+        hashed = f"picture {picture_sha256}" if picture_sha256 else encoded
+        uri.sha256 = hashlib.sha256(hashed.encode("ascii")).hexdigest()
+        uri.picture_sha256 = picture_sha256
+        return uri
+
+
+def image_part(uri: str) -> dict[str, Any]:
+    """Return the part of a chat message for an image."""
+    return {"type": "image_url", "image_url": {"url": uri, "detail": "high"}}
+
+
+def map_texts(content: Any, convert: Callable[[str], Any]) -> Any:
+    """Return a JSON value, such as messages, with each string converted. Images are strings, too: ``DataURI``."""
+    if isinstance(content, str):
+        return convert(content)
+    if isinstance(content, Mapping):
+        return {key: map_texts(value, convert) for key, value in content.items()}
+    if isinstance(content, list | tuple):
+        return [map_texts(each, convert) for each in content]
+    return content
+
 
 KEY_VERSION = 2
 """Part of every key. Increase it when the inputs of the key change, so that older replies are not found."""
@@ -39,7 +104,14 @@ class JsonBody:
 
     def __init__(self, body: Mapping[str, Any]) -> None:
         images: list[DataURI] = []
-        text = json.dumps(_without_images(body, images), ensure_ascii=False, separators=(",", ":"))
+
+        def without_image(text: str) -> str:
+            if isinstance(text, DataURI):
+                images.append(text)
+                return _PLACEHOLDER
+            return text
+
+        text = json.dumps(map_texts(body, without_image), ensure_ascii=False, separators=(",", ":"))
         head, *rest = text.split(_PLACEHOLDER) if images else [text]
         self.pieces: list[bytes | DataURI] = [head.encode("utf-8", "replace")]
         for image, piece in zip(images, rest, strict=True):
@@ -56,17 +128,6 @@ class JsonBody:
             else:
                 for start in range(0, len(piece), _SENT_BYTES):
                     yield piece[start : start + _SENT_BYTES].encode("ascii")
-
-
-def _without_images(value: Any, images: list[DataURI]) -> Any:
-    if isinstance(value, DataURI):
-        images.append(value)
-        return _PLACEHOLDER
-    if isinstance(value, Mapping):
-        return {key: _without_images(item, images) for key, item in value.items()}
-    if isinstance(value, list | tuple):
-        return [_without_images(item, images) for item in value]
-    return value
 
 
 def request_key(request: LLMRequest, *, provider: str, endpoint: str, params: Mapping[str, Any]) -> str:
@@ -95,19 +156,11 @@ def request_key(request: LLMRequest, *, provider: str, endpoint: str, params: Ma
 
 def _digested(messages: Sequence[Message]) -> list[Any]:
     """Return the messages with each text and image replaced by its digest. Scripts may send further fields."""
-    return [{"content": None, **_digest_content(message), "role": message.get("role")} for message in messages]
+    return [{"content": None, **map_texts(message, _digest), "role": message.get("role")} for message in messages]
 
 
-def _digest_content(content: Any) -> Any:
-    if isinstance(content, DataURI):
-        return content.sha256
-    if isinstance(content, str):
-        return _sha256(content)
-    if isinstance(content, Mapping):
-        return {key: _digest_content(value) for key, value in content.items()}
-    if isinstance(content, list | tuple):
-        return [_digest_content(each) for each in content]
-    return content
+def _digest(text: str) -> str:
+    return text.sha256 if isinstance(text, DataURI) else _sha256(text)
 
 
 @lru_cache(maxsize=256)

@@ -34,7 +34,7 @@ from judges.grounding.folding import FoldedText, confusable_skeleton, fold
 from judges.grounding.injection import Scan, are_wordings_compiled, compile_wordings, scan, scan_url
 from judges.grounding.source_signals import SourceSignal, source_signals, url_texts
 from judges.grounding.term_overlap import distinct_tokens, relevance, stems_in, stems_of
-from judges.llm.images import DataURI
+from judges.llm.encoding import DataURI
 from judges.prompting.blocks import BlockBuilder, neutralise
 from judges.tokenizers import (
     MAX_TEXT_TOKENS,

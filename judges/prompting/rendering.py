@@ -15,7 +15,7 @@ from typing import Any, Final
 from pydantic import BaseModel, Field
 
 from judges.llm.client import LLMClient, LLMRequest, Message
-from judges.llm.images import image_part
+from judges.llm.encoding import image_part
 from judges.llm.json_schema import ReplyType
 from judges.prompting.blocks import BlockBuilder, neutralise
 from judges.prompting.page_view import PagePreparer, PreparedPage, page_blocks

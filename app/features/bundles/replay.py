@@ -62,9 +62,9 @@ from judges.errors import (
     UnusableKind,
 )
 from judges.isolation.fork_server_pool import ForkServerPool
-from judges.llm.cached import StoredReply, parse_stored
+from judges.llm.cached import parse_stored
 from judges.llm.call_recording import CallLogUnreadable, portable_request_key, read_calls, recorded_request_key
-from judges.llm.client import LLMClient, LLMReply, LLMRequest
+from judges.llm.client import LLMClient, LLMReply, LLMRequest, StoredReply
 from judges.llm.parameters import RunParameters
 from judges.llm.providers import LEXICAL
 from judges.loader import JudgeCatalogue

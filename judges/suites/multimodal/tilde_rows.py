@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from judges.llm.client import Message
-from judges.llm.images import DataURI
+from judges.llm.encoding import DataURI
 from judges.suites.errors import DataUnreadable
 from judges.suites.multimodal.row_files import RowFields
 

@@ -16,8 +16,7 @@ from app.storage.reply_cache import (
     Event,
     cache_size,
 )
-from judges.llm.cached import StoredReply
-from judges.llm.client import LLMReply
+from judges.llm.client import LLMReply, StoredReply
 from rubrics.verdict import Usage
 
 pytestmark = pytest.mark.postgres

@@ -7,7 +7,7 @@ import pytest
 from judges.errors import LLMRejected, LLMTimeout, LLMUnavailable
 from judges.llm.bedrock import MAX_OUTPUT_TOKENS, BedrockAdapter, message_body, read_message
 from judges.llm.client import LLMRequest
-from judges.llm.images import DataURI, image_part
+from judges.llm.encoding import DataURI, image_part
 from judges.llm.provider_adapter import FinishReason
 from judges.prompting.rendering import BinaryEvalResult
 

@@ -20,7 +20,7 @@ from judges.llm.call_recording import (
     recorded_request_key,
 )
 from judges.llm.client import LLMRequest
-from judges.llm.images import DataURI, image_part
+from judges.llm.encoding import DataURI, image_part
 from judges.llm.observed import ObservedLLM
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.prompts import load_prompt

@@ -8,8 +8,7 @@ import pytest
 from pydantic import BaseModel, create_model
 
 from judges.llm.client import LLMRequest
-from judges.llm.encoding import JsonBody, request_key
-from judges.llm.images import DataURI, image_part
+from judges.llm.encoding import DataURI, JsonBody, image_part, request_key
 from judges.prompting.rendering import BinaryEvalResult
 
 IMAGE = DataURI.of_jpeg(b"jpeg bytes")

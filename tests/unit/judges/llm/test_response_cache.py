@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from judges.llm.cached import CacheSize, FolderReplyCache, StoredReply, parse_entry, to_entry
-from judges.llm.client import LLMReply
+from judges.llm.cached import CacheSize, FolderReplyCache, parse_entry, to_entry
+from judges.llm.client import LLMReply, StoredReply
 from rubrics.verdict import Usage
 
 KEY = "ab" * 32
