@@ -13,7 +13,7 @@ import logging
 import re
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Generic, TypeVar
 
 from pydantic import AnyUrl, BaseModel, ValidationError
@@ -166,18 +166,14 @@ class Extraction(Generic[S]):
 
     value: S
     prompt: str
-    model: str
     usage: Usage
-    cached: bool = False
     dropped: tuple[str, ...] = ()
-    evidence: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ExtractionQuestion:
     """Values to read: those that ``prompt`` asks for, from the page of ``evidence`` or else from the answer."""
 
-    schema: ReplyType
     prompt: str
     task: str
     answer: str
@@ -205,7 +201,7 @@ class ExtractorBase(ABC):
     style: Style
 
     @abstractmethod
-    async def ask(self, question: ExtractionQuestion) -> ExtractionReply:
+    async def ask(self, schema: ReplyType, question: ExtractionQuestion) -> ExtractionReply:
         """Send the extraction request to the model.
 
         Raises:
@@ -216,35 +212,16 @@ class ExtractorBase(ABC):
         """Return the page with its text, which is needed to detect invented values."""
         return evidence
 
-    async def extract(
-        self,
-        schema: type[S],
-        prompt: str,
-        *,
-        task: str,
-        answer: str,
-        evidence: Evidence | None = None,
-        instruction: str | None = None,
-        use_screenshot: bool = True,
-    ) -> Extraction[S]:
-        """Return the values that ``prompt`` asks for. Arguments as for ``ExtractionQuestion``.
+    async def extract(self, schema: type[S], question: ExtractionQuestion) -> Extraction[S]:
+        """Return the values that a question asks for.
 
         Raises:
             ExtractionFailed: there is no usable reply, or it does not fit ``schema`` without its invented URLs.
         """
+        answer, evidence = question.answer, question.evidence
         if evidence is not None and self.style is Style.NATIVE:
             evidence = await self.with_text(evidence)
-        extraction_reply = await self.ask(
-            ExtractionQuestion(
-                schema=schema,
-                prompt=prompt,
-                task=task,
-                answer=answer,
-                evidence=evidence,
-                instruction=instruction,
-                use_screenshot=use_screenshot,
-            )
-        )
+        extraction_reply = await self.ask(schema, replace(question, evidence=evidence))
         reply = extraction_reply.reply
         value = _parsed_as(reply, schema)
         dropped: tuple[str, ...] = ()
@@ -255,21 +232,13 @@ class ExtractorBase(ABC):
             )
         if dropped:
             log.warning("invented values dropped", extra={"dropped": dropped, "schema": schema.__name__})
-        return Extraction(
-            value=value,
-            prompt=extraction_reply.prompt,
-            model=reply.model,
-            usage=reply.usage,
-            cached=reply.cached,
-            dropped=dropped,
-            evidence=extraction_reply.evidence,
-        )
+        return Extraction(value=value, prompt=extraction_reply.prompt, usage=reply.usage, dropped=dropped)
 
 
 class Extractor(PromptedModel, ExtractorBase):
     """Extractor that asks one model."""
 
-    async def ask(self, question: ExtractionQuestion) -> ExtractionReply:
+    async def ask(self, schema: ReplyType, question: ExtractionQuestion) -> ExtractionReply:
         evidence, page = question.evidence, None
         if evidence is not None:
             page = await self._pages.prepare(evidence, use_screenshot=question.use_screenshot)
@@ -284,7 +253,7 @@ class Extractor(PromptedModel, ExtractorBase):
             lambda: render_extraction(shown, self._block_builder, self.style),
             *(question.answer, question.task, question.prompt, "" if page is None else page.links),
         )
-        request = rendered.request(self.model, question.schema, purpose="extract", params=self._params)
+        request = rendered.request(self.model, schema, purpose="extract", params=self._params)
         try:
             reply = await self._llm.complete(request)
         except LLMError as error:

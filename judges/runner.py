@@ -26,14 +26,14 @@ from cache.errors import CacheError
 from judges.context import JudgeContext, extraction_failed_verdict
 from judges.cpu_bound import run_on_leaves
 from judges.errors import ExtractionFailed, JudgeBug
-from judges.extractor import ExtractorBase
+from judges.extractor import ExtractionQuestion, ExtractorBase
 from judges.prompting.prompts import load_prompt
 from judges.prompting.rendering import TRANSCRIBE
 from judges.registry import Judge
 from judges.settling import JudgeClaim, Progress, Settler
 from judges.source_code import judge_code
 from judges.source_policy import verdict_without_evidence
-from judges.verifier import DEFAULT_TRIALS, ClaimJudge, EvidenceLookup
+from judges.verifier import DEFAULT_TRIALS, ClaimJudge, ClaimQuestion, EvidenceLookup
 from rubrics.node import RubricNode
 from rubrics.rubric import Rubric
 from rubrics.scoring import Score, bounded_score, score, score_strict
@@ -257,8 +257,9 @@ async def run_judge(
 
 def _judging(judge: Judge, answer: Answer, tools: JudgeTools) -> JudgeClaim:
     async def judging(claim: Claim) -> Verdict:
-        return await tools.verifier.judge_any(
-            claim, task=judge.description, answer=answer.text, evidence_for=tools.evidence_for, trials=tools.trials
+        return await tools.verifier.settle_any(
+            ClaimQuestion(claim=claim, task=judge.description, answer=answer.text, trials=tools.trials),
+            tools.evidence_for,
         )
 
     return judging
@@ -348,7 +349,14 @@ class _Reader:
             with self.runner_time.counted():
                 evidence = None if source is None else await self._evidence(source)
                 extraction = await self.tools.extractor.extract(
-                    schema, prompt, task=self.task, answer=self.answer.text, evidence=evidence, instruction=instruction
+                    schema,
+                    ExtractionQuestion(
+                        prompt=prompt,
+                        task=self.task,
+                        answer=self.answer.text,
+                        evidence=evidence,
+                        instruction=instruction,
+                    ),
                 )
         except ExtractionFailed as error:
             self.records.append(ExtractionRecord(name=name, source=source, usage=error.usage, error=str(error)))

@@ -80,7 +80,9 @@ class VoteRecord:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClaimQuestion:
-    """Claim to settle on one page, or on the answer alone if ``evidence`` is None. Its ``sources`` are ignored.
+    """Claim to settle on one page, or on the answer alone if ``evidence`` is None.
+
+    ``settle`` ignores the ``sources`` of the claim, ``settle_any`` the ``evidence``.
 
     ``trials`` is the number of votes: positive and odd.
     """
@@ -112,33 +114,7 @@ class ClaimJudge(ABC):
         """Awaited when all claims of a rubric are settled: building its result takes milliseconds."""
         return
 
-    async def judge(
-        self,
-        claim: Claim,
-        *,
-        task: str,
-        answer: str,
-        evidence: Evidence | None = None,
-        trials: int = DEFAULT_TRIALS,
-        use_screenshot: bool = True,
-    ) -> Verdict:
-        """Settle a claim. Arguments as for ``ClaimQuestion``, errors as for ``settle``."""
-        return await self.settle(
-            ClaimQuestion(
-                claim=claim, task=task, answer=answer, evidence=evidence, trials=trials, use_screenshot=use_screenshot
-            )
-        )
-
-    async def judge_any(
-        self,
-        claim: Claim,
-        *,
-        task: str,
-        answer: str,
-        evidence_for: EvidenceLookup,
-        trials: int = DEFAULT_TRIALS,
-        use_screenshot: bool = True,
-    ) -> Verdict:
+    async def settle_any(self, question: ClaimQuestion, evidence_for: EvidenceLookup) -> Verdict:
         """Settle a claim on its ``sources``: None means the answer alone, several mean any of these pages.
 
         The pages are judged concurrently. The first page that supports the claim with a quote that code found decides,
@@ -146,11 +122,6 @@ class ClaimJudge(ABC):
         first page that supports the claim decides. Pages that cached replies can decide come first, so that a rerun
         does not pay for requests that were cancelled the first time.
         """
-        question = ClaimQuestion(claim=claim, task=task, answer=answer, trials=trials, use_screenshot=use_screenshot)
-        return await self.settle_any(question, evidence_for)
-
-    async def settle_any(self, question: ClaimQuestion, evidence_for: EvidenceLookup) -> Verdict:
-        """Settle a claim on its ``sources``, as ``judge_any`` does."""
         claim = question.claim
         if claim.sources is None:
             verdict = await self.settle(question)

@@ -320,14 +320,14 @@ class RemoteClaimJudge(_ServiceCaller, ClaimJudge):
 class RemoteExtractor(_ServiceCaller, ExtractorBase):
     """Extractor that calls the service and parses the replies into the task file's classes."""
 
-    async def ask(self, question: ExtractionQuestion) -> ExtractionReply:
+    async def ask(self, schema: ReplyType, question: ExtractionQuestion) -> ExtractionReply:
         params = self._params(question) | {
-            "schema": self._calls.reply_schema(question.schema),
+            "schema": self._calls.reply_schema(schema),
             "prompt": question.prompt,
             "instruction": question.instruction,
         }
         try:
-            response, reply = await _read_into(question.schema, self._calls, params, purpose="extract")
+            response, reply = await _read_into(schema, self._calls, params, purpose="extract")
         except LLMOutputUnusable as error:
             raise ExtractionFailed(
                 f"extraction failed: {error}", cause_reason=error.reason, usage=error.usage

@@ -118,12 +118,12 @@ class RpcServer:
             return _reply_value(await llm.complete(_request_in(params)))
         extractor = Extractor(llm, _text(params, "model"), **self._prompting(params))
         extraction = await extractor.ask(
+            _schema(params.get("schema")),
             ExtractionQuestion(
-                schema=_schema(params.get("schema")),
                 prompt=_text(params, "prompt"),
                 instruction=from_json_value(params.get("instruction"), str | None),
                 **await self._question_fields(params),
-            )
+            ),
         )
         return {**_reply_value(extraction.reply), "prompt": extraction.prompt, "evidence": list(extraction.evidence)}
 

@@ -30,7 +30,7 @@ from judges.llm.remote import repair_request
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePart, PagePreparer, PreparedPage
 from judges.prompting.rendering import render_texts
-from judges.verifier import Verifier
+from judges.verifier import ClaimQuestion, Verifier
 from judges.voting import jury_verdict
 from rubrics.verdict import Claim as JudgedClaim
 from rubrics.verdict import Outcome, Quote, Reason, Verdict
@@ -295,13 +295,15 @@ class Auditor:
         for one in asked:
             async with self.turn:
                 await asyncio.sleep(0)
-                judged = await verifier.judge(
-                    JudgedClaim(text=one.claim.text),
-                    task="",
-                    answer=one.statement.plain,
-                    evidence=evidence,
-                    trials=1,
-                    use_screenshot=False,
+                judged = await verifier.settle(
+                    ClaimQuestion(
+                        claim=JudgedClaim(text=one.claim.text),
+                        task="",
+                        answer=one.statement.plain,
+                        evidence=evidence,
+                        trials=1,
+                        use_screenshot=False,
+                    )
                 )
                 verdicts[one.index] = self._lexical_verdict(one, judged, page)
         return verdicts

@@ -23,7 +23,7 @@ from cache.errors import CacheError, NoEvidence
 from cache.urls import canonical_key
 from judges.analysis.labels import HumanDecision, Label, LabelledPage, RecordedVerdict
 from judges.text_pages import evidence_of
-from judges.verifier import ClaimJudge
+from judges.verifier import ClaimJudge, ClaimQuestion
 from rubrics.verdict import Claim, Outcome, Verdict
 
 _Key: TypeAlias = tuple[object, ...]
@@ -222,7 +222,9 @@ async def _ask(label: Label, judge: ClaimJudge, stored: StoredEvidence, votes: i
     async def evidence_for(url: str) -> Evidence:
         return await _evidence(url, pages.get(canonical_key(url)), stored)
 
-    return await judge.judge_any(claim, task=label.task, answer=label.answer, evidence_for=evidence_for, trials=votes)
+    return await judge.settle_any(
+        ClaimQuestion(claim=claim, task=label.task, answer=label.answer, trials=votes), evidence_for
+    )
 
 
 async def _evidence(url: str, page: LabelledPage | None, stored: StoredEvidence) -> Evidence:

@@ -10,6 +10,7 @@ from pydantic import BaseModel, PydanticUserError
 from cache.capture import Evidence
 from cache.errors import CacheError, NoEvidence
 from judges.errors import ExtractionFailed, JudgeError
+from judges.extractor import ExtractionQuestion
 from judges.llm.replies import empty_extraction
 from mind2web2.config import NO_INSTRUCTION
 from mind2web2.evaluator_base import BaseEvaluator
@@ -92,12 +93,14 @@ class Extractor(BaseEvaluator):
             with self.session.recorded_failure("an extraction"):
                 extracted = await extractor.extract(
                     template_class,
-                    prompt,
-                    task=self.task_description,
-                    answer=self.answer,
-                    evidence=page,
-                    instruction=instruction_of(instruction),
-                    use_screenshot=use_screenshot,
+                    ExtractionQuestion(
+                        prompt=prompt,
+                        task=self.task_description,
+                        answer=self.answer,
+                        evidence=page,
+                        instruction=instruction_of(instruction),
+                        use_screenshot=use_screenshot,
+                    ),
                 )
         except ExtractionFailed as error:
             decisions.add_usage(error.usage, None)

@@ -16,6 +16,7 @@ from typing import Any, Final
 from cache.capture import Evidence
 from judges.errors import ExtractionFailed, LLMError, LLMOutputUnusable, LLMRejected
 from judges.extractor import ExtractionQuestion, ExtractionReply, Extractor
+from judges.llm.json_schema import ReplyType
 from judges.prompting.page_view import PreparedPage
 from judges.prompting.rendering import Rendered
 from judges.verifier import ClaimQuestion, Verifier, VoteRecord
@@ -119,11 +120,11 @@ class DirectExtractor(Extractor):
         super().__init__(*args, **keywords)
         self._content = content
 
-    async def ask(self, question: ExtractionQuestion) -> ExtractionReply:
+    async def ask(self, schema: ReplyType, question: ExtractionQuestion) -> ExtractionReply:
         whole, times, cost = question.evidence, 0, Usage()
         while True:
             try:
-                found = await super().ask(question)
+                found = await super().ask(schema, question)
                 break
             except ExtractionFailed as error:
                 error.usage = cost = cost + error.usage

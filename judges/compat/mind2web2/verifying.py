@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from judges.errors import JudgeError
+from judges.verifier import ClaimQuestion
 from mind2web2.config import NO_INSTRUCTION
 from mind2web2.decisions import not_judged
 from mind2web2.evaluator_base import BaseEvaluator
@@ -128,13 +129,15 @@ class Verifier(BaseEvaluator):
         return verdict.outcome is Outcome.PASSED
 
     async def _judge(self, claim: Claim, verify_options: VerifyOptions, check: str) -> Verdict:
-        return await self.session.verifier(self.MODEL_NAME, check).judge_any(
-            claim,
-            task=self.task_description,
-            answer=self.answer,
-            evidence_for=self.session.pages.evidence,
-            trials=verify_options.trials,
-            use_screenshot=verify_options.use_screenshot,
+        return await self.session.verifier(self.MODEL_NAME, check).settle_any(
+            ClaimQuestion(
+                claim=claim,
+                task=self.task_description,
+                answer=self.answer,
+                trials=verify_options.trials,
+                use_screenshot=verify_options.use_screenshot,
+            ),
+            self.session.pages.evidence,
         )
 
     def _record_cancellation(self, node: VerificationNode | None, claim: Claim) -> None:

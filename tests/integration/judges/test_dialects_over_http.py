@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 import pytest
 from pydantic import BaseModel
 
-from judges.extractor import Extractor
+from judges.extractor import ExtractionQuestion, Extractor
 from judges.llm import learned_formats
 from judges.llm.client import LLMClient
 from judges.llm.provider_adapter import Access
@@ -18,7 +18,7 @@ from judges.llm.providers import make_client
 from judges.llm.retry import RetryPolicy
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
-from judges.verifier import Verifier
+from judges.verifier import ClaimQuestion, Verifier
 from rubrics.verdict import Claim, Outcome
 from tests.fakes.pages import jpeg, page
 from tests.standin.dialects import DIALECTS
@@ -69,13 +69,19 @@ async def test_dialect_yields_correct_verdicts_and_is_detected_once(server: Stan
 
     async def judge(text: str, trials: int = 1) -> Outcome:
         before = len(server.calls)
-        verdict = await verifier.judge(Claim(text=text), task="t", answer="a", evidence=SHOWN, trials=trials)
+        verdict = await verifier.settle(
+            ClaimQuestion(claim=Claim(text=text), task="t", answer="a", evidence=SHOWN, trials=trials)
+        )
         counts.append(len(server.calls) - before)
         return verdict.outcome
 
     async def extract() -> Shop:
         before = len(server.calls)
-        shop = (await extractor.extract(Shop, "Which shop?", task="t", answer="The lamp shop, Monday")).value
+        shop = (
+            await extractor.extract(
+                Shop, ExtractionQuestion(prompt="Which shop?", task="t", answer="The lamp shop, Monday")
+            )
+        ).value
         counts.append(len(server.calls) - before)
         return shop
 
@@ -101,7 +107,9 @@ async def test_concurrent_first_claims_detect_the_format_once(server: StandInLLM
     verifier = Verifier(client, MODEL, block_builder=BLOCK_BUILDER, pages=PagePreparer(BLOCK_BUILDER))
     claims = [Claim(text=f"The shop has {number} lamps.") for number in range(30)]
     try:
-        verdicts = await asyncio.gather(*(verifier.judge(claim, task="t", answer="a", trials=1) for claim in claims))
+        verdicts = await asyncio.gather(
+            *(verifier.settle(ClaimQuestion(claim=claim, task="t", answer="a", trials=1)) for claim in claims)
+        )
     finally:
         await client.aclose()
     assert {verdict.outcome for verdict in verdicts} == {Outcome.PASSED}

@@ -28,7 +28,7 @@ from judges.llm.retry import Retrier, RetryPolicy
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.prompting.rendering import BinaryEvalResult
-from judges.verifier import Verifier
+from judges.verifier import ClaimQuestion, Verifier
 from rubrics.verdict import Claim, Outcome, Reason, Verdict
 from tests.fakes.clock import FakeClock
 from tests.fakes.llm import patient_circuits  # noqa: F401 - fixture
@@ -86,7 +86,7 @@ Connect = Callable[..., RemoteLLM]
 
 async def verdict_by(client: RemoteLLM) -> Verdict:
     verifier = Verifier(client, "gpt-6-luna", block_builder=BLOCK_BUILDER, pages=PagePreparer(BLOCK_BUILDER))
-    return await verifier.judge(Claim(text="So it is."), task="t", answer="a")
+    return await verifier.settle(ClaimQuestion(claim=Claim(text="So it is."), task="t", answer="a"))
 
 
 @pytest.mark.parametrize("name", sorted(faults.UNUSABLE))

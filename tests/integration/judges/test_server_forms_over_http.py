@@ -20,7 +20,7 @@ from judges.llm.retry import Retrier, RetryPolicy
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.prompting.rendering import BinaryEvalResult
-from judges.verifier import Verifier
+from judges.verifier import ClaimQuestion, Verifier
 from rubrics.verdict import Claim, Outcome
 from tests.fakes.clock import FakeClock
 from tests.fakes.pages import long_text, page
@@ -128,7 +128,9 @@ async def test_message_indicates_too_long_page(server: StandInLLM, connect: Conn
     server.fault_for = lambda call: Fault(status=status, message=words) if len(call.page) > 14_000 else None
     verifier = Verifier(connect(), MODEL, block_builder=BLOCK_BUILDER, pages=PagePreparer(BLOCK_BUILDER))
     shown = page(text=long_text(15_000))
-    verdict = await verifier.judge(Claim(text="So it is."), task="t", answer="a", evidence=shown, trials=1)
+    verdict = await verifier.settle(
+        ClaimQuestion(claim=Claim(text="So it is."), task="t", answer="a", evidence=shown, trials=1)
+    )
     assert (verdict.outcome, len(server.calls)) == (Outcome.PASSED, 2)
 
 

@@ -4,7 +4,7 @@ import pytest
 from pydantic import BaseModel, Field
 
 from judges.errors import ExtractionFailed, LLMCircuitOpen, LLMError, LLMOutputUnusable, LLMUnavailable, UnusableKind
-from judges.extractor import Extractor
+from judges.extractor import ExtractionQuestion, Extractor
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.prompting.rendering import Style
@@ -27,7 +27,11 @@ def extractor(llm: RuleLLM, style: Style = Style.NATIVE) -> Extractor:
 
 async def test_values_are_extracted_from_the_answer():
     llm = RuleLLM(values={"Found": Found(name="Ida", urls=["https://velm.example/ida"])})
-    found = (await extractor(llm).extract(Found, "The name", task="t", answer=ANSWER, instruction="exactly")).value
+    found = (
+        await extractor(llm).extract(
+            Found, ExtractionQuestion(prompt="The name", task="t", answer=ANSWER, instruction="exactly")
+        )
+    ).value
     assert found == Found(name="Ida", urls=["https://velm.example/ida"])
     (request,) = llm.requests
     assert (request.purpose, request.schema) == ("extract", Found)
@@ -36,7 +40,9 @@ async def test_values_are_extracted_from_the_answer():
 
 async def test_public_scripts_get_the_unfiltered_reply():
     llm = RuleLLM(values={"Found": Found(urls=["https://made.up/"])})
-    found = (await extractor(llm, Style.COMPAT).extract(Found, "x", task="t", answer=ANSWER)).value
+    found = (
+        await extractor(llm, Style.COMPAT).extract(Found, ExtractionQuestion(prompt="x", task="t", answer=ANSWER))
+    ).value
     assert found.urls == ["https://made.up/"]
 
 
@@ -44,9 +50,10 @@ async def test_urls_of_a_page_can_be_its_own_url_or_in_its_text_or_links():
     evidence = page("https://a.example/p", "See https://b.example/x.", links=(("C", "https://c.example/y"),))
     urls = ["https://a.example/p", "https://b.example/x", "https://c.example/y", "https://velm.example/ida"]
     llm = RuleLLM(values={"Found": Found(urls=urls)})
-    extraction = await extractor(llm).extract(Found, "x", task="t", answer=ANSWER, evidence=evidence)
+    extraction = await extractor(llm).extract(
+        Found, ExtractionQuestion(prompt="x", task="t", answer=ANSWER, evidence=evidence)
+    )
     assert extraction.value.urls == urls[:3]
-    assert extraction.evidence == evidence.digests
 
 
 @pytest.mark.parametrize(
@@ -60,6 +67,6 @@ async def test_urls_of_a_page_can_be_its_own_url_or_in_its_text_or_links():
 async def test_failed_extraction_raises_with_cause_and_usage(fault: LLMError, reason: Reason):
     llm = RuleLLM(values={"Found": fault})
     with pytest.raises(ExtractionFailed) as caught:
-        await extractor(llm).extract(Found, "x", task="t", answer=ANSWER)
+        await extractor(llm).extract(Found, ExtractionQuestion(prompt="x", task="t", answer=ANSWER))
     assert caught.value.cause_reason is reason
     assert caught.value.usage == fault.usage

@@ -13,7 +13,7 @@ from judges.llm.providers import parse_judge
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.prompting.rendering import BinaryEvalResult
-from judges.verifier import JuryJudge, Verifier, judge_named
+from judges.verifier import ClaimQuestion, JuryJudge, Verifier, judge_named
 from rubrics.verdict import Claim, Outcome, QuoteOrigin, Reason, Verdict
 from tests.fakes.llm import RuleLLM
 from tests.fakes.pages import FixedEvidence, missing, page
@@ -39,7 +39,7 @@ def jury(votes: Votes) -> tuple[JuryJudge, RuleLLM]:
 
 async def judged(votes: Votes, *, evidence: Evidence | None = None) -> Verdict:
     judge, _ = jury(votes)
-    return await judge.judge(CLAIM, task="t", answer="a", evidence=evidence)
+    return await judge.settle(ClaimQuestion(claim=CLAIM, task="t", answer="a", evidence=evidence))
 
 
 def says(result: bool, *quotes: str, reasoning: str = "because") -> BinaryEvalResult:
@@ -75,7 +75,7 @@ async def test_reason_is_that_of_the_members_only_if_none_has_a_verdict() -> Non
 
 async def test_every_member_is_asked_as_often_as_alone_and_all_of_them_are_charged() -> None:
     judge, llm = jury({"a": True, "b": True, "c": False})
-    verdict = await judge.judge(CLAIM, task="t", answer="a")
+    verdict = await judge.settle(ClaimQuestion(claim=CLAIM, task="t", answer="a"))
     assert sorted((request.model, request.vote) for request in llm.requests) == [
         (model, vote) for model in "abc" for vote in (0, 1)
     ]
@@ -109,7 +109,7 @@ async def test_each_member_decides_over_all_sources() -> None:
     llm, preparer = RuleLLM(on), PagePreparer(BLOCK_BUILDER)
     judge = judge_named("a,b,c", lambda model: Verifier(llm, model, block_builder=BLOCK_BUILDER, pages=preparer))
     claim = Claim(text=CLAIM.text, sources=tuple(pages))
-    verdict = await judge.judge_any(claim, task="t", answer="a", evidence_for=FixedEvidence(pages))
+    verdict = await judge.settle_any(ClaimQuestion(claim=claim, task="t", answer="a"), FixedEvidence(pages))
     assert verdict.outcome is Outcome.PASSED
     assert [one.outcome for one in verdict.members] == [Outcome.PASSED, Outcome.PASSED, Outcome.FAILED]
     assert {check.url: check.passed for check in verdict.checks} == dict.fromkeys(pages, True)
@@ -118,11 +118,9 @@ async def test_each_member_decides_over_all_sources() -> None:
 async def test_claim_without_a_page_is_no_verdict_of_a_jury() -> None:
     url = "https://pages.example/gone"
     judge, llm = jury({"a": True, "b": True, "c": True})
-    verdict = await judge.judge_any(
-        Claim(text=CLAIM.text, sources=(url,)),
-        task="t",
-        answer="a",
-        evidence_for=FixedEvidence({url: missing(url, CaptureOutcome.TIMEOUT)}),
+    verdict = await judge.settle_any(
+        ClaimQuestion(claim=Claim(text=CLAIM.text, sources=(url,)), task="t", answer="a"),
+        FixedEvidence({url: missing(url, CaptureOutcome.TIMEOUT)}),
     )
     assert (verdict.outcome, verdict.members, llm.requests) == (Outcome.NOT_JUDGED, (), [])
 
@@ -146,5 +144,5 @@ def test_invalid_juries_are_refused(name: str, message: str) -> None:
 async def test_bug_in_one_member_is_raised_and_gives_no_verdict_of_the_others() -> None:
     judge, _ = jury({"a": True, "b": RuntimeError("a bug"), "c": True})
     with pytest.raises(ExceptionGroup) as raised:
-        await judge.judge(CLAIM, task="t", answer="a", evidence=None)
+        await judge.settle(ClaimQuestion(claim=CLAIM, task="t", answer="a", evidence=None))
     assert raised.group_contains(RuntimeError, match="a bug")

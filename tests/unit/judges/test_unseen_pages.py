@@ -15,7 +15,7 @@ from judges.llm.lexical import LexicalClient
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import MAX_PARTS, PagePreparer
 from judges.prompting.rendering import Style
-from judges.verifier import Verifier
+from judges.verifier import ClaimQuestion, Verifier
 from rubrics.verdict import Claim, Outcome, Reason, Verdict
 from tests.fakes.llm import RuleLLM
 from tests.fakes.pages import jpeg, page
@@ -69,7 +69,7 @@ async def judged(
     llm: LLMClient, claim: str, shown: Evidence, *, style: Style = Style.NATIVE, model: str = "m", **options: Any
 ) -> Verdict:
     judge = Verifier(llm, model, block_builder=BLOCK_BUILDER, pages=PagePreparer(BLOCK_BUILDER), style=style)
-    return await judge.judge(Claim(text=claim), task="t", answer="a", evidence=shown, **options)
+    return await judge.settle(ClaimQuestion(claim=Claim(text=claim), task="t", answer="a", evidence=shown, **options))
 
 
 @pytest.mark.parametrize(

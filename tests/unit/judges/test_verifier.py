@@ -26,7 +26,9 @@ def verifier(llm: RuleLLM, style: Style = Style.NATIVE) -> Verifier:
 
 async def judged(rule: Rule, *, trials: int = 3, evidence: Evidence | None = None, **fakes: object) -> Verdict:
     llm = RuleLLM(rule, **fakes)  # type: ignore[arg-type]
-    return await verifier(llm).judge(Claim(text="So it is."), task="t", answer="a", evidence=evidence, trials=trials)
+    return await verifier(llm).settle(
+        ClaimQuestion(claim=Claim(text="So it is."), task="t", answer="a", evidence=evidence, trials=trials)
+    )
 
 
 def by_vote(*votes: bool | Exception) -> Rule:
@@ -136,8 +138,8 @@ async def test_vote_whose_quote_leaves_out_a_negation_is_asked_for_once_more(
         lambda request: result if is_repair(request) else True,
         quotes=lambda request: second if is_repair(request) else ["the vaccine causes severe harm"],
     )
-    verdict = await verifier(llm).judge(
-        Claim(text="So it is."), task="t", answer="a", evidence=page(text=DENIED), trials=1
+    verdict = await verifier(llm).settle(
+        ClaimQuestion(claim=Claim(text="So it is."), task="t", answer="a", evidence=page(text=DENIED), trials=1)
     )
     assert (verdict.outcome, verdict.grounded, len(llm.requests)) == (outcome, grounded, 2)
     assert llm.requests[1].messages[:-1] == llm.requests[0].messages
@@ -208,7 +210,7 @@ async def test_cancellation_cancels_every_vote():
         await asyncio.Event().wait()
 
     llm = RuleLLM(pause=pause)
-    task = asyncio.create_task(verifier(llm).judge(Claim(text="x"), task="t", answer="a"))
+    task = asyncio.create_task(verifier(llm).settle(ClaimQuestion(claim=Claim(text="x"), task="t", answer="a")))
     await both.wait()
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
@@ -218,12 +220,12 @@ async def test_cancellation_cancels_every_vote():
 
 async def judged_any(llm: RuleLLM, shelf: FixedEvidence, *sources: str, style: Style = Style.NATIVE) -> Verdict:
     claim = Claim(text="So it is.", sources=sources)
-    return await verifier(llm, style).judge_any(claim, task="t", answer="a", evidence_for=shelf)
+    return await verifier(llm, style).settle_any(ClaimQuestion(claim=claim, task="t", answer="a"), shelf)
 
 
 async def test_claim_without_sources_is_judged_from_the_answer_alone():
     llm, shelf = RuleLLM(), FixedEvidence({})
-    verdict = await verifier(llm).judge_any(Claim(text="x"), task="t", answer="a", evidence_for=shelf)
+    verdict = await verifier(llm).settle_any(ClaimQuestion(claim=Claim(text="x"), task="t", answer="a"), shelf)
     assert verdict.outcome is Outcome.PASSED
     assert shelf.requested_urls == []
 
@@ -281,7 +283,7 @@ async def test_quote_in_any_source_grounds_the_claim_in_whatever_order_they_are_
     )
     ordered = Ordered(llm, "gpt-6-luna", block_builder=BLOCK_BUILDER, pages=PagePreparer(BLOCK_BUILDER))
     claim = Claim(text="So it is.", sources=("https://b.example/", "https://a.example/"))
-    verdict = await ordered.judge_any(claim, task="t", answer="a", evidence_for=shelf)
+    verdict = await ordered.settle_any(ClaimQuestion(claim=claim, task="t", answer="a"), shelf)
     assert (verdict.outcome, verdict.grounded, [quote.text for quote in verdict.quotes]) == (
         Outcome.PASSED, True, [QUOTE],
     )  # fmt: skip

@@ -10,7 +10,7 @@ from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.prompting.prompts import load_prompt
 from judges.prompting.rendering import TRANSCRIBE, Style
-from judges.verifier import Verifier
+from judges.verifier import ClaimQuestion, Verifier
 from rubrics.verdict import Claim, Outcome, Quote, QuoteOrigin, Usage, Verdict
 from tests.fakes.llm import RuleLLM
 from tests.fakes.pages import jpeg, page
@@ -48,12 +48,14 @@ async def judged(
     use_screenshot: bool = True,
 ) -> Verdict:
     verifier = Verifier(llm, "gpt-6-luna", block_builder=BLOCK_BUILDER, pages=PagePreparer(BLOCK_BUILDER), style=style)
-    return await verifier.judge(
-        Claim(text=CLAIM),
-        task="When did it open?",
-        answer="In 1931.",
-        evidence=page(text=text, screenshots=screenshots),
-        use_screenshot=use_screenshot,
+    return await verifier.settle(
+        ClaimQuestion(
+            claim=Claim(text=CLAIM),
+            task="When did it open?",
+            answer="In 1931.",
+            evidence=page(text=text, screenshots=screenshots),
+            use_screenshot=use_screenshot,
+        )
     )
 
 
