@@ -16,6 +16,8 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from datetime import datetime, timedelta
+from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Final
 
@@ -67,49 +69,62 @@ def native_summary(judgement: Judgement, *, agent_name: str) -> dict[str, Any]:
     }
 
 
-def build_result(
-    summary: Mapping[str, Any],
-    *,
-    id: str | None,
-    task_id: str,
-    judge: Judge,
-    judged_with: Mapping[str, Any],
-    model: str,
-    prompts: Iterable[str],
-    answer_sha256: str,
-    tool_version: str,
-    usage: Usage,
-    timing: Mapping[str, Any],
-    pages: Iterable[Mapping[str, Any]],
-    calls: Mapping[str, Any] | None = None,
-) -> dict[str, Any]:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunFacts:
+    """What a run adds to the summary of its judge.
+
+    Attributes:
+        id: Id of the result; None if it is not stored.
+        judged_with: ``judge`` (model, reasoning effort and temperature), and other keys of the result about the run.
+        timing: Seconds by stage.
+        pages: Entries as returned by ``page_json``.
+        calls: Identifies the record of model calls; None if there is none.
+    """
+
+    id: str | None
+    judge: Judge
+    judged_with: Mapping[str, Any]
+    model: str
+    prompts: Iterable[str]
+    answer_sha256: str
+    usage: Usage
+    timing: Mapping[str, Any]
+    pages: Iterable[Mapping[str, Any]]
+    calls: Mapping[str, Any] | None = None
+
+
+def build_result(summary: Mapping[str, Any], run: RunFacts) -> dict[str, Any]:
     """Return the complete result.
 
-    ``summary`` is a ``get_summary()`` with ``status``, ``score`` and ``score_strict``. ``judged_with`` contains
-    ``judge`` (model, reasoning effort and temperature) and other keys about the run. ``id`` is None if the result is
-    not stored. ``timing`` is in seconds by stage. ``pages`` are entries as returned by ``page_json``.
-    ``calls`` identifies the record of model calls; None if there is none.
+    ``summary`` is a ``get_summary()`` with ``status``, ``score`` and ``score_strict``.
     """
+    judge = run.judge
     result = {
         "schema_version": RESULT_SCHEMA_VERSION,
-        "id": id,
-        "task_id": task_id,
+        "id": run.id,
+        "task_id": judge.task,
         **summary,
-        **judged_with,
+        **run.judged_with,
         "script": {"name": judge.name, "version": judge.version, "kind": judge.kind.value, "sha256": judge.sha256},
         "eval_script_sha256": judge.sha256,
-        "model": model,
-        "prompts": sorted(set(prompts)),
-        "answer_sha256": answer_sha256,
-        "tool_version": tool_version,
-        "usage": asdict(usage),
-        "timing": dict(timing),
-        "pages": [dict(page) for page in pages],
-        "calls": None if calls is None else dict(calls),
+        "model": run.model,
+        "prompts": sorted(set(run.prompts)),
+        "answer_sha256": run.answer_sha256,
+        "tool_version": _tool_version(),
+        "usage": asdict(run.usage),
+        "timing": dict(run.timing),
+        "pages": [dict(page) for page in run.pages],
+        "calls": None if run.calls is None else dict(run.calls),
     }
-    if model == LEXICAL:
+    if run.model == LEXICAL:
         result["notice"] = LEXICAL_NOTICE
     return result
+
+
+@cache
+def _tool_version() -> str:
+    """Return the version of this package. Reading it from the metadata takes a millisecond."""
+    return version("assay")
 
 
 def score_json(score: Score | None) -> dict[str, Any]:

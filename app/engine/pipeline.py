@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
-from functools import cache
-from importlib.metadata import version
 from types import TracebackType
 from typing import Any, Self
 
@@ -40,7 +38,7 @@ from judges.llm.observed import ObservedLLM, RejectionMonitor, RequestObserver, 
 from judges.llm.parameters import TOOLKIT_DEFAULTS, RequestParameters, RunParameters
 from judges.llm.providers import JudgeName, parse_judge
 from judges.registry import Judge, JudgeKind
-from judges.result import build_result, native_summary, page_json
+from judges.result import RunFacts, build_result, native_summary, page_json
 from judges.runner import JudgeTools, run_judge
 from judges.verifier import Verifier, judge_named
 from mind2web2.external_services import services_of_run
@@ -212,27 +210,19 @@ def _configuration_hash(client: LLMClient, parameters: RequestParameters, model:
 def _result(
     run: _Run, judged: _Judged, *, usage: Usage, timing: Mapping[str, float], calls: Mapping[str, Any] | None
 ) -> dict[str, Any]:
-    return build_result(
-        {**judged.summary, **_actual_models(judged.summary, run.model)},
+    facts = RunFacts(
         id=run.case.result_id,
-        task_id=run.case.judge.task,
         judge=run.case.judge,
         judged_with=_judged_with(run.parameters, run.judged_by) | rules(),
         model=run.model,
         prompts=judged.prompts,
         answer_sha256=run.case.answer.sha256,
-        tool_version=_tool_version(),
         usage=usage,
         timing=timing,
         pages=map(page_json, run.pages.seen),
         calls=calls,
     )
-
-
-@cache
-def _tool_version() -> str:
-    """Return the version of this package. Reading it from the metadata takes a millisecond."""
-    return version("assay")
+    return build_result({**judged.summary, **_actual_models(judged.summary, run.model)}, facts)
 
 
 def _actual_models(summary: Mapping[str, Any], model: str) -> dict[str, str]:

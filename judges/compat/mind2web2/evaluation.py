@@ -16,7 +16,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ from cache.errors import CacheError
 from judges import errors
 from judges.gc_tuning import raised_gc_thresholds
 from judges.registry import Judge, JudgeKind
-from judges.result import AnswerFolder, build_result, supersede_results, write_json
+from judges.result import AnswerFolder, RunFacts, build_result, supersede_results, write_json
 from judges.source_code import judge_code, judge_import
 from mind2web2.breakdown import with_defaults
 from mind2web2.environment import model_name
@@ -212,20 +211,18 @@ class TaskEvaluation:
         summary = with_defaults(checked_result(returned, folder.task_id), scope.decisions)
         summary.setdefault("answer_name", folder.answer_name)
         usage = summary.get("usage")
-        return build_result(
-            summary,
+        facts = RunFacts(
             id=None,
-            task_id=folder.task_id,
             judge=self._judge,
             judged_with=judged_with,
             model=self._model,
             prompts=summary.get("prompts", ()),
             answer_sha256=hashlib.sha256(data).hexdigest(),
-            tool_version=version("assay"),
             usage=Usage(**usage) if isinstance(usage, dict) else Usage(),
             timing={"judge_s": seconds, "total_s": seconds},
             pages=summary.get("pages", ()),
         )
+        return build_result(summary, facts)
 
     async def _returned(self, folder: AnswerFolder, data: bytes, logger: logging.Logger) -> Any:
         """Run the script and return what it returned."""

@@ -4,7 +4,7 @@ import json
 
 from answers.submission import Answer
 from judges.registry import Judge, JudgeKind
-from judges.result import LEXICAL_NOTICE, RESULT_SCHEMA_VERSION, build_result, native_summary, page_json
+from judges.result import LEXICAL_NOTICE, RESULT_SCHEMA_VERSION, RunFacts, build_result, native_summary, page_json
 from judges.runner import ExtractionRecord, Judgement
 from rubrics.node import RubricNode
 from rubrics.rubric import Rubric
@@ -27,20 +27,18 @@ JUDGE = {"model": "gpt-6-luna", "reasoning_effort": "max", "temperature": None}
 
 
 def result(summary: dict[str, object], *, model: str = "gpt-6-luna") -> dict[str, object]:
-    return build_result(
-        summary,
+    facts = RunFacts(
         id="r1",
-        task_id="t",
         judge=Judge(task="t", version="3", sha256="ab" * 32, kind=JudgeKind.MIND2WEB2),
         judged_with={"judge": JUDGE},
         model=model,
         prompts=["b@1", "a@2", "b@1"],
         answer_sha256="cd" * 32,
-        tool_version="0.1.0",
         usage=Usage(calls=3, usd=None),
         timing={"judging_s": 1.5},
         pages=[page_json(page().capture)],
     )
+    return build_result(summary, facts)
 
 
 def test_summary_has_the_public_shape_and_both_scores():
