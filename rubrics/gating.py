@@ -2,17 +2,15 @@
 
 Public task scripts and native judges share these rules. A public script settles its leaves in any order, so
 ``first_blocker`` looks at all leaves that are settled at that moment. A native judge declares its whole rubric first:
-``settled_before`` returns what must be settled before a leaf, and ``settled_blocker`` looks only at that. Leaves
-decided by code are settled before any claim is sent to a model. Equal verdicts therefore give equal trees, in whichever
-order the leaves finish. The functions only read the tree.
-
+``prerequisites_of`` returns what must be settled before a leaf, and ``gating_leaf`` looks only at that. Leaves decided
+by code are settled before any claim is sent to a model. Equal verdicts therefore give equal trees, in whichever order
+the leaves finish. The functions only read the tree.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from graphlib import CycleError, TopologicalSorter
 from typing import Generic
 
@@ -26,17 +24,6 @@ BLOCKING = frozenset({Status.FAILED, Status.SKIPPED})
 """Statuses of a leaf that block the nodes that depend on it. ``initialized`` does not: the outcome is not known yet."""
 
 
-class PrerequisiteKind(StrEnum):
-    """Why one node depends on another."""
-
-    EXTRA = "extra"
-    """Named by the author of the rubric."""
-    CRITICAL_SIBLING = "critical_sibling"
-    """A critical sibling of the node or of one of its ancestors, before or after it."""
-    PREDECESSOR = "predecessor"
-    """An earlier step under a sequential parent."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prerequisite(Generic[N]):
     """Leaf or inner node that another node depends on.
@@ -46,7 +33,6 @@ class Prerequisite(Generic[N]):
     """
 
     node: N
-    kind: PrerequisiteKind
     settled_first: bool
 
 
@@ -56,7 +42,7 @@ def prerequisites(path: Sequence[N], extra: Sequence[N] = ()) -> list[Prerequisi
     ``path`` leads from the root down to the node. A node outside of a tree has only its extra prerequisites. Order: the
     extra ones, then one level after the other upward; at each level critical siblings before other predecessors.
     """
-    edges = [Prerequisite(node=node, kind=PrerequisiteKind.EXTRA, settled_first=True) for node in extra]
+    edges = [Prerequisite(node=node, settled_first=True) for node in extra]
     for depth in range(len(path) - 1, 0, -1):
         edges.extend(_level(path[depth - 1], path[depth]))
     return edges
@@ -64,11 +50,10 @@ def prerequisites(path: Sequence[N], extra: Sequence[N] = ()) -> list[Prerequisi
 
 def _level(parent: N, node: N) -> list[Prerequisite[N]]:
     """Return the siblings that ``node`` depends on."""
-    gate = PrerequisiteKind.CRITICAL_SIBLING
     if parent.strategy != Strategy.SEQUENTIAL:
         first = not node.critical
         siblings = [sibling for sibling in parent.children if sibling.critical and sibling is not node]
-        return [Prerequisite(node=sibling, kind=gate, settled_first=first) for sibling in siblings]
+        return [Prerequisite(node=sibling, settled_first=first) for sibling in siblings]
     gates: list[Prerequisite[N]] = []
     steps: list[Prerequisite[N]] = []
     before = True
@@ -77,63 +62,34 @@ def _level(parent: N, node: N) -> list[Prerequisite[N]]:
             before = False
         elif sibling.critical:
             # The later gate already waits for this node, so this node cannot wait for it.
-            gates.append(Prerequisite(node=sibling, kind=gate, settled_first=before))
+            gates.append(Prerequisite(node=sibling, settled_first=before))
         elif before:
-            steps.append(Prerequisite(node=sibling, kind=PrerequisiteKind.PREDECESSOR, settled_first=True))
+            steps.append(Prerequisite(node=sibling, settled_first=True))
     return gates + steps
 
 
 def first_blocker(
-    needed: Iterable[Prerequisite[N]], state: Callable[[N], Status], is_unknown: Callable[[N], bool]
+    needed: Iterable[Prerequisite[N]],
+    state: Callable[[N], Status],
+    is_unknown: Callable[[N], bool],
+    by_code: Callable[[N], bool] | None = None,
 ) -> N | None:
     """Return a leaf below a prerequisite that has failed or was skipped; None if nothing blocks.
 
     The first leaf that is not unknown is returned, because it blocks whatever the unknown ones are; without one, the
-    first. Leaves that are still initialized do not block. That includes inner nodes without children.
+    first. Leaves that are still initialized do not block. That includes inner nodes without children. With
+    ``by_code``, prerequisites that are judged concurrently count only where code decides the leaf, so that the outcome
+    does not depend on which one finishes first.
     """
-    blocking = (leaf for each in needed for leaf in leaves_below(each.node) if state(leaf) in BLOCKING)
-    return _first_certain(blocking, is_unknown)
-
-
-def _first_certain(blocking: Iterable[N], is_unknown: Callable[[N], bool]) -> N | None:
     first = None
-    for leaf in blocking:
-        if not is_unknown(leaf):
-            return leaf
-        first = first or leaf
+    for each in needed:
+        for leaf in leaves_below(each.node):
+            if state(leaf) not in BLOCKING or not (by_code is None or each.settled_first or by_code(leaf)):
+                continue
+            if not is_unknown(leaf):
+                return leaf
+            first = first or leaf
     return first
-
-
-def settled_before(path: Sequence[N], extra: Sequence[N] = ()) -> list[N]:
-    """Return the nodes that must be settled before the native leaf at the end of ``path`` is judged.
-
-    These are its named prerequisites, the earlier steps below a sequential parent, and the critical siblings of a
-    non-critical node. Critical siblings do not wait for each other.
-    """
-    return [each.node for each in prerequisites(path, extra) if each.settled_first]
-
-
-def settled_blocker(
-    path: Sequence[N],
-    extra: Sequence[N],
-    *,
-    state: Callable[[N], Status],
-    by_code: Callable[[N], bool],
-    is_unknown: Callable[[N], bool],
-) -> N | None:
-    """Return the leaf that gates the native leaf at the end of ``path``, as ``first_blocker`` does.
-
-    Call it after everything in ``settled_before`` and every leaf decided by code (``by_code``) is settled. Siblings
-    that are judged concurrently count only if code decides them, so the outcome does not depend on which one finishes
-    first.
-    """
-    blocking = (
-        leaf
-        for each in prerequisites(path, extra)
-        for leaf in leaves_below(each.node)
-        if state(leaf) in BLOCKING and (each.settled_first or by_code(leaf))
-    )
-    return _first_certain(blocking, is_unknown)
 
 
 def decided_by_code(leaf: RubricNode) -> bool:
@@ -142,8 +98,12 @@ def decided_by_code(leaf: RubricNode) -> bool:
 
 
 def prerequisites_of(rubric: Rubric, leaf: RubricNode) -> list[RubricNode]:
-    """Return the leaves and groups that must be settled before ``leaf`` is judged."""
-    return settled_before(rubric.path_to(leaf), rubric.required_by(leaf))
+    """Return the leaves and groups that must be settled before the native ``leaf`` is judged.
+
+    These are its named prerequisites, the earlier steps below a sequential parent, and the critical siblings of a
+    non-critical node. Critical siblings do not wait for each other.
+    """
+    return [each.node for each in prerequisites(rubric.path_to(leaf), rubric.required_by(leaf)) if each.settled_first]
 
 
 def gating_leaf(rubric: Rubric, leaf: RubricNode) -> RubricNode | None:
@@ -155,9 +115,8 @@ def gating_leaf(rubric: Rubric, leaf: RubricNode) -> RubricNode | None:
     def verdict_of(leaf_id: str) -> Verdict | None:
         return rubric.find(leaf_id).verdict if leaf_id in rubric else None
 
-    return settled_blocker(
-        rubric.path_to(leaf),
-        rubric.required_by(leaf),
+    return first_blocker(
+        prerequisites(rubric.path_to(leaf), rubric.required_by(leaf)),
         state=lambda node: compatible_score(node.verdict).status,
         by_code=decided_by_code,
         is_unknown=lambda node: is_unknown(node.id, verdict_of),

@@ -1,31 +1,24 @@
 from __future__ import annotations
 
-from rubrics.gating import PrerequisiteKind, first_blocker, prerequisites, settled_before, settled_blocker
+from rubrics.gating import first_blocker, prerequisites
 from rubrics.node import Status
 from rubrics.tree import find_path
 from tests.unit.rubrics.public_script import ScriptNode, custom, leaf, parallel, sequential
 
 
-def prerequisite_names(root: ScriptNode, node: ScriptNode, *extra: ScriptNode) -> list[tuple[str, str]]:
-    return [(each.node.id, each.kind.value) for each in prerequisites(find_path(root, node), extra)]
+def prerequisite_names(root: ScriptNode, node: ScriptNode, *extra: ScriptNode) -> list[str]:
+    return [each.node.id for each in prerequisites(find_path(root, node), extra)]
 
 
 def waits_for(root: ScriptNode, node: ScriptNode, *extra: ScriptNode) -> list[str]:
-    return [each.id for each in settled_before(find_path(root, node), extra)]
+    return [each.node.id for each in prerequisites(find_path(root, node), extra) if each.settled_first]
 
 
 def test_prerequisites_are_ordered_extra_first_then_upward_gates_before_steps() -> None:
     node, far = leaf("node"), leaf("far")
     inner = sequential("inner", leaf("step"), leaf("gate", critical=True), node, leaf("later", critical=True))
     root = sequential("root", leaf("top_step"), leaf("top_gate", critical=True), inner, leaf("after"), far)
-    assert prerequisite_names(root, node, far) == [
-        ("far", "extra"),
-        ("gate", "critical_sibling"),
-        ("later", "critical_sibling"),
-        ("step", "predecessor"),
-        ("top_gate", "critical_sibling"),
-        ("top_step", "predecessor"),
-    ]
+    assert prerequisite_names(root, node, far) == ["far", "gate", "later", "step", "top_gate", "top_step"]
 
 
 def test_noncritical_sibling_under_a_parallel_parent_is_not_a_prerequisite() -> None:
@@ -36,7 +29,7 @@ def test_noncritical_sibling_under_a_parallel_parent_is_not_a_prerequisite() -> 
 def test_root_and_detached_node_have_only_extra_prerequisites() -> None:
     root, stray = parallel("root", leaf("a", critical=True)), leaf("stray")
     assert prerequisite_names(root, root) == []
-    assert prerequisite_names(root, stray, root) == [("root", PrerequisiteKind.EXTRA.value)]
+    assert prerequisite_names(root, stray, root) == ["root"]
 
 
 def test_nodes_with_the_same_id_are_distinguished() -> None:
@@ -81,9 +74,8 @@ def test_leaf_waits_for_prerequisites_of_its_groups_and_its_extra_ones() -> None
 
 
 def blocker_id(root: ScriptNode, node: ScriptNode, *, by_code: set[str]) -> str | None:
-    found = settled_blocker(
-        find_path(root, node),
-        [],
+    found = first_blocker(
+        prerequisites(find_path(root, node), []),
         state=lambda each: each.status,
         by_code=lambda each: each.id in by_code,
         is_unknown=lambda each: False,
