@@ -349,10 +349,10 @@ class _Parser:
         if not function.least <= len(arguments) <= function.most:
             raise ExpressionError(f"wrong number of values; write {function.usage}", name.offset)
         for argument in arguments:
-            if not function.takes(argument.type):
+            if _kind(argument.type) not in function.takes:
                 found = type_name(argument.type)
                 raise ExpressionError(f"{name.text} does not take a {found}; write {function.usage}", argument.offset)
-        return function.build(arguments, name.offset)
+        return function.build(arguments)
 
     def _path(self, first: _Token) -> Expression:
         variable = self._scope.get(first.text)
@@ -535,27 +535,32 @@ _COMPARE_DATES: Final[Mapping[str, Callable[[Interval, Interval], bool]]] = {
 
 @dataclass(frozen=True, slots=True)
 class _Function:
+    """Function of expressions. ``takes`` are the kinds of its values, see ``_kind``."""
+
     usage: str
-    takes: Callable[[Type], bool]
-    build: Callable[[list[Expression], int], Expression]
+    takes: tuple[str, ...]
+    build: Callable[[list[Expression]], Expression]
     least: int = 1
     most: int = 1
 
 
-def _given(arguments: list[Expression], offset: int) -> Expression:
+def _given(arguments: list[Expression]) -> Expression:
     return _result(Scalar.BOOLEAN, arguments, lambda *values: not any(map(is_missing, values)))
 
 
-def _count(arguments: list[Expression], offset: int) -> Expression:
+def _count(arguments: list[Expression]) -> Expression:
     return _result(Scalar.NUMBER, arguments, lambda items: sum(not is_missing(item) for item in items))
 
 
-def _unique(arguments: list[Expression], offset: int) -> Expression:
-    key = _KEYS[_item_type(arguments[0])]
+def _unique(arguments: list[Expression]) -> Expression:
+    item = _item_type(arguments[0])
+    if not isinstance(item, Scalar):
+        raise ExpressionError("`unique` does not take a list of records; name one of their fields", arguments[0].offset)
+    key = _KEYS[item]
     return _result(arguments[0].type, arguments, lambda items: list({key(item): item for item in items}.values()))
 
 
-def _within(arguments: list[Expression], offset: int) -> Expression:
+def _within(arguments: list[Expression]) -> Expression:
     value, low, high = arguments
     parts = [_compared(_Token("sign", sign, value.offset), value, bound) for sign, bound in ((">=", low), ("<=", high))]
     if low.constant is not None and high.constant is not None and _is_reversed(low.constant, high.constant):
@@ -568,13 +573,13 @@ def _is_reversed(low: Any, high: Any) -> bool:
     return low > high if first is None or last is None else first.first > last.last
 
 
-def _contains(arguments: list[Expression], offset: int) -> Expression:
+def _contains(arguments: list[Expression]) -> Expression:
     for argument in arguments:
         _require(argument, Scalar.TEXT, "the values of `contains`")
     return _result(Scalar.BOOLEAN, arguments, lambda *texts: None if any(map(is_missing, texts)) else has_words(*texts))
 
 
-def _matches(arguments: list[Expression], offset: int) -> Expression:
+def _matches(arguments: list[Expression]) -> Expression:
     value, pattern = arguments
     _require(value, Scalar.TEXT, "the first value of `matches`")
     if not isinstance(pattern.constant, str):
@@ -586,7 +591,7 @@ def _matches(arguments: list[Expression], offset: int) -> Expression:
     return _result(Scalar.BOOLEAN, [value], lambda text: None if is_missing(text) else matcher(text))
 
 
-def _find(arguments: list[Expression], offset: int) -> Expression:
+def _find(arguments: list[Expression]) -> Expression:
     items, field, text = arguments
     item = _item_type(items)
     if not isinstance(item, Record):
@@ -604,7 +609,7 @@ def _find(arguments: list[Expression], offset: int) -> Expression:
     return _result(item, [items, field, text], compute)
 
 
-def _item(arguments: list[Expression], offset: int) -> Expression:
+def _item(arguments: list[Expression]) -> Expression:
     items, number = arguments
     kind = _item_type(items)
     _require(number, Scalar.NUMBER, "the second value of `item`")
@@ -630,64 +635,44 @@ def _item_type(expression: Expression) -> Type:
     return expression.type.item
 
 
-def _convert(kind: Scalar, convert: Callable[[Any], Any], form: str) -> Callable[[list[Expression], int], Expression]:
+def _convert(kind: Scalar, convert: Callable[[str], Any], form: str) -> Callable[[list[Expression]], Expression]:
     """Return the builder of a conversion. A text in quotes must have the ``form``."""
 
-    def build(arguments: list[Expression], _: int) -> Expression:
+    def converted(value: Any) -> Any:
+        return convert(value) if isinstance(value, str) else None
+
+    def build(arguments: list[Expression]) -> Expression:
         [text] = arguments
-        value = None if text.constant is None else convert(text.constant)
+        value = converted(text.constant)
         if text.constant is not None and (value is None or (kind is Scalar.DATE and not is_date(value))):
             raise ExpressionError(f"{text.constant!r} is not {form}", text.offset)
-        return replace(_result(kind, arguments, convert), constant=value)
+        return replace(_result(kind, arguments, converted), constant=value)
 
     return build
 
 
-def _any_type(_: Type) -> bool:
-    return True
+def _kind(kind: Type) -> str:
+    return "list" if isinstance(kind, ListOf) else "record" if isinstance(kind, Record) else kind.value
 
 
-def _is_text(kind: Type) -> bool:
-    return kind in (Scalar.TEXT, Scalar.DATE)
+_number = _convert(Scalar.NUMBER, first_number, "a number such as '1,250.5'")
+_date = _convert(Scalar.DATE, lambda text: text, "an English date such as '14 May 1962'")
+_minutes = _convert(Scalar.NUMBER, clock_minutes, "a time such as '9:25 pm'")
+_words = _convert(Scalar.NUMBER, lambda text: float(word_count(text)), "a text")
 
-
-def _is_list(kind: Type) -> bool:
-    return isinstance(kind, ListOf)
-
-
-def _is_scalar_list(kind: Type) -> bool:
-    return isinstance(kind, ListOf) and isinstance(kind.item, Scalar)
-
-
-def _is_ordered(kind: Type) -> bool:
-    return kind in (Scalar.NUMBER, Scalar.DATE, Scalar.TEXT)
-
-
-def _to_number(value: Any) -> float | None:
-    return first_number(value) if isinstance(value, str) else None
-
-
-def _to_minutes(value: Any) -> float | None:
-    return clock_minutes(value) if isinstance(value, str) else None
-
-
-def _word_count(value: Any) -> float:
-    return float(word_count(value)) if isinstance(value, str) else 0.0
-
-
+_ALL: Final = ("text", "number", "boolean", "date", "record", "list")
+_TEXT: Final = ("text", "date")
 _FUNCTIONS: Final[Mapping[str, _Function]] = {
-    "given": _Function("given(value, ...)", _any_type, _given, most=50),
-    "count": _Function("count(list)", _is_list, _count),
-    "unique": _Function("unique(list)", _is_scalar_list, _unique),
-    "number": _Function("number(text)", _is_text, _convert(Scalar.NUMBER, _to_number, "a number such as '1,250.5'")),
-    "date": _Function(
-        "date(text)", _is_text, _convert(Scalar.DATE, lambda text: text, "an English date such as '14 May 1962'")
-    ),
-    "minutes": _Function("minutes(text)", _is_text, _convert(Scalar.NUMBER, _to_minutes, "a time such as '9:25 pm'")),
-    "words": _Function("words(text)", _is_text, _convert(Scalar.NUMBER, _word_count, "a text")),
-    "within": _Function("within(number or date, lowest, highest)", _is_ordered, _within, 3, 3),
-    "contains": _Function("contains(text, 'part')", _is_text, _contains, 2, 2),
-    "matches": _Function("matches(text, 'pattern')", _is_text, _matches, 2, 2),
-    "find": _Function("find(list, 'field', text)", lambda kind: _is_list(kind) or _is_text(kind), _find, 3, 3),
-    "item": _Function("item(list, number)", lambda kind: _is_list(kind) or kind is Scalar.NUMBER, _item, 2, 2),
+    "given": _Function("given(value, ...)", _ALL, _given, most=50),
+    "count": _Function("count(list)", ("list",), _count),
+    "unique": _Function("unique(list)", ("list",), _unique),
+    "number": _Function("number(text)", _TEXT, _number),
+    "date": _Function("date(text)", _TEXT, _date),
+    "minutes": _Function("minutes(text)", _TEXT, _minutes),
+    "words": _Function("words(text)", _TEXT, _words),
+    "within": _Function("within(number or date, lowest, highest)", ("number", *_TEXT), _within, 3, 3),
+    "contains": _Function("contains(text, 'part')", _TEXT, _contains, 2, 2),
+    "matches": _Function("matches(text, 'pattern')", _TEXT, _matches, 2, 2),
+    "find": _Function("find(list, 'field', text)", ("list", *_TEXT), _find, 3, 3),
+    "item": _Function("item(list, number)", ("list", "number"), _item, 2, 2),
 }
