@@ -32,6 +32,7 @@ from app.storage.page_changes import (
     ChangeAction,
     CitedUrl,
     PageChange,
+    UrlFilter,
     active_flag,
     captures_answering,
     correction_of,
@@ -209,8 +210,9 @@ async def _mark_or_delete(service: Service, new_change: PageChange, cited: Cited
 
 async def _find_cited(service: Service, caller: Caller, new_change: PageChange) -> CitedUrl | None:
     """Return the state of the URL, or None if the caller has no access to it."""
+    chosen = UrlFilter(key=new_change.key_sha256, owner=caller.visible_owner)
     async with service.database.begin() as connection:
-        cited = await list_urls(connection, limit=1, key=new_change.key_sha256, owner=caller.visible_owner)
+        cited = await list_urls(connection, chosen, limit=1)
     return cited[0] if cited else None
 
 

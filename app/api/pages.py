@@ -22,7 +22,15 @@ from app.api.problems import Problem, not_found
 from app.api.request_fields import FETCHABLE_URL
 from app.service import Service
 from app.storage.captures import key_digest, list_captures, may_see
-from app.storage.page_changes import CitedUrl, DependentResult, TaskUrlCounts, dependents_of, list_tasks, list_urls
+from app.storage.page_changes import (
+    CitedUrl,
+    DependentResult,
+    TaskUrlCounts,
+    UrlFilter,
+    dependents_of,
+    list_tasks,
+    list_urls,
+)
 from cache.capture import SCREENSHOT_PREFIX, Capture, CaptureOutcome
 from cache.errors import BlobCorrupt, BlobError, BlobMissing
 from cache.urls import MAX_URL_CHARS, canonical_key
@@ -209,14 +217,16 @@ async def list_cited_urls(
     async with service.database.begin() as connection:
         cited_urls = await list_urls(
             connection,
+            UrlFilter(
+                owner=caller.visible_owner,
+                agent=agent,
+                task=task_id,
+                work=needs_work,
+                deleted=deleted,
+                key=None if url is None else key_digest(canonical_key(url)),
+            ),
             limit=paging.limit + 1,
-            owner=caller.visible_owner,
-            agent=agent,
-            task_id=task_id,
-            needs_work=needs_work,
-            deleted=deleted,
             after=paging.cursor,
-            key=None if url is None else key_digest(canonical_key(url)),
         )
     page, next_cursor = paging.split(cited_urls, lambda cited: cited.key)
     return ListOut(items=[CitedUrlOut.of(cited) for cited in page], next_cursor=next_cursor)

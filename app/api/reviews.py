@@ -269,15 +269,14 @@ async def create_override(
             raise Problem(
                 409, "CONFLICT", f"This result has {MAX_OVERRIDES_PER_RESULT} overrides and withdrawals, the maximum"
             )
-        row = _new_row(
-            service,
-            caller,
-            body,
+        row = Override(
+            **_author(service, caller, body),
             result_id=result_id,
             leaf=body.leaf,
             outcome=body.outcome,
             verdict=leaf.outcome.value,
             model=_model(leaf),
+            withdraws=None,
         )
         await rows.insert_override(connection, row)
     response.headers["Location"] = f"/v1/results/{result_id}/overrides"
@@ -309,16 +308,7 @@ async def withdraw_override(
             raise not_found("override of this result")
         if any(row.withdraws == override_id for row in existing):
             raise Problem(409, "CONFLICT", "This override was already withdrawn")
-        row = _new_row(
-            service,
-            caller,
-            body,
-            result_id=result_id,
-            leaf=withdrawn.leaf,
-            verdict=withdrawn.verdict,
-            model=withdrawn.model,
-            withdraws=override_id,
-        )
+        row = dataclasses.replace(withdrawn, **_author(service, caller, body), outcome=None, withdraws=override_id)
         await rows.insert_override(connection, row)
     return OverrideOut.model_validate(override_json(row, is_in_force=False))
 
@@ -427,32 +417,15 @@ def _leaf(body: str, key: str) -> JudgedNode:
     raise Problem(404, "UNKNOWN_LEAF", "Unknown leaf", errors=[("leaf", message)])
 
 
-def _new_row(
-    service: Service,
-    caller: Caller,
-    body: OverrideIn | WithdrawalIn,
-    *,
-    result_id: str,
-    leaf: str,
-    verdict: str,
-    model: str | None,
-    outcome: str | None = None,
-    withdraws: str | None = None,
-) -> Override:
-    """Return a new row with the current time and the caller as its key owner."""
-    return Override(
-        id=service.runtime.ids.new("ovr"),
-        result_id=result_id,
-        leaf=leaf,
-        outcome=outcome,
-        verdict=verdict,
-        model=model,
-        reason=body.reason,
-        by=body.by,
-        key_owner=caller.owner,
-        withdraws=withdraws,
-        created_at=service.runtime.clock.now(),
-    )
+def _author(service: Service, caller: Caller, body: OverrideIn | WithdrawalIn) -> dict[str, Any]:
+    """Return the fields of a new override that say who made it, why and when."""
+    return {
+        "id": service.runtime.ids.new("ovr"),
+        "reason": body.reason,
+        "by": body.by,
+        "key_owner": caller.owner,
+        "created_at": service.runtime.clock.now(),
+    }
 
 
 def _model(leaf: JudgedNode) -> str | None:

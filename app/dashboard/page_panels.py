@@ -16,6 +16,7 @@ from urllib.parse import parse_qsl, urlencode
 from fastapi import APIRouter, Form, Query, Request, Response
 from fastapi.responses import JSONResponse, RedirectResponse
 from markupsafe import Markup
+from pydantic import BaseModel, Field
 
 from app.dashboard.answer_html import page_mark
 from app.dashboard.downloads import Format, csv_file
@@ -224,28 +225,33 @@ async def dependents(viewer: ViewerDep, url: Annotated[list[UrlText], Query(max_
     return await viewer.fragment("page_rejudge.html", dependents=await _dependents(viewer, url), urls=url)
 
 
+class PageChangeForm(BaseModel):
+    """Form of a page change. ``state`` is the query of the page that it is on."""
+
+    action: str = Field(pattern="^[a-z]{1,10}$")
+    url: str = Field(max_length=4096)
+    to: str = Field("", max_length=4096)
+    task_id: str = Field("", max_length=1000)
+    reason: str = Field("", max_length=1000)
+    by: str = Field("", max_length=1000)
+    state: str = Field("", max_length=1000)
+
+
 @router.post("/pages/changes", dependencies=[FormCheck])
-async def change(
-    request: Request,
-    viewer: ViewerDep,
-    action: Annotated[str, Form(pattern="^[a-z]{1,10}$")],
-    url: UrlField,
-    to: UrlField = "",
-    task_id: ShortText = "",
-    reason: ShortText = "",
-    by: ShortText = "",
-    state: ShortText = "",
-) -> Response:
+async def change(request: Request, viewer: ViewerDep, form: Annotated[PageChangeForm, Form()]) -> Response:
     """Make a page change."""
-    body: dict[str, Any] = {"action": action, "url": url, "reason": reason, "by": by[:100]}
+    action = form.action
+    body: dict[str, Any] = {"action": action, "url": form.url, "reason": form.reason, "by": form.by[:100]}
     if action == "edit":
-        body["to"] = to
+        body["to"] = form.to
     if action == "add":
-        body["task_id"] = task_id
+        body["task_id"] = form.task_id
     page_change = await viewer.api.post("/v1/pages/changes", body)
     message = f"{_DONE_MESSAGES.get(action, action)}: {page_change['url']}"
-    next_url = url if action != "delete" else ""
-    return _respond(request, state, url=next_url, done=page_change["id"], message=message, repaired=action == "edit")
+    next_url = form.url if action != "delete" else ""
+    return _respond(
+        request, form.state, url=next_url, done=page_change["id"], message=message, repaired=action == "edit"
+    )
 
 
 @router.post("/pages/changes/{change_id}/undo", dependencies=[FormCheck])

@@ -30,7 +30,7 @@ from judges.llm.observed import rejects_all_requests
 from judges.llm.pricing import ProcessBudget, unknown_price_message
 from judges.llm.provider_adapter import Access, ProviderAdapter
 from judges.llm.providers import LEXICAL, REMOTE_PROVIDERS, ModelName, account_identity, make_client, parse_judge
-from judges.llm.retry import RetryPolicy
+from judges.llm.retry import Retrier, RetryPolicy
 
 if TYPE_CHECKING:
     # A suite run uses models but no database, and the database libraries take seconds to import.
@@ -154,10 +154,9 @@ class ModelClients:
             # One client serves all models of a provider, because the request names the model.
             self._clients[name.provider], _ = make_client(
                 model,
-                semaphore=self._limits.llm,
+                Retrier(self._policy, self._limits.llm),
                 access=_access(self._settings),
                 store=self._replies,
-                policy=self._policy,
                 circuit=self._circuit(name.provider),
                 budget=self._budget,
                 prices=self._settings.prices,

@@ -336,21 +336,25 @@ class DependentResult:
     created_at: datetime
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UrlFilter:
+    """Selection of cited URLs. None selects all. ``key`` selects a single URL, whether it is deleted or not."""
+
+    owner: str | None = None
+    agent: str | None = None
+    task: str | None = None
+    work: bool | None = None
+    """Whether the URL needs work."""
+    deleted: bool = False
+    key: str | None = None
+
+
 async def list_urls(
-    connection: AsyncConnection,
-    *,
-    limit: int,
-    owner: str | None = None,
-    agent: str | None = None,
-    task_id: str | None = None,
-    needs_work: bool | None = None,
-    deleted: bool = False,
-    after: str | None = None,
-    key: str | None = None,
+    connection: AsyncConnection, chosen: UrlFilter, *, limit: int, after: str | None = None
 ) -> list[CitedUrl]:
     """Return cited URLs: those that need work first, then by number of leaves.
 
-    ``after`` is the key of the last URL of the previous page. ``key`` selects a single URL.
+    ``after`` is the key of the last URL of the previous page.
     """
     query = text(
         f"{_RANKED_URLS} SELECT * FROM ranked WHERE (deleted = :deleted OR CAST(:key AS text) IS NOT NULL)"  # noqa: S608
@@ -358,8 +362,11 @@ async def list_urls(
         " AND (CAST(:after AS text) IS NULL OR place > (SELECT place FROM ranked WHERE key = :after))"
         " ORDER BY place LIMIT :limit"
     )
-    filters = {"owner": owner, "agent": agent, "task": task_id, "work": needs_work, "deleted": deleted}
-    rows = (await connection.execute(query, {**filters, "after": after, "key": key, "limit": limit})).mappings().all()
+    rows = (
+        (await connection.execute(query, {**dataclasses.asdict(chosen), "after": after, "limit": limit}))
+        .mappings()
+        .all()
+    )
     capture_ids = {row[name] for row in rows for name in ("page_id", "latest_id")}
     cited_captures = select(captures.c.id, captures.c.record).where(captures.c.id.in_(capture_ids - {None}))
     records = {row.id: capture_from_json(json.loads(row.record)) for row in await connection.execute(cited_captures)}

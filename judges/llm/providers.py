@@ -9,7 +9,6 @@ import asyncio
 import io
 import re
 from collections.abc import Callable, Mapping
-from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from types import MappingProxyType
@@ -227,11 +226,10 @@ def parse_judge(name: str) -> JudgeName:
 
 def make_client(
     model: str,
+    retrier: Retrier,
     *,
-    semaphore: AbstractAsyncContextManager[Any],
     access: Access,
     store: ReplyCache | None = None,
-    policy: RetryPolicy | None = None,
     circuit: CircuitBreaker | None = None,
     budget: RequestBudget | None = None,
     prices: Prices | None = None,
@@ -249,14 +247,7 @@ def make_client(
     if name.provider == LEXICAL:
         return LexicalClient(), name.model
     backend = _backend(name, access)
-    remote = RemoteLLM(
-        backend,
-        Retrier(policy or RetryPolicy(), semaphore),
-        circuit=circuit,
-        budget=budget,
-        prices=prices,
-        models=models(backend),
-    )
+    remote = RemoteLLM(backend, retrier, circuit=circuit, budget=budget, prices=prices, models=models(backend))
     return CachedLLM(remote, store), name.model
 
 

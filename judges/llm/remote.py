@@ -209,7 +209,8 @@ OnRetry: TypeAlias = Callable[[LLMUnavailable], None]
 class RemoteLLM:
     """``LLMClient`` for one provider.
 
-    ``budget`` limits the cost of requests that have no budget of their own.
+    ``retrier`` also limits concurrent requests (``limits.llm``). ``budget`` limits the cost of requests that have no
+    budget of their own.
     """
 
     def __init__(

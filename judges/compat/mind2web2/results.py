@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any, Final
 
 from judges import result
-from judges.agent_figures import word_count
 from judges.result import SCORING_VERSION, AnswerFolder, is_stamp, newest_result_file, result_name
 from mind2web2.config import EvaluatorConfig
 from mind2web2.environment import value_of
@@ -134,7 +133,7 @@ def as_object(value: object) -> Mapping[str, Any]:
 def words_of(folder: AnswerFolder) -> int:
     """Return the word count of the copy of an answer beside its results; 0 without a copy."""
     try:
-        return word_count(folder.answer_copy.read_text(encoding="utf-8", errors="replace"))
+        return len(folder.answer_copy.read_text(encoding="utf-8", errors="replace").split())
     except FileNotFoundError:
         return 0
 

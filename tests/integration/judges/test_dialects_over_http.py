@@ -15,7 +15,7 @@ from judges.llm import learned_formats
 from judges.llm.client import LLMClient
 from judges.llm.provider_adapter import Access
 from judges.llm.providers import make_client
-from judges.llm.retry import RetryPolicy
+from judges.llm.retry import Retrier, RetryPolicy
 from judges.prompting.blocks import BlockBuilder
 from judges.prompting.page_view import PagePreparer
 from judges.verifier import ClaimQuestion, Verifier
@@ -54,7 +54,7 @@ async def server() -> AsyncIterator[StandInLLM]:
 def client_of(server: StandInLLM) -> LLMClient:
     access = Access(openai_api_key="sk-test", openai_base_url=server.base_url)
     policy = RetryPolicy(first_wait_s=0.01)
-    client, _ = make_client(f"openai/{MODEL}", semaphore=asyncio.Semaphore(30), access=access, policy=policy)
+    client, _ = make_client(f"openai/{MODEL}", Retrier(policy, asyncio.Semaphore(30)), access=access)
     return client
 
 

@@ -51,8 +51,8 @@ async def test_model_without_price_is_limited_by_tokens():
 @pytest.mark.parametrize("budget", [ProcessBudget(0.01), ProcessBudget(None, 2_000)], ids=["usd", "tokens"])
 async def test_request_that_times_out_is_charged_with_the_estimate(budget: ProcessBudget):
     backend = ScriptedBackend(gate=asyncio.Event())
-    policy = RetryPolicy(total_s=0.01)
-    llm = RemoteLLM(backend, Retrier(policy, asyncio.Semaphore(1)), budget=budget)
+    retrier = Retrier(RetryPolicy(total_s=0.01), asyncio.Semaphore(1))
+    llm = RemoteLLM(backend, retrier, budget=budget)
     ended = await asyncio.gather(*(llm.complete(REQUEST) for _ in range(9)), return_exceptions=True)
     assert [type(one) for one in ended] == [LLMTimeout] * 2 + [LLMBudgetExceeded] * 7
 

@@ -17,6 +17,7 @@ from judges.llm.providers import (
     make_client,
     parse_model,
 )
+from judges.llm.retry import Retrier, RetryPolicy
 
 
 @pytest.mark.parametrize(
@@ -52,6 +53,6 @@ def test_account_identity_depends_on_every_account_setting(row: Provider):
 @pytest.mark.parametrize("row", REMOTE_PROVIDERS.values(), ids=lambda row: row.name)
 def test_error_of_every_provider_names_the_required_settings(row: Provider):
     with pytest.raises(ModelNotConfigured) as caught:
-        make_client(f"{row.name}/m", semaphore=asyncio.Semaphore(1), access=Access())
+        make_client(f"{row.name}/m", Retrier(RetryPolicy(), asyncio.Semaphore(1)), access=Access())
     assert row.needs in str(caught.value)
     assert all(PROVIDERS[alias] == row.name for alias in (row.name, *row.aliases))
