@@ -39,7 +39,8 @@ _log = structlog.get_logger(__name__)
 class AnswerRenderer:
     """Renders answers to safe HTML, each text once as long as it is in the cache."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, wall_s: float = _WALL_S) -> None:
+        self._wall_s = wall_s
         self._cache: LRUCache[str, RenderedAnswer] = LRUCache(_CACHE_BYTES)
         self._running: SingleFlight[str, RenderedAnswer] = SingleFlight()
         self._slots = asyncio.Semaphore(_CHILDREN)
@@ -56,7 +57,7 @@ class AnswerRenderer:
             rendered = await asyncio.to_thread(render_answer, text)
         else:
             try:
-                async with self._slots, asyncio.timeout(_WALL_S):
+                async with self._slots, asyncio.timeout(self._wall_s):
                     rendered = await _render_in_child(text) or plain_answer(text)
             except TimeoutError:  # the machine is busy; not stored, so that the next view tries again
                 return plain_answer(text)
