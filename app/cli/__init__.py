@@ -1,5 +1,9 @@
 """Command line ``assay``. Each command has its own module; the public interface is ``main``."""
 
+import gc
+import os
+import sys
+
 
 def main() -> None:
     """Run the command in the arguments of this process and exit with its code.
@@ -7,12 +11,8 @@ def main() -> None:
     Files that it writes, its memory and its environment are private to the user, because they contain answers,
     evidence and keys.
     """
-    import gc  # everything is imported here, so that Ctrl-C is handled from the first moment on
-    import os
-    import sys
-
     try:
-        from app.interruption import INTERRUPTION
+        from app.interruption import INTERRUPTION  # imported here, so that Ctrl-C is handled from the first moment on
 
         INTERRUPTION.install()
     except KeyboardInterrupt:

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 import errno
 import functools
+import re
 import sys
 import traceback
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
+from difflib import get_close_matches
+from pathlib import Path
 from typing import Annotated, Any, Final, NamedTuple
 
 import typer
@@ -36,30 +39,10 @@ _INVALID_PATH = frozenset({errno.ELOOP, errno.ENAMETOOLONG})
 
 def _print_version(requested: bool) -> None:
     if requested:
-        from importlib.metadata import version
+        from app.cli.version import version_line
 
-        commit = _commit()
-        typer.echo(f"assay {version('assay')}" + (f" (commit {commit})" if commit else ""))
+        typer.echo(version_line())
         raise typer.Exit
-
-
-def _commit() -> str:
-    """Return the commit of the source: of the repository it was installed from, or of its checkout. Else ""."""
-    import json
-    import subprocess
-    from importlib.metadata import distribution
-    from pathlib import Path
-
-    origin = json.loads(distribution("assay").read_text("direct_url.json") or "{}")
-    installed = str(origin.get("vcs_info", {}).get("commit_id", ""))[:12]
-    folder = Path(__file__).parents[2]
-    if installed or not (folder / ".git").exists():
-        return installed
-    command = ["git", "-C", str(folder), "rev-parse", "--short=12", "HEAD"]
-    try:
-        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=5).stdout.strip()  # noqa: S603
-    except (OSError, subprocess.SubprocessError):
-        return ""
 
 
 class _Entry(NamedTuple):
@@ -300,10 +283,6 @@ def run(arguments: list[str] | None = None) -> None:
 
 def _similar_file(arguments: Sequence[str], message: str) -> str | None:
     """Return a suggestion for an argument that names a missing file or folder, if the message is about it."""
-    import re
-    from difflib import get_close_matches
-    from pathlib import Path
-
     for path in map(Path, arguments):
         is_named = re.search(rf"(?<![\w./-]){re.escape(str(path))}(?![\w-])", message)
         with suppress(OSError):  # no path, or in a folder that cannot be read

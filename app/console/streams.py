@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterable
+from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
 from cache.terminal_text import escape_controls_in_json
@@ -15,16 +16,14 @@ if TYPE_CHECKING:
 
 def stderr_console() -> SafeConsole:
     """Return the console for stderr: progress, warnings, errors."""
-    from app.console.safe_console import SafeConsole
-
-    return SafeConsole(stderr=True, highlight=False)
+    return stdout_console(stderr=True)
 
 
-def stdout_console() -> SafeConsole:
+def stdout_console(*, stderr: bool = False) -> SafeConsole:
     """Return the console for stdout: results of the command."""
     from app.console.safe_console import SafeConsole
 
-    return SafeConsole(highlight=False)
+    return SafeConsole(stderr=stderr, highlight=False)
 
 
 def print_line(text: str) -> None:
@@ -39,12 +38,11 @@ def print_json(document: Any) -> None:
 
 
 def print_error(message: str, hint: str | None = None) -> None:
-    from rich.markup import escape
-
     console = stderr_console()
-    console.print(f"[bold red]error:[/] {escape(message)}", soft_wrap=True)
+    console.print("[bold red]error:[/]", end=" ")
+    console.print(message, markup=False, soft_wrap=True)
     if hint:
-        console.print(escape(hint), soft_wrap=True)
+        console.print(hint, markup=False, soft_wrap=True)
 
 
 def counted(number: int, noun: str, plural: str | None = None) -> str:
@@ -54,8 +52,6 @@ def counted(number: int, noun: str, plural: str | None = None) -> str:
 
 def suggestion(text: str, known: Iterable[str]) -> str:
     """Return a hint for the unknown name ``text``: similar names, or the first 12 known names."""
-    from difflib import get_close_matches
-
     names = sorted(known)
     if not names:
         return "None exist."
