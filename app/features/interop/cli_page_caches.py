@@ -115,7 +115,7 @@ def export(
     answers: AnswersOption = Path("answers"),
     as_json: JsonOption = False,
 ) -> None:
-    """Export the captured pages that answers cite, in the public layout."""
+    """Export the captured pages of answers in the public layout."""
     submissions = find_answers(answers, agent, task or ())
 
     settings = judging_settings()
