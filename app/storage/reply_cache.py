@@ -27,7 +27,6 @@ from app.storage.errors import DatabaseUnavailable
 from app.storage.records import storable_text
 from judges.llm.cached import (
     EVICTION_TARGET,
-    CachedModelReplies,
     CacheSize,
     parse_entry,
     to_entry,
@@ -304,36 +303,14 @@ async def cache_size(connection: AsyncConnection) -> CacheSize:
     return CacheSize(int(entries), int(size))
 
 
-async def cache_size_by_model(connection: AsyncConnection) -> tuple[CachedModelReplies, ...]:
-    rows = await connection.execute(
-        text(
-            "SELECT model, count(*) AS entries, sum(bytes) AS bytes,"
-            " extract(epoch FROM min(used_at))::float8 AS oldest, extract(epoch FROM max(used_at))::float8 AS newest"
-            " FROM llm_cache GROUP BY model ORDER BY model"
-        )
-    )
-    return tuple(
-        CachedModelReplies(
-            model=row.model, entries=int(row.entries), bytes=int(row.bytes), oldest=row.oldest, newest=row.newest
-        )
-        for row in rows
-    )
-
-
-async def clear_cache(
-    connection: AsyncConnection, *, model: str | None = None, used_before: datetime | None = None
-) -> CacheSize:
-    """Remove entries and return their number and size.
-
-    ``model`` and ``used_before`` limit what is removed (None: no limit).
-    """
+async def clear_cache(connection: AsyncConnection, *, used_before: datetime | None = None) -> CacheSize:
+    """Remove the entries that were last used before a time (None: all). Return their number and size."""
     result = await connection.execute(
         text(
-            "WITH removed AS (DELETE FROM llm_cache WHERE (CAST(:model AS text) IS NULL OR model = :model)"
-            " AND (CAST(:before AS timestamptz) IS NULL OR used_at < :before) RETURNING bytes)"
-            " SELECT count(*), coalesce(sum(bytes), 0) FROM removed"
+            "WITH removed AS (DELETE FROM llm_cache WHERE CAST(:before AS timestamptz) IS NULL OR used_at < :before"
+            " RETURNING bytes) SELECT count(*), coalesce(sum(bytes), 0) FROM removed"
         ),
-        {"model": model, "before": used_before},
+        {"before": used_before},
     )
     entries, size = result.one()
     return CacheSize(int(entries), int(size))

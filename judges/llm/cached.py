@@ -14,7 +14,7 @@ import asyncio
 import json
 import logging
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from hashlib import sha256
@@ -55,20 +55,6 @@ class CacheSize(NamedTuple):
     bytes: int
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CachedModelReplies:
-    """Cached replies of one model. Times are times of last use, in seconds since the epoch.
-
-    ``model`` is None for unreadable files.
-    """
-
-    model: str | None
-    entries: int
-    bytes: int
-    oldest: float
-    newest: float
-
-
 class _Entry(NamedTuple):
     path: Path
     bytes: int
@@ -94,7 +80,7 @@ class FolderReplyCache:
             written = await asyncio.to_thread(self._write, key, reply)
             async with self._accounting:
                 if self._bytes is None:
-                    self._bytes = (await self.size()).bytes
+                    self._bytes = (await asyncio.to_thread(self.size)).bytes
                 else:
                     self._bytes += written
                 if self._bytes > self._max_bytes:
@@ -104,21 +90,19 @@ class FolderReplyCache:
                 "llm reply not stored or none evicted", extra={"folder": str(self._folder), "error": str(error)}
             )
 
-    async def size(self) -> CacheSize:
-        return await asyncio.to_thread(self._size)
+    def size(self) -> CacheSize:
+        """Return the size of the cache. Reads the folder."""
+        return _total(entry.bytes for entry in self._entries())
 
-    async def by_model(self) -> tuple[CachedModelReplies, ...]:
-        """Return the cached replies by model, unreadable files last. Reads every file."""
-        return await asyncio.to_thread(self._by_model)
+    def clear(self, *, used_before: float | None = None) -> CacheSize:
+        """Remove the replies that were last used before a time, in seconds since the epoch; None: all.
 
-    async def clear(self, *, model: str | None = None, used_before: float | None = None) -> CacheSize:
-        """Remove the replies of ``model`` that were last used before ``used_before`` (seconds since the epoch).
-
-        None: no restriction. Return the number and size of the removed replies.
+        Return the number and size of the removed replies. A process that is using the cache counts them until it ends.
         """
-        async with self._accounting:
-            self._bytes = None  # the next put measures the size again
-            return await asyncio.to_thread(self._clear, model, used_before)
+        removed = [entry for entry in self._entries() if used_before is None or entry.used_at < used_before]
+        for entry in removed:
+            entry.path.unlink(missing_ok=True)
+        return _total(entry.bytes for entry in removed)
 
     def _place(self, key: str) -> Path:
         return self._folder / key[:2] / f"{key}.json"
@@ -155,10 +139,6 @@ class FolderReplyCache:
                 facts = path.stat()
                 yield _Entry(path, facts.st_size, facts.st_mtime)
 
-    def _size(self) -> CacheSize:
-        sizes = [entry.bytes for entry in self._entries()]
-        return CacheSize(len(sizes), sum(sizes))
-
     def _evict(self) -> int:
         """Remove the least recently used replies. Return the remaining bytes."""
         entries = sorted(self._entries(), key=lambda entry: entry.used_at)
@@ -170,39 +150,10 @@ class FolderReplyCache:
             remaining -= entry.bytes
         return remaining
 
-    def _by_model(self) -> tuple[CachedModelReplies, ...]:
-        by_model: dict[str | None, list[_Entry]] = {}
-        for entry in self._entries():
-            by_model.setdefault(_model_of(entry.path), []).append(entry)
-        return tuple(
-            CachedModelReplies(
-                model=model,
-                entries=len(entries),
-                bytes=sum(entry.bytes for entry in entries),
-                oldest=min(entry.used_at for entry in entries),
-                newest=max(entry.used_at for entry in entries),
-            )
-            for model, entries in sorted(by_model.items(), key=lambda item: (item[0] is None, item[0]))
-        )
 
-    def _clear(self, model: str | None, used_before: float | None) -> CacheSize:
-        removed = []
-        for entry in self._entries():
-            if used_before is not None and entry.used_at >= used_before:
-                continue
-            if model is not None and _model_of(entry.path) != model:
-                continue
-            entry.path.unlink(missing_ok=True)
-            removed.append(entry.bytes)
-        return CacheSize(len(removed), sum(removed))
-
-
-def _model_of(path: Path) -> str | None:
-    """Return the model of a stored reply; None if the file is unreadable."""
-    try:
-        return str(json.loads(path.read_bytes())["model"])
-    except (OSError, ValueError, TypeError, LookupError):
-        return None
+def _total(sizes: Iterable[int]) -> CacheSize:
+    listed = list(sizes)
+    return CacheSize(len(listed), sum(listed))
 
 
 def to_entry(reply: LLMReply | StoredReply, *, at: str = "") -> str:
@@ -278,8 +229,8 @@ class CachedLLM:
         image_options = {} if self._inner.images is Images.AUTO else {"images": self._inner.images.value}
         return request_key(
             request,
-            provider=self._inner.provider,
-            endpoint=self._inner.endpoint,
+            provider=self._inner.backend.provider,
+            endpoint=self._inner.backend.endpoint,
             params={**sent_params(request), **image_options},
         )
 

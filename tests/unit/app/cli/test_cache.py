@@ -28,32 +28,25 @@ def store(folder: Path, number: int, model: str, *, days_old: int = 0) -> None:
 
 @pytest.fixture
 def replies(tmp_path: Path) -> Path:
-    """Create three cached replies of two models in the data folder."""
+    """Create three cached replies in the data folder, two of them old."""
     folder = tmp_path / "data" / "replies"
-    store(folder, 1, "small", days_old=40)
-    store(folder, 2, "small")
-    store(folder, 3, "large", days_old=40)
+    for number, days_old in enumerate((40, 0, 40)):
+        store(folder, number, "m", days_old=days_old)
     return folder
 
 
-def replies_by_model(assay: RunCommand, *arguments: str) -> dict[str, int]:
-    document = json.loads(assay("admin", "cache", "--json", *arguments).out)
-    return {model["model"]: model["replies"] for model in document["models"]}
+def counted(assay: RunCommand, *arguments: str) -> dict[str, int]:
+    document: dict[str, int] = json.loads(assay("admin", "cache", "--json", *arguments).out)
+    return document
 
 
-def test_replies_are_listed_by_model_with_their_last_use(assay: RunCommand, replies: Path) -> None:
-    ended = assay("admin", "cache", "--json")
-    document = json.loads(ended.out)
-    assert (ended.code, document["replies"]) == (0, 3)
-    assert document["bytes"] == sum(path.stat().st_size for path in replies.glob("*/*.json"))
-    small = document["models"][1]
-    assert (small["model"], small["replies"], small["oldest"] < small["newest"]) == ("small", 2, True)
+def test_replies_are_counted(assay: RunCommand, replies: Path) -> None:
+    size = sum(path.stat().st_size for path in replies.glob("*/*.json"))
+    assert counted(assay) == {"replies": 3, "bytes": size}
 
 
 def test_clear_removes_only_the_selected_replies(assay: RunCommand, replies: Path) -> None:
-    assay("admin", "cache", "--clear", "--model", "small", "--older-than", "30d")
-    assert replies_by_model(assay) == {"large": 1, "small": 1}
-    assert "1 replies removed" in assay("admin", "cache", "--clear", "--older-than", "4w").out
-    assert replies_by_model(assay) == {"small": 1}
-    assert assay("admin", "cache", "--clear").code == 0
-    assert replies_by_model(assay) == {}
+    assert "2 replies removed" in assay("admin", "cache", "--clear", "--older-than", "4w").out
+    assert counted(assay)["replies"] == 1
+    assert counted(assay, "--clear")["removed"] == 1
+    assert counted(assay) == {"replies": 0, "bytes": 0}

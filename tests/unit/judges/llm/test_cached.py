@@ -85,7 +85,7 @@ async def test_unusable_replies_are_not_stored(tmp_path: Path):
     caching = client(ScriptedBackend(raw("no"), raw("no"), raw()), tmp_path)
     with pytest.raises(LLMOutputUnusable):
         await caching.complete(REQUEST)
-    assert (await FolderReplyCache(tmp_path).size()).entries == 0
+    assert FolderReplyCache(tmp_path).size().entries == 0
     assert not (await caching.complete(REQUEST)).cached
 
 
@@ -94,4 +94,4 @@ async def test_negative_reply_to_a_shortened_page_is_not_stored(tmp_path: Path):
     backend = ScriptedBackend(LLMRejected("400 too long", status=400, too_long=True), no)
     with pytest.raises(LLMRejected):
         await client(backend, tmp_path).complete(replace(REQUEST, messages=long_page()))
-    assert (await FolderReplyCache(tmp_path).size()).entries == 0
+    assert FolderReplyCache(tmp_path).size().entries == 0

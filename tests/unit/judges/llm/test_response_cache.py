@@ -66,17 +66,17 @@ async def test_least_recently_used_entries_are_evicted_first(tmp_path: Path):
     assert await store.get(key(0)) is not None
     assert await store.get(key(9)) is not None
     assert await store.get(key(1)) is None
-    assert (await store.size()).bytes <= 3_000
+    assert store.size().bytes <= 3_000
 
 
 async def test_size_and_clear_count_the_entries(tmp_path: Path):
     store = FolderReplyCache(tmp_path)
-    assert await store.size() == CacheSize(0, 0)
+    assert store.size() == CacheSize(0, 0)
     for number in range(3):
         await store.put(key(number), reply())
-    assert (await store.size()).entries == 3
-    assert (await store.clear()).entries == 3
-    assert await store.size() == CacheSize(0, 0)
+    assert store.size().entries == 3
+    assert store.clear().entries == 3
+    assert store.size() == CacheSize(0, 0)
     await store.put(KEY, reply())
     assert await store.get(KEY) is not None
 
