@@ -15,8 +15,7 @@ from typing import Any
 
 from cache.backends.inflating import ACCEPT_ENCODING
 from judges.errors import ModelNotConfigured, advice
-from judges.llm.chat_body import has_images, without_images
-from judges.llm.client import LLMRequest, Message
+from judges.llm.client import LLMRequest, Message, has_images, without_images
 from judges.llm.error_mapping import (
     ErrorReturned,
     connection_error,

@@ -93,6 +93,28 @@ class LLMReply:
     tokens: Mapping[str, Any] = field(default_factory=dict, compare=False)
 
 
+def has_images(request: LLMRequest) -> bool:
+    """Return whether any message contains an image."""
+    contents = [message.get("content") for message in request.messages]
+    return any(is_image(part) for content in contents if not isinstance(content, str) for part in content or ())
+
+
+def without_images(request: LLMRequest) -> LLMRequest:
+    """Return the request without the images in its messages."""
+    messages = []
+    for message in request.messages:
+        content = message.get("content")
+        if isinstance(content, list | tuple):
+            content = [part for part in content if not is_image(part)]
+        messages.append({**message, "content": content})
+    return replace(request, messages=tuple(messages))
+
+
+def is_image(part: Any) -> bool:
+    """Return whether a part of a message is an image."""
+    return isinstance(part, Mapping) and "image_url" in part
+
+
 class LLMClient(Protocol):
     """Client for one or more models. Raises only errors of ``judges.errors``."""
 

@@ -1,8 +1,8 @@
 """Provider adapter for OpenAI, Azure OpenAI and servers with a compatible chat completions API.
 
-The retries of the SDK are off, so that each call is one attempt and counted once. ``encoding`` writes the body and
-``completions`` parses the reply, because some servers send something else than a chat completion with status 200. That
-is an unusable reply and not an exception of the SDK.
+The retries of the SDK are off, so that each call is one attempt and counted once. The reply is parsed here,
+because some servers send something else than a chat completion with status 200. That is an unusable reply and not an
+exception of the SDK.
 
 The reply may be a string, a list of parts, a tool call, a legacy function call or part of the reasoning. Some servers
 stream it although the request does not ask for a stream. The parser converts all of these to the text of a
@@ -12,24 +12,26 @@ stream it although the request does not ask for a stream. The parser converts al
 from __future__ import annotations
 
 import asyncio
-import functools
+import copy
 import json
+import re
 import ssl
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache, lru_cache
 from typing import Any, Final
 from urllib.parse import quote, urlsplit
 
 import aiohttp
 import httpx2
 import openai
+from openai.lib._pydantic import _ensure_strict_json_schema
 
 from cache.backends.inflating import ACCEPT_ENCODING
 from cache.urls import is_loopback
-from judges.errors import LLMError, LLMRejected, LLMUnavailable
-from judges.llm.chat_body import chat_body, has_images, request_parts
-from judges.llm.client import LLMRequest
+from judges.errors import JudgeBug, LLMError, LLMRejected, LLMUnavailable
+from judges.llm.client import LLMRequest, Message, has_images, is_image, without_images
 from judges.llm.encoding import JsonBody
 from judges.llm.error_mapping import (
     ErrorResponse,
@@ -41,6 +43,7 @@ from judges.llm.error_mapping import (
     read_error,
     timeout_error,
 )
+from judges.llm.json_schema import ReplyType, json_schema_of, schema_name
 from judges.llm.learned_formats import Images, LearnedFormats
 from judges.llm.provider_adapter import (
     CONNECT_TIMEOUT_S,
@@ -56,11 +59,13 @@ from judges.llm.provider_adapter import (
 from judges.llm.request_formats import (
     RequestFormat,
     RequestParts,
+    SchemaMode,
     adapt_format,
     is_ambiguous,
     next_untried_format,
     says_no_images,
 )
+from judges.prompting.prompts import load_prompt
 
 OPENAI_BASE_URL = "https://api.openai.com/v1"
 NO_KEY = "no-key"
@@ -107,7 +112,7 @@ def open_azure(access: Access) -> OpenAIAdapter:
     )
 
 
-@functools.cache
+@cache
 def tls_context() -> ssl.SSLContext:
     """Return the TLS context of all clients of this process. Reading the CA certificates is slow."""
     return httpx2.create_ssl_context()
@@ -318,6 +323,129 @@ def _final_error(response: ErrorResponse, parts: RequestParts) -> LLMError:
 def _rejects_forced_images(response: ErrorResponse, parts: RequestParts) -> bool:
     """Return whether the model takes no images and the request must have them (``ASSAY_IMAGES=on``)."""
     return parts.has_images and not parts.may_drop_images and says_no_images(response)
+
+
+def chat_body(request: LLMRequest, params: Mapping[str, Any], request_format: RequestFormat) -> dict[str, Any]:
+    """Return the body of a chat completion request, in the request format of a server."""
+    messages = list((request if request_format.shows_images else without_images(request)).messages)
+    if request.schema is not None and request_format.schema_in_words:
+        messages = _with_schema_in_words(messages, _words(request.schema))
+    if request_format.one_message:
+        messages = _one_user_message(messages)
+    messages = [{**message, "content": _content_as_string(message.get("content"))} for message in messages]
+    metadata = {"metadata": dict(request.metadata)} if request.metadata else {}
+    parameters = request_format.parameters({**params, **metadata})
+    body: dict[str, Any] = {"model": request.model, "messages": messages, **parameters}
+    if request.schema is not None:
+        body |= _structure(request.schema, request_format.schema_mode)
+    return body
+
+
+def request_parts(
+    request: LLMRequest, body: Mapping[str, Any], request_format: RequestFormat, *, may_drop_images: bool
+) -> RequestParts:
+    """Return the parts of ``body`` that a server may reject."""
+    return RequestParts(
+        params=[name for name in body if name not in ("model", "messages", "response_format", "tools", "tool_choice")],
+        has_schema=request.schema is not None,
+        has_images=request_format.shows_images and has_images(request),
+        has_system=len(body["messages"]) > 1 or any(message["role"] != "user" for message in body["messages"]),
+        may_drop_images=may_drop_images,
+    )
+
+
+def _structure(schema: ReplyType, schema_mode: SchemaMode) -> dict[str, Any]:
+    strict = response_format(schema)
+    described = strict["json_schema"]
+    plain = {"name": described["name"], "schema": described["schema"]}
+    if schema_mode is SchemaMode.STRICT:
+        return {"response_format": strict}
+    if schema_mode is SchemaMode.SCHEMA:
+        return {"response_format": {"type": "json_schema", "json_schema": plain}}
+    if schema_mode is SchemaMode.OBJECT:
+        return {"response_format": {"type": "json_object"}}
+    if schema_mode is SchemaMode.PROMPT:
+        return {}
+    function = {"name": plain["name"], "description": "Give your reply.", "parameters": plain["schema"]}
+    return {
+        "tools": [{"type": "function", "function": function}],
+        "tool_choice": {"type": "function", "function": {"name": plain["name"]}},
+    }
+
+
+def _words(schema: ReplyType) -> str:
+    described = response_format(schema)["json_schema"]["schema"]
+    return load_prompt("schema_words").render(schema=json.dumps(described, ensure_ascii=False))
+
+
+def _with_schema_in_words(messages: Sequence[Message], words: str) -> list[Message]:
+    """Append the schema to the last message, because a provider's prompt cache needs equal starts of requests."""
+    *before, last = messages
+    content = last.get("content")
+    if isinstance(content, str):
+        return [*before, {**last, "content": f"{content}\n\n{words}"}]
+    return [*before, {**last, "content": [*(content or ()), {"type": "text", "text": words}]}]
+
+
+def _one_user_message(messages: Sequence[Message]) -> list[Message]:
+    """Join all messages into one user message, images first. Messages that contain a reply are not joined."""
+    if any(message["role"] == "assistant" for message in messages):
+        return list(messages)
+    parts = [part for message in messages for part in _parts(message.get("content"))]
+    return [{"role": "user", "content": sorted(parts, key=lambda part: not is_image(part))}]
+
+
+def _parts(content: Any) -> list[Any]:
+    return [{"type": "text", "text": content}] if isinstance(content, str) else list(content or ())
+
+
+def _content_as_string(content: Any) -> Any:
+    """Return text parts as one string, because not every server accepts parts."""
+    if isinstance(content, str) or not content:
+        return content
+    texts = [part if isinstance(part, str) else part.get("text") for part in content]
+    return "\n\n".join(texts) if all(isinstance(text, str) for text in texts) else content
+
+
+_NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9_-]")
+
+
+@lru_cache(maxsize=256)
+def response_format(schema: ReplyType) -> dict[str, Any]:
+    """Return the ``response_format`` parameter of a chat completion.
+
+    The schema is strict if the provider can enforce it. A schema with arbitrary keys (``dict[str, int]``) cannot be
+    strict. Replies are validated in both cases.
+
+    Raises:
+        JudgeBug: the schema has an invalid reference, or is nested too deeply.
+    """
+    name = schema_name(schema)
+    try:
+        plain = copy.deepcopy(dict(json_schema_of(schema)))
+        if _has_free_keys(plain):
+            return _json_schema(name, plain, strict=False)
+        # The public functions of the SDK accept only a class.
+        return _json_schema(name, _ensure_strict_json_schema(plain, path=(), root=plain), strict=True)
+    except (AssertionError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
+        raise JudgeBug(f"the schema of {name} is invalid: {type(error).__name__}: {error}") from error
+
+
+def _json_schema(name: str, schema: dict[str, Any], *, strict: bool) -> dict[str, Any]:
+    return {
+        "type": "json_schema",
+        "json_schema": {"name": _NOT_IN_NAMES.sub("_", name)[:64], "schema": schema, "strict": strict},
+    }
+
+
+def _has_free_keys(schema: Any) -> bool:
+    """Return whether an object in a JSON schema accepts keys that it does not name."""
+    if isinstance(schema, list):
+        return any(_has_free_keys(each) for each in schema)
+    if not isinstance(schema, dict):
+        return False
+    is_open_object = schema.get("type") == "object" and "properties" not in schema
+    return is_open_object or bool(schema.get("additionalProperties")) or any(map(_has_free_keys, schema.values()))
 
 
 _FINISH: Final = {

@@ -308,9 +308,9 @@ async def probe(client: object, model: str) -> ProbeResult:
         ModelNotConfigured: the provider has only one request format.
         LLMError: the server accepts the first request in no format.
     """
-    if not isinstance(client, CachedLLM) or client.remote.learned_formats is None:
+    if not isinstance(client, CachedLLM) or client.remote.backend.learned_formats is None:
         raise ModelNotConfigured("this provider has only one request format, so it cannot be probed")
-    remote, formats = client.remote, client.remote.learned_formats
+    remote, formats = client.remote, client.remote.backend.learned_formats
     formats.forget(model)
     reply = await remote.complete(
         LLMRequest(

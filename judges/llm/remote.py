@@ -20,7 +20,7 @@ from __future__ import annotations
 import logging
 import random
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
@@ -37,9 +37,9 @@ from judges.errors import (
     UnusableReply,
 )
 from judges.llm.circuit import CircuitBreaker
-from judges.llm.client import LLMReply, LLMRequest, role_of
+from judges.llm.client import LLMReply, LLMRequest, has_images, role_of
 from judges.llm.families import params_for
-from judges.llm.learned_formats import Images, LearnedFormats
+from judges.llm.learned_formats import Images
 from judges.llm.missing_models import ModelList, missing_model_message
 from judges.llm.parameters import LONG_EFFORTS
 from judges.llm.pricing import Prices, RequestBudget, estimate_cost, estimate_tokens
@@ -96,7 +96,7 @@ class ContextWindows:
         """Record an accepted request; ``input_tokens`` is the provider's count."""
         window, size = self._window_for(request.model), estimate_tokens(request.messages)
         window.largest_accepted = max(window.largest_accepted, size)
-        if input_tokens and size and not _has_images(request.messages):
+        if input_tokens and size and not has_images(request):
             window.scale = input_tokens / size
 
     def record_rejected(self, request: LLMRequest, refusal: str) -> float:
@@ -137,11 +137,6 @@ def parse_token_counts(refusal: str) -> TokenCounts:
     limit = min(limits, default=None)
     requested = max((number for number in (*others, *limits) if limit is None or number > limit), default=None)
     return TokenCounts(limit=limit, requested=requested)
-
-
-def _has_images(messages: Sequence[Mapping[str, Any]]) -> bool:
-    contents = (message.get("content") or () for message in messages)
-    return any("image_url" in part for content in contents if not isinstance(content, str) for part in content)
 
 
 MIN_PAGE_CHARS: Final = 4_000
@@ -223,7 +218,7 @@ class RemoteLLM:
         prices: Prices | None = None,
         models: ModelList | None = None,
     ) -> None:
-        self._backend = backend
+        self.backend = backend
         self.circuit = circuit or CircuitBreaker()
         self._budget = budget
         self._prices = prices or Prices()
@@ -232,23 +227,10 @@ class RemoteLLM:
         self._retrier = retrier
 
     @property
-    def provider(self) -> str:
-        return self._backend.provider
-
-    @property
-    def endpoint(self) -> str:
-        return self._backend.endpoint
-
-    @property
     def images(self) -> Images:
         """Return whether requests include screenshots."""
-        own: Images = getattr(self._backend, "images", Images.AUTO)
-        return own if self.learned_formats is None else self.learned_formats.images
-
-    @property
-    def learned_formats(self) -> LearnedFormats | None:
-        """Return the request formats of the server; None if the provider has only one format."""
-        return self._backend.learned_formats
+        own: Images = getattr(self.backend, "images", Images.AUTO)
+        return own if self.backend.learned_formats is None else self.backend.learned_formats.images
 
     async def complete(self, request: LLMRequest) -> LLMReply:
         """Send a request; repair an unusable reply once, and shorten a page that is too long.
@@ -308,7 +290,7 @@ class RemoteLLM:
         raise rejection from refusal
 
     async def _complete_in_turn(self, request: LLMRequest, on_retry: OnRetry) -> LLMReply:
-        formats = self._backend.learned_formats
+        formats = self.backend.learned_formats
         if formats is None:
             return await self._usable_reply(request, on_retry)
         async with formats.exclusive_probe(request.model):
@@ -346,7 +328,7 @@ class RemoteLLM:
         None: do not send another request.
         """
         repair = repair_request(request, reply.kind) if is_first else sent
-        formats, request_format = self._backend.learned_formats, reply.request_format
+        formats, request_format = self.backend.learned_formats, reply.request_format
         if formats is None or request_format is None or request.schema is None:
             return repair if is_first else None
         if reply.kind is UnusableKind.TRUNCATED and request_format.cap is None and is_first:
@@ -359,7 +341,7 @@ class RemoteLLM:
 
     async def aclose(self) -> None:
         await self._models.aclose()
-        await self._backend.aclose()
+        await self.backend.aclose()
 
     async def _exchange(
         self, request: LLMRequest, params: Mapping[str, Any], before: Usage, on_retry: OnRetry
@@ -412,14 +394,14 @@ class RemoteLLM:
                 ),
             )
             return error
-        if self._backend.learned_formats is not None and raw.request_format is not None:
-            self._backend.learned_formats.record_usable(request, raw.request_format)
+        if self.backend.learned_formats is not None and raw.request_format is not None:
+            self.backend.learned_formats.record_usable(request, raw.request_format)
         return replace(reply, usage=before + reply.usage)
 
     async def _send(self, request: LLMRequest, params: Mapping[str, Any]) -> RawReply:
         async with self.circuit.attempt(request.model):
             try:
-                return await self._backend.send(request, params)
+                return await self.backend.send(request, params)
             except LLMRejected as error:
                 if error.no_such_model:
                     error.args = (

@@ -12,10 +12,10 @@ from pydantic import AnyUrl, BaseModel, Field
 
 from judges.errors import JudgeBug
 from judges.llm.call_recording import schema_of
-from judges.llm.chat_body import response_format
 from judges.llm.client import LLMRequest
 from judges.llm.encoding import request_key
 from judges.llm.json_schema import ReplySchema, json_schema_of
+from judges.llm.openai import response_format
 from judges.prompting.rendering import BinaryEvalResult
 
 
