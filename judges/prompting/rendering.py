@@ -78,7 +78,7 @@ def render_claim(question: Question, block_builder: BlockBuilder, style: Style) 
     prompt = load_prompt("verify_answer" if question.page is None else "verify_page")
     answer = [("answer", question.answer)] if question.answer or question.page is None else []
     pieces = [*answer, *_instruction(question), ("claim", question.claim)]
-    return _rendered(prompt, _blocks(pieces, question, block_builder), question, style, {"claim": question.claim})
+    return _rendered(prompt, pieces, question, block_builder, style)
 
 
 def render_extraction(question: Question, block_builder: BlockBuilder, style: Style) -> Rendered:
@@ -87,13 +87,12 @@ def render_extraction(question: Question, block_builder: BlockBuilder, style: St
     prompt = load_prompt("extract_answer" if page is None else "extract_page")
     pieces = [("answer", question.answer)] if page is None else [("links", page.links)] if page.links else []
     pieces += [*_instruction(question), ("request", question.claim)]
-    return _rendered(prompt, _blocks(pieces, question, block_builder), question, style, {"prompt": question.claim})
+    return _rendered(prompt, pieces, question, block_builder, style, asked="prompt")
 
 
 def render_transcription(question: Question, block_builder: BlockBuilder) -> Rendered:
     """Render the request to transcribe the passages in the page's screenshots that support the claim."""
-    blocks = _blocks([("claim", question.claim)], question, block_builder)
-    return _rendered(load_prompt(TRANSCRIBE), blocks, question, Style.NATIVE, {"claim": question.claim})
+    return _rendered(load_prompt(TRANSCRIBE), [("claim", question.claim)], question, block_builder, Style.NATIVE)
 
 
 def render_texts(
@@ -101,14 +100,7 @@ def render_texts(
 ) -> Rendered:
     """Render untrusted texts as (block label, text), after the page if there is one, with the rules of a prompt."""
     prompt = load_prompt(prompt_id)
-    clean = [(label, neutralise(text).text) for label, text in texts]
-    beside = [text for _, text in clean]
-    shown = [] if page is None else [_page(page, block_builder, beside)]
-    blocks = [block_builder.block(label, text, beside=[*beside, *shown]) for label, text in clean]
-    messages: tuple[Message, ...] = (
-        {"role": "system", "content": prompt.text},
-        {"role": "user", "content": _content("\n\n".join([*shown, *blocks]), page)},
-    )
+    messages = _messages(prompt, _blocks(texts, page, block_builder), page, Style.NATIVE)
     evidence = () if page is None else page.digests
     return Rendered(messages=messages, prompt=prompt.ref, parts=dict(texts), evidence=evidence)
 
@@ -117,13 +109,15 @@ def _instruction(question: Question) -> list[tuple[str, str]]:
     return [("instruction", question.instruction)] if question.instruction else []
 
 
-def _blocks(pieces: Sequence[tuple[str, str]], question: Question, block_builder: BlockBuilder) -> list[str]:
-    """Return the blocks: task, page if any, other pieces. No block's nonce occurs in another block."""
-    clean = [(label, neutralise(text).text) for label, text in [("task", question.task), *pieces]]
+def _blocks(
+    pieces: Sequence[tuple[str, str]], page: PreparedPage | None, block_builder: BlockBuilder, *, page_at: int = 0
+) -> list[str]:
+    """Return the blocks of (label, text), with the page as number ``page_at``. No block's nonce occurs in another."""
+    clean = [(label, neutralise(text).text) for label, text in pieces]
     texts = [text for _, text in clean]
-    page = [] if question.page is None else [_page(question.page, block_builder, texts)]
-    task, *others = (block_builder.block(label, text, beside=[*texts, *page]) for label, text in clean)
-    return [task, *page, *others]
+    shown = [] if page is None else [_page(page, block_builder, texts)]
+    blocks = [block_builder.block(label, text, beside=[*texts, *shown]) for label, text in clean]
+    return [*blocks[:page_at], *shown, *blocks[page_at:]]
 
 
 def _page(page: PreparedPage, block_builder: BlockBuilder, beside: Sequence[str]) -> str:
@@ -134,19 +128,33 @@ def _page(page: PreparedPage, block_builder: BlockBuilder, beside: Sequence[str]
 
 
 def _rendered(
-    prompt: Prompt, blocks: Sequence[str], question: Question, style: Style, asked: Mapping[str, str]
+    prompt: Prompt,
+    pieces: Sequence[tuple[str, str]],
+    question: Question,
+    block_builder: BlockBuilder,
+    style: Style,
+    *,
+    asked: str = "claim",
 ) -> Rendered:
+    """Render the task, the page if there is one, and the pieces. ``asked`` is the name of ``Question.claim``."""
+    page = question.page
+    blocks = _blocks([("task", question.task), *pieces], page, block_builder, page_at=1)
+    parts = {"task": question.task, "answer": question.answer, "instruction": question.instruction or ""}
+    if page is not None:
+        parts |= {"url": page.url, "page": page.text, "page_links": page.links}
+    return Rendered(
+        messages=_messages(prompt, blocks, page, style),
+        prompt=prompt.ref,
+        parts={**parts, asked: question.claim},
+        evidence=() if page is None else page.digests,
+    )
+
+
+def _messages(prompt: Prompt, blocks: Sequence[str], page: PreparedPage | None, style: Style) -> tuple[Message, ...]:
     material = "\n\n".join(blocks)
-    if style is Style.NATIVE:
-        messages: tuple[Message, ...] = (
-            {"role": "system", "content": prompt.text},
-            {"role": "user", "content": _content(material, question.page)},
-        )
-    else:
-        text = f"{prompt.text}\n\n{material}"
-        messages = ({"role": "user", "content": _content(text, question.page)},)
-    evidence = () if question.page is None else question.page.digests
-    return Rendered(messages=messages, prompt=prompt.ref, parts={**_parts(question), **asked}, evidence=evidence)
+    if style is Style.COMPAT:
+        return ({"role": "user", "content": _content(f"{prompt.text}\n\n{material}", page)},)
+    return ({"role": "system", "content": prompt.text}, {"role": "user", "content": _content(material, page)})
 
 
 def _content(text: str, page: PreparedPage | None) -> str | list[dict[str, Any]]:
@@ -154,13 +162,6 @@ def _content(text: str, page: PreparedPage | None) -> str | list[dict[str, Any]]
     if page is None:
         return text
     return [*(image_part(image) for image in page.images), {"type": "text", "text": text}]
-
-
-def _parts(question: Question) -> dict[str, str]:
-    parts = {"task": question.task, "answer": question.answer, "instruction": question.instruction or ""}
-    if question.page is not None:
-        parts |= {"url": question.page.url, "page": question.page.text, "page_links": question.page.links}
-    return parts
 
 
 class BinaryEvalResult(BaseModel):
