@@ -8,7 +8,7 @@ model request.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Awaitable, Callable, Iterable
 from dataclasses import dataclass
 from typing import Protocol, TypeAlias, TypeVar
 
@@ -23,14 +23,6 @@ from rubrics.rubric import ROOT_ID, InvalidNode, Rubric
 from rubrics.verdict import Claim, Outcome, Reason, Verdict
 
 S = TypeVar("S", bound=BaseModel)
-
-
-class SettlementService(Protocol):
-    """Settles every leaf below a node, and the leaves they depend on."""
-
-    async def settle(self, node: RubricNode) -> bool:
-        """Return whether the node has a full score."""
-        ...
 
 
 class ExtractionService(Protocol):
@@ -168,8 +160,15 @@ class JudgeContext(Group):
     """Only argument of a native judge: the root group, with the answer and the task description."""
 
     def __init__(
-        self, *, rubric: Rubric, task: str, answer: Answer, reading: ExtractionService, settling: SettlementService
+        self,
+        *,
+        rubric: Rubric,
+        task: str,
+        answer: Answer,
+        reading: ExtractionService,
+        settling: Callable[[RubricNode], Awaitable[bool]],
     ) -> None:
+        """``settling`` settles all leaves below a node and those they wait for. It returns whether the score is full."""
         super().__init__(_Tree(rubric), rubric.root)
         self.task = task
         self.answer = answer
@@ -204,7 +203,7 @@ class JudgeContext(Group):
 
         Use it for claims that depend on an earlier verdict. Only gates declared so far apply.
         """
-        return await self._settling.settle(node.node)
+        return await self._settling(node.node)
 
 
 def extraction_failed_verdict(reasoning: str) -> Verdict:

@@ -208,7 +208,9 @@ async def run_judge(
     reader = _Reader(answer, judge.description, tools, runner_time)
     settler = Settler(rubric, _judging(judge, answer, tools), progress)
     settling = _Settling(rubric, settler, runner_time)
-    context = JudgeContext(rubric=rubric, task=judge.description, answer=answer, reading=reader, settling=settling)
+    context = JudgeContext(
+        rubric=rubric, task=judge.description, answer=answer, reading=reader, settling=settling.settle
+    )
     unread: str | None = None
     limit = asyncio.timeout(deadline_s)
     try:

@@ -11,7 +11,7 @@ import asyncio
 import json
 import re
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Any, Final, TypeAlias, TypeVar, cast
@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias, TypeVar, cast
 from pydantic import BaseModel, Field, create_model
 
 from answers.submission import Answer
-from judges.context import ExtractionService, Group, JudgeContext, Leaf, SettlementService
+from judges.context import ExtractionService, Group, JudgeContext, Leaf
 from judges.cpu_bound import MANY_LEAVES
 from judges.errors import JudgeBug
 from judges.registry import JudgeCoroutine, judge
@@ -54,12 +54,10 @@ SAMPLE: Final = ""
 STOP: Final = " stop"
 """Name of the value, an event, that is present if a rubric is declared in a thread. If it is set, the thread ends."""
 
-_Declare: TypeAlias = "Callable[[Group, _Declared], Leaf | Group]"
-"""Declares one node, with its values, below a group."""
 _Required: TypeAlias = "list[tuple[int, str]]"
 """Prerequisites of a node: the number of levels above its group, and the id from there."""
-_Plan: TypeAlias = "Callable[[Values, str], _Declare | None]"
-"""Returns the declaration of the node with this id for the values of an answer; None if it does not apply."""
+_Plan: TypeAlias = "Callable[[Values, str], _Planned | None]"
+"""Returns the node with this id for the values of an answer; None if it does not apply."""
 P = TypeVar("P")
 
 _SCALARS: Final[Mapping[str, tuple[Scalar, Any, Any]]] = {
@@ -73,21 +71,13 @@ _SCALARS: Final[Mapping[str, tuple[Scalar, Any, Any]]] = {
 }
 
 
-class _Declared:
-    """Declared nodes by id, with their prerequisites."""
+@dataclass(frozen=True, slots=True)
+class _Planned:
+    """Node for the values of an answer. ``declare`` adds it below a group, without its children."""
 
-    def __init__(self) -> None:
-        self._nodes: dict[str, tuple[Leaf | Group, _Required]] = {}
-
-    def add(self, node: Leaf | Group, required: _Required) -> None:
-        self._nodes[node.id] = node, required
-
-    def link(self) -> None:
-        """Set the prerequisites of all nodes. One that does not apply is left out."""
-        for id, (node, required) in self._nodes.items():
-            steps = id.split("/")
-            named = ("/".join((*steps[: len(steps) - 1 - levels], name)) for levels, name in required)
-            node.node.requires = tuple(each for each in named if each in self._nodes)
+    declare: Callable[[Group], Leaf | Group]
+    children: Sequence[_Planned] = ()
+    required: _Required = field(default_factory=list)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,7 +93,7 @@ class CompiledTask:
     """Number of leaves with the maximum number of items in each ``for_each``."""
     expression_chars: int
     """Characters of all expressions and templates, each as often as it can be evaluated."""
-    _declarations: Callable[[Values], list[_Declare]] = field(repr=False)
+    _declarations: Callable[[Values], list[_Planned]] = field(repr=False)
     _places: Mapping[tuple[str, ...], Path] = field(repr=False)
 
     @property
@@ -151,7 +141,7 @@ class CompiledTask:
             task=self.description,
             answer=Answer(name="answer_1.md", text=""),
             reading=cast(ExtractionService, None),  # the rubric is declared without a judge
-            settling=cast(SettlementService, None),
+            settling=cast(Any, None),
         )
         self._declare(context, {**values, "answer": "{answer}", "evaluation_date": "{evaluation_date}", SAMPLE: True})
         return rubric
@@ -173,10 +163,19 @@ class CompiledTask:
         return next((path for pattern, path in self._places.items() if _is_at(pattern, node_id.split("/"))), None)
 
     def _declare(self, group: Group, values: Values) -> None:
-        declared = _Declared()
-        for declare in self._declarations(values):
-            declare(group, declared)
-        declared.link()
+        """Declare all nodes, and then set their prerequisites. One that does not apply is left out."""
+        declared: dict[str, tuple[Leaf | Group, _Required]] = {}
+        pending = [(group, each) for each in reversed(self._declarations(values))]
+        while pending:
+            parent, planned = pending.pop()
+            node = planned.declare(parent)
+            declared[node.id] = node, planned.required
+            if isinstance(node, Group):
+                pending += [(node, each) for each in reversed(planned.children)]
+        for id, (node, required) in declared.items():
+            steps = id.split("/")
+            named = ("/".join((*steps[: len(steps) - 1 - levels], name)) for levels, name in required)
+            node.node.requires = tuple(each for each in named if each in declared)
 
 
 def compile_task(source: str | bytes | Document, name: str = "task.yaml") -> CompiledTask:
@@ -340,14 +339,14 @@ class _Compiler:
         self.constants: list[str | float] = []
         self.places: dict[tuple[str, ...], Path] = {}
 
-    def root(self, root: model.Root, scope: Scope) -> Callable[[Values], list[_Declare]]:
+    def root(self, root: model.Root, scope: Scope) -> Callable[[Values], list[_Planned]]:
         place = _Place(path=("rubric",), steps=(), scope=scope, gated=root.all_or_nothing)
         bind, inner = self._let(root.let, place)
         plans = self._children(root, inner)
         for node, names, required in self._requires:
             required += [self._required(node, number, name) for number, name in enumerate(names)]
 
-        def declarations(values: Values) -> list[_Declare]:
+        def declarations(values: Values) -> list[_Planned]:
             bound = bind(values)
             return [each for id, plan in plans if (each := plan(bound, id)) is not None]
 
@@ -388,14 +387,15 @@ class _Compiler:
             case model.Group():
                 plan = self._group(node, place, critical=critical)
 
-        def plan_if_applicable(values: Values, id: str) -> _Declare | None:
+        def plan_if_applicable(values: Values, id: str) -> _Planned | None:
             if STOP in values and values[STOP].is_set():
                 raise JudgeBug("the rubric is no longer needed")
             if applies is not None and SAMPLE not in values and not applies.evaluate(values):
                 return None
-            return plan(values, id)
+            planned = plan(values, id)
+            return None if planned is None else replace(planned, required=required)
 
-        return _linked(plan_if_applicable, required)
+        return plan_if_applicable
 
     def _leaf(
         self,
@@ -413,11 +413,10 @@ class _Compiler:
                 message = "the check reads no field, so it has the same result for every answer; compare a field"
                 self._problem((*place.path, "check"), message)
 
-            def plan_check(values: Values, id: str) -> _Declare:
+            def plan_check(values: Values, id: str) -> _Planned:
                 passed = check is not None and check.evaluate(values)
                 text = None if description is None else description.render(values)
-
-                return lambda group, _: group.check(id, passed, text, critical=critical, weight=weight)
+                return _Planned(lambda group: group.check(id, passed, text, critical=critical, weight=weight))
 
             return plan_check
         claim = self._parsed(leaf.claim or "", place, "claim", parse_template)
@@ -429,25 +428,18 @@ class _Compiler:
             )
             self._problem((*place.path, "claim"), message)
 
-        def plan_claim(values: Values, id: str) -> _Declare:
+        def plan_claim(values: Values, id: str) -> _Planned:
             text = "" if claim is None else claim.render(values)
             urls = None if sources is None else [url for each in sources for url in _texts(each.evaluate(values))]
             lacks_value = claim is not None and claim.lacks_value(values)
 
-            def declare_claim(group: Group, _: _Declared) -> Leaf:
-                declared = group.verify(
-                    id,
-                    text,
-                    urls,
-                    critical=critical,
-                    weight=weight,
-                    instruction=leaf.instruction,
-                )
+            def declare(group: Group) -> Leaf:
+                declared = group.verify(id, text, urls, critical=critical, weight=weight, instruction=leaf.instruction)
                 node = declared.node
                 node.claim = None if node.claim is None else replace(node.claim, lacks_value=lacks_value)
                 return declared
 
-            return declare_claim
+            return _Planned(declare)
 
         return plan_claim
 
@@ -478,7 +470,7 @@ class _Compiler:
         plans = self._children(node, inner)
         described = self._described(node, inner)
 
-        def plan(values: Values, id: str) -> _Declare | None:
+        def plan(values: Values, id: str) -> _Planned | None:
             bound = bind(values)
             children = [each for child, plan in plans if (each := plan(bound, child)) is not None]
             return _grouped(node, id, described(bound, id), children, node.key, critical=critical)
@@ -504,7 +496,7 @@ class _Compiler:
         each = self._node(node.each, below)
         described = self._described(node, inner)
 
-        def plan(values: Values, id: str) -> _Declare | None:
+        def plan(values: Values, id: str) -> _Planned | None:
             bound = bind(values)
             found = [("1", _sample(kind, node.item))] if SAMPLE in values and extracted else items(bound)
             plans = (
@@ -562,10 +554,10 @@ class _Compiler:
         for (id, level), weight in zip(node.graded.items(), weights, strict=True):
             below = self._below(place, ("graded", id), id)
             self.places[below.steps] = below.path
-            plans.append((id, _linked(self._leaf(level, below, critical=critical, weight=weight), [])))
+            plans.append((id, self._leaf(level, below, critical=critical, weight=weight)))
         described = self._described(node, place)
 
-        def plan(values: Values, id: str) -> _Declare | None:
+        def plan(values: Values, id: str) -> _Planned | None:
             children = [each for child, plan in plans if (each := plan(values, child)) is not None]
             return _grouped(node, id, described(values, id), children, "sequential", critical=critical)
 
@@ -680,23 +672,18 @@ def _grouped(
     node: model.Group | model.ForEach | model.Graded,
     id: str,
     description: str,
-    children: list[_Declare],
+    children: list[_Planned],
     strategy: str,
     *,
     critical: bool,
-) -> _Declare | None:
-    """Return the declaration of a group; None if none of its children applies."""
-    if not children:
-        return None
+) -> _Planned | None:
+    """Return a group; None if none of its children applies."""
 
-    def declare(group: Group, declared: _Declared) -> Group:
+    def declare(group: Group) -> Group:
         add = group.sequential if strategy == "sequential" else group.parallel
-        inner = add(id, description, critical=critical, weight=node.weight)
-        for child in children:
-            child(inner, declared)
-        return inner
+        return add(id, description, critical=critical, weight=node.weight)
 
-    return declare
+    return _Planned(declare, children) if children else None
 
 
 def _later(name: str, text: str, let: Mapping[str, str], known: Scope) -> str:
@@ -710,24 +697,6 @@ def _later(name: str, text: str, let: Mapping[str, str], known: Scope) -> str:
             return f"; cycle: {later[0]!r} is defined by {name!r}; remove one of them"
         reached += [more for more in let if more not in reached and re.search(rf"\b{more}\b", let[each])]
     return f"; {later[0]!r} is defined below; move it above {name!r}"
-
-
-def _linked(plan: _Plan, required: _Required) -> _Plan:
-    """Return a plan whose nodes are known to others by their id, and have these prerequisites."""
-
-    def plan_linked(values: Values, id: str) -> _Declare | None:
-        declare = plan(values, id)
-        if declare is None:
-            return None
-
-        def declare_linked(group: Group, declared: _Declared) -> Leaf | Group:
-            node = declare(group, declared)
-            declared.add(node, required)
-            return node
-
-        return declare_linked
-
-    return plan_linked
 
 
 def _texts(value: Any) -> list[str]:

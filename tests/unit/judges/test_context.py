@@ -44,7 +44,7 @@ def context(reading: FakeReading | None = None, settling: FakeSettling | None = 
         task="The task",
         answer=Answer(name="answer_1.md", text="The answer."),
         reading=reading or FakeReading(Values()),
-        settling=settling or FakeSettling(),
+        settling=(settling or FakeSettling()).settle,
     )
 
 
